@@ -1,0 +1,37 @@
+"""Learn from dirty data: any model, easy samples first, wrong labels and outliers last or never."""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Attribute -> the module that defines it. Loaded on first use, so that `import selfpaced` costs nothing.
+_EXPORTS = {
+    "SelfPacedClassifier": "meta",
+    "SelfPacedLinearRegression": "linear",
+    "SelfPacedLogisticRegression": "linear",
+    "SelfPacedMF": "factorization",
+    "PRMF": "factorization",
+    "SelfPacedMultiViewKMeans": "clustering",
+    "SelfPacedRegressor": "meta",
+    "SuspectFilter": "meta",
+    "suspects": "inspection",
+}
+_MODULES = ("clustering", "datasets", "factorization", "inspection", "linear", "meta", "metrics")
+_MODULES += ("pacing", "path", "regularizers", "solver")
+
+__all__ = ["__version__", *sorted(_EXPORTS), *_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EXPORTS:
+        value = getattr(import_module(f"{__name__}.{_EXPORTS[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
