@@ -1,0 +1,269 @@
+"""Makers of label noise and of regression outliers, seeded apart from the folds that use them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.utils import Bunch, check_random_state
+
+__all__ = [
+    "flip_class_conditional",
+    "flip_instance_dependent",
+    "flip_symmetric",
+    "outliers_leverage",
+    "outliers_one_sided",
+    "outliers_symmetric",
+]
+
+_Seed = int | np.random.RandomState | None
+_Noisy = tuple[NDArray, NDArray[np.bool_]]
+
+
+def flip_symmetric(y: ArrayLike, rate: float, *, random_state: _Seed = None) -> _Noisy:
+    """Give a share of the labels another class, drawn evenly from the others.
+
+    Exactly ``round(rate * n)`` labels change, as in the paper's experiments.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of any kind.
+    rate : float
+        Share of labels to change, in [0, 1].
+    random_state : int, RandomState or None
+        Seed of the noise, independent of any seed of folds or models.
+
+    Returns
+    -------
+    noisy : ndarray of shape (n,)
+        The labels with noise.
+    flipped : ndarray of bool of shape (n,)
+        Where they differ from ``y``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from selfpaced.datasets import flip_symmetric
+    >>> noisy, flipped = flip_symmetric(np.repeat([0, 1], 50), 0.2, random_state=0)
+    >>> int(flipped.sum())
+    20
+    """
+    labels, classes, codes = _coded(y)
+    rng = check_random_state(random_state)
+    chosen = rng.permutation(labels.size)[: round(_rate(rate) * labels.size)]
+    return _shift(labels, classes, codes, chosen, rng)
+
+
+def flip_class_conditional(
+    y: ArrayLike, rates: Mapping[object, float] | Sequence[float], *, random_state: _Seed = None
+) -> _Noisy:
+    """Change labels at a rate of their own for each class.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of any kind.
+    rates : mapping or sequence
+        Rate of each class: ``{label: rate}`` (absent classes keep their labels) or one rate per class in
+        sorted order.
+    random_state : int, RandomState or None
+        Seed of the noise.
+
+    Returns
+    -------
+    noisy, flipped
+        As :func:`flip_symmetric`.
+    """
+    labels, classes, codes = _coded(y)
+    by_class = _rates_of(rates, classes)
+    rng = check_random_state(random_state)
+    chosen = [
+        rng.permutation(np.flatnonzero(codes == k))[: round(rate * np.count_nonzero(codes == k))]
+        for k, rate in enumerate(by_class)
+    ]
+    return _shift(labels, classes, codes, np.concatenate(chosen), rng)
+
+
+def flip_instance_dependent(
+    X: ArrayLike, y: ArrayLike, rate: float, *, sharpness: float = 2.0, random_state: _Seed = None
+) -> _Noisy:
+    """Change labels more often on one side of a random direction of the standardised features.
+
+    Each sample's chance is ``rate`` times a logistic function of its random projection, normalised so that
+    the mean chance is ``rate``; it never exceeds 0.95.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Features, which decide where the noise falls.
+    y : array-like of shape (n,)
+        Labels of any kind.
+    rate : float
+        Mean share of labels to change, in [0, 0.9].
+    sharpness : float, default=2.0
+        Slope of the logistic function; 0 makes the noise symmetric.
+    random_state : int, RandomState or None
+        Seed of the noise.
+
+    Returns
+    -------
+    noisy, flipped
+        As :func:`flip_symmetric`; the number flipped is random here.
+    """
+    labels, classes, codes = _coded(y)
+    if _rate(rate) > 0.9:
+        raise ValueError(f"rate must be at most 0.9 for instance-dependent noise, got {rate!r}")
+    rng = check_random_state(random_state)
+    data = np.asarray(X, dtype=np.float64)
+    if data.ndim != 2 or data.shape[0] != labels.size:
+        raise ValueError(f"X must have shape ({labels.size}, d) to match y, got shape {data.shape}")
+    spread = data.std(axis=0)
+    scaled = (data - data.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    projection = scaled @ rng.standard_normal(data.shape[1])
+    chance = expit(sharpness * projection / max(projection.std(), 1e-12))
+    # Clipping lowers the mean, so the factor is repeated until the mean is the rate asked for.
+    for _ in range(50):
+        chance = np.minimum(chance * (rate / max(chance.mean(), 1e-12)), 0.95)
+    return _shift(labels, classes, codes, np.flatnonzero(rng.random_sample(labels.size) < chance), rng)
+
+
+def outliers_one_sided(
+    y: ArrayLike, rate: float, *, size: float = 10.0, random_state: _Seed = None
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Lift a share of the targets by ``size`` to ``1.5 size`` standard deviations of ``y``, all upwards.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Targets.
+    rate : float
+        Share of targets to move, in [0, 1].
+    size : float, default=10.0
+        Smallest shift, in standard deviations of ``y``.
+    random_state : int, RandomState or None
+        Seed of the outliers.
+
+    Returns
+    -------
+    noisy : ndarray of shape (n,)
+    outlier : ndarray of bool of shape (n,)
+    """
+    target, rng, chosen = _chosen(y, rate, random_state)
+    shift = size * _scale(target) * (1.0 + 0.5 * rng.random_sample(chosen.size))
+    return _moved(target, chosen, shift)
+
+
+def outliers_symmetric(
+    y: ArrayLike, rate: float, *, size: float = 10.0, random_state: _Seed = None
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Add normal noise of ``size`` standard deviations of ``y`` to a share of the targets, both ways.
+
+    Parameters and returns as :func:`outliers_one_sided`.
+    """
+    target, rng, chosen = _chosen(y, rate, random_state)
+    return _moved(target, chosen, size * _scale(target) * rng.standard_normal(chosen.size))
+
+
+def outliers_leverage(
+    X: ArrayLike,
+    y: ArrayLike,
+    rate: float,
+    *,
+    distance: float = 5.0,
+    size: float = 10.0,
+    random_state: _Seed = None,
+) -> Bunch:
+    """Replace a share of the rows by a tight cluster far out in feature space, with targets off the trend.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+    y : array-like of shape (n,)
+    rate : float
+        Share of rows to replace, in [0, 1].
+    distance : float, default=5.0
+        Distance of the cluster from the mean, in standard deviations, along the first feature.
+    size : float, default=10.0
+        Shift of the cluster's targets, in standard deviations of ``y``.
+    random_state : int, RandomState or None
+        Seed of the outliers.
+
+    Returns
+    -------
+    Bunch
+        ``data``, ``target``, ``outlier`` (bool mask).
+    """
+    target, rng, chosen = _chosen(y, rate, random_state)
+    data = np.array(X, dtype=np.float64)
+    if data.ndim != 2 or data.shape[0] != target.size:
+        raise ValueError(f"X must have shape ({target.size}, d) to match y, got shape {data.shape}")
+    mean, spread = data.mean(axis=0), data.std(axis=0)
+    data[chosen] = mean + 0.1 * spread * rng.standard_normal((chosen.size, data.shape[1]))
+    data[chosen, 0] += distance * spread[0]
+    cluster = target.mean() + size * _scale(target) * (1.0 + 0.02 * rng.standard_normal(chosen.size))
+    noisy, outlier = _moved(target, chosen, cluster - target[chosen])
+    return Bunch(data=data, target=noisy, outlier=outlier)
+
+
+def _rate(rate: float) -> float:
+    if not 0.0 <= rate <= 1.0:
+        raise ValueError(f"rate must be in [0, 1], got {rate!r}")
+    return float(rate)
+
+
+def _coded(y: ArrayLike) -> tuple[NDArray, NDArray, NDArray[np.int64]]:
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise ValueError(f"y must be one-dimensional, got shape {labels.shape}")
+    classes, codes = np.unique(labels, return_inverse=True)
+    if classes.size < 2:
+        raise ValueError(f"y must hold at least two classes to flip between, got {classes.tolist()!r}")
+    return labels, classes, codes
+
+
+def _rates_of(rates: Mapping[object, float] | Sequence[float], classes: NDArray) -> list[float]:
+    if isinstance(rates, Mapping):
+        unknown = set(rates) - set(classes.tolist())
+        if unknown:
+            raise ValueError(f"rates names classes that y does not hold: {sorted(map(str, unknown))!r}")
+        return [_rate(rates.get(label, 0.0)) for label in classes.tolist()]
+    if len(rates) != classes.size:
+        raise ValueError(f"rates must have one entry for each of {classes.size} classes, got {list(rates)!r}")
+    return [_rate(rate) for rate in rates]
+
+
+def _shift(
+    labels: NDArray, classes: NDArray, codes: NDArray, chosen: NDArray, rng: np.random.RandomState
+) -> _Noisy:
+    """Move the chosen labels on by 1 .. K-1 classes, which never lands on the old one."""
+    moved = codes.copy()
+    moved[chosen] = (codes[chosen] + rng.randint(1, classes.size, size=chosen.size)) % classes.size
+    flipped = np.zeros(labels.size, dtype=bool)
+    flipped[chosen] = True
+    return classes[moved], flipped
+
+
+def _chosen(
+    y: ArrayLike, rate: float, random_state: _Seed
+) -> tuple[NDArray[np.float64], np.random.RandomState, NDArray[np.int64]]:
+    target = np.array(y, dtype=np.float64)
+    if target.ndim != 1:
+        raise ValueError(f"y must be one-dimensional, got shape {target.shape}")
+    rng = check_random_state(random_state)
+    return target, rng, rng.permutation(target.size)[: round(_rate(rate) * target.size)]
+
+
+def _scale(target: NDArray[np.float64]) -> float:
+    return float(target.std()) or 1.0
+
+
+def _moved(
+    target: NDArray[np.float64], chosen: NDArray[np.int64], shift: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    noisy, outlier = target.copy(), np.zeros(target.size, dtype=bool)
+    noisy[chosen] += shift
+    outlier[chosen] = True
+    return noisy, outlier

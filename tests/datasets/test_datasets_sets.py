@@ -1,0 +1,188 @@
+"""The published sets (where their files are at hand), the synthetic ones, and the makers of noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from selfpaced import datasets
+from selfpaced.datasets import (
+    flip_class_conditional,
+    flip_instance_dependent,
+    flip_symmetric,
+    load_breast,
+    make_low_rank,
+    make_multiview_digits,
+    outliers_leverage,
+    outliers_one_sided,
+    outliers_symmetric,
+)
+
+WIDTHS = {"fou": 76, "fac": 216, "kar": 64, "pix": 240, "zer": 47, "mor": 6}
+
+
+def _load(name, **kwargs):
+    try:
+        return getattr(datasets, name)(download=False, **kwargs)
+    except datasets.DataNotFoundError as error:
+        pytest.skip(f"data not at hand: {error}")
+
+
+def test_breast_is_embedded():
+    X, y = load_breast(return_X_y=True)
+    assert X.shape == (569, 30)
+    assert np.bincount(y).tolist() == [212, 357]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "counts"),
+    [("load_spambase", (4601, 57), [2788, 1813]), ("load_svmguide1", (7089, 4), [3089, 4000])],
+)
+def test_published_sets_have_the_paper_s_sizes(name, shape, counts):
+    bunch = _load(name)
+    assert bunch.data.shape == shape
+    assert np.bincount(bunch.target).tolist() == counts
+    assert len(bunch.feature_names) == shape[1]
+    assert bunch.data.flags.c_contiguous
+    X, y = _load(name, return_X_y=True)
+    np.testing.assert_array_equal(X, bunch.data)
+    np.testing.assert_array_equal(y, bunch.target)
+
+
+def test_mfeat_views():
+    bunch = _load("load_mfeat")
+    widths = {name: view.shape for name, view in bunch.views.items()}
+    assert {name: shape[0] for name, shape in widths.items()} == dict.fromkeys(widths, 2000)
+    assert {name: shape[1] for name, shape in widths.items()} == WIDTHS
+    assert bunch.data.shape == (2000, 649)
+    assert np.bincount(bunch.target).tolist() == [200] * 10
+    assert list(_load("load_mfeat", views=("zer", "mor")).views) == ["zer", "mor"]
+
+
+def test_mfeat_refuses_an_unknown_view():
+    with pytest.raises(ValueError, match="views must be some of"):
+        datasets.load_mfeat(views=("fou", "nope"))
+
+
+def test_low_rank_is_the_paper_s_recipe():
+    made = make_low_rank(random_state=3)
+    assert np.linalg.matrix_rank(made.truth) == 4
+    assert np.isnan(made.data).sum() == 4000
+    assert made.outlier.sum() == made.outlier_mask.sum() == 2000
+    np.testing.assert_array_equal(made.data[made.rows, made.columns], made.observed)
+    error = made.observed - made.truth[made.rows, made.columns]
+    np.testing.assert_allclose(error[~made.outlier].std(), 0.1, rtol=0.05)
+    np.testing.assert_allclose(error[made.outlier].std(), 20 / np.sqrt(3), rtol=0.05)
+    assert np.abs(error[made.outlier]).max() <= 20
+    again = make_low_rank(random_state=3)
+    np.testing.assert_array_equal(again.observed, made.observed)
+    assert not np.array_equal(make_low_rank(random_state=4).observed, made.observed)
+
+
+@pytest.mark.parametrize("kwargs", [{"rank": 0}, {"missing": 0.7, "outliers": 0.5}, {"missing": -0.1}])
+def test_low_rank_refuses_nonsense(kwargs):
+    with pytest.raises(ValueError, match="got"):
+        make_low_rank(**kwargs)
+
+
+def test_each_view_of_the_digits_tells_digits_apart():
+    bunch = make_multiview_digits()
+    assert bunch.data.shape == (1797, 166)
+    assert list(bunch.views) == [
+        "pixels",
+        "fourier",
+        "profiles",
+        "moments",
+    ]
+    model = LogisticRegression(max_iter=200, tol=1e-2)
+    for view in bunch.views.values():
+        assert np.isfinite(view).all()
+        X = (view - view.mean(0)) / np.maximum(view.std(0), 1e-12)
+        score = clone(model).fit(X[:1000], bunch.target[:1000]).score(X[1000:], bunch.target[1000:])
+        assert score > 0.5, "a view must carry the digit (chance is 0.1)"
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.2, 0.35, 1.0])
+@pytest.mark.parametrize("labels", [[0, 1], ["a", "b", "c"]])
+def test_symmetric_noise_is_exact_and_evenly_spread(rate, labels):
+    y = np.repeat(labels, 600)
+    noisy, flipped = flip_symmetric(y, rate, random_state=1)
+    np.testing.assert_array_equal(noisy != y, flipped)
+    assert flipped.sum() == round(rate * y.size)
+    assert noisy.dtype == y.dtype
+    if rate == 1.0 and len(labels) == 3:
+        assert abs((noisy[y == "a"] == "b").mean() - 0.5) < 0.08
+
+
+def test_class_conditional_noise_keeps_each_class_s_rate():
+    y = np.repeat([0, 1, 2], [500, 300, 200])
+    noisy, flipped = flip_class_conditional(y, {0: 0.3, 2: 0.1}, random_state=0)
+    np.testing.assert_array_equal(noisy != y, flipped)
+    assert [int(flipped[y == k].sum()) for k in range(3)] == [150, 0, 20]
+    by_order, _ = flip_class_conditional(y, [0.3, 0.0, 0.1], random_state=0)
+    np.testing.assert_array_equal(by_order, noisy)
+
+
+def test_instance_dependent_noise_follows_the_features():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((4000, 5)), rng.integers(0, 2, 4000)
+    noisy, flipped = flip_instance_dependent(X, y, 0.2, random_state=0)
+    np.testing.assert_array_equal(noisy != y, flipped)
+    assert abs(flipped.mean() - 0.2) < 0.03
+    follows = LogisticRegression().fit(X, flipped).decision_function(X)
+    lower, upper = flipped[follows < np.median(follows)].mean(), flipped[follows >= np.median(follows)].mean()
+    assert upper > 2 * lower
+
+
+@pytest.mark.parametrize("maker", [outliers_one_sided, outliers_symmetric])
+def test_outliers_move_exactly_their_share(maker):
+    y = np.random.default_rng(0).standard_normal(500)
+    noisy, outlier = maker(y, 0.2, random_state=5)
+    np.testing.assert_array_equal(noisy != y, outlier)
+    assert outlier.sum() == 100
+    shift = (noisy - y)[outlier] / y.std()
+    assert shift.min() >= 10 - 1e-9 if maker is outliers_one_sided else shift.min() < 0 < shift.max()
+
+
+def test_leverage_outliers_sit_far_out_and_together():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((300, 3)), rng.standard_normal(300)
+    made = outliers_leverage(X, y, 0.1, random_state=0)
+    assert made.outlier.sum() == 30
+    np.testing.assert_array_equal(made.data[~made.outlier], X[~made.outlier])
+    np.testing.assert_array_equal(made.target[~made.outlier], y[~made.outlier])
+    assert made.data[made.outlier, 0].min() > 4
+    assert made.data[made.outlier].std(axis=0).max() < 0.3
+    assert made.target[made.outlier].min() > 8
+
+
+@pytest.mark.parametrize("maker", [flip_symmetric, outliers_one_sided, outliers_symmetric])
+def test_the_seed_decides_and_the_input_is_untouched(maker):
+    y = np.arange(40) % 2
+    kept = y.copy()
+    first, again, other = (maker(y, 0.3, random_state=seed)[1] for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+    np.testing.assert_array_equal(y, kept)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: flip_symmetric([0, 1], 1.5),
+        lambda: flip_symmetric([0, 0], 0.5),
+        lambda: flip_symmetric([[0, 1]], 0.5),
+        lambda: flip_class_conditional([0, 1], [0.1]),
+        lambda: flip_class_conditional([0, 1], {7: 0.1}),
+        lambda: flip_instance_dependent([[1.0]], [0, 1], 0.1),
+        lambda: flip_instance_dependent([[1.0], [2.0]], [0, 1], 0.95),
+        lambda: outliers_one_sided([1.0], -0.1),
+        lambda: outliers_symmetric([[1.0]], 0.1),
+        lambda: outliers_leverage([[1.0]], [1.0, 2.0], 0.5),
+    ],
+)
+def test_nonsense_is_refused_with_the_value(call):
+    with pytest.raises(ValueError, match=r"got|hold"):
+        call()
