@@ -69,9 +69,7 @@ def _refuse_negative(xp: Any, array: Array, what: str, offset: int = 0) -> None:
         return
     flat = xp.reshape(array, (-1,))
     index = int(xp.argmax(xp.astype(~(flat >= 0), xp.int8)))
-    raise ValueError(
-        f"every {what} must be >= 0 and not NaN, got {float(flat[index])!r} at position {index + offset}"
-    )
+    raise ValueError(f"every {what} must be >= 0 and not NaN, got {float(flat[index])!r} at position {index + offset}")
 
 
 def _valid_lam(xp: Any, array: Array, lam: Any, lam_range: tuple[float, float]) -> Any:

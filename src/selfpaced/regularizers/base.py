@@ -57,6 +57,11 @@ class Regularizer(ABC):
         return 1.0
 
     @property
+    def pace_range(self) -> tuple[float, float]:
+        """Where the weight is monotone in ``lam``: all valid paces, unless a rule says otherwise."""
+        return self.lam_range
+
+    @property
     def power(self) -> int | None:
         """The p of the loss scale lam**p, or None where the rule is not free of scale."""
         return None
@@ -181,6 +186,10 @@ class Relative(Regularizer):
     @property
     def lam_range(self) -> tuple[float, float]:  # type: ignore[override]
         return self.base.lam_range
+
+    @property
+    def pace_range(self) -> tuple[float, float]:
+        return self.base.pace_range
 
     @property
     def power(self) -> int | None:

@@ -32,7 +32,7 @@ class FromLoss(Regularizer):
 
     @property
     def formula(self) -> Formula:  # type: ignore[override]
-        said = getattr(self.phi, "__doc__", None) or getattr(self.phi, "__name__", repr(self.phi))
+        said = str(getattr(self.phi, "__doc__", None) or getattr(self.phi, "__name__", repr(self.phi)))
         return Formula(said.strip().splitlines()[0], f"by {self.derivative}", "by numeric conjugation", "")
 
     @property

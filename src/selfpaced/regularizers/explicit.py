@@ -47,7 +47,10 @@ class Linear(Scaled):
     _power = 1
     name = "linear"
     formula = Formula(
-        "l - l^2/(2 lam) if l <= lam else lam/2", "max(0, 1 - l/lam)", "lam (1 - v)^2 / 2", "Jiang et al. 2014a"
+        "l - l^2/(2 lam) if l <= lam else lam/2",
+        "max(0, 1 - l/lam)",
+        "lam (1 - v)^2 / 2",
+        "Jiang et al. 2014a",
     )
 
     def profile(self, xp: Any, z: Array) -> Array:
@@ -65,12 +68,16 @@ class Linear(Scaled):
 class Logarithmic(Regularizer):
     """The weight falls like a logarithm; defined for 0 < lam < 1.
 
+    The weight of a small loss rises with lam only up to 1 - 1/e and falls beyond: condition 5 of the paper's
+    Definition 1 holds below that, so pacing and calibration stay below it.
+
     >>> Logarithmic().weight([0.0, 0.5], lam=0.5).round(12).tolist()
     [1.0, 0.0]
     """
 
     name = "logarithmic"
     lam_range = (0.0, 1.0)
+    pace_range = (0.0, 1 - 1 / math.e)
     formula = Formula(
         "((l + z) log(l + z) - l - z log z) / log z if l <= lam, z = 1 - lam; constant beyond",
         "log(l + z) / log z if l < lam else 0",

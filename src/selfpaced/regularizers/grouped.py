@@ -130,7 +130,8 @@ class Diversity(GroupRegularizer):
 
     def _group_weight(self, ordered: Floats, lam: float) -> Floats:
         rank = np.arange(1, ordered.size + 1)
-        return (ordered <= self.threshold(rank, lam)).astype(ordered.dtype)
+        inside: Floats = (ordered <= self.threshold(rank, lam)).astype(ordered.dtype)
+        return inside
 
 
 @dataclass(frozen=True)
@@ -193,6 +194,10 @@ class BoundGroups:
 
     @property
     def lam_range(self) -> tuple[float, float]:
+        return self.rule.lam_range
+
+    @property
+    def pace_range(self) -> tuple[float, float]:
         return self.rule.lam_range
 
     def weight(self, loss: ArrayLike, lam: float) -> Floats:

@@ -11,7 +11,7 @@ from .base import Regularizer
 
 @dataclass(frozen=True)
 class Quadratic:
-    """phi2(t) = phi(t^2), sigma2(t) = phi2'(t)/t = 2 sigma(t^2), psi2(p) = psi(p/2), so that phi2 = min_p p t^2/2 + psi2.
+    """phi2(t) = phi(t^2), sigma2(t) = phi2'(t)/t = 2 sigma(t^2), psi2(p) = psi(p/2): phi2 = min_p p t^2/2 + psi2.
 
     >>> from selfpaced.regularizers import Huber
     >>> float(quadratic(Huber()).weight(-2.0, lam=1.0))

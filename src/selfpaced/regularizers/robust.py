@@ -49,9 +49,7 @@ class Cauchy(Scaled):
     """
 
     name = "cauchy"
-    formula = Formula(
-        "lam^2 log(1 + l/lam^2)", "1 / (1 + l/lam^2)", "lam^2 (v - 1 - log v)", "Black & Anandan 1996"
-    )
+    formula = Formula("lam^2 log(1 + l/lam^2)", "1 / (1 + l/lam^2)", "lam^2 (v - 1 - log v)", "Black & Anandan 1996")
 
     def profile(self, xp: Any, z: Array) -> Array:
         return xp.log1p(z)
@@ -73,9 +71,7 @@ class L1L2(Regularizer):
 
     name = "l1l2"
     opens = -1
-    formula = Formula(
-        "sqrt(lam + l) - sqrt(lam)", "1 / (2 sqrt(lam + l))", "1/(4v) + lam v - sqrt(lam)", "Zhang 1997"
-    )
+    formula = Formula("sqrt(lam + l) - sqrt(lam)", "1 / (2 sqrt(lam + l))", "1/(4v) + lam v - sqrt(lam)", "Zhang 1997")
 
     @property
     def power(self) -> int | None:
@@ -110,9 +106,7 @@ class Welsch(Scaled):
     """
 
     name = "welsch"
-    formula = Formula(
-        "lam^2 (1 - exp(-l/lam^2))", "exp(-l/lam^2)", "lam^2 (1 - v + v log v)", "Dennis & Welsch 1978"
-    )
+    formula = Formula("lam^2 (1 - exp(-l/lam^2))", "exp(-l/lam^2)", "lam^2 (1 - v + v log v)", "Dennis & Welsch 1978")
 
     def profile(self, xp: Any, z: Array) -> Array:
         return -xp.expm1(-z)
@@ -225,7 +219,8 @@ class Barron(Scaled):
             return 1 - weight + weight * log_weight
         b = 2 - self.alpha
         log_base = -2 / b * log_weight
-        value = self._box_cox(xp, log_base) - b / 2 * (xp.exp(self.alpha / 2 * log_base) - weight)
+        gap = xp.expm1(self.alpha / 2 * log_base) + (1 - weight)  # both terms vanish at weight 1
+        value = self._box_cox(xp, log_base) - b / 2 * gap
         limit = math.inf if self.alpha >= 0 else -b / self.alpha
         return xp.where(weight > 0, value, xp.full_like(weight, limit))
 
@@ -285,7 +280,7 @@ class Channel(Regularizer):
 
     >>> rule = Channel(n_classes=2)
     >>> round(float(rule.weight(0.0, lam=0.2)), 4), round(float(rule.weight(5.0, lam=0.2)), 4)
-    (0.9375, 0.0249)
+    (0.75, 0.0198)
     """
 
     n_classes: int = 2
@@ -315,8 +310,11 @@ class Channel(Regularizer):
         return 1 - self._odds(lam)
 
     def _latent(self, xp: Any, loss: Array, lam: Any) -> Array:
-        # e^-l + (b/a) (1 - e^-l) = 1 - (1 - b/a) (1 - e^-l): exact at l = 0
-        return -xp.log1p((1 - self._odds(lam)) * xp.expm1(-loss))
+        # e^-l + (b/a) (1 - e^-l) = 1 - (1 - b/a) (1 - e^-l): exact at l = 0, but it cancels far out
+        odds = xp.zeros_like(loss) + self._odds(lam)
+        far = xp.clip(loss, min=1.0)
+        outer = -xp.logaddexp(-far, xp.log(odds) + xp.log1p(-xp.exp(-far)))
+        return xp.where(loss <= 1, -xp.log1p((1 - odds) * xp.expm1(-xp.clip(loss, max=1.0))), outer)
 
     def _weight(self, xp: Any, loss: Array, lam: Any) -> Array:
         right = xp.exp(-loss)

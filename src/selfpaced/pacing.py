@@ -1,0 +1,420 @@
+"""The pace: where lam starts, how it moves, when it stops. Pure functions of losses; models are never seen."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+from .regularizers import Hard, get
+from .sketch import LossSketch
+
+Floats = NDArray[np.float64]
+
+
+class CalibrationError(ValueError):
+    """No pace has the wanted mean weight on these losses."""
+
+
+# ---------------------------------------------------------------------------------------------- calibration
+
+
+def calibrate(
+    regularizer: Any,
+    losses: ArrayLike | LossSketch,
+    fraction: float = 0.5,
+    sample_weight: ArrayLike | None = None,
+    floor: float = 0.0,
+) -> float:
+    """The pace at which the mean relative weight of the samples is ``fraction``.
+
+    Parameters
+    ----------
+    regularizer : name or Regularizer
+        For ``hard`` the fraction is the share of samples that are in.
+    losses : array-like or LossSketch
+        Losses >= 0, of any shape; infinite ones never count.
+    fraction : float
+        In (0, 1).
+    sample_weight : array-like, optional
+        Weighting a sample by k equals repeating it k times.
+    floor : float
+        The smallest loss that may have half the full weight. It keeps data that are fitted almost perfectly from
+        starting at lam near 0, where nothing is left to learn from.
+
+    Raises
+    ------
+    CalibrationError
+        When no pace reaches the fraction, with the reason.
+
+    Examples
+    --------
+    >>> calibrate("hard", [1.0, 2.0, 3.0, 4.0]) > 2.0
+    True
+    >>> round(calibrate("welsch", [1.0, 1.0]) ** 2 * math.log(2), 6)
+    1.0
+    """
+    rule = get(regularizer)
+    if not 0 < fraction < 1:
+        raise ValueError(f"fraction must be in (0, 1), got {fraction!r}")
+    if not 0 <= floor < math.inf:
+        raise ValueError(f"floor must be a finite number >= 0, got {floor!r}")
+    values, weights = _distribution(losses, sample_weight)
+    try:
+        lam = (
+            _hard_pace(values, weights, fraction) if isinstance(rule, Hard) else _solve(rule, values, weights, fraction)
+        )
+    except CalibrationError:
+        if floor == 0 or _share(values, weights, math.inf) > 1 - fraction:
+            raise
+        return lam_at(rule, floor)
+    if floor == 0:
+        return lam
+    least = lam_at(rule, floor)
+    return max(lam, least) if rule.relative_opens > 0 else min(lam, least)
+
+
+def lam_at(regularizer: Any, loss: float, relative: float = 0.5) -> float:
+    """The pace at which a sample of this loss has the relative weight ``relative``: a pace that means the same for every rule.
+
+    >>> round(lam_at("cauchy", 4.0), 6)
+    2.0
+    """
+    if not 0 < loss < math.inf:
+        raise CalibrationError(f"loss must be in (0, inf): without loss the weight is full at every lam, got {loss!r}")
+    return calibrate(regularizer, [float(loss)], relative)
+
+
+def half_loss(regularizer: Any, lam: float) -> float:
+    """The loss at which the relative weight has fallen to one half; ``inf`` where it never does.
+
+    >>> round(half_loss("cauchy", 2.0), 6)
+    4.0
+    """
+    rule = get(regularizer)
+
+    def excess(log_loss: float) -> float:
+        return float(rule.relative_weight(math.exp(log_loss), lam)) - 0.5
+
+    if excess(700.0) >= 0:
+        return math.inf
+    return math.exp(brentq(excess, -700.0, 700.0, xtol=1e-12)) if excess(-700.0) > 0 else 0.0
+
+
+def loss_scale(regularizer: Any, lam: float) -> float:
+    """The unit in which a rule measures losses at this pace: lam**power, or the half-weight loss without one."""
+    rule = get(regularizer)
+    return half_loss(rule, lam) if rule.power is None else float(lam**rule.power)
+
+
+def _distribution(losses: ArrayLike | LossSketch, sample_weight: ArrayLike | None) -> tuple[Floats, Floats | None]:
+    if isinstance(losses, LossSketch):
+        if sample_weight is not None:
+            raise ValueError("a LossSketch carries its own sample weights: pass them to LossSketch.of")
+        values, counts = losses.support()
+        if not values.size:
+            raise CalibrationError("there are no losses to calibrate on")
+        return values, counts
+    values = np.ravel(np.asarray(losses, dtype=np.float64))
+    if not values.size:
+        raise CalibrationError("there are no losses to calibrate on")
+    if not values.min() >= 0:
+        raise ValueError(f"every loss must be >= 0 and not NaN, got {values[np.argmin(values >= 0)]!r}")
+    if sample_weight is None:
+        return values, None
+    weights = np.ravel(np.asarray(sample_weight, dtype=np.float64))
+    if weights.shape != values.shape:
+        raise ValueError(f"sample_weight must have one value per loss: got {weights.size} for {values.size}")
+    if not (weights.min() >= 0 and np.isfinite(weights).all()):
+        raise ValueError("sample_weight must be finite and >= 0")
+    if not weights.sum() > 0:
+        raise CalibrationError("every sample weight is 0: there is nothing to calibrate on")
+    return values, weights
+
+
+def _share(values: Floats, weights: Floats | None, value: float) -> float:
+    return float(np.average(values == value, weights=weights))
+
+
+def _hard_pace(values: Floats, weights: Floats | None, fraction: float) -> float:
+    order = np.argsort(values, kind="stable")
+    total = np.arange(1, values.size + 1) if weights is None else np.cumsum(weights[order])
+    edge = float(values[order][int(np.argmax(total >= fraction * total[-1] * (1 - 1e-12)))])
+    if edge == math.inf:
+        raise CalibrationError(f"more than {1 - fraction:.1%} of the losses are infinite and can never be in")
+    if edge == 0:
+        raise CalibrationError(_all_easy(_share(values, weights, 0.0), fraction))
+    return float(np.nextafter(edge, math.inf))  # a sample is in only if its loss is below lam
+
+
+def _all_easy(share: float, fraction: float) -> str:
+    return (
+        f"{share:.1%} of the samples have no loss and count in full at every lam, so the mean weight cannot be as low "
+        f"as {fraction:.1%}; set floor (e.g. floor=0.5) or a larger fraction"
+    )
+
+
+def _solve(rule: Any, values: Floats, weights: Floats | None, fraction: float) -> float:
+    closed, opened = _bracket(rule, values)
+
+    def excess(position: float) -> float:
+        lam = math.exp(closed + position * (opened - closed))
+        return float(np.average(rule.relative_weight(values, lam), weights=weights)) - fraction
+
+    at_closed, at_opened = excess(0.0), excess(1.0)
+    if at_closed > 0:
+        share = _share(values, weights, 0.0)
+        if share > fraction:
+            raise CalibrationError(_all_easy(share, fraction))
+        raise CalibrationError(
+            f"even at lam = {math.exp(closed):.3g} the mean weight is {at_closed + fraction:.1%}, above {fraction:.1%}: "
+            f"the losses are small in the unit of {rule.name!r}; rescale them or set floor"
+        )
+    if at_opened < 0:
+        raise CalibrationError(
+            f"even at lam = {math.exp(opened):.3g} the mean weight is only {at_opened + fraction:.1%}, below "
+            f"{fraction:.1%}: {_share(values, weights, math.inf):.1%} of the losses are infinite"
+        )
+    root = float(brentq(excess, 0.0, 1.0, xtol=1e-15, rtol=1e-14, maxiter=200))
+    # At a jump of the mean weight, end on its open side.
+    for nudge in (0.0, 1e-14, 1e-13, 1e-12):
+        if excess(min(root + nudge, 1.0)) >= -1e-12:
+            break
+    return math.exp(closed + min(root + nudge, 1.0) * (opened - closed))
+
+
+def _bracket(rule: Any, values: Floats) -> tuple[float, float]:
+    """log(lam) at the closed and at the open end of the search."""
+    _, high = rule.pace_range
+    positive = values[(values > 0) & np.isfinite(values)]
+    least, most = (float(positive.min()), float(positive.max())) if positive.size else (1.0, 1.0)
+    if math.isfinite(high):
+        ends = (math.log(high) - 700, math.log(high) - 1e-9)
+    else:
+        power = rule.power or 1
+        ends = (math.log(least) / power - 30, math.log(most) / power + 40)
+        if rule.power is None:  # lam may have any unit: look further
+            ends = (min(ends[0], -30.0), max(ends[1], 40.0))
+    ends = (max(ends[0], -700.0), min(ends[1], 700.0))
+    return ends if rule.relative_opens > 0 else (ends[1], ends[0])
+
+
+# ---------------------------------------------------------------------------------------------------- stops
+
+
+class StageLike(Protocol):
+    """What a stop reads of a finished stage."""
+
+    @property
+    def lam(self) -> float: ...
+    @property
+    def mean_weight(self) -> float: ...
+
+
+#: Called after every stage with the stages so far, the losses and the rule; a sentence (or True) ends the path.
+Stop = Callable[[Sequence[StageLike], Any, Any], "str | bool | None"]
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Stop after this many stages."""
+
+    count: int = 40
+
+    def __post_init__(self) -> None:
+        if int(self.count) != self.count or self.count < 1:
+            raise ValueError(f"count must be an integer >= 1, got {self.count!r}")
+
+    def __call__(self, stages: Sequence[StageLike], losses: Any, regularizer: Any) -> str | None:  # noqa: ARG002
+        return f"all {self.count} stages are done" if len(stages) >= self.count else None
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """Stop when the mean weight has moved by less than ``tolerance`` in each of the last ``patience`` stages."""
+
+    tolerance: float = 1e-3
+    patience: int = 3
+
+    def __call__(self, stages: Sequence[StageLike], losses: Any, regularizer: Any) -> str | None:  # noqa: ARG002
+        recent = [stage.mean_weight for stage in stages[-self.patience - 1 :]]
+        if len(recent) <= self.patience or np.abs(np.diff(recent)).max() >= self.tolerance:
+            return None
+        return f"the mean weight stayed at {recent[-1]:.3f} for {self.patience} stages"
+
+
+@dataclass(frozen=True)
+class ScaleRatio:
+    """Stop when the rule's loss scale is ``ratio`` times the scale of the losses (their median by default)."""
+
+    ratio: float
+    scale: Callable[[Any], float] = field(default=np.median)
+
+    def __call__(self, stages: Sequence[StageLike], losses: Any, regularizer: Any) -> str | None:
+        reached = loss_scale(regularizer, stages[-1].lam) / max(float(self.scale(losses)), 1e-300)
+        return f"the pace is {reached:.3g} times the scale of the losses" if reached >= self.ratio else None
+
+
+def stop_reason(stop: Any, stages: Sequence[StageLike], losses: Any, regularizer: Any) -> str | None:
+    """The first reason that one of the stops gives, as a sentence."""
+    for rule in stop if isinstance(stop, tuple) else (stop,):
+        said = rule(stages, losses, regularizer)
+        if said:
+            return said if isinstance(said, str) else "the stop rule ended the path"
+    return None
+
+
+# --------------------------------------------------------------------------------------------------- paces
+
+
+class Pacing(ABC):
+    """Where lam starts and where it goes next; ``stop`` ends the path earlier than ``advance`` does."""
+
+    stop: Any = ()
+
+    @abstractmethod
+    def start(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
+        """The first pace, from the losses of the initial model."""
+
+    @abstractmethod
+    def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> float | None:
+        """The pace of stage number ``stage`` (from 0), or None at the path's end."""
+
+
+@dataclass(frozen=True)
+class Geometric(Pacing):
+    """The paper's pace: start where the mean weight is ``fraction``, then times ``mu`` in the direction that opens.
+
+    The direction is the rule's own ``opens``: L1-L2 goes down, unless its weights are normalised
+    (:func:`selfpaced.regularizers.relative`), where it goes up.
+    """
+
+    mu: float = 1.05
+    fraction: float = 0.5
+    floor: float = 0.0
+    lam: float | None = None
+    stop: Any = (Plateau(), Stages(100))
+
+    def __post_init__(self) -> None:
+        if not 1 < self.mu < math.inf:
+            raise ValueError(f"mu must be > 1, got {self.mu!r}")
+
+    def start(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
+        if self.lam is not None:
+            return self.lam
+        return calibrate(regularizer, losses, self.fraction, sample_weight, self.floor)
+
+    def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> float | None:  # noqa: ARG002
+        following = lam * self.mu**regularizer.opens
+        low, high = regularizer.pace_range
+        return following if low < following < high else None
+
+
+@dataclass(frozen=True)
+class Quantile(Pacing):
+    """lam re-read from the losses at every stage: half weight at a quantile that rises from ``start`` to ``end``."""
+
+    begin: float = 0.5
+    end: float = 0.9
+    stages: int = 10
+    floor: float = 1e-12
+    stop: Any = ()
+
+    def __post_init__(self) -> None:
+        if not (0 < self.begin <= 1 and 0 < self.end <= 1):
+            raise ValueError(f"the quantiles must be in (0, 1], got {self.begin!r} and {self.end!r}")
+        if int(self.stages) != self.stages or self.stages < 1:
+            raise ValueError(f"stages must be an integer >= 1, got {self.stages!r}")
+
+    def _at(self, stage: int, losses: Any, regularizer: Any, sample_weight: Any) -> float:
+        share = self.begin + (self.end - self.begin) * stage / max(self.stages - 1, 1)
+        values, weights = _distribution(losses, sample_weight)
+        edge = np.quantile(values, share, method="inverted_cdf", weights=weights)
+        return lam_at(regularizer, min(max(float(edge), self.floor), 1e300))
+
+    def start(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
+        return self._at(0, losses, regularizer, sample_weight)
+
+    def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> float | None:  # noqa: ARG002
+        return None if stage >= self.stages else self._at(stage, losses, regularizer, sample_weight)
+
+
+@dataclass(frozen=True)
+class Fixed(Pacing):
+    """One stage at one pace: half-quadratic optimisation (iteratively reweighted fitting)."""
+
+    lam: float
+
+    def start(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:  # noqa: ARG002
+        return self.lam
+
+    def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> None:  # noqa: ARG002
+        return None
+
+
+@dataclass(frozen=True)
+class Graduated(Pacing):
+    """Graduated non-convexity: all samples first, then lam closes to a noise bound.
+
+    Parameters
+    ----------
+    bound : float or callable
+        The loss that has half the weight at the end, or a function of the losses that returns it.
+    factor : float
+        How much lam closes per stage.
+    """
+
+    bound: float | Callable[[Any], float]
+    factor: float = 1.2
+    stop: Any = ()
+
+    def __post_init__(self) -> None:
+        if not 1 < self.factor < math.inf:
+            raise ValueError(f"factor must be > 1, got {self.factor!r}")
+
+    def _last(self, losses: Any, regularizer: Any) -> float:
+        bound = float(self.bound(losses) if callable(self.bound) else self.bound)
+        if not 0 < bound < math.inf:
+            raise ValueError(f"bound must be a positive loss, got {bound!r}")
+        return lam_at(regularizer, bound)
+
+    def start(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:  # noqa: ARG002
+        values = np.asarray(losses)
+        largest = float(values[np.isfinite(values)].max(initial=0.0))
+        last = self._last(losses, regularizer)
+        if largest == 0:
+            return last
+        first = lam_at(regularizer, largest, relative=0.9)
+        return max(first, last) if regularizer.relative_opens > 0 else min(first, last)
+
+    def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> float | None:  # noqa: ARG002
+        last = self._last(losses, regularizer)
+        if regularizer.relative_opens > 0:
+            return None if lam <= last else max(lam / self.factor, last)
+        return None if lam >= last else min(lam * self.factor, last)
+
+
+__all__ = [
+    "CalibrationError",
+    "Fixed",
+    "Geometric",
+    "Graduated",
+    "LossSketch",
+    "Pacing",
+    "Plateau",
+    "Quantile",
+    "ScaleRatio",
+    "Stages",
+    "Stop",
+    "calibrate",
+    "half_loss",
+    "lam_at",
+    "loss_scale",
+    "stop_reason",
+]

@@ -1,0 +1,84 @@
+"""A summary of losses that merges by addition: the pace of a data set that no machine sees whole."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_SMALLEST = 1e-18
+_RATIO = 1.0198  # neighbouring bins; the geometric centre is then within 1 % of every loss of the bin
+_BINS = 4096  # up to 1e-18 * 1.0198**4096, about 7e16
+_UNIT = 1 << 20  # sample weights are counted in 2^-20ths, so that sums are exact in any order
+
+
+@dataclass(frozen=True, eq=False)
+class LossSketch:
+    """Counts of losses in logarithmic bins: ``a + b`` is the sketch of both parts, bit for bit in any order.
+
+    Quantiles, and a pace calibrated on it, are within 1 % of those of the losses themselves (for losses
+    between 1e-18 and 7e16; smaller ones count as zero, larger ones as infinite).
+
+    >>> import numpy as np
+    >>> parts = [LossSketch.of(np.arange(0.0, 50.0)), LossSketch.of(np.arange(50.0, 100.0))]
+    >>> abs((parts[0] + parts[1]).quantile(0.5) - 49) < 0.5
+    True
+    """
+
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, losses: ArrayLike, sample_weight: ArrayLike | None = None) -> LossSketch:
+        """The sketch of these losses."""
+        flat = np.ravel(np.asarray(losses, dtype=np.float64))
+        if flat.size and not flat.min() >= 0:
+            raise ValueError(f"every loss must be >= 0 and not NaN, got {flat[np.argmin(flat >= 0)]!r}")
+        with np.errstate(divide="ignore"):
+            bins = np.floor(np.log(flat / _SMALLEST) / math.log(_RATIO))
+        index = np.clip(bins, -1, _BINS).astype(np.intp) + 1
+        if sample_weight is None:
+            return cls(np.bincount(index, minlength=_BINS + 2) * np.int64(_UNIT))
+        weight = np.ravel(np.asarray(sample_weight, dtype=np.float64))
+        if weight.shape != flat.shape:
+            raise ValueError(f"sample_weight must have one value per loss: got {weight.size} for {flat.size}")
+        if weight.size and not (weight.min() >= 0 and np.isfinite(weight).all()):
+            raise ValueError("sample_weight must be finite and >= 0")
+        counts = np.zeros(_BINS + 2, dtype=np.int64)
+        np.add.at(counts, index, np.rint(weight * _UNIT).astype(np.int64))
+        return cls(counts)
+
+    def __add__(self, other: Any) -> LossSketch:
+        if not isinstance(other, LossSketch):
+            return NotImplemented
+        return LossSketch(self.counts + other.counts)
+
+    def __radd__(self, other: Any) -> LossSketch:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum(parts) works
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LossSketch) and bool(np.array_equal(self.counts, other.counts))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def total(self) -> float:
+        """The sum of sample weights, or the number of losses."""
+        return int(self.counts.sum()) / _UNIT
+
+    def support(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The centres of the occupied bins, ascending, and the weight in each."""
+        centers = _SMALLEST * _RATIO ** (np.arange(_BINS) + 0.5)
+        values = np.concatenate([[0.0], centers, [math.inf]])
+        occupied = self.counts > 0
+        return values[occupied], self.counts[occupied] / _UNIT
+
+    def quantile(self, q: float) -> float:
+        """The smallest loss with at least the share ``q`` of the weight at or below it."""
+        values, weights = self.support()
+        if not values.size:
+            raise ValueError("an empty sketch has no quantile")
+        reached = np.cumsum(weights) >= q * weights.sum() * (1 - 1e-12)
+        return float(values[int(np.argmax(reached))])
