@@ -81,7 +81,7 @@ def calibrate(
 
 
 def lam_at(regularizer: Any, loss: float, relative: float = 0.5) -> float:
-    """The pace at which a sample of this loss has the relative weight ``relative``: a pace that means the same for every rule.
+    """The pace at which a sample of this loss has this relative weight: a pace that means the same for every rule.
 
     >>> round(lam_at("cauchy", 4.0), 6)
     2.0
@@ -155,8 +155,8 @@ def _hard_pace(values: Floats, weights: Floats | None, fraction: float) -> float
 
 def _all_easy(share: float, fraction: float) -> str:
     return (
-        f"{share:.1%} of the samples have no loss and count in full at every lam, so the mean weight cannot be as low "
-        f"as {fraction:.1%}; set floor (e.g. floor=0.5) or a larger fraction"
+        f"{share:.1%} of the samples have no loss and count in full at every lam, so the mean weight cannot be "
+        f"{fraction:.1%}; set floor (e.g. floor=0.5) or a larger fraction"
     )
 
 
@@ -279,7 +279,7 @@ class Pacing(ABC):
     stop: Any = ()
 
     @abstractmethod
-    def start(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
+    def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
         """The first pace, from the losses of the initial model."""
 
     @abstractmethod
@@ -305,7 +305,7 @@ class Geometric(Pacing):
         if not 1 < self.mu < math.inf:
             raise ValueError(f"mu must be > 1, got {self.mu!r}")
 
-    def start(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
+    def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
         if self.lam is not None:
             return self.lam
         return calibrate(regularizer, losses, self.fraction, sample_weight, self.floor)
@@ -320,25 +320,25 @@ class Geometric(Pacing):
 class Quantile(Pacing):
     """lam re-read from the losses at every stage: half weight at a quantile that rises from ``start`` to ``end``."""
 
-    begin: float = 0.5
+    start: float = 0.5
     end: float = 0.9
     stages: int = 10
     floor: float = 1e-12
     stop: Any = ()
 
     def __post_init__(self) -> None:
-        if not (0 < self.begin <= 1 and 0 < self.end <= 1):
-            raise ValueError(f"the quantiles must be in (0, 1], got {self.begin!r} and {self.end!r}")
+        if not (0 < self.start <= 1 and 0 < self.end <= 1):
+            raise ValueError(f"the quantiles must be in (0, 1], got {self.start!r} and {self.end!r}")
         if int(self.stages) != self.stages or self.stages < 1:
             raise ValueError(f"stages must be an integer >= 1, got {self.stages!r}")
 
     def _at(self, stage: int, losses: Any, regularizer: Any, sample_weight: Any) -> float:
-        share = self.begin + (self.end - self.begin) * stage / max(self.stages - 1, 1)
+        share = self.start + (self.end - self.start) * stage / max(self.stages - 1, 1)
         values, weights = _distribution(losses, sample_weight)
         edge = np.quantile(values, share, method="inverted_cdf", weights=weights)
         return lam_at(regularizer, min(max(float(edge), self.floor), 1e300))
 
-    def start(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
+    def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
         return self._at(0, losses, regularizer, sample_weight)
 
     def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> float | None:  # noqa: ARG002
@@ -351,7 +351,7 @@ class Fixed(Pacing):
 
     lam: float
 
-    def start(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:  # noqa: ARG002
+    def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:  # noqa: ARG002
         return self.lam
 
     def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> None:  # noqa: ARG002
@@ -384,7 +384,7 @@ class Graduated(Pacing):
             raise ValueError(f"bound must be a positive loss, got {bound!r}")
         return lam_at(regularizer, bound)
 
-    def start(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:  # noqa: ARG002
+    def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:  # noqa: ARG002
         values = np.asarray(losses)
         largest = float(values[np.isfinite(values)].max(initial=0.0))
         last = self._last(losses, regularizer)

@@ -212,7 +212,7 @@ def _prior(sample_weight: ArrayLike | None, losses: Floats) -> Floats | None:
 
 def _next_lam(state: Solution[Any], rule: Any, pacing: Pacing, prior: Floats | None) -> float | None:
     if not state.stages:
-        return pacing.start(state.losses, rule, prior)
+        return pacing.first(state.losses, rule, prior)
     return pacing.advance(len(state.stages), state.lam, state.losses, rule, prior)
 
 
