@@ -125,7 +125,7 @@ def _distribution(losses: ArrayLike | LossSketch, sample_weight: ArrayLike | Non
     if not values.size:
         raise CalibrationError("there are no losses to calibrate on")
     if not values.min() >= 0:
-        raise ValueError(f"every loss must be >= 0 and not NaN, got {values[np.argmin(values >= 0)]!r}")
+        raise ValueError(f"every loss must be >= 0 and not NaN, got {float(values[np.argmin(values >= 0)])!r}")
     if sample_weight is None:
         return values, None
     weights = np.ravel(np.asarray(sample_weight, dtype=np.float64))
@@ -173,7 +173,7 @@ def _solve(rule: Any, values: Floats, weights: Floats | None, fraction: float) -
         if share > fraction:
             raise CalibrationError(_all_easy(share, fraction))
         raise CalibrationError(
-            f"even at lam = {math.exp(closed):.3g} the mean weight is {at_closed + fraction:.1%}, above {fraction:.1%}: "
+            f"even at lam = {math.exp(closed):.3g} the mean weight is {at_closed + fraction:.1%} > {fraction:.1%}: "
             f"the losses are small in the unit of {rule.name!r}; rescale them or set floor"
         )
     if at_opened < 0:

@@ -35,7 +35,7 @@ class LossSketch:
         """The sketch of these losses."""
         flat = np.ravel(np.asarray(losses, dtype=np.float64))
         if flat.size and not flat.min() >= 0:
-            raise ValueError(f"every loss must be >= 0 and not NaN, got {flat[np.argmin(flat >= 0)]!r}")
+            raise ValueError(f"every loss must be >= 0 and not NaN, got {float(flat[np.argmin(flat >= 0)])!r}")
         with np.errstate(divide="ignore"):
             bins = np.floor(np.log(flat / _SMALLEST) / math.log(_RATIO))
         index = np.clip(bins, -1, _BINS).astype(np.intp) + 1

@@ -173,26 +173,29 @@ class MixtureZhao(Regularizer):
     def power(self) -> int | None:
         return 2 if self.gamma is None else None
 
-    def _relative_gamma(self, lam: Any) -> Any:
-        return 1.0 if self.gamma is None else self.gamma / lam
+    def _relative_gamma(self, xp: Any, lam: Any) -> Any:
+        """gamma / lam, capped where the soft zone is narrower than the spacing of numbers."""
+        if self.gamma is None:
+            return 1.0
+        return min(self.gamma / lam, 1e15) if isinstance(lam, float) else xp.clip(self.gamma / lam, max=1e15)
 
     def _weight(self, xp: Any, loss: Array, lam: Any) -> Array:
         # in x = sqrt(l) / lam the rule is clip(k (1/x - 1)), k = gamma/lam
-        return xp.clip(self._relative_gamma(lam) * (lam / xp.sqrt(loss) - 1), 0.0, 1.0)
+        return xp.clip(self._relative_gamma(xp, lam) * (lam / xp.sqrt(loss) - 1), 0.0, 1.0)
 
     def _latent(self, xp: Any, loss: Array, lam: Any) -> Array:
-        k = self._relative_gamma(lam)
+        k = self._relative_gamma(xp, lam)
         start = k / (1 + k)
-        x = xp.sqrt(loss) / lam
-        between = xp.clip(x, start, 1.0) if isinstance(start, float) else xp.maximum(xp.clip(x, max=1.0), start)
+        # the clip keeps the infinite slope of the root at 0 out of automatic differentiation
+        x = xp.sqrt(xp.clip(loss, min=float(xp.finfo(loss.dtype).smallest_normal))) / lam
+        between = xp.maximum(xp.clip(x, max=1.0), xp.zeros_like(x) + start)
         soft = start * start + k * (between - start) * (2 - between - start)
         return xp.where(x <= start, loss, lam * (lam * soft))
 
     def _dual(self, xp: Any, weight: Array, lam: Any) -> Array:
-        k = self._relative_gamma(lam)
+        gamma = lam if self.gamma is None else self.gamma
         weight = xp.clip(weight, max=1.0)
-        value = k * k * (1 - weight) / ((weight + k) * (1 + k))
-        return xp.where(weight >= 1, xp.zeros_like(weight), lam * (lam * value))
+        return (1 - weight) / (weight / gamma + 1 / lam) / (1 / gamma + 1 / lam)
 
 
 @dataclass(frozen=True)
@@ -217,8 +220,10 @@ class Logistic(Regularizer):
 
     def _latent(self, xp: Any, loss: Array, lam: Any) -> Array:
         tail = xp.exp(xp.zeros_like(loss) - lam)
-        gap = xp.log1p(tail) - xp.log1p(xp.exp(-xp.abs(lam - loss)))
-        return xp.clip((1 + tail) * (xp.clip(loss, max=lam) + gap), min=0.0)
+        far = xp.clip(loss, max=lam) + xp.log1p(tail) - xp.log1p(xp.exp(-xp.abs(lam - loss)))
+        small = xp.clip(loss, max=1.0)  # there the two logarithms would cancel
+        near = small - xp.log1p(tail / (1 + tail) * xp.expm1(small))
+        return (1 + tail) * xp.where(loss <= 1, near, far)
 
     def _dual(self, xp: Any, weight: Array, lam: Any) -> Array:
         weight = xp.clip(weight, max=1.0)

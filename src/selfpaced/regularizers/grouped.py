@@ -95,7 +95,7 @@ class GroupRegularizer(ABC):
             raise ValueError(f"groups must have one label per {what}: got {labels.size} for {flat.size}")
         if flat.size and not flat.min() >= 0:
             index = int(np.argmin(flat >= 0))
-            raise ValueError(f"every {what} must be >= 0 and not NaN, got {flat[index]!r} at position {index}")
+            raise ValueError(f"every {what} must be >= 0 and not NaN, got {float(flat[index])!r} at position {index}")
         if not 0 < lam < math.inf:
             raise ValueError(f"lam must be in (0, inf), got {lam!r}")
         _, codes = np.unique(labels, return_inverse=True)

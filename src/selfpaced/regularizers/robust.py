@@ -187,7 +187,7 @@ class Barron(Scaled):
     formula = Formula(
         "lam^2 (b/alpha) ((1 + 2l/(b lam^2))^(alpha/2) - 1), b = 2 - alpha",
         "(1 + 2l/(b lam^2))^(-b/2)",
-        "lam^2 ((b/alpha) (u^(alpha/2) - 1) - (b/2) (u^(alpha/2) - v)), u = v^(-2/b)",
+        "lam^2 (b/2) ((b/alpha) (v^(-alpha/b) - 1) - (1 - v))",
         "Barron 2019",
     )
 
@@ -218,9 +218,7 @@ class Barron(Scaled):
         if self.alpha == -math.inf:
             return 1 - weight + weight * log_weight
         b = 2 - self.alpha
-        log_base = -2 / b * log_weight
-        gap = xp.expm1(self.alpha / 2 * log_base) + (1 - weight)  # both terms vanish at weight 1
-        value = self._box_cox(xp, log_base) - b / 2 * gap
+        value = b / 2 * (self._box_cox(xp, -2 / b * log_weight) - (1 - weight))
         limit = math.inf if self.alpha >= 0 else -b / self.alpha
         return xp.where(weight > 0, value, xp.full_like(weight, limit))
 
