@@ -1,0 +1,239 @@
+"""How sample weights reach a wrapped estimator: directly, inside a Pipeline, by routing, or as rows."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn import config_context, get_config
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.validation import has_fit_parameter
+
+__all__ = ["WeightRoute", "fit_weighted", "n_rows", "take_rows", "weight_route"]
+
+# Weights below this share of the largest are dropped as rows: they cannot move a fit, and they cost time.
+NEGLIGIBLE = 1e-6
+
+
+@dataclass(frozen=True)
+class WeightRoute:
+    """The way weights take into an estimator's ``fit``.
+
+    Parameters
+    ----------
+    keyword : str or None
+        Name of the ``fit`` keyword that carries the weights; None means the estimator takes none, and that
+        rows are selected instead.
+    reason : str
+        Why, in words; shown in ``termination_`` when rows are selected.
+    routed : bool
+        Metadata routing delivers the weights, because the estimator's steps request them. Where it is False,
+        weighted fits run with routing switched off: the keyword already names the step.
+    """
+
+    keyword: str | None
+    reason: str
+    routed: bool = False
+
+    @property
+    def takes_weights(self) -> bool:
+        """True when weights are passed, False when rows are selected."""
+        return self.keyword is not None
+
+
+def take_rows(X: Any, index: Any) -> Any:
+    """Rows of an array, sparse matrix, pandas or polars frame, or sequence, in their own type."""
+    if hasattr(X, "iloc"):
+        return X.iloc[index]
+    if sparse.issparse(X):
+        return (X if X.format in ("csr", "lil") else X.tocsr())[index]
+    if hasattr(X, "shape"):
+        if isinstance(X, np.ndarray):
+            return X[index]
+        if hasattr(X, "get_column"):  # polars takes integers, not NumPy masks
+            return X[np.flatnonzero(index) if np.asarray(index).dtype == bool else np.asarray(index)]
+        return X[index]
+    where = np.flatnonzero(index) if np.asarray(index).dtype == bool else np.asarray(index)
+    return [X[i] for i in where]
+
+
+def n_rows(X: Any) -> int:
+    """Number of rows of anything `take_rows` accepts."""
+    return int(X.shape[0]) if getattr(X, "shape", None) else len(X)
+
+
+def _accepts_any_keyword(estimator: Any) -> bool:
+    parameters = inspect.signature(estimator.fit).parameters.values()
+    return any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+
+
+def _inner(estimator: Any) -> list[Any]:
+    """The estimators a meta-estimator wraps."""
+    inner = getattr(estimator, "estimator", None)
+    if isinstance(inner, BaseEstimator):
+        return [inner]
+    several = getattr(estimator, "estimators", None)
+    pairs = [pair for pair in several if isinstance(pair, tuple)] if isinstance(several, list) else []
+    return [pair[1] for pair in pairs if isinstance(pair[1], BaseEstimator)]
+
+
+def weight_route(estimator: Any) -> WeightRoute:
+    """Find out how `estimator.fit` takes sample weights.
+
+    Metadata routing is used where it is enabled and a step requests ``sample_weight``; an explicit refusal
+    (a request set to False) leads to selection by rows. Where no request is set, wrapping the model in a
+    self-paced one *is* the request: a Pipeline then gets ``laststep__sample_weight``, as without routing.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The model to be wrapped; it is not changed.
+
+    Returns
+    -------
+    WeightRoute
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.svm import SVC
+    >>> weight_route(make_pipeline(StandardScaler(), SVC())).keyword
+    'svc__sample_weight'
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> weight_route(KNeighborsClassifier()).takes_weights
+    False
+    """
+    if not get_config().get("enable_metadata_routing", False):
+        return _named_route(estimator)
+    last = _last_step(estimator)
+    if _request(last) is False:
+        return WeightRoute(None, f"{type(last).__name__} refuses sample_weight (its fit request is False)")
+    if last is not estimator and _consumes(last):
+        return WeightRoute("sample_weight", f"routing delivers sample_weight to {type(last).__name__}", True)
+    if last is estimator and not has_fit_parameter(estimator, "sample_weight") and _consumes(estimator):
+        return WeightRoute("sample_weight", f"{type(estimator).__name__} routes sample_weight", True)
+    return _named_route(estimator)
+
+
+def _named_route(estimator: Any) -> WeightRoute:
+    """The route by the name of a keyword alone, as it is without metadata routing."""
+    name = type(estimator).__name__
+    if isinstance(estimator, Pipeline):
+        step, last = estimator.steps[-1]
+        if last is None or isinstance(last, str):
+            return WeightRoute(None, "the last step of the Pipeline is 'passthrough'")
+        inner = _named_route(last)
+        keyword = f"{step}__{inner.keyword}" if inner.takes_weights else None
+        return WeightRoute(keyword, f"last step {step!r}: {inner.reason}")
+    wrapped = [(_named_route(one), type(one).__name__) for one in _inner(estimator)]
+    for route, inner_name in wrapped:
+        if not route.takes_weights:
+            return WeightRoute(None, f"{inner_name} inside {name} takes no sample_weight")
+    if has_fit_parameter(estimator, "sample_weight"):
+        return WeightRoute("sample_weight", f"{name}.fit takes sample_weight")
+    keywords = {route.keyword for route, _ in wrapped}
+    if len(keywords) == 1 and _accepts_any_keyword(estimator):
+        return WeightRoute(keywords.pop(), f"{name} passes weights on to what it wraps")
+    return WeightRoute(None, f"{name}.fit takes no sample_weight")
+
+
+def _last_step(estimator: Any) -> Any:
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    return estimator
+
+
+def _requests(estimator: Any) -> Any:
+    """What an estimator requests by metadata routing; None where it does not implement routing."""
+    try:
+        return get_routing_for_object(estimator)
+    except NotImplementedError:
+        return None
+
+
+def _consumes(estimator: Any) -> bool:
+    requests = _requests(estimator)
+    return requests is not None and bool(requests.consumes("fit", ["sample_weight"]))
+
+
+def _request(estimator: Any) -> Any:
+    return getattr(getattr(_requests(estimator), "fit", None), "requests", {}).get("sample_weight")
+
+
+def _row_params(params: Mapping[str, Any], n: int, keep: np.ndarray) -> dict[str, Any]:
+    """Fit parameters with one entry per row are cut to the rows kept; the rest pass unchanged."""
+
+    def per_row(value: Any) -> bool:
+        if isinstance(value, (str, bytes)) or value is None:
+            return False
+        if getattr(value, "shape", None):
+            return int(value.shape[0]) == n
+        return isinstance(value, (list, tuple)) and len(value) == n
+
+    return {key: take_rows(value, keep) if per_row(value) else value for key, value in params.items()}
+
+
+def fit_weighted(
+    estimator: Any,
+    X: Any,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    route: WeightRoute,
+    *,
+    rows: np.ndarray | None = None,
+    fit_params: Mapping[str, Any] | None = None,
+) -> Any:
+    """Fit a clone with weights, or on the rows of weight >= 1/2 of the largest where it takes no weights.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Cloned, never fitted itself.
+    X, y : array-like
+        All rows; `X` is indexed, never converted.
+    weight : ndarray of shape (n_samples,) or None
+        Weights of all rows. None or all ones is a plain fit without weights: some models are several times
+        slower when they are given uniform weights. Rows of zero weight are left out.
+    route : WeightRoute
+        From `weight_route`.
+    rows : ndarray of int, optional
+        Fit on these rows only (a training fold).
+    fit_params : mapping, optional
+        Further keywords of ``fit``; those with one entry per row are cut along.
+
+    Returns
+    -------
+    fitted estimator
+    """
+    n = n_rows(X)
+    index = np.arange(n) if rows is None else np.asarray(rows)
+    params: dict[str, Any] = dict(fit_params or {})
+    model = clone(estimator)
+    passed: np.ndarray | None = None
+    if weight is not None:
+        local = np.asarray(weight)[index]
+        top = float(local.max(initial=0.0))
+        if not top > 0.0:
+            raise ValueError("sample weights must not be zero for every row; got no positive weight.")
+        keep = local > NEGLIGIBLE * top if route.takes_weights else local >= 0.5 * top
+        index, local = index[keep], local[keep]
+        passed = local if route.takes_weights and not np.all(local == 1.0) else None
+    if index.size < n:
+        X, y, params = take_rows(X, index), y[index], _row_params(params, n, index)
+    if passed is None or route.keyword is None:
+        return model.fit(X, y, **params)
+    enabled = bool(get_config().get("enable_metadata_routing", False))
+    if enabled and not route.routed and params:
+        raise ValueError(
+            f"with metadata routing enabled, {sorted(params)} can only be passed on together with weights "
+            "where the last step requests sample_weight; call set_fit_request(sample_weight=True) on it."
+        )
+    with config_context(enable_metadata_routing=enabled and route.routed):
+        return model.fit(X, y, **params, **{route.keyword: passed})
