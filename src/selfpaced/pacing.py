@@ -66,18 +66,27 @@ def calibrate(
     if not 0 <= floor < math.inf:
         raise ValueError(f"floor must be a finite number >= 0, got {floor!r}")
     values, weights = _distribution(losses, sample_weight)
+    least = _floor_pace(rule, floor)
     try:
-        lam = (
-            _hard_pace(values, weights, fraction) if isinstance(rule, Hard) else _solve(rule, values, weights, fraction)
-        )
+        hard = isinstance(rule, Hard)
+        lam = _hard_pace(values, weights, fraction) if hard else _solve(rule, values, weights, fraction)
     except CalibrationError:
-        if floor == 0 or _share(values, weights, math.inf) > 1 - fraction:
+        if least is None or _share(values, weights, math.inf) > 1 - fraction:
             raise
-        return lam_at(rule, floor)
-    if floor == 0:
+        return least
+    if least is None:
         return lam
-    least = lam_at(rule, floor)
     return max(lam, least) if rule.relative_opens > 0 else min(lam, least)
+
+
+def _floor_pace(rule: Any, floor: float) -> float | None:
+    """The smallest pace that the floor allows, or None where it forbids nothing."""
+    if floor == 0:
+        return None
+    try:
+        return lam_at(rule, floor)
+    except CalibrationError:  # the rule gives such a loss more than half its weight at every pace
+        return None
 
 
 def lam_at(regularizer: Any, loss: float, relative: float = 0.5) -> float:
@@ -177,9 +186,15 @@ def _solve(rule: Any, values: Floats, weights: Floats | None, fraction: float) -
             f"the losses are small in the unit of {rule.name!r}; rescale them or set floor"
         )
     if at_opened < 0:
+        endless = _share(values, weights, math.inf)
+        why = (
+            f"{endless:.1%} of the losses are infinite"
+            if endless
+            else f"the losses are large in the unit of {rule.name!r}"
+        )
         raise CalibrationError(
-            f"even at lam = {math.exp(opened):.3g} the mean weight is only {at_opened + fraction:.1%}, below "
-            f"{fraction:.1%}: {_share(values, weights, math.inf):.1%} of the losses are infinite"
+            f"even at lam = {math.exp(opened):.3g} the mean weight is only {at_opened + fraction:.1%} < {fraction:.1%}: "
+            f"{why}; rescale the losses or lower the fraction"
         )
     root = float(brentq(excess, 0.0, 1.0, xtol=1e-15, rtol=1e-14, maxiter=200))
     # At a jump of the mean weight, end on its open side.
