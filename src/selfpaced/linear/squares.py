@@ -1,0 +1,265 @@
+"""Weighted ridge least squares on one fixed set of rows, solved again and again for changing weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+from scipy.sparse.linalg import LinearOperator, lsmr
+
+from ..scale import effective_size
+
+__all__ = ["Squares", "build"]
+
+Floats = NDArray[np.floating[Any]]
+DENSE_GRAM = 2000  # columns of sparse data up to which a dense normal matrix pays
+CONDITION = 1e-9  # smallest squared pivot of a scaled normal matrix that a Cholesky factor is trusted with
+
+
+@dataclass(frozen=True)
+class Squares:
+    """Minimise sum_i w_i s_i (y_i - (Z b)_i)^2 + sum_j ridge_j b_j^2 over b, for any weights w.
+
+    ``Z`` are the features in coordinates that make this well conditioned (centred, scaled, and where columns
+    depend on each other rotated to independent ones), with a leading column of ones for the intercept.
+
+    Attributes
+    ----------
+    matrix : array or CSR matrix of shape (n, k)
+    target : array of shape (n,)
+    ridge : array of shape (k,)
+    sample_weight : array of shape (n,) or None
+    back : array of shape (p, k)
+        Takes b to the coefficients of the given features; a vector where the coordinates are only scaled.
+    center, offset : array of shape (p,), float
+        What was subtracted from the features and the target.
+    fit_intercept : bool
+    """
+
+    matrix: Any
+    target: Floats
+    ridge: Floats
+    sample_weight: Floats | None
+    back: Floats
+    center: Floats
+    offset: float
+    fit_intercept: bool
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.matrix.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.matrix.shape[1])
+
+    @cached_property
+    def size(self) -> float:
+        """The number of rows the sample weights stand for."""
+        return effective_size(self.sample_weight, self.n_rows)
+
+    def residuals(self, b: Floats) -> Floats:
+        return self.target - self.matrix @ b
+
+    def zero(self) -> Floats:
+        return np.zeros(self.n_columns)
+
+    def penalty(self, b: Floats) -> float:
+        return float(self.ridge @ np.square(b))
+
+    def total(self, weights: Floats | None) -> Floats | None:
+        """The weights together with the sample weights."""
+        if weights is None or self.sample_weight is None:
+            return self.sample_weight if weights is None else weights
+        return weights * self.sample_weight
+
+    def solve(self, weights: Floats | None = None, start: Floats | None = None) -> Floats:
+        """The minimiser for these weights, as a correction of ``start``.
+
+        Solving for the correction makes the residuals carry the accuracy, so that single precision and bad
+        conditioning cost little; directions the weighted rows do not determine stay as in ``start``.
+        """
+        b = self.zero() if start is None else start
+        rows, total = self, self.total(weights)
+        if total is not None and np.count_nonzero(total) < 0.8 * total.size:
+            kept = np.flatnonzero(total)
+            rows, total = self.rows(kept), total[kept]
+        if sparse.issparse(rows.matrix) and rows.n_columns > DENSE_GRAM:
+            return rows._iterate(total, b)
+        factor = rows.factor(total)
+        for _ in range(2 if start is None else 1):
+            b = b + rows.correct(factor, total, b)
+        return b
+
+    def gram(self, total: Floats | None) -> Floats:
+        """Z' W Z + ridge in double precision."""
+        scaled = self.matrix
+        if total is not None:
+            root = np.sqrt(total).astype(self.matrix.dtype, copy=False)
+            scaled = sparse.diags_array(root) @ scaled if sparse.issparse(scaled) else scaled * root[:, None]
+        gram = scaled.T @ scaled
+        gram = np.asarray(gram.toarray() if sparse.issparse(gram) else gram, dtype=np.float64)
+        gram[np.diag_indices_from(gram)] += self.ridge
+        return gram
+
+    def factor(self, total: Floats | None) -> Factor:
+        return Factor.of(self.gram(total))
+
+    def correct(self, factor: Factor, total: Floats | None, b: Floats, residuals: Floats | None = None) -> Floats:
+        """The step from b to the minimiser, by a factor of this or a nearby normal matrix."""
+        residuals = self.residuals(b) if residuals is None else residuals
+        weighted = residuals if total is None else residuals * total
+        return factor.solve(np.asarray(self.matrix.T @ weighted, dtype=np.float64) - self.ridge * b)
+
+    def _iterate(self, total: Floats | None, b: Floats) -> Floats:
+        """Matrix-free: for sparse data with too many columns for a normal matrix."""
+        root = np.ones(self.n_rows) if total is None else np.sqrt(total)
+        rows = sparse.diags_array(root) @ self.matrix
+        damped = np.sqrt(self.ridge)
+        n = self.n_rows
+
+        operator = LinearOperator(
+            shape=(n + self.n_columns, self.n_columns),
+            matvec=lambda v: np.concatenate([rows @ v.ravel(), damped * v.ravel()]),
+            rmatvec=lambda u: rows.T @ u.ravel()[:n] + damped * u.ravel()[n:],
+            dtype=np.float64,
+        )
+        aim = np.concatenate([root * self.residuals(b), -damped * b])
+        step = lsmr(operator, aim, atol=1e-10, btol=1e-10, maxiter=1000)[0]
+        return b + step
+
+    @cached_property
+    def dof(self) -> float:
+        """Effective number of coefficients: the trace of the plain fit's hat matrix."""
+        if not self.ridge.any():
+            return float(min(self.n_columns, self.n_rows))
+        if sparse.issparse(self.matrix) and self.n_columns > DENSE_GRAM:
+            square = np.asarray(self.matrix.power(2).sum(axis=0)).ravel()
+            return float(min(np.sum(square / np.maximum(square + self.ridge, 1e-300)), 0.9 * self.n_rows))
+        return float(self.n_columns - self.ridge @ self.factor(self.sample_weight).inverse_diagonal())
+
+    def rows(self, index: NDArray[np.intp]) -> Squares:
+        """The same problem on some of the rows, with the ridge unchanged."""
+        weight = None if self.sample_weight is None else self.sample_weight[index]
+        return replace(self, matrix=self.matrix[index], target=self.target[index], sample_weight=weight)
+
+    def subset(self, index: NDArray[np.intp]) -> Squares:
+        """A smaller problem of the same kind: some rows, dense, with the ridge in proportion."""
+        part = self.rows(index)
+        matrix = part.matrix.toarray() if sparse.issparse(part.matrix) else part.matrix
+        return replace(part, matrix=matrix, ridge=self.ridge * (part.size / self.size))
+
+    def coefficients(self, b: Floats) -> tuple[Floats, float]:
+        """Coefficients of the given features, and the intercept."""
+        slopes = b[1:] if self.fit_intercept else b
+        coef = self.back * slopes if self.back.ndim == 1 else self.back @ slopes
+        intercept = self.offset + b[0] - float(self.center @ coef) if self.fit_intercept else 0.0
+        return coef, float(intercept)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A factor of a normal matrix: Cholesky where it is safe, else the pseudo-inverse."""
+
+    scale: Floats
+    lower: Floats | None
+    pseudo: Floats | None
+
+    @classmethod
+    def of(cls, gram: Floats) -> Factor:
+        diagonal = np.diag(gram)
+        scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        scaled = gram * scale[:, None] * scale
+        try:
+            lower = linalg.cholesky(scaled, lower=True, check_finite=False)
+            if np.square(np.diag(lower)).min() > CONDITION:
+                return cls(scale, lower, None)
+        except linalg.LinAlgError:
+            pass
+        return cls(scale, None, linalg.pinvh(scaled, rtol=1e-11))
+
+    @property
+    def safe(self) -> bool:
+        return self.lower is not None
+
+    def solve(self, right: Floats) -> Floats:
+        scaled = self.scale * right
+        if self.lower is None:
+            return self.scale * (self.pseudo @ scaled)
+        return self.scale * linalg.cho_solve((self.lower, True), scaled, check_finite=False)
+
+    def inverse_diagonal(self) -> Floats:
+        if self.lower is None:
+            return self.scale**2 * np.diag(self.pseudo)
+        inverse = linalg.solve_triangular(self.lower, np.eye(self.lower.shape[0]), lower=True)
+        return self.scale**2 * np.square(inverse).sum(axis=0)
+
+
+def build(
+    X: Any, y: Floats, *, alpha: float = 0.0, fit_intercept: bool = True, sample_weight: Floats | None = None
+) -> Squares:
+    """Set up the problem for features X (dense or CSR) and target y."""
+    if sparse.issparse(X):
+        return _build_sparse(X, y, alpha, fit_intercept, sample_weight)
+    n, p = X.shape
+    center, offset = np.zeros(p), 0.0
+    if fit_intercept:
+        center = np.asarray(np.average(X, axis=0, weights=sample_weight), dtype=np.float64)
+        offset = float(np.average(y, weights=sample_weight))
+    matrix = np.empty((n, p + fit_intercept), dtype=X.dtype)
+    matrix[:, :fit_intercept] = 1
+    features = matrix[:, int(fit_intercept) :]
+    np.subtract(X, center, out=features, casting="same_kind")
+    spread = np.sqrt(np.average(np.square(features), axis=0, weights=sample_weight).astype(np.float64))
+    # A constant column is rounding noise once centred: it must not be scaled up into a feature.
+    spread[spread <= 10 * np.finfo(X.dtype).eps * np.abs(center)] = 0.0
+    back = np.divide(1.0, spread, out=np.zeros(p), where=spread > 0)
+    features *= back.astype(X.dtype)
+    ridge = np.concatenate([np.zeros(int(fit_intercept)), alpha * back**2])
+    squares = Squares(matrix, y - offset, ridge, sample_weight, back, center, offset, fit_intercept)
+    if p < n and squares.factor(sample_weight).safe:
+        return squares
+    features *= spread.astype(X.dtype)
+    return _rotated(squares, features, alpha)
+
+
+def _rotated(squares: Squares, features: Floats, alpha: float) -> Squares:
+    """Principal axes as coordinates, where columns depend on each other or outnumber the rows.
+
+    The ridge stays diagonal because the axes are those of the unscaled features, and the fit without a ridge is
+    the shortest one, as in scikit-learn's LinearRegression.
+    """
+    weight = squares.sample_weight
+    weighted = features if weight is None else features * np.sqrt(weight)[:, None]
+    _, singular, axes = linalg.svd(weighted.astype(np.float64), full_matrices=False)
+    largest = singular[0] if singular.size else 0.0
+    rank = int(np.sum(singular > largest * max(features.shape) * np.finfo(features.dtype).eps))
+    back = axes[:rank].T * (math.sqrt(squares.size) / singular[:rank])
+    lead = squares.matrix[:, : int(squares.fit_intercept)]
+    matrix = np.concatenate([lead, features @ back.astype(features.dtype)], axis=1)
+    ridge = np.concatenate([np.zeros(lead.shape[1]), alpha * np.square(back).sum(axis=0)])
+    return replace(squares, matrix=matrix, ridge=ridge, back=back)
+
+
+def _build_sparse(X: Any, y: Floats, alpha: float, fit_intercept: bool, sample_weight: Floats | None) -> Squares:
+    """Scaled but not centred, so that the data stay sparse."""
+    X = sparse.csr_array(X)
+    n, p = X.shape
+    offset = float(np.average(y, weights=sample_weight)) if fit_intercept else 0.0
+    square = X.power(2)
+    mean = (square.sum(axis=0) if sample_weight is None else square.T @ sample_weight) / (
+        n if sample_weight is None else sample_weight.sum()
+    )
+    spread = np.sqrt(np.asarray(mean, dtype=np.float64).ravel())
+    back = np.divide(1.0, spread, out=np.zeros(p), where=spread > 0)
+    matrix = X @ sparse.diags_array(back.astype(X.dtype))
+    if fit_intercept:
+        matrix = sparse.hstack([sparse.csr_array(np.ones((n, 1), dtype=X.dtype)), matrix])
+    ridge = np.concatenate([np.zeros(int(fit_intercept)), alpha * back**2])
+    matrix = sparse.csr_array(matrix)
+    return Squares(matrix, y - offset, ridge, sample_weight, back, np.zeros(p), offset, fit_intercept)

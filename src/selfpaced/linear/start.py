@@ -1,0 +1,151 @@
+"""A start that outliers do not own: principal sensitivity components, then the S-estimator.
+
+The path upward keeps what it starts with, so the start decides (Pena and Yohai, 1999): rows that pull the fit in
+the same way line up along a few directions of the sensitivity matrix, and the half without them is clean.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..scale import BIWEIGHT, CONSISTENCY, m_scale, weighted_quantile
+from .squares import Squares
+
+__all__ = ["column_medians", "majority_share", "s_estimate", "sensitivity_start"]
+
+Floats = NDArray[np.floating[Any]]
+BATCHED = 24  # columns up to which all normal matrices of a round come from one product
+DIRECTIONS = 120  # sensitivity directions tried per round at most
+
+
+def sensitivity_start(squares: Squares, *, rounds: int = 5) -> tuple[Floats, float]:
+    """The best fit among the halves that the principal sensitivity components suggest, and its M-scale."""
+    n, half = squares.n_rows, majority_share(squares)
+    kept = np.arange(n)
+    best, best_scale, before = squares.zero(), math.inf, math.inf
+    for _ in range(rounds):
+        part = squares if kept.size == n else squares.rows(kept)
+        fits = _half_fits(part)
+        sizes = np.abs(squares.target[:, None] - squares.matrix @ fits)
+        scales = column_scales(sizes, squares)
+        index = int(np.argmin(scales))
+        scale = float(scales[index])
+        if scale < best_scale:
+            best, best_scale = fits[:, index], scale
+        if not 0 < scale < math.inf or abs(scale - before) < 1e-3 * before:
+            break
+        before, size = scale, sizes[:, index]
+        kept = np.flatnonzero(size <= max(2 * scale, weighted_quantile(size, half, squares.sample_weight)))
+    return best, best_scale
+
+
+def majority_share(squares: Squares) -> float:
+    """The smallest share of rows that outnumbers the rest and determines the fit."""
+    return min((squares.size + squares.dof + 1) // 2 / squares.size, 1.0)
+
+
+def _half_fits(part: Squares) -> Floats:
+    """Fits of the rows and of three halves per sensitivity direction: low, high and central."""
+    matrix = np.asarray(part.matrix, dtype=np.float64)
+    plain = part.solve()
+    weight = part.sample_weight
+    root = None if weight is None else np.sqrt(weight)[:, None]
+    rows = matrix if root is None else matrix * root
+    if part.ridge.any():
+        rows = np.concatenate([rows, np.diag(np.sqrt(part.ridge))])
+    basis = np.linalg.qr(rows)[0][: part.n_rows]
+    if root is not None:
+        basis = basis / root
+    leverage = np.square(basis).sum(axis=1)
+    left_out = part.residuals(plain) / (1 - np.minimum(leverage, 1 - 1e-6))
+    pull = basis * left_out[:, None]
+    pull = pull.T @ (pull if weight is None else pull * weight[:, None])
+    directions = basis @ np.linalg.eigh(pull)[1][:, ::-1][:, :DIRECTIONS]
+    return np.column_stack([plain, fits_of(part, _halves(directions, part))])
+
+
+def _halves(values: Floats, part: Squares) -> NDArray[np.bool_]:
+    """For each column of values, the rows of its lower half, its upper half and its central half."""
+    n = part.size
+    share = max(n // 2, min(part.n_columns + 2, n)) / n
+    size = np.abs(values)
+    if part.sample_weight is None:
+        rank = max(math.ceil(share * n - 1e-9), 1) - 1
+        low, high = np.partition(values, rank, axis=0)[rank], -np.partition(-values, rank, axis=0)[rank]
+        middle = np.partition(size, rank, axis=0)[rank]
+    else:
+        low, high, middle = (
+            np.array([sign * weighted_quantile(sign * column, share, part.sample_weight) for column in table.T])
+            for sign, table in ((1, values), (-1, values), (1, size))
+        )
+    return np.concatenate([values <= low, values >= high, size <= middle], axis=1)
+
+
+def fits_of(part: Squares, chosen: NDArray[np.bool_]) -> Floats:
+    """One least-squares fit per column of a table of rows taken."""
+    k = part.n_columns
+    if k > BATCHED:
+        return np.column_stack([part.solve(column.astype(np.float64)) for column in chosen.T])
+    return batched_fits(part, chosen.astype(np.float64))
+
+
+def batched_fits(part: Squares, weights: Floats) -> Floats:
+    """One weighted fit per column of weights, all normal matrices from a single product."""
+    k = part.n_columns
+    matrix = np.asarray(part.matrix, dtype=np.float64)
+    if part.sample_weight is not None:
+        weights = weights * part.sample_weight[:, None]
+    products = (matrix[:, :, None] * matrix[:, None, :]).reshape(-1, k * k)
+    grams = (weights.T @ products).reshape(-1, k, k)
+    right = weights.T @ (matrix * part.target[:, None])
+    size = np.einsum("fii->f", grams) / k
+    # A little ridge instead of a branch for halves that do not determine the fit.
+    grams = grams + (1e-10 * size + 1e-300)[:, None, None] * np.eye(k) + np.diag(part.ridge)
+    return np.linalg.solve(grams, right[:, :, None])[:, :, 0].T
+
+
+def column_medians(table: Floats, weight: Floats | None) -> Floats:
+    """The weighted median of every column."""
+    if weight is None:
+        rank = (table.shape[0] + 1) // 2 - 1
+        return np.partition(table, rank, axis=0)[rank]
+    return np.array([weighted_quantile(column, 0.5, weight) for column in table.T])
+
+
+def column_scales(sizes: Floats, squares: Squares, max_iter: int = 8) -> Floats:
+    """M-scales of the columns of absolute residuals, roughly: good enough to compare fits."""
+    weight = squares.sample_weight
+    target = 0.5 * (1 - min(squares.dof / squares.size, 0.9))
+    scale = CONSISTENCY * column_medians(sizes, weight)
+    if weight is not None:
+        weight = weight / weight.sum()
+    live = scale > 0
+    scale = np.where(live, scale, 1.0)
+    for _ in range(max_iter):
+        inside = 1 - np.minimum(sizes / (BIWEIGHT * scale), 1) ** 2
+        rho = 1 - inside**3
+        scale = scale * np.sqrt((rho.mean(axis=0) if weight is None else weight @ rho) / target)
+        scale = np.maximum(scale, 1e-300)
+    return np.where(np.isfinite(scale), np.where(live, scale, 0.0), np.inf)
+
+
+def s_estimate(squares: Squares, b: Floats, *, max_iter: int = 50) -> tuple[Floats, float]:
+    """The fit with the smallest M-scale of residuals near b, and that scale."""
+    scale: float | None = None
+    dof = squares.dof
+    for step in range(max_iter):
+        size = np.abs(squares.residuals(b))
+        scale = m_scale(size, squares.sample_weight, dof=dof, start=scale, tol=1e-6, max_iter=5 if step else 50)
+        if not scale > 0:
+            return b, 0.0
+        weights = np.square(1 - np.minimum(size / (BIWEIGHT * scale), 1) ** 2)
+        update = squares.solve(weights, b)
+        moved = float(np.max(np.abs(squares.matrix @ (update - b))))
+        b = update
+        if moved < 1e-4 * scale:
+            break
+    return b, m_scale(squares.residuals(b), squares.sample_weight, dof=dof)
