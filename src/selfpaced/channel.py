@@ -16,7 +16,7 @@ and predicted label can never disagree.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,10 @@ class Channel:
         joint = self.proba(logits) * self.transition[:, codes].T
         kept = joint[np.arange(len(codes)), codes]
         return 1.0 - kept / np.maximum(joint.sum(axis=1), np.finfo(float).tiny)
+
+    def without_bias(self) -> Channel:
+        """The same channel for logits to which ``bias / scale`` has already been added."""
+        return replace(self, bias=np.zeros_like(self.bias))
 
     @classmethod
     def identity(cls, n_classes: int) -> Channel:

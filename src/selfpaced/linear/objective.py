@@ -1,0 +1,337 @@
+"""The latent loss of (multinomial) logistic regression, its gradient, and a preconditioner, in passes over X.
+
+Each pass walks over row blocks that fit in the cache: margins, losses, weights and the gradient's share of a
+block are taken while its rows are hot, so that X is read once per gradient and no temporary grows with n
+times the number of classes or features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve
+
+from ..regularizers import Regularizer, Welsch
+from ..regularizers.base import relative
+from .minimize import Metric
+
+Matrix = Any  # dense array or CSR
+Vector = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+_BLOCK_BYTES = 1 << 20
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class Latent:
+    """A rule at a pace: from the probability of the given label to latent loss and relative weight.
+
+    Parameters
+    ----------
+    regularizer : Regularizer or None
+        None is the plain log-loss.
+    lam : float or ndarray of shape (n_classes,)
+        The pace, one for all rows or one per class of the given label.
+    """
+
+    regularizer: Regularizer | None = None
+    lam: Any = np.inf
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_rule", None if self.regularizer is None else relative(self.regularizer))
+        object.__setattr__(self, "_exponent", None)
+        if isinstance(self.regularizer, Welsch):
+            # On the log-loss Welsch is a power of the probability: exp(-l / lam^2) = p^(1 / lam^2).
+            object.__setattr__(self, "_exponent", np.asarray(self.lam, dtype=float) ** -2.0)
+
+    @property
+    def plain(self) -> bool:
+        """Whether every weight is 1."""
+        return self.regularizer is None or bool(np.all(np.isinf(self.lam)))
+
+    def __call__(self, prob: Vector, codes: Codes) -> tuple[Vector, Vector | None]:
+        """Latent loss and relative weight (None: all 1) from the probability of the given label."""
+        if self.plain:
+            return -np.log(np.maximum(prob, _TINY)), None
+        exponent = self._exponent  # type: ignore[attr-defined]
+        if exponent is not None:
+            weight = _power(prob, exponent if exponent.ndim == 0 else exponent[codes])
+            return (1 - weight) / (exponent if exponent.ndim == 0 else exponent[codes]), weight
+        loss = -np.log(np.maximum(prob, _TINY))
+        return self.of_loss(loss, codes)
+
+    def of_loss(self, loss: Vector, codes: Codes) -> tuple[Vector, Vector]:
+        """The same from log-losses."""
+        if self.plain:
+            return loss, np.ones_like(loss)
+        lam = self.lam if np.ndim(self.lam) == 0 else np.asarray(self.lam)[codes]
+        rule = self._rule  # type: ignore[attr-defined]
+        return rule.latent(loss, lam), rule.weight(loss, lam)
+
+
+def _power(prob: Vector, exponent: Any) -> Vector:
+    """prob ** exponent, by square roots and products where the default paces allow it."""
+    if np.ndim(exponent) == 0:
+        if abs(exponent - 1.0) < 1e-12:
+            return prob
+        if abs(exponent - 2.0) < 1e-12:
+            return prob * prob
+        if abs(exponent - 0.5) < 1e-12:
+            return np.sqrt(prob)
+        if abs(exponent - 0.25) < 1e-12:
+            return np.sqrt(np.sqrt(prob))
+    return np.asarray(prob**exponent)
+
+
+class Objective:
+    """The weighted mean of latent losses + ridge / 2 times the squared norm of the coefficients.
+
+    Parameters
+    ----------
+    parts : sequence of matrices
+        Row blocks of X, in the order of ``codes``; several, so that a fold needs no copy.
+    codes : ndarray of shape (n,)
+        Given labels as 0 .. n_classes - 1.
+    n_classes : int
+        Number of classes; two are modelled by one margin.
+    sample_weight : ndarray of shape (n,) or None
+        Weights of the rows.
+    ridge : float
+        Weight of half the squared norm of the coefficients beside the MEAN latent loss: 1 / (C * total weight
+        of all the data), also where only a part of them is at hand.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Matrix],
+        codes: Codes,
+        n_classes: int,
+        *,
+        sample_weight: Vector | None = None,
+        ridge: float = 0.0,
+        fit_intercept: bool = True,
+    ) -> None:
+        self.parts, self.codes, self.n_classes = list(parts), codes, n_classes
+        self.sample_weight, self.fit_intercept = sample_weight, fit_intercept
+        self.n, self.n_features = len(codes), parts[0].shape[1]
+        self.n_outputs = 1 if n_classes == 2 else n_classes
+        self.total = float(self.n if sample_weight is None else sample_weight.sum())
+        self.ridge = ridge
+        self.sign = None if n_classes > 2 else 2.0 * codes - 1.0
+        self.latent = Latent()
+        self.n_passes = 0
+
+    @property
+    def size(self) -> int:
+        """Number of parameters: coefficients and intercept of every output, as one vector."""
+        return self.n_outputs * (self.n_features + 1)
+
+    def blocks(self) -> Iterator[tuple[Matrix, slice]]:
+        """Row blocks of about a megabyte with their place among the rows."""
+        start = 0
+        for part in self.parts:
+            rows = part.shape[0]
+            step = self._rows_per_block(part)
+            for first in range(0, rows, step):
+                last = min(first + step, rows)
+                block = part if last - first == rows else part[first:last]
+                yield block, slice(start + first, start + last)
+            start += rows
+
+    def _rows_per_block(self, part: Matrix) -> int:
+        if sparse.issparse(part):
+            # Slicing CSR copies; only the dense n x K scores need bounding.
+            return part.shape[0] if self.n_outputs == 1 else max(1024, (1 << 22) // self.n_outputs)
+        width = part.dtype.itemsize * (self.n_features + 2 * self.n_outputs)
+        return int(max(256, _BLOCK_BYTES // max(width, 1)))
+
+    # ------------------------------------------------------------------------------------------- passes
+
+    def __call__(self, x: Vector) -> tuple[float, Vector]:
+        """Value and gradient at the parameters ``x``."""
+        self.n_passes += 1
+        params = x.reshape(self.n_outputs, self.n_features + 1)
+        coef = params[:, :-1]
+        grad = np.zeros_like(params)
+        share = self._binary if self.n_outputs == 1 else self._multinomial
+        value = 0.0
+        for block, rows in self.blocks():
+            value += share(block, rows, params, grad)
+        grad /= self.total
+        grad[:, :-1] += self.ridge * coef
+        if not self.fit_intercept:
+            grad[:, -1] = 0.0
+        value = value / self.total + 0.5 * self.ridge * float(np.vdot(coef, coef))
+        return value, grad.ravel()
+
+    def _binary(self, block: Matrix, rows: slice, params: Vector, grad: Vector) -> float:
+        sign = self.sign[rows]  # type: ignore[index]
+        prob = _sigmoid(self._scores(block, params)[:, 0], sign)
+        loss, weight = self.latent(prob, self.codes[rows])
+        residual = prob - 1
+        residual *= sign
+        if weight is not None:
+            residual *= weight
+        value = self._weighted(loss, residual, rows)
+        grad[0, :-1] += _backward(block, residual)
+        grad[0, -1] += residual.sum()
+        return value
+
+    def _multinomial(self, block: Matrix, rows: slice, params: Vector, grad: Vector) -> float:
+        prob = _softmax(self._scores(block, params))
+        codes = self.codes[rows]
+        index = np.arange(len(codes))
+        own = prob[index, codes]
+        loss, weight = self.latent(own, codes)
+        prob[index, codes] -= 1
+        if weight is not None:
+            prob *= weight[:, None]
+        value = self._weighted(loss, prob, rows)
+        grad[:, :-1] += _backward(block, prob).T
+        grad[:, -1] += prob.sum(axis=0)
+        return value
+
+    def _weighted(self, loss: Vector, residual: Vector, rows: slice) -> float:
+        if self.sample_weight is None:
+            return float(loss.sum())
+        weight = self.sample_weight[rows]
+        residual *= weight if residual.ndim == 1 else weight[:, None]
+        return float(weight @ loss)
+
+    def _scores(self, block: Matrix, params: Vector) -> Vector:
+        coef = params[:, :-1]
+        if coef.dtype != block.dtype:
+            coef = coef.astype(block.dtype)
+        scores = (block @ coef[0])[:, None] if len(coef) == 1 else block @ coef.T
+        return np.asarray(scores, dtype=np.float64) + params[:, -1]
+
+    # ---------------------------------------------------------------------------------------- what rows say
+
+    def scores(self, x: Vector) -> Vector:
+        """Raw scores of all rows, shape (n, n_outputs)."""
+        params = x.reshape(self.n_outputs, -1)
+        out = np.empty((self.n, self.n_outputs))
+        for block, rows in self.blocks():
+            out[rows] = self._scores(block, params)
+        return out
+
+    def losses(self, x: Vector) -> Vector:
+        """Log-loss of every row's given label."""
+        return loss_of_scores(self.scores(x), self.codes)
+
+    # ------------------------------------------------------------------------------------------- geometry
+
+    def curvature(self, *, max_rows: int = 20000) -> Metric:
+        """Inverse Hessian of the plain loss at zero, from at most about ``max_rows`` rows; see `standardized`.
+
+        For the convex plain loss only.  On a latent loss, Newton-like steps run far along directions that few
+        rows support, and end in worse basins than steps in the plain geometry of the features.
+        """
+        wide = self.n_features > min(400, max(self.n, 50))
+        if wide or sparse.issparse(self.parts[0]):
+            return self.standardized(curvature=True)
+        d = self.n_features
+        hessian, mass = np.zeros((d + 1, d + 1)), 0.0
+        stride = max(1, self.n // max_rows)
+        for block, rows in self.blocks():
+            block = block[::stride]
+            weight = None if self.sample_weight is None else self.sample_weight[rows][::stride]
+            hessian[:-1, :-1] += _product(block, block if weight is None else block * weight[:, None])
+            sums = block.sum(axis=0, dtype=np.float64) if weight is None else weight @ block
+            hessian[-1, :-1] += sums
+            mass += float(block.shape[0] if weight is None else weight.sum())
+        hessian[:-1, -1], hessian[-1, -1] = hessian[-1, :-1], mass
+        hessian /= max(mass, _TINY) * self._flatness
+        # The intercept has no penalty: a little of the mean curvature keeps the factor regular.
+        hessian[np.diag_indices(d + 1)] += 1e-8 * max(float(np.trace(hessian)) / (d + 1), 1e-12)
+        hessian[np.arange(d), np.arange(d)] += self.ridge
+        factor = cho_factor(hessian, lower=True, check_finite=False)
+
+        def apply(grad: Vector) -> Vector:
+            out = cho_solve(factor, grad.reshape(-1, d + 1).T, check_finite=False).T
+            if not self.fit_intercept:
+                out[:, -1] = 0.0
+            return np.ascontiguousarray(out).ravel()
+
+        return Metric(apply)
+
+    @property
+    def _flatness(self) -> float:
+        """Inverse of the plain loss's curvature in a score, at zero."""
+        return 4.0 if self.n_outputs == 1 else self.n_classes**2 / (self.n_classes - 1)
+
+    def standardized(self, *, curvature: bool = False) -> Metric:
+        """The geometry of centred features of unit variance, whatever units they come in.
+
+        Sparse features rarer than the average keep the average's scale, lest a few rows move much.
+        """
+        d, k = self.n_features, self.n_outputs
+        mean, variance = self._moments()
+        if sparse.issparse(self.parts[0]):
+            variance = np.maximum(variance, variance.mean())
+        scale = np.append(1.0 / np.maximum(variance / self._flatness + self.ridge, 1e-12), self._flatness)
+        if not self.fit_intercept:
+            scale[-1], mean = 0.0, np.zeros(d)
+
+        def apply(grad: Vector) -> Vector:
+            out = grad.reshape(k, d + 1).copy()
+            out[:, :-1] -= out[:, -1:] * mean
+            out *= scale
+            out[:, -1] -= out[:, :-1] @ mean
+            return out.ravel()
+
+        return Metric(apply, curvature)
+
+    def _moments(self) -> tuple[Vector, Vector]:
+        """Weighted mean and variance of the features."""
+        first, second = np.zeros(self.n_features), np.zeros(self.n_features)
+        for block, rows in self.blocks():
+            weight = np.ones(block.shape[0]) if self.sample_weight is None else self.sample_weight[rows]
+            squares = block.multiply(block) if sparse.issparse(block) else block * block
+            first += np.asarray(weight @ block).ravel()
+            second += np.asarray(weight @ squares).ravel()
+        mean = first / self.total
+        return mean, np.maximum(second / self.total - mean**2, 0.0)
+
+
+def loss_of_scores(scores: Vector, codes: Codes) -> Vector:
+    """Log-loss of the given labels from raw scores (one column: the margin of the second class)."""
+    if scores.shape[1] == 1:
+        return np.logaddexp(0.0, -(2.0 * codes - 1.0) * scores[:, 0])
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    return np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(codes)), codes]
+
+
+def _sigmoid(margin: Vector, sign: Any) -> Vector:
+    """1 / (1 + exp(-sign * margin)); the bound keeps exp from overflowing, where the result is 0 anyway."""
+    out = margin * sign
+    np.negative(out, out=out)
+    np.minimum(out, 690.0, out=out)
+    np.exp(out, out=out)
+    out += 1.0
+    np.reciprocal(out, out=out)
+    return out
+
+
+def _softmax(scores: Vector) -> Vector:
+    scores -= scores.max(axis=1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=1, keepdims=True)
+    return scores
+
+
+def _backward(block: Matrix, residual: Vector) -> Vector:
+    """block.T @ residual in the block's precision."""
+    if residual.dtype != block.dtype:
+        residual = residual.astype(block.dtype)
+    return np.asarray(block.T @ residual)
+
+
+def _product(left: Matrix, right: Matrix) -> Vector:
+    return np.asarray(left.T @ right, dtype=np.float64)

@@ -1,0 +1,259 @@
+"""The automatic stop: which pace, or the plain model, judged by held-out noisy labels alone.
+
+1. Plain fits outside a few folds.  ``rho``, the share of wrong labels among the confident third of their
+   held-out predictions, tells how much noise there is.  Where it is small the plain model stays, at the price of
+   those few fits.
+2. Otherwise each fold follows the path of paces upwards, from zero.
+3. Candidates are compared by noisy accuracy and noisy balanced accuracy, with the paired standard error.  Little
+   noise: plain unless it is clearly beaten.  Some: the best.  Much: the smallest pace that is as good as the
+   best, because noise hides the differences.
+
+Fold fits never start from a robust fit of all the data: a basin remembers the labels it was found with.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.utils.parallel import Parallel, delayed
+
+from ..channel import confident_error
+from ..pacing import CalibrationError, lam_at
+from ..path import weight_histogram
+from ..regularizers import Regularizer
+from .folds import Folds
+from .minimize import Metric, minimize
+from .objective import Codes, Latent, Vector, loss_of_scores
+from .progress import Progress
+
+# Losses (nats) that have half the full weight: Welsch with lam^2 = 1/2, 1, 2, 4, whose weights are p^2, p,
+# sqrt(p) and sqrt(sqrt(p)).
+HALF_LOSSES = tuple(np.log(2.0) * np.array([0.5, 1.0, 2.0, 4.0]))
+CLEAN = 0.03  # rho below which nothing is paced
+LITTLE, MUCH = 0.1, 0.2
+STEPS = 10  # per pace and fold: enough to tell candidates apart
+RARE = 0.2  # share of a class below which it gets a pace of its own
+
+
+@dataclass
+class Trial:
+    """A candidate: its latent loss, what the folds said of it, and where a full fit may start."""
+
+    latent: Latent
+    lam: float
+    label: str
+    scores: Vector | None = None
+    params: list[Vector] = field(default_factory=list)
+    cost: float = 0.0
+    score: float = np.nan
+    spread: float = np.nan
+    mean_weight: float = 1.0
+    histogram: tuple[int, ...] = ()
+
+    @property
+    def start(self) -> Vector:
+        """Mean of the fold fits."""
+        return np.mean(self.params, axis=0)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What the folds decided."""
+
+    trials: list[Trial]
+    chosen: int
+    reason: str
+    codes: Codes
+    sample_weight: Vector | None
+
+    @property
+    def trial(self) -> Trial:
+        """The chosen candidate."""
+        return self.trials[self.chosen]
+
+
+class Selector:
+    """Runs the folds.
+
+    Parameters
+    ----------
+    folds : Folds
+        The rows.
+    regularizer : Regularizer
+        The rule whose paces are tried.
+    options : dict
+        ``ridge`` and ``fit_intercept`` of the objectives.
+    plain : ndarray or None
+        The plain fit of all the data, where fold fits may start from it.
+    curvature, metric : Metric
+        Geometries of the plain and of the paced fits, shared by all folds.
+    """
+
+    def __init__(
+        self,
+        folds: Folds,
+        regularizer: Regularizer,
+        *,
+        options: dict[str, Any],
+        plain: Vector | None,
+        curvature: Metric,
+        metric: Metric,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.folds, self.regularizer, self.n_jobs = folds, regularizer, n_jobs
+        self.curvature, self.metric = curvature, metric
+        self.progress = progress if progress is not None else Progress(None)
+        self._plain: Trial | None = None
+        self.objectives = [folds.training(k, **options) for k in range(len(folds.bounds))]
+        self.codes = folds.codes[folds.held_out]
+        weight = folds.sample_weight
+        self.sample_weight = None if weight is None else weight[folds.held_out]
+        n, d, k = folds.n, folds.X.shape[1], folds.n_classes
+        # With few rows per parameter the full fit still knows the held-out labels: start from nothing.
+        self.warm = plain if plain is not None and n > 20 * d * (k - 1) else None
+
+    def plain_start(self) -> Vector:
+        """Parameters of the plain fold fits."""
+        return self.plain_trial().start
+
+    def plain_trial(self) -> Trial:
+        """The plain fold fits, made once."""
+        if self._plain is None:
+            self._plain = Trial(Latent(), np.inf, "plain")
+            starts = self._zeros() if self.warm is None else [self.warm] * len(self.objectives)
+            self.fit(self._plain, starts, max_iter=25 if self.warm is None else 12)
+        return self._plain
+
+    def _zeros(self) -> list[Vector]:
+        return [np.zeros(self.objectives[0].size) for _ in self.objectives]
+
+    def run(self) -> Selection:
+        """Plain fits, the noise gauge, and the path where it says so."""
+        plain = self.plain_trial()
+        rho, by_class = confident_error(plain.scores, self.codes, self.sample_weight)
+        trials = [plain]
+        if by_class < CLEAN:
+            self.judge(trials)
+            reason = f"only {by_class:.1%} of the confident held-out predictions disagree with their labels"
+            return self.selection(trials, 0, reason)
+        scale = self._class_scale(plain, rho)
+        for half in HALF_LOSSES:
+            trial = _trial(self.regularizer, half, scale)
+            if trial is None:
+                continue
+            # From zero, where all weights are equal and the first step is a difference of class means, not from
+            # the plain fit, which has already bent towards the wrong labels.
+            self.fit(trial, self._zeros() if len(trials) == 1 else trials[-1].params, max_iter=STEPS)
+            trials.append(trial)
+        judged = self.judge(trials)
+        chosen, reason = decide(judged, [t.score for t in trials], rho)
+        return self.selection(trials, chosen, reason)
+
+    def single(self, trial: Trial) -> Selection:
+        """Held-out scores of one given candidate beside the plain one, nothing being chosen."""
+        plain = self.plain_trial()
+        self.fit(trial, self._zeros(), max_iter=50)
+        self.judge([plain, trial])
+        return self.selection([plain, trial], 1, "the given pace")
+
+    def selection(self, trials: list[Trial], chosen: int, reason: str) -> Selection:
+        """The verdict with the labels it was reached on."""
+        return Selection(trials, chosen, reason, self.codes, self.sample_weight)
+
+    def fit(self, trial: Trial, starts: list[Vector], max_iter: int) -> None:
+        """Fit a candidate outside every fold and score what was held out."""
+        began = time.perf_counter()
+        tasks = range(len(self.objectives))
+        with self.progress.stage(f"folds, {trial.label}"):
+            if self.n_jobs in (None, 1) or len(tasks) == 1:
+                results = [self._fold(k, trial.latent, starts[k], max_iter) for k in tasks]
+            else:
+                run = Parallel(n_jobs=self.n_jobs, prefer="threads")
+                results = run(delayed(self._fold)(k, trial.latent, starts[k], max_iter) for k in tasks)
+        trial.params = [params for params, _ in results]
+        trial.scores = np.concatenate([scores for _, scores in results])
+        trial.cost = time.perf_counter() - began
+
+    def _fold(self, fold: int, latent: Latent, start: Vector, max_iter: int) -> tuple[Vector, Vector]:
+        objective = self.objectives[fold]
+        objective.latent = latent
+        metric = self.curvature if latent.plain else self.metric
+        found = minimize(objective, start, metric=metric, max_iter=max_iter, tol=1e-3)
+        return found.x, self.folds.validation(fold).scores(found.x)
+
+    def _class_scale(self, plain: Trial, rho: float) -> Vector | None:
+        """How much wider each class's pace is: a rare class has large losses although its labels are right."""
+        k = self.folds.n_classes
+        share = np.bincount(self.codes, self.sample_weight, minlength=k)
+        flips = min(rho, 0.35)
+        rarest = (share.min() / share.sum() - flips) / (1 - 2 * flips)
+        if k == 2 and rarest >= RARE:
+            return None
+        losses = loss_of_scores(plain.scores, self.codes)
+        medians = [np.median(losses[self.codes == c]) if (self.codes == c).any() else 0.0 for c in range(k)]
+        return np.maximum(np.array(medians) / np.log(2.0), 1.0)
+
+    def judge(self, trials: list[Trial]) -> tuple[Vector, Vector]:
+        """Score of every candidate and, per row, of all of them (rows x candidates) with the rows' weights."""
+        k, codes = self.folds.n_classes, self.codes
+        weight = np.ones(len(codes)) if self.sample_weight is None else self.sample_weight
+        share = np.bincount(codes, weight, minlength=k) / weight.sum()
+        worth = 0.5 + 0.5 / (k * np.maximum(share, 1e-12))[codes]
+        columns = []
+        for trial in trials:
+            right = predicted(trial.scores) == codes
+            columns.append(right * worth)
+            trial.score = float(np.average(columns[-1], weights=weight))
+            trial.spread = _error(columns[-1] - trial.score, weight)
+            if not trial.latent.plain:
+                loss = loss_of_scores(trial.scores, codes)
+                relative = trial.latent.of_loss(loss, codes)[1]
+                trial.mean_weight = float(np.average(relative, weights=weight))
+                trial.histogram = weight_histogram(relative)
+            else:
+                trial.histogram = weight_histogram(np.ones(len(codes)))
+        return np.stack(columns, axis=1), weight
+
+
+def _trial(regularizer: Regularizer, half: float, scale: Vector | None) -> Trial | None:
+    try:
+        lam = lam_at(regularizer, half)
+        lams: Any = lam if scale is None else np.array([lam_at(regularizer, half * s) for s in scale])
+    except CalibrationError:
+        return None  # a rule with bounded paces does not reach every loss
+    return Trial(Latent(regularizer, lams), lam, f"{regularizer.name} lam={lam:.3g}")
+
+
+def decide(judged: tuple[Vector, Vector], scores: list[float], rho: float) -> tuple[int, str]:
+    """Index of the chosen candidate (0 is the plain model) and why, from per-row scores."""
+    columns, weight = judged
+    means = np.array(scores)
+    best = int(means.argmax())
+    gap = means[best] - means
+    spread = np.array([_error(columns[:, best] - columns[:, j] - gap[j], weight) for j in range(len(means))])
+    z = np.where(gap > 0, gap / np.maximum(spread, 1e-12), 0.0)
+    noise = f"{rho:.1%} of the confident held-out predictions disagree with their labels"
+    if rho < LITTLE:
+        if best == 0 or z[0] <= 1:
+            return 0, f"no pace beats the plain model by a standard error, and only {noise}"
+        return best, f"the best held-out score, a clear gain over the plain model; {noise}"
+    if rho < MUCH:
+        return best, f"the best held-out score; {noise}"
+    for j in [*range(1, len(means)), 0]:
+        if z[j] <= 1 and means[j] >= means[0]:
+            return j, f"the smallest pace within one standard error of the best; {noise}"
+    return best, f"the best held-out score; {noise}"
+
+
+def predicted(scores: Vector) -> Codes:
+    """Class with the largest score."""
+    return (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
+
+
+def _error(deviation: Vector, weight: Vector) -> float:
+    """Standard error of a weighted mean from deviations."""
+    return float(np.sqrt(np.sum((weight * deviation) ** 2)) / weight.sum())
