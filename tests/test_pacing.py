@@ -1,3 +1,4 @@
+import itertools
 import math
 import pickle
 
@@ -226,7 +227,7 @@ def test_graduated_closes_to_the_bound():
     path = [lam]
     while (lam := pacing.advance(len(path), lam, losses, rule)) is not None:
         path.append(lam)
-    assert all(a > b for a, b in zip(path, path[1:], strict=False))
+    assert all(a > b for a, b in itertools.pairwise(path))
     assert half_loss(rule, path[-1]) == pytest.approx(0.3, rel=1e-6)
     by_function = Graduated(bound=lambda losses: np.median(losses))
     assert by_function.first(losses, rule) == pytest.approx(pacing.first(losses, rule))

@@ -193,7 +193,7 @@ def _solve(rule: Any, values: Floats, weights: Floats | None, fraction: float) -
             else f"the losses are large in the unit of {rule.name!r}"
         )
         raise CalibrationError(
-            f"even at lam = {math.exp(opened):.3g} the mean weight is only {at_opened + fraction:.1%} < {fraction:.1%}: "
+            f"even at lam = {math.exp(opened):.3g} the mean weight is {at_opened + fraction:.1%} < {fraction:.1%}: "
             f"{why}; rescale the losses or lower the fraction"
         )
     root = float(brentq(excess, 0.0, 1.0, xtol=1e-15, rtol=1e-14, maxiter=200))

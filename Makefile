@@ -1,0 +1,39 @@
+# Two commands for a stranger: `make demo` shows what the library does, `make test` shows that it works.
+# Both need only python3 (>= 3.11) with venv and pip, and may be run again and again.
+PYTHON ?= python3
+TORCH ?= torch
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest -n auto
+
+.PHONY: demo test test-all lint docs clean
+
+demo: .venv/.demo
+	$(BIN)/python -m selfpaced demo --out demo
+
+test: .venv/.test
+	$(PYTEST)
+
+test-all: .venv/.test
+	$(BIN)/python -m pip install --quiet "$(TORCH)"
+	$(PYTEST)
+
+lint: .venv/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("selfpaced needs Python 3.11 or newer, this is " + sys.version.split()[0])'
+	$(PYTHON) -m venv .venv
+
+.venv/.demo: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[cli,plot,report,io]"
+	touch $@
+
+.venv/.test: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	touch $@ .venv/.demo
+
+clean:
+	rm -rf .venv demo
