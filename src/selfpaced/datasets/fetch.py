@@ -6,6 +6,7 @@ import hashlib
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -157,7 +158,10 @@ def _from_openml(file: DataFile) -> NDArray[np.float64]:
 
     log.info("downloading %s from OpenML (id %s)", file.name, file.openml)
     home = cache_directory() / "openml"
-    bunch = fetch_openml(data_id=file.openml, as_frame=False, parser="liac-arff", data_home=str(home))
+    with warnings.catch_warnings():
+        # scikit-learn warns at each retry; the error that follows says all of it once.
+        warnings.filterwarnings("ignore", message="A network error occurred")
+        bunch = fetch_openml(data_id=file.openml, as_frame=False, parser="liac-arff", data_home=str(home))
     data = np.asarray(bunch.data, dtype=np.float64)
     if file.kind == "csv":
         data = np.column_stack([data, np.asarray(bunch.target, dtype=np.float64)])
