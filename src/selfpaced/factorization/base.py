@@ -1,0 +1,222 @@
+"""What every robust factorization shares once it is fitted: transform, reconstruct, score, outliers."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from ..regularizers import Hard
+from .engine import Engine, Step, resolve
+from .entries import Entries, Floats, from_csr
+from .inputs import Observed, observe
+from .rescue import DOUBTFUL, STARVED, inlier_shares, rescue_side
+from .solve import REJECT, Run
+
+OUTLIER = np.dtype([("row", np.int32), ("column", np.int32), ("value", float), ("expected", float), ("weight", float)])
+ROW_SWEEPS = 10  # L1 half-steps for a new row, before the rule and the polish
+
+
+class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """The fitted side of :class:`SelfPacedMF` and :class:`PRMF`; not for direct use."""
+
+    backend: str
+    n_jobs: int | None
+
+    # --------------------------------------------------------------------------------------- fitted side
+
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        mask: Any = None,
+        sample_weight: Any = None,
+        shape: tuple[int, int] | None = None,
+    ) -> Floats:
+        """Fit, and return the rows' factors."""
+        self.fit(X, y, mask=mask, sample_weight=sample_weight, shape=shape)  # type: ignore[attr-defined]
+        return self.row_factors_
+
+    def transform(self, X: Any, *, mask: Any = None) -> Floats:
+        """Factors of new rows, fitted robustly with the components held fixed.
+
+        Parameters
+        ----------
+        X : array-like with NaN, SciPy sparse, data frame or triplets
+            Rows over the same columns; NaN (or not stored) is missing.
+        mask : bool array-like, optional
+            True where an entry is observed.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, rank_)
+            A row without any entry gets zeros: the prior.
+        """
+        check_is_fitted(self)
+        observed = observe(self, X, mask=mask, reset=False)
+        return self._rows(observed)
+
+    def inverse_transform(self, X: ArrayLike) -> Floats:
+        """The rows that factors stand for: ``X @ components_``."""
+        check_is_fitted(self)
+        factors = check_array(X, dtype=(np.float64, np.float32))
+        if factors.shape[1] != self.rank_:
+            raise ValueError(f"X must have rank_ = {self.rank_} columns, got {factors.shape[1]}")
+        return factors @ self.components_
+
+    def reconstruct(self, rows: ArrayLike | None = None, columns: ArrayLike | None = None) -> Floats:
+        """The fitted matrix at the entries (rows[k], columns[k]), or all of it.
+
+        Parameters
+        ----------
+        rows, columns : array-like of int, optional
+            Broadcast against each other; without both, the whole dense matrix is returned.
+        """
+        check_is_fitted(self)
+        if rows is None and columns is None:
+            return self.row_factors_ @ self.components_
+        if rows is None or columns is None:
+            raise ValueError("give rows and columns together, or neither of them for the whole matrix")
+        left, right = np.broadcast_arrays(np.asarray(rows), np.asarray(columns))
+        out = np.empty(left.size, dtype=self.components_.dtype)
+        V = self.components_.T
+        for low in range(0, left.size, 1 << 16):  # gathered factors in pieces: the request may be huge
+            part = slice(low, low + (1 << 16))
+            out[part] = np.einsum("ij,ij->i", self.row_factors_[left.flat[part]], V[right.flat[part]])
+        return out.reshape(left.shape)
+
+    def score(self, X: Any, y: Any = None, *, mask: Any = None) -> float:  # noqa: ARG002
+        """How well entries are predicted from the other entries of their row: at most 1, larger is better.
+
+        Every row's entries are dealt into two halves and each half is predicted from factors fitted to the other.
+        The score is 1 - median(abs(error)) / median(abs(entry - median entry)), so that outliers among the entries
+        do not decide it, and a rank too high scores worse, not better: fit for a grid search.
+        """
+        check_is_fitted(self)
+        matrix = observe(self, X, mask=mask, reset=False).matrix
+        if not matrix.data.size:
+            raise ValueError("X must have at least one observed entry to be scored")
+        position = np.arange(matrix.data.size) - np.repeat(matrix.indptr[:-1], np.diff(matrix.indptr))
+        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        errors = np.empty_like(matrix.data)
+        for half in (0, 1):
+            kept = position % 2 == half
+            counts = np.concatenate([[0], np.cumsum(kept)])
+            part = type(matrix)((matrix.data[kept], matrix.indices[kept], counts[matrix.indptr]), shape=matrix.shape)
+            U = self._rows(Observed(part, None, None))  # type: ignore[arg-type]
+            rest = ~kept
+            predicted = np.einsum("ij,ji->i", U[rows[rest]], self.components_[:, matrix.indices[rest]])
+            errors[rest] = matrix.data[rest] - predicted
+        spread = float(np.median(np.abs(matrix.data - np.median(matrix.data))))
+        return 1.0 - float(np.median(np.abs(errors))) / max(spread, float(np.finfo(matrix.dtype).tiny))
+
+    # -------------------------------------------------------------------------------------------- helpers
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _entries(self, observed: Observed) -> Entries:
+        """Both orders of the entries; rows and columns without any are named, and stay at the prior."""
+        entries = from_csr(observed.matrix, observed.sample_weight)
+        for what, missing in (("row", entries.empty_rows()), ("column", entries.empty_columns())):
+            if missing.size:
+                named = ", ".join(str(int(i)) for i in missing[:10]) + (", ..." if missing.size > 10 else "")
+                warnings.warn(
+                    f"{missing.size} {what}{'s have' if missing.size > 1 else ' has'} no observed entry and "
+                    f"{'keep' if missing.size > 1 else 'keeps'} zero factors, the prior: {named} (all in "
+                    f"missing_{what}s_)",
+                    UserWarning,
+                    stacklevel=3,
+                )
+        self.missing_rows_, self.missing_columns_ = entries.empty_rows(), entries.empty_columns()
+        return entries
+
+    def _check_rank(self, rank: Any, shape: tuple[int, int]) -> int | None:
+        if isinstance(rank, str) and rank == "auto":
+            return None
+        if isinstance(rank, bool) or not isinstance(rank, numbers.Integral) or rank < 1:
+            raise ValueError(f"rank must be 'auto' or an integer >= 1, got {rank!r}")
+        if rank > min(shape):
+            raise ValueError(f"rank must be at most min(shape) = {min(shape)}, got {rank!r}")
+        return int(rank)
+
+    def _keep(self, run: Run, engine: Engine, entries: Entries, observed: Observed, ridge: float) -> None:
+        """Everything that is read off the chosen run."""
+        self.row_factors_, self.components_ = run.U, np.ascontiguousarray(run.V.T)
+        self.rank_, self.scale_, self.lam_ = int(run.V.shape[1]), float(run.scale), float(run.lam)
+        self._step, self._ridge = run.step, ridge
+        magnitude = float(np.median(np.abs(entries.sample[2])))
+        self._wide = max(magnitude, run.scale)
+        side = entries.by_row
+        self._usual = float(np.nanmedian(inlier_shares(engine, side, run.U, run.V, run.scale)))
+        residuals = engine.residuals(side, run.U, run.V)
+        groups = side.row_of() if self._step.grouped else None
+        weights = self._step.relative_weight(residuals, groups)
+        self.outliers_ = _outliers(entries, residuals, weights, REJECT * run.scale)
+        matrix, layout = observed.matrix, observed.layout
+        self.entry_weight_ = layout.restore(weights, matrix)
+        self.sample_loss_ = layout.restore(np.abs(residuals, out=residuals), matrix)
+
+    @property
+    def sample_weight_(self) -> Any:
+        """The entries' weights under the name that all estimators of this package share."""
+        check_is_fitted(self)
+        return self.entry_weight_
+
+    def _rows(self, observed: Observed) -> Floats:
+        """Robust factors of rows, each one independent of the others in the batch."""
+        engine = resolve(self.backend, self.n_jobs)
+        V = np.ascontiguousarray(self.components_.T)
+        matrix = observed.matrix.astype(V.dtype, copy=False)
+        side = from_csr(matrix, both=False).by_row
+        U = np.zeros((matrix.shape[0], V.shape[1]), dtype=V.dtype)
+        if not side.values.size:
+            return U
+        paced, polished = self._step.regularizer is not None, self._polished
+        for eps in np.geomspace(max(self._wide, self._step.eps), self._step.eps, ROW_SWEEPS):
+            engine.half(side, U, V, Step(None, math.inf, self._ridge, float(eps)))
+        if paced:
+            self._repeat(engine, side, U, V, self._step, 5)
+        if self._rescues:
+            rescue_side(engine, side, U, V, self.scale_, self._seed, STARVED, self._usual)
+            self._repeat(engine, side, U, V, self._step, 2)
+        if polished:
+            last = Step(Hard(), (REJECT * self.scale_) ** 2, self._ridge * self.scale_, quadratic=True)
+            self._repeat(engine, side, U, V, last, 5)
+            if self._rescues:
+                rescue_side(engine, side, U, V, self.scale_, self._seed, DOUBTFUL, self._usual)
+                self._repeat(engine, side, U, V, last, 5)
+        return U
+
+    @staticmethod
+    def _repeat(engine: Engine, side: Any, U: Floats, V: Floats, step: Step, count: int) -> None:
+        for _ in range(count):
+            engine.half(side, U, V, step)
+
+
+def _outliers(entries: Entries, residuals: Floats, weights: Floats, beyond: float) -> Any:
+    """The entries farther off than ``beyond``, most suspicious first."""
+    size = np.abs(residuals)
+    found = np.flatnonzero(size > beyond)
+    found = found[np.lexsort((-size[found], weights[found]))]
+    out = np.empty(found.size, dtype=OUTLIER)
+    side = entries.by_row
+    out["row"] = np.searchsorted(side.indptr, found, side="right") - 1
+    out["column"], out["value"], out["weight"] = side.indices[found], side.values[found], weights[found]
+    out["expected"] = out["value"] - residuals[found]
+    return out

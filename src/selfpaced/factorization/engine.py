@@ -1,0 +1,205 @@
+"""One half-step of the alternation on either backend, and what is measured between steps."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import logging
+import math
+import os
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from .. import regularizers as rules
+from . import kernels_numpy
+from .entries import Entries, Floats, Side
+
+logger = logging.getLogger(__name__)
+
+# The rules whose formula is fused into the compiled loop; every other rule is called between two loops.
+_FUSED: dict[type, str] = {
+    rules.Hard: "HARD",
+    rules.Huber: "HUBER",
+    rules.L1L2: "L1L2",
+    rules.Cauchy: "CAUCHY",
+    rules.Welsch: "WELSCH",
+    rules.GemanMcClure: "GEMAN",
+    rules.Tukey: "TUKEY",
+    rules.Linear: "LINEAR",
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one weighted ridge solve needs to know.
+
+    Attributes
+    ----------
+    regularizer : Regularizer, GroupRegularizer or None
+        The rule; None weighs all entries alike.
+    lam : float
+        The pace, ``inf`` for the plain model.
+    ridge : float
+        The L2 penalty of the factors.
+    eps : float
+        Residuals below it are not told apart: the smoothing of the absolute value.
+    quadratic : bool
+        Whether the base loss is r^2 (no IRLS) instead of abs(r).
+    unit : float
+        Losses are divided by it before the rule sees them; 1 unless the rule has a scale of its own.
+    """
+
+    regularizer: Any
+    lam: float
+    ridge: float
+    eps: float = 0.0
+    quadratic: bool = False
+    unit: float = 1.0
+
+    def at(self, **changes: Any) -> Step:
+        return replace(self, **changes)
+
+    @property
+    def grouped(self) -> bool:
+        return isinstance(self.regularizer, rules.GroupRegularizer)
+
+    @property
+    def plain(self) -> bool:
+        return self.regularizer is None or (math.isinf(self.lam) and not self.grouped)
+
+    def loss(self, residuals: Floats) -> Floats:
+        """The base loss as the rule sees it."""
+        size = np.abs(residuals)
+        if self.quadratic:
+            size *= size
+        if self.unit != 1.0:
+            size /= size.dtype.type(self.unit)
+        return size
+
+    def relative_weight(self, residuals: Floats, groups: Any = None) -> Floats:
+        """Weights in [0, 1]; group rules balance the matrix's rows, whose labels are ``groups``."""
+        if self.plain:
+            return np.ones_like(residuals)
+        if self.grouped:
+            return self.regularizer.weight(self.loss(residuals), self.lam, groups).astype(residuals.dtype)
+        return self.regularizer.relative_weight(self.loss(residuals), self.lam)
+
+
+def fused_code(step: Step, kernels: ModuleType) -> int | None:
+    """The compiled formula of the step's rule, if there is one."""
+    if step.plain:
+        return int(kernels.PLAIN)
+    rule = step.regularizer
+    if type(rule) is rules.MixtureZhao and rule.gamma is None:
+        return int(kernels.MIXTURE)
+    name = _FUSED.get(type(rule))
+    return None if name is None else int(getattr(kernels, name))
+
+
+@functools.cache
+def _say_slower() -> None:
+    logger.warning(
+        "numba is not installed: matrix factorization uses its NumPy path, with equal results at about a third "
+        'of the speed; pip install "selfpaced[fast]" makes it fast'
+    )
+
+
+def resolve(backend: str, n_jobs: int | None) -> Engine:
+    """The engine for the estimator's parameters ``backend`` and ``n_jobs``."""
+    if backend not in ("auto", "numba", "numpy"):
+        raise ValueError(f"backend must be 'auto', 'numba' or 'numpy', got {backend!r}")
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be None or a non-zero integer, got {n_jobs!r}")
+    if backend == "auto":
+        backend = "numba" if importlib.util.find_spec("numba") is not None else "numpy"
+        if backend == "numpy":
+            _say_slower()
+    cores = os.cpu_count() or 1
+    threads = 1 if n_jobs is None else int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+    return Engine(backend == "numba", threads)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The half-steps and residuals, compiled or not: the results agree to rounding."""
+
+    compiled: bool
+    n_threads: int = 1
+
+    def half(self, side: Side, U: Floats, V: Floats, step: Step, *, by_row: bool = True) -> None:
+        """Solve every row of U exactly, V held fixed; U is updated in place."""
+        if self.compiled:
+            self._half_compiled(side, U, V, step, by_row)
+        else:
+            self._half_numpy(side, U, V, step, by_row)
+
+    def sweep(self, entries: Entries, U: Floats, V: Floats, step: Step) -> None:
+        """One half-step for the rows, one for the columns."""
+        self.half(entries.by_row, U, V, step)
+        self.half(entries.by_column, V, U, step, by_row=False)
+
+    def residuals(self, side: Side, U: Floats, V: Floats, start: int = 0, stop: int | None = None) -> Floats:
+        """y - U V^T at the stored entries of rows start to stop, in their stored order."""
+        stop = side.n_rows if stop is None else stop
+        if not self.compiled:
+            return kernels_numpy.residuals_rows(side, U, V, start, stop)
+        from . import kernels
+
+        out = np.empty(side.indptr[stop] - side.indptr[start], dtype=side.values.dtype)
+        kernels.residuals_rows(side.indptr, side.indices, side.values, U, V, start, stop, out)
+        return out
+
+    def sampled_residuals(self, entries: Entries, U: Floats, V: Floats) -> Floats:
+        """Residuals of the fixed sample of entries: enough for scales and for the pace."""
+        rows, columns, values = entries.sample
+        if not self.compiled:
+            return kernels_numpy.residuals_at(rows, columns, values, U, V)
+        from . import kernels
+
+        out = np.empty_like(values)
+        kernels.residuals_at(rows, columns, values, U, V, out)
+        return out
+
+    def _half_numpy(self, side: Side, U: Floats, V: Floats, step: Step, by_row: bool) -> None:
+        given = self._group_weights(side, U, V, step, by_row) if step.grouped else None
+
+        def weigh(residuals: Floats, start: int, stop: int) -> Floats:
+            part = slice(side.indptr[start], side.indptr[stop])
+            weights = step.relative_weight(residuals) if given is None else given[part]
+            if not step.quadratic:
+                weights = weights / np.maximum(np.abs(residuals), residuals.dtype.type(step.eps))
+            if side.sample_weight.size:
+                weights = weights * side.sample_weight[part]
+            return weights
+
+        kernels_numpy.solve_rows(side, U, V, weigh, step.ridge)
+
+    def _group_weights(self, side: Side, U: Floats, V: Floats, step: Step, by_row: bool) -> Floats:
+        """Weights of a group rule: not elementwise, so all entries at once; the groups are the matrix's rows."""
+        return step.relative_weight(self.residuals(side, U, V), side.row_of() if by_row else side.indices)
+
+    def _half_compiled(self, side: Side, U: Floats, V: Floats, step: Step, by_row: bool) -> None:
+        from . import kernels
+
+        real = U.dtype.type
+        numbers = (real(step.lam), real(1 / step.unit), real(step.eps), real(step.ridge), step.quadratic)
+        arrays = (side.indptr, side.indices, side.values, side.sample_weight)
+        code = None if step.grouped else fused_code(step, kernels)
+        if code is not None:
+            none = np.empty(0, dtype=U.dtype)
+            span = (0, side.n_rows, 0)
+            kernels.solve_rows(*arrays, none, U, V, code, *numbers, *span, n_threads=self.n_threads)
+            return
+        everything = self._group_weights(side, U, V, step, by_row) if step.grouped else None
+        for start, stop in side.blocks():
+            low, high = int(side.indptr[start]), int(side.indptr[stop])
+            if everything is None:
+                given = step.relative_weight(self.residuals(side, U, V, start, stop))
+            else:
+                given = everything[low:high]
+            given = np.ascontiguousarray(given, dtype=U.dtype)
+            span = (start, stop, low)
+            kernels.solve_rows(*arrays, given, U, V, kernels.GIVEN, *numbers, *span, n_threads=self.n_threads)

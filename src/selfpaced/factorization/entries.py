@@ -1,0 +1,129 @@
+"""The observed entries of a matrix, stored by row and by column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating[Any]]
+
+# Scales are estimated from at most this many entries: their standard error is then below 0.3 %.
+SCALE_ENTRIES = 200_000
+
+
+@dataclass(frozen=True)
+class Side:
+    """Entries grouped by row (or, transposed, by column).
+
+    Attributes
+    ----------
+    indptr : ndarray of int64
+        Row i holds the entries ``indptr[i]`` to ``indptr[i + 1]``.
+    indices : ndarray of int32
+        The column of every entry.
+    values : ndarray
+        The value of every entry, float32 or float64.
+    sample_weight : ndarray
+        One weight per entry, or an empty array if all are 1.
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: Floats
+    sample_weight: Floats
+
+    @property
+    def n_rows(self) -> int:
+        return self.indptr.size - 1
+
+    def counts(self) -> NDArray[np.int64]:
+        """How many entries each row has."""
+        return np.diff(self.indptr)
+
+    def row_of(self, start: int = 0, stop: int | None = None) -> NDArray[np.int32]:
+        """The row of every entry of rows start to stop."""
+        stop = self.n_rows if stop is None else stop
+        rows = np.arange(start, stop, dtype=np.int32)
+        return np.repeat(rows, np.diff(self.indptr[start : stop + 1]))
+
+    def blocks(self, size: int = 1 << 18) -> list[tuple[int, int]]:
+        """Ranges of whole rows with about ``size`` entries each, for passes that need a buffer per entry."""
+        ranges, start = [], 0
+        while start < self.n_rows:
+            stop = int(np.searchsorted(self.indptr, self.indptr[start] + size, side="right")) - 1
+            stop = min(max(stop, start + 1), self.n_rows)
+            ranges.append((start, stop))
+            start = stop
+        return ranges
+
+
+@dataclass(frozen=True)
+class Entries:
+    """All observed entries in both orders, and the fixed sample that scales are estimated from."""
+
+    shape: tuple[int, int]
+    by_row: Side
+    by_column: Side
+    sample: tuple[NDArray[np.int32], NDArray[np.int32], Floats]
+
+    @property
+    def size(self) -> int:
+        return self.by_row.values.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.by_row.values.dtype
+
+    def empty_rows(self) -> NDArray[np.intp]:
+        return np.flatnonzero(self.by_row.counts() == 0)
+
+    def empty_columns(self) -> NDArray[np.intp]:
+        return np.flatnonzero(self.by_column.counts() == 0)
+
+
+def _side(matrix: Any, sample_weight: Floats) -> Side:
+    return Side(
+        matrix.indptr.astype(np.int64, copy=False),
+        matrix.indices.astype(np.int32, copy=False),
+        matrix.data,
+        sample_weight,
+    )
+
+
+def _sample(side: Side, rng: np.random.Generator) -> tuple[Any, Any, Floats]:
+    """A fixed random sample of entries; sorted, so that reading it is friendly to the cache."""
+    size = side.values.size
+    if size <= SCALE_ENTRIES:
+        return side.row_of(), side.indices, side.values
+    chosen = np.sort(rng.integers(0, size, SCALE_ENTRIES))
+    rows = np.searchsorted(side.indptr, chosen, side="right") - 1
+    return rows.astype(np.int32), side.indices[chosen], side.values[chosen]
+
+
+def from_csr(matrix: Any, sample_weight: Floats | None = None, *, both: bool = True) -> Entries:
+    """Entries from a CSR matrix with sorted indices; its arrays are shared, not copied.
+
+    Parameters
+    ----------
+    matrix : CSR matrix or array
+        Stored entries are the observed ones, zeros included.
+    sample_weight : ndarray or None
+        One weight per stored entry.
+    both : bool, default=True
+        Whether the entries by column are needed too (not when only rows are fitted).
+    """
+    none = np.empty(0, dtype=matrix.dtype)
+    by_row = _side(matrix, none if sample_weight is None else sample_weight)
+    by_column = by_row
+    if both:
+        transposed = matrix.tocsc()
+        weights = none
+        if sample_weight is not None:
+            weights = sp.csr_array((sample_weight, matrix.indices, matrix.indptr), matrix.shape).tocsc().data
+        by_column = _side(transposed, weights)
+    # The sample only has to be representative: a fixed seed keeps fits with equal random_state equal.
+    return Entries(matrix.shape, by_row, by_column, _sample(by_row, np.random.default_rng(0)))

@@ -1,0 +1,268 @@
+"""SelfPacedMF: robust matrix factorization whose outliers are found on the way."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ..pacing import Pacing
+from ..regularizers import get
+from .base import Factorization
+from .engine import resolve
+from .inputs import observe
+from .progress import Bar
+from .solve import RIDGE_END, Run, Settings, Solver, best_run, mark_chosen, warn_unconverged
+from .start import ridge_bound
+
+
+class SelfPacedMF(Factorization):
+    r"""Robust matrix factorization with missing entries, by self-paced learning.
+
+    Minimises over :math:`U, V` the latent objective
+
+    .. math:: \sum_{(i,j)\ \text{observed}} \phi(\lambda, |y_{ij} - u_i^T v_j|)
+              + \tfrac{\rho}{2} (\|U\|_F^2 + \|V\|_F^2)
+
+    while the pace :math:`\lambda` opens: entries that fit well count first, gross errors last or never. The start is
+    an L1 factorization with a falling ridge (:class:`PRMF`); the path stops by itself when entries about seven noise
+    scales off would get half weight; rows and columns that the fit has lost are refitted from random subsets; and a
+    least-squares polish without the outliers ends it.
+
+    Parameters
+    ----------
+    rank : int or "auto", default="auto"
+        Number of components. "auto" starts with ``max_rank`` of them under a strong ridge and keeps those before the
+        largest drop of the singular values.
+    regularizer : str or Regularizer, default="mixture"
+        Any rule of :mod:`selfpaced.regularizers`, also one made by ``from_loss``. It sees the absolute residual as
+        the loss. Weights are taken relative to their maximum. Group rules balance the rows of the matrix.
+    pacing : Pacing, optional
+        How the pace moves; by default the loss of half weight grows by 1.44 per sweep until it is 6.7 noise scales.
+        ``Fixed(lam)`` is half-quadratic optimisation, ``Graduated(bound)`` graduated non-convexity.
+    ridge : float, default=0.005
+        The penalty as a share of the smallest one that makes everything zero (the spectral norm of the observed
+        signs), which makes it free of units.
+    init : {"warm", "random"}, default="warm"
+        Where the path starts: at the L1 factorization, or at random factors (the honest comparison, not advised).
+    rescue : bool, default=True
+        Whether starved rows and columns are refitted.
+    polish : int or bool, default=8
+        Least-squares sweeps at the end; 0 where outliers are hardly larger than the noise.
+    n_init : int, default=1
+        Number of starts; the one with the smallest latent objective is kept.
+    warm_sweeps : int, default=28
+        Sweeps of the warm start.
+    inner : int, default=1
+        Sweeps per pace.
+    max_sweeps : int, default=200
+        Where a path without a stop of its own ends, with a warning.
+    tol : float, default=1e-4
+        Relative change of the residuals at which the last pace has converged (for pacings that end by themselves).
+    max_rank : int, default=16
+        The largest rank that "auto" looks for.
+    backend : {"auto", "numba", "numpy"}, default="auto"
+        "auto" uses numba where it is installed. Both give the same result.
+    n_jobs : int, optional
+        Threads of the compiled kernels; None is 1, -1 all cores. The result does not depend on it.
+    callback : callable, optional
+        Called as ``callback(candidate, U, V)`` after every stage; a true answer ends the path.
+    random_state : int, RandomState or None
+        Seed of the starts and of the rescue.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (rank_, n_columns)
+        The column factors, orthogonal, largest first.
+    row_factors_ : ndarray of shape (n_rows, rank_)
+        The row factors; ``row_factors_ @ components_`` is the fitted matrix.
+    entry_weight_ : same layout as the input
+        Weight of every observed entry in [0, 1]; NaN where nothing was observed.
+    sample_loss_ : same layout as the input
+        The absolute residual of every observed entry.
+    outliers_ : structured array
+        Entries more than 3.5 noise scales off: ``row``, ``column``, ``value``, ``expected``, ``weight``, most
+        suspicious first.
+    rank_ : int
+    scale_ : float
+        Standard deviation of the noise.
+    lam_ : float
+        The last pace.
+    path_ : tuple of Candidate
+        One record per pace, the plain start first; the score is minus the noise scale.
+    plain_ : PRMF
+        The start of the path, as a fitted estimator.
+    objective_ : list of float
+        The latent objective of every start, if there was more than one.
+    n_sweeps_ : int
+        All sweeps of the chosen start, warm start included.
+    n_rescued_ : int
+        Rows and columns that were refitted.
+    missing_rows_, missing_columns_ : ndarray of int
+        Those without any entry; their factors are zero.
+    termination_ : str
+        What was chosen and why.
+
+    References
+    ----------
+    Fan, He, Liang, Hu: Self-Paced Learning: an Implicit Regularization Perspective. AAAI 2017.
+    Wang, Yao, Wang, Yeung: A Probabilistic Approach to Robust Matrix Factorization. ECCV 2012.
+
+    Examples
+    --------
+    >>> from selfpaced import SelfPacedMF
+    >>> from selfpaced.datasets import make_low_rank
+    >>> made = make_low_rank(random_state=0)            # 40 % missing, a third of the rest grossly wrong
+    >>> model = SelfPacedMF(random_state=0).fit(made.data)
+    >>> model.rank_
+    4
+    >>> bool(((model.reconstruct() - made.truth) ** 2).mean() ** 0.5 < 0.06)
+    True
+    >>> first = model.outliers_[0]
+    >>> bool(made.outlier_mask[first["row"], first["column"]])
+    True
+    """
+
+    def __init__(
+        self,
+        rank: int | str = "auto",
+        regularizer: Any = "mixture",
+        *,
+        pacing: Pacing | None = None,
+        ridge: float = RIDGE_END,
+        init: str = "warm",
+        rescue: bool = True,
+        polish: int | bool = 8,
+        n_init: int = 1,
+        warm_sweeps: int = 28,
+        inner: int = 1,
+        max_sweeps: int = 200,
+        tol: float = 1e-4,
+        max_rank: int = 16,
+        backend: str = "auto",
+        n_jobs: int | None = None,
+        callback: Callable[..., Any] | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.rank = rank
+        self.regularizer = regularizer
+        self.pacing = pacing
+        self.ridge = ridge
+        self.init = init
+        self.rescue = rescue
+        self.polish = polish
+        self.n_init = n_init
+        self.warm_sweeps = warm_sweeps
+        self.inner = inner
+        self.max_sweeps = max_sweeps
+        self.tol = tol
+        self.max_rank = max_rank
+        self.backend = backend
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        *,
+        mask: Any = None,
+        sample_weight: Any = None,
+        shape: tuple[int, int] | None = None,
+    ) -> SelfPacedMF:
+        """Factorize a matrix.
+
+        Parameters
+        ----------
+        X : array-like with NaN for missing, masked array, SciPy sparse, pandas or polars frame, or triplets
+            Of a sparse matrix the stored entries are the observed ones, stored zeros included. Triplets are a tuple
+            ``(rows, columns, values)`` of three one-dimensional arrays.
+        y : ignored
+        mask : bool array-like, optional
+            True where an entry is observed, in the layout of X.
+        sample_weight : array-like, optional
+            One weight per entry in the layout of X, or one per row; 0 is the same as missing.
+        shape : tuple of int, optional
+            The matrix's shape if X is triplets; by default as small as possible.
+
+        Returns
+        -------
+        SelfPacedMF
+        """
+        settings = self._settings()
+        engine = resolve(self.backend, self.n_jobs)
+        observed = observe(self, X, mask=mask, sample_weight=sample_weight, shape=shape)
+        rank = self._check_rank(self.rank, observed.matrix.shape)
+        entries = self._entries(observed)
+        streams = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_init)
+        bar = Bar(self.n_init * (self.warm_sweeps + 11 + settings.polish), bool(self.verbose))
+        solver = Solver(engine, entries, settings, ridge_bound(entries), bar, self.callback)
+        runs: list[Run] = []
+        for seed in streams:
+            solver.sweeps = 0
+            factors = solver.warm_start(rank, np.random.default_rng(int(seed)))
+            warm, rank = solver.sweeps, factors[0].shape[1]
+            runs.append(solver.follow(factors, int(seed)))
+            runs[-1].sweeps += warm
+        bar.close()
+        run, self.objective_ = best_run(solver, runs)
+        warn_unconverged(run)
+        self._polished, self._rescues, self._seed = bool(settings.polish), bool(self.rescue), int(streams[0])
+        self.path_, self.n_sweeps_, self.n_rescued_ = mark_chosen(run.path), run.sweeps, run.rescued
+        self._keep(run, engine, entries, observed, solver.ridge)
+        self.plain_ = self._plain(run, solver)
+        self.termination_ = self._sentence(run)
+        return self
+
+    def _settings(self) -> Settings:
+        for name, least in (("n_init", 1), ("warm_sweeps", 1), ("inner", 1), ("max_sweeps", 1), ("max_rank", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+                raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
+        for name in ("ridge", "tol"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value < np.inf:
+                raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
+        if self.init not in ("warm", "random"):
+            raise ValueError(f"init must be 'warm' or 'random', got {self.init!r}")
+        if self.init == "random" and self.rank == "auto":
+            raise ValueError("init='random' needs a rank: the warm start is what finds it, got rank='auto'")
+        if self.pacing is not None and not isinstance(self.pacing, Pacing):
+            raise TypeError(f"pacing must be a Pacing or None, got {self.pacing!r}")
+        polish = 8 if self.polish is True else self.polish
+        if not isinstance(polish, numbers.Integral) or polish < 0:
+            raise ValueError(f"polish must be a bool or an integer >= 0, got {self.polish!r}")
+        return Settings(
+            regularizer=get(self.regularizer),
+            pacing=self.pacing,
+            ridge=float(self.ridge),
+            warm_sweeps=int(self.warm_sweeps),
+            warm=self.init == "warm",
+            inner=int(self.inner),
+            max_sweeps=int(self.max_sweeps),
+            tol=float(self.tol),
+            rescue=bool(self.rescue),
+            polish=int(polish),
+            max_rank=int(self.max_rank),
+        )
+
+    def _plain(self, run: Run, solver: Solver) -> Any:
+        from .prmf import PRMF
+
+        return PRMF(rank=self.rank_, ridge=self.ridge, backend=self.backend, n_jobs=self.n_jobs)._adopt(run, solver)
+
+    def _sentence(self, run: Run) -> str:
+        where = f"Stopped after {len(run.path) - 1} stages at lam = {run.lam:.4g}: {run.reason}"
+        found = "found" if self.rank == "auto" else "given"
+        return (
+            f"{where}; rank {self.rank_} ({found}), noise scale {self.scale_:.3g}, {len(self.outliers_)} outliers, "
+            f"{self.n_rescued_} rows or columns rescued, {self.n_sweeps_} sweeps."
+        )

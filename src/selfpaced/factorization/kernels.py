@@ -1,0 +1,253 @@
+"""Compiled inner loops of the alternating solver (numba): one exact weighted ridge solve per row.
+
+Nothing is compiled on import: the first call compiles (a few seconds) and the result is cached on disk.
+The rank is a run-time value, so that a machine code serves every rank; the Gram matrix is updated by eight
+entries at a time, which is what lets the compiler keep its rows in vector registers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+try:
+    import numba as nb
+except ImportError as error:  # the NumPy path needs none of this file
+    raise ImportError('the compiled kernels need numba: pip install "selfpaced[fast]"') from error
+
+# Reassociation lets sums be vectorised; NaN and infinity keep their meaning (an infinite pace is legal).
+_FAST = {"reassoc", "contract", "arcp", "nsz"}
+
+PLAIN, HARD, MIXTURE, HUBER, L1L2, CAUCHY, WELSCH, GEMAN, TUKEY, LINEAR = range(10)
+GIVEN = -1
+
+
+def _compiled(**options: Any) -> Callable[[Any], Any]:
+    """``njit`` with the cache on disk, or without it where no cache directory can be written."""
+
+    def decorate(function: Any) -> Any:
+        try:
+            return nb.njit(cache=True, fastmath=_FAST, error_model="numpy", nogil=True, **options)(function)
+        except RuntimeError:
+            return nb.njit(fastmath=_FAST, error_model="numpy", nogil=True, **options)(function)
+
+    return decorate
+
+
+@_compiled()
+def _weigh(kind, lam, loss, count):  # type: ignore[no-untyped-def]
+    """Overwrite losses by weights relative to their maximum. The branch is outside the loops on purpose."""
+    one = loss.dtype.type(1)
+    zero = loss.dtype.type(0)
+    if kind == PLAIN:
+        for q in range(count):
+            loss[q] = one
+    elif kind == HARD:
+        for q in range(count):
+            loss[q] = one if loss[q] < lam else zero
+    elif kind == MIXTURE:
+        for q in range(count):
+            loss[q] = min(one, max(zero, lam / math.sqrt(loss[q]) - one))
+    elif kind == HUBER:
+        for q in range(count):
+            loss[q] = min(one, lam / math.sqrt(loss[q]))
+    elif kind == L1L2:
+        for q in range(count):
+            loss[q] = one / math.sqrt(one + loss[q] / lam)
+    elif kind == CAUCHY:
+        scale = one / (lam * lam)
+        for q in range(count):
+            loss[q] = one / (one + loss[q] * scale)
+    elif kind == WELSCH:
+        scale = -one / (lam * lam)
+        for q in range(count):
+            loss[q] = math.exp(loss[q] * scale)
+    elif kind == GEMAN:
+        scale = one / (lam * lam)
+        for q in range(count):
+            root = one / (one + loss[q] * scale)
+            loss[q] = root * root
+    elif kind == TUKEY:
+        scale = one / (lam * lam)
+        for q in range(count):
+            root = max(zero, one - loss[q] * scale)
+            loss[q] = root * root
+    else:
+        scale = one / lam
+        for q in range(count):
+            loss[q] = max(zero, one - loss[q] * scale)
+
+
+@_compiled()
+def _cholesky_solve(A, b):  # type: ignore[no-untyped-def]
+    """Solve A x = b in place, A symmetric positive definite (its lower half is read and overwritten)."""
+    r = b.size
+    for j in range(r):
+        total = A[j, j]
+        for k in range(j):
+            total -= A[j, k] * A[j, k]
+        pivot = math.sqrt(total)
+        A[j, j] = pivot
+        for i in range(j + 1, r):
+            total = A[i, j]
+            for k in range(j):
+                total -= A[i, k] * A[j, k]
+            A[i, j] = total / pivot
+    for i in range(r):
+        total = b[i]
+        for k in range(i):
+            total -= A[i, k] * b[k]
+        b[i] = total / A[i, i]
+    for i in range(r - 1, -1, -1):
+        total = b[i]
+        for k in range(i + 1, r):
+            total -= A[k, i] * b[k]
+        b[i] = total / A[i, i]
+
+
+@_compiled()
+def _add_outer(A, G, H):  # type: ignore[no-untyped-def]
+    """A += H^T G for eight rows at a time."""
+    r = A.shape[0]
+    for k in range(r):
+        h0, h1, h2, h3 = H[0, k], H[1, k], H[2, k], H[3, k]
+        h4, h5, h6, h7 = H[4, k], H[5, k], H[6, k], H[7, k]
+        for m in range(r):
+            A[k, m] += (
+                h0 * G[0, m]
+                + h1 * G[1, m]
+                + h2 * G[2, m]
+                + h3 * G[3, m]
+                + h4 * G[4, m]
+                + h5 * G[5, m]
+                + h6 * G[6, m]
+                + h7 * G[7, m]
+            )
+
+
+@_compiled()
+def _irls_weights(w, indices, y, sample_weight, given, u, V, first, count, offset, kind, lam, unit, eps, quadratic):  # type: ignore[no-untyped-def]
+    """The IRLS weights of one row's entries: relative weight of the loss, over max(|residual|, eps) for L1."""
+    one = u.dtype.type(1)
+    for q in range(count):
+        j = indices[first + q]
+        e = y[first + q]
+        for k in range(u.size):
+            e -= u[k] * V[j, k]
+        w[q] = abs(e)
+    if kind == GIVEN:
+        for q in range(count):
+            v = given[first - offset + q]
+            w[q] = v if quadratic else v / max(w[q], eps)
+    elif quadratic:
+        for q in range(count):
+            w[q] = w[q] * w[q] * unit
+        _weigh(kind, lam, w, count)
+    else:
+        # the residual is needed after the weight: keep it in the second half of the buffer
+        for q in range(count):
+            w[count + q] = one / max(w[q], eps)
+            w[q] = w[q] * unit
+        _weigh(kind, lam, w, count)
+        for q in range(count):
+            w[q] = w[q] * w[count + q]
+    if sample_weight.size:
+        for q in range(count):
+            w[q] = w[q] * sample_weight[first + q]
+
+
+@_compiled()
+def _solve_range(
+    indptr, indices, y, sample_weight, given, U, V, kind, lam, unit, eps, ridge, quadratic, start, stop, offset
+):  # type: ignore[no-untyped-def]
+    r = U.shape[1]
+    longest = 0
+    for i in range(start, stop):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    w = np.empty(2 * longest, U.dtype)
+    A = np.empty((r, r), U.dtype)
+    b = np.empty(r, U.dtype)
+    G = np.zeros((8, r), U.dtype)
+    H = np.zeros((8, r), U.dtype)
+    for i in range(start, stop):
+        first = indptr[i]
+        count = indptr[i + 1] - first
+        _irls_weights(
+            w, indices, y, sample_weight, given, U[i], V, first, count, offset, kind, lam, unit, eps, quadratic
+        )
+        A[:] = 0
+        b[:] = 0
+        filled = 0
+        for q in range(count):
+            weight = w[q]
+            if weight > 0:  # rejected entries cost nothing
+                j = indices[first + q]
+                target = y[first + q] * weight
+                for k in range(r):
+                    value = V[j, k]
+                    G[filled, k] = value
+                    H[filled, k] = weight * value
+                    b[k] += target * value
+                filled += 1
+                if filled == 8:
+                    _add_outer(A, G, H)
+                    filled = 0
+        if filled:
+            H[filled:] = 0
+            _add_outer(A, G, H)
+        for k in range(r):
+            A[k, k] += ridge
+        _cholesky_solve(A, b)
+        U[i] = b
+
+
+@_compiled(parallel=True)
+def _solve_parallel(
+    indptr, indices, y, sample_weight, given, U, V, kind, lam, unit, eps, ridge, quadratic, start, stop, offset, chunks
+):  # type: ignore[no-untyped-def]
+    rows = stop - start
+    for chunk in nb.prange(chunks):
+        low = start + rows * chunk // chunks
+        high = start + rows * (chunk + 1) // chunks
+        _solve_range(
+            indptr, indices, y, sample_weight, given, U, V, kind, lam, unit, eps, ridge, quadratic, low, high, offset
+        )
+
+
+@_compiled()
+def residuals_rows(indptr, indices, y, U, V, start, stop, out):  # type: ignore[no-untyped-def]
+    """y - U V^T at the stored entries of rows start to stop."""
+    offset = indptr[start]
+    for i in range(start, stop):
+        for p in range(indptr[i], indptr[i + 1]):
+            e = y[p]
+            for k in range(U.shape[1]):
+                e -= U[i, k] * V[indices[p], k]
+            out[p - offset] = e
+
+
+@_compiled()
+def residuals_at(rows, columns, y, U, V, out):  # type: ignore[no-untyped-def]
+    """y - U V^T at the given entries."""
+    for p in range(y.size):
+        e = y[p]
+        for k in range(U.shape[1]):
+            e -= U[rows[p], k] * V[columns[p], k]
+        out[p] = e
+
+
+def solve_rows(*args: Any, n_threads: int = 1) -> None:
+    """Update rows start to stop of U in place, in parallel if more than one thread is asked for."""
+    if n_threads <= 1:
+        _solve_range(*args)
+        return
+    allowed = min(n_threads, nb.config.NUMBA_NUM_THREADS)
+    before = nb.get_num_threads()
+    nb.set_num_threads(allowed)
+    try:
+        _solve_parallel(*args, 8 * allowed)
+    finally:
+        nb.set_num_threads(before)

@@ -1,0 +1,162 @@
+"""PRMF: the L1 baseline that self-paced factorization starts from."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from .base import Factorization
+from .engine import Step, resolve
+from .inputs import observe
+from .progress import Bar
+from .scale import noise_scale
+from .solve import RIDGE_END, SMOOTHING, Run, Settings, Solver
+from .start import balanced, random_factors, ridge_bound
+
+
+class PRMF(Factorization):
+    r"""Probabilistic robust matrix factorization: L1 loss, L2 penalty, by iteratively reweighted least squares.
+
+    Minimises :math:`\sum |y_{ij} - u_i^T v_j| + \tfrac{\rho}{2} (\|U\|_F^2 + \|V\|_F^2)`, the L1 loss smoothed below
+    ``smoothing`` times the spread of the residuals. It is the paper's baseline and the start of
+    :class:`SelfPacedMF`.
+
+    Parameters
+    ----------
+    rank : int or "auto", default="auto"
+        Number of components; "auto" as in :class:`SelfPacedMF`.
+    ridge : float, default=0.005
+        The penalty as a share of the smallest one that makes everything zero.
+    continuation : bool, default=True
+        Whether the ridge falls to its value from large ones, with spare factors at first. Without it most runs fail
+        when more than 40 % of the entries are wrong.
+    smoothing : float, default=0.25
+        Residuals below this many MADN are not told apart.
+    rescue : bool, default=False
+        Refit starved rows and columns, as SelfPacedMF does.
+    polish : int or bool, default=0
+        Least-squares sweeps without outliers at the end, as SelfPacedMF does.
+    max_iter : int, default=30
+        Sweeps.
+    max_rank, backend, n_jobs, random_state, verbose
+        As in :class:`SelfPacedMF`.
+
+    Attributes
+    ----------
+    components_, row_factors_, entry_weight_, sample_loss_, outliers_, rank_, scale_, n_sweeps_, termination_
+        As in :class:`SelfPacedMF`; the weights are all 1.
+    objective_ : float
+        The value of the objective, unsmoothed.
+
+    References
+    ----------
+    Wang, Yao, Wang, Yeung: A Probabilistic Approach to Robust Matrix Factorization. ECCV 2012.
+
+    Examples
+    --------
+    >>> from selfpaced import PRMF
+    >>> from selfpaced.datasets import make_low_rank
+    >>> made = make_low_rank(random_state=0)
+    >>> PRMF(rank=4, random_state=0).fit(made.data).components_.shape
+    (4, 100)
+    """
+
+    def __init__(
+        self,
+        rank: int | str = "auto",
+        *,
+        ridge: float = RIDGE_END,
+        continuation: bool = True,
+        smoothing: float = SMOOTHING,
+        rescue: bool = False,
+        polish: int | bool = 0,
+        max_iter: int = 30,
+        max_rank: int = 16,
+        backend: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.rank = rank
+        self.ridge = ridge
+        self.continuation = continuation
+        self.smoothing = smoothing
+        self.rescue = rescue
+        self.polish = polish
+        self.max_iter = max_iter
+        self.max_rank = max_rank
+        self.backend = backend
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        *,
+        mask: Any = None,
+        sample_weight: Any = None,
+        shape: tuple[int, int] | None = None,
+    ) -> PRMF:
+        """Factorize a matrix; the arguments are those of :meth:`SelfPacedMF.fit`."""
+        settings = self._settings()
+        engine = resolve(self.backend, self.n_jobs)
+        observed = observe(self, X, mask=mask, sample_weight=sample_weight, shape=shape)
+        rank = self._check_rank(self.rank, observed.matrix.shape)
+        entries = self._entries(observed)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        bar = Bar(self.max_iter + settings.polish, bool(self.verbose))
+        solver = Solver(engine, entries, settings, ridge_bound(entries), bar)
+        rng = np.random.default_rng(seed)
+        if self.continuation or rank is None:
+            factors = solver.warm_start(rank, rng)
+        else:
+            factors = solver.descend(random_factors(entries, rank, rng), np.full(self.max_iter, solver.ridge))
+        warm = solver.sweeps
+        run = solver.follow(factors, seed)
+        run.sweeps += warm
+        bar.close()
+        self._polished, self._rescues, self._seed = bool(settings.polish), bool(self.rescue), seed
+        self.n_sweeps_ = run.sweeps
+        self._keep(run, engine, entries, observed, solver.ridge)
+        self.objective_ = solver.objective(run, math.inf)
+        self.termination_ = f"{run.sweeps} sweeps were done; rank {self.rank_}, noise scale {self.scale_:.3g}."
+        return self
+
+    def _settings(self) -> Settings:
+        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral) or self.max_iter < 1:
+            raise ValueError(f"max_iter must be an integer >= 1, got {self.max_iter!r}")
+        for name in ("ridge", "smoothing"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value < np.inf:
+                raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
+        polish = 8 if self.polish is True else self.polish
+        if not isinstance(polish, numbers.Integral) or polish < 0:
+            raise ValueError(f"polish must be a bool or an integer >= 0, got {self.polish!r}")
+        return Settings(
+            regularizer=None,
+            pacing=None,
+            ridge=float(self.ridge),
+            warm_sweeps=int(self.max_iter),
+            rescue=bool(self.rescue),
+            polish=int(polish),
+            max_rank=int(self.max_rank),
+            smoothing=float(self.smoothing),
+        )
+
+    def _adopt(self, run: Run, solver: Solver) -> PRMF:
+        """The start of a path as a fitted estimator: factors, scale, transform; no weights of its own."""
+        U, V, _ = balanced(*run.plain)  # type: ignore[misc]
+        residuals = solver.engine.sampled_residuals(solver.entries, U, V)
+        self.row_factors_, self.components_ = U, np.ascontiguousarray(V.T)
+        self.rank_, self.scale_, self.lam_ = V.shape[1], noise_scale(residuals, solver.floor), math.inf
+        self._step = Step(None, math.inf, solver.ridge, max(self.smoothing * self.scale_, solver.floor))
+        self._ridge, self._wide = solver.ridge, float(np.median(np.abs(solver.entries.sample[2])))
+        self._polished = self._rescues = False
+        self.n_features_in_ = solver.entries.shape[1]
+        return self

@@ -1,0 +1,109 @@
+"""The warm start: L1 factorization by IRLS with a falling ridge (PRMF), and the rank it reveals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .engine import Engine, Step
+from .entries import Entries, Floats
+from .scale import MADN
+
+Factors = tuple[Floats, Floats]
+Progress = Callable[[str], None]
+
+# Shares of the ridge bound: where the continuation ends, and where the rank shows best.
+RIDGE_END = 0.005
+RIDGE_RANK = 0.3
+SMOOTHING = 0.25  # eps of the warm start, in units of the MADN of its residuals
+RANK_FLOOR = 0.03  # singular values below this share of the largest one are noise
+
+
+def ridge_bound(entries: Entries, sweeps: int = 20) -> float:
+    """The spectral norm of the observed signs: the smallest ridge at which the L1 solution is zero.
+
+    It does not depend on the unit of the data, which makes it the natural unit of the ridge. A few power
+    iterations are enough, because only its magnitude matters.
+    """
+    side = entries.by_row
+    signs = np.sign(side.values, dtype=np.float32) if side.values.dtype == np.float32 else np.sign(side.values)
+    if side.sample_weight.size:
+        signs = signs * side.sample_weight
+    matrix = sp.csr_array((signs, side.indices, side.indptr), shape=entries.shape)
+    vector = np.random.default_rng(0).standard_normal(entries.shape[1]).astype(entries.dtype)
+    norm = 0.0
+    for _ in range(sweeps):
+        vector = matrix.T @ (matrix @ vector)
+        length = float(np.linalg.norm(vector))
+        if length == 0:
+            return 1.0
+        norm, vector = math.sqrt(length), vector / vector.dtype.type(length)
+    return norm
+
+
+def random_factors(entries: Entries, rank: int, rng: np.random.Generator) -> Factors:
+    """Normal factors whose product has about the magnitude of the data."""
+    size = np.abs(entries.sample[2])
+    magnitude = float(np.median(size)) or float(np.mean(size)) or 1.0
+    spread = math.sqrt(magnitude / math.sqrt(rank))
+    U = spread * rng.standard_normal((entries.shape[0], rank))
+    V = spread * rng.standard_normal((entries.shape[1], rank))
+    return U.astype(entries.dtype), V.astype(entries.dtype)
+
+
+def descend(
+    engine: Engine,
+    entries: Entries,
+    factors: Factors,
+    ridges: Any,
+    floor: float,
+    progress: Progress,
+    smoothing: float = SMOOTHING,
+) -> Factors:
+    """Plain L1 sweeps, one per ridge; eps follows the residuals (the dominant knob of IRLS)."""
+    U, V = factors
+    for ridge in ridges:
+        eps = smoothing * float(np.median(np.abs(engine.sampled_residuals(entries, U, V)))) / MADN
+        engine.sweep(entries, U, V, Step(None, math.inf, float(ridge), max(eps, floor)))
+        progress("warm start")
+    return U, V
+
+
+def continuation(bound: float, first: float, last: float, sweeps: int, settle: float = 0.4) -> Floats:
+    """Ridges falling geometrically from ``first`` to ``last`` (shares of the bound), then staying there."""
+    falling = np.arange(sweeps) / max((1 - settle) * sweeps, 1e-9)
+    return bound * first * (last / first) ** np.minimum(falling, 1.0)
+
+
+def balanced(U: Floats, V: Floats) -> tuple[Floats, Floats, Floats]:
+    """The same product with orthogonal, equally long columns, largest first, and its singular values."""
+    left, left_triangle = np.linalg.qr(U)
+    right, right_triangle = np.linalg.qr(V)
+    inner_left, values, inner_right = np.linalg.svd(left_triangle @ right_triangle.T)
+    root = np.sqrt(values)
+    U, V = left @ inner_left * root, right @ inner_right.T * root
+    # a sign convention: the largest element of each component is positive
+    signs = np.sign(V[np.argmax(np.abs(V), axis=0), np.arange(V.shape[1])])
+    signs[signs == 0] = 1
+    return U * signs, V * signs, values
+
+
+def reveal_rank(values: Floats, complete: bool) -> int:
+    """The place of the largest drop between neighbouring singular values.
+
+    ``complete`` says that there are no further singular values, so that none may be dropped at all.
+    """
+    if not values[0] > 0:
+        return 1
+    floor = RANK_FLOOR * values[0]
+    kept = np.maximum(np.append(values, 0.0) if complete else values, floor)
+    return int(np.argmax(kept[:-1] / kept[1:])) + 1 if kept.size > 1 else 1
+
+
+def probe_rank(max_rank: int, shape: tuple[int, int]) -> int:
+    """How many factors to start with when the rank is not known."""
+    return max(1, min(max_rank, *shape))
