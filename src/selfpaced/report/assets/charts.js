@@ -1,0 +1,61 @@
+// Figures (Vega-Lite), the slider that moves them, and light and dark.
+const data = JSON.parse(document.getElementById("data").textContent);
+const views = new Map();
+let stage = data.stage;
+
+function colours() {
+  const css = getComputedStyle(document.documentElement);
+  const read = (name) => css.getPropertyValue(name).trim();
+  const [ink, quiet, line, accent, second] = ["--ink", "--quiet", "--line", "--accent", "--second"].map(read);
+  const font = getComputedStyle(document.body).fontFamily;
+  return {
+    background: "transparent", font,
+    view: { stroke: "transparent" },
+    axis: { labelColor: quiet, titleColor: quiet, gridColor: line, domainColor: line, tickColor: line, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" },
+    axisX: { grid: false },
+    legend: { labelColor: quiet, titleColor: quiet, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" },
+    bar: { color: accent }, line: { color: accent }, point: { color: accent }, rule: { color: accent },
+    range: { category: [accent, second, "#4aa37c", "#a06cc4", "#c9a227", "#8a9099"], heatmap: [read("--low"), read("--high")], ramp: [read("--low"), read("--high")] },
+  };
+}
+
+async function draw() {
+  const config = colours();
+  for (const [id, spec] of Object.entries(data.charts)) {
+    views.get(id)?.finalize();
+    const embedded = await window.vegaEmbed(document.getElementById(id), spec, {
+      config, ast: true, renderer: "svg", actions: false, mode: "vega-lite", tooltip: { theme: "custom" },
+    });
+    views.set(id, embedded);
+    if (id === "chart-score" || id === "chart-mean-weight") {
+      embedded.view.addEventListener("click", (_, item) => { if (item?.datum?.stage !== undefined) show(item.datum.stage); });
+    }
+  }
+  show(stage);
+  document.documentElement.dataset.drawn = "yes";
+}
+
+function show(next) {
+  stage = Number(next);
+  const step = data.path[stage];
+  const slider = document.getElementById("stage");
+  if (!slider || !step) return;
+  slider.value = String(stage);
+  const weight = step.weight === null ? "" : ` · mean weight ${step.weight.toFixed(2)}`;
+  document.getElementById("stage-text").textContent = `${stage + 1} of ${data.path.length}: ${step.label}${weight}`;
+  for (const id of ["chart-stage", "chart-score", "chart-mean-weight"]) {
+    views.get(id)?.view.signal("stage", stage).runAsync();
+  }
+}
+
+document.getElementById("stage")?.addEventListener("input", (event) => show(event.target.value));
+
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+document.getElementById("theme").addEventListener("click", () => {
+  const root = document.documentElement;
+  const now = root.dataset.theme ?? (dark.matches ? "dark" : "light");
+  root.dataset.theme = now === "dark" ? "light" : "dark";
+  draw();
+});
+dark.addEventListener("change", () => draw());
+draw();

@@ -1,0 +1,159 @@
+// The table of suspects: search, sort, pages, a row's features, export. Cells are only ever set as text.
+const data = JSON.parse(document.getElementById("data").textContent);
+const columns = data.table;
+if (columns) start();
+
+function start() {
+  const get = (id) => document.getElementById(id);
+  const length = columns.length ? columns[0].values.length : 0;
+  const everyone = Uint32Array.from({ length }, (_, i) => i);
+  const isNumber = (column) => column.kind !== "text";
+  let shown = everyone, page = 0, sorted = { column: -1, down: false }, haystack = null;
+
+  const make = (tag, text, className) => {
+    const element = document.createElement(tag);
+    if (text !== undefined && text !== null) element.textContent = text;
+    if (className) element.className = className;
+    return element;
+  };
+
+  const format = (value, kind) => {
+    if (value === null) return "";
+    if (kind === "weight") return value.toFixed(3);
+    return kind === "number" ? String(Number(value.toPrecision(5))) : String(value);
+  };
+
+  // Built once, on the first search: one lower-case line per row.
+  const lines = () => (haystack ??= Array.from(everyone, (i) => columns.map((c) => c.values[i] ?? "").join("\u0001").toLowerCase()));
+
+  const order = (rows) => {
+    if (sorted.column < 0) return rows;
+    const { values, kind } = columns[sorted.column];
+    const collator = new Intl.Collator(undefined, { numeric: true });
+    const sign = sorted.down ? -1 : 1;
+    return Uint32Array.from(rows).sort((a, b) => {
+      const [x, y] = [values[a], values[b]];
+      if (x === null || y === null) return (x === null) - (y === null) || a - b; // empty cells last, either way
+      return sign * (kind === "text" ? collator.compare(x, y) : x - y) || a - b;
+    });
+  };
+
+  const refresh = () => {
+    const terms = get("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const found = terms.length ? everyone.filter((i) => terms.every((term) => lines()[i].includes(term))) : everyone;
+    shown = order(found);
+    page = 0;
+    draw();
+  };
+
+  const header = () => {
+    const row = make("tr");
+    if (data.features) row.append(make("th"));
+    columns.forEach((column, j) => {
+      const th = make("th", null, isNumber(column) ? "n" : "");
+      const mark = sorted.column === j ? (sorted.down ? " ▾" : " ▴") : "";
+      const button = make("button", column.label + mark);
+      button.type = "button";
+      th.scope = "col";
+      th.ariaSort = sorted.column === j ? (sorted.down ? "descending" : "ascending") : "none";
+      button.addEventListener("click", () => {
+        sorted = { column: j, down: sorted.column === j && !sorted.down };
+        refresh();
+        get("table").tHead.querySelectorAll("th button")[j].focus();
+      });
+      th.append(button);
+      row.append(th);
+    });
+    get("table").tHead.replaceChildren(row);
+  };
+
+  const cell = (column, i) => {
+    const td = make("td", null, isNumber(column) ? "n" : "");
+    const value = column.values[i];
+    if (column.kind === "weight" && value !== null) {
+      const meter = make("span", null, "meter"), fill = make("span");
+      fill.style.width = `${100 * value}%`;
+      meter.append(fill);
+      td.append(meter);
+    }
+    td.append(format(value, column.kind));
+    return td;
+  };
+
+  const details = (i) => {
+    const { names, rows, leftOut } = data.features;
+    const row = make("tr", null, "cells"), td = make("td"), list = make("dl");
+    td.colSpan = columns.length + 1;
+    names.forEach((name, j) => {
+      const pair = make("div");
+      pair.append(make("dt", name), make("dd", rows[i][j] ?? "–"));
+      list.append(pair);
+    });
+    td.append(list);
+    if (leftOut) td.append(make("small", `and ${leftOut} further features`));
+    row.append(td);
+    return row;
+  };
+
+  const opener = (i, row) => {
+    const td = make("td");
+    if (i >= data.features.rows.length) return td;
+    const button = make("button", "▸", "open");
+    button.type = "button";
+    button.ariaLabel = "Show the features of this row";
+    button.ariaExpanded = "false";
+    button.addEventListener("click", () => {
+      const open = button.ariaExpanded === "true";
+      if (open) row.nextSibling.remove();
+      else row.after(details(i));
+      button.ariaExpanded = String(!open);
+      button.textContent = open ? "▸" : "▾";
+    });
+    td.append(button);
+    return td;
+  };
+
+  const draw = () => {
+    header();
+    const size = Number(get("page-size").value);
+    const pages = Math.max(1, Math.ceil(shown.length / size));
+    page = Math.min(Math.max(page, 0), pages - 1);
+    const from = page * size, to = Math.min(from + size, shown.length);
+    const rows = Array.from(shown.subarray(from, to), (i) => {
+      const row = make("tr");
+      if (data.features) row.append(opener(i, row));
+      columns.forEach((column) => row.append(cell(column, i)));
+      return row;
+    });
+    get("table").tBodies[0].replaceChildren(...rows);
+    const number = (n) => n.toLocaleString("en");
+    get("position").textContent = shown.length ? `${number(from + 1)}–${number(to)} of ${number(shown.length)}` : "nothing found";
+    get("first").disabled = get("previous").disabled = page === 0;
+    get("next").disabled = get("last").disabled = page >= pages - 1;
+  };
+
+  const quote = (value) => {
+    const text = value === null ? "" : String(value);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+
+  get("export").addEventListener("click", () => {
+    const lines = [columns.map((c) => quote(c.key)).join(",")];
+    for (const i of shown) lines.push(columns.map((c) => quote(c.values[i])).join(","));
+    const link = make("a");
+    link.href = URL.createObjectURL(new Blob([lines.join("\r\n"), "\r\n"], { type: "text/csv;charset=utf-8" }));
+    link.download = "suspects.csv";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  });
+
+  const turn = (id, next) => get(id).addEventListener("click", () => { page = next(); draw(); });
+  turn("first", () => 0);
+  turn("previous", () => page - 1);
+  turn("next", () => page + 1);
+  turn("last", () => Infinity);
+  get("page-size").addEventListener("change", () => { page = 0; draw(); });
+  let pause;
+  get("search").addEventListener("input", () => { clearTimeout(pause); pause = setTimeout(refresh, 120); });
+  refresh();
+}

@@ -1,0 +1,280 @@
+"""The page's figures as Vega-Lite specifications: plain data, drawn by the browser.
+
+Colours, fonts and grid lines are not in them: the page gives them as a Vega config, light or dark. Every figure is
+as wide as its container. ``stage`` is the signal that the page's slider moves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..path import BINS
+from .data import Grid, Histogram, History, Step, Summary, View
+from .words import number
+
+Spec = dict[str, Any]
+_WEIGHT_AXIS = {"values": [0, 0.25, 0.5, 0.75, 1], "format": ".2~f"}
+_SHARES = [0.01, 0.05, 0.1, 0.25, 0.5, 1]
+
+
+def charts(summary: Summary) -> dict[str, Spec]:
+    """Every figure of a page by the id of its element."""
+    out: dict[str, Spec] = {}
+    path, noun = summary.path, summary.noun
+    if any(step.score is not None for step in path):
+        out["chart-score"] = path_chart(path, "score", summary.score_name)
+    if any(step.mean_weight is not None for step in path):
+        out["chart-mean-weight"] = path_chart(path, "mean_weight", "mean weight")
+    if any(step.histogram for step in path):
+        out["chart-stage"] = stage_chart(path, noun)
+    if summary.weights is not None:
+        out["chart-weights"] = weights_chart(summary.weights, noun)
+    if summary.views:
+        out["chart-view-means"] = view_means(summary.views)
+        out["chart-view-weights"] = view_weights(summary.views)
+    if summary.grid is not None:
+        if summary.grid.residual:
+            out["chart-residual"] = grid_chart(summary.grid, "residual", "mean |residual|")
+        out["chart-entry-weight"] = grid_chart(summary.grid, "weight", "mean weight")
+    if summary.history is not None:
+        for position, name in enumerate(summary.history.series):
+            out[f"chart-history-{position}"] = history_chart(summary.history, name)
+    return out
+
+
+def _spec(height: int, data: list[dict[str, Any]], **rest: Any) -> Spec:
+    return {
+        "width": "container",
+        "height": height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "data": {"values": data},
+        **rest,
+    }
+
+
+def initial_stage(path: tuple[Step, ...]) -> int:
+    """Where the slider stands at first: at the chosen candidate, else at the last."""
+    return next((step.stage for step in path if step.chosen), len(path) - 1)
+
+
+def lam_text(step: Step) -> str:
+    """The pace as an axis label."""
+    return "plain" if step.plain else step.label if step.lam is None else number(step.lam)
+
+
+def _stage_axis(path: tuple[Step, ...]) -> Spec:
+    return {
+        "field": "stage",
+        "type": "ordinal",
+        "title": "pace λ",
+        "axis": {"labelExpr": "labels[datum.value]", "labelOverlap": True, "labelAngle": 0},
+        "scale": {"domain": [step.stage for step in path]},
+    }
+
+
+def _stage_params(path: tuple[Step, ...]) -> list[dict[str, Any]]:
+    return [
+        {"name": "stage", "value": initial_stage(path)},
+        {"name": "labels", "value": [lam_text(step) for step in path]},
+    ]
+
+
+def path_chart(path: tuple[Step, ...], field: str, title: str) -> Spec:
+    """A number of every candidate along the path, with its spread where there is one."""
+    data = []
+    for step in path:
+        value = getattr(step, field)
+        row = {"stage": step.stage, "name": step.label, "pace": lam_text(step), "value": value, "chosen": step.chosen}
+        if field == "score" and value is not None and step.spread is not None:
+            row |= {"low": value - step.spread, "high": value + step.spread}
+        data.append(row)
+    x, y = _stage_axis(path), {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": False}}
+    if field == "mean_weight":
+        y |= {"scale": {"domain": [0, 1]}, "axis": _WEIGHT_AXIS}
+    tooltip = [
+        {"field": "name", "title": "candidate"},
+        {"field": "pace", "title": "λ"},
+        {"field": "value", "title": title, "format": ".4~g"},
+    ]
+    has_spread = any("low" in row for row in data)
+    ends = {"y": {"field": "low", "type": "quantitative", "title": title}, "y2": {"field": "high"}}
+    size = {"condition": {"test": "datum.chosen", "value": 160}, "value": 45}
+    layers: list[Spec] = [
+        {
+            "mark": {"type": "rule", "strokeWidth": 12, "opacity": 0.18},
+            "transform": [{"filter": "datum.stage === stage"}],
+        },
+        {"mark": {"type": "line", "strokeWidth": 1.5, "opacity": 0.6}, "encoding": {"y": y}},
+        *([{"mark": {"type": "rule", "strokeWidth": 1.5}, "encoding": ends}] if has_spread else []),
+        {
+            "mark": {"type": "point", "filled": True, "opacity": 1, "cursor": "pointer"},
+            "encoding": {"y": y, "size": size, "tooltip": tooltip},
+        },
+    ]
+    return _spec(200, data, params=_stage_params(path), encoding={"x": x}, layer=layers)
+
+
+def _bins(shares: tuple[float, ...] | tuple[int, ...]) -> list[tuple[float, float, float]]:
+    width = 1 / max(len(shares), 1)
+    return [(round(k * width, 4), round((k + 1) * width, 4), share) for k, share in enumerate(shares)]
+
+
+def _weight_x(title: str = "weight relative to the largest") -> Spec:
+    return {
+        "field": "from",
+        "type": "quantitative",
+        "bin": {"binned": True, "step": 1 / BINS},
+        "title": title,
+        "axis": _WEIGHT_AXIS,
+        "scale": {"domain": [0, 1]},
+    }
+
+
+def stage_chart(path: tuple[Step, ...], noun: str) -> Spec:
+    """The weights at the stage that the slider shows."""
+    data = [
+        {"stage": step.stage, "from": low, "to": high, "share": share}
+        for step in path
+        for low, high, share in _bins(step.histogram)
+    ]
+    y = {
+        "field": "share",
+        "type": "quantitative",
+        "title": f"share of {noun} (root scale)",
+        "scale": {"type": "sqrt", "domain": [0, 1]},
+        "axis": {"values": _SHARES, "format": "%"},
+    }
+    encoding = {
+        "x": _weight_x(),
+        "x2": {"field": "to"},
+        "y": y,
+        "tooltip": [
+            {"field": "from", "title": "weight from"},
+            {"field": "to", "title": "to"},
+            {"field": "share", "title": "share", "format": ".2%"},
+        ],
+    }
+    return _spec(
+        200,
+        data,
+        params=_stage_params(path),
+        transform=[{"filter": "datum.stage === stage"}],
+        mark={"type": "bar"},
+        encoding=encoding,
+    )
+
+
+def weights_chart(histogram: Histogram, noun: str) -> Spec:
+    """The final weights, stacked by given label where there are few labels."""
+    data = [
+        {"from": low, "to": high, "count": count, "given": name}
+        for name, counts in zip(histogram.series, histogram.counts, strict=True)
+        for low, high, count in _bins(counts)
+    ]
+    encoding: Spec = {
+        "x": _weight_x(),
+        "x2": {"field": "to"},
+        "y": {"field": "count", "type": "quantitative", "stack": True, "title": noun},
+        "tooltip": [
+            {"field": "from", "title": "weight from"},
+            {"field": "to", "title": "to"},
+            {"field": "count", "title": noun, "format": ","},
+        ],
+    }
+    if len(histogram.series) > 1:
+        encoding["color"] = {"field": "given", "type": "nominal", "title": "given label", "legend": {"orient": "top"}}
+        encoding["tooltip"] = [{"field": "given", "title": "given label"}, *encoding["tooltip"]]
+    return _spec(220, data, mark={"type": "bar"}, encoding=encoding)
+
+
+def view_means(views: tuple[View, ...]) -> Spec:
+    """The mean weight of every view."""
+    data = [{"view": view.name, "weight": view.mean_weight} for view in views]
+    x = {
+        "field": "weight",
+        "type": "quantitative",
+        "title": "mean weight",
+        "scale": {"domain": [0, 1]},
+        "axis": _WEIGHT_AXIS,
+    }
+    y = {"field": "view", "type": "nominal", "title": None, "sort": None}
+    tooltip = [{"field": "view"}, {"field": "weight", "format": ".3f"}]
+    return _spec(26 * len(views), data, mark={"type": "bar"}, encoding={"x": x, "y": y, "tooltip": tooltip})
+
+
+def view_weights(views: tuple[View, ...]) -> Spec:
+    """The distribution of weights in every view, as a heat map."""
+    data = [
+        {"view": view.name, "from": low, "to": high, "share": share}
+        for view in views
+        for low, high, share in _bins(view.histogram)
+    ]
+    encoding = {
+        "x": _weight_x("weight of a sample in the view"),
+        "x2": {"field": "to"},
+        "y": {"field": "view", "type": "nominal", "title": None, "sort": None},
+        "color": {
+            "field": "share",
+            "type": "quantitative",
+            "title": "share",
+            "scale": {"type": "sqrt"},
+            "legend": {"orient": "top", "format": "%", "gradientLength": 160},
+        },
+        "tooltip": [{"field": "view"}, {"field": "from", "title": "weight from"}, {"field": "share", "format": ".2%"}],
+    }
+    return _spec(26 * len(views), data, mark={"type": "rect"}, encoding=encoding)
+
+
+def grid_chart(grid: Grid, field: str, title: str) -> Spec:
+    """A heat map of the matrix in blocks; blocks without observed entries stay empty."""
+    values = getattr(grid, field)
+    row_ends = (*grid.row_starts[1:], grid.shape[0])
+    column_ends = (*grid.column_starts[1:], grid.shape[1])
+    data = [
+        {"row": row, "row_end": row_ends[i], "column": column, "column_end": column_ends[j], "value": values[i][j]}
+        for i, row in enumerate(grid.row_starts)
+        for j, column in enumerate(grid.column_starts)
+        if values[i][j] is not None
+    ]
+    scale: Spec = {"domain": [0, 1]} if field == "weight" else {"zero": True}
+    encoding = {
+        "x": {
+            "field": "column",
+            "type": "quantitative",
+            "title": "column",
+            "scale": {"domain": [0, grid.shape[1]], "nice": False},
+        },
+        "x2": {"field": "column_end"},
+        "y": {
+            "field": "row",
+            "type": "quantitative",
+            "title": "row",
+            "scale": {"domain": [grid.shape[0], 0], "nice": False},
+        },
+        "y2": {"field": "row_end"},
+        "color": {
+            "field": "value",
+            "type": "quantitative",
+            "title": title,
+            "scale": scale,
+            "legend": {"orient": "top", "gradientLength": 160},
+        },
+        "tooltip": [{"field": "row"}, {"field": "column"}, {"field": "value", "title": title, "format": ".3~g"}],
+    }
+    return _spec(320, data, mark={"type": "rect"}, encoding=encoding)
+
+
+def history_chart(history: History, name: str) -> Spec:
+    """One recorded number over the epochs or stages."""
+    data = [
+        {"index": index, "value": value}
+        for index, value in zip(history.index, history.series[name], strict=True)
+        if value is not None
+    ]
+    title = name.replace("_", " ")
+    encoding = {
+        "x": {"field": "index", "type": "quantitative", "title": history.unit, "axis": {"tickMinStep": 1}},
+        "y": {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": False}},
+        "tooltip": [{"field": "index", "title": history.unit}, {"field": "value", "title": title, "format": ".4~g"}],
+    }
+    return _spec(160, data, mark={"type": "line", "point": True}, encoding=encoding)

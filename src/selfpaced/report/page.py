@@ -1,0 +1,139 @@
+"""From a summary to one self-contained HTML page."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from .charts import charts, initial_stage, lam_text
+from .data import Summary
+from .summarise import MAX_ROWS, summarise
+
+
+def report(
+    fitted: Any,
+    X: Any = None,
+    y: Any = None,
+    path: str | os.PathLike[str] = "report.html",
+    *,
+    suspects: Any = None,
+    metrics: Mapping[str, tuple[Any, Any]] | None = None,
+    title: str | None = None,
+    max_rows: int = MAX_ROWS,
+) -> Path:
+    """Write one HTML page about a fitted object: no network, no further files.
+
+    Parameters
+    ----------
+    fitted : object
+        A fitted estimator of this library, a Pipeline or search that ends in one, a
+        :class:`~selfpaced.solver.Solution`, or anything with a ``history_`` (or ``history``) of epochs.
+    X, y : array-like, optional
+        The data it was fitted on. They add the given labels or values, the comparison with the plain model, the
+        cells of each suspect and, for a matrix, the map of residuals.
+    path : path-like
+        Where to write; an old file is replaced only when the new one is complete.
+    suspects : table, optional
+        Shown instead of the library's own table of suspects.
+    metrics : mapping of name -> (plain, self-paced), optional
+        Further lines of the comparison, for example held-out scores.
+    title : str, optional
+        Heading; the estimator's class name by default.
+    max_rows : int
+        The largest number of suspects in the page.
+
+    Returns
+    -------
+    pathlib.Path
+        Of the page.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> from selfpaced import SelfPacedLinearRegression, report
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 2))
+    >>> y = X @ [1.0, 2.0] + 0.1 * rng.normal(size=100)
+    >>> y[:20] += 30
+    >>> model = SelfPacedLinearRegression().fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report(model, X, y, f"{folder}/report.html").name
+    'report.html'
+    """
+    summary = summarise(fitted, X, y, suspects=suspects, metrics=metrics, title=title, max_rows=max_rows)
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"path must be in an existing folder, got {str(target)!r}")
+    _write(target, render(summary))
+    return target
+
+
+def render(summary: Summary) -> str:
+    """The page as text."""
+    environment = _environment()
+    table, path = summary.suspects, summary.path
+    data = {
+        "charts": charts(summary),
+        "path": [{"label": step.label, "lam": lam_text(step), "weight": step.mean_weight} for step in path],
+        "stage": initial_stage(path) if path else 0,
+        "table": None if table is None else [_column(column) for column in table.columns],
+        "features": None if summary.features is None else _features(summary.features),
+    }
+    page: str = environment.get_template("page.html.j2").render(
+        s=summary, data=data, drawn=data["charts"], initial=data["stage"], lam_text=lam_text, asset=_asset
+    )
+    return page
+
+
+def _column(column: Any) -> dict[str, Any]:
+    return {"key": column.key, "label": column.label, "kind": column.kind, "values": list(column.values)}
+
+
+def _features(features: Any) -> dict[str, Any]:
+    return {"names": features.names, "rows": features.rows, "leftOut": features.left_out}
+
+
+@cache
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ImportError as error:  # pragma: no cover - depends on what is installed
+        raise ImportError('the report needs Jinja2: pip install "selfpaced[report]"') from error
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("selfpaced.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # compact, and an error rather than a NaN that no browser can parse
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "sort_keys": False}
+    return environment
+
+
+@cache
+def _asset(name: str) -> Any:
+    """A style sheet or script of this package, which is trusted and goes into the page as it is."""
+    from markupsafe import Markup
+
+    return Markup(files("selfpaced.report").joinpath("assets", name).read_text(encoding="utf-8"))
+
+
+def _write(target: Path, text: str) -> None:
+    """All or nothing: into a temporary file beside it, then renamed."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)  # mkstemp's files are private
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

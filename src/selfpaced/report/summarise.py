@@ -1,0 +1,290 @@
+"""From a fitted object to a :class:`~selfpaced.report.data.Summary`."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+
+from ..path import BINS, Candidate
+from . import kinds
+from .data import Comparison, Fact, Histogram, History, Step, Summary
+from .tables import as_columns, cell, feature_rows, make_table
+from .words import count, number, percent
+
+MAX_ROWS = 100_000
+MAX_DETAILED = 500
+_SHOWN_CLASSES = 6
+
+CITATION = """\
+@inproceedings{fan2017selfpaced,
+  title     = {Self-Paced Learning: An Implicit Regularization Perspective},
+  author    = {Fan, Yanbo and He, Ran and Liang, Jian and Hu, Bao-Gang},
+  booktitle = {Proceedings of the AAAI Conference on Artificial Intelligence},
+  year      = {2017}
+}"""
+
+
+def summarise(
+    fitted: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    suspects: Any = None,
+    metrics: Mapping[str, tuple[Any, Any]] | None = None,
+    title: str | None = None,
+    max_rows: int = MAX_ROWS,
+) -> Summary:
+    """What there is to say about a fitted object, as plain data.
+
+    Parameters
+    ----------
+    fitted : object
+        A fitted estimator of this library, a Pipeline or search that ends in one, a
+        :class:`~selfpaced.solver.Solution`, or anything with a ``history_`` (or ``history``) of epochs.
+    X, y : array-like, optional
+        The data it was fitted on: they add the given labels, the comparison and the cells of each suspect.
+    suspects : table, optional
+        Shown instead of the library's own table of suspects.
+    metrics : mapping of name -> (plain, self-paced), optional
+        Further lines of the comparison.
+    title : str, optional
+        Heading; the estimator's class name by default.
+    max_rows : int
+        The largest number of suspects shown.
+
+    Returns
+    -------
+    Summary
+    """
+    model, seen = _unwrap(fitted, X)
+    facts = kinds.facts_of(model, _kind(model), seen)
+    _check_rows(facts.weights, X, y, facts.kind)
+    table = suspects if suspects is not None else kinds.suspects_of(facts, model, fitted, X, y)
+    shown = None if table is None else make_table(table, limit=max_rows)
+    path = tuple(_steps(getattr(model, "path_", None)))
+    return Summary(
+        title=title or type(model).__name__,
+        kind=facts.kind,
+        sentence=facts.sentence,
+        noun=facts.noun,
+        termination=str(getattr(model, "termination_", getattr(model, "status", "")) or ""),
+        facts=_headline(model, facts, path),
+        comparison=(
+            *_selection(path, facts.score_name),
+            *kinds.comparison_of(facts, model, seen, y),
+            *_given_metrics(metrics),
+        ),
+        path=path,
+        score_name=facts.score_name,
+        weights=_histogram(facts.weights, y if facts.kind == "classification" else None),
+        suspects=shown,
+        features=_features(shown, X, model) if facts.kind in ("classification", "regression", "clustering") else None,
+        grid=facts.grid,
+        views=facts.views,
+        history=_history(model),
+        parameters=_parameters(model),
+        versions=_versions(),
+        citation=CITATION,
+        created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    )
+
+
+def _unwrap(fitted: Any, X: Any) -> tuple[Any, Any]:
+    """The library's own estimator inside a search or Pipeline, and X as that estimator sees it."""
+    model = getattr(fitted, "best_estimator_", fitted)
+    if hasattr(model, "steps") and hasattr(model, "named_steps"):
+        head, last = model[:-1], model[-1]
+        seen = X if X is None or not len(head.steps) else head.transform(X)
+        return _unwrap(last, seen)
+    return model, X
+
+
+def _kind(model: Any) -> str:
+    if hasattr(model, "entry_weight_"):
+        return "factorization"
+    if hasattr(model, "labels_") and hasattr(model, "sample_weight_"):
+        return "clustering"
+    if hasattr(model, "sample_weight_") or hasattr(model, "path_"):
+        return "regression" if is_regressor(model) else "classification" if is_classifier(model) else "samples"
+    if hasattr(model, "stages") and hasattr(model, "weights"):
+        return "solution"
+    if _recorded(model) is not None:
+        return "history"
+    raise TypeError(
+        "report needs a fitted estimator of selfpaced, a Solution, or an object with a history; got "
+        f"{type(model).__name__} without sample_weight_, entry_weight_, stages or history_. Was it fitted?"
+    )
+
+
+def _check_rows(weights: Any, X: Any, y: Any, kind: str) -> None:
+    if weights is None or kind not in ("classification", "regression"):
+        return
+    for name, data in (("X", X), ("y", y)):
+        rows = None if data is None else data.shape[0] if hasattr(data, "shape") else len(data)
+        if rows is not None and rows != len(weights):
+            raise ValueError(f"{name} must be what the model was fitted on ({len(weights)} rows), got {rows} rows")
+
+
+def _headline(model: Any, facts: kinds.Facts, path: tuple[Step, ...]) -> tuple[Fact, ...]:
+    out = [*facts.counts]
+    if facts.weights is not None and facts.weights.size:
+        low = int((facts.weights < 0.5).sum())
+        out.append(Fact("below half weight", count(low), percent(low / facts.weights.size)))
+        out.append(Fact("mean weight", number(float(facts.weights.mean()))))
+    out += _noise(model)
+    lam = getattr(model, "lam_", None)
+    if lam is not None and np.ndim(lam) == 0:
+        out.append(Fact("pace", "plain" if math.isinf(float(lam)) else f"λ = {number(float(lam))}"))
+    spent = sum(step.cost for step in path)
+    if path:
+        out.append(Fact("candidates tried", count(len(path)), f"{number(spent, 2)} s" if spent > 0 else ""))
+    return tuple(out)
+
+
+def _noise(model: Any) -> list[Fact]:
+    rate = getattr(model, "noise_rate_", None)
+    if rate is None:
+        return []
+    interval = getattr(model, "noise_rate_interval_", None)
+    if interval is None:
+        interval = (getattr(rate, "low", None), getattr(rate, "high", None))
+    value = getattr(rate, "rate", rate)
+    if np.ndim(value) == 1 and len(value) == 3:
+        value, *interval = value
+    elif np.ndim(value) == 1 and len(value) == 2:
+        value, interval = value
+    if np.ndim(value) or not math.isfinite(float(value)):
+        return []
+    known = interval is not None and all(end is not None for end in interval)
+    note = f"{percent(float(interval[0]))} to {percent(float(interval[1]))}" if known else ""
+    return [Fact("estimated noise rate", percent(float(value)), note)]
+
+
+def _steps(path: Any) -> list[Step]:
+    steps = []
+    # the plain model is where an opening path leads to: show it last
+    for stage, candidate in enumerate(sorted(path or (), key=lambda c: math.isinf(c.lam))):
+        counts = np.asarray(candidate.histogram, dtype=float)
+        if not counts.size and math.isinf(candidate.lam):
+            counts = np.eye(BINS)[-1]  # the plain model: every sample has full weight
+        share = counts / counts.sum() if counts.size and counts.sum() > 0 else counts
+        steps.append(
+            Step(
+                stage=stage,
+                label=candidate.label or _lam_label(candidate),
+                plain=math.isinf(candidate.lam),
+                lam=_finite(candidate.lam),
+                score=_finite(candidate.score),
+                spread=_finite(candidate.spread),
+                mean_weight=_finite(candidate.mean_weight),
+                cost=_finite(candidate.cost) or 0.0,
+                chosen=bool(candidate.chosen),
+                histogram=tuple(round(float(value), 6) for value in share),
+            )
+        )
+    return steps
+
+
+def _lam_label(candidate: Candidate) -> str:
+    return "plain" if math.isinf(candidate.lam) else f"λ = {number(float(candidate.lam))}"
+
+
+def _finite(value: Any) -> float | None:
+    number = float(value)
+    return float(f"{number:.6g}") if math.isfinite(number) else None
+
+
+def _selection(path: tuple[Step, ...], name: str) -> list[Comparison]:
+    """The score by which the stop was chosen, of the plain candidate and of the chosen one."""
+    plain = next((s for s in path if s.plain and s.score is not None), None)
+    chosen = next((s for s in path if s.chosen and s.score is not None), None)
+    if plain is None or chosen is None:
+        return []
+    note = "what the stop compared, on data as given (larger is better)"
+    return [Comparison(name.capitalize(), _scored(plain), _scored(chosen), note)]
+
+
+def _scored(step: Step) -> str:
+    spread = "" if step.spread is None else f" ± {number(step.spread, 2)}"
+    return f"{number(step.score, 4)}{spread}"  # type: ignore[arg-type]
+
+
+def _given_metrics(metrics: Mapping[str, tuple[Any, Any]] | None) -> list[Comparison]:
+    def show(value: Any) -> str:
+        return number(float(value), 4) if isinstance(value, int | float | np.number) else str(value)
+
+    return [Comparison(str(name), show(plain), show(paced)) for name, (plain, paced) in (metrics or {}).items()]
+
+
+def _histogram(weights: Any, y: Any) -> Histogram | None:
+    if weights is None or not weights.size:
+        return None
+    bins = np.minimum((np.clip(weights, 0, 1) * BINS).astype(int), BINS - 1)
+    names: list[str] = ["all"]
+    codes = np.zeros(bins.size, dtype=int)
+    if y is not None:
+        classes, found = np.unique(np.asarray(y).astype(str), return_inverse=True)
+        if len(classes) <= _SHOWN_CLASSES:
+            names, codes = [str(name) for name in classes], found
+    counts = [np.bincount(bins[codes == k], minlength=BINS) for k in range(len(names))]
+    return Histogram(tuple(names), tuple(tuple(int(c) for c in series) for series in counts))
+
+
+def _features(table: Any, X: Any, model: Any) -> Any:
+    if table is None or X is None or isinstance(X, list | dict):
+        return None
+    rows = next((column.values for column in table.columns if column.key == "row"), None)
+    if rows is None or not all(isinstance(row, int) for row in rows[:MAX_DETAILED]):
+        return None
+    return feature_rows(X, rows, getattr(model, "feature_names_in_", None), limit=MAX_DETAILED)
+
+
+def _recorded(model: Any) -> Any:
+    for name in ("history_", "history"):
+        value = getattr(model, name, None)
+        if value is not None and not callable(value):
+            return value
+    return None
+
+
+def _history(model: Any) -> History | None:
+    """Numbers per epoch (``history_``) or, of a Solution, per stage."""
+    recorded, unit = _recorded(model), "epoch"
+    if recorded is None and hasattr(model, "stages"):
+        recorded, unit = model.stages, "stage"
+    if recorded is None:
+        return None
+    columns = as_columns(recorded)
+    index = columns.pop(unit, None)
+    series = {}
+    for name, values in columns.items():
+        plain = [cell(value) for value in values]
+        if any(isinstance(value, float | int) for value in plain):
+            series[name] = tuple(value if isinstance(value, float | int) else None for value in plain)
+    if not series:
+        return None
+    length = len(next(iter(series.values())))
+    return History(unit, tuple(range(length)) if index is None else tuple(int(i) for i in index), series)
+
+
+def _parameters(model: Any) -> tuple[tuple[str, str], ...]:
+    if not hasattr(model, "get_params"):
+        return ()
+    return tuple((name, str(cell(repr(value)))) for name, value in sorted(model.get_params(deep=False).items()))
+
+
+def _versions() -> tuple[tuple[str, str], ...]:
+    out = []
+    for name in ("selfpaced", "numpy", "scipy", "scikit-learn"):
+        try:
+            out.append((name, version(name)))
+        except PackageNotFoundError:  # pragma: no cover - run from a source tree
+            continue
+    return (*out, ("Python", platform.python_version()))

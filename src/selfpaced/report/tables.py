@@ -1,0 +1,143 @@
+"""From tables of any kind (data frames, dicts, records, arrays) to columns of plain cells."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .data import Cell, Column, Features, Table
+
+LABELS = {
+    "row": "Row",
+    "column": "Column",
+    "line": "Line",
+    "given": "Given",
+    "value": "Value",
+    "expected": "Expected",
+    "probability": "Probability of given",
+    "residual": "Residual",
+    "weight": "Weight",
+    "noise_probability": "Probability wrong",
+    "loss": "Loss",
+    "cluster": "Cluster",
+    "outlier": "Outlier",
+    "why": "Why",
+}
+_TEXT_LIMIT = 300
+
+
+def as_columns(table: Any) -> dict[str, Sequence[Any]]:
+    """Any table as a dict of columns.
+
+    Parameters
+    ----------
+    table : data frame, mapping of columns, structured array, or sequence of records
+        Records are mappings, dataclasses or named tuples.
+
+    Examples
+    --------
+    >>> as_columns([{"row": 3, "weight": 0.5}, {"row": 1, "weight": 1.0}])
+    {'row': [3, 1], 'weight': [0.5, 1.0]}
+    """
+    if isinstance(table, Mapping):
+        return {str(name): values for name, values in table.items()}
+    if hasattr(table, "columns") and hasattr(table, "shape"):
+        return {str(name): table[name] for name in table.columns}
+    names = getattr(getattr(table, "dtype", None), "names", None)
+    if names:
+        return {name: table[name] for name in names}
+    if dataclasses.is_dataclass(table) and not isinstance(table, type):
+        return {f.name: getattr(table, f.name) for f in dataclasses.fields(table)}
+    records = [_record(row) for row in table]
+    keys = dict.fromkeys(key for record in records for key in record)
+    return {key: [record.get(key) for record in records] for key in keys}
+
+
+def _record(row: Any) -> dict[str, Any]:
+    if isinstance(row, Mapping):
+        return {str(key): value for key, value in row.items()}
+    if dataclasses.is_dataclass(row) and not isinstance(row, type):
+        return {f.name: getattr(row, f.name) for f in dataclasses.fields(row)}
+    if hasattr(row, "_asdict"):
+        return dict(row._asdict())
+    raise TypeError(f"a table's rows must be mappings, dataclasses or named tuples, got {type(row).__name__}")
+
+
+def cell(value: Any, digits: int = 6) -> Cell:
+    """A scalar that JSON can hold: numbers stay numbers (rounded), NaN is None, everything else is text."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool):
+        return None if value is None else str(value).lower()
+    if isinstance(value, int):
+        return value if abs(value) < 2**53 else str(value)  # a browser's numbers are doubles
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None if math.isnan(value) else str(value)
+        return float(f"{value:.{digits}g}")
+    text = str(value)
+    if text in ("NaT", "<NA>"):
+        return None
+    return text if len(text) <= _TEXT_LIMIT else text[: _TEXT_LIMIT - 1] + "…"
+
+
+def make_table(table: Any, *, limit: int) -> Table:
+    """A table of at most ``limit`` rows, in the order given."""
+    columns = as_columns(table)
+    lengths = {len(values) for values in columns.values()}
+    if len(lengths) > 1:
+        raise ValueError(f"the columns of a table must have one length, got {sorted(lengths)}")
+    length = lengths.pop() if lengths else 0
+    made = tuple(_column(key, values, limit) for key, values in columns.items())
+    return Table(made, length)
+
+
+def _column(key: str, values: Any, limit: int) -> Column:
+    plain = [cell(value) for value in _head(values, limit)]
+    kinds = {type(value) for value in plain if value is not None}
+    if kinds == {int}:
+        kind = "integer"
+    elif kinds and kinds <= {int, float}:
+        kind = "number"
+        if key.endswith(("weight", "probability")) and all(v is None or 0 <= v <= 1 for v in plain):  # type: ignore[operator]
+            kind = "weight"
+    else:
+        kind = "text"
+        plain = [value if value is None else str(value) for value in plain]
+    return Column(key, LABELS.get(key, key.replace("_", " ").capitalize()), kind, plain)
+
+
+def _head(values: Any, limit: int) -> Any:
+    if hasattr(values, "iloc"):  # a pandas column: positions, not labels
+        return values.iloc[:limit].tolist()
+    values = values[:limit]
+    return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def feature_rows(X: Any, rows: Sequence[int], names: Any = None, *, limit: int, most: int = 40) -> Features | None:
+    """The cells of ``X`` in the first ``limit`` of these rows, at most ``most`` columns; None if X is no table."""
+    rows = list(rows[:limit])
+    if hasattr(X, "columns"):
+        names = [str(name) for name in X.columns]
+        taken = X.iloc[rows, :most] if hasattr(X, "iloc") else X[rows, :most]
+        picked = list(zip(*(list(_head(taken[name], limit)) for name in taken.columns), strict=True))
+    elif hasattr(X, "tocsr"):
+        picked = X.tocsr()[rows, :most].toarray().tolist()
+    elif getattr(X, "ndim", 0) == 2:
+        picked = np.asarray(X)[rows, :most].tolist()
+    else:
+        return None
+    width = int(X.shape[1])
+    if names is None or len(names) != width:
+        names = [f"x{j}" for j in range(min(width, most))]
+    made = tuple(tuple(cell(value) for value in row) for row in picked)
+    return Features(tuple(str(name) for name in names[:most]), made, max(0, width - most))
+
+
+def key_of(name: Hashable) -> str:
+    """A view's name as text, "view 0" for a bare number."""
+    return f"view {name}" if isinstance(name, int | np.integer) else str(name)
