@@ -1,0 +1,143 @@
+"""The parser, and how a command begins and ends."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from . import errors
+from .console import Console
+
+__all__ = ["main"]
+
+# Shown in this order; each is a module of its own, imported only when it is asked for.
+COMMANDS = {
+    "fit": "fit a model to a table some of whose labels or values are wrong",
+    "predict": "predict with a model that selfpaced fit has saved",
+    "clean": "write the table again with suspects dropped, flagged or relabelled",
+    "check": "test a loss of your own against the conditions of the paper",
+    "list": "show the rules that weigh samples, and their formulas",
+    "demo": "see it work: plain against self-paced on data with wrong labels",
+    "reproduce": "repeat the paper's tables and figures, beside ours and today's peers",
+}
+DESCRIPTION = """\
+Learn from dirty data: any model, easy samples first, wrong labels and outliers last or never.
+
+A table some of whose labels (or values) are wrong goes in; a model they did not spoil, a weight for every row and a
+ranked list of suspects come out. Nobody has to know how many are wrong.
+"""
+EPILOG = "exit codes:\n" + "\n".join(f"  {code:>3}  {text}" for code, text in errors.CODES.items())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and give back its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    command = next((word for word in words if not word.startswith("-")), None)
+    parser = _parser(command)
+    try:
+        args = parser.parse_args(words)
+    except SystemExit as end:
+        return int(end.code or 0)
+    if args.command is None:
+        parser.print_help()
+        return errors.OK
+    if args.command == "reproduce":  # has workers, and answers Ctrl-C itself
+        return int(args.run(args))
+    console = Console(quiet=bool(getattr(args, "quiet", False)), as_json=bool(getattr(args, "json", False)))
+    with console.signals():
+        return _run(args, console)
+
+
+def _run(args: argparse.Namespace, console: Console) -> int:
+    """One command, its end told as an exit code."""
+    try:
+        with console.listening():
+            return int(args.run(args, console))
+    except KeyboardInterrupt:
+        code = errors.TERMINATED if console.signal == signal.SIGTERM else errors.INTERRUPTED
+        return console.fail("interrupted; no half-written file was left behind", code)
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; keep Python from complaining when it flushes at the end.
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return errors.OK
+    except Exception as error:
+        if getattr(args, "debug", False):
+            raise
+        code, message = errors.classify(error)
+        return console.fail(message, code)
+
+
+class _Style(argparse.RawDescriptionHelpFormatter):
+    """Lines as wide as the descriptions."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(
+            prog, max_help_position=26, width=min(shutil.get_terminal_size((116, 24)).columns, 116)
+        )
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong first, and points to the help instead of printing the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(errors.USAGE, f"{self.prog}: error: {message}\nTry: {self.prog} --help\n")
+
+
+def _parser(command: str | None) -> argparse.ArgumentParser:
+    """The parser; only the command in use gets its arguments, so that help and errors come at once."""
+    from selfpaced import __version__
+
+    parser = _Parser(prog="selfpaced", description=DESCRIPTION, epilog=EPILOG, formatter_class=_Style)
+    parser.add_argument("--version", action="version", version=f"selfpaced {__version__}")
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", title="commands", parser_class=_Parser
+    )
+    for name, text in COMMANDS.items():
+        if name != command:
+            commands.add_parser(name, help=text)
+        elif name == "reproduce":
+            _reproduce(commands)
+        else:
+            _add(commands, name, text)
+    return parser
+
+
+def _add(commands: Any, name: str, text: str) -> None:
+    module = importlib.import_module(f"{__package__}.{name}")
+    parser = commands.add_parser(
+        name,
+        help=text,
+        description=module.DESCRIPTION,
+        epilog=module.EPILOG,
+        formatter_class=_Style,
+        usage=module.USAGE,
+    )
+    module.add_arguments(parser)
+    group = parser.add_argument_group("what is said")
+    group.add_argument("--json", action="store_true", help="the result as one JSON object on standard output")
+    group.add_argument("--quiet", "-q", action="store_true", help="only errors")
+    group.add_argument("--debug", action="store_true", help="errors of selfpaced itself with their traceback")
+    parser.set_defaults(run=module.run)
+
+
+def _reproduce(commands: Any) -> None:
+    """The experiments bring their own command."""
+    try:
+        from selfpaced.experiments.command import add_parser
+    except ImportError as error:
+        reason = str(error)
+
+        def run(_: argparse.Namespace) -> int:
+            return Console().fail(f"the experiments cannot be loaded: {reason}", errors.PACKAGE)
+
+        commands.add_parser("reproduce", help=COMMANDS["reproduce"]).set_defaults(run=run)
+    else:
+        add_parser(commands)

@@ -1,0 +1,182 @@
+"""``selfpaced clean``: the table without its suspects, or with them marked or corrected."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .data import add_data_arguments
+from .models import add_model_arguments
+
+if TYPE_CHECKING:
+    from .console import Console
+    from .training import Run
+
+USAGE = "selfpaced clean [DATA] --target COLUMN [--how drop|flag|relabel] [--out FILE] [options]"
+DESCRIPTION = """\
+Write the table again with its suspects dropped, flagged or relabelled; never in place.
+
+  --how drop     leave suspects out (default)
+  --how flag     add the columns suspect (1 or 0), expected and noise_probability
+  --how relabel  put what the model expects in place of what is given
+
+Everything else stays as it is written: cells of a text file are copied, not converted.
+"""
+EPILOG = """\
+examples:
+  selfpaced clean data.csv --target label                     writes data.clean.csv
+  selfpaced clean data.csv --target label --how flag --out flagged.csv
+"""
+FLAGS = ("suspect", "expected", "noise_probability")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``clean``."""
+    add_data_arguments(parser)
+    add_model_arguments(parser)
+    group = parser.add_argument_group("results")
+    group.add_argument(
+        "--how", choices=("drop", "flag", "relabel"), default="drop", help="what to do with suspects"
+    )
+    group.add_argument(
+        "--out", type=Path, metavar="FILE", help="default: the data's name with .clean in it, here"
+    )
+    group.add_argument("--force", action="store_true", help="replace FILE if it exists")
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Fit, then copy the table."""
+    from .output import check_target
+    from .training import STEPS, train
+    from .writing import format_of
+
+    out = args.out if args.out is not None else _default(args.data)
+    format_of(out)
+    check_target(out, None if args.data is None else Path(args.data), force=args.force)
+    with console.progress(STEPS + 1):
+        result = train(args, console)
+        with console.step("writing"):
+            kept = _write(result, out, args.how)
+    n = len(result.suspects)
+    done = {"drop": "dropped", "flag": "flagged", "relabel": "relabelled"}[args.how]
+    console.say(f"\n{result.model.termination_}")
+    console.say(f"{n:,} of {len(result.table.frame):,} rows are suspects; they were {done}.")
+    console.say(f"Written: {out} ({kept:,} rows)")
+    console.result(
+        {
+            "out": str(out),
+            "rows": kept,
+            "suspects": n,
+            "how": args.how,
+            "suspect_rows": result.suspects["row"],
+            "termination": result.model.termination_,
+        }
+    )
+    return 0
+
+
+def _default(data: str | None) -> Path:
+    if data is None:
+        return Path("breast.clean.csv")
+    name = Path(data).name
+    packed = name.lower().endswith(".gz")
+    stem = Path(name[:-3] if packed else name)
+    return Path(f"{stem.stem}.clean{stem.suffix or '.csv'}{'.gz' if packed else ''}")
+
+
+def _write(result: Run, out: Path, how: str) -> int:
+    """Text to text is copied cell by cell; everything else goes through the frame."""
+    from .writing import format_of, write_frame, write_rows
+
+    table = result.table
+    if table.format == "csv" and format_of(out)[0] != "parquet":
+        separator = "\t" if format_of(out)[0] == "tsv" else table.dialect.separator
+        header = int(table.dialect.header)
+        return write_rows(_copied(result, how), out, separator, table.dialect.encoding) - header
+    frame = _changed(result, how)
+    write_frame(frame, out)
+    return len(frame)
+
+
+def _copied(result: Run, how: str) -> Iterator[list[str]]:
+    """The records of the file, changed only where asked."""
+    from selfpaced.tables import text_rows
+
+    table, name = result.table, result.labels.name
+    position = list(table.frame.columns).index(name)
+    suspects = {int(r["row"]): r for r in result.suspects.to_dict("records")}
+    written = _spelling(result, position) if how == "relabel" else {}
+    records = text_rows(table)
+    if table.dialect.header:
+        header = next(records)
+        yield header + _flag_names(header) if how == "flag" else header
+    for row, cells in enumerate(records):
+        suspect = suspects.get(row)
+        if how == "flag":
+            yield cells + _flags(suspect)
+        elif suspect is None:
+            yield cells
+        elif how == "relabel":
+            expected = suspect["expected"]
+            yield [*cells[:position], written.get(expected, _text(expected)), *cells[position + 1 :]]
+
+
+def _spelling(result: Run, position: int) -> dict[Any, str]:
+    """How the file itself writes each class: 01 stays 01."""
+    from selfpaced.tables import text_rows
+
+    if result.labels.task != "classification":
+        return {}
+    missing = set(result.labels.values.tolist())
+    label_of = dict(zip(result.labels.rows.tolist(), result.labels.values.tolist(), strict=True))
+    spelling: dict[Any, str] = {}
+    records = text_rows(result.table)
+    if result.table.dialect.header:
+        next(records)
+    for row, cells in enumerate(records):
+        label = label_of.get(row)
+        if label in missing:
+            spelling[label] = cells[position]
+            missing.discard(label)
+            if not missing:
+                break
+    return spelling
+
+
+def _changed(result: Run, how: str) -> Any:
+    """The frame, changed as asked."""
+    frame, found = result.table.frame, result.suspects
+    rows = found["row"].to_numpy()
+    if how == "drop":
+        return frame.drop(index=frame.index[rows])
+    frame = frame.copy()
+    if how == "relabel":
+        values = frame[result.labels.name].astype(object)
+        values.iloc[rows] = found["expected"].to_numpy()
+        frame[result.labels.name] = values.infer_objects()
+        return frame
+    names = _flag_names([str(column) for column in frame.columns])
+    for name, source, default in zip(
+        names, (None, "expected", "noise_probability"), (0, None, None), strict=True
+    ):
+        column = [default] * len(frame)
+        for row, record in zip(rows, found.to_dict("records"), strict=True):
+            column[row] = 1 if source is None else record[source]
+        frame[name] = column
+    return frame
+
+
+def _flag_names(header: list[str]) -> list[str]:
+    return [name if name not in header else f"selfpaced_{name}" for name in FLAGS]
+
+
+def _flags(suspect: dict[str, Any] | None) -> list[str]:
+    if suspect is None:
+        return ["0", "", ""]
+    return ["1", _text(suspect["expected"]), _text(suspect["noise_probability"])]
+
+
+def _text(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

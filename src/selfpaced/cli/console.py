@@ -1,0 +1,233 @@
+"""What is said to the user: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO
+
+__all__ = ["Console", "plain_data"]
+
+
+class Console:
+    """Progress, warnings, results; and whether somebody pressed Ctrl-C.
+
+    Parameters
+    ----------
+    quiet : bool
+        Say nothing but errors (and the result, with ``as_json``).
+    as_json : bool
+        Say one JSON object on standard output, nothing else there.
+    """
+
+    def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
+        self.quiet, self.as_json = quiet, as_json
+        self.warnings: list[str] = []
+        self.seconds: dict[str, float] = {}
+        self.signal: int | None = None
+        self._shielded = False
+        self._bar: Any = None
+
+    # ------------------------------------------------------------------------------------------- results
+
+    def say(self, text: str = "") -> None:
+        """A line for people."""
+        if not (self.quiet or self.as_json):
+            self._write(text + "\n", sys.stdout)
+
+    def table(self, rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
+        """Aligned columns under a header; the first ``left`` of them to the left, numbers to the right."""
+        widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
+        for i, row in enumerate(rows):
+            cells = [
+                c.ljust(w) if j < left else c.rjust(w)
+                for j, (c, w) in enumerate(zip(row, widths, strict=True))
+            ]
+            self.say(("  " + "   ".join(cells)).rstrip())
+            if i == 0:
+                self.say("  " + "   ".join("-" * width for width in widths))
+
+    def result(self, value: Mapping[str, Any]) -> None:
+        """The result for machines."""
+        if self.as_json:
+            data = plain_data({**value, "warnings": self.warnings})
+            self._write(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n", sys.stdout)
+
+    def output(self, text: str) -> None:
+        """The output itself (a table on standard output), whatever is asked to be quiet."""
+        self._write(text, sys.stdout)
+
+    # ------------------------------------------------------------------------------- warnings and errors
+
+    def warn(self, message: str) -> None:
+        """Something the user should know."""
+        if message not in self.warnings:
+            self.warnings.append(message)
+            if not self.quiet:
+                self._note(f"warning: {message}")
+
+    def fail(self, message: str, code: int) -> int:
+        """Say what went wrong and give back the exit code."""
+        if self.as_json:
+            with suppress(OSError):
+                self._write(json.dumps({"error": message, "code": code}) + "\n", sys.stdout)
+        self._note(f"selfpaced: error: {message}")
+        return code
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Warnings of libraries come here; those about code, not data, are dropped."""
+
+        def show(message: Warning | str, *_: Any, **__: Any) -> None:
+            self.warn(" ".join(str(message).split()))
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            for category in (DeprecationWarning, FutureWarning, PendingDeprecationWarning, ResourceWarning):
+                warnings.simplefilter("ignore", category)
+            warnings.showwarning = show
+            yield
+
+    # ------------------------------------------------------------------------------------------ progress
+
+    @contextmanager
+    def progress(self, total: int) -> Iterator[None]:
+        """A bar over so many steps, where standard error is a terminal and rich is installed."""
+        bar = None if self.quiet else _rich_bar()
+        if bar is None:
+            yield
+            return
+        with bar, _stages(lambda name: bar.update(task, detail=name)):
+            task = bar.add_task("", total=total, detail="")
+            self._bar = (bar, task)
+            try:
+                yield
+            finally:
+                self._bar = None
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """One step of the work; an interrupt that a fit has swallowed is raised again when it ends."""
+        if self._bar is not None:
+            self._bar[0].update(self._bar[1], description=name, detail="")
+        began = time.perf_counter()
+        yield
+        self.check()
+        self.seconds[name] = round(time.perf_counter() - began, 3)
+        if self._bar is not None:
+            self._bar[0].advance(self._bar[1])
+        elif not (self.quiet or self.as_json):
+            self._note(f"{name} ... {self.seconds[name]:.1f} s")
+
+    # ------------------------------------------------------------------------------------------- signals
+
+    @contextmanager
+    def signals(self) -> Iterator[None]:
+        """Ctrl-C and a polite kill become one exception, which no library can hide."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        before = [signal.signal(number, self._arrived) for number in numbers]
+        try:
+            yield
+        finally:
+            for number, handler in zip(numbers, before, strict=True):
+                signal.signal(number, handler)
+
+    def _arrived(self, number: int, _: Any) -> None:
+        self.signal = number
+        if not self._shielded:
+            raise KeyboardInterrupt
+
+    def check(self) -> None:
+        """Raise the interrupt that came while nobody could hear it."""
+        if self.signal is not None:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def shield(self) -> Iterator[None]:
+        """Interrupts wait until the block is done: for the moment in which finished files change names."""
+        self._shielded = True
+        try:
+            yield
+        finally:
+            self._shielded = False
+
+    def _note(self, text: str) -> None:
+        if self._bar is not None:
+            self._bar[0].console.print(text, markup=False, highlight=False, soft_wrap=True)
+        else:
+            with suppress(OSError):
+                self._write(text + "\n", sys.stderr)
+
+    @staticmethod
+    def _write(text: str, stream: TextIO) -> None:
+        stream.write(text)
+        stream.flush()
+
+
+def plain_data(value: Any) -> Any:
+    """NumPy values, dates and infinities as what JSON knows: numbers, strings, null.
+
+    >>> import numpy as np
+    >>> plain_data({"lam": np.float64("inf"), "rows": np.arange(2)})
+    {'lam': None, 'rows': [0, 1]}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain_data(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return plain_data(value.tolist())
+    if isinstance(value, list | tuple | set):
+        return [plain_data(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, str | int | bool | type(None)) else str(value)
+
+
+def _rich_bar() -> Any:
+    """A progress bar on standard error; None where there is no terminal or no rich."""
+    if not sys.stderr.isatty():
+        return None
+    try:
+        from rich.console import Console as RichConsole
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    except ImportError:
+        return None
+    columns = [
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TimeElapsedColumn(),
+    ]
+    columns.append(TextColumn("[dim]{task.fields[detail]}"))
+    return Progress(*columns, console=RichConsole(stderr=True), transient=True)
+
+
+@contextmanager
+def _stages(show: Any) -> Iterator[None]:
+    """Show what estimators log about their stages."""
+    logger = logging.getLogger("selfpaced")
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            show(record.getMessage())
+
+    handler, level, propagate = Listener(), logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagate

@@ -1,0 +1,205 @@
+"""The table a command works on: from a file, or the one built in."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from selfpaced.tables import Table
+
+    from .console import Console
+
+__all__ = ["Labels", "add_data_arguments", "built_in", "labels", "open_table", "task_of"]
+
+TARGET = "diagnosis"
+NAMES = ("target", "label", "labels", "class", "y", "outcome", "price", "value")
+MOST_CLASSES = 20
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The target column of the rows that have one.
+
+    Attributes
+    ----------
+    name : str
+    rows : ndarray of int
+        Rows of the table with a value.
+    values : ndarray
+        Their labels (integers or strings) or values (floats).
+    task : {"classification", "regression"}
+    """
+
+    name: str
+    rows: np.ndarray
+    values: np.ndarray
+    task: str
+
+
+def add_data_arguments(parser: argparse.ArgumentParser, *, target: bool = True) -> None:
+    """The arguments every command that reads a table has."""
+    parser.add_argument(
+        "data",
+        nargs="?",
+        metavar="DATA",
+        help="CSV, TSV or Parquet file, also gzipped; without it the built-in table serves: "
+        "breast cancer diagnoses, one in five of them wrong",
+    )
+    group = parser.add_argument_group("the table")
+    if target:
+        group.add_argument("--target", metavar="COLUMN", help="column to predict, whose values may be wrong")
+        group.add_argument(
+            "--task",
+            choices=("auto", "classification", "regression"),
+            default="auto",
+            help="auto (default): text and few whole numbers are classes, other numbers are values",
+        )
+        group.add_argument(
+            "--exclude", metavar="COLUMN", action="append", default=[], help="leave a column out"
+        )
+        group.add_argument(
+            "--categorical",
+            metavar="COLUMN",
+            action="append",
+            default=[],
+            help="numbers that are codes, not quantities",
+        )
+    group.add_argument(
+        "--separator", metavar="SIGN", help="between fields (default: found out; 'tab' for tabs)"
+    )
+    group.add_argument(
+        "--no-header", action="store_true", help="the first line is data; columns are column_1, ..."
+    )
+    group.add_argument("--encoding", metavar="NAME", help="of the text (default: UTF-8, else Windows-1252)")
+    group.add_argument(
+        "--skip-broken", action="store_true", help="leave rows with too many or few fields out"
+    )
+
+
+def open_table(args: argparse.Namespace) -> Table:
+    """The table of the arguments."""
+    from selfpaced.tables import Table, read_table
+
+    if args.data is None:
+        frame = getattr(args, "frame", None)
+        return Table(built_in()[0] if frame is None else frame)
+    separator = {"tab": "\t", "\\t": "\t"}.get(args.separator, args.separator)
+    if separator is not None and len(separator) != 1:
+        raise UsageError(f"--separator must be one character or 'tab', got {args.separator!r}")
+    return read_table(
+        args.data,
+        separator=separator,
+        header=not args.no_header,
+        encoding=args.encoding,
+        skip_broken=args.skip_broken,
+    )
+
+
+def built_in(seed: int = 0, rate: float = 0.2) -> tuple[pd.DataFrame, np.ndarray]:
+    """Breast Cancer Wisconsin with a share of wrong diagnoses, and which ones are wrong."""
+    import pandas as pd
+
+    from selfpaced.datasets import flip_symmetric, load_breast
+
+    breast = load_breast()
+    names = np.asarray(breast.target_names, dtype=object)
+    noisy, wrong = flip_symmetric(names[breast.target].astype(str), rate, random_state=seed)
+    frame = pd.DataFrame(breast.data, columns=list(breast.feature_names))
+    frame[TARGET] = noisy
+    return frame, wrong
+
+
+def labels(table: Table, args: argparse.Namespace, console: Console) -> Labels:
+    """The target column, what kind of task it makes, and which rows have it."""
+    from selfpaced.tables import TableError
+
+    name = args.target
+    if name is None:
+        name = TARGET if args.data is None else _ask_target(table.frame)
+    if name not in table.frame.columns:
+        raise UsageError(f"{_where(table)} has no column {name!r}{_nearest(name, table.frame)}")
+    series = table.frame[name]
+    present = series.notna().to_numpy()
+    rows = np.flatnonzero(present)
+    if rows.size < len(series):
+        if not rows.size:
+            raise TableError(_where(table), f"the column {name!r} has no values")
+        first = table.lines.of([int(np.argmin(present))])
+        at = f", the first on line {first[0]}" if first is not None else ""
+        console.warn(
+            f"{len(series) - rows.size:,} rows have no value in {name!r}{at}; they are left out of the fit"
+        )
+    values = series.iloc[rows]
+    task = task_of(values) if args.task == "auto" else args.task
+    return Labels(name, rows, _values(values, task, name, table, rows), task)
+
+
+def task_of(values: pd.Series) -> str:
+    """Text and few whole numbers are classes, other numbers are values.
+
+    >>> import pandas as pd
+    >>> task_of(pd.Series([0, 1, 1, 0])), task_of(pd.Series([0.5, 1.2, 3.4]))
+    ('classification', 'regression')
+    """
+    from pandas.api import types
+
+    if types.is_bool_dtype(values.dtype) or not types.is_numeric_dtype(values.dtype):
+        from selfpaced.tables import parse_numbers
+
+        text = not types.is_bool_dtype(values.dtype)
+        numbers = text and values.nunique() > MOST_CLASSES and parse_numbers(values).notna().mean() >= 0.95
+        return "regression" if numbers else "classification"
+    distinct = values.unique()
+    whole = bool(np.all(np.mod(distinct, 1) == 0))
+    few = len(distinct) <= 2 or (len(distinct) <= MOST_CLASSES and len(distinct) * 10 <= len(values))
+    return "classification" if whole and few else "regression"
+
+
+def _values(values: Any, task: str, name: str, table: Table, rows: np.ndarray) -> np.ndarray:
+    from pandas.api import types
+
+    from selfpaced.tables import TableError, parse_numbers
+
+    numeric = types.is_numeric_dtype(values.dtype) and not types.is_bool_dtype(values.dtype)
+    if task == "regression":
+        numbers = np.asarray(values if numeric else parse_numbers(values.astype(str)), dtype=float)
+        bad = ~np.isfinite(numbers)
+        if bad.any():
+            first = int(np.argmax(bad))
+            line = table.lines.of([rows[first]])
+            text = f"the target {name!r} must hold numbers for a regression, got {str(values.iloc[first])!r}"
+            raise TableError(_where(table), text, None if line is None else int(line[0]))
+        return numbers
+    if not numeric:
+        return values.astype(str).to_numpy(dtype=str)
+    numbers = values.to_numpy()
+    if np.all(np.mod(numbers, 1) == 0):
+        return numbers.astype(np.int64)
+    if len(np.unique(numbers)) > max(MOST_CLASSES, len(numbers) // 10):
+        raise UsageError(f"the target {name!r} holds numbers, not classes: use --task regression")
+    return values.astype(str).to_numpy(dtype=str)
+
+
+def _ask_target(frame: pd.DataFrame) -> str:
+    columns = [str(column) for column in frame.columns]
+    likely = [c for c in columns if c.casefold() in NAMES] or columns[-1:]
+    shown = ", ".join(columns[:12]) + (", ..." if len(columns) > 12 else "")
+    raise UsageError(f"say which column to predict, perhaps --target {likely[0]!r}; the columns are {shown}")
+
+
+def _nearest(name: str, frame: pd.DataFrame) -> str:
+    from selfpaced.tables import suggestion
+
+    return suggestion(name, frame.columns)
+
+
+def _where(table: Table) -> str:
+    return str(table.path) if table.path is not None else "the built-in table"

@@ -1,0 +1,67 @@
+"""What can go wrong, and the exit code it has."""
+
+from __future__ import annotations
+
+import errno
+from typing import Final
+
+__all__ = ["CODES", "UsageError", "classify"]
+
+OK: Final = 0
+FOUND: Final = 1
+USAGE: Final = 2
+DATA: Final = 3
+REFUSED: Final = 4
+DISK: Final = 5
+PACKAGE: Final = 6
+INTERNAL: Final = 70
+INTERRUPTED: Final = 130
+TERMINATED: Final = 143
+
+#: Exit codes and what they mean, as the help shows them.
+CODES: Final = {
+    OK: "all went well",
+    FOUND: "a loss fails the conditions it was checked against",
+    USAGE: "the command was not understood, or asks for the impossible",
+    DATA: "the data cannot be read or fitted",
+    REFUSED: "a model file was not opened",
+    DISK: "a file could not be written",
+    PACKAGE: "an optional package is missing",
+    INTERNAL: "a mistake in selfpaced itself",
+    INTERRUPTED: "interrupted by Ctrl-C (143: asked to end); no half-written file is left",
+}
+
+
+class UsageError(ValueError):
+    """The command asks for something that is not there or cannot be done."""
+
+
+def classify(error: BaseException) -> tuple[int, str]:
+    """Exit code and message of an error."""
+    from selfpaced.persistence import UntrustedFileError
+    from selfpaced.tables import TableError
+
+    if isinstance(error, UsageError):
+        return USAGE, str(error)
+    if isinstance(error, UntrustedFileError):
+        return REFUSED, str(error)
+    if isinstance(error, TableError):
+        return DATA, str(error)
+    if isinstance(error, ImportError):
+        return PACKAGE, str(error)
+    if isinstance(error, MemoryError):
+        return DATA, "the table does not fit into memory"
+    if isinstance(error, OSError):
+        return DISK, _disk(error)
+    if isinstance(error, ValueError | TypeError):
+        return DATA, str(error)
+    return INTERNAL, f"{type(error).__name__}: {error} (run again with --debug to see where)"
+
+
+def _disk(error: OSError) -> str:
+    where = f" {error.filename}" if error.filename else ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"no space left on the disk to write{where}; nothing half-written was left behind"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"not allowed to write{where}: {error.strerror}"
+    return f"{error.strerror or error}{':' if where else ''}{where}"

@@ -1,0 +1,162 @@
+"""``selfpaced fit``: from a table to a model, its suspects and a report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .console import plain_data
+from .data import add_data_arguments
+from .models import add_model_arguments
+
+if TYPE_CHECKING:
+    from .console import Console
+    from .training import Run
+
+USAGE = "selfpaced fit [DATA] --target COLUMN [--out OUT] [options]"
+DESCRIPTION = """\
+Fit a model to a table some of whose labels or values are wrong, beside the plain model, and name the suspects.
+
+Writes into OUT:
+  model.skops    the fitted pipeline, raw table to prediction (selfpaced predict)
+  suspects.csv   row (from 0), line in the file, given, expected, weight, why
+  metrics.json   plain against self-paced, noise rate, columns, timings
+  report.html    all of it to look at, one file, no network
+"""
+EPILOG = """\
+examples:
+  selfpaced fit                                        the built-in table
+  selfpaced fit data.csv --target label --out run/
+  selfpaced fit houses.tsv.gz --target price --model hist-gradient-boosting
+"""
+FILES = ["model.skops", "suspects.csv", "metrics.json", "report.html"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``fit``."""
+    add_data_arguments(parser)
+    add_model_arguments(parser)
+    group = parser.add_argument_group("results")
+    group.add_argument(
+        "--out", type=Path, default=Path("run"), metavar="OUT", help="folder of the results (default: run)"
+    )
+    group.add_argument(
+        "--force", action="store_true", help="replace files of these names that are not selfpaced's"
+    )
+    group.add_argument("--no-report", action="store_true", help="leave report.html out")
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Fit, write everything at once, and say what came out."""
+    from selfpaced.persistence import save
+
+    from .output import staged
+    from .training import STEPS, metrics, train
+
+    with staged(args.out, FILES, console, force=args.force) as stage:
+        with console.progress(STEPS + 1):
+            result = train(args, console)
+            with console.step("writing"):
+                facts = {"target": result.labels.name, "task": result.labels.task, "model": result.model_name}
+                save(result.pipeline, stage / "model.skops", facts=facts)
+                result.suspects.to_csv(stage / "suspects.csv", index=False)
+                written = [name for name in FILES if name != "report.html"]
+                if not args.no_report and write_report(result, stage / "report.html", console):
+                    written.append("report.html")
+        measured = metrics(result, console)
+        text = json.dumps(plain_data(measured), indent=2, ensure_ascii=False, allow_nan=False)
+        (stage / "metrics.json").write_text(text + "\n", encoding="utf-8")
+    console.result({**measured, "files": [str(args.out / name) for name in written]})
+    tell(result, measured, console)
+    console.say(f"\nWritten: {', '.join(str(args.out / name) for name in written)}")
+    return 0
+
+
+def write_report(result: Run, path: Path, console: Console) -> bool:
+    """The page, unless the packages for it are not installed."""
+    try:
+        from selfpaced.report import report
+    except ImportError as error:
+        console.warn(f"no report: {error}")
+        return False
+    name = result.table.path.name if result.table.path is not None else "the built-in table"
+    try:
+        report(
+            result.model,
+            result.features,
+            result.labels.values,
+            path,
+            suspects=result.suspects,
+            title=f"{result.labels.name} in {name}",
+        )
+    except ImportError as error:
+        console.warn(f"no report: {error}")
+        return False
+    return True
+
+
+def tell(result: Run, measured: dict[str, Any], console: Console) -> None:
+    """The result in a few lines."""
+    rows, features = measured["rows_fitted"], measured["features"]
+    kinds = ", ".join(f"{len(names)} {kind}" for kind, names in measured["columns"].items() if names)
+    console.say(
+        f"\n{rows:,} rows, {kinds} columns -> {features} features; {measured['task']} of {measured['target']!r}"
+    )
+    console.say(f"{measured['termination']}\n")
+    compared = measured["comparison"]
+    if compared["plain"] and compared["self_paced"]:
+        table = [["model", "mean weight", compared["score"]]]
+        for name in ("plain", "self_paced"):
+            row = compared[name]
+            table.append([name.replace("_", "-"), _number(row["mean_weight"]), _score(row, measured["task"])])
+        console.table(table)
+        console.say()
+    if measured["noise_rate"] is not None:
+        low, high = measured["noise_rate_interval"] or (float("nan"), float("nan"))
+        what = "labels" if measured["task"] == "classification" else "values"
+        console.say(f"Wrong {what}: about {measured['noise_rate']:.1%} (between {low:.1%} and {high:.1%}).")
+    show_suspects(result, console)
+
+
+def show_suspects(result: Run, console: Console, n: int = 5) -> None:
+    """The most suspicious rows."""
+    found = result.suspects
+    if found.empty:
+        console.say("No suspects.")
+        return
+    console.say(f"{len(found):,} suspects, the worst:\n")
+    place = "line" if found["line"].notna().any() else "row"
+    rows = [[place, "given", "expected", "weight", "why"]]
+    for record in found.head(n).to_dict("records"):
+        cells = [
+            str(record[place]),
+            _cell(record["given"]),
+            _cell(record["expected"]),
+            f"{record['weight']:.2f}",
+        ]
+        rows.append([*cells, record["why"]])
+    widths = [max(len(row[j]) for row in rows) for j in range(4)]
+    for row in rows:
+        console.say(
+            "  "
+            + "   ".join([*(cell.rjust(width) for cell, width in zip(row, widths, strict=False)), row[4]])
+        )
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else str(value)[:24]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None or value != value else f"{value:.3f}"
+
+
+def _score(row: dict[str, Any], task: str) -> str:
+    score, spread = row["score"], row["spread"]
+    if score is None or score != score:
+        return "not scored"
+    if task == "classification":
+        return f"{score:.1%}" + (f" +- {spread:.1%}" if spread == spread else "")
+    return f"{score:.4g}" + (f" +- {spread:.2g}" if spread == spread else "")

@@ -1,0 +1,125 @@
+"""The models that can be asked for by name."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from .errors import UsageError
+
+__all__ = ["MODELS", "add_model_arguments", "build", "kind_of", "model_of", "share"]
+
+MODELS = ("logistic", "ridge", "hist-gradient-boosting", "random-forest")
+_TASK = {"logistic": "classification", "ridge": "regression"}
+
+
+def add_model_arguments(
+    parser: argparse.ArgumentParser, *, seed: str = "of folds and forests (default 0)"
+) -> None:
+    """The arguments of every command that fits."""
+    group = parser.add_argument_group("the model")
+    group.add_argument(
+        "--model",
+        choices=("auto", *MODELS),
+        default="auto",
+        help="auto (default): logistic for classes, ridge for values",
+    )
+    group.add_argument(
+        "--regularizer", metavar="RULE", help="rule that weighs the rows (see: selfpaced list)"
+    )
+    group.add_argument("--pace", metavar="PACE", default="auto", help="auto (default), paper, or a fixed lam")
+    group.add_argument(
+        "--threshold",
+        type=share,
+        default=0.5,
+        metavar="P",
+        help="rows at least this likely to be wrong are suspects (default 0.5)",
+    )
+    group.add_argument("--seed", type=int, default=0, metavar="N", help=seed)
+    group.add_argument("--jobs", type=int, default=None, metavar="N", help="folds or trees fitted at once")
+
+
+def model_of(args: argparse.Namespace, task: str) -> str:
+    """The model's name, or an error where it cannot do the task."""
+    name: str = args.model
+    if name == "auto":
+        return "logistic" if task == "classification" else "ridge"
+    if _TASK.get(name, task) != task:
+        target = "classes" if task == "classification" else "values"
+        raise UsageError(
+            f"--model {name} is for {_TASK[name]}, but the target holds {target}; see --task and --model"
+        )
+    return name
+
+
+def kind_of(name: str) -> str:
+    """Which preprocessing a model wants."""
+    return "linear" if name in _TASK else "tree"
+
+
+def build(name: str, task: str, args: argparse.Namespace, categorical: list[int]) -> Any:
+    """An unfitted self-paced model; ``categorical`` are the positions of features that are codes."""
+    options: dict[str, Any] = {"random_state": args.seed, "pace": _pace(args.pace)}
+    if args.regularizer is not None:
+        options["regularizer"] = _rule(args.regularizer)
+    if name == "logistic":
+        from selfpaced import SelfPacedLogisticRegression
+
+        return SelfPacedLogisticRegression(n_jobs=args.jobs, **options)
+    if name == "ridge":
+        from selfpaced import SelfPacedLinearRegression
+
+        return SelfPacedLinearRegression(alpha=1.0, **options)
+    return _wrapped(name, task, args, categorical, options)
+
+
+def _wrapped(
+    name: str, task: str, args: argparse.Namespace, categorical: list[int], options: dict[str, Any]
+) -> Any:
+    from sklearn import ensemble
+
+    from selfpaced import SelfPacedClassifier, SelfPacedRegressor
+
+    classify = task == "classification"
+    if name == "random-forest":
+        forest = ensemble.RandomForestClassifier if classify else ensemble.RandomForestRegressor
+        inner = forest(random_state=args.seed, n_jobs=args.jobs)
+    else:
+        boosting = (
+            ensemble.HistGradientBoostingClassifier if classify else ensemble.HistGradientBoostingRegressor
+        )
+        inner = boosting(random_state=args.seed, categorical_features=categorical or None)
+    return (SelfPacedClassifier if classify else SelfPacedRegressor)(inner, **options)
+
+
+def _rule(name: str) -> str:
+    from selfpaced.regularizers import get
+
+    try:
+        get(name)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return name
+
+
+def _pace(text: str) -> str | float:
+    if text in ("auto", "paper"):
+        return text
+    try:
+        value = float(text)
+    except ValueError:
+        raise UsageError(f"--pace must be auto, paper or a positive number, got {text!r}") from None
+    if not value > 0:
+        raise UsageError(f"--pace must be auto, paper or a positive number, got {text!r}")
+    return value
+
+
+def share(text: str) -> float:
+    """A number strictly between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 < value < 1.0:
+        raise argparse.ArgumentTypeError(f"must be a number between 0 and 1, got {text!r}")
+    return value

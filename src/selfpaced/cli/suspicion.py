@@ -1,0 +1,122 @@
+"""Which rows are suspicious, where they are in the file, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from selfpaced.tables import Table
+
+    from .data import Labels
+
+__all__ = ["COLUMNS", "ranked", "suspicious"]
+
+COLUMNS = ("row", "line", "given", "expected", "weight", "noise_probability", "why")
+NEIGHBOURS = 5
+REFERENCES = 20_000  # confident rows looked through for neighbours
+EXPLAINED = 5_000  # suspects that get neighbours; the table is sorted, the rest is far down
+
+
+def suspicious(
+    model: Any, features: pd.DataFrame, given: Labels, table: Table, *, threshold: float
+) -> pd.DataFrame:
+    """The suspects, most suspicious first.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted self-paced model.
+    features : pandas.DataFrame
+        What it was fitted on.
+    given : Labels
+        The given labels.
+    table : Table
+        Knows the lines.
+    threshold : float
+        Rows at least this likely to be wrong are suspects.
+
+    Returns
+    -------
+    pandas.DataFrame
+        With the columns ``row, line, given, expected, weight, noise_probability, why``.
+    """
+    import pandas as pd
+
+    table_of_all = ranked(model, features, given.values)
+    found = table_of_all[table_of_all["noise_probability"] >= threshold].reset_index(drop=True)
+    places = found["row"].to_numpy(dtype=np.int64)
+    rows = given.rows[places]
+    lines = table.lines.of(rows)
+    why = _why(model, features, given, table, places, found)
+    return pd.DataFrame(
+        {
+            "row": rows,
+            "line": pd.array(lines, dtype="Int64")
+            if lines is not None
+            else pd.array([None] * len(rows), dtype="Int64"),
+            "given": found["given"].to_numpy(),
+            "expected": found["expected"].to_numpy(),
+            "weight": found["weight"].to_numpy(dtype=float).round(4),
+            "noise_probability": found["noise_probability"].to_numpy(dtype=float).round(4),
+            "why": why,
+        },
+        columns=list(COLUMNS),
+    )
+
+
+def ranked(model: Any, features: pd.DataFrame, values: np.ndarray) -> pd.DataFrame:
+    """Every row, most suspicious first, as :func:`selfpaced.suspects` ranks them."""
+    import pandas as pd
+
+    from selfpaced import suspects
+
+    return pd.DataFrame(suspects(model, features, values))
+
+
+def _why(model: Any, features: Any, given: Labels, table: Table, places: Any, found: Any) -> list[str]:
+    """One sentence per suspect about the confident rows next to it."""
+    from sklearn.neighbors import NearestNeighbors
+
+    reference = _confident(model, places)
+    explained = places[:EXPLAINED]
+    if reference.size < NEIGHBOURS or not explained.size:
+        return ["the model disagrees; too few confident rows to compare with"] * len(places)
+    matrix = features.to_numpy()
+    if np.isnan(matrix).any():  # trees take gaps, distances do not
+        matrix = np.where(np.isnan(matrix), np.nanmedian(matrix, axis=0), matrix)
+    spread = matrix[reference].std(axis=0)
+    scale = np.where(spread > 0, spread, 1.0).astype(matrix.dtype)
+    neighbours = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(matrix[reference] / scale)
+    nearest = reference[neighbours.kneighbors(matrix[explained] / scale, return_distance=False)]
+    lines = table.lines.of(given.rows[nearest.ravel()])
+    numbers = (given.rows[nearest.ravel()] if lines is None else lines).reshape(nearest.shape)
+    noun = "rows" if lines is None else "lines"
+    expected = found["expected"].to_numpy()
+    told = [
+        _sentence(given.values[near], expected[i], given.task, f"{noun} {', '.join(map(str, numbers[i]))}")
+        for i, near in enumerate(nearest)
+    ]
+    rest = ["the model disagrees; neighbours are looked up for the first 5,000 suspects only"]
+    return told + rest * (len(places) - len(told))
+
+
+def _confident(model: Any, suspects: np.ndarray) -> np.ndarray:
+    """Rows with nearly full weight that are not suspects themselves; a sample of them where there are many."""
+    weight = np.asarray(model.sample_weight_, dtype=float)
+    trusted = weight >= min(0.8, float(np.median(weight)))
+    trusted[suspects] = False
+    reference = np.flatnonzero(trusted)
+    if reference.size > REFERENCES:
+        reference = np.sort(np.random.default_rng(0).choice(reference, REFERENCES, replace=False))
+    return reference
+
+
+def _sentence(values: np.ndarray, expected: Any, task: str, where: str) -> str:
+    if task == "classification":
+        agreeing = int(np.sum(values == expected))
+        return f"{agreeing} of the {len(values)} nearest confident rows are {str(expected)!r} ({where})"
+    return f"the {len(values)} nearest confident rows have {values.min():.4g} to {values.max():.4g} ({where})"

@@ -1,0 +1,188 @@
+"""The work behind ``fit`` and ``clean``: table in, fitted pipeline, suspects and metrics out."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .data import Labels, labels, open_table
+from .models import build, kind_of, model_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from sklearn.pipeline import Pipeline
+
+    from selfpaced.tables import Schema, Table
+
+    from .console import Console
+
+__all__ = ["STEPS", "Run", "describe", "metrics", "train"]
+
+STEPS = 4  # of `train`
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything a fit on a table has made.
+
+    Attributes
+    ----------
+    table : Table
+    labels : Labels
+    model_name : str
+    pipeline : Pipeline
+        From raw table to prediction, fitted.
+    features : pandas.DataFrame
+        What the model saw, one row per label.
+    suspects : pandas.DataFrame
+        ``row, line, given, expected, weight, noise_probability, why``.
+    """
+
+    table: Table
+    labels: Labels
+    model_name: str
+    pipeline: Pipeline
+    features: pd.DataFrame
+    suspects: pd.DataFrame
+
+    @property
+    def model(self) -> Any:
+        """The self-paced estimator at the end of the pipeline."""
+        return self.pipeline[-1]
+
+    @property
+    def schema(self) -> Schema:
+        """What the columns hold."""
+        return self.pipeline.named_steps["types"].schema_
+
+
+def train(args: argparse.Namespace, console: Console) -> Run:
+    """Read, prepare, fit, and look for suspects."""
+    with console.step(f"reading {args.data or 'the built-in table'}"):
+        table = open_table(args)
+        given = labels(table, args, console)
+    name = model_of(args, given.task)
+    with console.step("preparing the columns"):
+        prepare, features = _prepare(table, given, args, kind_of(name), console)
+    with console.step(f"fitting plain and self-paced {name.replace('-', ' ')}"):
+        codes = prepare.named_steps["types"].schema_.names("categorical")
+        places = [features.columns.get_loc(code) for code in codes] if kind_of(name) == "tree" else []
+        model = build(name, given.task, args, places)
+        _check_classes(given, console)
+        model.fit(features, given.values)
+    with console.step("looking for suspects"):
+        from .suspicion import suspicious
+
+        found = suspicious(model, features, given, table, threshold=args.threshold)
+    pipeline = _joined(prepare, model)
+    return Run(table, given, name, pipeline, features, found)
+
+
+def _prepare(table: Table, given: Labels, args: argparse.Namespace, kind: str, console: Console) -> Any:
+    from selfpaced.tables import preprocessor
+
+    from .errors import UsageError
+
+    for option, names in (("exclude", args.exclude), ("categorical", args.categorical)):
+        for name in names:
+            if name not in table.frame.columns:
+                from selfpaced.tables import suggestion
+
+                raise UsageError(
+                    f"--{option}: the table has no column {name!r}{suggestion(name, table.frame.columns)}"
+                )
+    frame = table.frame if given.rows.size == len(table.frame) else table.frame.iloc[given.rows]
+    prepare = preprocessor(kind, categorical=args.categorical, exclude=[given.name, *args.exclude])
+    features = prepare.fit_transform(frame)
+    for column in prepare.named_steps["types"].schema_.columns:
+        if column.kind in ("numeric", "categorical", "date") and column.note:
+            line = table.lines.of([column.bad]) if column.bad >= 0 else None
+            console.warn(
+                f"column {column.name!r}: {column.note}" + (f" on line {line[0]}" if line is not None else "")
+            )
+        elif column.kind not in ("numeric", "categorical", "date", "excluded"):
+            console.warn(f"column {column.name!r} is left out ({column.kind}): {column.note}")
+    return prepare, features
+
+
+def _check_classes(given: Labels, console: Console) -> None:
+    """A class with one row cannot be learnt; many classes are probably values."""
+    if given.task != "classification":
+        return
+    from .errors import UsageError
+
+    classes, counts = np.unique(given.values, return_counts=True)
+    if classes.size < 2:
+        raise UsageError(
+            f"the target {given.name!r} has only one class, {str(classes[0])!r}: nothing to tell apart"
+        )
+    if classes.size > max(200, given.values.size // 5):
+        raise UsageError(
+            f"the target {given.name!r} has {classes.size:,} classes in {given.values.size:,} rows; "
+            "is it the right column?"
+        )
+    rare = [str(c) for c, count in zip(classes, counts, strict=True) if count < 3]
+    if rare:
+        console.warn(
+            f"fewer than 3 rows of {', '.join(map(repr, rare[:5]))} in {given.name!r}: hardly enough to learn from"
+        )
+
+
+def _joined(prepare: Any, model: Any) -> Any:
+    from sklearn.pipeline import Pipeline
+
+    return Pipeline([*prepare.steps, ("model", model)])
+
+
+def describe(run: Run) -> dict[str, Any]:
+    """Plain against self-paced, as the model's own path has scored them."""
+    path = list(getattr(run.model, "path_", ()))
+    plain = next((c for c in path if math.isinf(c.lam)), None)
+    chosen = next((c for c in path if c.chosen), None)
+    score = (
+        "held-out agreement with the given labels"
+        if run.labels.task == "classification"
+        else "minus the robust loss"
+    )
+    return {"score": score, "plain": _candidate(plain), "self_paced": _candidate(chosen)}
+
+
+def _candidate(candidate: Any) -> dict[str, Any] | None:
+    if candidate is None:
+        return None
+    keys = ("label", "lam", "score", "spread", "mean_weight", "cost")
+    return {key: getattr(candidate, key) for key in keys}
+
+
+def metrics(run: Run, console: Console) -> dict[str, Any]:
+    """What ``metrics.json`` holds."""
+    from selfpaced import __version__
+
+    model, schema = run.model, run.schema
+    return {
+        "selfpaced": __version__,
+        "data": str(run.table.path) if run.table.path is not None else "built-in",
+        "rows": len(run.table.frame),
+        "rows_fitted": int(run.labels.rows.size),
+        "target": run.labels.name,
+        "task": run.labels.task,
+        "model": run.model_name,
+        "features": int(run.features.shape[1]),
+        "columns": {kind: schema.names(kind) for kind in ("numeric", "categorical", "date")},
+        "left_out": {column.name: column.note for column in schema.left_out},
+        "comparison": describe(run),
+        "lam": getattr(model, "lam_", None),
+        "mean_weight": float(np.mean(model.sample_weight_)),
+        "noise_rate": getattr(model, "noise_rate_", None),
+        "noise_rate_interval": getattr(model, "noise_rate_interval_", None),
+        "suspects": len(run.suspects),
+        "termination": model.termination_,
+        "path": [
+            _candidate(candidate) | {"chosen": candidate.chosen} for candidate in getattr(model, "path_", ())
+        ],
+        "seconds": dict(console.seconds),
+    }

@@ -1,0 +1,271 @@
+"""Save fitted models as files that can be opened without running a stranger's code.
+
+A pickle may run anything when it is loaded. A skops file names every type in it, and only types that are known to be
+harmless are built: scikit-learn's, NumPy's, and those of this library, which are listed here by hand. Trees are
+read by compiled code that believes its input, so they are checked node by node.
+
+>>> import io
+>>> from sklearn.datasets import load_iris
+>>> from selfpaced import SelfPacedLogisticRegression
+>>> from selfpaced.persistence import load, save
+>>> X, y = load_iris(return_X_y=True)
+>>> model = SelfPacedLogisticRegression().fit(X, y)
+>>> file = io.BytesIO()
+>>> save(model, file)
+>>> bool((load(file).predict(X) == model.predict(X)).all())
+True
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import platform
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+__all__ = ["UntrustedFileError", "load", "metadata", "replacing", "save", "trusted_types"]
+
+_FACTS = "selfpaced.json"
+_FROM_LIBRARY: dict[str, tuple[str, ...]] = {
+    "channel": ("Channel",),
+    "clustering.embedding": ("SpectralEmbedding",),
+    "clustering.estimator": ("SelfPacedMultiViewKMeans",),
+    "clustering.views": ("Scaler",),
+    "factorization.estimator": ("PRMF", "SelfPacedMF"),
+    "linear.logistic": ("SelfPacedLogisticRegression",),
+    "linear.regression": ("SelfPacedLinearRegression",),
+    "meta.classifier": ("SelfPacedClassifier",),
+    "meta.filter": ("SuspectFilter",),
+    "meta.regressor": ("SelfPacedRegressor",),
+    "pacing": ("Fixed", "Geometric", "Graduated", "Plateau", "Quantile", "ScaleRatio", "Stages"),
+    "path": ("Candidate",),
+    "regularizers.base": ("Relative",),
+    "regularizers.custom": ("FromLoss",),
+    "sketch": ("LossSketch",),
+    "solver": ("Stage",),
+    "tables.features": ("DateParts", "category_name"),
+    "tables.schema": ("Column", "Schema", "TypedColumns"),
+}
+# Types of others that skops asks about: the first two hold nothing that runs, the trees are checked by `load`.
+_FROM_OTHERS = (
+    "numpy.dtype",
+    "sklearn.compose._column_transformer.make_column_selector",
+    "sklearn.tree._tree.Tree",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+)
+
+
+class UntrustedFileError(ValueError):
+    """A file that is not opened, with the reason.
+
+    Attributes
+    ----------
+    types : tuple of str
+        The types in it that nobody has declared harmless; empty if the file is damaged or no skops file.
+    """
+
+    def __init__(self, message: str, types: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.types = tuple(types)
+
+
+def trusted_types() -> tuple[str, ...]:
+    """Names of the types that :func:`load` builds besides those skops trusts by itself."""
+    from .regularizers import REGISTRY
+
+    ours = [f"selfpaced.{module}.{name}" for module, names in _FROM_LIBRARY.items() for name in names]
+    rules = [f"{rule.__module__}.{rule.__qualname__}" for rule in REGISTRY.values()]
+    return (*ours, *rules, *_FROM_OTHERS)
+
+
+def save(
+    model: Any, file: str | os.PathLike[str] | IO[bytes], *, facts: Mapping[str, Any] | None = None
+) -> None:
+    """Save a fitted model, or a Pipeline that holds one, as a skops file.
+
+    Parameters
+    ----------
+    model : estimator
+        Anything fitted by this library or by scikit-learn.
+    file : path-like or binary file
+        Where to. An old file is replaced only once the new one is complete.
+    facts : mapping, optional
+        What else to remember, as JSON; :func:`metadata` gives it back.
+    """
+    dump = _skops().dump
+    content = io.BytesIO()
+    dump(model, content)
+    versions = {"python": platform.python_version(), **_versions()}
+    with zipfile.ZipFile(content, "a") as archive:
+        archive.writestr(_FACTS, json.dumps({"versions": versions, **(facts or {})}))
+    if hasattr(file, "write"):
+        file.write(content.getbuffer())
+        return
+    with replacing(file) as stream:
+        stream.write(content.getbuffer())
+
+
+def load(file: str | os.PathLike[str] | bytes | IO[bytes], *, trusted: Iterable[str] = ()) -> Any:
+    """Open a model saved by :func:`save`, or any skops file of types we trust.
+
+    Parameters
+    ----------
+    file : path-like, bytes or binary file
+        The skops file.
+    trusted : iterable of str
+        Further types to build: look at what they are before you say so.
+
+    Returns
+    -------
+    estimator
+
+    Raises
+    ------
+    UntrustedFileError
+        It is no skops file, it is damaged, or it holds types nobody has declared harmless.
+    """
+    name, data = _content(file)
+    skops = _skops()
+    known = {*trusted_types(), *trusted}
+    try:
+        strangers = sorted(set(skops.get_untrusted_types(data=data)) - known)
+    except Exception as error:  # whatever a damaged schema makes skops do, it is the file's fault
+        raise UntrustedFileError(f"{name} is damaged, or no model file: {error}") from error
+    if strangers:
+        shown = ", ".join(strangers[:5]) + (f" and {len(strangers) - 5} more" if len(strangers) > 5 else "")
+        raise UntrustedFileError(
+            f"{name} was not opened: it holds {shown}, which is neither of scikit-learn nor of selfpaced and may run "
+            "code. If you know where the file comes from, name what you trust: trusted=[...] (--trust TYPE)",
+            strangers,
+        )
+    _tell_versions(name, data)
+    try:
+        model = skops.loads(data, trusted=sorted(known & set(skops.get_untrusted_types(data=data))))
+    except Exception as error:
+        raise UntrustedFileError(f"{name} cannot be rebuilt here: {error}") from error
+    if not all(_sound(tree, width) for tree, width in _trees(model, set(), 0)):
+        raise UntrustedFileError(f"{name} was not opened: a tree in it points outside itself")
+    return model
+
+
+def metadata(file: str | os.PathLike[str] | bytes | IO[bytes]) -> dict[str, Any]:
+    """The facts and versions :func:`save` wrote; empty for files of others."""
+    _, data = _content(file)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if _FACTS not in archive.namelist():
+            return {}
+        found = json.loads(archive.read(_FACTS))
+    return found if isinstance(found, dict) else {}
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A binary file beside ``path`` that takes its place when all went well, and vanishes when not."""
+    path = Path(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # mkstemp's files are private, results are not
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _content(file: Any) -> tuple[str, bytes]:
+    if isinstance(file, bytes | bytearray):
+        name, data = "the file", bytes(file)
+    elif hasattr(file, "read"):
+        file.seek(0)
+        name, data = "the file", file.read()
+    else:
+        name, data = str(file), Path(file).read_bytes()
+    if not zipfile.is_zipfile(io.BytesIO(data)):
+        pickled = data[:1] == b"\x80"
+        reason = (
+            "it looks like a pickle, which may run anything when it is loaded"
+            if pickled
+            else "it is no skops file"
+        )
+        raise UntrustedFileError(f"{name} was not opened: {reason}")
+    return name, data
+
+
+def _tell_versions(name: str, data: bytes) -> None:
+    """Warn where scikit-learn's minor version differs: it promises nothing across them."""
+    saved = metadata(data).get("versions", {}).get("scikit-learn")
+    here = _versions()["scikit-learn"]
+    if saved and saved.split(".")[:2] != here.split(".")[:2]:
+        message = f"{name} was saved with scikit-learn {saved}, this is {here}: results may differ"
+        warnings.warn(message, UserWarning, stacklevel=3)
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    from . import __version__
+
+    return {"selfpaced": __version__, **{name: version(name) for name in ("scikit-learn", "numpy", "skops")}}
+
+
+def _skops() -> Any:
+    try:
+        import skops.io
+    except ImportError as error:
+        raise ImportError('saving and loading models needs skops: pip install "selfpaced[io]"') from error
+    return skops.io
+
+
+def _trees(value: Any, seen: set[int], width: int) -> Iterator[tuple[Any, int]]:
+    """Every fitted tree inside an object, with the number of features its owner takes."""
+    if id(value) in seen or isinstance(value, str | bytes | int | float | type(None)):
+        return
+    seen.add(id(value))
+    if type(value).__name__ in ("Tree", "TreePredictor") and type(value).__module__.startswith("sklearn."):
+        yield value, width
+        return
+    own = vars(value) if hasattr(value, "__dict__") else {}
+    if isinstance(value, Mapping):
+        children: Iterable[Any] = value.values()
+    elif isinstance(value, list | tuple | set):
+        children = value
+    elif isinstance(value, np.ndarray):
+        children = value.ravel() if value.dtype == object else ()
+    else:
+        children = own.values()
+    for child in list(children):
+        yield from _trees(child, seen, int(own.get("n_features_in_", width)))
+
+
+def _sound(tree: Any, width: int) -> bool:
+    """Children come after their parents and inside the tree, features inside the table."""
+    if type(tree).__name__ == "Tree":
+        left, right, feature = tree.children_left, tree.children_right, tree.feature
+        leaf = left == -1
+        bitsets = tree.n_features == width
+    else:
+        nodes = tree.nodes
+        left, right = nodes["left"].astype(np.int64), nodes["right"].astype(np.int64)
+        leaf, feature = nodes["is_leaf"].astype(bool), nodes["feature_idx"].astype(np.int64)
+        category = nodes["is_categorical"].astype(bool) & ~leaf
+        bitsets = bool(np.all(nodes["bitset_idx"][category] < len(tree.raw_left_cat_bitsets)))
+    inner, index = ~leaf, np.arange(len(left))
+    inside = all(np.all((side[inner] > index[inner]) & (side[inner] < len(left))) for side in (left, right))
+    return bool(
+        len(left) > 0 and bitsets and inside and np.all((feature[inner] >= 0) & (feature[inner] < width))
+    )

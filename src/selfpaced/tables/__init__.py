@@ -1,0 +1,34 @@
+"""Tables from files: CSV, TSV, Parquet and their gzipped forms, with line numbers and typed columns.
+
+:func:`read_table` reads a file strictly and remembers at which line each row began; :class:`TypedColumns` finds
+out what each column holds; :func:`preprocessor` turns a messy table into features with names.
+
+>>> import pandas as pd
+>>> from selfpaced.tables import preprocessor
+>>> frame = pd.DataFrame({"age": [31.0, None, 54.0, 47.0] * 9, "city": ["Rome", "Oslo", "Rome", None] * 9})
+>>> preprocessor().fit_transform(frame).columns.tolist()
+['age', 'missingindicator_age', 'city=(missing)', 'city=Oslo', 'city=Rome']
+"""
+
+from .features import DateParts, category_name, preprocessor
+from .parsing import parse_numbers
+from .reading import Lines, Table, TableError, TableWarning, read_table, text_rows
+from .schema import Column, Schema, TypedColumns, infer_schema, suggestion
+
+__all__ = [
+    "Column",
+    "DateParts",
+    "Lines",
+    "Schema",
+    "Table",
+    "TableError",
+    "TableWarning",
+    "TypedColumns",
+    "category_name",
+    "infer_schema",
+    "parse_numbers",
+    "preprocessor",
+    "read_table",
+    "suggestion",
+    "text_rows",
+]

@@ -1,0 +1,363 @@
+"""What each column of a table holds: numbers, categories, dates, or nothing a model can use."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .parsing import date_format, parse_dates, parse_numbers
+from .reading import TableWarning
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["MISSING", "Column", "Schema", "TypedColumns", "infer_schema", "suggestion"]
+
+USED = ("numeric", "categorical", "date")
+MISSING = "(missing)"
+ENOUGH = 0.95  # share of the values that have to read as numbers (or dates) for the column to be one
+FEW = 20  # so many different values are categories whatever they look like
+SAMPLE = 20_000
+LARGE = 10_000_000  # cells above which numbers are kept in single precision
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column and what was found in it.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"numeric", "categorical", "date", "text", "identifier", "constant", "empty", "excluded"}
+        The first three are used, the others are left out.
+    missing : int
+        Rows without a value.
+    format : str
+        How dates are written.
+    note : str
+        Why it was left out or read in a particular way; empty where there is nothing to say.
+    bad : int
+        First row whose value could not be read as the kind, -1 if none.
+    """
+
+    name: str
+    kind: str
+    missing: int = 0
+    format: str = ""
+    note: str = ""
+    bad: int = -1
+
+    @property
+    def used(self) -> bool:
+        """Whether a model sees this column."""
+        return self.kind in USED
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table in their order."""
+
+    columns: tuple[Column, ...]
+
+    @property
+    def used(self) -> tuple[Column, ...]:
+        """The columns a model sees."""
+        return tuple(column for column in self.columns if column.used)
+
+    @property
+    def left_out(self) -> tuple[Column, ...]:
+        """The columns nobody excluded and that are left out all the same."""
+        return tuple(c for c in self.columns if not c.used and c.kind != "excluded")
+
+    def names(self, kind: str) -> list[str]:
+        """Names of the columns of one kind."""
+        return [column.name for column in self.columns if column.kind == kind]
+
+
+def infer_schema(
+    frame: pd.DataFrame, *, categorical: Iterable[str] = (), exclude: Iterable[str] = ()
+) -> Schema:
+    """Find out what each column holds.
+
+    Text that reads as numbers (``"1,234"``, ``"$ 5"``, ``"3 %"``) or as dates in at least 95 % of the rows is
+    numbers or dates, and the rest of it is missing. Other text with few different values is categories. Free
+    text, names, identifiers, constants and empty columns are left out.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    categorical : iterable of str
+        Columns that are categories whatever they look like.
+    exclude : iterable of str
+        Columns to leave out.
+
+    Returns
+    -------
+    Schema
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"paid": ["1,200", "950"] * 30, "day": ["3.1.2020", "4.1.2020"] * 30})
+    >>> [column.kind for column in infer_schema(frame).columns]
+    ['numeric', 'date']
+    """
+    categorical, exclude = set(categorical), set(exclude)
+    unknown = (categorical | exclude) - set(frame.columns)
+    if unknown:
+        name = sorted(map(str, unknown))[0]
+        raise ValueError(f"the table has no column {name!r}{suggestion(name, frame.columns)}")
+    columns = []
+    for name in frame.columns:
+        if name in exclude:
+            columns.append(Column(str(name), "excluded"))
+        else:
+            columns.append(_infer(frame[name], str(name), name in categorical))
+    return Schema(tuple(columns))
+
+
+def _infer(series: pd.Series, name: str, categorical: bool) -> Column:
+    from pandas.api import types
+
+    missing = int(series.isna().sum())
+    values = series.dropna() if missing else series
+    if not len(values):
+        return Column(name, "empty", missing, note="it has no values")
+    if categorical:
+        return Column(name, "categorical", missing)
+    if types.is_datetime64_any_dtype(series.dtype):
+        return Column(name, "date", missing)
+    if types.is_numeric_dtype(series.dtype) or types.is_timedelta64_dtype(series.dtype):
+        return _infer_numeric(values, name, missing)
+    if values.map(type).isin([list, dict, np.ndarray, set, bytes]).any():
+        return Column(name, "text", missing, note="it holds nested values")
+    return _infer_text(values.astype(str), name, missing)
+
+
+def _infer_numeric(values: pd.Series, name: str, missing: int) -> Column:
+    array = values.to_numpy()
+    if array.min() == array.max():
+        return (
+            Column(name, "constant", missing, note=f"every value is {array[0]!s}")
+            if not missing
+            else Column(name, "numeric", missing)
+        )
+    if array.dtype.kind in "iu" and array.size >= FEW and not missing:
+        steps = np.diff(array)
+        if np.all(steps == 1) or np.all(steps == -1):
+            return Column(name, "identifier", missing, note="it only counts the rows")
+        if re.search(r"(^|[\W_])id$|ID$", name, re.ASCII) and np.unique(array).size == array.size:
+            return Column(name, "identifier", missing, note="every row has its own number")
+    infinite = int(np.isinf(array).sum()) if array.dtype.kind == "f" else 0
+    note = f"{infinite:,} infinite values count as missing" if infinite else ""
+    return Column(name, "numeric", missing, note=note)
+
+
+def _infer_text(values: pd.Series, name: str, missing: int) -> Column:
+    sample = values.iloc[:: max(1, len(values) // SAMPLE)]
+    if parse_numbers(sample).notna().mean() >= ENOUGH:
+        return _converted(values, name, missing, "numeric", "", parse_numbers(values))
+    found, ambiguous = date_format(sample, ENOUGH)
+    if found:
+        column = _converted(values, name, missing, "date", found, parse_dates(values, found))
+        if ambiguous and not column.note:
+            note = f"dates read as {found}: day and month cannot be told apart"
+            return Column(name, "date", missing, found, note)
+        return column
+    distinct, n = int(values.nunique()), len(values)
+    if distinct == 1 and not missing:
+        return Column(name, "constant", missing, note=f"every value is {values.iloc[0]!r}")
+    if distinct <= FEW and 2 * distinct <= n:
+        return Column(name, "categorical", missing)
+    words, letters = float(sample.str.count(r"\S+").mean()), float(sample.str.len().mean())
+    if words >= 3.5 or letters >= 40:
+        return Column(name, "text", missing, note=f"it is free text ({words:.0f} words on average)")
+    if 2 * distinct > n:
+        return Column(name, "identifier", missing, note=f"{distinct:,} different values in {n:,} rows")
+    return Column(name, "categorical", missing)
+
+
+def _converted(values: pd.Series, name: str, missing: int, kind: str, form: str, parsed: pd.Series) -> Column:
+    """A text column that reads as numbers or dates, with a note on the cells that do not."""
+    bad = parsed.isna()
+    count = int(bad.sum())
+    if not count:
+        return Column(name, kind, missing, form)
+    first, what = bad.idxmax(), {"numeric": "numbers", "date": "dates"}[kind]
+    note = f"{count:,} cell{'s are' if count > 1 else ' is'} not {what} and count as missing, first {values[first]!r}"
+    return Column(name, kind, missing + count, form, note, int(first))
+
+
+class TypedColumns(TransformerMixin, BaseEstimator):
+    """Give the columns of a table their types, and leave out those no model can use.
+
+    The output is a pandas frame whose columns are floats, categories or dates; what cannot be read as its kind is
+    missing.
+
+    Parameters
+    ----------
+    categorical : sequence of str
+        Columns that are categories whatever they look like.
+    exclude : sequence of str
+        Columns to leave out.
+    dtype : {"auto", "float32", "float64"}
+        Of numbers; ``"auto"`` takes single precision above ten million cells.
+
+    Attributes
+    ----------
+    schema_ : Schema
+        What was found in :meth:`fit`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"paid": ["1,200", "950"] * 30, "kind": ["a", "b"] * 30, "fixed": 1})
+    >>> TypedColumns().fit_transform(frame).dtypes.astype(str).to_dict()
+    {'paid': 'float64', 'kind': 'category'}
+    """
+
+    def __init__(
+        self, categorical: Sequence[str] = (), exclude: Sequence[str] = (), dtype: str = "auto"
+    ) -> None:
+        self.categorical = categorical
+        self.exclude = exclude
+        self.dtype = dtype
+
+    def fit(self, X: pd.DataFrame, y: Any = None) -> TypedColumns:  # noqa: ARG002
+        """Find the types.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        X = _frame(X)
+        self.schema_ = infer_schema(X, categorical=self.categorical, exclude=self.exclude)
+        if not self.schema_.used:
+            raise ValueError(
+                "no column can be used: " + "; ".join(f"{c.name!r}: {c.note}" for c in self.schema_.columns)
+            )
+        self.feature_names_in_ = np.array([c.name for c in self.schema_.columns], dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
+        large = len(X) * len(self.schema_.used) >= LARGE
+        self.dtype_ = (
+            ("float32" if large else "float64") if self.dtype == "auto" else str(np.dtype(self.dtype))
+        )
+        return self
+
+    def transform(self, X: pd.DataFrame) -> pd.DataFrame:
+        """The used columns with their types; further columns of ``X`` do not matter.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        import pandas as pd
+
+        check_is_fitted(self, "schema_")
+        X = _frame(X)
+        used = self.schema_.used
+        absent = [c.name for c in used if c.name not in X.columns]
+        if absent:
+            raise ValueError(
+                f"the table has no column {absent[0]!r}, which the model was fitted on"
+                + suggestion(absent[0], X.columns)
+                + (f" {len(absent) - 1} more are missing: {absent[1:6]}" if len(absent) > 1 else "")
+            )
+        return pd.DataFrame({c.name: self._typed(X[c.name], c) for c in used}, index=X.index, copy=False)
+
+    def _typed(self, series: pd.Series, column: Column) -> Any:
+        if column.kind == "categorical":
+            return _categories(series)
+        if column.kind == "date":
+            return _dates(series, column)
+        return _numbers(series, column, self.dtype_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:  # noqa: ARG002
+        """Names of the used columns."""
+        check_is_fitted(self, "schema_")
+        return np.array([c.name for c in self.schema_.used], dtype=object)
+
+
+def suggestion(name: str, known: Iterable[Any]) -> str:
+    """``"; did you mean ...?"`` for a name that is nearly one of the known ones, else the known ones.
+
+    >>> suggestion("lable", ["label", "age"])
+    "; did you mean 'label'?"
+    """
+    names = [str(other) for other in known]
+    folded = {other.casefold().strip(): other for other in names}
+    near = difflib.get_close_matches(str(name).casefold().strip(), list(folded), n=1, cutoff=0.5)
+    if near:
+        return f"; did you mean {folded[near[0]]!r}?"
+    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    return f"; its columns are {shown}"
+
+
+def _frame(X: Any) -> pd.DataFrame:
+    import pandas as pd
+
+    if isinstance(X, pd.DataFrame):
+        return X
+    if hasattr(X, "to_pandas"):  # polars, Arrow
+        return X.to_pandas()
+    raise TypeError(
+        f"X must be a table with column names (a pandas or polars DataFrame), got {type(X).__name__}"
+    )
+
+
+def _numbers(series: pd.Series, column: Column, dtype: str) -> np.ndarray:
+    from pandas.api import types
+
+    if types.is_timedelta64_dtype(series.dtype):
+        series = series.dt.total_seconds()
+    elif not types.is_numeric_dtype(series.dtype):
+        parsed = parse_numbers(series)
+        _tell_unreadable(series, parsed, column, "numbers")
+        series = parsed
+    values = series.to_numpy(dtype=dtype, na_value=np.nan) if series.hasnans else series.to_numpy(dtype=dtype)
+    infinite = np.isinf(values)
+    return np.where(infinite, np.nan, values).astype(dtype) if infinite.any() else values
+
+
+def _dates(series: pd.Series, column: Column) -> pd.Series:
+    from pandas.api import types
+
+    if types.is_datetime64_any_dtype(series.dtype):
+        return series.dt.tz_localize(None) if series.dt.tz is not None else series
+    parsed = parse_dates(series, column.format or "ISO8601")
+    _tell_unreadable(series, parsed, column, "dates")
+    return parsed
+
+
+def _categories(series: pd.Series) -> pd.Series:
+    from pandas.api import types
+
+    if types.is_float_dtype(series.dtype) and (series.dropna() % 1 == 0).all():
+        series = series.astype("Int64")  # 1 and 1.0 are one category: a gap elsewhere makes integers floats
+    text = series.astype("object").where(series.notna(), MISSING)
+    return text.map(str).astype("category")
+
+
+def _tell_unreadable(series: pd.Series, parsed: pd.Series, column: Column, what: str) -> None:
+    """Warn of unreadable cells in new data; those of the training table are in the schema's notes."""
+    count = int((parsed.isna() & series.notna()).sum())
+    if count and not column.note:
+        message = f"column {column.name!r}: {count:,} cells are not {what} and count as missing"
+        warnings.warn(message, TableWarning, stacklevel=2)
