@@ -1,0 +1,113 @@
+r"""Spectral embeddings of the views in front of the clustering.
+
+Every view, and all of them side by side, becomes a graph of nearest neighbours
+:math:`A = (G + G^T)/2`; the embedding is the unit-length rows of the leading eigenvectors of
+:math:`D^{-1/2} A D^{-1/2}` (Ng, Jordan and Weiss 2002).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from sklearn.neighbors import NearestNeighbors
+
+from .kernels import Block, Views
+
+Floats = NDArray[Any]
+DENSE = 64  # up to this many samples the eigenvectors come from a dense solver
+
+
+def unit_rows(rows: Floats) -> Floats:
+    """Rows of length one; zero rows stay zero."""
+    length = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    return rows / np.where(length > 0, length, 1)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The embedded neighbours graph of one view: enough to embed new samples too."""
+
+    search: NearestNeighbors
+    vectors: Floats  # eigenvectors of the training samples, rows not normalised
+
+    def embed(self, block: Block) -> Floats:
+        """Mean eigenvector of the training neighbours, at unit length (a Nystrom step along the graph)."""
+        neighbours = self.search.kneighbors(block, return_distance=False)
+        return unit_rows(self.vectors[neighbours].mean(axis=1)).astype(np.float32)
+
+
+def leading_vectors(graph: Any, components: int) -> Floats:
+    """Leading eigenvectors of the normalised adjacency, largest eigenvalue first."""
+    adjacency = sp.csr_matrix(0.5 * (graph + graph.T))
+    root = sp.diags(1 / np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel()))
+    normal = root @ adjacency @ root
+    n = normal.shape[0]
+    if n <= max(DENSE, 2 * components + 1):
+        return np.linalg.eigh(normal.toarray())[1][:, ::-1][:, :components]
+    # A fixed start: the embedding belongs to the data and must not depend on the seed of the restarts.
+    begin = np.full(n, n**-0.5)
+    try:
+        values, vectors = eigsh(normal, k=components, which="LA", v0=begin, tol=1e-4, maxiter=20 * n)
+    except ArpackNoConvergence as stuck:
+        values, vectors = stuck.eigenvalues, stuck.eigenvectors
+        if len(values) < components:
+            return np.linalg.eigh(normal.toarray())[1][:, ::-1][:, :components]
+    return vectors[:, np.argsort(values)[::-1]]
+
+
+def fit_graph(block: Block, components: int, neighbors: int) -> Graph:
+    """Neighbours graph of one view and its eigenvectors."""
+    n = block.shape[0]
+    search = NearestNeighbors(n_neighbors=min(neighbors, n - 1)).fit(block)
+    return Graph(search, leading_vectors(search.kneighbors_graph(), min(components, n)))
+
+
+def _stack(blocks: Sequence[Block]) -> Block:
+    if any(sp.issparse(block) for block in blocks):
+        return sp.csr_matrix(sp.hstack([sp.csr_matrix(block) for block in blocks]))
+    return np.hstack(list(blocks))
+
+
+@dataclass(frozen=True)
+class SpectralEmbedding:
+    """One graph per view and a joint one; the joint graph is left out for a single view."""
+
+    graphs: tuple[Graph, ...]
+    joint: Graph | None
+    widths: tuple[int, ...]
+
+    @classmethod
+    def fit(cls, views: Views, components: int, neighbors: int) -> tuple[SpectralEmbedding, Views]:
+        """Embed the views of the training samples; a missing view stays missing, the joint one never is."""
+        n, present = views.n, views.present
+        graphs, embedded = [], []
+        for v, block in enumerate(views.blocks):
+            here = np.arange(n) if present is None else np.flatnonzero(present[v])
+            graph = fit_graph(block if len(here) == n else block[here], components, neighbors)
+            rows = np.zeros((n, graph.vectors.shape[1]), np.float32)
+            rows[here] = unit_rows(graph.vectors)
+            graphs.append(graph)
+            embedded.append(rows)
+        joint = None
+        if len(views.blocks) > 1:
+            joint = fit_graph(_stack(views.blocks), components, neighbors)
+            embedded.append(unit_rows(joint.vectors).astype(np.float32))
+            present = None if present is None else np.vstack([present, np.ones(n, bool)])
+        widths = tuple(block.shape[1] for block in views.blocks)
+        return cls(tuple(graphs), joint, widths), Views(tuple(embedded), present, views.weight)
+
+    def transform(self, views: Views, used: Sequence[int]) -> tuple[Views, list[int]]:
+        """Embed new samples of which the views in ``used`` are there."""
+        embedded = [self.graphs[place].embed(block) for place, block in zip(used, views.blocks, strict=True)]
+        places, present = list(used), views.present
+        if self.joint is not None and len(used) == len(self.widths):
+            embedded.append(self.joint.embed(_stack(views.blocks)))
+            places.append(len(self.widths))
+            present = None if present is None else np.vstack([present, present.all(axis=0)])
+        return Views(tuple(embedded), present, views.weight), places

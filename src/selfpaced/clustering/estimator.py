@@ -1,0 +1,408 @@
+"""Self-paced multi-view k-means as a scikit-learn clusterer."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable, Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..path import Candidate
+from .embedding import SpectralEmbedding
+from .kernels import Views, distances, sweep
+from .paced import Fit, Pace, fit_paced
+from .rules import default_pace
+from .views import (
+    SCALINGS,
+    assemble,
+    check_lengths,
+    check_view,
+    column_map,
+    fit_scaler,
+    is_collection,
+    missing_rows,
+    named,
+)
+
+Floats = NDArray[Any]
+
+
+class SelfPacedMultiViewKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+    r"""K-means over one or several views that trusts easy samples and views first, and the rest later or never.
+
+    Minimises, over labels :math:`c_i` and centres, the latent loss of every sample in every view,
+
+    .. math:: \sum_i w_i \sum_v \phi(\lambda, \|x_i^v - \mu_{c_i}^v\|^2),
+
+    whose slope is the weight of sample *i* in view *v*. The pace :math:`\lambda` is one for all views and
+    restarts. It starts where a sample of median loss has half the full weight and grows by stages; all restarts
+    run batched in shared matrix products, the weaker ones are dropped on the way, and the final one is the one
+    of least latent objective. With a single view this is a robust k-means.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    regularizer : str, Regularizer or None, default="welsch"
+        Any elementwise rule of :mod:`selfpaced.regularizers` by name or instance, one made by ``from_loss``, or
+        ``"mspl"`` (the logistic rule of multi-view self-paced learning). None is plain k-means.
+    views : mapping or sequence, default=None
+        For one array or data frame: view name -> its columns (names, indices or a slice), or the view name of
+        every column. None: a single view. Not used when X is itself a list or dict of views.
+    view_scaling : {"zscore", "variance", "unit-row", "none"}, default="zscore"
+        ``"zscore"`` gives every column unit variance and then every view total variance one; ``"variance"`` only
+        the latter; ``"unit-row"`` gives every sample length one in every view.
+    embedding : {None, "spectral"}, default=None
+        Cluster per-view and joint spectral embeddings of nearest-neighbour graphs instead of the views.
+    n_neighbors : int, default=10
+        Neighbours of those graphs.
+    n_init : int, default=20
+        Restarts, from greedy k-means++.
+    n_keep : int, default=5
+        Restarts that outlive the first stages.
+    start : float, default=1.0
+        First pace: the loss of half weight, as a multiple of the median loss of the best start.
+    end : float, default=None
+        Last pace in the same unit; None is the rule's own default.
+    n_stages : int, default=None
+        Stages from start to end; None is the rule's own default.
+    max_iter : int, default=100
+        Most sweeps at the last pace.
+    tol : float, default=1e-4
+        Relative change of the objective at which it has converged.
+    outlier_threshold : float, default=3.5
+        Samples whose loss is this many robust standard deviations above the median are outliers.
+    random_state : int, RandomState or None, default=None
+        Seed of the restarts.
+    callback : callable, default=None
+        Called with the :class:`~selfpaced.path.Candidate` of every stage.
+
+    Attributes
+    ----------
+    labels_ : array of int (n,)
+    cluster_centers_ : array (k, d), or list or dict of them, as the views came
+        In the units of the input (for ``"unit-row"`` of its unit rows).
+    sample_weight_, sample_loss_ : array (n, V)
+        Relative weight in [0, 1] and squared distance in scaled units, per sample and view; 0 for a missing view.
+    view_weight_ : array (V,)
+        Mean relative weight of every view.
+    view_names_ : list
+        Names of the V views; an embedding adds ``"joint"``.
+    outliers_ : array of bool (n,)
+    lam_ : float
+        The last pace.
+    path_ : tuple of Candidate
+        One per stage.
+    inertia_ : float
+        Weighted sum of squared distances in scaled units.
+    objective_ : float
+        The latent objective by which the restart was chosen.
+    n_iter_ : int
+        Sweeps over the data.
+    termination_ : str
+        How it ended.
+
+    References
+    ----------
+    Fan, He, Liang, Hu: Self-Paced Learning: an Implicit Regularization Perspective, AAAI 2017.
+    Xu, Tao, Xu: Multi-View Self-Paced Learning for Clustering, IJCAI 2015.
+
+    Examples
+    --------
+    >>> from selfpaced import SelfPacedMultiViewKMeans
+    >>> from selfpaced.datasets import make_multiview_digits
+    >>> from selfpaced.metrics import clustering_accuracy
+    >>> digits = make_multiview_digits()
+    >>> model = SelfPacedMultiViewKMeans(n_clusters=10, random_state=0).fit(digits.views)
+    >>> model.sample_weight_.shape
+    (1797, 4)
+    >>> clustering_accuracy(digits.target, model.labels_) > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        regularizer: Any = "welsch",
+        views: Any = None,
+        view_scaling: str = "zscore",
+        embedding: str | None = None,
+        n_neighbors: int = 10,
+        n_init: int = 20,
+        n_keep: int = 5,
+        start: float = 1.0,
+        end: float | None = None,
+        n_stages: int | None = None,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        outlier_threshold: float = 3.5,
+        random_state: Any = None,
+        callback: Callable[[Candidate], None] | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.regularizer = regularizer
+        self.views = views
+        self.view_scaling = view_scaling
+        self.embedding = embedding
+        self.n_neighbors = n_neighbors
+        self.n_init = n_init
+        self.n_keep = n_keep
+        self.start = start
+        self.end = end
+        self.n_stages = n_stages
+        self.max_iter = max_iter
+        self.tol = tol
+        self.outlier_threshold = outlier_threshold
+        self.random_state = random_state
+        self.callback = callback
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.views is not None
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        sample_weight: ArrayLike | None = None,
+    ) -> SelfPacedMultiViewKMeans:
+        """Cluster the samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame (n, d); or list or dict of them, one per view
+            A row of NaN in a view means that the sample lacks that view.
+        y : ignored
+        sample_weight : array (n,), default=None
+            Non-negative; samples of weight 0 get a label but no say.
+        """
+        pace = self._check_parameters()
+        blocks = self._blocks(X, reset=True)
+        n = check_lengths(blocks)
+        weight = _check_weight(sample_weight, n)
+        voters = None if weight is None or weight.all() else np.flatnonzero(weight)
+        if self.n_clusters > (n if voters is None else len(voters)):
+            count = f"n_samples={n}" if voters is None else f"{len(voters)} samples of positive weight"
+            raise ValueError(f"n_clusters must be at most the number of samples, {count}, got {self.n_clusters!r}")
+        self._scalers = [
+            fit_scaler(name, block, self.view_scaling, missing_rows(name, block), weight)
+            for name, block in blocks.items()
+        ]
+        data, _ = assemble(self._scalers, blocks, weight)
+        self._embedding: SpectralEmbedding | None = None
+        if self.embedding is not None:
+            self._embedding, data = SpectralEmbedding.fit(data, self.n_clusters, self.n_neighbors)
+        found = fit_paced(
+            data if voters is None else data.take(voters),
+            self.n_clusters,
+            pace,
+            restarts=self.n_init,
+            keep=self.n_keep,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
+            # Unit rows of an embedding are bounded: no gross outliers to guard the start against.
+            robust=self._embedding is None and pace.rule is not None,
+            callback=self.callback,
+        )
+        self._cost, self._centers = found.cost, [center[None] for center in found.centers]
+        self._store(found, data, blocks, voters)
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.int32]:
+        """Cluster of every sample, from all of the views or some.
+
+        A dict may lack views, a list may hold None in their place, and a row of NaN is a view that the sample lacks.
+        """
+        data, places = self._prepare(X)
+        return self._sweep(data, places).labels[0]
+
+    def transform(self, X: Any) -> Floats:
+        """Latent loss of every sample in every cluster, mean over its views, (n, n_clusters).
+
+        Its smallest entry is the predicted cluster, except far from every centre, where all entries are equal.
+        """
+        data, places = self._prepare(X)
+        norms = data.norms()
+        total = np.zeros((data.n, self._centers[0].shape[1]))
+        for v, place in enumerate(places):
+            latent = self._cost.latent(distances(data.blocks[v], norms[v], self._centers[place][0])).T
+            total += latent if data.present is None else latent * data.present[v][:, None]
+        return total / (len(places) if data.present is None else data.present.sum(axis=0)[:, None])
+
+    def score(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Minus the summed latent loss: larger is better."""
+        data, places = self._prepare(X)
+        weight = _check_weight(sample_weight, data.n)
+        best = self._sweep(Views(data.blocks, data.present, weight), places)
+        return -float(best.objective[0])
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self._centers[0].shape[1])
+
+    def _sweep(self, data: Views, places: list[int]) -> Any:
+        return sweep(data, data.norms(), [self._centers[place] for place in places], self._cost, update=False)
+
+    def _prepare(self, X: Any) -> tuple[Views, list[int]]:
+        check_is_fitted(self)
+        blocks = self._blocks(X, reset=False)
+        check_lengths(blocks)
+        data, places = assemble(self._scalers, blocks)
+        return (data, places) if self._embedding is None else self._embedding.transform(data, places)
+
+    def _blocks(self, X: Any, reset: bool) -> dict[Hashable, Any]:
+        """The views by name, checked one by one; not yet scaled."""
+        if is_collection(X):
+            return self._collection(X, reset)
+        if not reset and self._columns is None and self._kind is not None:
+            raise ValueError(
+                f"X must be a {self._kind} of views, as in fit, got {type(X).__name__}; "
+                f"the views are {self.view_names_!r}"
+            )
+        X = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan",
+        )
+        if reset:
+            self._kind = None if self.views is None else "dict"
+            names = getattr(self, "feature_names_in_", None)
+            self._columns = {0: None} if self.views is None else column_map(self.views, X.shape[1], names)
+        return {name: X if columns is None else X[:, columns] for name, columns in self._columns.items()}
+
+    def _collection(self, X: Any, reset: bool) -> dict[Hashable, Any]:
+        given = named(X)
+        if reset:
+            self._kind = "dict" if isinstance(X, Mapping) else "list"
+            self._columns = None
+        elif not isinstance(X, Mapping) and len(given) != len(self._scalers):
+            raise ValueError(
+                f"X must hold the {len(self._scalers)} views of fit, None for one that is not there, got {len(given)}"
+            )
+        known = given if reset else {scaler.name: None for scaler in self._scalers}
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise ValueError(f"X must hold views seen in fit, {list(known)!r}, got {unknown!r}")
+        blocks = {name: check_view(name, block) for name, block in given.items() if block is not None}
+        if reset:
+            if len(blocks) < len(given) or not blocks:
+                raise ValueError(f"X must hold at least one view and none that is None, got {list(given)!r}")
+            self.n_features_in_ = sum(block.shape[1] for block in blocks.values())
+        return blocks
+
+    def _check_parameters(self) -> Pace:
+        for name, least in [("n_clusters", 1), ("n_init", 1), ("n_keep", 1), ("max_iter", 1), ("n_neighbors", 1)]:
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
+        if self.n_stages is not None and (not isinstance(self.n_stages, Integral) or self.n_stages < 1):
+            raise ValueError(f"n_stages must be None or an integer >= 1, got {self.n_stages!r}")
+        for name, value in [("start", self.start), ("end", self.end), ("outlier_threshold", self.outlier_threshold)]:
+            if not (name == "end" and value is None) and not (isinstance(value, Real) and value > 0):
+                raise ValueError(f"{name} must be a positive number, got {value!r}")
+        if not isinstance(self.tol, Real) or self.tol < 0:
+            raise ValueError(f"tol must be a number >= 0, got {self.tol!r}")
+        if self.view_scaling not in SCALINGS:
+            raise ValueError(f"view_scaling must be one of {SCALINGS}, got {self.view_scaling!r}")
+        if self.embedding not in (None, "spectral"):
+            raise ValueError(f"embedding must be None or 'spectral', got {self.embedding!r}")
+        return default_pace(self.regularizer, self.start, self.end, self.n_stages)
+
+    def _store(self, found: Fit, data: Views, blocks: Mapping[Hashable, Any], voters: Any) -> None:
+        """Fitted attributes from the solution; samples without weight are labelled by it too."""
+        labels, losses, weights = found.labels, found.losses, found.weights
+        if voters is not None:
+            everyone = self._sweep(data, list(range(len(self._centers))))
+            labels, losses = everyone.labels[0], everyone.losses[:, 0]
+            weights = self._cost.weight(losses) * (1 if data.present is None else data.present)
+        self.labels_, self.sample_loss_, self.sample_weight_ = labels, losses.T, weights.T
+        there = np.ones(weights.shape, bool) if data.present is None else data.present
+        self.view_weight_ = weights.sum(axis=1) / there.sum(axis=1)
+        self.view_names_ = [*blocks, *(["joint"] if len(data.blocks) > len(blocks) else [])]
+        self.outliers_ = _outliers(losses.sum(axis=0) / there.sum(axis=0), self.outlier_threshold)
+        weight = np.ones(data.n) if data.weight is None else data.weight
+        self.inertia_ = float(losses.sum(axis=0, dtype=np.float64) @ weight)
+        self.objective_, self.lam_, self.path_ = found.objective, found.cost.lam, found.path
+        self.n_iter_ = found.sweeps
+        self._describe(found, blocks)
+
+    def _describe(self, found: Fit, blocks: Mapping[Hashable, Any]) -> None:
+        """Centres in the input's units, and the sentence about the end; a warning if it came too early."""
+        centers = {}
+        for scaler, center in zip(self._scalers, self._centers, strict=False):
+            if self._embedding is None:
+                centers[scaler.name] = scaler.invert(center[0])
+            else:
+                centers[scaler.name] = _class_means(blocks[scaler.name], self.labels_, self.n_clusters)
+        kinds = {None: lambda c: c[0], "list": lambda c: list(c.values()), "dict": lambda c: c}
+        self.cluster_centers_ = kinds[self._kind](centers)
+        rule = "plain k-means" if found.cost.rule is None else f"{found.cost.rule.name} at lam = {self.lam_:.4g}"
+        how = "converged" if found.converged else f"stopped by max_iter = {self.max_iter}"
+        self.termination_ = (
+            f"{rule}, best of {self.n_init} restarts by latent objective, {how} after {self.n_iter_} sweeps."
+        )
+        if not found.converged:
+            warnings.warn(
+                f"{type(self).__name__} did not converge in max_iter={self.max_iter} sweeps at the last pace; "
+                "the best solution so far is kept. Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if len(np.unique(self.labels_)) < self.n_clusters:
+            warnings.warn(
+                f"only {len(np.unique(self.labels_))} of n_clusters={self.n_clusters} clusters hold samples: "
+                "there may be too few distinct samples",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+
+def _check_weight(sample_weight: ArrayLike | None, n: int) -> Floats | None:
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n, float(weight))
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape!r}")
+    if not np.isfinite(weight).all() or weight.min() < 0 or not weight.any():
+        raise ValueError("sample_weight must be finite, non-negative and not all zero")
+    return None if np.all(weight == weight[0]) else weight
+
+
+def _outliers(loss: Floats, threshold: float) -> NDArray[np.bool_]:
+    """Losses far above the median, in standard deviations estimated from the easy half."""
+    median = np.median(loss)
+    spread = np.median(median - loss[loss <= median]) / 0.6745
+    return np.asarray(loss > median + threshold * spread)
+
+
+def _class_means(block: Any, labels: NDArray[np.int32], clusters: int) -> Floats:
+    """Mean of the members of every cluster, samples without the view left out."""
+    out = np.full((clusters, block.shape[1]), np.nan)
+    gone = missing_rows("", block)
+    for cluster in range(clusters):
+        members = np.flatnonzero((labels == cluster) & ~gone)
+        if members.size:
+            out[cluster] = np.asarray(block[members].mean(axis=0)).ravel()
+    return out

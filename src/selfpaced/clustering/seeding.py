@@ -1,0 +1,128 @@
+"""Starts for many restarts at once: greedy k-means++ over all views, batched into shared matrix products."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .cost import Cost
+from .kernels import Views, chunks, distances, row_norms
+
+Floats = NDArray[Any]
+
+
+def rows_of(block: Any, index: NDArray[np.intp]) -> Floats:
+    """Some rows of a dense or sparse block as a dense array, shape index.shape + (d,)."""
+    rows = block[index.ravel()]
+    rows = rows.toarray() if sp.issparse(rows) else rows
+    return np.ascontiguousarray(rows).reshape(*index.shape, -1)
+
+
+def canonical_order(views: Views, rng: np.random.Generator) -> NDArray[np.intp]:
+    """An order of the samples that depends on their values, not on their places.
+
+    Seeds drawn along it are the same samples when the rows are shuffled, or repeated instead of weighted.
+    """
+    key = np.zeros(views.n)
+    for block in views.blocks:
+        key += np.asarray(block @ rng.standard_normal(block.shape[1]).astype(block.dtype), np.float64).ravel()
+    return np.argsort(np.round(key, 4), kind="stable")
+
+
+def nearest_gaps(views: Views, norms: Floats, clusters: int, rng: np.random.Generator) -> Floats:
+    """Squared distance per view (V, n) of every sample to its nearest among a few random ones.
+
+    Its median is a first guess of the loss inside a cluster that gross outliers cannot move; a sample far above
+    it is isolated. A sample is not its own neighbour, nor are its copies, so that repeating a sample is the same
+    as weighting it.
+    """
+    order = canonical_order(views, rng)
+    chance = np.ones((1, views.n)) if views.weight is None else views.weight[None]
+    few = _draw(chance, order, 5 * clusters + 1, rng)[0]
+    total = gaps(views, norms, few, Cost())
+    total[total <= 1e-6 * (1 + norms.sum(axis=0))] = np.inf
+    near = few[total.argmin(axis=0)]
+    found = np.empty((len(views.blocks), views.n), views.dtype)
+    for v, block in enumerate(views.blocks):
+        for part in chunks(views.n, block.shape[1]):
+            step = block[part] - block[near[part]]
+            found[v, part] = row_norms(step)
+    if views.present is not None:
+        found[~(views.present & views.present[:, near])] = 0
+    return found
+
+
+def gaps(views: Views, norms: Floats, index: NDArray[np.intp], cost: Cost) -> Floats:
+    """Squared distances over views from the samples in ``index`` (any shape) to all samples.
+
+    A view that either side lacks is left out, and the rest is scaled up to the full number of views.
+    """
+    flat = index.ravel()
+    out = np.empty((len(flat), views.n), views.dtype)
+    seeds = [rows_of(block, flat) for block in views.blocks]
+    for part in chunks(views.n, len(flat)):
+        total = np.zeros((len(flat), part.stop - part.start), views.dtype)
+        shared = np.zeros_like(total)
+        for v, block in enumerate(views.blocks):
+            gap = distances(block[part], norms[v, part], seeds[v])
+            gap = cost.latent(gap)
+            if views.present is None:
+                total += gap
+                continue
+            both = views.present[v, flat][:, None] & views.present[v, part]
+            total += gap * both
+            shared += both
+        if views.present is not None:
+            total *= np.where(shared > 0, len(views.blocks) / np.maximum(shared, 1), 1)
+        out[:, part] = total
+    return out.reshape(*index.shape, views.n)
+
+
+def plus_plus(
+    views: Views,
+    norms: Floats,
+    clusters: int,
+    restarts: int,
+    cost: Cost,
+    rng: np.random.Generator,
+    favour: Floats | None = None,
+) -> list[Floats]:
+    """Greedy k-means++ for every restart: the best of 2 + log(k) candidates drawn by latent loss.
+
+    ``favour`` multiplies the chance of every sample to be drawn. Returns the centres per view, each
+    (restarts, clusters, d).
+    """
+    order = canonical_order(views, rng)
+    chance = np.ones(views.n) if views.weight is None else views.weight.astype(np.float64)
+    if favour is not None:
+        chance = chance * favour
+    if views.present is not None:
+        complete = views.present.all(axis=0) & (chance > 0)
+        # A seed without a view has no centre there: seed from complete samples while there are enough.
+        if complete.sum() >= 5 * clusters:
+            chance = chance * complete
+    trials = 2 + int(math.log(clusters))
+    rows = np.arange(restarts)
+    chosen = np.empty((restarts, clusters), np.intp)
+    chosen[:, 0] = _draw(np.broadcast_to(chance, (restarts, views.n)), order, 1, rng)[:, 0]
+    closest = gaps(views, norms, chosen[:, 0], cost)
+    for j in range(1, clusters):
+        candidates = _draw(closest * chance, order, trials, rng)
+        reach = np.minimum(gaps(views, norms, candidates, cost), closest[:, None])
+        potential = reach.sum(axis=2) if views.weight is None else reach @ views.weight
+        best = potential.argmin(axis=1)
+        chosen[:, j] = candidates[rows, best]
+        closest = reach[rows, best]
+    return [rows_of(block, chosen) for block in views.blocks]
+
+
+def _draw(mass: Floats, order: NDArray[np.intp], trials: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """``trials`` samples per restart with probability proportional to ``mass`` (restarts, n)."""
+    total = np.cumsum(mass[:, order], axis=1, dtype=np.float64)
+    level = rng.random((len(mass), trials)) * total[:, -1:]
+    places = np.stack([np.searchsorted(row, at, side="right") for row, at in zip(total, level, strict=True)])
+    return order[np.minimum(places, mass.shape[1] - 1)]

@@ -1,0 +1,223 @@
+"""From what users have (arrays, dicts, data frames, sparse matrices) to scaled views, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array
+
+from .kernels import Views
+
+Floats = NDArray[Any]
+Scaling = Literal["zscore", "variance", "unit-row", "none"]
+SCALINGS: tuple[str, ...] = ("zscore", "variance", "unit-row", "none")
+
+
+def is_collection(X: Any) -> bool:
+    """Whether X is several views (a dict, or a list of two-dimensional things) rather than one table."""
+    if isinstance(X, Mapping):
+        return not sp.issparse(X)  # a dictionary-of-keys matrix is a mapping too
+    if not isinstance(X, list | tuple) or not len(X):
+        return False
+    return all(part is None or len(getattr(part, "shape", ())) == 2 for part in X)
+
+
+def named(X: Any) -> dict[Hashable, Any]:
+    """A collection of views by name; the views of a list are named 0, 1, 2, ..."""
+    return dict(X) if isinstance(X, Mapping) else dict(enumerate(X))
+
+
+def check_view(name: Hashable, block: Any) -> Any:
+    """One view as a float array or CSR matrix, NaN still in it."""
+    try:
+        return check_array(
+            block,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan",
+            input_name=f"view {name!r}",
+        )
+    except ValueError as error:
+        raise ValueError(f"view {name!r}: {error}") from error
+
+
+def column_map(views: Any, n_features: int, feature_names: Sequence[str] | None) -> dict[Hashable, NDArray[np.intp]]:
+    """Columns of every view, from a dict of view -> columns or a sequence with one view name per column."""
+    if not isinstance(views, Mapping):
+        labels = list(views)
+        if len(labels) != n_features:
+            raise ValueError(
+                f"views as a sequence must name the view of each of the {n_features} columns, got {len(labels)} names"
+            )
+        order = dict.fromkeys(labels)
+        return {name: np.flatnonzero([label == name for label in labels]) for name in order}
+    places = {name: place for place, name in enumerate(feature_names)} if feature_names is not None else {}
+    return {name: _columns(name, columns, n_features, places) for name, columns in views.items()}
+
+
+def _columns(name: Hashable, columns: Any, n_features: int, places: Mapping[str, int]) -> NDArray[np.intp]:
+    if isinstance(columns, slice | int | np.integer):
+        found = np.atleast_1d(np.arange(n_features)[columns])
+    else:
+        columns = [columns] if isinstance(columns, str) else list(columns)
+        unknown = [c for c in columns if isinstance(c, str) and c not in places]
+        if unknown:
+            raise ValueError(f"view {name!r} names columns that X does not have, got {unknown!r}")
+        picked = np.asarray([places[c] if isinstance(c, str) else c for c in columns])
+        try:
+            found = np.arange(n_features)[picked]
+        except IndexError as error:
+            raise ValueError(f"view {name!r} must pick from {n_features} columns, got {columns!r}") from error
+    if not found.size:
+        raise ValueError(f"view {name!r} must hold at least one column, got {columns!r}")
+    return found.astype(np.intp)
+
+
+def missing_rows(name: Hashable, block: Any) -> NDArray[np.bool_]:
+    """Rows that are NaN throughout: the sample lacks this view. NaN inside a row is an error."""
+    if sp.issparse(block):
+        rows = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+        holes = np.bincount(rows, np.isnan(block.data), minlength=block.shape[0])
+    else:
+        if not np.isnan(np.sum(block)):
+            return np.zeros(block.shape[0], bool)
+        holes = np.isnan(block).sum(axis=1)
+    partial = (holes > 0) & (holes < block.shape[1])
+    if partial.any():
+        row = int(np.flatnonzero(partial)[0])
+        raise ValueError(
+            f"view {name!r} holds NaN inside {int(partial.sum())} rows, the first is row {row}, got "
+            f"{int(holes[row])} NaN of {block.shape[1]} columns. Impute them, or set the whole row of the view "
+            "to NaN to mark the view as missing for that sample"
+        )
+    return np.asarray(holes > 0)
+
+
+@dataclass(frozen=True)
+class Scaler:
+    """Centre and scale of one view; ``unit-row`` scales samples instead of columns."""
+
+    name: Hashable
+    scaling: str
+    center: Floats  # (d,), zero for sparse views: distances do not depend on it
+    scale: Floats  # (d,)
+
+    @property
+    def n_features(self) -> int:
+        return len(self.scale)
+
+    def apply(self, block: Any, missing: NDArray[np.bool_] | None) -> Any:
+        """The scaled view in float32, zeros where the view is missing."""
+        if block.shape[1] != self.n_features:
+            raise ValueError(
+                f"view {self.name!r} must have the {self.n_features} columns it was fitted with, got {block.shape[1]}"
+            )
+        holes = missing is not None and missing.any()
+        if sp.issparse(block):
+            if holes:
+                block = sp.diags((~missing).astype(block.dtype)) @ _without_nan(block)
+            block = _unit_rows(block) if self.scaling == "unit-row" else block
+            return sp.csr_matrix(block @ sp.diags(1 / self.scale), dtype=np.float32)
+        if self.scaling == "unit-row":
+            block = _unit_rows(block)
+        out = np.asarray((block - self.center) / self.scale, dtype=np.float32, order="C")
+        if holes:
+            out[missing] = 0
+        return out
+
+    def invert(self, centers: Floats) -> Floats:
+        """Centres in the units the view came in (for ``unit-row``, of its unit rows)."""
+        return centers.astype(np.float64) * self.scale + self.center
+
+
+def _without_nan(block: Any) -> Any:
+    block = block.copy()
+    block.data = np.nan_to_num(block.data)
+    return block
+
+
+def _unit_rows(block: Any) -> Any:
+    if sp.issparse(block):
+        length = np.sqrt(np.asarray(block.multiply(block).sum(axis=1)).ravel())
+        return sp.diags(1 / np.where(length > 0, length, 1)) @ block
+    length = np.sqrt(np.einsum("ij,ij->i", block, block))[:, None]
+    return block / np.where(length > 0, length, 1)
+
+
+def fit_scaler(name: Hashable, block: Any, scaling: str, missing: NDArray[np.bool_], weight: Floats | None) -> Scaler:
+    """Centre and scale of a view from the samples that have it.
+
+    ``zscore`` gives every column unit variance and then every view total variance 1, so that views compare;
+    ``variance`` does only the second.
+    """
+    here = ~missing
+    if not here.any():
+        raise ValueError(f"view {name!r} is missing for every sample: leave it out")
+    rows = block if here.all() else block[here]
+    mean, variance = _moments(rows, None if weight is None else weight[here])
+    # Rounding leaves a constant column with a variance of order eps**2 mean**2.
+    floor = (10 * np.finfo(np.float64).eps * np.abs(mean)) ** 2
+    varies = variance > floor
+    if not varies.any():
+        raise ValueError(
+            f"view {name!r} must have a column that varies, got {len(mean)} constant columns in "
+            f"n_samples={rows.shape[0]}: it says nothing about the clusters, leave it out"
+        )
+    scale = np.ones(len(mean))
+    center = np.zeros(len(mean)) if sp.issparse(block) or scaling == "unit-row" else mean
+    if scaling == "zscore":
+        scale[varies] = np.sqrt(variance[varies] * varies.sum())
+    elif scaling == "variance":
+        scale[:] = np.sqrt(variance[varies].sum())
+    return Scaler(name, scaling, center, scale)
+
+
+def _moments(rows: Any, weight: Floats | None) -> tuple[Floats, Floats]:
+    """Weighted mean and variance of every column, in float64."""
+    weight = np.full(rows.shape[0], 1 / rows.shape[0]) if weight is None else weight / weight.sum()
+    if sp.issparse(rows):
+        mean = np.asarray(rows.T @ weight).ravel()
+        square = np.asarray(rows.multiply(rows).T @ weight).ravel()
+        return mean, np.maximum(square - mean**2, 0)
+    mean = weight @ rows
+    return mean, weight @ (rows - mean) ** 2
+
+
+def assemble(
+    scalers: Sequence[Scaler], blocks: Mapping[Hashable, Any], weight: Floats | None = None
+) -> tuple[Views, list[int]]:
+    """Scaled views of the samples in ``blocks`` and the places of the views that are there.
+
+    ``blocks`` may lack views (predicting from some of them), and rows may lack views too.
+    """
+    used = [place for place, scaler in enumerate(scalers) if blocks.get(scaler.name) is not None]
+    raw = [(scalers[place], blocks[scalers[place].name]) for place in used]
+    lost = [missing_rows(scaler.name, block) for scaler, block in raw]
+    scaled = tuple(scaler.apply(block, gone) for (scaler, block), gone in zip(raw, lost, strict=True))
+    present = None
+    if any(gone.any() for gone in lost):
+        present = ~np.stack(lost)
+        bare = np.flatnonzero(~present.any(axis=0))
+        if bare.size:
+            raise ValueError(
+                f"every sample must have at least one view, got only NaN for {bare.size} samples, the first is "
+                f"sample {int(bare[0])}: leave them out"
+            )
+    return Views(scaled, present, None if weight is None else weight.astype(np.float32)), used
+
+
+def check_lengths(blocks: Mapping[Hashable, Any]) -> int:
+    """The common number of samples, or an error that says which view differs."""
+    lengths = {name: block.shape[0] for name, block in blocks.items() if block is not None}
+    if not lengths:
+        raise ValueError("X must hold at least one view, got none")
+    usual = max(set(lengths.values()), key=list(lengths.values()).count)
+    odd = {name: length for name, length in lengths.items() if length != usual}
+    if odd:
+        raise ValueError(f"all views must have the same samples, {usual} of them, got {odd!r}")
+    return usual
