@@ -54,7 +54,7 @@ units = st.floats(0.02, 0.98)
 
 @each_rule
 @given(loss=losses, unit=units)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_fenchel_equality_at_the_weight(rule, loss, unit):
     lam = pace(rule, unit)
     weight = rule.weight(loss, lam)
@@ -67,7 +67,7 @@ def test_fenchel_equality_at_the_weight(rule, loss, unit):
 
 @each_rule
 @given(loss=losses, unit=units, share=st.one_of(st.just(0.0), st.floats(1e-100, 1.5)))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_no_other_weight_does_better(rule, loss, unit, share):
     lam = pace(rule, unit)
     other = share * rule.max_weight(lam)
@@ -76,7 +76,7 @@ def test_no_other_weight_does_better(rule, loss, unit, share):
 
 @each_rule
 @given(loss=st.floats(1e-4, 1e4), unit=units)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_weight_is_the_slope_of_the_latent_loss(rule, loss, unit):
     lam = pace(rule, unit)
     step = 1e-6 * loss
@@ -90,7 +90,7 @@ def test_weight_is_the_slope_of_the_latent_loss(rule, loss, unit):
 
 @each_rule
 @given(loss=losses, more=losses, unit=units)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_weight_falls_with_the_loss(rule, loss, more, unit):
     lam = pace(rule, unit)
     assert rule.weight(loss + more, lam) <= rule.weight(loss, lam) * (1 + 1e-9)
@@ -98,7 +98,7 @@ def test_weight_falls_with_the_loss(rule, loss, more, unit):
 
 @each_rule
 @given(loss=losses, unit=units, other=units)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_weight_is_monotone_in_the_pace_by_its_direction(rule, loss, unit, other):
     closed, opened = sorted((unit, other), key=lambda u: rule.opens * pace(rule, u))
     assert rule.weight(loss, pace(rule, closed)) <= rule.weight(loss, pace(rule, opened)) * (1 + 1e-7) + 1e-12
@@ -109,7 +109,7 @@ def test_weight_is_monotone_in_the_pace_by_its_direction(rule, loss, unit, other
 
 @each_rule
 @given(loss=losses, unit=units)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_bounds(rule, loss, unit):
     lam = pace(rule, unit)
     assert 0 <= rule.weight(loss, lam) <= rule.max_weight(lam) * (1 + 1e-12)

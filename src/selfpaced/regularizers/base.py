@@ -131,28 +131,26 @@ class Scaled(Regularizer):
     def _max_weight(self, lam: Any) -> Any:  # noqa: ARG002
         return float(self.slope(np, np.float64(0.0)))
 
-    def _ratio(self, xp: Any, loss: Array, lam: Any) -> Array:
-        """loss / lam**p, finite for finite losses, without overflow or underflow in lam**p."""
+    def _ratio(self, loss: Array, lam: Any) -> Array:
+        """loss / lam**p, without overflow or underflow in lam**p."""
         if self._power == 1:
-            z = loss / lam
-        elif isinstance(lam, float) and 1e-15 < lam < 1e15:
+            return loss / lam
+        if isinstance(lam, float) and 1e-15 < lam < 1e15:
             return loss / (lam * lam)
-        else:
-            z = loss / lam / lam
-        largest = float(xp.finfo(z.dtype).max)
-        return xp.where(xp.isinf(loss), loss, xp.clip(z, max=largest))
+        return loss / lam / lam
 
     def _unit(self, values: Array, lam: Any) -> Array:
         """lam**p * values, in an order that keeps 0 * inf away."""
         return lam * values if self._power == 1 else lam * (lam * values)
 
     def _weight(self, xp: Any, loss: Array, lam: Any) -> Array:
-        return self.slope(xp, self._ratio(xp, loss, lam))
+        return self.slope(xp, self._ratio(loss, lam))
 
     def _latent(self, xp: Any, loss: Array, lam: Any) -> Array:
-        z = self._ratio(xp, loss, lam)
+        z = self._ratio(loss, lam)
         inside = z > 0  # z underflows to 0 under a huge lam: there phi is its tangent
-        z = xp.where(inside, z, 1.0)
+        # Under a tiny lam a finite loss overflows: only an infinite one may become infinite.
+        z = xp.where(inside, xp.where(xp.isinf(loss), loss, xp.clip(z, max=float(xp.finfo(z.dtype).max))), 1.0)
         value = self.profile(xp, z)
         # Below the scale, loss * (f / z) is exact where lam**p would overflow; above it, lam**p is safe.
         near = loss * (value / z)

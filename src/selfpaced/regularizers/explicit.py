@@ -86,19 +86,22 @@ class Logarithmic(Regularizer):
     )
 
     def _latent(self, xp: Any, loss: Array, lam: Any) -> Array:
-        log_z = xp.log1p(-xp.zeros_like(loss) - lam)
         remaining = lam - xp.clip(loss, max=lam)  # l + z = 1 - remaining
-        return (_entropy(xp, remaining) - _entropy(xp, xp.zeros_like(loss) + lam)) / log_z
+        return (_entropy(xp, remaining) - _entropy(xp, xp.zeros_like(loss) + lam)) / _log_z(xp, lam)
 
     def _weight(self, xp: Any, loss: Array, lam: Any) -> Array:
         remaining = lam - xp.clip(loss, max=lam)
-        return xp.log1p(-remaining) / xp.log1p(-xp.zeros_like(loss) - lam)
+        return xp.log1p(-remaining) / _log_z(xp, lam)
 
     def _dual(self, xp: Any, weight: Array, lam: Any) -> Array:
-        rate = -xp.log1p(-xp.zeros_like(weight) - lam)
+        rate = -_log_z(xp, lam)
         x = (1 - xp.clip(weight, max=1.0)) * rate
         series = x * x / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5)))
         return (1 - lam) / rate * xp.where(x < 1e-3, series, xp.expm1(x) - x)
+
+
+def _log_z(xp: Any, lam: Any) -> Any:
+    return math.log1p(-lam) if isinstance(lam, float) else xp.log1p(-lam)
 
 
 def _entropy(xp: Any, a: Array) -> Array:
@@ -215,20 +218,23 @@ class Logistic(Regularizer):
     )
 
     def _weight(self, xp: Any, loss: Array, lam: Any) -> Array:
-        tail = xp.exp(xp.zeros_like(loss) - lam)
-        return (1 + tail) / (1 + xp.exp(loss - lam))
+        return (1 + _tail(xp, lam)) / (1 + xp.exp(loss - lam))
 
     def _latent(self, xp: Any, loss: Array, lam: Any) -> Array:
-        tail = xp.exp(xp.zeros_like(loss) - lam)
-        far = xp.clip(loss, max=lam) + xp.log1p(tail) - xp.log1p(xp.exp(-xp.abs(lam - loss)))
+        tail = _tail(xp, lam)
+        far = xp.clip(loss, max=lam) + xp.log1p(xp.zeros_like(loss) + tail) - xp.log1p(xp.exp(-xp.abs(lam - loss)))
         small = xp.clip(loss, max=1.0)  # there the two logarithms would cancel
         near = small - xp.log1p(tail / (1 + tail) * xp.expm1(small))
         return (1 + tail) * xp.where(loss <= 1, near, far)
 
     def _dual(self, xp: Any, weight: Array, lam: Any) -> Array:
         weight = xp.clip(weight, max=1.0)
-        rest = (1 - weight) + xp.exp(xp.zeros_like(weight) - lam)
+        rest = (1 - weight) + _tail(xp, lam)
         return xp.clip(_xlogx(xp, rest) + _xlogx(xp, weight) + lam * rest, min=0.0)
+
+
+def _tail(xp: Any, lam: Any) -> Any:
+    return math.exp(-lam) if isinstance(lam, float) else xp.exp(-lam)
 
 
 def _xlogx(xp: Any, x: Array) -> Array:

@@ -211,7 +211,9 @@ class Barron(Scaled):
         if self.alpha == -math.inf:
             return xp.exp(-z)
         half = 1 - self.alpha / 2
-        return xp.exp(-half * xp.log1p(z / half))
+        if half < 10:
+            return (1 + z / half) ** -half
+        return xp.exp(-half * xp.log1p(z / half))  # the rounding of 1 + z/half grows with the exponent
 
     def conjugate(self, xp: Any, weight: Array) -> Array:
         log_weight = xp.log(xp.where(weight > 0, weight, 1.0))
@@ -315,6 +317,5 @@ class Channel(Regularizer):
         return xp.where(loss <= 1, -xp.log1p((1 - odds) * xp.expm1(-xp.clip(loss, max=1.0))), outer)
 
     def _weight(self, xp: Any, loss: Array, lam: Any) -> Array:
-        right = xp.exp(-loss)
         odds = self._odds(lam)
-        return (1 - odds) * right / (right - odds * xp.expm1(-loss))
+        return (1 - odds) / (1 - odds + odds * xp.exp(loss))
