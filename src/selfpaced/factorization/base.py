@@ -18,6 +18,7 @@ from .entries import Entries, Floats, from_csr
 from .inputs import Observed, observe
 from .rescue import DOUBTFUL, STARVED, inlier_shares, rescue_side
 from .solve import REJECT, Run
+from .start import typical_size
 
 OUTLIER = np.dtype([("row", np.int32), ("column", np.int32), ("value", float), ("expected", float), ("weight", float)])
 ROW_SWEEPS = 10  # L1 half-steps for a new row, before the rule and the polish
@@ -160,8 +161,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.row_factors_, self.components_ = run.U, np.ascontiguousarray(run.V.T)
         self.rank_, self.scale_, self.lam_ = int(run.V.shape[1]), float(run.scale), float(run.lam)
         self._step, self._ridge = run.step, ridge
-        magnitude = float(np.median(np.abs(entries.sample[2])))
-        self._wide = max(magnitude, run.scale)
+        self._wide = typical_size(entries)
         side = entries.by_row
         self._usual = float(np.nanmedian(inlier_shares(engine, side, run.U, run.V, run.scale)))
         residuals = engine.residuals(side, run.U, run.V)

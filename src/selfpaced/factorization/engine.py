@@ -68,7 +68,7 @@ class Step:
 
     @property
     def plain(self) -> bool:
-        return self.regularizer is None or (math.isinf(self.lam) and not self.grouped)
+        return self.regularizer is None or math.isinf(self.lam)
 
     def loss(self, residuals: Floats) -> Floats:
         """The base loss as the rule sees it."""

@@ -86,11 +86,12 @@ class Entries:
 
 
 def _side(matrix: Any, sample_weight: Floats) -> Side:
+    # read-only arrays (memory maps) would make the kernels compile once more
     return Side(
-        matrix.indptr.astype(np.int64, copy=False),
-        matrix.indices.astype(np.int32, copy=False),
-        matrix.data,
-        sample_weight,
+        np.require(matrix.indptr, np.int64, "CW"),
+        np.require(matrix.indices, np.int32, "CW"),
+        np.require(matrix.data, None, "CW"),
+        np.require(sample_weight, matrix.dtype, "CW"),
     )
 
 

@@ -99,7 +99,7 @@ class SelfPacedMF(Factorization):
         The start of the path, as a fitted estimator.
     objective_ : list of float
         The latent objective of every start, if there was more than one.
-    n_sweeps_ : int
+    n_iter_ : int
         All sweeps of the chosen start, warm start included.
     n_rescued_ : int
         Rows and columns that were refitted.
@@ -216,7 +216,7 @@ class SelfPacedMF(Factorization):
         run, self.objective_ = best_run(solver, runs)
         warn_unconverged(run)
         self._polished, self._rescues, self._seed = bool(settings.polish), bool(self.rescue), int(streams[0])
-        self.path_, self.n_sweeps_, self.n_rescued_ = mark_chosen(run.path), run.sweeps, run.rescued
+        self.path_, self.n_iter_, self.n_rescued_ = mark_chosen(run.path), run.sweeps, run.rescued
         self._keep(run, engine, entries, observed, solver.ridge)
         self.plain_ = self._plain(run, solver)
         self.termination_ = self._sentence(run)
@@ -264,5 +264,5 @@ class SelfPacedMF(Factorization):
         found = "found" if self.rank == "auto" else "given"
         return (
             f"{where}; rank {self.rank_} ({found}), noise scale {self.scale_:.3g}, {len(self.outliers_)} outliers, "
-            f"{self.n_rescued_} rows or columns rescued, {self.n_sweeps_} sweeps."
+            f"{self.n_rescued_} rows or columns rescued, {self.n_iter_} sweeps."
         )

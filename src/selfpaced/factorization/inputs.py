@@ -339,6 +339,6 @@ def _finished(matrix: Any, weights: Floats | None, layout: Layout, reset: bool) 
         raise ValueError("X contains infinity: mark missing entries with NaN, and gross errors need no mark at all")
     if reset and matrix.data.size == 0:
         raise ValueError(
-            f"X must have at least one observed entry with a positive weight, got none in shape {matrix.shape}"
+            f"X must have at least one observed entry whose sample_weight is not zero, got none in shape {matrix.shape}"
         )
     return Observed(matrix, weights, layout)

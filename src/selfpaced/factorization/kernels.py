@@ -129,14 +129,14 @@ def _add_outer(A, G, H):  # type: ignore[no-untyped-def]
 
 
 @_compiled()
-def _irls_weights(w, indices, y, sample_weight, given, u, V, first, count, offset, kind, lam, unit, eps, quadratic):  # type: ignore[no-untyped-def]
+def _irls_weights(w, indices, y, sample_weight, given, U, i, V, first, count, offset, kind, lam, unit, eps, quadratic):  # type: ignore[no-untyped-def]
     """The IRLS weights of one row's entries: relative weight of the loss, over max(|residual|, eps) for L1."""
-    one = u.dtype.type(1)
+    one = U.dtype.type(1)
     for q in range(count):
         j = indices[first + q]
         e = y[first + q]
-        for k in range(u.size):
-            e -= u[k] * V[j, k]
+        for k in range(U.shape[1]):
+            e -= U[i, k] * V[j, k]
         w[q] = abs(e)
     if kind == GIVEN:
         for q in range(count):
@@ -176,10 +176,12 @@ def _solve_range(
         first = indptr[i]
         count = indptr[i + 1] - first
         _irls_weights(
-            w, indices, y, sample_weight, given, U[i], V, first, count, offset, kind, lam, unit, eps, quadratic
+            w, indices, y, sample_weight, given, U, i, V, first, count, offset, kind, lam, unit, eps, quadratic
         )
-        A[:] = 0
-        b[:] = 0
+        for k in range(r):
+            b[k] = 0
+            for m in range(r):
+                A[k, m] = 0
         filled = 0
         for q in range(count):
             weight = w[q]
@@ -196,12 +198,15 @@ def _solve_range(
                     _add_outer(A, G, H)
                     filled = 0
         if filled:
-            H[filled:] = 0
+            for q in range(filled, 8):
+                for k in range(r):
+                    H[q, k] = 0
             _add_outer(A, G, H)
         for k in range(r):
             A[k, k] += ridge
         _cholesky_solve(A, b)
-        U[i] = b
+        for k in range(r):
+            U[i, k] = b[k]
 
 
 @_compiled(parallel=True)

@@ -15,7 +15,7 @@ from .inputs import observe
 from .progress import Bar
 from .scale import noise_scale
 from .solve import RIDGE_END, SMOOTHING, Run, Settings, Solver
-from .start import balanced, random_factors, ridge_bound
+from .start import balanced, random_factors, ridge_bound, typical_size
 
 
 class PRMF(Factorization):
@@ -47,7 +47,7 @@ class PRMF(Factorization):
 
     Attributes
     ----------
-    components_, row_factors_, entry_weight_, sample_loss_, outliers_, rank_, scale_, n_sweeps_, termination_
+    components_, row_factors_, entry_weight_, sample_loss_, outliers_, rank_, scale_, n_iter_, termination_
         As in :class:`SelfPacedMF`; the weights are all 1.
     objective_ : float
         The value of the objective, unsmoothed.
@@ -122,7 +122,7 @@ class PRMF(Factorization):
         run.sweeps += warm
         bar.close()
         self._polished, self._rescues, self._seed = bool(settings.polish), bool(self.rescue), seed
-        self.n_sweeps_ = run.sweeps
+        self.n_iter_ = run.sweeps
         self._keep(run, engine, entries, observed, solver.ridge)
         self.objective_ = solver.objective(run, math.inf)
         self.termination_ = f"{run.sweeps} sweeps were done; rank {self.rank_}, noise scale {self.scale_:.3g}."
@@ -156,7 +156,7 @@ class PRMF(Factorization):
         self.row_factors_, self.components_ = U, np.ascontiguousarray(V.T)
         self.rank_, self.scale_, self.lam_ = V.shape[1], noise_scale(residuals, solver.floor), math.inf
         self._step = Step(None, math.inf, solver.ridge, max(self.smoothing * self.scale_, solver.floor))
-        self._ridge, self._wide = solver.ridge, float(np.median(np.abs(solver.entries.sample[2])))
+        self._ridge, self._wide = solver.ridge, typical_size(solver.entries)
         self._polished = self._rescues = False
         self.n_features_in_ = solver.entries.shape[1]
         return self

@@ -32,6 +32,7 @@ from .start import (
     probe_rank,
     random_factors,
     reveal_rank,
+    typical_size,
 )
 
 FIRST_SWEEPS = 3  # at the first pace: the warm start has to forget its outliers
@@ -39,6 +40,7 @@ RESCUE_SWEEPS = 5
 POLISH_AGAIN = 4
 SPARE = 4  # factors beyond the rank in the first half of the warm start
 REJECT = 3.5  # the polish leaves out residuals beyond this many noise scales
+NEGLIGIBLE = 1e-4
 TRUNCATION = 1.005  # the standard deviation of a normal cut at 3.5 sigma is too small by this
 
 
@@ -95,9 +97,8 @@ class Solver:
         self.callback = callback
         self.sweeps = 0
         self._progress = progress
-        magnitude = float(np.mean(np.abs(entries.sample[2]))) or 1.0
-        # below this the residuals are rounding errors
-        self.floor = 100 * float(np.finfo(entries.dtype).eps) * magnitude
+        # Noise so far below the entries is not told apart from an alternation that has not quite converged.
+        self.floor = NEGLIGIBLE * typical_size(entries)
 
     # ------------------------------------------------------------------------------------------ warm start
 

@@ -45,11 +45,15 @@ def ridge_bound(entries: Entries, sweeps: int = 20) -> float:
     return norm
 
 
+def typical_size(entries: Entries) -> float:
+    """The median absolute entry; the mean where most entries are zero."""
+    size = np.abs(entries.sample[2])
+    return float(np.median(size)) or float(np.mean(size)) or 1.0
+
+
 def random_factors(entries: Entries, rank: int, rng: np.random.Generator) -> Factors:
     """Normal factors whose product has about the magnitude of the data."""
-    size = np.abs(entries.sample[2])
-    magnitude = float(np.median(size)) or float(np.mean(size)) or 1.0
-    spread = math.sqrt(magnitude / math.sqrt(rank))
+    spread = math.sqrt(typical_size(entries) / math.sqrt(rank))
     U = spread * rng.standard_normal((entries.shape[0], rank))
     V = spread * rng.standard_normal((entries.shape[1], rank))
     return U.astype(entries.dtype), V.astype(entries.dtype)

@@ -1,0 +1,291 @@
+"""SelfPacedMF and PRMF: accuracy, pacings, fitted attributes, new rows."""
+
+from __future__ import annotations
+
+import io
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+
+from selfpaced import PRMF, SelfPacedMF
+from selfpaced.datasets import make_low_rank
+from selfpaced.factorization.problem import MatrixProblem
+from selfpaced.factorization.progress import Bar
+from selfpaced.pacing import Fixed, Geometric, Graduated, Quantile, Stages
+from selfpaced.path import Candidate
+from selfpaced.regularizers import REGISTRY, from_loss
+from selfpaced.solver import alternate
+
+
+def rmse(model, truth):
+    return float(np.sqrt(np.mean((model.reconstruct() - truth) ** 2)))
+
+
+@pytest.fixture(scope="module")
+def model(made):
+    return SelfPacedMF(random_state=0).fit(made.data)
+
+
+@pytest.mark.parametrize("rule", [*REGISTRY])
+def test_every_rule_of_the_core_reaches_the_same_accuracy(made, rule):
+    assert rmse(SelfPacedMF(4, rule, random_state=1).fit(made.data), made.truth) < 0.055
+
+
+def test_a_users_own_loss(made):
+    own = from_loss(lambda loss, lam: lam * np.arctan(loss / lam))
+    assert rmse(SelfPacedMF(4, own, random_state=1).fit(made.data), made.truth) < 0.055
+
+
+@pytest.mark.parametrize(
+    "pacing",
+    [
+        Fixed(1.2),
+        Graduated(bound=0.7),
+        Geometric(mu=1.2, stop=Stages(8)),
+        Quantile(end=0.66, stages=6),
+    ],
+)
+def test_every_pacing_of_the_core_works(made, pacing):
+    found = SelfPacedMF(4, "welsch", pacing=pacing, random_state=0).fit(made.data)
+    assert rmse(found, made.truth) < 0.06
+    assert found.termination_.startswith("Stopped after")
+
+
+def test_fixed_pace_is_the_half_quadratic_solution_of_the_core(made, entries):
+    """The fused loop and the core's alternation meet at the same latent objective."""
+    fused = SelfPacedMF(
+        4, "welsch", pacing=Fixed(1.2), polish=0, rescue=False, tol=1e-7, max_sweeps=400, random_state=0
+    )
+    fused.fit(made.data)
+    problem = MatrixProblem(entries, 4, fused._ridge, fused.scale_)
+    start = (fused.plain_.row_factors_, np.ascontiguousarray(fused.plain_.components_.T))
+    solution = alternate(problem, "welsch", Fixed(1.2), initial=start, inner=400, tolerance=1e-10)
+    assert solution.stages[0].rise == 0
+    U, V = solution.model
+    np.testing.assert_allclose(U @ V.T, fused.reconstruct(), atol=0.02)
+
+
+def test_outliers_are_found_and_ordered(made, model):
+    found = model.outliers_
+    hits = made.outlier_mask[found["row"], found["column"]]
+    gross = np.abs(made.data - made.truth)[made.outlier_mask] > 0.6
+    assert hits.mean() > 0.99
+    assert hits.sum() > 0.98 * gross.sum()
+    assert hits[:1000].all()
+    off = np.abs(found["value"] - found["expected"])
+    assert (off > 3.5 * model.scale_).all()
+    assert (np.diff(found["weight"]) >= 0).all()
+    zero = found["weight"] == 0
+    assert (np.diff(off[zero]) <= 0).all()
+    np.testing.assert_allclose(found["value"], made.data[found["row"], found["column"]])
+
+
+def test_fitted_attributes(made, model):
+    assert model.rank_ == 4
+    assert model.components_.shape == (4, 100)
+    assert model.scale_ == pytest.approx(0.1, rel=0.05)
+    weights = model.entry_weight_
+    np.testing.assert_array_equal(np.isnan(weights), np.isnan(made.data))
+    clean = ~np.isnan(made.data) & ~made.outlier_mask
+    assert weights[clean].mean() > 0.95
+    assert weights[made.outlier_mask].mean() < 0.1
+    assert model.sample_weight_ is weights
+    seen = ~np.isnan(made.data)
+    np.testing.assert_allclose(model.sample_loss_[seen], np.abs(made.data - model.reconstruct())[seen], atol=1e-9)
+    assert all(isinstance(candidate, Candidate) for candidate in model.path_)
+    assert model.path_[0].lam == np.inf
+    assert [candidate.chosen for candidate in model.path_] == [False] * (len(model.path_) - 1) + [True]
+    assert model.lam_ == model.path_[-1].lam
+    assert model.n_iter_ <= 50
+    assert "rank 4 (found)" in model.termination_
+    assert isinstance(model.plain_, PRMF)
+    assert rmse(model.plain_, made.truth) > rmse(model, made.truth)
+
+
+def test_same_seed_same_model_other_threads_too(made, model):
+    again = SelfPacedMF(random_state=0, n_jobs=2).fit(made.data)
+    np.testing.assert_array_equal(again.reconstruct(), model.reconstruct())
+    other = SelfPacedMF(random_state=1).fit(made.data)
+    assert not np.array_equal(other.reconstruct(), model.reconstruct())
+    np.testing.assert_allclose(other.reconstruct(), model.reconstruct(), atol=0.2)
+
+
+def test_backends_agree_on_the_whole_fit(made, model):
+    pytest.importorskip("numba")
+    slow = SelfPacedMF(random_state=0, backend="numpy").fit(made.data)
+    np.testing.assert_allclose(slow.reconstruct(), model.reconstruct(), atol=1e-8)
+    np.testing.assert_allclose(slow.components_, model.components_, atol=1e-8)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e5])
+def test_the_unit_of_the_data_does_not_matter(made, model, unit):
+    scaled = SelfPacedMF(random_state=0).fit(made.data * unit)
+    np.testing.assert_allclose(scaled.reconstruct() / unit, model.reconstruct(), atol=1e-5)
+
+
+def test_float32_stays_float32_and_accurate(made):
+    found = SelfPacedMF(random_state=0).fit(made.data.astype(np.float32))
+    assert found.components_.dtype == found.row_factors_.dtype == np.float32
+    assert found.transform(made.data.astype(np.float32)).dtype == np.float32
+    assert rmse(found, made.truth) < 0.055
+
+
+@pytest.mark.parametrize("rank", [2, 5, 8])
+def test_rank_is_found(rank):
+    made = make_low_rank(rank=rank, random_state=rank)
+    assert SelfPacedMF(random_state=0).fit(made.data).rank_ == rank
+
+
+def test_new_rows_are_fitted_robustly(made):
+    train = SelfPacedMF(4, random_state=0).fit(made.data[:80])
+    factors = train.transform(made.data[80:])
+    error = train.inverse_transform(factors) - made.truth[80:]
+    assert np.sqrt(np.mean(error**2)) < 0.08
+    one_by_one = np.vstack([train.transform(made.data[i : i + 1]) for i in range(80, 100)])
+    np.testing.assert_allclose(one_by_one, factors, atol=1e-10)
+
+
+def test_transform_of_the_training_rows_is_fit_transform(made, model):
+    same = np.isclose(model.transform(made.data), model.row_factors_, atol=1e-3).all(axis=1)
+    assert same.mean() >= 0.95  # the others have an entry just at the border of rejection
+    np.testing.assert_array_equal(clone(model).fit_transform(made.data), model.row_factors_)
+
+
+def test_transform_of_an_empty_row_is_the_prior(made, model):
+    row = np.full((1, 100), np.nan)
+    np.testing.assert_array_equal(model.transform(row), np.zeros((1, 4)))
+
+
+def test_reconstruct(model):
+    whole = model.reconstruct()
+    np.testing.assert_allclose(model.reconstruct([3, 5], [7, 9]), whole[[3, 5], [7, 9]])
+    np.testing.assert_allclose(model.reconstruct(np.arange(100)[:, None], [7, 9]), whole[:, [7, 9]])
+    with pytest.raises(ValueError, match="rows and columns together"):
+        model.reconstruct([1])
+    with pytest.raises(ValueError, match="rank_ = 4 columns, got 3"):
+        model.inverse_transform(np.ones((2, 3)))
+
+
+def test_score_prefers_the_true_rank(made):
+    scores = {rank: SelfPacedMF(rank, random_state=0).fit(made.data).score(made.data) for rank in (2, 4, 6)}
+    assert max(scores, key=scores.get) == 4
+    assert 0.9 < scores[4] <= 1
+    search = GridSearchCV(SelfPacedMF(random_state=0), {"rank": [2, 4]}, cv=2).fit(made.data)
+    assert search.best_params_ == {"rank": 4}
+
+
+def test_starts_are_compared_by_objective(made):
+    found = SelfPacedMF(4, n_init=3, random_state=0).fit(made.data)
+    assert len(found.objective_) == 3
+    assert rmse(found, made.truth) < 0.055
+
+
+def test_a_bad_start_loses_against_a_good_one():
+    """Cold half-quadratic starts often fail; of several the objective picks one that did not."""
+    made = make_low_rank(40, 40, 2, random_state=3)
+    setting = {"pacing": Fixed(1.0), "init": "random", "rescue": False, "polish": 0, "max_sweeps": 150}
+    errors = [
+        rmse(SelfPacedMF(2, "welsch", random_state=seed, **setting).fit(made.data), made.truth) for seed in range(6)
+    ]
+    best = SelfPacedMF(2, "welsch", n_init=6, random_state=0, **setting).fit(made.data)
+    assert max(errors) > 0.5
+    assert rmse(best, made.truth) < 0.2
+    assert np.ptp(best.objective_) > 0
+
+
+def test_callback_sees_every_stage_and_can_stop(made):
+    seen = []
+
+    def callback(candidate, U, V):
+        seen.append((candidate.lam, U.shape, V.shape))
+        return len(seen) == 2
+
+    found = SelfPacedMF(4, callback=callback, random_state=0).fit(made.data)
+    assert len(seen) == 2
+    assert seen[0][1:] == ((100, 4), (100, 4))
+    assert "callback" in found.termination_
+
+
+def test_no_convergence_is_a_warning_and_a_model(made):
+    with pytest.warns(ConvergenceWarning, match="max_sweeps = 4"):
+        found = SelfPacedMF(4, pacing=Fixed(1.0), max_sweeps=4, tol=0.0, random_state=0).fit(made.data)
+    assert np.isfinite(found.reconstruct()).all()
+
+
+def test_missing_rows_and_columns_are_named_and_stay_at_the_prior(made):
+    X = made.data.copy()
+    X[[2, 7]] = np.nan
+    X[:, 5] = np.nan
+    with (
+        pytest.warns(UserWarning, match=r"2 rows have no observed entry and keep zero factors, the prior: 2, 7"),
+        pytest.warns(UserWarning, match=r"1 column has no observed entry .*: 5"),
+    ):
+        found = SelfPacedMF(random_state=0).fit(X)
+    assert found.missing_rows_.tolist() == [2, 7]
+    assert found.missing_columns_.tolist() == [5]
+    assert (found.row_factors_[[2, 7]] == 0).all()
+    assert (found.components_[:, 5] == 0).all()
+    kept = np.delete(np.delete(found.reconstruct() - made.truth, [2, 7], axis=0), 5, axis=1)
+    assert np.sqrt(np.mean(kept**2)) < 0.055
+
+
+def test_clean_complete_data_is_reproduced():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 3)) @ rng.standard_normal((3, 30))
+    found = SelfPacedMF(3, random_state=0).fit(X)
+    np.testing.assert_allclose(found.reconstruct(), X, atol=1e-3)
+    assert len(found.outliers_) == 0
+
+
+def test_prmf_minimises_its_objective(made):
+    rough = PRMF(4, max_iter=5, random_state=0).fit(made.data)
+    fine = PRMF(4, max_iter=60, random_state=0).fit(made.data)
+    assert fine.objective_ < rough.objective_
+    assert rmse(fine, made.truth) < 0.2
+    assert (fine.entry_weight_[~np.isnan(made.data)] == 1).all()
+    better = PRMF(4, rescue=True, polish=8, random_state=0).fit(made.data)
+    assert rmse(better, made.truth) < rmse(fine, made.truth)
+    plain = PRMF(4, continuation=False, random_state=0).fit(made.data)
+    assert plain.n_iter_ == 30
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"rank": 101}, ValueError, r"rank must be at most min\(shape\) = 100, got 101"),
+        ({"rank": 0}, ValueError, "rank must be 'auto' or an integer >= 1, got 0"),
+        ({"rank": 2.5}, ValueError, "rank must be"),
+        ({"regularizer": "welsh"}, ValueError, "did you mean 'welsch'"),
+        ({"pacing": "fast"}, TypeError, "pacing must be a Pacing or None, got 'fast'"),
+        ({"ridge": -1.0}, ValueError, "ridge must be a finite number >= 0, got -1.0"),
+        ({"n_init": 0}, ValueError, "n_init must be an integer >= 1, got 0"),
+        ({"polish": -1}, ValueError, "polish must be"),
+        ({"init": "svd"}, ValueError, "init must be 'warm' or 'random', got 'svd'"),
+        ({"init": "random"}, ValueError, "needs a rank"),
+        ({"backend": "gpu"}, ValueError, "backend must be"),
+    ],
+)
+def test_wrong_parameters_are_named(made, parameters, error, message):
+    with pytest.raises(error, match=message):
+        SelfPacedMF(**parameters).fit(made.data)
+
+
+def test_progress_bar_counts_sweeps(made, capsys):
+    found = SelfPacedMF(4, random_state=0, verbose=1).fit(made.data)
+    written = capsys.readouterr()
+    assert written.out == ""
+    assert f"{found.n_iter_}/" in written.err
+    stream = io.StringIO()
+    silent = Bar(3, False, stream)
+    silent("path")
+    silent.close()
+    assert stream.getvalue() == ""
+
+
+def test_pickle(made, model):
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.transform(made.data), model.transform(made.data))

@@ -1,0 +1,130 @@
+"""The warm start, the rank, the scale and the pace."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse.linalg import svds
+
+from selfpaced.factorization.engine import Engine
+from selfpaced.factorization.rescue import inlier_shares, refit_row, rescue_side
+from selfpaced.factorization.scale import Opening, ScaleStop, noise_scale
+from selfpaced.factorization.start import balanced, continuation, random_factors, reveal_rank, ridge_bound
+from selfpaced.pacing import half_loss
+from selfpaced.regularizers import REGISTRY, from_loss, get, relative
+from selfpaced.solver import Stage
+
+NUMPY = Engine(compiled=False)
+PACED = ["hard", "mixture", "huber", "l1l2", "cauchy", "welsch", "tukey", "geman-mcclure", "linear"]
+
+
+def test_ridge_bound_is_the_norm_of_the_signs(csr, entries):
+    signs = csr.copy()
+    signs.data = np.sign(signs.data)
+    exact = svds(signs, k=1, return_singular_vectors=False)[0]
+    assert ridge_bound(entries) == pytest.approx(exact, rel=0.05)
+    assert ridge_bound(entries) <= exact * (1 + 1e-9)
+
+
+def test_balanced_keeps_the_product_and_orders_the_components(factors):
+    U, V, values = balanced(*factors)
+    np.testing.assert_allclose(U @ V.T, factors[0] @ factors[1].T, atol=1e-10)
+    np.testing.assert_allclose(U.T @ U, np.diag(values), atol=1e-9)
+    np.testing.assert_allclose(V.T @ V, np.diag(values), atol=1e-9)
+    assert (np.diff(values) <= 0).all()
+    assert (V[np.argmax(abs(V), axis=0), np.arange(4)] > 0).all()
+
+
+def test_continuation_falls_and_settles():
+    ridges = continuation(10.0, 1.0, 0.01, 20)
+    assert ridges[0] == 10
+    assert ridges[-1] == pytest.approx(0.1)
+    assert (np.diff(ridges) <= 0).all()
+    assert (ridges[-8:] == ridges[-1]).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "complete", "rank"),
+    [
+        ([5, 4, 3, 0.1, 0.09], False, 3),
+        ([5, 4, 3], True, 3),
+        ([5, 0.01, 0.001], True, 1),
+        ([5, 4, 3], False, 2),
+        ([0, 0, 0], True, 1),
+        ([7.0], False, 1),
+    ],
+)
+def test_rank_is_the_largest_drop(values, complete, rank):
+    assert reveal_rank(np.array(values, dtype=float), complete) == rank
+
+
+def test_random_factors_have_the_magnitude_of_the_data(entries):
+    U, V = random_factors(entries, 4, np.random.default_rng(0))
+    assert 0.3 < np.median(abs(U @ V.T)) / np.median(abs(entries.by_row.values)) < 3
+
+
+def test_noise_scale_ignores_forty_percent_outliers():
+    rng = np.random.default_rng(0)
+    noise = 0.1 * rng.standard_normal(6000)
+    assert noise_scale(noise) == pytest.approx(0.1, rel=0.03)
+    assert noise_scale(np.concatenate([noise, rng.uniform(-20, 20, 4000)])) == pytest.approx(0.1, rel=0.15)
+    assert noise_scale(np.zeros(5), floor=1e-9) == 1e-9
+
+
+@pytest.mark.parametrize("name", PACED)
+def test_opening_means_the_same_for_every_rule(name):
+    rule = relative(get(name))
+    losses = np.random.default_rng(1).exponential(size=2000)
+    lam = Opening().first(losses, rule)
+    assert np.mean(rule.relative_weight(losses, lam)) == pytest.approx(0.5, abs=2e-3)
+    following = Opening(growth=2.0).advance(1, lam, losses, rule)
+    assert half_loss(rule, following) == pytest.approx(2 * half_loss(rule, lam), rel=1e-6)
+
+
+def test_opening_serves_a_users_loss():
+    rule = from_loss(lambda loss, lam: lam * np.log1p(loss / lam))
+    losses = np.random.default_rng(1).exponential(size=500)
+    lam = Opening().first(losses, rule)
+    assert Opening().advance(1, lam, losses, rule) > lam
+
+
+def test_opening_with_losses_that_are_mostly_zero_still_starts():
+    losses = np.concatenate([np.zeros(80), np.ones(20)])
+    assert Opening().first(losses, get("welsch")) > 0
+
+
+def test_scale_stop_compares_half_loss_and_noise():
+    losses = np.abs(np.random.default_rng(0).standard_normal(4000))
+    stage = [Stage(6.0, 1, 0.0, 0.5, 0.5)]
+    assert ScaleStop(5.5)(stage, losses, get("hard")) is not None
+    assert ScaleStop(6.5)(stage, losses, get("hard")) is None
+
+
+def test_wrong_growth_is_refused():
+    with pytest.raises(ValueError, match=r"growth must be > 1, got 1\.0"):
+        Opening(growth=1.0)
+
+
+def test_refit_finds_the_clean_row_among_outliers():
+    rng = np.random.default_rng(2)
+    X, u = rng.standard_normal((50, 3)), np.array([1.0, -2.0, 0.5])
+    y = X @ u + 0.05 * rng.standard_normal(50)
+    y[:20] += rng.uniform(-20, 20, 20)
+    found = refit_row(X, y, np.zeros(3), 0.05, rng)
+    np.testing.assert_allclose(found, u, atol=0.3)
+    assert refit_row(X, y, u, 0.05, rng) is None
+
+
+@pytest.mark.parametrize("made_wrong", [[4], [4, 50]])
+def test_rescue_repairs_lost_rows_only(made, entries, made_wrong):
+    U, V = made.U.copy(), made.V.copy()
+    U[made_wrong] = 7.0
+    shares = inlier_shares(NUMPY, entries.by_row, U, V, 0.1)
+    assert set(np.argsort(shares)[: len(made_wrong)]) == set(made_wrong)
+    rescue_side(NUMPY, entries.by_row, U, V, 0.1, seed=0)
+    np.testing.assert_allclose(U, made.U, atol=0.3)
+
+
+def test_every_registered_rule_is_listed_somewhere():
+    """A reminder: a new rule of the core is either paced here or in the estimator's tests."""
+    assert set(PACED) <= {*REGISTRY, "mixture"}
