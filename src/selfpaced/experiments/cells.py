@@ -22,7 +22,7 @@ from selfpaced.datasets import cache_directory
 __all__ = ["Cache", "Cell", "Outcome", "fingerprint", "run_cells"]
 
 
-_DATA = ("datasets/loaders", "datasets/noise", "datasets/synthetic")
+_DATA = ("datasets/loaders.py", "datasets/noise.py", "datasets/synthetic.py")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Cell:
         identity = {
             "function": self.function,
             "params": self.params,
-            "sources": fingerprint((*_DATA, *self.parts), (own,)),
+            "sources": fingerprint(self.parts, (own, *_DATA)),
             "versions": {name: _version(name) for name in self.packages},
         }
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
@@ -73,20 +73,60 @@ class Outcome:
     cached: bool = False
 
 
+_ROOT = Path(__file__).resolve().parent.parent
+
+
 @functools.cache
 def fingerprint(parts: tuple[str, ...], files: tuple[str, ...] = ()) -> str:
-    """Checksum of the code (not the comments) below some parts: modules or packages of ``selfpaced``."""
-    root = Path(__file__).resolve().parent.parent
-    found = [root / name for name in files]
-    for part in parts:
-        folder = root / part
-        found += sorted(folder.rglob("*.py")) if folder.is_dir() else [root / f"{part}.py"]
+    """Checksum of the code (not the comments) of some files and parts, and of all that the parts import.
+
+    Parameters
+    ----------
+    parts : tuple of str
+        Modules or packages of ``selfpaced``, with slashes; what they import from ``selfpaced`` counts as well.
+    files : tuple of str
+        Files below ``selfpaced`` that count by themselves.
+    """
+    found = {_ROOT / name for name in files}
+    waiting = [_ROOT / part for part in parts]
+    while waiting:
+        for path in _files(waiting.pop()):
+            if path not in found:
+                found.add(path)
+                waiting += _imports(path)
     digest = hashlib.sha256()
-    for path in found:
-        if path.is_file():
-            digest.update(path.relative_to(root).as_posix().encode())
-            digest.update(_code(path.read_text(encoding="utf-8")).encode())
+    for path in sorted(path for path in found if path.is_file()):
+        digest.update(path.relative_to(_ROOT).as_posix().encode())
+        digest.update(_code(path.read_text(encoding="utf-8")).encode())
     return digest.hexdigest()[:16]
+
+
+def _files(part: Path) -> list[Path]:
+    """The files of a package, or the one of a module."""
+    if part.is_dir():
+        return sorted(part.rglob("*.py"))
+    module = part.with_name(part.name + ".py")
+    return [module] if module.is_file() else []
+
+
+def _imports(path: Path) -> list[Path]:
+    """Modules of the library that a file imports by ``from``; a package's other modules do not come along."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        words = (node.module or "").split(".") if node.module else []
+        if node.level:
+            base = path.parents[node.level - 1]
+        elif words[:1] == ["selfpaced"]:
+            base, words = _ROOT, words[1:]
+        else:
+            continue
+        target = base.joinpath(*words)
+        inner = [target / alias.name for alias in node.names if _files(target / alias.name)]
+        found += inner or [target] * (target != _ROOT)
+    # How experiments are told is no part of what the library computes.
+    return [target for target in found if not target.is_relative_to(_ROOT / "experiments")]
 
 
 def _code(text: str) -> str:

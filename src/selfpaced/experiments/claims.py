@@ -2,63 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from selfpaced.experiments.results import Claim, Column, Results, Row, Table, Verdict
+from selfpaced.experiments.results import Claim, Column, Results, Table, Verdict
+from selfpaced.experiments.verdicts import Tally, against, rows_of, verdict_of
 
-__all__ = ["Tally", "compare", "judge"]
+__all__ = ["judge"]
 
 IMPLICIT = ("SPL-IR-huber", "SPL-IR-L1-L2", "SPL-IR-cauchy", "SPL-IR-welsch")
-
-
-@dataclass(frozen=True)
-class Tally:
-    """Comparisons that were won, tied (within two standard errors of the paired difference) and lost."""
-
-    won: int = 0
-    tied: int = 0
-    lost: int = 0
-
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(self.won + other.won, self.tied + other.tied, self.lost + other.lost)
-
-    @property
-    def total(self) -> int:
-        """All comparisons."""
-        return self.won + self.tied + self.lost
-
-    def __str__(self) -> str:
-        return f"{self.won} of {self.total} won, {self.tied} tied, {self.lost} lost"
-
-
-def compare(row: Row, other: Row, columns: Iterable[Column]) -> Tally:
-    """Compare two methods column by column, seed by seed.
-
-    A difference counts if it is more than two standard errors of the paired differences; with a single seed, if it
-    is not zero.
-    """
-    tally = Tally()
-    for column in columns:
-        mine, theirs = row.scores.get(column.name), other.scores.get(column.name)
-        if mine is None or theirs is None:
-            continue
-        n = min(len(mine.by_seed), len(theirs.by_seed))
-        gaps = np.array(mine.by_seed[:n]) - np.array(theirs.by_seed[:n])
-        gap = float(gaps.mean()) * (1 if column.higher_is_better else -1)
-        error = float(gaps.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
-        tally += Tally(gap > 2 * error, abs(gap) <= 2 * error, gap < -2 * error)
-    return tally
-
-
-def _verdict(tally: Tally, ties_count: bool = False) -> Verdict:
-    """Confirmed if (nearly) every comparison goes the paper's way, not confirmed if fewer than half do."""
-    good = tally.won + (tally.tied if ties_count else 0)
-    if good == tally.total:
-        return "confirmed"
-    return "only if" if good * 2 >= tally.total else "not confirmed"
 
 
 def judge(results: Results) -> Results:
@@ -67,20 +21,9 @@ def judge(results: Results) -> Results:
     return replace(results, claims=tuple(claims))
 
 
-def _rows(table: Table, methods: Sequence[str]) -> list[Row]:
-    return [row for method in methods if (row := table.row(method)) is not None]
-
-
-def _against(table: Table | None, methods: Sequence[str], other: str) -> Tally | None:
-    if table is None or (reference := table.row(other)) is None or not _rows(table, methods):
-        return None
-    tallies = [compare(row, reference, table.columns) for row in _rows(table, methods)]
-    return sum(tallies, Tally())
-
-
 def _figures(table: Table, methods: Sequence[str], column: Column) -> str:
     parts = []
-    for row in _rows(table, methods):
+    for row in rows_of(table, methods):
         if column.name in row.scores:
             parts.append(f"{row.method} {row.scores[column.name].mean:.{column.digits}f}")
     return f"{column.name}: " + ", ".join(parts)
@@ -88,10 +31,10 @@ def _figures(table: Table, methods: Sequence[str], column: Column) -> str:
 
 def _beats_prmf(results: Results) -> Claim | None:
     table = results.table("factorization")
-    tally = _against(table, IMPLICIT, "PRMF")
+    tally = against(table, IMPLICIT, "PRMF")
     if table is None or tally is None:
         return None
-    plain = _against(table, IMPLICIT, "no pacing")
+    plain = against(table, IMPLICIT, "no pacing")
     remark = ""
     if plain is not None:
         remark = (
@@ -102,7 +45,7 @@ def _beats_prmf(results: Results) -> Claim | None:
         key="beats-prmf",
         claim="Every implicit rule improves on the baseline PRMF",
         place="section 4.1",
-        verdict=_verdict(tally),
+        verdict=verdict_of(tally),
         figure=f"{tally} (rules x RMSE and MAE). {_figures(table, ('PRMF', *IMPLICIT), table.columns[0])}.",
         remark=remark,
     )
@@ -113,9 +56,9 @@ def _implicit_beats_hard(results: Results) -> Claim | None:
     for key, name in (
         ("classification-20", "classification at 20 % noise"),
         ("clustering-paper", "clustering, the paper's scaling"),
-        ("factorization", "factorization"),
+        ("factorization-path", "factorization, the path alone"),
     ):
-        tally = _against(results.table(key), IMPLICIT, "SPL-hard")
+        tally = against(results.table(key), IMPLICIT, "SPL-hard")
         if tally is not None:
             parts.append(f"{name}: {tally}")
             total += tally
@@ -125,7 +68,7 @@ def _implicit_beats_hard(results: Results) -> Claim | None:
         key="implicit-beats-hard",
         claim="Implicit rules beat hard selection",
         place="abstract and section 4",
-        verdict=_verdict(total),
+        verdict=verdict_of(total),
         figure="; ".join(parts) + ".",
         remark="Each comparison is one rule in one column, paired by seed. The stop matters more than the rule.",
     )
@@ -133,9 +76,9 @@ def _implicit_beats_hard(results: Results) -> Claim | None:
 
 def _comparable_to_mixture(results: Results) -> Claim | None:
     parts, total = [], Tally()
-    for key in ("classification-20", "clustering-paper", "factorization"):
+    for key in ("classification-20", "clustering-paper", "factorization-path"):
         for other in ("SPL-mixture", "MSPL"):
-            tally = _against(results.table(key), IMPLICIT, other)
+            tally = against(results.table(key), IMPLICIT, other)
             if tally is not None:
                 parts.append(f"{key} against {other}: {tally}")
                 total += tally
@@ -145,7 +88,7 @@ def _comparable_to_mixture(results: Results) -> Claim | None:
         key="comparable-to-mixture",
         claim="Implicit rules are comparable to or better than the designed soft rules (mixture, MSPL)",
         place="section 4",
-        verdict=_verdict(total, ties_count=True),
+        verdict=verdict_of(total, ties_count=True),
         figure="; ".join(parts) + ".",
     )
 
@@ -153,9 +96,9 @@ def _comparable_to_mixture(results: Results) -> Claim | None:
 def _welsch_is_best(results: Results) -> Claim | None:
     best = total = 0
     winners: dict[str, int] = {}
-    for key in ("classification-0", "classification-20", "clustering-paper", "factorization"):
+    for key in ("classification-0", "classification-20", "clustering-paper", "factorization-path"):
         table = results.table(key)
-        rows = [] if table is None else _rows(table, ("SPL-hard", "SPL-mixture", "MSPL", *IMPLICIT))
+        rows = [] if table is None else rows_of(table, ("SPL-hard", "SPL-mixture", "MSPL", *IMPLICIT))
         for column in table.columns if table is not None else ():
             means = {row.method: row.scores[column.name].mean for row in rows if column.name in row.scores}
             if len(means) < 2:
@@ -172,7 +115,7 @@ def _welsch_is_best(results: Results) -> Claim | None:
         key="welsch-is-best",
         claim="Welsch is the best of the rules",
         place="bold figures of the tables (13 of 15 columns there)",
-        verdict=_verdict(Tally(best, 0, total - best)),
+        verdict=verdict_of(Tally(best, 0, total - best)),
         figure=f"First in {best} of {total} columns; firsts by rule: {ranking}.",
         remark="The rules lie close together; a first place is often within the spread.",
     )
@@ -231,7 +174,7 @@ def _rapid_then_steady(results: Results) -> Claim | None:
         key="rapid-then-steady",
         claim="Errors fall rapidly in the first stages and then stay",
         place="section 4.1, figure 3",
-        verdict=_verdict(Tally(good, 0, len(rules) - good)),
+        verdict=verdict_of(Tally(good, 0, len(rules) - good)),
         figure="; ".join(parts) + ".",
         remark="Counted as kept if 80 % of the gain comes in the first third and the end is within 10 % of the best.",
     )
@@ -243,25 +186,25 @@ def _multi_view(results: Results) -> Claim | None:
         return None
     total = Tally()
     for single in ("FOU", "FAC", "KAR", "MOR", "PIX", "ZER"):
-        tally = _against(table, ("Con-MC", "SPL-hard", "SPL-mixture", "MSPL", *IMPLICIT), single)
+        tally = against(table, ("Con-MC", "SPL-hard", "SPL-mixture", "MSPL", *IMPLICIT), single)
         total += tally or Tally()
     return Claim(
         key="multi-view",
         claim="Every multi-view method beats every single view",
         place="section 4.2",
-        verdict=_verdict(total),
+        verdict=verdict_of(total),
         figure=f"{total}. {_figures(table, ('KAR', 'PIX', 'Con-MC', 'SPL-IR-welsch'), table.columns[0])}.",
     )
 
 
 def _beats_concatenation(results: Results) -> Claim | None:
     table = results.table("clustering-paper")
-    one, ten = _against(table, IMPLICIT, "Con-MC"), _against(table, IMPLICIT, "KMeans(n_init=10)")
+    one, ten = against(table, IMPLICIT, "Con-MC"), against(table, IMPLICIT, "KMeans(n_init=10)")
     if table is None or one is None or ten is None:
         return None
-    alone = _against(table, ("SPL-IR-welsch, one start",), "Con-MC")
-    verdict = _verdict(one)
-    if verdict == "confirmed" and _verdict(ten) != "confirmed":
+    alone = against(table, ("SPL-IR-welsch, one start",), "Con-MC")
+    verdict = verdict_of(one)
+    if verdict == "confirmed" and verdict_of(ten) != "confirmed":
         verdict = "only if"
     methods = ("Con-MC", "KMeans(n_init=10)", "SPL-IR-welsch, one start", *IMPLICIT)
     return Claim(
@@ -279,15 +222,15 @@ def _beats_concatenation(results: Results) -> Claim | None:
 
 def _better_on_clean(results: Results) -> Claim | None:
     table = results.table("classification-0")
-    tally = _against(table, IMPLICIT, "LR")
+    tally = against(table, IMPLICIT, "LR")
     if table is None or tally is None:
         return None
-    ours = _against(table, ("SelfPacedLogisticRegression()",), "LR")
+    ours = against(table, ("SelfPacedLogisticRegression()",), "LR")
     return Claim(
         key="better-on-clean",
         claim="Implicit rules improve logistic regression on clean labels",
         place="section 4.3, upper half of the table",
-        verdict=_verdict(tally),
+        verdict=verdict_of(tally),
         figure=f"{tally} (rules x data sets); the library's default: {ours}. {_by_set(table, ('LR', *IMPLICIT))}.",
     )
 
@@ -322,7 +265,7 @@ def _robust_to_noise(results: Results) -> Claim | None:
         key="robust-to-noise",
         claim="At 20 % label noise logistic regression degrades a lot and self-paced rules much less",
         place="section 4.3, lower half of the table",
-        verdict=_verdict(Tally(good, 0, total - good)),
+        verdict=verdict_of(Tally(good, 0, total - good)),
         figure="; ".join(parts) + ".",
         remark="With a stop that sees the noisy labels only; run to its end every path returns to plain regression.",
     )
@@ -357,7 +300,7 @@ def _cells_reached(results: Results) -> Claim | None:
         key="cells-reached",
         claim="The figures of the paper's self-paced rows can be reached",
         place="all tables",
-        verdict=_verdict(Tally(reached, 0, total - reached)),
+        verdict=verdict_of(Tally(reached, 0, total - reached)),
         figure=f"Our mean is at least as good as the printed figure in {reached} of {total} cells: {counted}.",
         remark="The paper's classification figures are means over ten folds of one split; ours are over several seeds.",
     )
@@ -376,7 +319,7 @@ def _baselines(results: Results) -> Claim | None:
         key="baselines",
         claim="The paper's baselines (LR, single views, Con-MC) come out as printed",
         place="all tables that give a spread",
-        verdict=_verdict(Tally(near, 0, total - near)),
+        verdict=verdict_of(Tally(near, 0, total - near)),
         figure=f"Our mean lies within one printed standard deviation of the printed figure in {near} of {total} cells.",
         remark="With z-scored features for LR and unit rows, one start, for k-means: neither is stated in the paper.",
     )
@@ -391,7 +334,7 @@ def _theory(results: Results) -> Claim | None:
         key="theory",
         claim="Both definitions are equivalent, and the alternation minimises the latent loss",
         place="section 3 and appendix",
-        verdict=_verdict(Tally(held, 0, len(proved) - held)),
+        verdict=verdict_of(Tally(held, 0, len(proved) - held)),
         figure=f"{held} of {len(proved)} numerical tests hold, over every elementwise rule of the library.",
     )
 

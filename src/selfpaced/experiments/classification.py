@@ -16,7 +16,7 @@ from selfpaced.experiments.tasks.classification import SETS
 __all__ = ["RATES", "cells", "tables"]
 
 RATES = (0.0, 0.1, 0.2, 0.3, 0.4)
-OURS = ("regularizers", "pacing", "solver", "path", "linear", "channel", "scale", "experiments/tasks/ours")
+OURS = ("linear/logistic", "experiments/tasks/ours")
 
 
 @dataclass(frozen=True)

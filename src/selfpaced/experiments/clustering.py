@@ -13,7 +13,7 @@ from selfpaced.experiments.results import Column, Fit, Row, Score, Table
 
 __all__ = ["cells", "tables"]
 
-PARTS = ("regularizers", "pacing", "path", "clustering", "metrics")
+PARTS = ("clustering", "metrics")
 SCALINGS = {"unit-row": "paper", "zscore": "default"}
 _SINGLE = ("FOU", "FAC", "KAR", "MOR", "PIX", "ZER")
 _RULES = ("SPL-hard", "SPL-mixture", "MSPL", "SPL-IR-huber", "SPL-IR-L1-L2", "SPL-IR-cauchy", "SPL-IR-welsch")
