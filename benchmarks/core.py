@@ -2,8 +2,8 @@
 
     python benchmarks/core.py [--quick] [--save]
 
-Prints the time ratio (best of several, same run) on float64 losses and the peak of extra memory, in arrays of that size,
-the result included. To hold: ratio <= 1.3, and at most two temporaries beside the result.
+Prints the time ratio (best of several, same run) on float64 losses and the peak of extra memory, in arrays of that
+size, the result included. To hold: ratio <= 1.3, and at most two temporaries beside the result.
 """
 
 import argparse
@@ -28,7 +28,8 @@ def logistic(loss, lam):
     return (1 + np.exp(-lam)) / (1 + np.exp(loss - lam))
 
 
-def channel(loss, lam, odds=0.25):
+def channel(loss, lam):
+    odds = lam / (1 - lam)
     right = np.exp(-loss)
     return (1 - odds) * right / (right + odds * (1 - right))
 

@@ -1,0 +1,67 @@
+"""What a stranger meets first: the import, the README, the contributing guide."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import selfpaced
+
+ROOT = Path(__file__).parent.parent
+HEAVY = ("matplotlib", "numba", "pandas", "polars", "torch", "sklearn", "scipy", "rich", "jinja2")
+
+
+def test_import_is_light():
+    code = f"import sys, selfpaced; print([m for m in {HEAVY!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "module", ["regularizers", "pacing", "solver", "linear", "meta", "factorization", "clustering"]
+)
+def test_modules_do_not_drag_in_optional_packages(module):
+    optional = tuple(name for name in HEAVY if name not in ("sklearn", "scipy"))
+    code = f"import sys, selfpaced.{module}; print([m for m in {optional!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", [name for name in selfpaced.__all__ if name != "__version__"])
+def test_every_export_is_there(name):
+    assert getattr(selfpaced, name) is not None
+    assert name in dir(selfpaced)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'SelfPacedNothing'"):
+        _ = selfpaced.SelfPacedNothing
+
+
+def blocks(document):
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
+def test_the_code_in_the_documents_runs(document, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert blocks(document)
+    for number, block in enumerate(blocks(document)):
+        exec(compile(block, f"{document}:block{number}", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out.strip()
+
+
+def test_the_contributed_rule_holds_every_condition(capsys):
+    exec(blocks("CONTRIBUTING.md")[0], {"__name__": "__main__"})
+    assert "all conditions hold" in capsys.readouterr().out
+
+
+def test_figure_1_is_drawn(tmp_path):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    target = tmp_path / "figure.png"
+    script = ROOT / "examples" / "figure_1_rules.py"
+    subprocess.run([sys.executable, str(script), str(target)], check=True, env={"MPLBACKEND": "Agg", "PATH": ""})
+    assert target.stat().st_size > 10_000
