@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -162,6 +163,7 @@ def cross_fit(
     *,
     weight: np.ndarray | None = None,
     route: WeightRoute,
+    counts: np.ndarray | None = None,
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     out: np.ndarray | None = None,
@@ -170,8 +172,8 @@ def cross_fit(
 
     Parameters
     ----------
-    estimator, X, y, weight, route, fit_params
-        See `fit_weighted`; `weight` has one entry per row of `X`.
+    estimator, X, y, weight, route, counts, fit_params
+        See `fit_weighted`; `weight` and `counts` have one entry per row of `X`.
     folds : sequence of (train, test)
         From `make_folds`.
     read : callable
@@ -186,7 +188,7 @@ def cross_fit(
     ndarray of shape (n_samples, ...)
     """
     parts = Parallel(n_jobs=n_jobs)(
-        delayed(_one_fold)(estimator, X, y, weight, route, train, test, read, fit_params)
+        delayed(_one_fold)(estimator, X, y, weight, route, counts, train, test, read, fit_params)
         for train, test in folds
     )
     for (_, test), part in zip(folds, parts, strict=True):
@@ -204,12 +206,13 @@ def _one_fold(
     y: np.ndarray,
     weight: np.ndarray | None,
     route: WeightRoute,
+    counts: np.ndarray | None,
     train: np.ndarray,
     test: np.ndarray,
     read: Callable[[Any, Any], np.ndarray],
     fit_params: Mapping[str, Any] | None,
 ) -> np.ndarray:
-    model = fit_weighted(estimator, X, y, weight, route, rows=train, fit_params=fit_params)
+    model = fit_weighted(estimator, X, y, weight, route, rows=train, counts=counts, fit_params=fit_params)
     return read(model, take_rows(X, test))
 
 
@@ -266,12 +269,6 @@ class Progress:
         self.verbose = int(getattr(owner, "verbose", 0) or 0)
         self.began = time.perf_counter()
         self.context: Any = None
-        self.handler: logging.Handler | None = None
-        if self.verbose and not logger.isEnabledFor(logging.INFO):
-            # nobody configured logging: show the lines on stderr for as long as this fit lasts
-            self.handler, self.level = logging.StreamHandler(), logger.level
-            logger.addHandler(self.handler)
-            logger.setLevel(logging.INFO)
         if hasattr(owner, "_init_callback_context"):
             self.context = owner._init_callback_context(max_subtasks=None)
             self.context.call_on_fit_task_begin(estimator=owner, X=X, y=y)
@@ -289,14 +286,22 @@ class Progress:
         if task is not None:
             task.call_on_fit_task_end(estimator=self.owner, X=self.X, y=self.y)
 
-    def close(self) -> None:
-        """End the root task and give back the log handler."""
-        if self.context is not None:
-            self.context.call_on_fit_task_end(estimator=self.owner, X=self.X, y=self.y)
-        if self.handler is not None:
-            logger.removeHandler(self.handler)
-            logger.setLevel(self.level)
-            self.handler = None
+    @contextmanager
+    def running(self) -> Iterator[Progress]:
+        """The whole fit; with ``verbose`` its lines go to stderr unless logging is configured."""
+        handler, level = None, logger.level
+        if self.verbose and not logger.isEnabledFor(logging.INFO):
+            handler = logging.StreamHandler()
+            logger.addHandler(handler)
+            logger.setLevel(logging.INFO)
+        try:
+            yield self
+        finally:
+            if handler is not None:
+                logger.removeHandler(handler)
+                logger.setLevel(level)
+            if self.context is not None:
+                self.context.call_on_fit_task_end(estimator=self.owner, X=self.X, y=self.y)
 
 
 class MetaMixin(CallbackSupportMixin, MetaEstimatorMixin):
@@ -342,8 +347,9 @@ class MetaMixin(CallbackSupportMixin, MetaEstimatorMixin):
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         inner = get_tags(self.estimator)
         tags.input_tags = inner.input_tags
-        tags.target_tags = inner.target_tags
-        tags.classifier_tags = inner.classifier_tags or tags.classifier_tags
+        tags.target_tags = replace(inner.target_tags, single_output=True, multi_output=False)
+        if inner.classifier_tags is not None:
+            tags.classifier_tags = replace(inner.classifier_tags, multi_label=False)
         tags.regressor_tags = inner.regressor_tags or tags.regressor_tags
         tags.non_deterministic = inner.non_deterministic
         return tags
@@ -392,9 +398,9 @@ def check_weight(sample_weight: Any, n: int, route: WeightRoute) -> np.ndarray |
         raise ValueError("sample_weight must not be zero for every row; got no positive weight.")
     if np.all(weight == 1.0):
         return None
-    if not route.takes_weights and np.unique(weight[weight > 0.0]).size > 1:
+    if not route.takes_weights and np.any(weight != np.rint(weight)):
         raise ValueError(
-            f"sample_weight was given, but {route.reason}, and weights are never dropped silently. Give "
-            "only zeros and one other value (rows left out or kept), or wrap an estimator that takes weights."
+            f"sample_weight was given, but {route.reason}, and weights are never dropped silently. Whole "
+            "numbers are honoured by repeating rows; else wrap an estimator that takes weights."
         )
     return weight

@@ -180,6 +180,16 @@ def _row_params(params: Mapping[str, Any], n: int, keep: np.ndarray) -> dict[str
     return {key: take_rows(value, keep) if per_row(value) else value for key, value in params.items()}
 
 
+def _selected(index: np.ndarray, weight: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
+    """Rows of at least half the full weight, each as often as its count says."""
+    if counts is None:
+        return index[weight >= 0.5 * weight.max()]
+    inside = (counts > 0.0) & (weight >= 0.5 * counts)
+    if not inside.any():
+        inside = weight >= 0.5 * weight.max()
+    return np.repeat(index[inside], np.rint(np.maximum(counts[inside], 1.0)).astype(np.intp))
+
+
 def fit_weighted(
     estimator: Any,
     X: Any,
@@ -188,6 +198,7 @@ def fit_weighted(
     route: WeightRoute,
     *,
     rows: np.ndarray | None = None,
+    counts: np.ndarray | None = None,
     fit_params: Mapping[str, Any] | None = None,
 ) -> Any:
     """Fit a clone with weights, or on the rows of weight >= 1/2 of the largest where it takes no weights.
@@ -205,6 +216,9 @@ def fit_weighted(
         From `weight_route`.
     rows : ndarray of int, optional
         Fit on these rows only (a training fold).
+    counts : ndarray of shape (n_samples,), optional
+        The user's own weights, already a factor of `weight`. Where rows are selected they have to be whole numbers:
+        a row is in while the rest of its weight is >= 1/2, and then as often as its count says.
     fit_params : mapping, optional
         Further keywords of ``fit``; those with one entry per row are cut along.
 
@@ -219,13 +233,15 @@ def fit_weighted(
     passed: np.ndarray | None = None
     if weight is not None:
         local = np.asarray(weight)[index]
-        top = float(local.max(initial=0.0))
-        if not top > 0.0:
+        if not np.any(local > 0.0):
             raise ValueError("sample weights must not be zero for every row; got no positive weight.")
-        keep = local > NEGLIGIBLE * top if route.takes_weights else local >= 0.5 * top
-        index, local = index[keep], local[keep]
-        passed = local if route.takes_weights and not np.all(local == 1.0) else None
-    if index.size < n:
+        if route.takes_weights:
+            keep = local > NEGLIGIBLE * local.max()
+            index, local = index[keep], local[keep]
+            passed = None if np.all(local == 1.0) else local
+        else:
+            index = _selected(index, local, None if counts is None else np.asarray(counts)[index])
+    if index.size != n or rows is not None:
         X, y, params = take_rows(X, index), y[index], _row_params(params, n, index)
     if passed is None or route.keyword is None:
         return model.fit(X, y, **params)
