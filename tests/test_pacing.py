@@ -270,6 +270,7 @@ def test_stops():
     assert "times the scale" in ratio([stage(lam=2.0)], losses, rule)
     assert stop_reason((Stages(9), lambda *_: True), [stage()], losses, rule) == "the stop rule ended the path"
     assert stop_reason((), [stage()], losses, rule) is None
+    assert stop_reason(3, [stage()] * 3, losses, rule) == "all 3 stages are done"
 
 
 def test_paces_pickle():

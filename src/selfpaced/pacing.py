@@ -277,9 +277,9 @@ class ScaleRatio:
 
 
 def stop_reason(stop: Any, stages: Sequence[StageLike], losses: Any, regularizer: Any) -> str | None:
-    """The first reason that one of the stops gives, as a sentence."""
+    """The first reason that one of the stops gives, as a sentence; a number is a number of stages."""
     for rule in stop if isinstance(stop, tuple) else (stop,):
-        said = rule(stages, losses, regularizer)
+        said = (Stages(rule) if isinstance(rule, int) else rule)(stages, losses, regularizer)
         if said:
             return said if isinstance(said, str) else "the stop rule ended the path"
     return None
