@@ -22,6 +22,7 @@ def report(
     path: str | os.PathLike[str] = "report.html",
     *,
     suspects: Any = None,
+    cells: Any = None,
     metrics: Mapping[str, tuple[Any, Any]] | None = None,
     title: str | None = None,
     max_rows: int = MAX_ROWS,
@@ -39,7 +40,10 @@ def report(
     path : path-like
         Where to write; an old file is replaced only when the new one is complete.
     suspects : table, optional
-        Shown instead of the library's own table of suspects.
+        Shown instead of the library's own table of suspects; its column ``row`` names rows of the data by index
+        label where the data has one, else by position.
+    cells : table, optional
+        Whose cells are shown for each suspect, for example the raw table of which X was made; X by default.
     metrics : mapping of name -> (plain, self-paced), optional
         Further lines of the comparison, for example held-out scores.
     title : str, optional
@@ -65,7 +69,8 @@ def report(
     ...     report(model, X, y, f"{folder}/report.html").name
     'report.html'
     """
-    summary = summarise(fitted, X, y, suspects=suspects, metrics=metrics, title=title, max_rows=max_rows)
+    options: dict[str, Any] = {"suspects": suspects, "cells": cells, "metrics": metrics, "title": title}
+    summary = summarise(fitted, X, y, max_rows=max_rows, **options)
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"path must be in an existing folder, got {str(target)!r}")

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import is_regressor
 
 from ..path import BINS, Candidate
 from . import kinds
@@ -37,6 +37,7 @@ def summarise(
     y: Any = None,
     *,
     suspects: Any = None,
+    cells: Any = None,
     metrics: Mapping[str, tuple[Any, Any]] | None = None,
     title: str | None = None,
     max_rows: int = MAX_ROWS,
@@ -51,7 +52,10 @@ def summarise(
     X, y : array-like, optional
         The data it was fitted on: they add the given labels, the comparison and the cells of each suspect.
     suspects : table, optional
-        Shown instead of the library's own table of suspects.
+        Shown instead of the library's own table of suspects; its column ``row`` names rows of the data by index
+        label where the data has one, else by position.
+    cells : table, optional
+        Whose cells are shown for each suspect, for example the raw table of which X was made; X by default.
     metrics : mapping of name -> (plain, self-paced), optional
         Further lines of the comparison.
     title : str, optional
@@ -85,7 +89,7 @@ def summarise(
         score_name=facts.score_name,
         weights=_histogram(facts.weights, y if facts.kind == "classification" else None),
         suspects=shown,
-        features=_features(shown, X, model) if facts.kind in ("classification", "regression", "clustering") else None,
+        features=_features(shown, cells if cells is not None else X, facts.kind, model, by_label=suspects is not None),
         grid=facts.grid,
         views=facts.views,
         history=_history(model),
@@ -111,8 +115,9 @@ def _kind(model: Any) -> str:
         return "factorization"
     if hasattr(model, "labels_") and hasattr(model, "sample_weight_"):
         return "clustering"
-    if hasattr(model, "sample_weight_") or hasattr(model, "path_"):
-        return "regression" if is_regressor(model) else "classification" if is_classifier(model) else "samples"
+    if hasattr(model, "sample_weight_"):
+        known = hasattr(model, "__sklearn_tags__")
+        return "samples" if not known else "regression" if is_regressor(model) else "classification"
     if hasattr(model, "stages") and hasattr(model, "weights"):
         return "solution"
     if _recorded(model) is not None:
@@ -237,12 +242,16 @@ def _histogram(weights: Any, y: Any) -> Histogram | None:
     return Histogram(tuple(names), tuple(tuple(int(c) for c in series) for series in counts))
 
 
-def _features(table: Any, X: Any, model: Any) -> Any:
-    if table is None or X is None or isinstance(X, list | dict):
+def _features(table: Any, X: Any, kind: str, model: Any, *, by_label: bool) -> Any:
+    if table is None or X is None or kind == "factorization" or isinstance(X, list | dict):
         return None
-    rows = next((column.values for column in table.columns if column.key == "row"), None)
-    if rows is None or not all(isinstance(row, int) for row in rows[:MAX_DETAILED]):
+    rows = next((column.values for column in table.columns if column.key == "row"), [])[:MAX_DETAILED]
+    if not rows or not all(isinstance(row, int) for row in rows):
         return None
+    if by_label and hasattr(X, "iloc"):
+        rows = X.index.get_indexer(rows).tolist() if X.index.is_unique else [-1]
+    if min(rows) < 0 or max(rows) >= X.shape[0]:
+        return None  # a table about other data
     return feature_rows(X, rows, getattr(model, "feature_names_in_", None), limit=MAX_DETAILED)
 
 

@@ -86,14 +86,15 @@ def cell(value: Any, digits: int = 6) -> Cell:
 
 
 def make_table(table: Any, *, limit: int) -> Table:
-    """A table of at most ``limit`` rows, in the order given."""
+    """A table of at most ``limit`` rows, in the order given, without its empty columns."""
     columns = as_columns(table)
     lengths = {len(values) for values in columns.values()}
     if len(lengths) > 1:
         raise ValueError(f"the columns of a table must have one length, got {sorted(lengths)}")
     length = lengths.pop() if lengths else 0
-    made = tuple(_column(key, values, limit) for key, values in columns.items())
-    return Table(made, length)
+    made = [_column(key, values, limit) for key, values in columns.items()]
+    filled = [column for column in made if any(value is not None for value in column.values)]
+    return Table(tuple(filled or made), length)
 
 
 def _column(key: str, values: Any, limit: int) -> Column:

@@ -35,6 +35,12 @@ async function draw() {
   document.documentElement.dataset.drawn = "yes";
 }
 
+// One drawing after the other: a second one must not begin in a figure that the first has not finished.
+let drawing = Promise.resolve();
+function redraw() {
+  drawing = drawing.then(draw);
+}
+
 function show(next) {
   stage = Number(next);
   const step = data.path[stage];
@@ -55,7 +61,7 @@ document.getElementById("theme").addEventListener("click", () => {
   const root = document.documentElement;
   const now = root.dataset.theme ?? (dark.matches ? "dark" : "light");
   root.dataset.theme = now === "dark" ? "light" : "dark";
-  draw();
+  redraw();
 });
-dark.addEventListener("change", () => draw());
-draw();
+dark.addEventListener("change", redraw);
+redraw();

@@ -39,8 +39,8 @@ function start() {
   };
 
   const refresh = () => {
-    const terms = get("search").value.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = terms.length ? everyone.filter((i) => terms.every((term) => lines()[i].includes(term))) : everyone;
+    const words = get("search").value.trim().toLowerCase();
+    const found = words ? everyone.filter((i) => lines()[i].includes(words)) : everyone;
     shown = order(found);
     page = 0;
     draw();

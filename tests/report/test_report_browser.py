@@ -1,0 +1,223 @@
+"""The page in a real browser: the slider moves, the table filters, nothing is loaded, nothing goes wrong."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from selfpaced.path import Candidate, weight_histogram
+from selfpaced.report import report
+from selfpaced.report.data import Column, Summary, Table
+from selfpaced.report.page import render
+
+By = pytest.importorskip("selenium.webdriver.common.by", reason="the browser tests need Selenium").By
+from selenium.webdriver import ActionChains, Keys  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+
+EVIL = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
+
+
+def show(browser, path):
+    browser.get(path.as_uri())
+    wait(browser, lambda b: b.execute_script("return document.documentElement.dataset.drawn") == "yes")
+    return browser
+
+
+def wait(browser, condition):
+    return WebDriverWait(browser, 30, poll_frequency=0.05).until(condition)
+
+
+def text(browser, id):
+    return browser.find_element(By.ID, id).text
+
+
+def rows(browser):
+    script = "return [...document.querySelectorAll('#table tbody tr:not(.cells)')].map((r) => "
+    return browser.execute_script(script + "[...r.cells].map((c) => c.innerText))")
+
+
+def search(browser, words):
+    before = text(browser, "position")
+    field = browser.find_element(By.ID, "search")
+    field.clear()
+    field.send_keys(words)
+    wait(browser, lambda b: text(b, "position") != before)
+
+
+def assert_clean(browser):
+    assert [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
+    resources = browser.execute_script("return performance.getEntriesByType('resource').map((e) => e.name)")
+    assert [name for name in resources if not name.startswith(("data:", "blob:"))] == []
+
+
+@pytest.fixture
+def page(browser, classified, tmp_path):
+    case = classified
+    return show(browser, report(case.model, case.X, case.y, tmp_path / "report.html"))
+
+
+def test_the_slider_moves_the_weights(page, classified):
+    slider = page.find_element(By.ID, "stage")
+    slider.send_keys(Keys.HOME)
+    wait(page, lambda b: text(b, "stage-text").startswith("1 of"))
+    first = page.find_element(By.ID, "chart-stage").get_attribute("innerHTML")
+    slider.send_keys(Keys.END)
+    count = len(classified.model.path_)
+    wait(page, lambda b: text(b, "stage-text").startswith(f"{count} of {count}: plain"))
+    wait(page, lambda b: b.find_element(By.ID, "chart-stage").get_attribute("innerHTML") != first)
+    # every sample has full weight in the plain model: one bar
+    bars = "#chart-stage .mark-rect.role-mark path"
+    wait(page, lambda b: sum(_height(p) > 0 for p in b.find_elements(By.CSS_SELECTOR, bars)) == 1)
+    assert_clean(page)
+
+
+def _height(path):
+    return path.rect["height"]
+
+
+def test_a_click_on_the_path_moves_the_slider(page, classified):
+    last = page.find_elements(By.CSS_SELECTOR, "#chart-score .mark-symbol path")[-1]
+    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", last)
+    ActionChains(page).move_to_element(last).click().perform()
+    count = len(classified.model.path_)
+    wait(page, lambda b: text(b, "stage-text").startswith(f"{count} of {count}"))
+    assert_clean(page)
+
+
+def test_the_table_filters_sorts_and_turns_pages(page, classified):
+    assert text(page, "position") == "1–25 of 400"
+    search(page, "yes")
+    assert 0 < int(text(page, "position").split(" of ")[1]) < 400
+    assert all("yes" in row for row in rows(page))
+    search(page, "nothing like this")
+    assert text(page, "position") == "nothing found"
+    assert rows(page) == []
+    search(page, " ")
+    header = page.find_elements(By.CSS_SELECTOR, "#table th button")[0]
+    assert header.text == "Row"
+    header.click()
+    assert [int(row[1]) for row in rows(page)] == list(range(25))
+    page.find_elements(By.CSS_SELECTOR, "#table th button")[0].click()
+    page.find_element(By.ID, "last").click()
+    assert [int(row[1]) for row in rows(page)] == list(range(24, -1, -1))
+    assert not page.find_element(By.ID, "next").is_enabled()
+    assert_clean(page)
+
+
+def test_a_row_shows_its_features(page, classified):
+    row = int(rows(page)[0][1])
+    page.find_element(By.CSS_SELECTOR, "#table .open").click()
+    shown = [cell.text for cell in page.find_elements(By.CSS_SELECTOR, "#table .cells dd")]
+    assert np.allclose(np.array(shown, dtype=float), classified.X[row], rtol=1e-4)
+    page.find_element(By.CSS_SELECTOR, "#table .open").click()
+    assert page.find_elements(By.CSS_SELECTOR, "#table .cells") == []
+
+
+def test_export_writes_the_filtered_rows(page, tmp_path):
+    page.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    search(page, "yes")
+    count = int(text(page, "position").split(" of ")[1])
+    page.find_element(By.ID, "export").click()
+    target = tmp_path / "suspects.csv"
+    wait(page, lambda _: target.exists())
+    with target.open(encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file))
+    assert len(table) == count
+    assert {"row", "given", "weight"} <= set(table[0])
+
+
+def test_light_and_dark(page):
+    def ground():
+        return page.execute_script("return getComputedStyle(document.body).backgroundColor")
+
+    light = ground()
+    page.find_element(By.ID, "theme").click()
+    assert ground() != light
+    wait(page, lambda b: b.find_elements(By.CSS_SELECTOR, "#chart-score svg"))
+    page.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    )
+    dark = ground()
+    page.execute_script("delete document.documentElement.dataset.theme")
+    assert ground() == dark
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert_clean(page)
+
+
+def test_no_sideways_scrolling_on_a_phone(browser, classified, clustered, tmp_path):
+    size = {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        for name, case in (("a", classified), ("b", clustered)):
+            show(browser, report(case.model, path=tmp_path / f"{name}.html"))
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
+            smallest = browser.execute_script(
+                "return Math.min(...[...document.querySelectorAll('svg text')].map("
+                "(t) => parseFloat(getComputedStyle(t).fontSize)))"
+            )
+            assert smallest >= 10
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_every_kind_is_drawn(browser, regressed, factorized, clustered, tmp_path):
+    expected = {
+        "regressed": ["chart-stage", "chart-mean-weight", "chart-weights"],
+        "factorized": ["chart-residual", "chart-entry-weight"],
+        "clustered": ["chart-view-means", "chart-view-weights"],
+    }
+    cases = {"regressed": regressed, "factorized": factorized, "clustered": clustered}
+    for name, charts in expected.items():
+        show(browser, report(cases[name].model, path=tmp_path / f"{name}.html"))
+        for chart in charts:
+            assert browser.find_elements(
+                By.CSS_SELECTOR, f"#{chart} svg .mark-rect path, #{chart} svg .mark-symbol path"
+            )
+        assert_clean(browser)
+
+
+def test_markup_in_the_data_stays_text(browser, tmp_path):
+    class Fitted:
+        sample_weight_ = np.array([0.1, 1.0, 0.9])
+        sample_loss_ = np.array([3.0, 0.1, 0.2])
+        lam_ = 1.0
+        termination_ = EVIL
+        path_ = (Candidate(1.0, 0.5, 0.1, 0.6, chosen=True, histogram=weight_histogram([0.1, 1, 0.9]), label=EVIL),)
+
+    table = {"row": [0, 1, 2], "given": [EVIL, "b", "c"], EVIL: [1, 2, 3], "weight": [0.1, 0.9, 1.0]}
+    made = report(Fitted(), path=tmp_path / "evil.html", suspects=table, title=EVIL, metrics={EVIL: (EVIL, 1.0)})
+    show(browser, made)
+    assert rows(browser)[0][1] == EVIL
+    assert browser.find_element(By.TAG_NAME, "h1").text == EVIL
+    bar = browser.find_element(By.CSS_SELECTOR, "#chart-score .mark-symbol path")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", bar)
+    ActionChains(browser).move_to_element(bar).perform()
+    tip = wait(browser, lambda b: b.find_elements(By.CSS_SELECTOR, "#vg-tooltip-element.visible"))
+    assert "<script>" in tip[0].text
+    assert browser.execute_script("return window.hacked") is None
+    assert_clean(browser)
+
+
+def test_a_hundred_thousand_rows(browser, tmp_path):
+    n = 100_000
+    rng = np.random.default_rng(0)
+    weight = np.sort(rng.random(n)).round(4)
+    columns = (
+        Column("row", "Row", "integer", rng.permutation(n).tolist()),
+        Column("given", "Given", "text", [f"label {k % 7}" for k in range(n)]),
+        Column("weight", "Weight", "weight", weight.tolist()),
+    )
+    path = tmp_path / "large.html"
+    path.write_text(render(Summary("Large", "samples", "Many rows.", suspects=Table(columns, n))), encoding="utf-8")
+    browser.get(path.as_uri())
+    wait(browser, lambda b: text(b, "position") == "1–25 of 100,000")
+    search(browser, "label 3")
+    found = sum(k % 7 == 3 for k in range(n))
+    assert text(browser, "position") == f"1–25 of {found:,}"
+    header = browser.find_elements(By.CSS_SELECTOR, "#table th button")[2]
+    header.click()
+    browser.find_elements(By.CSS_SELECTOR, "#table th button")[2].click()
+    assert float(rows(browser)[0][2]) == pytest.approx(max(weight[3::7]), abs=1e-3)
+    browser.find_element(By.ID, "last").click()
+    assert text(browser, "position").endswith(f"–{found:,} of {found:,}")
+    assert_clean(browser)

@@ -1,0 +1,211 @@
+"""What the summary says about each kind of fitted object."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from selfpaced import SelfPacedLogisticRegression, SelfPacedMF
+from selfpaced.pacing import Fixed
+from selfpaced.path import Candidate
+from selfpaced.report import summarise
+from selfpaced.solver import alternate
+
+
+def column(summary, key):
+    return next(list(c.values) for c in summary.suspects.columns if c.key == key)
+
+
+def fact(summary, label):
+    return next(f for f in summary.facts if f.label == label)
+
+
+def test_classification(classified):
+    case = classified
+    summary = summarise(case.model, case.X, case.y)
+    low = int((case.model.sample_weight_ < 0.5).sum())
+    assert summary.kind == "classification"
+    assert f"{low} of them" in summary.sentence
+    assert summary.termination == case.model.termination_
+    assert fact(summary, "samples").value == "400"
+    assert fact(summary, "estimated noise rate").note.count("%") == 2
+    names = [row.name for row in summary.comparison]
+    assert names[0] == "Selection score"
+    assert "Predictions changed" in names
+    assert summary.weights.series == ("no", "yes")
+    assert sum(map(sum, summary.weights.counts)) == 400
+    assert len(summary.features.rows) == 400
+
+
+def test_the_flipped_labels_come_first(classified):
+    case = classified
+    found = column(summarise(case.model, case.X, case.y), "row")
+    count = int(case.wrong.sum())
+    assert case.wrong[found[:count]].mean() > 0.85
+
+
+def test_without_the_data_there_are_still_weights_and_losses(classified):
+    summary = summarise(classified.model)
+    assert sorted(column(summary, "row")) == list(range(400))
+    weights = column(summary, "weight")
+    assert weights == sorted(weights)
+    assert summary.features is None
+    assert summary.weights.series == ("all",)
+
+
+def test_agreement_is_measured(classified):
+    case = classified
+    summary = summarise(case.model, case.X, case.y)
+    row = next(r for r in summary.comparison if r.name.endswith("all samples"))
+    assert row.paced == f"{100 * np.mean(case.model.predict(case.X) == case.y):.1f} %"
+    assert row.plain == f"{100 * np.mean(case.model.plain_.predict(case.X) == case.y):.1f} %"
+
+
+def test_the_path_ends_in_the_plain_model(classified):
+    path = summarise(classified.model).path
+    assert path[-1].plain
+    assert [step.stage for step in path] == list(range(len(classified.model.path_)))
+    assert sum(step.chosen for step in path) == 1
+    assert path[-1].histogram[-1] == 1.0
+    assert all(sum(step.histogram) == pytest.approx(1, abs=1e-4) for step in path if step.histogram)
+
+
+def test_a_plain_outcome_is_said_plainly(classified):
+    model = SimpleNamespace(sample_weight_=np.ones(5), lam_=math.inf, path_=(Candidate(math.inf, chosen=True),))
+    summary = summarise(model)
+    assert "kept the plain model" in summary.sentence
+    assert fact(summary, "pace").value == "plain"
+
+
+def test_regression(regressed):
+    case = regressed
+    summary = summarise(case.model, case.X, case.y)
+    assert summary.kind == "regression"
+    assert set(column(summary, "row")[:40]) == set(np.flatnonzero(case.wrong))
+    row = next(r for r in summary.comparison if "trusted" in r.name)
+    assert float(row.paced) < 0.5 < float(row.plain)
+
+
+def test_factorization(factorized):
+    case = factorized
+    summary = summarise(case.model)
+    observed = int((~np.isnan(case.X)).sum())
+    assert f"{observed:,} observed entries of a 40 × 30 matrix by rank 2" in summary.sentence
+    assert summary.noun == "entries"
+    assert summary.features is None
+    grid = np.array(summary.grid.residual, dtype=float)
+    expected = np.abs(case.X - case.model.reconstruct())
+    assert grid.shape == (40, 30)
+    assert np.allclose(grid, expected, rtol=1e-3, equal_nan=True)
+    rows, columns = column(summary, "row"), column(summary, "column")
+    assert case.wrong[rows, columns].mean() > 0.9
+    assert [c.key for c in summary.suspects.columns] == ["row", "column", "value", "expected", "weight"]
+
+
+def test_sparse_and_triplets_have_the_same_map(factorized):
+    Y = factorized.X
+    rows, columns = np.nonzero(~np.isnan(Y))
+    sparse = sp.csr_array((Y[rows, columns], (rows, columns)), shape=Y.shape)
+    triplets = (rows, columns, Y[rows, columns])
+    model = SelfPacedMF(rank=2, backend="numpy", random_state=0)
+    maps = [summarise(model.fit(X), X).grid for X in (sparse, triplets)]
+    assert maps[0] == maps[1]
+    assert summarise(model, None).grid is None  # triplets without their positions
+
+
+def test_a_large_matrix_is_seen_in_blocks():
+    model = SimpleNamespace(entry_weight_=np.ones((333, 70)), sample_loss_=np.full((333, 70), 2.0))
+    grid = summarise(model).grid
+    assert (len(grid.row_starts), len(grid.column_starts)) == (50, 50)
+    assert {value for row in grid.residual for value in row} == {2.0}
+    assert grid.row_starts[-1] == 327  # the first row of the last of 50 blocks
+    assert 327 * 50 // 333 == 49 > 326 * 50 // 333
+
+
+def test_clustering(clustered):
+    summary = summarise(clustered.model, clustered.X)
+    assert "150 samples, seen in 2 views, into 3 clusters" in summary.sentence
+    assert [view.name for view in summary.views] == ["shape", "sound"]
+    assert [view.mean_weight for view in summary.views] == pytest.approx(clustered.model.view_weight_, abs=1e-3)
+    assert {"cluster", "shape weight", "sound weight"} <= {c.key for c in summary.suspects.columns}
+
+
+def test_inside_a_pipeline(classified):
+    case = classified
+    model = make_pipeline(StandardScaler(), SelfPacedLogisticRegression()).fit(case.X, case.y)
+    summary = summarise(model, case.X, case.y)
+    assert summary.title == "SelfPacedLogisticRegression"
+    assert summary.comparison
+    first = column(summary, "row")[0]
+    assert summary.features.rows[0] == pytest.approx(case.X[first], rel=1e-4)  # raw, not scaled
+
+
+def test_a_solution():
+    class Mean:
+        data = np.array([1.0, 1.1, 0.9, 1.0, 50.0])
+
+        def fit(self, weights, previous):
+            return np.average(self.data, weights=weights)
+
+        def losses(self, model):
+            return (self.data - model) ** 2
+
+        def penalty(self, model):
+            return 0.0
+
+    solution = alternate(Mean(), "welsch", Fixed(1.0), initial=1.2)
+    summary = summarise(solution)
+    assert column(summary, "row")[0] == 4
+    assert summary.history.unit == "stage"
+    assert "mean_weight" in summary.history.series
+    assert summary.termination == solution.status
+
+
+@pytest.mark.parametrize("name", ["history_", "history"])
+@pytest.mark.parametrize("as_records", [True, False])
+def test_epochs(name, as_records):
+    columns = {"epoch": [1, 2, 3], "loss": [3.0, 2.0, math.nan], "lam": [1, 2, 4], "note": ["a", "b", "c"]}
+    records = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    history = summarise(SimpleNamespace(**{name: records if as_records else columns})).history
+    assert history.unit == "epoch"
+    assert history.index == (1, 2, 3)
+    assert history.series == {"loss": (3.0, 2.0, None), "lam": (1, 2, 4)}
+
+
+def test_own_suspects_and_cells_are_found_by_label(classified):
+    pandas = pytest.importorskip("pandas")
+    case = classified
+    raw = pandas.DataFrame({"name": [f"sample {k}" for k in range(400)]}, index=np.arange(1000, 1400))
+    table = {"row": [1007, 1003], "weight": [0.1, 0.2]}
+    summary = summarise(case.model, case.X, case.y, suspects=table, cells=raw)
+    assert summary.features.rows == (("sample 7",), ("sample 3",))
+    other = summarise(case.model, case.X, case.y, suspects={"row": [5000], "weight": [0.1]}, cells=raw)
+    assert other.features is None
+
+
+def test_further_metrics(classified):
+    row = summarise(classified.model, metrics={"Held-out accuracy": (0.8, "n/a")}).comparison[-1]
+    assert (row.name, row.plain, row.paced) == ("Held-out accuracy", "0.8", "n/a")
+
+
+def test_the_data_must_be_those_of_the_fit(classified):
+    case = classified
+    with pytest.raises(ValueError, match=r"X must be what the model was fitted on \(400 rows\), got 10 rows"):
+        summarise(case.model, case.X[:10], case.y[:10])
+
+
+def test_something_else_is_refused(classified):
+    with pytest.raises(TypeError, match="got LogisticRegression without"):
+        summarise(LogisticRegression().fit(classified.X, classified.y))
+
+
+def test_versions_and_citation(classified):
+    summary = summarise(classified.model)
+    assert {"selfpaced", "numpy", "scikit-learn", "Python"} <= {name for name, _ in summary.versions}
+    assert "Fan, Yanbo" in summary.citation
+    assert ("regularizer", "'welsch'") in summary.parameters
