@@ -100,6 +100,8 @@ class SelfPacedClassifier(MetaMixin, ClassifierMixin, BaseEstimator):
         Calibrated probabilities of the clean label of every training row, by models not fitted on it.
     sample_noise_ : ndarray of shape (n_samples,)
         Probability that the given label of a training row is wrong.
+    training_codes_ : ndarray of shape (n_samples,)
+        Given labels as positions in ``classes_``: by them :func:`selfpaced.suspects` knows the training rows.
     lam_ : float
         The pace; ``inf`` where the plain model was chosen.
     path_ : tuple of Candidate
@@ -211,7 +213,7 @@ class SelfPacedClassifier(MetaMixin, ClassifierMixin, BaseEstimator):
         self, template: Any, X: Any, y: np.ndarray, prior: Any, route: WeightRoute, params: dict[str, Any]
     ) -> np.ndarray:
         """Fit the plain model; returns the labels as the wrapped model wants them."""
-        self.classes_, self._codes = np.unique(y, return_inverse=True)
+        self.classes_, self.training_codes_ = np.unique(y, return_inverse=True)
         try:
             self.plain_ = fit_weighted(template, X, y, prior, route, counts=prior, fit_params=params)
         except ValueError:
@@ -219,23 +221,25 @@ class SelfPacedClassifier(MetaMixin, ClassifierMixin, BaseEstimator):
             if np.array_equal(self.classes_, np.arange(self.classes_.size)):
                 raise
             try:
-                self.plain_ = fit_weighted(template, X, self._codes, prior, route, counts=prior, fit_params=params)
+                self.plain_ = fit_weighted(
+                    template, X, self.training_codes_, prior, route, counts=prior, fit_params=params
+                )
             except Exception:
                 self.plain_ = None
             if self.plain_ is None:
                 raise
-            return self._codes
+            return self.training_codes_
         return y
 
     def _problem(
         self, template: Any, X: Any, y: np.ndarray, prior: Any, route: WeightRoute, params: dict[str, Any],
         groups: Any, progress: Progress,
     ) -> ClassifierProblem:  # fmt: skip
-        self._encoded = y is self._codes
+        self._encoded = y is self.training_codes_
         kind = output_kind(self.plain_)
         labels = np.arange(self.classes_.size) if self._encoded else self.classes_
         return ClassifierProblem(
-            estimator=template, X=X, y=y, codes=self._codes, labels=labels, kind=kind, route=route,
+            estimator=template, X=X, y=y, codes=self.training_codes_, labels=labels, kind=kind, route=route,
             repeats=self._repeats(X, y, prior, groups), prior=prior, fit_params=params, n_jobs=self.n_jobs,
             progress=progress, balanced=isinstance(self.pace, str) and self.pace == "auto",
         )  # fmt: skip
@@ -244,7 +248,7 @@ class SelfPacedClassifier(MetaMixin, ClassifierMixin, BaseEstimator):
         n = n_rows(X)
         if n < MIN_ROWS or self.classes_.size < 2:
             return []
-        strata = self._codes if prior is None else self._codes + self.classes_.size * (prior == 0.0)
+        strata = self.training_codes_ if prior is None else self.training_codes_ + self.classes_.size * (prior == 0.0)
         rng = check_random_state(0 if self.random_state is None else self.random_state)
         if not (isinstance(self.cv, str) and self.cv == "auto"):
             return [make_folds(X, strata, cv=self.cv, groups=groups, random_state=rng, y=y)]
@@ -313,8 +317,7 @@ class SelfPacedClassifier(MetaMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, n_classes)
         """
         check_is_fitted(self, "estimator_")
-        labels = np.arange(self.classes_.size) if self._encoded else self.classes_
-        raw = read_output(self.estimator_, X, kind=self._kind, labels=labels)
+        raw = self._read(X)
         if self._kind == "predict_proba" and self.channel_.scale == 1.0:
             return raw
         return self.channel_.proba(as_logits(raw, self._kind)).astype(raw.dtype, copy=False)
@@ -333,3 +336,21 @@ class SelfPacedClassifier(MetaMixin, ClassifierMixin, BaseEstimator):
         """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
+
+    def clean_logits(self, X: Any) -> np.ndarray:
+        """What ``channel_`` takes: the chosen model's logits, one column per class, whatever methods it has.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self, "estimator_")
+        return as_logits(self._read(X), self._kind)
+
+    def _read(self, X: Any) -> np.ndarray:
+        labels = np.arange(self.classes_.size) if self._encoded else self.classes_
+        return read_output(self.estimator_, X, kind=self._kind, labels=labels)
