@@ -40,7 +40,8 @@ _FROM_LIBRARY: dict[str, tuple[str, ...]] = {
     "clustering.embedding": ("SpectralEmbedding",),
     "clustering.estimator": ("SelfPacedMultiViewKMeans",),
     "clustering.views": ("Scaler",),
-    "factorization.estimator": ("PRMF", "SelfPacedMF"),
+    "factorization.prmf": ("PRMF",),
+    "factorization.estimator": ("SelfPacedMF",),
     "linear.logistic": ("SelfPacedLogisticRegression",),
     "linear.regression": ("SelfPacedLinearRegression",),
     "meta.classifier": ("SelfPacedClassifier",),
@@ -103,7 +104,7 @@ def save(
     """
     dump = _skops().dump
     content = io.BytesIO()
-    dump(model, content)
+    dump(model, content, compression=zipfile.ZIP_DEFLATED)
     versions = {"python": platform.python_version(), **_versions()}
     with zipfile.ZipFile(content, "a") as archive:
         archive.writestr(_FACTS, json.dumps({"versions": versions, **(facts or {})}))

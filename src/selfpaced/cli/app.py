@@ -64,15 +64,24 @@ def _run(args: argparse.Namespace, console: Console) -> int:
         code = errors.TERMINATED if console.signal == signal.SIGTERM else errors.INTERRUPTED
         return console.fail("interrupted; no half-written file was left behind", code)
     except BrokenPipeError:
-        # The reader (head, less) has seen enough; keep Python from complaining when it flushes at the end.
-        with suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _close_output()  # the reader (head, less) has seen enough
         return errors.OK
     except Exception as error:
         if getattr(args, "debug", False):
             raise
+        if isinstance(error, OSError):
+            _close_output()
         code, message = errors.classify(error)
         return console.fail(message, code)
+
+
+def _close_output() -> None:
+    """Where standard output takes no more, keep Python from complaining about it once again at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Style(argparse.RawDescriptionHelpFormatter):

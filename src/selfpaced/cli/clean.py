@@ -94,7 +94,7 @@ def _write(result: Run, out: Path, how: str) -> int:
     if table.format == "csv" and format_of(out)[0] != "parquet":
         separator = "\t" if format_of(out)[0] == "tsv" else table.dialect.separator
         header = int(table.dialect.header)
-        return write_rows(_copied(result, how), out, separator, table.dialect.encoding) - header
+        return write_rows(_copied(result, how), out, separator, table.dialect) - header
     frame = _changed(result, how)
     write_frame(frame, out)
     return len(frame)

@@ -134,9 +134,8 @@ def labels(table: Table, args: argparse.Namespace, console: Console) -> Labels:
             raise TableError(_where(table), f"the column {name!r} has no values")
         first = table.lines.of([int(np.argmin(present))])
         at = f", the first on line {first[0]}" if first is not None else ""
-        console.warn(
-            f"{len(series) - rows.size:,} rows have no value in {name!r}{at}; they are left out of the fit"
-        )
+        count = f"{len(series) - rows.size:,} row{'s have' if len(series) - rows.size > 1 else ' has'}"
+        console.warn(f"{count} no value in {name!r}{at}; left out of the fit")
     values = series.iloc[rows]
     task = task_of(values) if args.task == "auto" else args.task
     return Labels(name, rows, _values(values, task, name, table, rows), task)

@@ -47,7 +47,10 @@ def suspicious(
     import pandas as pd
 
     table_of_all = ranked(model, features, given.values)
-    found = table_of_all[table_of_all["noise_probability"] >= threshold].reset_index(drop=True)
+    wrong = table_of_all["noise_probability"] >= threshold
+    if given.task == "classification":
+        wrong &= table_of_all["given"] != table_of_all["expected"]
+    found = table_of_all[wrong].reset_index(drop=True)
     places = found["row"].to_numpy(dtype=np.int64)
     rows = given.rows[places]
     lines = table.lines.of(rows)
@@ -59,7 +62,7 @@ def suspicious(
             if lines is not None
             else pd.array([None] * len(rows), dtype="Int64"),
             "given": found["given"].to_numpy(),
-            "expected": found["expected"].to_numpy(),
+            "expected": _rounded(found["expected"].to_numpy()),
             "weight": found["weight"].to_numpy(dtype=float).round(4),
             "noise_probability": found["noise_probability"].to_numpy(dtype=float).round(4),
             "why": why,
@@ -102,6 +105,11 @@ def _why(model: Any, features: Any, given: Labels, table: Table, places: Any, fo
     ]
     rest = ["the model disagrees; neighbours are looked up for the first 5,000 suspects only"]
     return told + rest * (len(places) - len(told))
+
+
+def _rounded(values: np.ndarray) -> np.ndarray:
+    """Expected values to six digits; classes as they are."""
+    return np.array([float(f"{v:.6g}") for v in values]) if values.dtype.kind == "f" else values
 
 
 def _confident(model: Any, suspects: np.ndarray) -> np.ndarray:

@@ -144,7 +144,7 @@ def describe(run: Run) -> dict[str, Any]:
     plain = next((c for c in path if math.isinf(c.lam)), None)
     chosen = next((c for c in path if c.chosen), None)
     score = (
-        "held-out agreement with the given labels"
+        "held-out score on the given labels"
         if run.labels.task == "classification"
         else "minus the robust loss"
     )

@@ -17,6 +17,8 @@ from .errors import UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from selfpaced.tables import Dialect
+
 __all__ = ["format_of", "write_frame", "write_rows"]
 
 
@@ -56,12 +58,12 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
         frame.to_csv(text, index=False, sep="\t" if kind == "tsv" else ",", lineterminator="\n")
 
 
-def write_rows(rows: Iterable[list[str]], path: Path, separator: str, encoding: str) -> int:
+def write_rows(rows: Iterable[list[str]], path: Path, separator: str, dialect: Dialect) -> int:
     """Records as text, one by one; gives back how many."""
     _, packed = format_of(path)
     count = 0
-    with replacing(path) as stream, _text(stream, packed, encoding) as text:
-        writer = csv.writer(text, delimiter=separator, lineterminator="\n")
+    with replacing(path) as stream, _text(stream, packed, dialect.encoding) as text:
+        writer = csv.writer(text, delimiter=separator, lineterminator=dialect.newline)
         for row in rows:
             writer.writerow(row)
             count += 1

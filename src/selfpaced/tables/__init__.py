@@ -12,12 +12,14 @@ out what each column holds; :func:`preprocessor` turns a messy table into featur
 
 from .features import DateParts, category_name, preprocessor
 from .parsing import parse_numbers
-from .reading import Lines, Table, TableError, TableWarning, read_table, text_rows
+from .reading import Table, read_table, text_rows
 from .schema import Column, Schema, TypedColumns, infer_schema, suggestion
+from .text import Dialect, Lines, TableError, TableWarning
 
 __all__ = [
     "Column",
     "DateParts",
+    "Dialect",
     "Lines",
     "Schema",
     "Table",

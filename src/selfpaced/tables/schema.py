@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .parsing import date_format, parse_dates, parse_numbers
-from .reading import TableWarning
+from .text import TableWarning
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,7 +139,11 @@ def _infer(series: pd.Series, name: str, categorical: bool) -> Column:
         return _infer_numeric(values, name, missing)
     if values.map(type).isin([list, dict, np.ndarray, set, bytes]).any():
         return Column(name, "text", missing, note="it holds nested values")
-    return _infer_text(values.astype(str), name, missing)
+    text = values.astype(str)
+    blank = _blank(text)
+    if blank.all():
+        return Column(name, "empty", missing + len(text), note="it has no values")
+    return _infer_text(text[~blank], name, missing + int(blank.sum()))
 
 
 def _infer_numeric(values: pd.Series, name: str, missing: int) -> Column:
@@ -247,7 +251,7 @@ class TypedColumns(TransformerMixin, BaseEstimator):
         self.schema_ = infer_schema(X, categorical=self.categorical, exclude=self.exclude)
         if not self.schema_.used:
             raise ValueError(
-                "no column can be used: " + "; ".join(f"{c.name!r}: {c.note}" for c in self.schema_.columns)
+                "no column can be used: " + "; ".join(f"{c.name!r}: {c.note}" for c in self.schema_.left_out)
             )
         self.feature_names_in_ = np.array([c.name for c in self.schema_.columns], dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
@@ -351,13 +355,19 @@ def _categories(series: pd.Series) -> pd.Series:
 
     if types.is_float_dtype(series.dtype) and (series.dropna() % 1 == 0).all():
         series = series.astype("Int64")  # 1 and 1.0 are one category: a gap elsewhere makes integers floats
-    text = series.astype("object").where(series.notna(), MISSING)
-    return text.map(str).astype("category")
+    text = series.astype("object").where(series.notna(), MISSING).map(str)
+    return text.where(~_blank(text), MISSING).astype("category")
+
+
+def _blank(text: pd.Series) -> pd.Series:
+    """Cells with nothing in them: missing, wherever the table comes from."""
+    return text.str.strip() == ""
 
 
 def _tell_unreadable(series: pd.Series, parsed: pd.Series, column: Column, what: str) -> None:
     """Warn of unreadable cells in new data; those of the training table are in the schema's notes."""
-    count = int((parsed.isna() & series.notna()).sum())
+    unread = series[parsed.isna() & series.notna()]
+    count = int((~_blank(unread.astype(str))).sum())
     if count and not column.note:
         message = f"column {column.name!r}: {count:,} cells are not {what} and count as missing"
         warnings.warn(message, TableWarning, stacklevel=2)

@@ -1,0 +1,200 @@
+"""Help, exit codes, and what is said where."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from selfpaced import __version__
+from selfpaced.cli import main
+from selfpaced.cli.app import COMMANDS
+from selfpaced.regularizers import REGISTRY
+
+
+@pytest.mark.parametrize(
+    "command", [[], *([name] for name in COMMANDS)], ids=lambda words: words[0] if words else "-"
+)
+def test_help_is_readable(selfpaced, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "120")
+    code, out, err = selfpaced(*command, "--help")
+    assert code == 0
+    assert not err
+    assert out.startswith("usage: selfpaced")
+    assert max(map(len, out.splitlines())) <= 120
+
+
+def test_without_a_command_there_is_help(selfpaced):
+    code, out, _ = selfpaced()
+    assert code == 0
+    assert all(name in out for name in COMMANDS)
+    assert "exit codes:" in out
+
+
+def test_version(selfpaced):
+    assert selfpaced("--version")[:2] == (0, f"selfpaced {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "words", [["fitt"], ["fit", "--targt", "x"], ["fit", "--threshold", "2"], ["demo", "extra"]]
+)
+def test_what_is_not_understood(selfpaced, words):
+    code, out, err = selfpaced(*words)
+    assert code == 2
+    assert not out
+    assert "error:" in err
+    assert "--help" in err
+
+
+def test_help_needs_no_heavy_package():
+    code = (
+        "import sys; from selfpaced.cli import main; main(['fit', '--help']);"
+        "heavy = {'pandas', 'sklearn', 'scipy', 'matplotlib', 'pyarrow', 'rich'} & set(sys.modules);"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_python_m_is_the_same():
+    done = subprocess.run(
+        [sys.executable, "-m", "selfpaced", "list", "welsch"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0
+    assert "exp(-l/lam^2)" in done.stdout
+
+
+def test_an_error_is_an_object_too(selfpaced, folder):
+    code, out, err = selfpaced("fit", "absent.csv", "--target", "y", "--json")
+    assert code == 3
+    assert json.loads(out) == {"error": "absent.csv: no such file", "code": 3}
+    assert "selfpaced: error: absent.csv: no such file" in err
+
+
+def test_quiet_says_nothing(selfpaced, shop_csv):
+    assert selfpaced("fit", shop_csv, "--target", "will buy", "--quiet", "--no-report") == (0, "", "")
+
+
+def test_json_is_alone_on_standard_output(selfpaced, shop_csv):
+    code, out, err = selfpaced("fit", shop_csv, "--target", "will buy", "--json", "--no-report")
+    assert code == 0
+    result = json.loads(out)
+    assert any("'note' is left out" in text for text in result["warnings"])
+    assert "'note' is left out" in err
+    assert result["files"] == ["run/model.skops", "run/suspects.csv", "run/metrics.json"]
+
+
+def test_a_mistake_of_ours_has_its_own_code(selfpaced, folder, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("impossible")
+
+    monkeypatch.setattr("selfpaced.cli.training.train", broken)
+    code, _, err = selfpaced("fit")
+    assert code == 70
+    assert "RuntimeError: impossible (run again with --debug to see where)" in err
+    with pytest.raises(RuntimeError, match="impossible"):
+        main(["fit", "--debug"])
+
+
+def test_a_missing_package_is_named(selfpaced, folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    monkeypatch.setitem(sys.modules, "skops", None)
+    code, _, err = selfpaced("fit", "--no-report")
+    assert code == 6
+    assert 'pip install "selfpaced[io]"' in err
+    assert list(folder.iterdir()) == []
+
+
+def test_without_rich_steps_are_plain_lines(selfpaced, folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    code, _, err = selfpaced("fit", "--no-report")
+    assert code == 0
+    assert "fitting plain and self-paced logistic ... " in err
+
+
+# -------------------------------------------------------------------------------------------------- list, check
+
+
+def test_list_shows_every_rule(selfpaced, as_json):
+    _, out, _ = selfpaced("list")
+    for name, rule in REGISTRY.items():
+        assert f"{name}" in out
+        assert rule.formula.weight in out
+    rules = as_json("list")["rules"]
+    assert [rule["name"] for rule in rules] == list(REGISTRY)
+    assert as_json("list", "mixture")["rules"][0]["name"] == "mixture-zhao"
+
+
+def test_list_of_an_unknown_rule(selfpaced):
+    code, _, err = selfpaced("list", "hubber")
+    assert code == 2
+    assert "did you mean 'huber'?" in err
+
+
+LOSSES = """
+def good(loss, lam):
+    return lam * loss / (lam + loss)
+
+def bad(loss, lam):
+    return (loss + lam) ** 0.5 - 1
+
+number = 3
+"""
+
+
+@pytest.fixture
+def losses(folder):
+    (folder / "my_losses_of_the_test.py").write_text(LOSSES)
+    yield "my_losses_of_the_test"
+    sys.modules.pop("my_losses_of_the_test", None)
+
+
+def test_check_of_ones_own_loss(selfpaced, losses):
+    path = list(sys.path)
+    code, out, _ = selfpaced("check", f"{losses}:good")
+    assert code == 0
+    assert "all conditions hold" in out
+    code, out, _ = selfpaced("check", f"{losses}:bad")
+    assert code == 1
+    assert "FAILS at lam =" in out
+    assert sys.path == path
+
+
+def test_check_as_json(as_json, losses):
+    result = as_json("check", f"{losses}:bad", code=1)
+    failed = {condition["name"] for condition in result["conditions"] if not condition["holds"]}
+    assert "H1 zero" in failed
+    rules = as_json("check")["rules"]
+    assert [rule["loss"] for rule in rules] == list(REGISTRY)
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("welsh", "did you mean 'welsch'?"),
+        ("nowhere_to_be_found:phi", "there is no module 'nowhere_to_be_found' here"),
+        ("my_losses_of_the_test:goood", "has no 'goood'; did you mean 'good'?"),
+        ("my_losses_of_the_test:number", "cannot be checked"),
+    ],
+)
+def test_check_of_what_is_not_there(selfpaced, losses, word, message):
+    code, _, err = selfpaced("check", word)
+    assert code == 2
+    assert message in err
+
+
+# ---------------------------------------------------------------------------------------------------- reproduce
+
+
+def test_reproduce_is_the_command_of_the_experiments(selfpaced):
+    code, out, _ = selfpaced("reproduce", "--help")
+    assert code == 0
+    assert "--seeds" in out
+
+
+def test_reproduce_without_the_experiments(selfpaced, monkeypatch):
+    monkeypatch.setitem(sys.modules, "selfpaced.experiments.command", None)
+    code, _, err = selfpaced("reproduce")
+    assert code == 6
+    assert "the experiments cannot be loaded" in err

@@ -1,0 +1,227 @@
+"""``selfpaced fit``."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from selfpaced.persistence import load, metadata
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_fit_writes_everything(selfpaced, shop, shop_csv):
+    header, rows, wrong = shop
+    code, out, err = selfpaced("fit", shop_csv, "--target", "will buy", "--out", "run")
+    assert code == 0, err
+    assert files(shop_csv.parent / "run") == ["metrics.json", "model.skops", "report.html", "suspects.csv"]
+    assert "column 'note' is left out (text)" in err
+    assert "suspects, the worst" in out
+    assert "plain" in out
+
+    suspects = pd.read_csv("run/suspects.csv")
+    assert list(suspects.columns) == [
+        "row",
+        "line",
+        "given",
+        "expected",
+        "weight",
+        "noise_probability",
+        "why",
+    ]
+    flagged = np.zeros(len(rows), dtype=bool)
+    flagged[suspects["row"]] = True
+    assert np.mean(wrong[flagged]) > 0.7
+    assert np.mean(flagged[wrong]) > 0.6
+    assert (suspects["given"] != suspects["expected"]).all()
+    assert suspects["noise_probability"].is_monotonic_decreasing
+
+    # `line` is the line of the file at which the row begins, although rows have line breaks and one line is blank.
+    lines = shop_csv.read_text().split("\n")
+    for record in suspects.to_dict("records"):
+        assert record["given"] == rows[record["row"]][-1]
+        assert lines[record["line"] - 1].startswith(next(iter(csv_line(rows[record["row"]]).split("\n"))))
+    assert (
+        suspects["why"]
+        .str.fullmatch(r"[0-5] of the 5 nearest confident rows are '(yes|no)' \(lines [\d, ]+\)")
+        .all()
+    )
+
+    metrics = json.loads(Path("run/metrics.json").read_text())
+    assert metrics["suspects"] == len(suspects)
+    assert metrics["columns"] == {"numeric": ["age", "income"], "categorical": ["city"], "date": []}
+    assert metrics["left_out"].keys() == {"note"}
+    low, high = metrics["noise_rate_interval"]
+    assert low < wrong.mean() < high
+    assert metrics["comparison"]["plain"]["lam"] is None
+    assert sum(candidate["chosen"] for candidate in metrics["path"]) == 1
+
+    model = load("run/model.skops")
+    assert metadata("run/model.skops")["target"] == "will buy"
+    frame = pd.DataFrame(rows, columns=header)
+    truth = np.where(wrong, np.where(frame["will buy"] == "yes", "no", "yes"), frame["will buy"])
+    assert np.mean(model.predict(frame) == truth) > np.mean(frame["will buy"] == truth)
+    assert model[:-1].get_feature_names_out()[0] == "age"
+
+
+def csv_line(row):
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(row)
+    return text.getvalue()
+
+
+def test_why_names_rows_that_are_near_and_confident(selfpaced, shop_csv):
+    assert selfpaced("fit", shop_csv, "--target", "will buy", "--quiet", "--no-report")[0] == 0
+    suspects, pipeline = pd.read_csv("run/suspects.csv"), load("run/model.skops")
+    from selfpaced.tables import read_table
+
+    table = read_table(shop_csv)
+    Z = pipeline[:-1].transform(table.frame).to_numpy()
+    weight, row_of = (
+        pipeline[-1].sample_weight_,
+        {line: row for row, line in enumerate(table.lines.of(range(len(Z))))},
+    )
+    first = suspects.iloc[0]
+    near = [row_of[int(line)] for line in first["why"].split("(lines ")[1].rstrip(")").split(", ")]
+    assert weight[near].min() >= min(0.8, np.median(weight))
+    assert not set(near) & set(suspects["row"])
+    confident = np.setdiff1d(np.flatnonzero(weight >= min(0.8, np.median(weight))), suspects["row"])
+    scale = np.where(Z[confident].std(axis=0) > 0, Z[confident].std(axis=0), 1)
+    distance = np.linalg.norm((Z[confident] - Z[first["row"]]) / scale, axis=1)
+    assert set(confident[np.argsort(distance)[:5]]) == set(near)
+
+
+def test_regression_finds_its_outliers(as_json, price_tsv):
+    path, wrong = price_tsv
+    result = as_json("fit", path, "--target", "price", "--no-report")
+    assert (result["task"], result["model"]) == ("regression", "ridge")
+    suspects = pd.read_csv("run/suspects.csv")
+    assert set(suspects["row"]) == set(wrong)
+    assert (suspects["line"] == suspects["row"] + 2).all()
+    assert (suspects["given"] > 5 * suspects["expected"]).all()
+    assert suspects["why"].str.contains("the 5 nearest confident rows have").all()
+
+
+@pytest.mark.parametrize("model", ["hist-gradient-boosting", "random-forest"])
+def test_trees(as_json, shop, shop_csv, model):
+    _, _, wrong = shop
+    result = as_json("fit", shop_csv, "--target", "will buy", "--model", model, "--no-report")
+    assert result["model"] == model
+    suspects = pd.read_csv("run/suspects.csv")
+    assert np.mean(wrong[suspects["row"]]) > 0.5
+    rows = as_json("predict", "run/model.skops", shop_csv)["predictions"]
+    assert {row["prediction"] for row in rows} == {"yes", "no"}
+
+
+def test_the_built_in_table_serves(as_json, folder):
+    result = as_json("fit")
+    assert result["rows"] == 569
+    assert result["target"] == "diagnosis"
+    assert 90 < result["suspects"] < 130
+    assert pd.read_csv("run/suspects.csv")["line"].isna().all()
+    again = as_json("predict")
+    assert again["rows"] == 569
+
+
+def test_parquet_and_gzip_give_the_same_suspects(as_json, shop_csv):
+    pd.read_csv(shop_csv).to_parquet("shop.parquet")
+    pd.read_csv(shop_csv, dtype=str, keep_default_na=False).to_csv("shop.tsv.gz", sep="\t", index=False)
+    found = []
+    for name in ("shop.csv", "shop.parquet", "shop.tsv.gz"):
+        as_json("fit", name, "--target", "will buy", "--no-report", "--out", f"out-{name}")
+        found.append(pd.read_csv(f"out-{name}/suspects.csv")["row"].tolist())
+    assert found[0] == found[1] == found[2]
+
+
+def test_rows_without_a_label_are_left_out_but_counted(selfpaced, folder, shop):
+    header, rows, _ = shop
+    frame = pd.DataFrame(rows, columns=header).drop(columns="note")
+    frame.loc[[0, 7], "will buy"] = None
+    frame.to_csv("gaps.csv", index=False)
+    code, _, err = selfpaced("fit", "gaps.csv", "--target", "will buy", "--no-report")
+    assert code == 0
+    assert "2 rows have no value in 'will buy', the first on line 2" in err
+    suspects = pd.read_csv("run/suspects.csv")
+    assert (suspects["line"] == suspects["row"] + 2).all()
+    assert (frame.loc[suspects["row"], "will buy"].to_numpy() == suspects["given"].to_numpy()).all()
+
+
+def test_rerun_replaces_its_own_files_only(selfpaced, shop_csv, folder):
+    words = ["fit", shop_csv, "--target", "will buy", "--no-report", "-q"]
+    assert selfpaced(*words)[0] == 0
+    assert selfpaced(*words)[0] == 0
+    (folder / "mine").mkdir()
+    (folder / "mine" / "model.skops").write_text("precious")
+    code, _, err = selfpaced(*words, "--out", "mine")
+    assert code == 2
+    assert "was not written by selfpaced" in err
+    assert files(folder / "mine") == ["model.skops"]
+    assert (folder / "mine" / "model.skops").read_text() == "precious"
+    assert selfpaced(*words, "--out", "mine", "--force")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--target", "will by"], "has no column 'will by'; did you mean 'will buy'?"),
+        (["--target", "WILL BUY"], "did you mean 'will buy'?"),
+        ([], "say which column to predict, perhaps --target 'will buy'"),
+        (["--target", "will buy", "--model", "ridge"], "--model ridge is for regression"),
+        (
+            ["--target", "will buy", "--exclude", "ages"],
+            "--exclude: the table has no column 'ages'; did you mean 'age'?",
+        ),
+        (["--target", "will buy", "--regularizer", "welsh"], "did you mean 'welsch'?"),
+        (
+            ["--target", "will buy", "--pace", "fast"],
+            "--pace must be auto, paper or a positive number, got 'fast'",
+        ),
+        (["--target", "age", "--task", "classification"], "use --task regression"),
+    ],
+)
+def test_what_cannot_be_asked(selfpaced, shop_csv, folder, words, message):
+    code, _, err = selfpaced("fit", shop_csv, *words)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+    assert files(folder) == ["shop.csv"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,x\n2\n3,y\n", "bad.csv:3: the row has 1 field, where the header has 2"),
+        ("a,b\n" + "1,x\n2,x\n" * 9, "has only one class, 'x'"),
+        ("a,b\n" + "1,x\n1,y\n" * 9, "no column can be used"),
+        ("a,b\n1,\n2,\n", "the column 'b' has no values"),
+    ],
+)
+def test_data_that_cannot_be_fitted(selfpaced, folder, text, message):
+    (folder / "bad.csv").write_text(text)
+    code, _, err = selfpaced("fit", "bad.csv", "--target", "b")
+    assert code in (2, 3)
+    assert message in err
+    assert files(folder) == ["bad.csv"]
+
+
+def test_a_text_where_a_value_should_be_says_its_line(selfpaced, folder):
+    (folder / "t.csv").write_text("a,b\n" + "1,5\n2,7\n3,9\n" * 20 + "4,many\n")
+    code, _, err = selfpaced("fit", "t.csv", "--target", "b", "--task", "regression")
+    assert code == 3
+    assert "t.csv:62: the target 'b' must hold numbers for a regression, got 'many'" in err
+
+
+def test_cells_with_markup_stay_text_in_the_report(selfpaced, folder):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    label = np.where((x > 0) ^ (rng.random(200) < 0.1), "<script>alert(1)</script>", "b")
+    pd.DataFrame({"x": x, "label": label}).to_csv("t.csv", index=False)
+    assert selfpaced("fit", "t.csv", "--target", "label", "-q")[0] == 0
+    page = (folder / "run" / "report.html").read_text()
+    assert "<script>alert(1)" not in page

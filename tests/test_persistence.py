@@ -1,0 +1,283 @@
+"""Models saved and loaded: by skops with types we vouch for, by pickle and joblib across processes."""
+
+import importlib
+import io
+import os
+import pickle
+import subprocess
+import sys
+import zipfile
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+pytest.importorskip("skops", reason='saving models needs the extra "io"')
+
+from selfpaced import (
+    SelfPacedClassifier,
+    SelfPacedLinearRegression,
+    SelfPacedLogisticRegression,
+    SelfPacedMF,
+    SelfPacedMultiViewKMeans,
+    SelfPacedRegressor,
+)
+from selfpaced.persistence import (
+    UntrustedFileError,
+    load,
+    metadata,
+    replacing,
+    save,
+    trusted_types,
+)
+from selfpaced.regularizers import REGISTRY, GroupRegularizer, from_loss, get
+
+X, Y = load_iris(return_X_y=True)
+NOISY = np.where(np.random.default_rng(0).random(len(Y)) < 0.15, (Y + 1) % 3, Y)
+VALUE = X @ [1.0, -1.0, 2.0, 0.5] + np.where(np.arange(len(Y)) % 9 == 0, 20.0, 0.0)
+
+MODELS = {
+    "logistic": lambda: make_pipeline(StandardScaler(), SelfPacedLogisticRegression()).fit(X, NOISY),
+    "linear": lambda: SelfPacedLinearRegression().fit(X, VALUE),
+    "forest": lambda: SelfPacedClassifier(RandomForestClassifier(8, random_state=0), random_state=0).fit(
+        X, NOISY
+    ),
+    "boosting": lambda: SelfPacedRegressor(HistGradientBoostingRegressor(max_iter=8), random_state=0).fit(
+        X, VALUE
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    made = {}
+
+    def get_model(name):
+        if name not in made:
+            made[name] = MODELS[name]()
+        return made[name]
+
+    return get_model
+
+
+def dumped(model):
+    file = io.BytesIO()
+    save(model, file)
+    return file.getvalue()
+
+
+# -------------------------------------------------------------------------------------------------------- skops
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_round_trip(fitted, name):
+    model = fitted(name)
+    again = load(dumped(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    ours, theirs = (m[-1] if hasattr(m, "steps") else m for m in (model, again))
+    np.testing.assert_array_equal(theirs.sample_weight_, ours.sample_weight_)
+    assert theirs.path_ == ours.path_ or str(theirs.path_) == str(ours.path_)  # nan is not nan
+    assert theirs.termination_ == ours.termination_
+    assert theirs.get_params(deep=False).keys() == ours.get_params(deep=False).keys()
+
+
+def test_round_trip_of_a_factorization_and_a_clustering():
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 20))
+    matrix[3, 4] = 50.0
+    model = SelfPacedMF(rank=2, random_state=0).fit(matrix)
+    again = load(dumped(model))
+    np.testing.assert_array_equal(again.row_factors_, model.row_factors_)
+    views = [X[:, :2], X[:, 2:]]
+    clusters = SelfPacedMultiViewKMeans(n_clusters=3, random_state=0).fit(views)
+    np.testing.assert_array_equal(load(dumped(clusters)).labels_, clusters.labels_)
+
+
+@pytest.mark.parametrize(
+    "rule", [name for name, kind in REGISTRY.items() if not issubclass(kind, GroupRegularizer)]
+)
+def test_every_rule_can_be_saved(rule):
+    model = SelfPacedLogisticRegression(regularizer=get(rule))
+    assert load(dumped(model)).regularizer == get(rule)
+
+
+def test_the_list_of_trusted_types_is_true():
+    names = trusted_types()
+    assert len(set(names)) == len(names)
+    for name in names:
+        module, _, attribute = name.rpartition(".")
+        found = getattr(importlib.import_module(module), attribute)
+        assert f"{found.__module__}.{found.__qualname__}" == name, "trusted under another name than its own"
+
+
+def test_facts_and_versions_are_kept(tmp_path, fitted):
+    path = tmp_path / "model.skops"
+    save(fitted("linear"), path, facts={"target": "price"})
+    found = metadata(path)
+    assert found["target"] == "price"
+    assert set(found["versions"]) == {"python", "selfpaced", "scikit-learn", "numpy", "skops"}
+    assert os.listdir(tmp_path) == ["model.skops"]
+
+
+def test_another_version_is_told(fitted):
+    data = dumped(fitted("linear"))
+    source, target = zipfile.ZipFile(io.BytesIO(data)), io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        for name in source.namelist():
+            text = source.read(name)
+            if name == "selfpaced.json":
+                here = metadata(data)["versions"]["scikit-learn"].encode()
+                text = text.replace(b'"scikit-learn": "' + here, b'"scikit-learn": "0.1.0')
+            archive.writestr(name, text)
+    with pytest.warns(UserWarning, match="saved with scikit-learn 0.1.0"):
+        load(target)
+
+
+# --------------------------------------------------------------------------------------------------- strangers
+
+
+class Stranger(LogisticRegression):
+    """A type nobody has vouched for."""
+
+
+def test_a_strangers_type_is_refused_by_name(tmp_path):
+    path = tmp_path / "stranger.skops"
+    save(Stranger(max_iter=1000).fit(X, Y), path)
+    with pytest.raises(UntrustedFileError, match="Stranger.*may run code") as caught:
+        load(path)
+    (name,) = caught.value.types
+    assert name.endswith(".Stranger")
+    assert isinstance(load(path, trusted=[name]), LogisticRegression)
+
+
+def test_code_in_a_file_is_refused():
+    with pytest.raises(UntrustedFileError, match=r"system"):
+        load(dumped(make_pipeline(FunctionTransformer(os.system), LogisticRegression())))
+
+
+def my_loss(loss, lam):
+    return lam * loss / (lam + loss)
+
+
+def test_a_loss_of_ones_own_needs_a_word_of_trust():
+    model = SelfPacedLogisticRegression(regularizer=from_loss(my_loss))
+    with pytest.raises(UntrustedFileError, match="my_loss") as caught:
+        load(dumped(model))
+    again = load(dumped(model), trusted=caught.value.types)
+    assert again.regularizer.latent(1.0, 2.0) == model.regularizer.latent(1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (pickle.dumps(LogisticRegression()), "looks like a pickle"),
+        (b"a,b\n1,2\n", "no skops file"),
+        (b"", "no skops file"),
+    ],
+)
+def test_what_is_no_model_file_is_refused(tmp_path, content, reason):
+    path = tmp_path / "m.skops"
+    path.write_bytes(content)
+    with pytest.raises(UntrustedFileError, match=reason):
+        load(path)
+
+
+def test_a_damaged_file_is_refused(fitted):
+    data = dumped(fitted("linear"))
+    with pytest.raises(UntrustedFileError):
+        load(data[: len(data) // 2])
+    empty = io.BytesIO()
+    with zipfile.ZipFile(empty, "w") as archive:
+        archive.writestr("something", "else")
+    with pytest.raises(UntrustedFileError, match="damaged, or no model file"):
+        load(empty)
+
+
+@pytest.mark.parametrize("field", ["left", "right", "feature_idx"])
+def test_a_boosted_tree_that_points_outside_is_refused(field):
+    model = HistGradientBoostingClassifier(max_iter=2).fit(X, Y)
+    nodes = model._predictors[0][0].nodes
+    assert not nodes[0]["is_leaf"]
+    assert load(dumped(model)) is not None
+    nodes[0][field] = 10_000
+    with pytest.raises(UntrustedFileError, match="points outside itself"):
+        load(dumped(model))
+
+
+def test_a_tree_of_a_forest_that_points_outside_is_refused():
+    model = RandomForestClassifier(2, random_state=0).fit(X, Y)
+    assert load(dumped(model)) is not None
+    model.estimators_[0].tree_.children_left[0] = 10_000
+    with pytest.raises(UntrustedFileError, match="points outside itself"):
+        load(dumped(model))
+
+
+# ------------------------------------------------------------------------------------- pickle, across processes
+
+
+LOADER = """
+import sys, joblib, pickle, numpy as np
+from selfpaced.persistence import load
+kind, model, data, out = sys.argv[1:]
+open_model = {"pickle": lambda: pickle.load(open(model, "rb")), "joblib": lambda: joblib.load(model)}
+m = open_model.get(kind, lambda: load(model))()
+np.save(out, m.predict(np.load(data)))
+"""
+
+
+@pytest.mark.parametrize("kind", ["pickle", "joblib", "skops"])
+def test_across_processes(tmp_path, fitted, kind):
+    np.save(tmp_path / "X.npy", X)
+    for name in ("logistic", "boosting") if kind == "skops" else MODELS:
+        path = tmp_path / f"{name}.{kind}"
+        if kind == "pickle":
+            path.write_bytes(pickle.dumps(fitted(name)))
+        elif kind == "joblib":
+            joblib.dump(fitted(name), path)
+        else:
+            save(fitted(name), path)
+        command = [
+            sys.executable,
+            "-c",
+            LOADER,
+            kind,
+            str(path),
+            str(tmp_path / "X.npy"),
+            str(tmp_path / "out.npy"),
+        ]
+        subprocess.run(command, check=True, timeout=120)
+        np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), fitted(name).predict(X))
+
+
+# --------------------------------------------------------------------------------------------------- the file
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path):
+    path = tmp_path / "model.skops"
+    path.write_bytes(b"old")
+
+    def interrupted():
+        with replacing(path) as stream:
+            stream.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["model.skops"]
+
+
+def test_saved_files_have_the_usual_rights(tmp_path):
+    with replacing(tmp_path / "a") as stream:
+        stream.write(b"x")
+    (tmp_path / "b").write_bytes(b"x")
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
