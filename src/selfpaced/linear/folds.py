@@ -81,8 +81,11 @@ def make_folds(
 ) -> Folds | None:
     """Folds over all rows or, when there are many, over a sample; None where there is too little to hold out."""
     n, d = X.shape
-    size = min(n, max(MANY, 100 * d)) if n > MANY else n
-    rows = np.arange(n) if size == n else np.sort(random_state.permutation(n)[:size])
+    size = min(n, max(N_FOLDS * ENOUGH, 50 * d)) if n > MANY else n
+    rows = np.arange(n)
+    if size < n:
+        draw = np.random.default_rng(random_state.randint(1 << 31))
+        rows = np.sort(draw.choice(n, size, replace=False, shuffle=False))
     keys = row_keys(X if size == n else X[rows], random_state)
     order = np.lexsort((codes[rows], keys))
     rows, keys = rows[order], keys[order]
@@ -99,8 +102,8 @@ def make_folds(
 
 
 def _merge(
-    rows: NDArray[np.intp], keys: NDArray[np.uint64], codes: Codes, sample_weight: Vector | None
-) -> tuple[NDArray[np.intp], NDArray[np.uint64], Vector | None]:
+    rows: NDArray[np.intp], keys: Vector, codes: Codes, sample_weight: Vector | None
+) -> tuple[NDArray[np.intp], Vector, Vector | None]:
     """One row with the sum of weights in place of equal rows with equal labels (sorted by key, then label)."""
     new = np.r_[True, (keys[1:] != keys[:-1]) | (codes[rows[1:]] != codes[rows[:-1]])]
     if new.all():
@@ -109,7 +112,7 @@ def _merge(
     return rows[new], keys[new], np.add.reduceat(weight, np.flatnonzero(new))
 
 
-def _assign(keys: NDArray[np.uint64], codes: Codes) -> tuple[NDArray[np.intp], int]:
+def _assign(keys: Vector, codes: Codes) -> tuple[NDArray[np.intp], int]:
     """Fold of each row: groups of equal keys are dealt out in turn, label by label, in the order of their keys."""
     first = np.r_[True, keys[1:] != keys[:-1]]
     group = np.cumsum(first) - 1
@@ -119,29 +122,17 @@ def _assign(keys: NDArray[np.uint64], codes: Codes) -> tuple[NDArray[np.intp], i
     return fold[group], len(deal)
 
 
-def row_keys(X: Matrix, random_state: np.random.RandomState) -> NDArray[np.uint64]:
-    """A random 64-bit key per row: equal for equal rows, the same for dense and sparse storage."""
-    factors = random_state.randint(0, 1 << 62, size=X.shape[1], dtype=np.int64).astype(np.uint64) * np.uint64(2)
-    factors += np.uint64(1)
+def row_keys(X: Matrix, random_state: np.random.RandomState) -> Vector:
+    """A number per row, equal for equal rows: its projection on a random direction.
+
+    ``einsum`` adds up every row in the same order, wherever it lies; BLAS does not.
+    """
+    direction = random_state.standard_normal(X.shape[1])
     if sparse.issparse(X):
-        terms = _mix(_bits(X.data)) * factors[X.indices]
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms, dtype=np.uint64)])
-        return _mix(sums[X.indptr[1:]] - sums[X.indptr[:-1]])
-    keys = np.empty(X.shape[0], dtype=np.uint64)
+        return np.asarray(X.astype(np.float64, copy=False) @ direction)
+    keys = np.empty(X.shape[0])
     step = max(256, (1 << 17) // max(X.shape[1], 1))
     for start in range(0, X.shape[0], step):
-        keys[start : start + step] = _mix(_bits(X[start : start + step])) @ factors
-    return _mix(keys)
-
-
-def _bits(values: NDArray[Any]) -> NDArray[np.uint64]:
-    plain = np.ascontiguousarray(values, dtype=np.float64) + 0.0  # -0.0 and 0.0 are one value
-    return plain.view(np.uint64)
-
-
-def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Spread the high bits downwards: those of small integers are all that differ; zero stays zero."""
-    mixed = bits ^ (bits >> np.uint64(52)) ^ (bits >> np.uint64(26))
-    mixed *= np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= mixed >> np.uint64(32)
-    return mixed
+        block = np.ascontiguousarray(X[start : start + step], dtype=np.float64)
+        keys[start : start + step] = np.einsum("ij,j->i", block, direction)
+    return keys

@@ -67,6 +67,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, BaseEst
     coef_, intercept_ : ndarray
         The raw, uncalibrated model, as in scikit-learn's LogisticRegression; the intercept includes the shift
         that class-conditional noise asks for.
+    raw_intercept_ : ndarray
+        The intercept without that shift: the one that was fitted, and that losses and weights refer to.
     sample_weight_, sample_loss_ : ndarray of shape (n_samples,)
         Weight in [0, 1] and log-loss of every training row.
     lam_ : float
@@ -231,9 +233,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, BaseEst
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             factors = mass.sum() / (len(mass) * np.maximum(mass, 1e-300))
         else:
-            factors = compute_class_weight(
-                self.class_weight, classes=self.classes_, y=self.classes_[codes]
-            )
+            factors = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[codes])
         return factors[codes] if weight is None else weight * factors[codes]
 
     def _previous(self, X: Matrix) -> Vector | None:
@@ -249,12 +249,15 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, BaseEst
         channel, dtype = outcome.channel, X.dtype
         outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         params = outcome.params.reshape(outputs, -1)
-        scores = Objective([X], codes, len(self.classes_)).scores(outcome.params)
+        scores = outcome.scores
+        if scores is None or len(scores) != len(codes):  # rows of weight 0 took no part
+            scores = Objective([X], codes, len(self.classes_)).scores(outcome.params)
         self.sample_loss_ = loss_of_scores(scores, codes)
-        self.sample_weight_ = outcome.latent.of_loss(self.sample_loss_, codes)[1]
+        self.sample_weight_ = outcome.latent.weight(self.sample_loss_, codes)
         shift = channel.bias / channel.scale
         shift = shift[1:] - shift[:1] if outputs == 1 else shift - shift.mean()
         self.coef_ = np.ascontiguousarray(params[:, :-1], dtype=dtype)
+        self.raw_intercept_ = params[:, -1].astype(dtype)
         self.intercept_ = (params[:, -1] + shift).astype(dtype)
         self.channel_ = channel.without_bias()
         self.lam_, self.path_, self.termination_ = outcome.lam, outcome.path, outcome.termination
@@ -299,6 +302,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, BaseEst
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each CLEAN label, calibrated on held-out noisy ones."""
+        check_is_fitted(self)
         return self.channel_.proba(self.decision_function(X))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:

@@ -115,9 +115,7 @@ def minimize(
                 break
             length *= _shorter(value, slope, new_value, length)
         if not accepted:
-            if (
-                store.pairs
-            ):  # stale curvature is the usual reason: try once more from the metric alone
+            if store.pairs:  # stale curvature is the usual reason: try once more from the metric alone
                 store.clear()
                 continue
             converged = True

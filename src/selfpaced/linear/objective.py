@@ -8,7 +8,7 @@ times the number of classes or features.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ Matrix = Any  # dense array or CSR
 Vector = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
-_BLOCK_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 21
 _TINY = 1e-300
 
 
@@ -38,22 +38,24 @@ class Latent:
         None is the plain log-loss.
     lam : float or ndarray of shape (n_classes,)
         The pace, one for all rows or one per class of the given label.
+
+    Attributes
+    ----------
+    plain : bool
+        Whether every weight is 1.
     """
 
     regularizer: Regularizer | None = None
     lam: Any = np.inf
+    plain: bool = field(init=False, default=True)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "plain", self.regularizer is None or bool(np.all(np.isinf(self.lam))))
         object.__setattr__(self, "_rule", None if self.regularizer is None else relative(self.regularizer))
         object.__setattr__(self, "_exponent", None)
         if isinstance(self.regularizer, Welsch):
             # On the log-loss Welsch is a power of the probability: exp(-l / lam^2) = p^(1 / lam^2).
             object.__setattr__(self, "_exponent", np.asarray(self.lam, dtype=float) ** -2.0)
-
-    @property
-    def plain(self) -> bool:
-        """Whether every weight is 1."""
-        return self.regularizer is None or bool(np.all(np.isinf(self.lam)))
 
     def __call__(self, prob: Vector, codes: Codes) -> tuple[Vector, Vector | None]:
         """Latent loss and relative weight (None: all 1) from the probability of the given label."""
@@ -68,11 +70,15 @@ class Latent:
 
     def of_loss(self, loss: Vector, codes: Codes) -> tuple[Vector, Vector]:
         """The same from log-losses."""
-        if self.plain:
-            return loss, np.ones_like(loss)
         lam = self.lam if np.ndim(self.lam) == 0 else np.asarray(self.lam)[codes]
-        rule = self._rule  # type: ignore[attr-defined]
-        return rule.latent(loss, lam), rule.weight(loss, lam)
+        return self._rule.latent(loss, lam), self.weight(loss, codes)  # type: ignore[attr-defined]
+
+    def weight(self, loss: Vector, codes: Codes) -> Vector:
+        """Relative weight from log-losses."""
+        if self.plain:
+            return np.ones_like(loss)
+        lam = self.lam if np.ndim(self.lam) == 0 else np.asarray(self.lam)[codes]
+        return np.asarray(self._rule.weight(loss, lam))  # type: ignore[attr-defined]
 
 
 def _power(prob: Vector, exponent: Any) -> Vector:
@@ -125,6 +131,7 @@ class Objective:
         self.ridge = ridge
         self.sign = None if n_classes > 2 else 2.0 * codes - 1.0
         self.latent = Latent()
+        self.unit = 1.0  # of a gradient entry: the typical spread of a feature, where that is below 1
         self.n_passes = 0
 
     @property
@@ -227,10 +234,10 @@ class Objective:
 
     # ------------------------------------------------------------------------------------------- geometry
 
-    def curvature(self, *, max_rows: int = 20000) -> Metric:
-        """Inverse Hessian of the plain loss at zero, from at most about ``max_rows`` rows; see `standardized`.
+    def curvature(self, at: Vector | None = None) -> Metric:
+        """Inverse Hessian (its convex part) at parameters or, of the plain loss, at zero; see `standardized`.
 
-        For the convex plain loss only.  On a latent loss, Newton-like steps run far along directions that few
+        On a latent loss only near its minimum.  Far from it Newton-like steps run along directions that few
         rows support, and end in worse basins than steps in the plain geometry of the features.
         """
         wide = self.n_features > min(400, max(self.n, 50))
@@ -238,16 +245,14 @@ class Objective:
             return self.standardized(curvature=True)
         d = self.n_features
         hessian, mass = np.zeros((d + 1, d + 1)), 0.0
-        stride = max(1, self.n // max_rows)
         for block, rows in self.blocks():
-            block = block[::stride]
-            weight = None if self.sample_weight is None else self.sample_weight[rows][::stride]
+            weight = self._curvatures(block, rows, at)
             hessian[:-1, :-1] += _product(block, block if weight is None else block * weight[:, None])
             sums = block.sum(axis=0, dtype=np.float64) if weight is None else weight @ block
             hessian[-1, :-1] += sums
             mass += float(block.shape[0] if weight is None else weight.sum())
         hessian[:-1, -1], hessian[-1, -1] = hessian[-1, :-1], mass
-        hessian /= max(mass, _TINY) * self._flatness
+        hessian /= self.total * (self._flatness if at is None else 1.0)
         # The intercept has no penalty: a little of the mean curvature keeps the factor regular.
         hessian[np.diag_indices(d + 1)] += 1e-8 * max(float(np.trace(hessian)) / (d + 1), 1e-12)
         hessian[np.arange(d), np.arange(d)] += self.ridge
@@ -261,6 +266,30 @@ class Objective:
 
         return Metric(apply)
 
+    def _curvatures(self, block: Matrix, rows: slice, at: Vector | None) -> Vector | None:
+        """Curvature of each row's latent loss in its score, times its weight; None: all the same."""
+        weight = None if self.sample_weight is None else self.sample_weight[rows]
+        if at is None:
+            return weight
+        scores = self._scores(block, at.reshape(self.n_outputs, -1))
+        codes = self.codes[rows]
+        if self.n_outputs == 1:
+            # Differences of the slope, for any rule; rows of negative curvature have no say.
+            margin, step = scores[:, 0] * self.sign[rows], 1e-4  # type: ignore[index]
+            curved = (self._slope(margin + step, codes) - self._slope(margin - step, codes)) / (2 * step)
+            curved = np.maximum(curved, 0.0)
+        else:
+            prob = _softmax(scores)
+            own = self.latent(prob[np.arange(len(codes)), codes], codes)[1]
+            curved = (prob * (1 - prob)).mean(axis=1) * (1.0 if own is None else own)
+        return curved.astype(block.dtype) if weight is None else (curved * weight).astype(block.dtype)
+
+    def _slope(self, margin: Vector, codes: Codes) -> Vector:
+        """Derivative of the latent loss in the margin of the given label."""
+        prob = _sigmoid(margin, 1.0)
+        weight = self.latent(prob, codes)[1]
+        return prob - 1 if weight is None else (prob - 1) * weight
+
     @property
     def _flatness(self) -> float:
         """Inverse of the plain loss's curvature in a score, at zero."""
@@ -273,6 +302,7 @@ class Objective:
         """
         d, k = self.n_features, self.n_outputs
         mean, variance = self._moments()
+        self.unit = min(1.0, float(np.sqrt(variance.mean())) or 1.0)
         if sparse.issparse(self.parts[0]):
             variance = np.maximum(variance, variance.mean())
         scale = np.append(1.0 / np.maximum(variance / self._flatness + self.ridge, 1e-12), self._flatness)
@@ -303,7 +333,11 @@ class Objective:
 def loss_of_scores(scores: Vector, codes: Codes) -> Vector:
     """Log-loss of the given labels from raw scores (one column: the margin of the second class)."""
     if scores.shape[1] == 1:
-        return np.logaddexp(0.0, -(2.0 * codes - 1.0) * scores[:, 0])
+        margin = (2.0 * codes - 1.0) * scores[:, 0]
+        loss = np.exp(-np.abs(margin))
+        np.log1p(loss, out=loss)
+        loss -= np.minimum(margin, 0.0)
+        return loss
     shifted = scores - scores.max(axis=1, keepdims=True)
     return np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(codes)), codes]
 

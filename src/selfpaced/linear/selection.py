@@ -35,6 +35,7 @@ HALF_LOSSES = tuple(np.log(2.0) * np.array([0.5, 1.0, 2.0, 4.0]))
 CLEAN = 0.03  # rho below which nothing is paced
 LITTLE, MUCH = 0.1, 0.2
 STEPS = 10  # per pace and fold: enough to tell candidates apart
+ROUGH = 1e-3  # gradient entry at which a fold fit ends
 RARE = 0.2  # share of a class below which it gets a pace of its own
 
 
@@ -90,6 +91,8 @@ class Selector:
         The plain fit of all the data, where fold fits may start from it.
     curvature, metric : Metric
         Geometries of the plain and of the paced fits, shared by all folds.
+    unit : float
+        Scale of gradient entries.
     """
 
     def __init__(
@@ -101,6 +104,7 @@ class Selector:
         plain: Vector | None,
         curvature: Metric,
         metric: Metric,
+        unit: float = 1.0,
         n_jobs: int | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -108,6 +112,8 @@ class Selector:
         self.curvature, self.metric = curvature, metric
         self.progress = progress if progress is not None else Progress(None)
         self._plain: Trial | None = None
+        # A sample is cheap beside the full fits that start where it ends: take it further.
+        self.steps, self.tol = (3 * STEPS, 0.1 * ROUGH * unit) if folds.sampled else (STEPS, ROUGH * unit)
         self.objectives = [folds.training(k, **options) for k in range(len(folds.bounds))]
         self.codes = folds.codes[folds.held_out]
         weight = folds.sample_weight
@@ -131,6 +137,17 @@ class Selector:
     def _zeros(self) -> list[Vector]:
         return [np.zeros(self.objectives[0].size) for _ in self.objectives]
 
+    def _blank(self) -> list[Vector]:
+        """No coefficients, and the intercept of the class shares."""
+        starts = self._zeros()
+        for start, objective in zip(starts, self.objectives, strict=True):
+            if objective.fit_intercept:
+                share = np.bincount(objective.codes, objective.sample_weight, minlength=objective.n_classes)
+                logs = np.log(np.maximum(share / share.sum(), 1e-3))
+                own = start.reshape(objective.n_outputs, -1)
+                own[:, -1] = logs[1] - logs[0] if objective.n_outputs == 1 else logs - logs.mean()
+        return starts
+
     def run(self) -> Selection:
         """Plain fits, the noise gauge, and the path where it says so."""
         plain = self.plain_trial()
@@ -145,9 +162,9 @@ class Selector:
             trial = _trial(self.regularizer, half, scale)
             if trial is None:
                 continue
-            # From zero, where all weights are equal and the first step is a difference of class means, not from
-            # the plain fit, which has already bent towards the wrong labels.
-            self.fit(trial, self._zeros() if len(trials) == 1 else trials[-1].params, max_iter=STEPS)
+            # From zero, where the first step is a difference of class means, not from the plain fit, which has
+            # already bent towards the wrong labels.
+            self.fit(trial, self._blank() if len(trials) == 1 else trials[-1].params, max_iter=self.steps)
             trials.append(trial)
         judged = self.judge(trials)
         chosen, reason = decide(judged, [t.score for t in trials], rho)
@@ -156,7 +173,7 @@ class Selector:
     def single(self, trial: Trial) -> Selection:
         """Held-out scores of one given candidate beside the plain one, nothing being chosen."""
         plain = self.plain_trial()
-        self.fit(trial, self._zeros(), max_iter=50)
+        self.fit(trial, self._blank(), max_iter=50)
         self.judge([plain, trial])
         return self.selection([plain, trial], 1, "the given pace")
 
@@ -182,7 +199,7 @@ class Selector:
         objective = self.objectives[fold]
         objective.latent = latent
         metric = self.curvature if latent.plain else self.metric
-        found = minimize(objective, start, metric=metric, max_iter=max_iter, tol=1e-3)
+        found = minimize(objective, start, metric=metric, max_iter=max_iter, tol=self.tol)
         return found.x, self.folds.validation(fold).scores(found.x)
 
     def _class_scale(self, plain: Trial, rho: float) -> Vector | None:
@@ -211,7 +228,7 @@ class Selector:
             trial.spread = _error(columns[-1] - trial.score, weight)
             if not trial.latent.plain:
                 loss = loss_of_scores(trial.scores, codes)
-                relative = trial.latent.of_loss(loss, codes)[1]
+                relative = trial.latent.weight(loss, codes)
                 trial.mean_weight = float(np.average(relative, weights=weight))
                 trial.histogram = weight_histogram(relative)
             else:

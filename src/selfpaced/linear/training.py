@@ -34,6 +34,7 @@ class Outcome:
     path: tuple[Candidate, ...] = ()
     termination: str = ""
     channel: Channel | None = None
+    scores: Vector | None = None
     n_iter: int = 0
     converged: bool = True
     interrupted: bool = False
@@ -71,6 +72,8 @@ class Trainer:
         self.options = {"ridge": settings.ridge, "fit_intercept": settings.fit_intercept}
         self.objective = Objective([X], codes, n_classes, sample_weight=sample_weight, **self.options)
         self.outcome: Outcome | None = None
+        self.sample: Objective | None = None
+        self._scored: tuple[Vector, Vector] | None = None
 
     def run(self) -> Outcome:
         """Fit; on Ctrl-C the best model so far, if there is one."""
@@ -85,34 +88,40 @@ class Trainer:
         assert self.outcome is not None
         if self.outcome.channel is None:
             self.outcome.channel = Channel.identity(self.n_classes)
+        self.outcome.scores = self._scores(self.outcome.params)
         return self.outcome
 
     def _run(self) -> None:
-        settings = self.settings
-        folds = make_folds(self.X, self.codes, self.n_classes, self.sample_weight, settings.random_state)
-        sampled = folds is not None and folds.sampled
-        # Many rows: a sample decides first, and its fits are where the full ones start.
-        selector = self._selector(folds, None) if sampled else None
+        pace = self.settings.pace
+        folds = make_folds(self.X, self.codes, self.n_classes, self.sample_weight, self.settings.random_state)
+        selector = selection = None
+        if folds is not None and folds.sampled:
+            # Many rows: a sample decides first, and the full fits start where its fits ended.
+            selector = self._selector(folds, None)
+            selection = selector.run() if isinstance(pace, str) and pace == "auto" else None
+        rough = selection is not None and selection.chosen > 0
         with self.progress.stage("plain fit"):
-            start = self.warm if self.warm is not None else (selector.plain_start() if selector else None)
-            plain, seconds = self._plain(start, selector)
+            began = time.perf_counter()
+            plain = self._plain(selector, rough)
+            seconds = time.perf_counter() - began
         self.outcome = Outcome(plain.x, plain.x, n_iter=plain.n_iter, converged=plain.converged)
-        if selector is None and folds is not None:
-            selector = self._selector(folds, plain.x)
         if folds is None:
             self._without_folds(seconds)
-        elif isinstance(settings.pace, str) and settings.pace == "auto":
-            self._auto(selector, seconds)
-        elif isinstance(settings.pace, str):
-            self._paper(selector, seconds)
-        elif isinstance(settings.pace, Pacing):
+            return
+        selector = selector or self._selector(folds, plain.x)
+        if isinstance(pace, Pacing):
             self._paced(selector, seconds)
+        elif not isinstance(pace, str):
+            self._fixed(selector, float(pace), seconds)
+        elif pace == "paper":
+            self._paper(selector, seconds)
         else:
-            self._fixed(selector, float(settings.pace), seconds)
+            self._auto(selection or selector.run(), seconds)
 
     def _selector(self, folds: Folds, plain: Vector | None) -> Selector:
-        sample = self.objective if not folds.sampled else folds.everything(**self.options)
-        self.curvature, self.metric = sample.curvature(), sample.standardized()
+        self.sample = folds.everything(**self.options) if folds.sampled else None
+        objective = self.sample or self.objective
+        self.curvature, self.metric = objective.curvature(), objective.standardized()
         return Selector(
             folds,
             self.settings.regularizer,
@@ -120,23 +129,42 @@ class Trainer:
             plain=plain,
             curvature=self.curvature,
             metric=self.metric,
+            unit=objective.unit,
             n_jobs=self.settings.n_jobs,
             progress=self.progress,
         )
 
     # --------------------------------------------------------------------------------------------- fits
 
-    def _plain(self, start: Vector | None, selector: Selector | None) -> tuple[Minimum, float]:
-        began = time.perf_counter()
-        metric = self.curvature if selector is not None else self.objective.curvature()
-        found = self._minimize(Latent(), start, metric)
-        return found, time.perf_counter() - began
+    def _plain(self, selector: Selector | None, rough: bool) -> Minimum:
+        """The plain fit; only roughly converged where a sample has already chosen another model."""
+        if selector is None:
+            return self._minimize(Latent(), self.warm, self.objective.curvature())
+        start = self.warm if self.warm is not None else selector.plain_start()
+        return self._full(Latent(), start, 10 * self.settings.tol if rough else self.settings.tol)
 
-    def _minimize(self, latent: Latent, start: Vector | None, metric: Metric) -> Minimum:
+    def _full(self, latent: Latent, start: Vector, tol: float | None = None) -> Minimum:
+        """A full fit; of many rows, in the geometry that every k-th of them has near its own minimum."""
+        if self.sample is None:
+            return self._minimize(latent, start, self.metric, tol)
+        thin = self._thin()
+        thin.latent = latent
+        metric = self.curvature if latent.plain else self.metric
+        unit = self.sample.unit
+        near = minimize(thin, start, metric=metric, max_iter=30, tol=10 * self.settings.tol * unit).x
+        return self._minimize(latent, near, thin.curvature(near), tol)
+
+    def _thin(self) -> Objective:
+        n, d = self.X.shape
+        every = slice(None, None, max(1, n // max(MANY, 100 * d)))
+        weight = None if self.sample_weight is None else self.sample_weight[every]
+        return Objective([self.X[every]], self.codes[every], self.n_classes, sample_weight=weight, **self.options)
+
+    def _minimize(self, latent: Latent, start: Vector | None, metric: Metric, tol: float | None = None) -> Minimum:
         self.objective.latent = latent
         start = np.zeros(self.objective.size) if start is None else start
-        settings = self.settings
-        return minimize(self.objective, start, metric=metric, max_iter=settings.max_iter, tol=settings.tol)
+        tol = (self.settings.tol if tol is None else tol) * (self.sample or self.objective).unit
+        return minimize(self.objective, start, metric=metric, max_iter=self.settings.max_iter, tol=tol)
 
     def _adopt(self, latent: Latent, lam: float, found: Minimum) -> None:
         outcome = self.outcome
@@ -147,14 +175,13 @@ class Trainer:
 
     # -------------------------------------------------------------------------------------------- paces
 
-    def _auto(self, selector: Selector, seconds: float) -> None:
-        selection = selector.run()
+    def _auto(self, selection: Selection, seconds: float) -> None:
         trial = selection.trial
         reason = selection.reason
         if selection.chosen:
             with self.progress.stage(f"full fit, {trial.label}"):
-                found = self._minimize(trial.latent, trial.start, self.metric)
-            if self._sane(found.x, selection):
+                found = self._full(trial.latent, trial.start)
+            if self._sane(self._scores(found.x), selection):
                 self._adopt(trial.latent, trial.lam, found)
             else:
                 selection = replace(selection, chosen=0)
@@ -162,9 +189,15 @@ class Trainer:
         self._report(selection, reason, seconds)
         self._calibrate(selection)
 
-    def _sane(self, params: Vector, selection: Selection) -> bool:
+    def _scores(self, params: Vector) -> Vector:
+        """Scores of all rows, kept for whoever asks next."""
+        if self._scored is None or self._scored[0] is not params:
+            self._scored = (params, self.objective.scores(params))
+        return self._scored[1]
+
+    def _sane(self, scores: Vector, selection: Selection) -> bool:
         """Whether the full fit is no worse on its own noisy labels than the plain model on held-out ones."""
-        right = predicted(self.objective.scores(params)) == self.codes
+        right = predicted(scores) == self.codes
         held_out = predicted(selection.trials[0].scores) == selection.codes
         expected = np.average(held_out, weights=selection.sample_weight)
         slack = 2 * np.sqrt(expected * (1 - expected) / len(held_out))
@@ -270,8 +303,8 @@ class Trainer:
         shift = self.settings.fit_intercept
         channel = fit_channel(scores, codes, sample_weight=weight, shift=shift)
         if shift and np.any(channel.bias):
-            full = channel.proba(self.objective.scores(outcome.params)).argmax(axis=1)
-            held_out = channel.proba(scores).argmax(axis=1)
+            full = channel.decide(self._scores(outcome.params))
+            held_out = channel.decide(scores)
             shares = [
                 np.bincount(p, w, minlength=self.n_classes) / (len(p) if w is None else w.sum())
                 for p, w in ((full, self.sample_weight), (held_out, weight))

@@ -1,0 +1,386 @@
+"""Self-paced logistic regression: agreement with scikit-learn where it must be plain, robustness where not."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize as scipy_minimize
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris, make_blobs
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
+
+from selfpaced import SelfPacedLogisticRegression
+from selfpaced.pacing import Geometric, Stages
+from selfpaced.path import Candidate
+from selfpaced.regularizers import REGISTRY, GroupRegularizer, from_loss, get, relative
+
+ELEMENTWISE = sorted(name for name, rule in REGISTRY.items() if not issubclass(rule, GroupRegularizer))
+
+
+@pytest.fixture(scope="module")
+def breast():
+    X, y = load_breast_cancer(return_X_y=True)
+    flipped = np.random.default_rng(3).random(len(y)) < 0.2
+    return scale(X), y, np.where(flipped, 1 - y, y), flipped
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    rng = np.random.default_rng(1)
+    flipped = rng.random(len(y)) < 0.2
+    return scale(X), y, np.where(flipped, (y + rng.integers(1, 3, len(y))) % 3, y)
+
+
+@pytest.fixture(scope="module")
+def fitted(breast):
+    X, _, noisy, _ = breast
+    return SelfPacedLogisticRegression().fit(X, noisy)
+
+
+# ------------------------------------------------------------------------------------------ the point of it
+
+
+def test_beats_the_plain_model_under_noise(breast, fitted):
+    X, y, _, flipped = breast
+    assert fitted.score(X, y) > 0.97
+    assert fitted.score(X, y) > fitted.plain_.score(X, y) + 0.02
+    assert np.isfinite(fitted.lam_)
+    assert fitted.sample_weight_[flipped].mean() < 0.3 < 0.8 < fitted.sample_weight_[~flipped].mean()
+    low, high = fitted.noise_rate_interval_
+    assert low < flipped.mean() < high
+    assert fitted.noise_rate_ == pytest.approx(flipped.mean(), abs=0.04)
+
+
+def test_multinomial_beats_the_plain_model_under_noise(iris):
+    X, y, noisy = iris
+    model = SelfPacedLogisticRegression().fit(X, noisy)
+    assert model.score(X, y) >= max(0.95, model.plain_.score(X, y))
+    assert model.coef_.shape == (3, 4)
+
+
+def test_clean_labels_keep_the_plain_model(breast):
+    X, y, _, _ = breast
+    model = SelfPacedLogisticRegression().fit(X, y)
+    assert model.lam_ == np.inf
+    assert model.termination_.startswith("Plain model")
+    np.testing.assert_array_equal(model.sample_weight_, 1.0)
+    np.testing.assert_array_equal(model.coef_, model.plain_.coef_)
+    assert model.noise_rate_ < 0.02
+    assert abs(model.score(X, y) - LogisticRegression().fit(X, y).score(X, y)) < 0.005
+
+
+def test_probabilities_are_calibrated_for_clean_labels(breast, fitted):
+    X, y, _, _ = breast
+
+    def log_loss(model):
+        return -np.log(np.clip(model.predict_proba(X)[np.arange(len(y)), y], 1e-12, 1)).mean()
+
+    assert log_loss(fitted) < 0.6 * log_loss(fitted.plain_)
+    proba = fitted.predict_proba(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    np.testing.assert_array_equal(fitted.classes_[proba.argmax(axis=1)], fitted.predict(X))
+    np.testing.assert_array_equal(fitted.predict(X), fitted.decision_function(X) > 0)
+    np.testing.assert_allclose(np.exp(fitted.predict_log_proba(X)), proba)
+
+
+def test_class_conditional_noise_moves_the_decision():
+    X, y = make_blobs(3000, centers=[[-1, 0], [1, 0]], cluster_std=0.9, random_state=0)
+    flipped = np.random.default_rng(0).random(len(y)) < np.where(y == 1, 0.4, 0.0)
+    model = SelfPacedLogisticRegression().fit(X, np.where(flipped, 0, y))
+    assert model.score(X, y) > model.plain_.score(X, y) + 0.05
+    assert model.channel_.transition[1, 0] > 0.25 > 0.1 > model.channel_.transition[0, 1]
+
+
+def test_a_rare_class_is_not_starved():
+    rng = np.random.default_rng(0)
+    y = (rng.random(4000) < 0.08).astype(int)
+    X = rng.standard_normal((4000, 5)) + 1.5 * y[:, None] * np.array([1, 1, 1, 0, 0])
+    flipped = rng.random(4000) < 0.2
+    model = SelfPacedLogisticRegression().fit(X, np.where(flipped, 1 - y, y))
+    recall = np.mean(model.predict(X)[y == 1] == 1)
+    assert recall > max(0.3, np.mean(model.plain_.predict(X)[y == 1] == 1) - 0.02)
+
+
+# --------------------------------------------------------------------------------------- against the oracles
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("options", [{}, {"C": 0.05}, {"fit_intercept": False}, {"class_weight": "balanced"}])
+def test_plain_model_equals_scikit_learn(iris, n_classes, options):
+    X, y, _ = iris
+    kept = y < n_classes
+    X, y = X[kept], np.where(y[kept] == 1, 1, 2 * (y[kept] // 2))
+    ours = SelfPacedLogisticRegression(tol=1e-9, **options).fit(X, y).plain_
+    theirs = LogisticRegression(tol=1e-9, max_iter=5000, **options).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-4)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=2e-4)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["welsch", "cauchy", "l1l2", "geman-mcclure", "huber"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_fixed_pace_is_a_minimum_of_the_latent_loss(iris, name, n_classes):
+    X, y, noisy = iris
+    kept = (y < n_classes) & (noisy < n_classes)
+    X, noisy = X[kept], noisy[kept]
+    rule = relative(get(name))
+    model = SelfPacedLogisticRegression(name, pace=1.2, tol=1e-9, max_iter=2000).fit(X, noisy)
+
+    def objective(x):
+        params = x.reshape(-1, X.shape[1] + 1)
+        z = X @ params[:, :-1].T + params[:, -1]
+        z = np.hstack([np.zeros_like(z), z]) if n_classes == 2 else z
+        z = z - z.max(axis=1, keepdims=True)
+        loss = np.log(np.exp(z).sum(axis=1)) - z[np.arange(len(z)), noisy]
+        return rule.latent(loss, 1.2).sum() + 0.5 * (params[:, :-1] ** 2).sum()
+
+    start = np.column_stack([model.coef_, _raw_intercept(model)]).ravel()
+    found = scipy_minimize(objective, start, method="BFGS", options={"gtol": 1e-7})
+    assert objective(start) <= found.fun + 1e-6 * abs(found.fun)
+
+
+def _raw_intercept(model):
+    """Intercept before the shift of the calibration: the one whose losses were kept."""
+    return model.raw_intercept_
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_every_rule_fits_at_every_kind_of_pace(iris, name):
+    X, y, noisy = iris
+    two = noisy < 2
+    for pace in ("auto", Geometric(mu=1.3, floor=0.35, stop=Stages(4))):
+        model = SelfPacedLogisticRegression(name, pace=pace).fit(X[two], noisy[two])
+        assert ((model.sample_weight_ >= 0) & (model.sample_weight_ <= 1)).all()
+        assert np.isfinite(model.coef_).all()
+        assert model.score(X[y < 2], y[y < 2]) > 0.9
+
+
+def test_own_losses_work(iris):
+    X, _, noisy = iris
+    rule = from_loss(lambda loss, lam: lam * (1 - np.exp(-loss / lam)), name="own")
+    own = SelfPacedLogisticRegression(rule, pace=1.0).fit(X, noisy)
+    welsch = SelfPacedLogisticRegression("welsch", pace=1.0).fit(X, noisy)
+    np.testing.assert_allclose(own.sample_weight_, welsch.sample_weight_, atol=0.02)
+
+
+def test_infinite_pace_is_the_plain_model(breast):
+    X, _, noisy, _ = breast
+    model = SelfPacedLogisticRegression(pace=np.inf).fit(X, noisy)
+    np.testing.assert_allclose(model.coef_, model.plain_.coef_, atol=0.05)
+    np.testing.assert_array_equal(model.sample_weight_, 1.0)
+
+
+@pytest.mark.parametrize("name", ["hard", "welsch"])
+def test_the_papers_schedule(breast, name):
+    X, y, noisy, _ = breast
+    model = SelfPacedLogisticRegression(name, pace="paper").fit(X, noisy)
+    assert model.score(X, y) > model.plain_.score(X, y) + 0.015
+    assert len(model.path_) > 10
+    lams = [c.lam for c in model.path_[1:]]
+    np.testing.assert_allclose(np.diff(np.log(lams)), np.log(1.05), rtol=1e-6)
+    assert sum(c.chosen for c in model.path_) == 1
+
+
+# ----------------------------------------------------------------------------------------------- data forms
+
+
+def test_sparse_and_dense_agree(breast):
+    X, _, noisy, _ = breast
+    dense = SelfPacedLogisticRegression().fit(X, noisy)
+    csr = SelfPacedLogisticRegression().fit(sparse.csr_array(X), noisy)
+    assert dense.lam_ == csr.lam_
+    np.testing.assert_allclose(dense.predict_proba(X), csr.predict_proba(sparse.csr_matrix(X)), atol=0.02)
+    for layout in (sparse.csc_matrix, sparse.coo_matrix):
+        np.testing.assert_array_equal(csr.predict(X), csr.predict(layout(X)))
+
+
+def test_float32_is_kept(breast, fitted):
+    X, _, noisy, _ = breast
+    model = SelfPacedLogisticRegression().fit(X.astype(np.float32), noisy)
+    assert model.coef_.dtype == model.intercept_.dtype == model.plain_.coef_.dtype == np.float32
+    assert model.decision_function(X.astype(np.float32)).dtype == np.float32
+    assert np.mean(model.predict(X) == fitted.predict(X)) > 0.98
+
+
+def test_string_labels(breast, fitted):
+    X, _, noisy, _ = breast
+    names = np.array(["benign", "malignant"])
+    model = SelfPacedLogisticRegression().fit(X, names[noisy])
+    np.testing.assert_array_equal(model.predict(X), names[fitted.predict(X)])
+    np.testing.assert_allclose(model.coef_, fitted.coef_)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_feature_names(breast, fitted, library):
+    frames = pytest.importorskip(library)
+    X, _, noisy, _ = breast
+    columns = [f"f{i}" for i in range(X.shape[1])]
+    frame = frames.DataFrame(dict(zip(columns, X.T, strict=True)))
+    model = SelfPacedLogisticRegression().fit(frame, noisy)
+    assert list(model.feature_names_in_) == list(model.plain_.feature_names_in_) == columns
+    np.testing.assert_allclose(model.decision_function(frame), fitted.decision_function(X), atol=1e-6)
+    model.plain_.predict(frame)
+
+
+@pytest.mark.parametrize("pace", ["auto", 1.0])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_weighting_a_row_equals_repeating_it(iris, pace, n_classes):
+    X, _, noisy = iris
+    kept = noisy < n_classes
+    X, noisy = X[kept], noisy[kept]
+    counts = np.random.default_rng(0).integers(0, 4, len(X))
+    options = {"pace": pace, "tol": 1e-8, "max_iter": 2000}
+    weighted = SelfPacedLogisticRegression(**options).fit(X, noisy, sample_weight=counts)
+    repeated = SelfPacedLogisticRegression(**options).fit(np.repeat(X, counts, 0), np.repeat(noisy, counts))
+    assert weighted.lam_ == pytest.approx(repeated.lam_)
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(weighted.plain_.coef_, repeated.plain_.coef_, rtol=1e-4, atol=1e-5)
+    assert len(weighted.sample_weight_) == len(X)
+
+
+def test_class_weight_equals_sample_weight(breast):
+    X, _, noisy, _ = breast
+    by_class = SelfPacedLogisticRegression(class_weight={0: 3.0, 1: 1.0}, pace=1.0).fit(X, noisy)
+    by_row = SelfPacedLogisticRegression(pace=1.0).fit(X, noisy, sample_weight=np.where(noisy == 0, 3.0, 1.0))
+    np.testing.assert_allclose(by_class.coef_, by_row.coef_)
+    balanced = SelfPacedLogisticRegression(class_weight="balanced").fit(X, noisy)
+    assert balanced.predict(X).mean() < SelfPacedLogisticRegression().fit(X, noisy).predict(X).mean() + 1e-9
+
+
+def test_many_rows_are_decided_by_a_sample():
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(3, (30000, 6))
+    y = (X @ np.array([2.0, -1, 1, 0, 0, 0]) > 0).astype(int)
+    flipped = rng.random(30000) < 0.25
+    model = SelfPacedLogisticRegression().fit(X, np.where(flipped, 1 - y, y))
+    assert np.isfinite(model.lam_)
+    assert model.score(X, y) > model.plain_.score(X, y)
+    assert model.noise_rate_ == pytest.approx(0.25, abs=0.03)
+    assert len(model.sample_weight_) == 30000
+
+
+# ------------------------------------------------------------------------------------------------ life cycle
+
+
+def test_clone_pickle_repeat(breast, fitted):
+    X, _, noisy, _ = breast
+    again = clone(fitted).fit(X, noisy)
+    np.testing.assert_array_equal(again.coef_, fitted.coef_)
+    copy = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(copy.predict_proba(X), fitted.predict_proba(X))
+    assert copy.path_ == fitted.path_
+
+
+def test_threads_change_nothing(breast, fitted):
+    X, _, noisy, _ = breast
+    threaded = SelfPacedLogisticRegression(n_jobs=2).fit(X, noisy)
+    np.testing.assert_allclose(threaded.coef_, fitted.coef_)
+
+
+def test_warm_start_starts_warm(breast):
+    X, _, noisy, _ = breast
+    model = SelfPacedLogisticRegression(pace=np.inf, warm_start=True, tol=1e-6).fit(X, noisy)
+    first = model.n_iter_[0]
+    coef = model.coef_.copy()
+    model.fit(X, noisy)
+    assert model.n_iter_[0] < first
+    np.testing.assert_allclose(model.coef_, coef, atol=1e-3)
+    model.fit(X[:, :5], noisy)  # another shape starts cold
+    assert model.coef_.shape == (1, 5)
+
+
+def test_metadata_is_routed(breast):
+    X, _, noisy, _ = breast
+    weight = np.random.default_rng(0).integers(1, 3, len(X)).astype(float)
+    with config_context(enable_metadata_routing=True):
+        model = SelfPacedLogisticRegression(pace=1.0).set_fit_request(sample_weight=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        piped = make_pipeline(scaler, model).fit(X, noisy, sample_weight=weight)
+        scores = cross_validate(model, X, noisy, cv=3, params={"sample_weight": weight})
+    direct = SelfPacedLogisticRegression(pace=1.0).fit(StandardScaler().fit_transform(X), noisy, weight)
+    np.testing.assert_allclose(piped[-1].coef_, direct.coef_)
+    assert np.isfinite(scores["test_score"]).all()
+
+
+def test_parameters_can_be_searched(breast):
+    X, _, noisy, _ = breast
+    search = GridSearchCV(SelfPacedLogisticRegression(), {"pace": [1.0, "auto"]}, cv=2).fit(X, noisy)
+    assert search.best_score_ > 0.7
+
+
+def test_path_and_attributes_say_what_happened(fitted):
+    assert all(isinstance(c, Candidate) for c in fitted.path_)
+    assert fitted.path_[0].label == "plain"
+    assert fitted.path_[0].lam == np.inf
+    chosen = [c for c in fitted.path_ if c.chosen]
+    assert len(chosen) == 1
+    assert chosen[0].lam == fitted.lam_
+    assert all(c.spread > 0 and 0 < c.mean_weight <= 1 and c.cost > 0 and sum(c.histogram) for c in fitted.path_)
+    assert chosen[0].label in fitted.termination_
+    rule = relative(get("welsch"))
+    np.testing.assert_allclose(fitted.sample_weight_, rule.weight(fitted.sample_loss_, fitted.lam_))
+    assert (fitted.sample_loss_ >= 0).all()
+
+
+def test_progress_is_told(breast, caplog):
+    X, _, noisy, _ = breast
+    with caplog.at_level("INFO", logger="selfpaced"):
+        SelfPacedLogisticRegression(verbose=1).fit(X, noisy)
+    assert any("plain fit" in r.message for r in caplog.records)
+    callback = pytest.importorskip("sklearn.callback")
+
+    class Listener(callback.FitCallback):
+        def __init__(self):
+            self.tasks = []
+
+        def setup(self, estimator, context): ...
+
+        def teardown(self, estimator, context): ...
+
+        def on_fit_task_begin(self, estimator, context, **kwargs): ...
+
+        def on_fit_task_end(self, estimator, context, **kwargs):
+            self.tasks.append(context.task_name)
+
+    listener = Listener()
+    SelfPacedLogisticRegression().set_callbacks(listener).fit(X, noisy)
+    assert "plain fit" in listener.tasks
+    assert listener.tasks[-1] == "fit"
+
+
+def test_interruption_keeps_the_best_so_far(breast, monkeypatch):
+    from selfpaced.linear import training
+
+    X, _, noisy, _ = breast
+
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training.Selector, "run", interrupted)
+    with pytest.warns(ConvergenceWarning, match="Interrupted"):
+        model = SelfPacedLogisticRegression().fit(X, noisy)
+    assert model.lam_ == np.inf
+    assert model.predict_proba(X).shape == (len(X), 2)
+    np.testing.assert_array_equal(model.coef_, model.plain_.coef_)
+
+
+def test_no_convergence_is_a_warning_and_a_model(breast):
+    X, y, noisy, _ = breast
+    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
+        model = SelfPacedLogisticRegression(max_iter=2, tol=1e-10).fit(X, noisy)
+    assert model.score(X, y) > 0.85
+
+
+def test_nothing_is_warned_about_on_ordinary_data(breast):
+    X, _, noisy, _ = breast
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SelfPacedLogisticRegression().fit(X, noisy).predict(X)
