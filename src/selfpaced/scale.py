@@ -83,15 +83,15 @@ def shorth(values: ArrayLike, sample_weight: Floats | None = None) -> float:
     1.0
     """
     values = np.asarray(values, dtype=float)
+    weight = np.ones(values.size) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     order = np.argsort(values, kind="stable")
-    values = values[order]
-    weight = np.ones(values.size) if sample_weight is None else np.asarray(sample_weight, dtype=float)[order]
+    order = order[weight[order] > 0]
+    values, weight = values[order], weight[order]
     above = np.cumsum(weight)
-    below = above - weight
-    last = np.searchsorted(above, below + above[-1] / 2 * (1 + 1e-12))
+    last = np.searchsorted(above, above - weight + above[-1] / 2 * (1 - 1e-12))
     first = np.flatnonzero(last < values.size)
     best = first[np.argmin(values[last[first]] - values[first])]
-    half = slice(best, last[best] + 1)
+    half = (values >= values[best]) & (values <= values[last[best]])
     return float(np.average(values[half], weights=weight[half]))
 
 
@@ -272,14 +272,17 @@ def outlier_share(
     n = effective_size(sample_weight, size.size)
     inside = size <= cutoff * sigma
     share = float(inside.mean() if sample_weight is None else np.average(inside, weights=sample_weight))
-    expected = 2 * ndtr(cutoff) - 1
+    expected = float(2 * ndtr(cutoff) - 1)
+    # Wilson's interval of the share, widened by sigma's own error of about 1 / sqrt(2 n).
+    z2 = 1.96**2
+    middle, half = (share + z2 / (2 * n)) / (1 + z2 / n), 1.96 / (1 + z2 / n)
+    half *= math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
     density = 2 * math.exp(-(cutoff**2) / 2) / math.sqrt(2 * math.pi)
-    # Sigma's relative error is about 1 / sqrt(2 n) and moves the share expected within the cut.
-    error = math.hypot(math.sqrt(share * (1 - share) / n), share * density * cutoff / math.sqrt(2 * n))
-    error = max(error, 0.5 / n) / expected
-    estimate = 1 - share / expected
-    low, high = estimate - 1.96 * error, estimate + 1.96 * error
-    return OutlierShare(*(float(np.clip(value, 0.0, 1.0)) for value in (estimate, low, high)))
+    moved = 1.96 * share * density * cutoff / math.sqrt(2 * n)
+    high = math.hypot(share - (middle - half), moved)
+    low = math.hypot(middle + half - share, moved)
+    bounds = (1 - share / expected, 1 - (share + low) / expected, 1 - (share - high) / expected)
+    return OutlierShare(*(float(np.clip(value, 0.0, 1.0)) for value in bounds))
 
 
 @lru_cache(maxsize=1)

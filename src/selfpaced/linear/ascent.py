@@ -19,7 +19,7 @@ __all__ = ["ResidualRule", "Reweighted", "ascend", "exact_floor", "reweight", "r
 
 Floats = NDArray[np.floating[Any]]
 SUBSET = 1000  # rows that the search for a start looks at, unless 10 per column are more
-DENSE_START = 4e7  # entries of the dense subset that the search may allocate
+WIDE = 600  # columns up to which the search for a start is worth its cost; beyond, least absolute deviations
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,12 @@ def robust_start(squares: Squares, rng: np.random.RandomState) -> tuple[Floats, 
 
     Two candidates, each refined to an S-estimate and led upward: the best half by principal sensitivity, and the
     rows central in the features. The second wins only where it explains at least 70 % of the rows by a smaller
-    sigma; at a smaller share such a comparison would favour tight clusters of outliers.
+    sigma; at a smaller share such a comparison would favour tight clusters of outliers. Beyond 600 columns the search
+    costs too much, and least absolute deviations are led upward: they stand vertical outliers, not leverage.
     """
+    if squares.n_columns > WIDE:
+        return ascend(squares, least_absolute(squares)), math.inf
     part, whole = _sampled(squares, rng)
-    if sparse.issparse(part.matrix):
-        b = least_absolute(squares)
-        return ascend(squares, b), math.inf
     best: tuple[Floats, float, float] | None = None
     for b in (sensitivity_start(part)[0], central_fit(part)):
         b, majority = s_estimate(part, b)
@@ -127,11 +127,9 @@ def robust_start(squares: Squares, rng: np.random.RandomState) -> tuple[Floats, 
 
 
 def _sampled(squares: Squares, rng: np.random.RandomState) -> tuple[Squares, bool]:
-    """The rows that the search looks at, dense where that fits, and whether they are all rows."""
+    """The rows that the search looks at, dense, and whether they are all rows."""
     k, n = squares.n_columns, squares.n_rows
     wanted = max(SUBSET, 10 * k)
-    if sparse.issparse(squares.matrix) and min(wanted, n) * k > DENSE_START:
-        return squares, True
     if n <= wanted:
         return squares.subset(np.arange(n)) if sparse.issparse(squares.matrix) else squares, True
     usable = np.arange(n) if squares.sample_weight is None else np.flatnonzero(squares.sample_weight)

@@ -90,7 +90,7 @@ class Squares:
             kept = np.flatnonzero(total)
             rows, total = self.rows(kept), total[kept]
         if sparse.issparse(rows.matrix) and rows.n_columns > DENSE_GRAM:
-            return rows._iterate(total, b)
+            return rows._iterate(total, b, 1e-9 if start is None else 1e-5)
         factor = rows.factor(total)
         for _ in range(2 if start is None else 1):
             b = b + rows.correct(factor, total, b)
@@ -116,7 +116,7 @@ class Squares:
         weighted = residuals if total is None else residuals * total
         return factor.solve(np.asarray(self.matrix.T @ weighted, dtype=np.float64) - self.ridge * b)
 
-    def _iterate(self, total: Floats | None, b: Floats) -> Floats:
+    def _iterate(self, total: Floats | None, b: Floats, tol: float) -> Floats:
         """Matrix-free: for sparse data with too many columns for a normal matrix."""
         root = np.ones(self.n_rows) if total is None else np.sqrt(total)
         rows = sparse.diags_array(root) @ self.matrix
@@ -130,7 +130,7 @@ class Squares:
             dtype=np.float64,
         )
         aim = np.concatenate([root * self.residuals(b), -damped * b])
-        step = lsmr(operator, aim, atol=1e-10, btol=1e-10, maxiter=1000)[0]
+        step = lsmr(operator, aim, atol=tol, btol=tol, maxiter=1000)[0]
         return b + step
 
     @cached_property
@@ -237,7 +237,10 @@ def _rotated(squares: Squares, features: Floats, alpha: float) -> Squares:
     weight = squares.sample_weight
     weighted = features if weight is None else features * np.sqrt(weight)[:, None]
     _, singular, axes = linalg.svd(weighted.astype(np.float64), full_matrices=False)
-    largest = singular[0] if singular.size else 0.0
+    # Centring leaves rounding of the size of the centre behind, which must not count as a direction.
+    largest = float(singular.max(initial=0.0)) + math.sqrt(squares.size) * float(
+        np.abs(squares.center).max(initial=0.0)
+    )
     rank = int(np.sum(singular > largest * max(features.shape) * np.finfo(features.dtype).eps))
     back = axes[:rank].T * (math.sqrt(squares.size) / singular[:rank])
     lead = squares.matrix[:, : int(squares.fit_intercept)]

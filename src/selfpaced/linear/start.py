@@ -19,7 +19,7 @@ __all__ = ["column_medians", "majority_share", "s_estimate", "sensitivity_start"
 
 Floats = NDArray[np.floating[Any]]
 BATCHED = 24  # columns up to which all normal matrices of a round come from one product
-DIRECTIONS = 120  # sensitivity directions tried per round at most
+DIRECTIONS = 10  # sensitivity directions tried at each end of the spectrum: vertical outliers, then leverage
 
 
 def sensitivity_start(squares: Squares, *, rounds: int = 5) -> tuple[Floats, float]:
@@ -64,7 +64,11 @@ def _half_fits(part: Squares) -> Floats:
     left_out = part.residuals(plain) / (1 - np.minimum(leverage, 1 - 1e-6))
     pull = basis * left_out[:, None]
     pull = pull.T @ (pull if weight is None else pull * weight[:, None])
-    directions = basis @ np.linalg.eigh(pull)[1][:, ::-1][:, :DIRECTIONS]
+    axes = np.linalg.eigh(pull)[1]
+    ends = DIRECTIONS if axes.shape[1] <= 100 else DIRECTIONS // 2
+    if axes.shape[1] > 2 * ends:
+        axes = np.concatenate([axes[:, :ends], axes[:, -ends:]], axis=1)
+    directions = basis @ axes
     return np.column_stack([plain, fits_of(part, _halves(directions, part))])
 
 
