@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..regularizers import Regularizer
+from ..regularizers import REGISTRY, Regularizer
 
 Floats = NDArray[Any]
 
@@ -68,7 +68,6 @@ FUSED: dict[str, Callable[[Floats], Floats]] = {
     "huber": _huber,
     "l1l2": _l1l2,
     "hard": _hard,
-    "tls": _hard,
 }
 
 
@@ -116,7 +115,9 @@ class Cost:
     def _fused(self) -> tuple[Callable[[Floats], Floats], float] | None:
         if self.rule is None or self.rule.power is None:
             return None
-        formula = FUSED.get(self.rule.name)
+        # By name only for the registry's own class: a user's rule may bear any name.
+        known = REGISTRY.get(self.rule.name) is type(self.rule)
+        formula = FUSED.get(self.rule.name) if known else None
         scale = self.unit * self.lam**self.rule.power
         # Outside this range z = distance / scale leaves float32: the registry's careful formula takes over.
         return (formula, scale) if formula is not None and 1e-12 < scale < 1e12 else None
@@ -130,5 +131,4 @@ _SLOPE = {
     "huber": 2.0,
     "l1l2": 2.0,
     "hard": 1.0,
-    "tls": 1.0,
 }

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.neighbors import NearestNeighbors
 
 from .kernels import Block, Views
@@ -43,21 +44,45 @@ class Graph:
 
 
 def leading_vectors(graph: Any, components: int) -> Floats:
-    """Leading eigenvectors of the normalised adjacency, largest eigenvalue first."""
+    """Leading eigenvectors of the normalised adjacency, largest eigenvalue first.
+
+    Every connected part of the graph has an eigenvector of eigenvalue one, the square root of its degrees. A
+    Lanczos run from one vector cannot find a multiple eigenvalue, so these are written down and deflated.
+    """
     adjacency = sp.csr_matrix(0.5 * (graph + graph.T))
-    root = sp.diags(1 / np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel()))
+    degree = np.asarray(adjacency.sum(axis=1)).ravel()
+    root = sp.diags(1 / np.sqrt(degree))
     normal = root @ adjacency @ root
-    n = normal.shape[0]
+    known = _parts(adjacency, degree)[:, :components]
+    n, wanted = normal.shape[0], components - known.shape[1]
+    if wanted == 0:
+        return known
     if n <= max(DENSE, 2 * components + 1):
-        return np.linalg.eigh(normal.toarray())[1][:, ::-1][:, :components]
+        rest = np.linalg.eigh(normal.toarray() - 2 * known @ known.T)[1][:, ::-1][:, :wanted]
+        return np.hstack([known, rest])
+    rest = _lanczos(
+        LinearOperator((n, n), matvec=lambda x: normal @ x - 2 * (known @ (known.T @ x)), dtype=np.float64), wanted
+    )
+    return np.hstack([known, rest])
+
+
+def _parts(adjacency: Any, degree: Floats) -> Floats:
+    """Unit vectors of the connected parts, the largest first."""
+    count, part = connected_components(adjacency, directed=False)
+    order = np.argsort(np.argsort(-np.bincount(part, minlength=count), kind="stable"))
+    vectors = np.zeros((len(part), count))
+    vectors[np.arange(len(part)), order[part]] = np.sqrt(degree)
+    return vectors / np.linalg.norm(vectors, axis=0)
+
+
+def _lanczos(operator: Any, wanted: int) -> Floats:
+    """Eigenvectors of the largest eigenvalues, largest first."""
     # A fixed start: the embedding belongs to the data and must not depend on the seed of the restarts.
-    begin = np.full(n, n**-0.5)
+    begin = np.random.default_rng(0).standard_normal(operator.shape[0])
     try:
-        values, vectors = eigsh(normal, k=components, which="LA", v0=begin, tol=1e-4, maxiter=20 * n)
-    except ArpackNoConvergence as stuck:
-        values, vectors = stuck.eigenvalues, stuck.eigenvectors
-        if len(values) < components:
-            return np.linalg.eigh(normal.toarray())[1][:, ::-1][:, :components]
+        values, vectors = eigsh(operator, k=wanted, which="LA", v0=begin, tol=1e-4)
+    except ArpackNoConvergence:
+        values, vectors = eigsh(operator, k=wanted, which="LA", v0=begin, tol=1e-2, ncv=max(10 * wanted, 100))
     return vectors[:, np.argsort(values)[::-1]]
 
 

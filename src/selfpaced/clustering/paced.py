@@ -27,7 +27,9 @@ INNER = 2  # sweeps per stage
 WIDE = 4.0  # half weight of the robust start, in median losses
 LEAST_CHANCE = 0.01  # of the most isolated sample to become a seed, relative to the least isolated
 WELSCH = Welsch()
-PRUNE_AFTER = 4  # stages after which only the best restarts go on
+# Stage -> divisor of the restarts that go on after it.
+PRUNE = {1: 2, 3: 1 << 30}
+SUBSET = 10_000  # of at least twice as many samples, the stages before the last see only so many
 
 
 @dataclass(frozen=True)
@@ -82,10 +84,17 @@ class Fit:
 class Runner:
     """State of the batched restarts: centres, the last sweep, the number of sweeps."""
 
-    def __init__(self, views: Views, norms: Floats, centers: list[Floats]) -> None:
+    def __init__(self, views: Views, norms: Floats, centers: list[Floats], sweeps: int = 0) -> None:
         self.views, self.norms, self.centers = views, norms, centers
         self.last: Sweep | None = None
-        self.sweeps = 0
+        self.sweeps = sweeps
+
+    @property
+    def seen(self) -> Sweep:
+        """The last sweep."""
+        if self.last is None:
+            raise RuntimeError("no sweep has been made yet")
+        return self.last
 
     def step(self, cost: Cost) -> bool:
         """One sweep; whether any label changed."""
@@ -99,32 +108,29 @@ class Runner:
         return changed
 
     def settle(self, cost: Cost, most: int, tol: float) -> bool:
-        """Up to ``most`` sweeps at one cost, until neither labels nor objectives move; whether that was reached."""
+        """Up to ``most`` sweeps at one cost; whether labels or objectives stopped moving before that."""
         before = None
         for _ in range(most):
             changed = self.step(cost)
-            assert self.last is not None
-            objective = self.last.objective
-            if not changed and before is not None and np.all(before - objective <= tol * np.abs(before)):
+            objective = self.seen.objective
+            if before is not None and (not changed or np.all(before - objective <= tol * before)):
                 return True
             before = objective
         return False
 
     def median_loss(self) -> float:
         """Median loss of the best restart: the unit of the pace, the same for all views and restarts."""
-        assert self.last is not None
-        best = int(self.last.objective.argmin())
-        found = median_loss(self.views, self.last.losses[:, best])
+        best = int(self.seen.objective.argmin())
+        found = median_loss(self.views, self.seen.losses[:, best])
         return max(found, float(np.finfo(self.views.dtype).tiny))
 
     def keep(self, count: int) -> None:
         """Drop all but the ``count`` restarts of least objective."""
-        assert self.last is not None
-        if len(self.last.objective) <= count:
+        last = self.seen
+        if len(last.objective) <= count:
             return
-        best = np.sort(np.argsort(self.last.objective, kind="stable")[:count])
+        best = np.sort(np.argsort(last.objective, kind="stable")[:count])
         self.centers = [c[best] for c in self.centers]
-        last = self.last
         self.last = Sweep(last.labels[best], last.losses[:, best], last.objective[best], self.centers, last.empty[best])
 
     def _refill(self, new: Sweep, cost: Cost) -> None:
@@ -160,20 +166,33 @@ def fit_paced(
 
     ``robust=False`` starts from plain k-means++ and plain steps, for data that cannot hold gross outliers.
     """
-    runner = _start(views, clusters, restarts, rng, robust)
+    part = _subset(views, clusters, rng)
+    runner = _start(part, clusters, restarts, rng, robust)
     costs = pace.costs(runner.median_loss())
     path: list[Candidate] = []
     for stage, cost in enumerate(costs):
         began = time.perf_counter()
         final = stage == len(costs) - 1
+        if final and part is not views:
+            runner = Runner(views, views.norms(), runner.centers, runner.sweeps)
+            runner.settle(cost, INNER, tol)
+            runner.keep(1)
         converged = runner.settle(cost, max_iter if final else INNER, tol)
-        if stage + 1 >= min(PRUNE_AFTER, len(costs) - 1):
-            runner.keep(keep)
+        if stage + 1 in PRUNE:
+            runner.keep(max(keep, -(-restarts // PRUNE[stage + 1])))
         path.append(_candidate(runner, cost, stage, time.perf_counter() - began, final))
         logger.info("stage %d: %s", stage, path[-1])
         if callback is not None:
             callback(path[-1])
     return _finish(runner, costs[-1], tuple(path), converged)
+
+
+def _subset(views: Views, clusters: int, rng: np.random.Generator) -> Views:
+    """A random part of many samples: enough to find the basin in, before all of them settle the centres."""
+    most = max(SUBSET, 200 * clusters)
+    if views.n <= 2 * most:
+        return views
+    return views.take(np.sort(rng.choice(views.n, most, replace=False)))
 
 
 def _start(views: Views, clusters: int, restarts: int, rng: np.random.Generator, robust: bool) -> Runner:
@@ -202,13 +221,12 @@ def _wide(median: float) -> Cost:
 
 
 def _candidate(runner: Runner, cost: Cost, stage: int, seconds: float, final: bool) -> Candidate:
-    assert runner.last is not None
-    best = int(runner.last.objective.argmin())
-    weight = cost.weight(runner.last.losses[:, best])
+    best = int(runner.seen.objective.argmin())
+    weight = cost.weight(runner.seen.losses[:, best])
     weight = weight.ravel() if runner.views.present is None else weight[runner.views.present]
     return Candidate(
         lam=cost.lam,
-        score=-float(runner.last.objective[best]),
+        score=-float(runner.seen.objective[best]),
         mean_weight=float(weight.mean()),
         cost=seconds,
         chosen=final,

@@ -14,6 +14,7 @@ _TYPICAL = {"logistic": 4.0, "channel": 4.0, "logarithmic": 0.1}
 # Last half-weight loss as a multiple of the median starting loss, and the number of stages.
 _END = {"hard": (3.2, 16), "tls": (3.2, 16), "logistic": (3.2, 16), "channel": (3.2, 16)}
 _DEFAULT_END = (2.2, 8)
+UNEVEN = 1.8
 
 
 def resolve(regularizer: Any) -> Regularizer | None:
@@ -32,12 +33,24 @@ def resolve(regularizer: Any) -> Regularizer | None:
     return rule
 
 
-def default_pace(regularizer: Any, start: float = 1.0, end: float | None = None, stages: int | None = None) -> Pace:
-    """The pace of a rule, with its own end and number of stages where they are not given."""
+def default_pace(
+    regularizer: Any,
+    start: float = 1.0,
+    end: float | None = None,
+    stages: int | None = None,
+    uneven: bool = False,
+) -> Pace:
+    """The pace of a rule, with its own end and number of stages where they are not given.
+
+    ``uneven`` views were not brought to one variance. The median loss is then that of the middle view, and the
+    pace has to run further for the wider views to be heard.
+    """
     rule = resolve(regularizer)
     if rule is None:
         return Pace(None, stages=1)
     usual_end, usual_stages = _END.get(rule.name, _DEFAULT_END)
+    if uneven:
+        usual_end, usual_stages = UNEVEN * usual_end, 2 * usual_stages
     return Pace(
         rule,
         _TYPICAL.get(rule.name, 1.0),
