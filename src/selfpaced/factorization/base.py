@@ -14,13 +14,11 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..regularizers import Hard
 from .engine import Engine, Step, resolve
-from .entries import Entries, Floats, from_csr
+from .entries import Entries, Floats, Side, from_csr
 from .inputs import Observed, observe
 from .rescue import DOUBTFUL, STARVED, inlier_shares, rescue_side
 from .solve import REJECT, Run
-from .start import typical_size
 
-OUTLIER = np.dtype([("row", np.int32), ("column", np.int32), ("value", float), ("expected", float), ("weight", float)])
 ROW_SWEEPS = 10  # L1 half-steps for a new row, before the rule and the polish
 
 
@@ -156,21 +154,17 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise ValueError(f"rank must be at most min(shape) = {min(shape)}, got {rank!r}")
         return int(rank)
 
-    def _keep(self, run: Run, engine: Engine, entries: Entries, observed: Observed, ridge: float) -> None:
-        """Everything that is read off the chosen run."""
+    def _keep(self, run: Run, engine: Engine, side: Side, observed: Observed) -> None:
+        """Everything that is read off the chosen run; by now only the entries by row are still in memory."""
         self.row_factors_, self.components_ = run.U, np.ascontiguousarray(run.V.T)
         self.rank_, self.scale_, self.lam_ = int(run.V.shape[1]), float(run.scale), float(run.lam)
-        self._step, self._ridge = run.step, ridge
-        self._wide = typical_size(entries)
-        side = entries.by_row
+        self._step = run.step
         self._usual = float(np.nanmedian(inlier_shares(engine, side, run.U, run.V, run.scale)))
         residuals = engine.residuals(side, run.U, run.V)
-        groups = side.row_of() if self._step.grouped else None
-        weights = self._step.relative_weight(residuals, groups)
-        self.outliers_ = _outliers(entries, residuals, weights, REJECT * run.scale)
-        matrix, layout = observed.matrix, observed.layout
-        self.entry_weight_ = layout.restore(weights, matrix)
-        self.sample_loss_ = layout.restore(np.abs(residuals, out=residuals), matrix)
+        weights = _weights(self._step, side, residuals)
+        self.outliers_ = _outliers(side, residuals, weights, REJECT * run.scale)
+        self.entry_weight_ = observed.layout.restore(weights, observed.matrix)
+        self.sample_loss_ = observed.layout.restore(np.abs(residuals, out=residuals), observed.matrix)
 
     @property
     def sample_weight_(self) -> Any:
@@ -204,19 +198,38 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return U
 
     @staticmethod
-    def _repeat(engine: Engine, side: Any, U: Floats, V: Floats, step: Step, count: int) -> None:
+    def _repeat(engine: Engine, side: Side, U: Floats, V: Floats, step: Step, count: int) -> None:
         for _ in range(count):
             engine.half(side, U, V, step)
 
 
-def _outliers(entries: Entries, residuals: Floats, weights: Floats, beyond: float) -> Any:
+def _weights(step: Step, side: Side, residuals: Floats) -> Floats:
+    """Relative weights of all entries, in pieces: a rule may need several temporaries."""
+    if step.grouped:
+        return step.relative_weight(residuals, side.row_of())
+    weights = np.empty_like(residuals)
+    for start, stop in side.blocks():
+        part = slice(side.indptr[start], side.indptr[stop])
+        weights[part] = step.relative_weight(residuals[part])
+    return weights
+
+
+def _outliers(side: Side, residuals: Floats, weights: Floats, beyond: float) -> Any:
     """The entries farther off than ``beyond``, most suspicious first."""
-    size = np.abs(residuals)
-    found = np.flatnonzero(size > beyond)
-    found = found[np.lexsort((-size[found], weights[found]))]
-    out = np.empty(found.size, dtype=OUTLIER)
-    side = entries.by_row
-    out["row"] = np.searchsorted(side.indptr, found, side="right") - 1
-    out["column"], out["value"], out["weight"] = side.indices[found], side.values[found], weights[found]
-    out["expected"] = out["value"] - residuals[found]
+    far = residuals > beyond
+    far |= residuals < -beyond
+    found = np.flatnonzero(far).astype(np.int32 if far.size < 2**31 else np.int64)
+    del far
+    size = residuals[found]
+    found = found[np.argsort(np.negative(np.abs(size, out=size), out=size))]
+    del size
+    real = residuals.dtype
+    kinds = [("row", np.int32), ("column", np.int32), ("value", real), ("expected", real), ("weight", real)]
+    out = np.empty(found.size, dtype=kinds)
+    for low in range(0, found.size, 1 << 13):  # in pieces, because there may be as many outliers as entries
+        part = found[low : low + (1 << 13)]
+        rows = np.searchsorted(side.indptr, part, side="right") - 1
+        fields = (rows, side.indices[part], side.values[part], side.values[part] - residuals[part], weights[part])
+        for name, field in zip(out.dtype.names or (), fields, strict=True):
+            out[name][low : low + (1 << 13)] = field
     return out

@@ -16,7 +16,7 @@ from .engine import resolve
 from .inputs import observe
 from .progress import Bar
 from .solve import RIDGE_END, Run, Settings, Solver, best_run, mark_chosen, warn_unconverged
-from .start import ridge_bound
+from .start import ridge_bound, typical_size
 
 
 class SelfPacedMF(Factorization):
@@ -217,8 +217,11 @@ class SelfPacedMF(Factorization):
         warn_unconverged(run)
         self._polished, self._rescues, self._seed = bool(settings.polish), bool(self.rescue), int(streams[0])
         self.path_, self.n_iter_, self.n_rescued_ = mark_chosen(run.path), run.sweeps, run.rescued
-        self._keep(run, engine, entries, observed, solver.ridge)
+        self._ridge, self._wide = solver.ridge, typical_size(entries)
         self.plain_ = self._plain(run, solver)
+        side = entries.by_row
+        del solver, entries, runs  # the entries by column go before the weights come: peak memory
+        self._keep(run, engine, side, observed)
         self.termination_ = self._sentence(run)
         return self
 
@@ -257,7 +260,7 @@ class SelfPacedMF(Factorization):
     def _plain(self, run: Run, solver: Solver) -> Any:
         from .prmf import PRMF
 
-        return PRMF(rank=self.rank_, ridge=self.ridge, backend=self.backend, n_jobs=self.n_jobs)._adopt(run, solver)
+        return PRMF(rank=run.V.shape[1], ridge=self.ridge, backend=self.backend, n_jobs=self.n_jobs)._adopt(run, solver)
 
     def _sentence(self, run: Run) -> str:
         where = f"Stopped after {len(run.path) - 1} stages at lam = {run.lam:.4g}: {run.reason}"

@@ -38,7 +38,7 @@ def solve_rows(side: Side, U: Floats, V: Floats, weigh: Callable[[Floats, int, i
     r = V.shape[1]
     lower = np.tril_indices(r)
     pairs = V[:, lower[0]] * V[:, lower[1]]
-    for start, stop in side.blocks(1 << 17):
+    for start, stop in side.blocks():
         low, high = side.indptr[start], side.indptr[stop]
         weights = weigh(residuals_rows(side, U, V, start, stop), start, stop)
         shape = (stop - start, V.shape[0])

@@ -123,8 +123,11 @@ class PRMF(Factorization):
         bar.close()
         self._polished, self._rescues, self._seed = bool(settings.polish), bool(self.rescue), seed
         self.n_iter_ = run.sweeps
-        self._keep(run, engine, entries, observed, solver.ridge)
         self.objective_ = solver.objective(run, math.inf)
+        self._ridge, self._wide = solver.ridge, typical_size(entries)
+        side = entries.by_row
+        del solver, entries
+        self._keep(run, engine, side, observed)
         self.termination_ = f"{run.sweeps} sweeps were done; rank {self.rank_}, noise scale {self.scale_:.3g}."
         return self
 

@@ -61,12 +61,14 @@ class ScaleStop:
 class Opening(Pacing):
     """Start at the mean weight ``fraction``; the loss of half weight then grows by ``growth`` per stage.
 
-    For the rules of scale lam^2 a growth of 1.44 is the paper's mu = 1.2. Other than
+    The first loss of half weight is at least ``floor``: a start that fits almost perfectly must not shut out everything
+    at the first pace. For the rules of scale lam^2 a growth of 1.44 is the paper's mu = 1.2. Other than
     :class:`~selfpaced.pacing.Geometric` the pace means the same for every rule, a user's own included.
     """
 
     growth: float = 1.44
     fraction: float = 0.5
+    floor: float = 0.0
     stop: Any = ScaleStop()
 
     def __post_init__(self) -> None:
@@ -74,11 +76,13 @@ class Opening(Pacing):
             raise ValueError(f"growth must be > 1, got {self.growth!r}")
 
     def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
-        floor = max(float(np.median(losses)), 1e-300)
         try:
-            return calibrate(regularizer, losses, self.fraction, sample_weight)
+            lam = calibrate(regularizer, losses, self.fraction, sample_weight)
+            if half_weight_loss(regularizer, lam) >= self.floor:
+                return lam
         except CalibrationError:  # a rule that never falls so low, or losses that are mostly zero
-            return self._at(regularizer, floor)
+            pass
+        return self._at(regularizer, max(float(np.median(losses)), self.floor, 1e-300))
 
     def _at(self, regularizer: Any, loss: float) -> float:
         return loss if isinstance(regularizer, BoundGroups) else lam_at(regularizer, loss)

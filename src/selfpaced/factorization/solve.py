@@ -41,6 +41,7 @@ POLISH_AGAIN = 4
 SPARE = 4  # factors beyond the rank in the first half of the warm start
 REJECT = 3.5  # the polish leaves out residuals beyond this many noise scales
 NEGLIGIBLE = 1e-4
+STARVING = 0.01  # a mean weight below which there is nothing to learn from
 TRUNCATION = 1.005  # the standard deviation of a normal cut at 3.5 sigma is too small by this
 
 
@@ -162,7 +163,10 @@ class Solver:
         pacing = self.settings.pacing or Opening()
         rule = self.settings.regularizer
         paced = rule.bind(self.entries.sample[0]) if isinstance(rule, GroupRegularizer) else relative(rule)
-        run.unit = _unit(paced, run.scale) if isinstance(pacing, Opening) else 1.0
+        before = run.scale
+        if isinstance(pacing, Opening):
+            run.unit = _unit(paced, run.scale)
+            pacing = replace(pacing, floor=max(pacing.floor, 0.5 * run.scale / run.unit))
         run.step = run.step.at(unit=run.unit)
         run.path.append(self._candidate(run, residuals, 0.0, "plain"))
         lam = pacing.first(run.step.loss(residuals), paced)
@@ -174,6 +178,9 @@ class Solver:
                 residuals = self._sweep(run.U, run.V, run.step, "path")
             run.scale = noise_scale(residuals, self.floor)
             candidate = self._candidate(run, residuals, time.perf_counter() - clock, f"stage {len(stages)}")
+            if candidate.mean_weight < STARVING or run.scale > 3 * before:
+                self._step_back(run, before, lam)
+                return
             run.path.append(candidate)
             stages.append(Stage(lam, self.settings.inner, math.nan, candidate.mean_weight, math.nan))
             if self.callback is not None and self.callback(candidate, run.U, run.V):
@@ -189,6 +196,13 @@ class Solver:
                 self._converge(run, residuals, ended=following is None)
                 return
             lam = following
+
+    def _step_back(self, run: Run, scale: float, lam: float) -> None:
+        """A pace so narrow that the factors fade away: the plain start is better than nothing."""
+        run.U, run.V = (factor.copy() for factor in run.plain or ())
+        run.scale, run.lam, run.converged = scale, math.inf, False
+        run.step = run.step.at(lam=math.inf, eps=scale)
+        run.reason = f"at lam = {lam:.4g} hardly any entry has weight (open the pace); the plain start is kept"
 
     def _converge(self, run: Run, residuals: Floats, ended: bool) -> None:
         """At the end of a pace without a stop of its own, alternate until nothing moves."""
@@ -297,7 +311,7 @@ def warn_unconverged(run: Run) -> None:
     """The last model is kept; the warning says what to do."""
     if not run.converged:
         warnings.warn(
-            f"the path did not come to its end: {run.reason}; raise max_sweeps or tol, or use the default pacing",
+            f"the path did not come to its end: {run.reason}; the default pacing, or more max_sweeps, may help",
             ConvergenceWarning,
             stacklevel=4,
         )

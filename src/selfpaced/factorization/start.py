@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from .engine import Engine, Step
 from .entries import Entries, Floats
@@ -30,11 +29,11 @@ def ridge_bound(entries: Entries, sweeps: int = 20) -> float:
     iterations are enough, because only its magnitude matters.
     """
     side = entries.by_row
-    signs = np.sign(side.values, dtype=np.float32) if side.values.dtype == np.float32 else np.sign(side.values)
+    signs = np.sign(side.values).astype(np.float32, copy=False)
     if side.sample_weight.size:
         signs = signs * side.sample_weight
-    matrix = sp.csr_array((signs, side.indices, side.indptr), shape=entries.shape)
-    vector = np.random.default_rng(0).standard_normal(entries.shape[1]).astype(entries.dtype)
+    matrix = side.matrix(signs, entries.shape[1])
+    vector = np.random.default_rng(0).standard_normal(entries.shape[1]).astype(signs.dtype)
     norm = 0.0
     for _ in range(sweeps):
         vector = matrix.T @ (matrix @ vector)
