@@ -37,7 +37,10 @@ def _cleanlab(seed: int) -> Any:
     from cleanlab.classification import CleanLearning
     from sklearn.linear_model import LogisticRegression
 
-    return CleanLearning(LogisticRegression(C=1.0, max_iter=1000), seed=seed, verbose=False)
+    # One process: cleanlab's own pool does not survive inside a worker.
+    kwargs = {"n_jobs": 1}
+    model = LogisticRegression(C=1.0, max_iter=1000)
+    return CleanLearning(model, seed=seed, verbose=False, find_label_issues_kwargs=kwargs)
 
 
 def _forest(seed: int) -> Any:
