@@ -8,6 +8,7 @@ through the registry.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,27 +19,28 @@ from numpy.typing import NDArray
 from ..regularizers import REGISTRY, Regularizer
 
 Floats = NDArray[Any]
+LARGEST = 60.0  # e^-lam of the fused logistic formula must not leave float32
 
 
-def _welsch(z: Floats) -> Floats:
+def _welsch(z: Floats, lam: float) -> Floats:  # noqa: ARG001
     # 1 - exp(-z) loses digits for small z, but only differences of float32 sums over clusters matter here.
     np.negative(z, out=z)
     np.exp(z, out=z)
     return np.subtract(1, z, out=z)
 
 
-def _cauchy(z: Floats) -> Floats:
+def _cauchy(z: Floats, lam: float) -> Floats:  # noqa: ARG001
     z += 1
     return np.log(z, out=z)
 
 
-def _geman_mcclure(z: Floats) -> Floats:
+def _geman_mcclure(z: Floats, lam: float) -> Floats:  # noqa: ARG001
     z += 1
     np.reciprocal(z, out=z)
     return np.subtract(1, z, out=z)
 
 
-def _huber(z: Floats) -> Floats:
+def _huber(z: Floats, lam: float) -> Floats:  # noqa: ARG001
     # min(z, 1)/2 + (sqrt(max(z, 1)) - 1): one formula for both branches.
     low = np.minimum(z, 1)
     low *= 0.5
@@ -49,25 +51,38 @@ def _huber(z: Floats) -> Floats:
     return z
 
 
-def _l1l2(z: Floats) -> Floats:
+def _l1l2(z: Floats, lam: float) -> Floats:  # noqa: ARG001
     z += 1
     np.sqrt(z, out=z)
     z -= 1
     return z
 
 
-def _hard(z: Floats) -> Floats:
+def _hard(z: Floats, lam: float) -> Floats:  # noqa: ARG001
     return np.minimum(z, 1, out=z)
 
 
+def _logistic(z: Floats, lam: float) -> Floats:
+    # log(1 + e^-lam) - log(e^-z + e^-lam): the same as the textbook form, without its difference of large terms.
+    floor = math.exp(-lam)
+    np.negative(z, out=z)
+    np.exp(z, out=z)
+    z += z.dtype.type(floor)
+    np.log(z, out=z)
+    np.subtract(z.dtype.type(math.log1p(floor)), z, out=z)
+    return np.multiply(z, z.dtype.type(1 + floor), out=z)
+
+
 # Rule name -> its latent loss in units of the loss scale, up to a positive factor.
-FUSED: dict[str, Callable[[Floats], Floats]] = {
+Fused = Callable[[Floats, float], Floats]
+FUSED: dict[str, Fused] = {
     "welsch": _welsch,
     "cauchy": _cauchy,
     "geman-mcclure": _geman_mcclure,
     "huber": _huber,
     "l1l2": _l1l2,
     "hard": _hard,
+    "logistic": _logistic,
 }
 
 
@@ -100,7 +115,7 @@ class Cost:
         fused = self._fused()
         if fused is not None:
             formula, scale = fused
-            value = formula(distance * distance.dtype.type(1 / scale))
+            value = formula(distance * distance.dtype.type(1 / scale), self.lam)
             value *= distance.dtype.type(scale * _SLOPE[self.rule.name])
             return value
         value = self.rule.latent(distance / distance.dtype.type(self.unit), self.lam)
@@ -112,12 +127,14 @@ class Cost:
             return np.ones_like(distance)
         return self.rule.relative_weight(distance / distance.dtype.type(self.unit), self.lam)
 
-    def _fused(self) -> tuple[Callable[[Floats], Floats], float] | None:
-        if self.rule is None or self.rule.power is None:
-            return None
+    def _fused(self) -> tuple[Fused, float] | None:
+        """The fused formula and the distance that is its unit, where there is one for this rule and pace."""
         # By name only for the registry's own class: a user's rule may bear any name.
-        known = REGISTRY.get(self.rule.name) is type(self.rule)
-        formula = FUSED.get(self.rule.name) if known else None
+        if self.rule is None or REGISTRY.get(self.rule.name) is not type(self.rule):
+            return None
+        formula = FUSED.get(self.rule.name)
+        if self.rule.power is None:
+            return (formula, self.unit) if formula is not None and -LARGEST < self.lam < LARGEST else None
         scale = self.unit * self.lam**self.rule.power
         # Outside this range z = distance / scale leaves float32: the registry's careful formula takes over.
         return (formula, scale) if formula is not None and 1e-12 < scale < 1e12 else None
@@ -131,4 +148,5 @@ _SLOPE = {
     "huber": 2.0,
     "l1l2": 2.0,
     "hard": 1.0,
+    "logistic": 1.0,
 }

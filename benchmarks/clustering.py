@@ -1,0 +1,334 @@
+"""Multi-view clustering against what people would pick instead.
+
+    python benchmarks/clustering.py [--quick] [--only paper,rules,...] [--save]
+
+Sections: ``paper`` (the paper's table on its own scaling), ``rules`` (every rule, default setting),
+``embedding`` (against SpectralClustering), ``sets`` (other data, the same settings), ``corruption`` and
+``speed``. UCI digits are read from the directory in SELFPACED_DATA. No labels are seen by any method; seeds of
+data, corruption and initialisation are apart. ``--save`` writes the sections that ran into results/clustering.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans, SpectralClustering
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from threadpoolctl import threadpool_limits
+
+from selfpaced import SelfPacedMultiViewKMeans
+from selfpaced.clustering import concatenated_kmeans, per_view_kmeans, scale_views
+from selfpaced.datasets import load_mfeat, load_spambase, make_multiview_digits
+from selfpaced.metrics import clustering_scores
+from selfpaced.regularizers import REGISTRY, Regularizer
+
+RESULTS = Path(__file__).parent / "results" / "clustering.md"
+METRICS = ("ACC", "NMI", "AR", "F", "Purity")
+PAPER = {
+    "hard": (0.821, 0.758, 0.709, 0.739, 0.834),
+    "mixture": (0.845, 0.812, 0.763, 0.787, 0.861),
+    "mspl": (0.840, 0.806, 0.751, 0.776, 0.854),
+    "huber": (0.843, 0.810, 0.756, 0.781, 0.858),
+    "l1l2": (0.835, 0.801, 0.743, 0.769, 0.849),
+    "cauchy": (0.845, 0.814, 0.762, 0.786, 0.861),
+    "welsch": (0.862, 0.833, 0.790, 0.812, 0.878),
+}
+PAPER_BASELINES = {
+    "fou": (0.612, 0.628, 0.484, 0.539, 0.645),
+    "fac": (0.588, 0.597, 0.453, 0.512, 0.631),
+    "kar": (0.734, 0.730, 0.634, 0.672, 0.767),
+    "mor": (0.415, 0.500, 0.295, 0.374, 0.475),
+    "pix": (0.677, 0.701, 0.585, 0.629, 0.711),
+    "zer": (0.524, 0.504, 0.369, 0.434, 0.551),
+    "Con-MC": (0.775, 0.773, 0.690, 0.722, 0.802),
+}
+Views = dict[str, np.ndarray]
+Lines = Iterator[str]
+
+
+def side_by_side(views: Views) -> np.ndarray:
+    """The table the peers get: the same scaling as ours, in double precision."""
+    return np.hstack(list(scale_views(views).values())).astype(np.float64)
+
+
+def kmeans(views: Views, k: int, seed: int) -> np.ndarray:
+    return KMeans(k, n_init=10, random_state=seed).fit_predict(side_by_side(views))
+
+
+def spectral(views: Views, k: int, seed: int) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a graph that is not connected
+        peer = SpectralClustering(k, affinity="nearest_neighbors", n_neighbors=10, random_state=seed)
+        return peer.fit_predict(side_by_side(views))
+
+
+def ours(**settings: Any) -> Callable[[Views, int, int], np.ndarray]:
+    return lambda views, k, seed: SelfPacedMultiViewKMeans(k, random_state=seed, **settings).fit_predict(views)
+
+
+def scores(target: np.ndarray, labels: np.ndarray) -> list[float]:
+    return list(clustering_scores(target, labels).values())
+
+
+def cells(values: list[list[float]]) -> str:
+    table = np.array(values)
+    return " | ".join(f"{m:.3f} ({s:.3f})" for m, s in zip(table.mean(0), table.std(0), strict=True))
+
+
+def header(first: str, *columns: str) -> Lines:
+    yield f"| {first} | {' | '.join(columns)} |"
+    yield "|---" * (len(columns) + 1) + "|"
+
+
+def paper(seeds: int) -> Lines:
+    """The paper's table on its scaling (unit rows)."""
+    data = load_mfeat()
+    yield f"UCI digits, unit rows, {seeds} seeds, mean (sd). A row wins if all five means are above the paper's.\n"
+    yield from header("method", *METRICS, "paper ACC / NMI / AR / F / Purity", "above in all five")
+    rows: dict[str, list[list[float]]] = {}
+    for seed in range(seeds):
+        for name, labels in per_view_kmeans(data.views, 10, random_state=seed).items():
+            rows.setdefault(str(name), []).append(scores(data.target, labels))
+        labels = concatenated_kmeans(data.views, 10, random_state=seed)
+        rows.setdefault("Con-MC", []).append(scores(data.target, labels))
+    for name, values in rows.items():
+        said = " / ".join(f"{cell:.3f}" for cell in PAPER_BASELINES[name])
+        yield f"| {name} (baseline, one start) | {cells(values)} | {said} | |"
+    for rule, said in PAPER.items():
+        fit = ours(regularizer=rule, view_scaling="unit-row")
+        values = [scores(data.target, fit(data.views, 10, seed)) for seed in range(seeds)]
+        above = bool((np.mean(values, axis=0) > said).all())
+        yield f"| {rule} | {cells(values)} | {' / '.join(f'{c:.3f}' for c in said)} | {'yes' if above else 'NO'} |"
+
+
+def rules(seeds: int) -> Lines:
+    """Every rule in the default setting."""
+    data = load_mfeat()
+    yield f"UCI digits, default setting, {seeds} seeds. To reach: .972 / .940 (welsch), .968 / .930 (others).\n"
+    yield from header("method", *METRICS, "reached")
+    values = [scores(data.target, kmeans(data.views, 10, seed)) for seed in range(seeds)]
+    yield f"| KMeans(n_init=10) | {cells(values)} | |"
+    names = [name for name, rule in REGISTRY.items() if issubclass(rule, Regularizer)]
+    for rule in ["welsch", "mspl", *sorted(set(names) - {"welsch"})]:
+        values = [scores(data.target, ours(regularizer=rule)(data.views, 10, seed)) for seed in range(seeds)]
+        accuracy, information = np.mean(values, axis=0)[:2]
+        need = (0.972, 0.94) if rule == "welsch" else (0.968, 0.93)
+        yield f"| {rule} | {cells(values)} | {'yes' if accuracy >= need[0] and information >= need[1] else 'NO'} |"
+
+
+def embedding(seeds: int) -> Lines:
+    """Spectral embeddings in front, against scikit-learn's SpectralClustering."""
+    data = load_mfeat()
+    yield f"UCI digits, {seeds} seeds. To reach: .982 / .955.\n"
+    yield from header("method", *METRICS, "seconds")
+    for name, fit in {
+        "SpectralClustering(nearest neighbours)": spectral,
+        "welsch, embedding": ours(embedding="spectral"),
+        "cauchy, embedding": ours(embedding="spectral", regularizer="cauchy"),
+        "plain k-means, embedding": ours(embedding="spectral", regularizer=None),
+    }.items():
+        began = time.perf_counter()
+        values = [scores(data.target, fit(data.views, 10, seed)) for seed in range(seeds)]
+        yield f"| {name} | {cells(values)} | {(time.perf_counter() - began) / seeds:.1f} |"
+
+
+def other_sets() -> dict[str, tuple[Views, np.ndarray]]:
+    digits, breast, wine, iris = make_multiview_digits(), load_breast_cancer(), load_wine(), load_iris()
+    spam = load_spambase()
+    return {
+        "digits 8x8: pixels, Fourier, profiles, moments": (digits.views, digits.target),
+        "breast: mean, error, worst": (
+            {"mean": breast.data[:, :10], "error": breast.data[:, 10:20], "worst": breast.data[:, 20:]},
+            breast.target,
+        ),
+        "wine: acid and ash, phenols, colour": (
+            {"acid": wine.data[:, :5], "phenols": wine.data[:, 5:9], "colour": wine.data[:, 9:]},
+            wine.target,
+        ),
+        "iris: sepal, petal": ({"sepal": iris.data[:, :2], "petal": iris.data[:, 2:]}, iris.target),
+        "spambase: words, characters, capitals": (
+            {"words": spam.data[:, :48], "characters": spam.data[:, 48:54], "capitals": spam.data[:, 54:]},
+            spam.target,
+        ),
+    }
+
+
+METHODS = {
+    "KMeans(n_init=10)": kmeans,
+    "SpectralClustering": spectral,
+    "ours (default)": ours(),
+    "ours (embedding)": ours(embedding="spectral"),
+}
+
+
+def sets(seeds: int) -> Lines:
+    """The same settings, unchanged, on other multi-view data."""
+    yield f"ACC / NMI, mean over {seeds} seeds; the best ACC of a row in bold.\n"
+    yield from header("data", *METHODS)
+    for name, (views, target) in other_sets().items():
+        k = len(np.unique(target))
+        found = [
+            np.mean([scores(target, fit(views, k, seed))[:2] for seed in range(seeds)], axis=0)
+            for fit in METHODS.values()
+        ]
+        best = max(value[0] for value in found)
+        shown = [f"{a:.3f} / {i:.3f}" if a < best else f"**{a:.3f}** / {i:.3f}" for a, i in found]
+        yield f"| {name} | {' | '.join(shown)} |"
+
+
+def gross(views: Views, rng: np.random.Generator, scale: float = 3, partly: bool = False) -> tuple[Views, Any]:
+    """20 % of the samples become noise of ``scale`` standard deviations, in all views or each with chance 1/2."""
+    n = len(next(iter(views.values())))
+    bad = rng.permutation(n)[: n // 5]
+    out = {}
+    for name, view in views.items():
+        hit = bad[rng.random(len(bad)) < 0.5] if partly else bad
+        out[name] = np.array(view, dtype=np.float64)
+        noise = rng.standard_normal((len(hit), view.shape[1]))
+        out[name][hit] = view.mean(0) + scale * view.std(0) * noise
+    # A sample that is noise throughout has no cluster: it is left out of the score.
+    scored = np.ones(n, bool) if partly else ~np.isin(np.arange(n), bad)
+    return out, scored
+
+
+def swapped(views: Views, rng: np.random.Generator) -> tuple[Views, Any]:
+    """20 % of the samples carry another sample's row in each view with chance 1/2."""
+    n = len(next(iter(views.values())))
+    bad = rng.permutation(n)[: n // 5]
+    out = {}
+    for name, view in views.items():
+        hit = bad[rng.random(len(bad)) < 0.5]
+        out[name] = np.array(view, dtype=np.float64)
+        out[name][hit] = view[rng.permutation(n)[: len(hit)]]
+    return out, np.ones(n, bool)
+
+
+def noise_view(views: Views, rng: np.random.Generator) -> tuple[Views, Any]:
+    """One more view of pure noise, of median width."""
+    n = len(next(iter(views.values())))
+    width = int(np.median([view.shape[1] for view in views.values()]))
+    return {**views, "noise": rng.standard_normal((n, width))}, np.ones(n, bool)
+
+
+CORRUPTIONS = {
+    "noise of 3 sd in all views of 20 %": gross,
+    "noise of 10 sd in all views of 20 %": lambda views, rng: gross(views, rng, scale=10),
+    "noise of 3 sd in half the views of 20 %": lambda views, rng: gross(views, rng, partly=True),
+    "half the views of 20 % swapped": swapped,
+    "one view of pure noise": noise_view,
+}
+
+
+def corruption(seeds: int) -> Lines:
+    """How much accuracy is lost under corruption."""
+    yield f"ACC on clean data, and ACC (loss) under corruption, mean over {seeds} draws; the smallest loss in bold.\n"
+    data = load_mfeat()
+    chosen = {"UCI digits": (data.views, data.target)} | dict(list(other_sets().items())[:4])
+    yield from header("data, corruption", *METHODS)
+    for name, (views, target) in chosen.items():
+        k = len(np.unique(target))
+        clean = [np.mean([scores(target, fit(views, k, s))[0] for s in range(seeds)]) for fit in METHODS.values()]
+        yield f"| {name.split(':')[0]}: clean | {' | '.join(f'{value:.3f}' for value in clean)} |"
+        for what, corrupt in CORRUPTIONS.items():
+            found = np.zeros((seeds, len(METHODS)))
+            for seed in range(seeds):
+                spoilt, scored = corrupt(views, np.random.default_rng(1000 + seed))
+                for column, fit in enumerate(METHODS.values()):
+                    found[seed, column] = scores(target[scored], fit(spoilt, k, seed)[scored])[0]
+            loss = np.array(clean) - found.mean(0)
+            shown = [
+                f"{value:.3f} ({-lost:+.3f})" if lost > loss.min() else f"{value:.3f} (**{-lost:+.3f}**)"
+                for value, lost in zip(found.mean(0), loss, strict=True)
+            ]
+            yield f"| {name.split(':')[0]}: {what} | {' | '.join(shown)} |"
+
+
+def clocked(run: Callable[[], Any]) -> tuple[float, float]:
+    wall, cpu = time.perf_counter(), time.process_time()
+    run()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def enlarged(n: int, seed: int) -> Views:
+    """Six views of n digits: resampled UCI digits with a third of a standard deviation of noise."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(2000, size=n)
+    return {
+        name: view[rows] + 0.33 * view.std(0) * rng.standard_normal((n, view.shape[1]))
+        for name, view in load_mfeat().views.items()
+    }
+
+
+def speed(repeats: int) -> Lines:
+    """Cost of a default fit, in units of one KMeans(n_init=10) of the same run."""
+    views = load_mfeat().views
+    table = side_by_side(views)
+    yield f"n = 2,000, six views, 649 columns; {repeats} alternating repeats, median ratio. To reach: <= 1.5.\n"
+    yield from header("threads", "KMeans(n_init=10), s", "ours, s", "ratio of wall time", "ratio of CPU time")
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            pairs = []
+            for seed in range(repeats):
+                peer = clocked(lambda seed=seed: KMeans(10, n_init=10, random_state=seed).fit(table))
+                own = clocked(lambda seed=seed: SelfPacedMultiViewKMeans(10, random_state=seed).fit(views))
+                pairs.append((peer[0], own[0], own[0] / peer[0], own[1] / peer[1]))
+        peer_s, own_s, wall, cpu = np.median(pairs, axis=0)
+        yield f"| {threads} | {peer_s:.2f} | {own_s:.2f} | {wall:.2f} | {cpu:.2f} |"
+    yield "\nGrowth with n, one thread, six views of noisy resampled digits, CPU seconds.\n"
+    yield from header("n", "ours, s", "ours, microseconds per sample", "KMeans(n_init=10), s", "ratio")
+    sizes = [1_000, 2_000, 5_000, 10_000] if repeats < 5 else [1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000]
+    with threadpool_limits(1):
+        for n in sizes:
+            views = enlarged(n, 0)
+            _, own = clocked(lambda views=views: SelfPacedMultiViewKMeans(10, random_state=0).fit(views))
+            table = side_by_side(views)
+            _, peer = clocked(lambda table=table: KMeans(10, n_init=10, random_state=0).fit(table))
+            yield f"| {n:,} | {own:.2f} | {1e6 * own / n:.0f} | {peer:.2f} | {own / peer:.2f} |"
+
+
+SECTIONS = {  # name: (function, full count, quick count)
+    "paper": (paper, 20, 2),
+    "rules": (rules, 20, 2),
+    "embedding": (embedding, 20, 2),
+    "sets": (sets, 20, 2),
+    "corruption": (corruption, 5, 1),
+    "speed": (speed, 9, 2),
+}
+
+
+def save(name: str, text: str) -> None:
+    """Put a section into the results file, in place of its last version."""
+    old = RESULTS.read_text() if RESULTS.exists() else ""
+    parts = dict(re.findall(r"^## (\w+): (.*?)(?=^## |\Z)", old, flags=re.M | re.S)) | {name: text + "\n"}
+    body = "".join(f"## {key}: {parts[key].rstrip()}\n\n" for key in SECTIONS if key in parts)
+    RESULTS.write_text("# Multi-view clustering\n\nWritten by `python benchmarks/clustering.py --save`.\n\n" + body)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="few seeds")
+    parser.add_argument("--only", default=",".join(SECTIONS), help="sections, separated by commas")
+    parser.add_argument("--save", action="store_true", help="write the sections into results/clustering.md")
+    arguments = parser.parse_args()
+    for name in arguments.only.split(","):
+        function, full, quick = SECTIONS[name]
+        title = (function.__doc__ or "").strip().splitlines()[0]
+        lines = [f"{title}\n"]
+        print(f"## {name}: {title}\n", flush=True)
+        for line in function(quick if arguments.quick else full):
+            print(line, flush=True)
+            lines.append(line)
+        print(flush=True)
+        if arguments.save:
+            save(name, "\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
