@@ -12,11 +12,11 @@ pytest.importorskip("pyarrow", reason='tables need the extra "io"')
 from sklearn.impute import SimpleImputer  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
-from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.preprocessing import OneHotEncoder, StandardScaler  # noqa: E402
 
 from selfpaced.tables import (  # noqa: E402
-    DateParts,
     TableError,
+    TableFeatures,
     TableWarning,
     TypedColumns,
     infer_schema,
@@ -307,7 +307,7 @@ def test_polars_frames_are_taken():
 
 
 def test_large_tables_are_single_precision(monkeypatch):
-    monkeypatch.setattr("selfpaced.tables.schema.LARGE", 50)
+    monkeypatch.setattr("selfpaced.tables.features.LARGE", 50)
     frame = pd.DataFrame({"a": np.arange(60.0) ** 2, "b": np.arange(60) % 7})
     assert set(preprocessor().fit_transform(frame).dtypes.astype(str)) == {"float32"}
     assert set(preprocessor().fit_transform(frame.iloc[:20]).dtypes.astype(str)) == {"float64"}
@@ -334,26 +334,46 @@ def mixed():
 
 def test_feature_names_are_kept(mixed):
     names = preprocessor().fit_transform(mixed).columns.tolist()
-    assert names[:2] == ["age", "missingindicator_age"]
+    assert names[:2] == ["age", "age is missing"]
     assert {"city=Rome", "city=Oslo", "city=Lima", "city=(missing)"} < set(names)
     assert {"seen days", "seen month sin", "seen month cos", "seen weekday sin", "seen weekday cos"} < set(
         names
     )
     assert not any("hour" in name for name in names)
+    assert [name for name in names if "missing" in name] == [
+        "age is missing",
+        "city=(missing)",
+        "seen days is missing",
+    ]
     assert preprocessor("tree").fit_transform(mixed).columns.tolist() == [
         "age",
+        "city",
         "seen days",
         "seen month",
         "seen weekday",
-        "city",
     ]
 
 
 def test_numbers_are_what_scikit_learn_makes_of_them(mixed):
-    ours = preprocessor().fit_transform(mixed)[["age", "missingindicator_age"]]
-    oracle = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
-    np.testing.assert_allclose(ours, oracle.fit_transform(mixed[["age"]]), rtol=1e-12)
-    assert np.isfinite(preprocessor().fit_transform(mixed)).all(axis=None)
+    ours = preprocessor().fit_transform(mixed)
+    oracle = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    np.testing.assert_allclose(ours[["age"]], oracle.fit_transform(mixed[["age"]]), rtol=1e-12)
+    np.testing.assert_array_equal(ours["age is missing"], mixed["age"].isna())
+    assert np.isfinite(ours).all(axis=None)
+
+
+def test_categories_are_what_scikit_learn_makes_of_them(mixed):
+    ours = preprocessor().fit_transform(mixed).filter(like="city=")
+    text = mixed[["city"]].fillna("(missing)").astype(object)
+    oracle = OneHotEncoder(sparse_output=False).fit(text)
+    np.testing.assert_array_equal(ours, oracle.transform(text))
+    assert ours.columns.tolist() == [f"city={name}" for name in oracle.categories_[0]]
+
+
+def test_a_tiny_spread_around_a_large_mean_is_kept():
+    seconds = 1.7e9 + np.arange(60) ** 2 / 10
+    out = TableFeatures(dtype="float32").fit_transform(pd.DataFrame({"t": seconds}))
+    np.testing.assert_allclose(out["t"], StandardScaler().fit_transform(seconds[:, None])[:, 0], rtol=1e-5)
 
 
 def test_features_of_new_rows(mixed):
@@ -382,12 +402,16 @@ def test_trees_get_gaps_and_codes(mixed):
     assert prepare.transform(mixed.assign(city="Atlantis"))["city"].eq(-1).all()
 
 
-def test_date_parts_are_periodic():
+def test_dates_are_periodic():
     frame = pd.DataFrame({"t": pd.to_datetime(["2024-01-01 00:00", "2024-01-08 06:00", "2024-12-31 18:00"])})
-    parts = DateParts().set_output(transform="pandas").fit_transform(frame)
-    assert parts["t days"].tolist() == [0.0, 7.25, 365.75]
+    plain = preprocessor("tree").fit_transform(frame)
+    assert plain["t days"].tolist() == [0.0, 7.25, 365.75]
+    assert plain["t weekday"].tolist() == [0.0, 0.0, 1.0]
+    assert plain["t hour"].tolist() == [0.0, 6.0, 18.0]
+    parts = preprocessor().fit_transform(frame)
     assert parts["t weekday sin"].iloc[0] == parts["t weekday sin"].iloc[1]  # two Mondays
-    np.testing.assert_allclose(parts["t hour sin"], [0.0, 1.0, -1.0], atol=1e-12)
+    raw = np.array([0.0, 1.0, -1.0])
+    np.testing.assert_allclose(parts["t hour sin"], (raw - raw.mean()) / raw.std(), atol=1e-12)
 
 
 def test_a_pipeline_survives_pickle_and_takes_raw_tables(mixed):

@@ -53,13 +53,13 @@ _FROM_LIBRARY: dict[str, tuple[str, ...]] = {
     "regularizers.custom": ("FromLoss",),
     "sketch": ("LossSketch",),
     "solver": ("Stage",),
-    "tables.features": ("DateParts", "category_name"),
+    "tables.encoders": ("CategoryCodes", "CategoryFlags", "Dates", "Number"),
+    "tables.features": ("TableFeatures",),
     "tables.schema": ("Column", "Schema", "TypedColumns"),
 }
-# Types of others that skops asks about: the first two hold nothing that runs, the trees are checked by `load`.
+# Types of others that skops asks about: the first holds nothing that runs, the trees are checked by `load`.
 _FROM_OTHERS = (
     "numpy.dtype",
-    "sklearn.compose._column_transformer.make_column_selector",
     "sklearn.tree._tree.Tree",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
 )

@@ -7,10 +7,10 @@ out what each column holds; :func:`preprocessor` turns a messy table into featur
 >>> from selfpaced.tables import preprocessor
 >>> frame = pd.DataFrame({"age": [31.0, None, 54.0, 47.0] * 9, "city": ["Rome", "Oslo", "Rome", None] * 9})
 >>> preprocessor().fit_transform(frame).columns.tolist()
-['age', 'missingindicator_age', 'city=(missing)', 'city=Oslo', 'city=Rome']
+['age', 'age is missing', 'city=(missing)', 'city=Oslo', 'city=Rome']
 """
 
-from .features import DateParts, category_name, preprocessor
+from .features import TableFeatures, preprocessor
 from .parsing import parse_numbers
 from .reading import Table, read_table, text_rows
 from .schema import Column, Schema, TypedColumns, infer_schema, suggestion
@@ -18,15 +18,14 @@ from .text import Dialect, Lines, TableError, TableWarning
 
 __all__ = [
     "Column",
-    "DateParts",
     "Dialect",
     "Lines",
     "Schema",
     "Table",
     "TableError",
+    "TableFeatures",
     "TableWarning",
     "TypedColumns",
-    "category_name",
     "infer_schema",
     "parse_numbers",
     "preprocessor",

@@ -7,116 +7,119 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.compose import ColumnTransformer, make_column_selector
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from .encoders import CategoryCodes, CategoryFlags, Dates, Number
 from .schema import TypedColumns
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DateParts", "category_name", "preprocessor"]
+__all__ = ["TableFeatures", "preprocessor"]
 
-_CYCLES = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
+LARGE = 10_000_000  # cells above which features are kept in single precision
+MOST_CODES = 250  # of a categorical for trees; scikit-learn's boosting takes at most 255
 
 
-class DateParts(TransformerMixin, BaseEstimator):
-    """Dates as numbers: days since the first one, and where in the year, the week and the day they fall.
+class TableFeatures(TransformerMixin, BaseEstimator):
+    """Features of typed columns in one matrix, filled column by column: no second copy of a large table.
+
+    For linear models numbers are imputed by their median, with a feature that says so, and standardised; categories
+    become a feature each, rare ones together; dates become days and points on the circles of year, week and day.
+    Trees take numbers as they are, gaps included, and categories as numbers.
 
     Parameters
     ----------
-    cyclic : bool, default=True
-        Month, weekday and hour as points on a circle (sine and cosine), so that December is next to January;
-        False gives the plain numbers, which trees prefer.
+    kind : {"linear", "tree"}
+        What kind of model follows.
+    max_categories : int, default=30
+        Features a categorical becomes at most for a linear model; the rarest share one.
+    dtype : {"auto", "float32", "float64"}
+        Of the features; ``"auto"`` takes single precision above ten million cells.
 
     Attributes
     ----------
-    first_ : ndarray of datetime64
-        The first date of each column.
-    hours_ : ndarray of bool
-        Which columns have a time of day.
+    encoders_ : tuple
+        What was learnt about each column.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> days = pd.DataFrame({"seen": pd.to_datetime(["2020-01-01", "2020-01-31"])})
-    >>> DateParts(cyclic=False).fit_transform(days).tolist()
-    [[0.0, 1.0, 2.0], [30.0, 1.0, 4.0]]
+    >>> frame = pd.DataFrame({"age": [20.0, 40.0, None], "city": pd.Categorical(["Rome", "Oslo", "Rome"])})
+    >>> TableFeatures().fit_transform(frame).columns.tolist()
+    ['age', 'age is missing', 'city=Oslo', 'city=Rome']
     """
 
-    def __init__(self, cyclic: bool = True) -> None:
-        self.cyclic = cyclic
+    def __init__(self, kind: str = "linear", max_categories: int = 30, dtype: str = "auto") -> None:
+        self.kind = kind
+        self.max_categories = max_categories
+        self.dtype = dtype
 
-    def fit(self, X: pd.DataFrame, y: Any = None) -> DateParts:  # noqa: ARG002
-        """Remember the first date and whether there are times of day.
+    def fit(self, X: pd.DataFrame, y: Any = None) -> TableFeatures:  # noqa: ARG002
+        """Learn medians, spreads and categories.
 
         Parameters
         ----------
-        X : pandas.DataFrame of datetime64
+        X : pandas.DataFrame
+            As :class:`TypedColumns` gives it.
         y : ignored
 
         Returns
         -------
         self
         """
+        if self.kind not in ("linear", "tree"):
+            raise ValueError(f"kind must be 'linear' or 'tree', got {self.kind!r}")
+        if self.max_categories < 2:
+            raise ValueError(f"max_categories must be at least 2, got {self.max_categories!r}")
+        self.encoders_ = tuple(self._learn(str(name), X[name]) for name in X.columns)
         self.feature_names_in_ = np.asarray(X.columns, dtype=object)
         self.n_features_in_ = X.shape[1]
-        self.first_ = np.array([X[name].min().to_datetime64() for name in X], dtype="datetime64[s]")
-        self.hours_ = np.array([bool(X[name].dt.hour.gt(0).any()) for name in X])
+        large = len(X) * len(self.get_feature_names_out()) >= LARGE
+        self.dtype_ = (
+            ("float32" if large else "float64") if self.dtype == "auto" else str(np.dtype(self.dtype))
+        )
         return self
 
-    def _parts(self, hours: bool) -> list[str]:
-        cycles = [name for name in _CYCLES if name != "hour" or hours]
-        if not self.cyclic:
-            return ["days", *cycles]
-        return ["days", *(f"{name} {wave}" for name in cycles for wave in ("sin", "cos"))]
+    def _learn(self, name: str, column: pd.Series) -> Any:
+        linear = self.kind == "linear"
+        if column.dtype.kind == "M":
+            return Dates.learn(name, column, scaled=linear)
+        if column.dtype.name == "category":
+            if linear:
+                return CategoryFlags.learn(name, column, self.max_categories)
+            return CategoryCodes.learn(name, column, MOST_CODES)
+        return Number.learn(name, column.to_numpy(), scaled=linear)
 
-    def transform(self, X: pd.DataFrame) -> np.ndarray:
-        """Dates to numbers; a missing date is NaN in all of them.
+    def transform(self, X: pd.DataFrame) -> pd.DataFrame:
+        """The features of these rows.
 
         Parameters
         ----------
-        X : pandas.DataFrame of datetime64
+        X : pandas.DataFrame
+            As :class:`TypedColumns` gives it.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_parts)
+        pandas.DataFrame
         """
-        check_is_fitted(self, "first_")
-        parts: list[np.ndarray] = []
-        for name, first, hours in zip(self.feature_names_in_, self.first_, self.hours_, strict=True):
-            dates = X[name]
-            parts.append((dates - first).dt.total_seconds().to_numpy(dtype=float) / 86400.0)
-            values = {"month": dates.dt.month, "weekday": dates.dt.day_of_week, "hour": dates.dt.hour}
-            for cycle, period in _CYCLES.items():
-                if cycle == "hour" and not hours:
-                    continue
-                value = values[cycle].to_numpy(dtype=float, na_value=np.nan)
-                angle = 2.0 * np.pi * value / period
-                parts.extend([np.sin(angle), np.cos(angle)] if self.cyclic else [value])
-        return np.stack(parts, axis=1)
+        import pandas as pd
+
+        check_is_fitted(self, "encoders_")
+        names = self.get_feature_names_out()
+        out = np.empty((len(X), len(names)), dtype=self.dtype_)
+        start = 0
+        for encoder in self.encoders_:
+            column, end = X[encoder.name], start + len(encoder.names)
+            encoder.fill(out[:, start:end], column.to_numpy() if isinstance(encoder, Number) else column)
+            start = end
+        return pd.DataFrame(out, columns=names, index=X.index, copy=False)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:  # noqa: ARG002
-        """``"<column> days"``, ``"<column> month sin"`` and so on."""
-        check_is_fitted(self, "first_")
-        names = [
-            f"{column} {part}"
-            for column, hours in zip(self.feature_names_in_, self.hours_, strict=True)
-            for part in self._parts(bool(hours))
-        ]
-        return np.array(names, dtype=object)
-
-
-def category_name(column: Any, category: Any) -> str:
-    """``city=Rome``: the name of the feature that says that a column has a category.
-
-    >>> category_name("city", "infrequent_sklearn")
-    'city=(rare)'
-    """
-    return f"{column}={'(rare)' if category == 'infrequent_sklearn' else category}"
+        """``age``, ``age is missing``, ``city=Rome``, ``seen days`` and so on."""
+        check_is_fitted(self, "encoders_")
+        return np.array([name for encoder in self.encoders_ for name in encoder.names], dtype=object)
 
 
 def preprocessor(
@@ -128,10 +131,6 @@ def preprocessor(
 ) -> Pipeline:
     """A Pipeline from a raw table to features a model of this kind can use.
 
-    For linear models numbers are imputed by their median, with a column that says so, and standardised; categories
-    become one column each, rare ones together; dates become days and points on the circles of year, week and day.
-    Trees take numbers as they are, gaps included, and categories as numbers.
-
     Parameters
     ----------
     kind : {"linear", "tree"}
@@ -139,7 +138,7 @@ def preprocessor(
     categorical, exclude : sequence of str
         See :class:`TypedColumns`.
     max_categories : int, default=30
-        Columns a categorical becomes at most; the rarest share one.
+        See :class:`TableFeatures`.
 
     Returns
     -------
@@ -148,29 +147,6 @@ def preprocessor(
     """
     if kind not in ("linear", "tree"):
         raise ValueError(f"kind must be 'linear' or 'tree', got {kind!r}")
-    scale = [("impute", SimpleImputer(strategy="median", add_indicator=True)), ("scale", StandardScaler())]
-    if kind == "linear":
-        numbers: Any = Pipeline(scale)
-        dates: Any = Pipeline([("parts", DateParts()), *scale])
-        categories: Any = OneHotEncoder(
-            handle_unknown="infrequent_if_exist",
-            max_categories=max_categories,
-            sparse_output=False,
-            feature_name_combiner=category_name,
-        )
-    else:
-        numbers, dates = "passthrough", DateParts(cyclic=False)
-        # Trees take an unknown category for a missing one.
-        categories = OrdinalEncoder(
-            handle_unknown="use_encoded_value", unknown_value=-1, max_categories=250, encoded_missing_value=-1
-        )
-    features = ColumnTransformer(
-        [
-            ("numbers", numbers, make_column_selector(dtype_include="number")),
-            ("dates", dates, make_column_selector(dtype_include="datetime")),
-            ("categories", categories, make_column_selector(dtype_include="category")),
-        ],
-        verbose_feature_names_out=False,
-    )
     typed = TypedColumns(categorical=tuple(categorical), exclude=tuple(exclude))
+    features = TableFeatures(kind, max_categories=max_categories)
     return Pipeline([("types", typed), ("features", features)]).set_output(transform="pandas")

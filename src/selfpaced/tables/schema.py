@@ -26,7 +26,6 @@ MISSING = "(missing)"
 ENOUGH = 0.95  # share of the values that have to read as numbers (or dates) for the column to be one
 FEW = 20  # so many different values are categories whatever they look like
 SAMPLE = 20_000
-LARGE = 10_000_000  # cells above which numbers are kept in single precision
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,7 @@ def _infer(series: pd.Series, name: str, categorical: bool) -> Column:
         return Column(name, "date", missing)
     if types.is_numeric_dtype(series.dtype) or types.is_timedelta64_dtype(series.dtype):
         return _infer_numeric(values, name, missing)
-    if values.map(type).isin([list, dict, np.ndarray, set, bytes]).any():
+    if series.dtype == object and values.map(type).isin([list, dict, np.ndarray, set, bytes]).any():
         return Column(name, "text", missing, note="it holds nested values")
     text = values.astype(str)
     blank = _blank(text)
@@ -212,8 +211,6 @@ class TypedColumns(TransformerMixin, BaseEstimator):
         Columns that are categories whatever they look like.
     exclude : sequence of str
         Columns to leave out.
-    dtype : {"auto", "float32", "float64"}
-        Of numbers; ``"auto"`` takes single precision above ten million cells.
 
     Attributes
     ----------
@@ -228,12 +225,9 @@ class TypedColumns(TransformerMixin, BaseEstimator):
     {'paid': 'float64', 'kind': 'category'}
     """
 
-    def __init__(
-        self, categorical: Sequence[str] = (), exclude: Sequence[str] = (), dtype: str = "auto"
-    ) -> None:
+    def __init__(self, categorical: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
         self.categorical = categorical
         self.exclude = exclude
-        self.dtype = dtype
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> TypedColumns:  # noqa: ARG002
         """Find the types.
@@ -255,10 +249,6 @@ class TypedColumns(TransformerMixin, BaseEstimator):
             )
         self.feature_names_in_ = np.array([c.name for c in self.schema_.columns], dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
-        large = len(X) * len(self.schema_.used) >= LARGE
-        self.dtype_ = (
-            ("float32" if large else "float64") if self.dtype == "auto" else str(np.dtype(self.dtype))
-        )
         return self
 
     def transform(self, X: pd.DataFrame) -> pd.DataFrame:
@@ -291,7 +281,7 @@ class TypedColumns(TransformerMixin, BaseEstimator):
             return _categories(series)
         if column.kind == "date":
             return _dates(series, column)
-        return _numbers(series, column, self.dtype_)
+        return _numbers(series, column)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:  # noqa: ARG002
         """Names of the used columns."""
@@ -326,7 +316,8 @@ def _frame(X: Any) -> pd.DataFrame:
     )
 
 
-def _numbers(series: pd.Series, column: Column, dtype: str) -> np.ndarray:
+def _numbers(series: pd.Series, column: Column) -> np.ndarray:
+    """Numbers without a copy where they are numbers already."""
     from pandas.api import types
 
     if types.is_timedelta64_dtype(series.dtype):
@@ -335,9 +326,11 @@ def _numbers(series: pd.Series, column: Column, dtype: str) -> np.ndarray:
         parsed = parse_numbers(series)
         _tell_unreadable(series, parsed, column, "numbers")
         series = parsed
-    values = series.to_numpy(dtype=dtype, na_value=np.nan) if series.hasnans else series.to_numpy(dtype=dtype)
-    infinite = np.isinf(values)
-    return np.where(infinite, np.nan, values).astype(dtype) if infinite.any() else values
+    plain = isinstance(series.dtype, np.dtype) and series.dtype.kind in "fiu"
+    values = series.to_numpy() if plain else series.to_numpy(dtype=float, na_value=np.nan)
+    if values.dtype.kind != "f" or not np.isinf(values).any():
+        return values
+    return np.where(np.isinf(values), np.nan, values)
 
 
 def _dates(series: pd.Series, column: Column) -> pd.Series:
@@ -350,13 +343,19 @@ def _dates(series: pd.Series, column: Column) -> pd.Series:
     return parsed
 
 
-def _categories(series: pd.Series) -> pd.Series:
-    from pandas.api import types
+def _categories(series: pd.Series) -> pd.Categorical:
+    """Categories as text; gaps are one of them."""
+    import pandas as pd
 
-    if types.is_float_dtype(series.dtype) and (series.dropna() % 1 == 0).all():
-        series = series.astype("Int64")  # 1 and 1.0 are one category: a gap elsewhere makes integers floats
-    text = series.astype("object").where(series.notna(), MISSING).map(str)
-    return text.where(~_blank(text), MISSING).astype("category")
+    codes, values = pd.factorize(series)
+    # 1 and 1.0 are one category: a gap elsewhere in the column makes integers floats.
+    names = [str(int(v)) if isinstance(v, float) and v.is_integer() else str(v) for v in values.tolist()]
+    names = [name if name.strip() else MISSING for name in names] + [MISSING]
+    known = {name: place for place, name in enumerate(sorted(set(names)))}
+    table = np.array([known[name] for name in names])
+    return pd.Categorical.from_codes(
+        table[codes], categories=list(known)
+    )  # a gap has code -1, the last entry
 
 
 def _blank(text: pd.Series) -> pd.Series:
