@@ -7,18 +7,19 @@ __version__ = "0.1.0"
 
 # Attribute -> the module that defines it. Loaded on first use, so that `import selfpaced` costs nothing.
 _EXPORTS = {
+    "PRMF": "factorization",
     "SelfPacedClassifier": "meta",
     "SelfPacedLinearRegression": "linear",
     "SelfPacedLogisticRegression": "linear",
     "SelfPacedMF": "factorization",
-    "PRMF": "factorization",
     "SelfPacedMultiViewKMeans": "clustering",
     "SelfPacedRegressor": "meta",
     "SuspectFilter": "meta",
     "suspects": "inspection",
 }
-_MODULES = ("clustering", "datasets", "factorization", "inspection", "linear", "meta", "metrics")
-_MODULES += ("pacing", "path", "regularizers", "solver")
+# `report` is a package that can be called: selfpaced.report(model, X, y).
+_MODULES = ("clustering", "datasets", "experiments", "factorization", "inspection", "linear", "meta", "metrics", "pacing")
+_MODULES += ("path", "persistence", "plot", "regularizers", "report", "solver")
 
 __all__ = ["__version__", *sorted(_EXPORTS), *_MODULES]
 
