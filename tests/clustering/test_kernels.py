@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from selfpaced.clustering import kernels, seeding
 from selfpaced.clustering.cost import FUSED, Cost
 from selfpaced.clustering.kernels import Views, sweep
-from selfpaced.regularizers import get
+from selfpaced.regularizers import MixtureZhao, get
 
 
 def problem(n=57, widths=(5, 3), restarts=3, clusters=4, seed=0):
@@ -78,6 +78,11 @@ def test_fused_cost_is_the_registry_s(name, lam):
     before = distance.copy()
     np.testing.assert_allclose(Cost(rule, lam).latent(distance), expected, rtol=2e-5, atol=1e-6 * max(lam, 1) ** 2)
     np.testing.assert_array_equal(distance, before)
+
+
+def test_another_shape_does_not_take_the_fused_formula():
+    rule, distance = MixtureZhao(gamma=0.3), np.linspace(0.1, 3, 20)
+    np.testing.assert_allclose(Cost(rule, 1.0).latent(distance), rule.latent(distance, 1.0))
 
 
 @pytest.mark.parametrize("name", ["welsch", "logistic", "tukey"])

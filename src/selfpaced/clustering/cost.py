@@ -62,6 +62,32 @@ def _hard(z: Floats, lam: float) -> Floats:  # noqa: ARG001
     return np.minimum(z, 1, out=z)
 
 
+def _linear(z: Floats, lam: float) -> Floats:  # noqa: ARG001
+    np.minimum(z, 1, out=z)  # beyond 1 the weight is zero and the loss constant
+    z -= 0.5 * z * z
+    return z
+
+
+def _tukey(z: Floats, lam: float) -> Floats:  # noqa: ARG001
+    np.minimum(z, 1, out=z)
+    np.subtract(1, z, out=z)
+    cube = z * z
+    cube *= z
+    return np.subtract(1, cube, out=z)
+
+
+def _mixture(z: Floats, lam: float) -> Floats:  # noqa: ARG001
+    # z up to 1/4, then 2 sqrt(z) - z - 1/2 up to z = 1, then constant; one formula for all three.
+    low = np.minimum(z, 0.25)
+    np.clip(z, 0.25, 1, out=z)
+    low -= z
+    np.sqrt(z, out=z)
+    z *= 2
+    z += low
+    z -= 0.75
+    return z
+
+
 def _logistic(z: Floats, lam: float) -> Floats:
     # log(1 + e^-lam) - log(e^-z + e^-lam): the same as the textbook form, without its difference of large terms.
     floor = math.exp(-lam)
@@ -82,6 +108,9 @@ FUSED: dict[str, Fused] = {
     "huber": _huber,
     "l1l2": _l1l2,
     "hard": _hard,
+    "linear": _linear,
+    "tukey": _tukey,
+    "mixture-zhao": _mixture,
     "logistic": _logistic,
 }
 
@@ -129,15 +158,15 @@ class Cost:
 
     def _fused(self) -> tuple[Fused, float] | None:
         """The fused formula and the distance that is its unit, where there is one for this rule and pace."""
-        # By name only for the registry's own class: a user's rule may bear any name.
-        if self.rule is None or REGISTRY.get(self.rule.name) is not type(self.rule):
+        # Only for the registry's rule in its default shape: another shape, or a user's rule, may bear the name too.
+        if self.rule is None or self.rule.name not in FUSED or self.rule != REGISTRY[self.rule.name]():
             return None
-        formula = FUSED.get(self.rule.name)
+        formula = FUSED[self.rule.name]
         if self.rule.power is None:
-            return (formula, self.unit) if formula is not None and -LARGEST < self.lam < LARGEST else None
+            return (formula, self.unit) if -LARGEST < self.lam < LARGEST else None
         scale = self.unit * self.lam**self.rule.power
         # Outside this range z = distance / scale leaves float32: the registry's careful formula takes over.
-        return (formula, scale) if formula is not None and 1e-12 < scale < 1e12 else None
+        return (formula, scale) if 1e-12 < scale < 1e12 else None
 
 
 # 1 / slope of the fused formula at zero, so that every latent loss starts with slope 1.
@@ -148,5 +177,8 @@ _SLOPE = {
     "huber": 2.0,
     "l1l2": 2.0,
     "hard": 1.0,
+    "linear": 1.0,
+    "tukey": 1 / 3,
+    "mixture-zhao": 1.0,
     "logistic": 1.0,
 }
