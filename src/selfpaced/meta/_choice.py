@@ -10,20 +10,23 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.parallel import Parallel, delayed
 
 from ..channel import Channel, confident_error
 from ..pacing import Fixed, Geometric, Pacing, Plateau, Stages, lam_at
 from ..path import Candidate, weight_histogram
 from ..solver import Solution, Stage, alternate
 from ._common import decide_cross_fit
-from ._problem import LN2, ClassifierProblem, View, paired_error, scaled_channel
+from ._problem import HEAVY, LN2, ClassifierProblem, View, paired_error, scaled_channel
+from ._routing import take_rows
 
 __all__ = ["Outcome", "run"]
 
 CLEAN = 0.03  # noisy error of the surest third below which nothing is to be gained
-DOUBT = 0.1  # ... below which a candidate has to be better by more than one standard error
-HEAVY = 0.25  # noise rate above which a second round pays
+LEAST = 0.05  # noise rate below which what looks wrong is taken for overlap of the classes
+MEMORY = 0.2  # share of its error on unseen rows that a model which memorises does not make on seen ones
 FLOOR = 0.5 * LN2  # smallest half-weight loss of the paper's start, in nats
+IN_SAMPLE = 3  # rounds of a model of little capacity: they are cheap
 HALF_QUADRATIC = 5  # rounds at a fixed pace
 
 
@@ -69,6 +72,7 @@ class Tried:
     view: View
     weight: np.ndarray
     label: str
+    base: np.ndarray | None = None  # the plain models' correctness in the same folds, where it is not the plain view's
 
 
 @dataclass(eq=False)
@@ -76,16 +80,14 @@ class Collector:
     """Listens to the alternation and keeps every stage as a candidate."""
 
     name: str
-    until: int | None = None
     tried: list[Tried] = field(default_factory=list)
 
-    def __call__(self, stage: Stage, state: Solution[View]) -> bool:
+    def __call__(self, stage: Stage, state: Solution[View]) -> None:
         label = f"{self.name} {len(self.tried) + 1}"
         self.tried.append(Tried(stage.lam, state.model, np.asarray(state.weights), label))
-        return self.until is not None and len(self.tried) >= self.until
 
 
-def run(problem: ClassifierProblem, rule: Any, pace: Any, cross_fit: Any, seen: np.ndarray) -> Outcome:
+def run(problem: ClassifierProblem, rule: Any, pace: Any, cross_fit: Any, model: Any) -> Outcome:
     """Everything after the plain fit: views, rounds, choice, the final fit.
 
     Parameters
@@ -96,8 +98,8 @@ def run(problem: ClassifierProblem, rule: Any, pace: Any, cross_fit: Any, seen: 
         With relative weights.
     pace : "auto", "paper", float or Pacing
     cross_fit : bool or "auto"
-    seen : ndarray of shape (n_samples, n_classes)
-        The plain model's output on its own rows.
+    model : classifier
+        The plain model, fitted on all rows.
 
     Returns
     -------
@@ -105,24 +107,37 @@ def run(problem: ClassifierProblem, rule: Any, pace: Any, cross_fit: Any, seen: 
     """
     if not problem.repeats:
         return _unjudged(problem, pace)
+    seen = problem.read()(model, problem.X)
     try:
         with problem.progress.stage("plain cross-fit"):
-            plain = problem.plain(seen)
+            plain = problem.plain(seen, model)
     except KeyboardInterrupt:
         return _unjudged(problem, pace, interrupted=True)
     wrong = (seen.argmax(axis=1) != problem.codes).astype(float)
-    cross, how = decide_cross_fit(cross_fit, wrong, 1.0 - plain.correct, unit="error")
+    cross, how = decide_cross_fit(cross_fit, wrong, 1.0 - plain.correct, unit="error", share=MEMORY)
     plain = problem.recast(plain, cross)
     if not problem.route.takes_weights:
         how += f"; rows are selected instead of weighted, because {problem.route.reason}"
-    overall, by_class = confident_error(plain.unseen, problem.codes, problem.prior)
-    if isinstance(pace, str) and pace == "auto" and by_class < CLEAN:
-        why = f"only {by_class:.1%} of the surest labels disagree, which is no sign of noise"
-        outcome = _keep(problem, plain, [], None, f"the plain model was kept: {why}; {how}")
-        return replace(outcome, channel=_noiseless(problem, plain))
+    _, by_class = confident_error(plain.unseen, problem.codes, problem.prior)
+    if isinstance(pace, str) and pace == "auto":
+        why = _no_noise(by_class, plain.channel.noise_rate, cross)
+        if why:
+            outcome = _keep(problem, plain, [], None, f"the plain model was kept: {why}; {how}")
+            return replace(outcome, channel=_noiseless(problem, plain))
     tried, interrupted = _walk(problem, rule, pace, plain)
-    chosen, why = _choose(problem, plain, tried, pace, overall)
+    chosen, why = _choose(problem, plain, tried, pace)
     return _keep(problem, plain, tried, chosen, f"{why}; {how}", interrupted)
+
+
+def _no_noise(by_class: float, rate: float, cross: bool) -> str:
+    """Why there is nothing to repair; empty where there may be."""
+    if by_class < CLEAN:
+        return f"only {by_class:.1%} of the surest labels disagree, which is no sign of noise"
+    # Cross-fitted weights have seen the labels they are judged by (through their neighbours), so where classes
+    # overlap they look better than they are; the channel, fitted before there were weights, tells the two apart.
+    if cross and rate < LEAST:
+        return f"overlapping classes explain the labels, with a noise rate of {rate:.1%}"
+    return ""
 
 
 def _noiseless(problem: ClassifierProblem, plain: View) -> Channel:
@@ -135,10 +150,10 @@ def _noiseless(problem: ClassifierProblem, plain: View) -> Channel:
 
 def _walk(problem: ClassifierProblem, rule: Any, pace: Any, plain: View) -> tuple[list[Tried], bool]:
     """Alternate along the pace and collect the candidates."""
-    inner, until, name = 1, None, rule.name
+    inner, name = 1, rule.name
     if isinstance(pace, str) and pace == "auto":
-        pacing: Pacing = Rounds(lam_at(rule, LN2), 2)
-        until = 2 if plain.channel.noise_rate >= HEAVY else 1
+        rounds = 1 if problem.cross and plain.channel.noise_rate < HEAVY else 2 if problem.cross else IN_SAMPLE
+        pacing: Pacing = Rounds(lam_at(rule, LN2), rounds)
         name += " round"
     elif isinstance(pace, str):
         pacing, name = Geometric(floor=FLOOR, stop=(Plateau(), Stages(60))), name + " stage"
@@ -146,30 +161,70 @@ def _walk(problem: ClassifierProblem, rule: Any, pace: Any, plain: View) -> tupl
         pacing, inner, name = Fixed(float(pace)), HALF_QUADRATIC, name + " fixed"
     else:
         pacing, name = pace, name + " stage"
-    collector = Collector(name, until)
+    collector = Collector(name)
+    options = {"inner": inner, "tolerance": 1e-4}
     solution = alternate(
-        problem, rule, pacing, inner=inner, tolerance=1e-4, sample_weight=problem.prior, initial=plain,
-        callback=collector,
-    )  # fmt: skip
-    return collector.tried, solution.interrupted
+        problem, rule, pacing, sample_weight=problem.prior, initial=plain, callback=collector, **options
+    )
+    if problem.cross or not collector.tried:
+        return collector.tried, solution.interrupted
+    try:
+        with problem.progress.stage("judging on unseen rows"):
+            return _judged(problem, rule, pacing, options, collector.tried), solution.interrupted
+    except KeyboardInterrupt:
+        return [], True
 
 
-def _choose(
-    problem: ClassifierProblem, plain: View, tried: list[Tried], pace: Any, doubt: float
-) -> tuple[Tried | None, str]:
+def _judged(
+    problem: ClassifierProblem, rule: Any, pacing: Pacing, options: dict[str, Any], tried: list[Tried]
+) -> list[Tried]:
+    """In-sample candidates with evidence: the whole procedure is repeated on a part of the rows, judged on the rest."""
+    folds, stages = problem.repeats[0], len(tried) + 1
+    chains = Parallel(n_jobs=problem.n_jobs)(
+        delayed(_chain)(problem.subset(train), rule, pacing, options, take_rows(problem.X, test), stages)
+        for train, test in folds
+    )
+    n, k = len(problem.codes), problem.labels.size
+    evidence = []
+    for stage in range(stages):
+        total, correct, tested = np.zeros((n, k)), np.zeros(n), np.zeros(n)
+        for (_, test), chain in zip(folds, chains, strict=True):
+            total[test], tested[test] = chain[stage], 1.0
+            correct[test] = chain[stage].argmax(axis=1) == problem.codes[test]
+        evidence.append(problem.settle(total, correct, tested))
+    for one, (unseen, correct) in zip(tried, evidence[1:], strict=True):
+        one.view, one.base = replace(one.view, unseen=unseen, correct=correct), evidence[0][1]
+    return tried
+
+
+def _chain(
+    part: ClassifierProblem, rule: Any, pacing: Pacing, options: dict[str, Any], X: Any, stages: int
+) -> list[np.ndarray]:
+    """Outputs on unseen rows of the plain model of a part and of every stage of its path."""
+    read, start = part.read(), part.initial()
+    outputs = [read(start.model, X)]
+
+    def listen(stage: Stage, state: Solution[View]) -> bool:  # noqa: ARG001
+        outputs.append(read(state.model.model, X))
+        return len(outputs) >= stages
+
+    alternate(part, rule, pacing, sample_weight=part.prior, initial=start, callback=listen, **options)
+    return outputs + outputs[-1:] * (stages - len(outputs))
+
+
+def _choose(problem: ClassifierProblem, plain: View, tried: list[Tried], pace: Any) -> tuple[Tried | None, str]:
     """The candidate to keep (None: the plain model), and why."""
     if not tried:
         return None, "the plain model was kept: no candidate could be completed"
     if not isinstance(pace, str):
         return tried[-1], f"{tried[-1].label} at lam = {tried[-1].lam:.4g} was kept, as the pace asked"
-    base = problem.score(plain)
-    scores = [problem.score(one.view) for one in tried]
+    base = problem.score(plain.correct if tried[0].base is None else tried[0].base)
+    scores = [problem.score(one.view.correct) for one in tried]
     best = int(np.argmax([score.mean() for score in scores]))
     gain = scores[best] - base
     error = paired_error(gain)
-    need = error if doubt < DOUBT else 0.0
     figures = f"{scores[best].mean():.3f} against {base.mean():.3f} of the plain model (+- {error:.3f})"
-    if gain.mean() > need:
+    if gain.mean() > error:
         return tried[best], f"{tried[best].label} was chosen: {figures} on the noisy labels of unseen rows"
     return None, f"the plain model was kept: the best candidate has {figures} on the noisy labels of unseen rows"
 
@@ -193,11 +248,11 @@ def _keep(
     if interrupted and model is not None:
         why = f"interrupted, the best of the candidates so far is kept; {why}"
     channel = scaled_channel(plain.channel, view.unseen, problem.codes, problem.prior)
-    first = problem.first if problem.first is not None else channel
+    calibrated = replace(plain.channel, scale=1.0, bias=np.zeros_like(plain.channel.bias))
     return Outcome(
-        model=model, lam=lam, weight=weight, losses=view.losses, proba=channel.proba(view.unseen),
-        noise=(plain.channel if view is plain else channel).noise_probability(view.unseen, problem.codes),
-        channel=channel, rate=first.noise_rate, interval=first.interval,
+        model=model, lam=lam, weight=weight, losses=view.losses, proba=calibrated.proba(view.clean),
+        noise=calibrated.noise_probability(view.clean, problem.codes), channel=channel,
+        rate=plain.channel.noise_rate, interval=plain.channel.interval,
         path=_path(problem, plain, tried, chosen if model is not None else None),
         termination=why[:1].upper() + why[1:] + ".", interrupted=interrupted,
     )  # fmt: skip
@@ -205,7 +260,7 @@ def _keep(
 
 def _path(problem: ClassifierProblem, plain: View, tried: list[Tried], chosen: Tried | None) -> tuple[Candidate, ...]:
     def candidate(lam: float, view: View, weight: np.ndarray, label: str, taken: bool) -> Candidate:
-        score = problem.score(view)
+        score = problem.score(view.correct)
         return Candidate(
             lam=lam, score=float(score.mean()), spread=paired_error(score), mean_weight=float(weight.mean()),
             cost=view.cost, chosen=taken, histogram=weight_histogram(weight), label=label,

@@ -217,7 +217,7 @@ def _one_fold(
 
 
 def decide_cross_fit(
-    setting: bool | str, seen: np.ndarray, unseen: np.ndarray, *, unit: str, least: float = 0.02
+    setting: bool | str, seen: np.ndarray, unseen: np.ndarray, *, unit: str, least: float = 0.02, share: float = 0.0
 ) -> tuple[bool, str]:
     """Cross-fitted or in-sample losses, and the reason in words.
 
@@ -235,6 +235,8 @@ def decide_cross_fit(
         What the errors are, for the sentence.
     least : float
         Smallest difference of the means that counts.
+    share : float
+        Smallest difference that counts, as a share of the error on unseen rows.
 
     Returns
     -------
@@ -246,7 +248,7 @@ def decide_cross_fit(
         raise ValueError(f"cross_fit must be True, False or 'auto'; got {setting!r}.")
     gap = unseen - seen
     mean, error = float(np.mean(gap)), float(np.std(gap)) / max(np.sqrt(gap.size), 1.0)
-    interpolates = mean > max(least, 2.0 * error)
+    interpolates = mean > max(least, 2.0 * error, share * float(np.mean(unseen)))
     words = f"{unit} {np.mean(seen):.3g} on seen and {np.mean(unseen):.3g} on unseen rows"
     if interpolates:
         return True, f"cross-fitted losses, because the model memorises ({words})"

@@ -15,12 +15,13 @@ from scipy.optimize import minimize_scalar
 from ..channel import Channel, fit_channel
 from ._common import Progress, Split, cross_fit
 from ._outputs import as_logits, read_output, rival_loss
-from ._routing import WeightRoute, fit_weighted
+from ._routing import WeightRoute, fit_weighted, row_params, take_rows
 
 __all__ = ["ClassifierProblem", "View", "paired_error", "scaled_channel"]
 
 LN2 = float(np.log(2.0))
 KEPT_PER_CLASS = 3
+HEAVY = 0.25  # noise rate above which the plain models' own view is no longer worth averaging in
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,29 +30,30 @@ class View:
 
     Attributes
     ----------
-    logits : ndarray of shape (n_samples, n_classes)
-        The logits that losses are taken from: of unseen rows when cross-fitted, else in-sample.
-    unseen : ndarray of shape (n_samples, n_classes)
-        Logits of every row by models not fitted on it (their average over the repeats).
-    correct : ndarray of shape (n_samples,)
+    clean : ndarray of shape (n_samples, n_classes)
+        Calibrated logits of the clean label, which losses are taken from: of unseen rows where cross-fitted (averaged
+        with those of the plain models under moderate noise), else in-sample.
+    unseen : ndarray of shape (n_samples, n_classes) or None
+        Raw logits of every row by models not fitted on it (their average over the repeats).
+    correct : ndarray of shape (n_samples,) or None
         Share of those models whose prediction is the given label.
     channel : Channel
         The calibration of `unseen`.
     losses : ndarray of shape (n_samples,)
-        Losses of the given labels under the clean probabilities.
-    weight : ndarray or None
-        What the models were fitted with.
+        Losses of the given labels.
+    model : classifier or None
+        The model fitted on all rows, where losses are in-sample.
     cost : float
         Seconds.
     """
 
-    logits: np.ndarray
-    unseen: np.ndarray
-    correct: np.ndarray
+    clean: np.ndarray
+    unseen: np.ndarray | None
+    correct: np.ndarray | None
     channel: Channel
     losses: np.ndarray
-    weight: np.ndarray | None
-    cost: float
+    model: Any = None
+    cost: float = 0.0
 
 
 def scaled_channel(channel: Channel, logits: np.ndarray, codes: np.ndarray, weight: Any = None) -> Channel:
@@ -116,20 +118,25 @@ class ClassifierProblem:
     balanced: bool = True
     cross: bool = True
     first: Channel | None = None
+    before: np.ndarray | None = None
     count: int = 0
 
-    def plain(self, seen: np.ndarray) -> View:
-        """The view of unweighted models; `seen` is the plain model's output on the rows it was fitted on."""
+    def plain(self, seen: np.ndarray, model: Any) -> View:
+        """The view of unweighted models; `seen` is the output of the plain `model` on its own rows."""
         began = time.perf_counter()
-        unseen, correct = self._unseen(self.prior, self.repeats)
+        unseen, correct = self._unseen(self.prior)
         self.first = fit_channel(unseen, self.codes, sample_weight=self.prior)
-        return self._view(as_logits(seen, self.kind), unseen, correct, None, began)
+        clean = self._clean(as_logits(seen, self.kind), self.first)
+        return self._view(clean, unseen, correct, self.first, model, began)
 
     def recast(self, view: View, cross: bool) -> View:
-        """The same view once it is decided whether losses are cross-fitted."""
+        """The plain view once it is decided whether losses are cross-fitted."""
         self.cross = cross
-        logits = view.unseen if cross else view.logits
-        return replace(view, logits=logits, losses=self._losses(logits, view.channel))
+        if not cross:
+            return view
+        clean = self._clean(view.unseen, view.channel)
+        self.before = clean if view.channel.noise_rate < HEAVY else None
+        return replace(view, clean=clean, losses=self._losses(clean))
 
     def fit(self, weights: Any, previous: View | None) -> View:
         """Models fitted with these weights, seen through their predictions."""
@@ -138,10 +145,34 @@ class ClassifierProblem:
         weights = self.with_every_class(np.asarray(weights, dtype=float), previous)
         task = f"{'cross-fitted' if self.cross else 'in-sample'} round {self.count}"
         with self.progress.stage(task) if self.progress is not None else nullcontext():
-            repeats = self.repeats if self.cross else self.repeats[:1]
-            unseen, correct = self._unseen(weights, repeats)
-            logits = unseen if self.cross else self._seen(weights)
-        return self._view(logits, unseen, correct, weights, began)
+            return self._cross_view(weights, began) if self.cross else self._in_sample_view(weights, began)
+
+    def _cross_view(self, weights: np.ndarray, began: float) -> View:
+        unseen, correct = self._unseen(weights)
+        channel = scaled_channel(self._first(), unseen, self.codes, self.prior)
+        clean = self._clean(unseen, channel)
+        if self.before is not None:
+            clean = 0.5 * (clean + self.before)
+        return self._view(clean, unseen, correct, channel, None, began)
+
+    def _in_sample_view(self, weights: np.ndarray, began: float) -> View:
+        model = self.full_fit(weights)
+        logits = as_logits(self.read()(model, self.X), self.kind)
+        channel = scaled_channel(self._first(), logits, self.codes, self.prior)
+        return self._view(self._clean(logits, channel), None, None, channel, model, began)
+
+    def subset(self, rows: np.ndarray) -> ClassifierProblem:
+        """The same problem on some rows, with in-sample losses."""
+        cut = row_params(self.fit_params, len(self.codes), rows)
+        prior = None if self.prior is None else self.prior[rows]
+        return replace(
+            self, X=take_rows(self.X, rows), y=self.y[rows], codes=self.codes[rows], prior=prior, fit_params=cut,
+            repeats=(), progress=None, cross=False, count=0,
+        )  # fmt: skip
+
+    def initial(self) -> View:
+        """The plain view of a subset: an unweighted fit and its in-sample losses."""
+        return self._in_sample_view(np.ones(len(self.codes)) if self.prior is None else self.prior, time.perf_counter())
 
     def losses(self, model: View) -> np.ndarray:
         """Loss of every row, in units of its class where classes are balanced."""
@@ -151,12 +182,12 @@ class ClassifierProblem:
         """The wrapped estimator keeps its penalty to itself."""
         return 0.0
 
-    def score(self, view: View) -> np.ndarray:
+    def score(self, correct: np.ndarray) -> np.ndarray:
         """Per row, what averages to the mean of accuracy and balanced accuracy on the given labels."""
         mass = np.ones(len(self.codes)) if self.prior is None else self.prior
         per_class = np.bincount(self.codes, mass, minlength=self.labels.size)
         lift = mass.sum() / (self.labels.size * np.maximum(per_class, 1e-300))
-        return view.correct * (0.5 + 0.5 * lift[self.codes]) * (mass * (mass.size / mass.sum()))
+        return correct * (0.5 + 0.5 * lift[self.codes]) * (mass * (mass.size / mass.sum()))
 
     def full_fit(self, weight: np.ndarray | None) -> Any:
         """The estimator fitted on all rows."""
@@ -164,41 +195,47 @@ class ClassifierProblem:
             self.estimator, self.X, self.y, weight, self.route, counts=self.prior, fit_params=self.fit_params
         )
 
-    def _read(self) -> Any:
+    def read(self) -> Any:
+        """The function that reads a fitted model's output."""
         return partial(read_output, kind=self.kind, labels=self.labels)
 
-    def _seen(self, weight: np.ndarray) -> np.ndarray:
-        return as_logits(self._read()(self.full_fit(weight), self.X), self.kind)
+    def _first(self) -> Channel:
+        if self.first is None:
+            raise RuntimeError("the plain view has to come first")
+        return self.first
 
-    def _unseen(self, weight: np.ndarray | None, repeats: Sequence[Sequence[Split]]) -> tuple[np.ndarray, np.ndarray]:
+    def _unseen(self, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         total, tested = np.zeros((len(self.codes), self.labels.size)), np.zeros(len(self.codes))
         correct = np.zeros(len(self.codes))
-        for folds in repeats:
+        for folds in self.repeats:
             out = cross_fit(
-                self.estimator, self.X, self.y, folds, self._read(), weight=weight, route=self.route, counts=self.prior,
-                fit_params=self.fit_params, n_jobs=self.n_jobs,
+                self.estimator, self.X, self.y, folds, self.read(), weight=weight, route=self.route,
+                counts=self.prior, fit_params=self.fit_params, n_jobs=self.n_jobs,
             )  # fmt: skip
             rows = np.flatnonzero(~np.isnan(out[:, 0]))
             total[rows] += out[rows]
             correct[rows] += out[rows].argmax(axis=1) == self.codes[rows]
             tested[rows] += 1.0
+        return self.settle(total, correct, tested)
+
+    def settle(self, total: np.ndarray, correct: np.ndarray, tested: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Average logits and share of correct predictions, from their sums over the models that tested a row."""
         never = tested == 0.0  # the only row of its class: nothing speaks against its label
         total[never, self.codes[never]] = 1.0
         correct[never] = 1.0
         share = np.maximum(tested, 1.0)
         return as_logits(total / share[:, None], self.kind), correct / share
 
-    def _view(self, logits: np.ndarray, unseen: np.ndarray, correct: np.ndarray, weight: Any, began: float) -> View:
-        channel = self.first
-        if channel is None:
-            raise RuntimeError("the plain view has to come first")
-        if weight is not None:
-            channel = scaled_channel(channel, unseen, self.codes, self.prior)
-        cost = time.perf_counter() - began
-        return View(logits, unseen, correct, channel, self._losses(logits, channel), weight, cost)
+    def _view(self, clean: np.ndarray, unseen: Any, correct: Any, channel: Channel, model: Any, began: float) -> View:
+        return View(clean, unseen, correct, channel, self._losses(clean), model, time.perf_counter() - began)
 
-    def _losses(self, logits: np.ndarray, channel: Channel) -> np.ndarray:
-        return rival_loss(channel.proba(logits), self.codes)
+    @staticmethod
+    def _clean(logits: np.ndarray, channel: Channel) -> np.ndarray:
+        clean = channel.scale * logits + channel.bias
+        return clean - clean.mean(axis=1, keepdims=True)
+
+    def _losses(self, clean: np.ndarray) -> np.ndarray:
+        return rival_loss(Channel.identity(self.labels.size).proba(clean), self.codes)
 
     def class_scale(self, losses: np.ndarray) -> np.ndarray:
         """Per row, the unit of its class: at least half the rows of every class stay within log 2 of it."""

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
-__all__ = ["WeightRoute", "fit_weighted", "n_rows", "take_rows", "weight_route"]
+__all__ = ["WeightRoute", "fit_weighted", "n_rows", "row_params", "take_rows", "weight_route"]
 
 # Weights below this share of the largest are dropped as rows: they cannot move a fit, and they cost time.
 NEGLIGIBLE = 1e-6
@@ -167,7 +167,7 @@ def _request(estimator: Any) -> Any:
     return getattr(getattr(_requests(estimator), "fit", None), "requests", {}).get("sample_weight")
 
 
-def _row_params(params: Mapping[str, Any], n: int, keep: np.ndarray) -> dict[str, Any]:
+def row_params(params: Mapping[str, Any], n: int, keep: np.ndarray) -> dict[str, Any]:
     """Fit parameters with one entry per row are cut to the rows kept; the rest pass unchanged."""
 
     def per_row(value: Any) -> bool:
@@ -242,7 +242,7 @@ def fit_weighted(
         else:
             index = _selected(index, local, None if counts is None else np.asarray(counts)[index])
     if index.size != n or rows is not None:
-        X, y, params = take_rows(X, index), y[index], _row_params(params, n, index)
+        X, y, params = take_rows(X, index), y[index], row_params(params, n, index)
     if passed is None or route.keyword is None:
         return model.fit(X, y, **params)
     enabled = bool(get_config().get("enable_metadata_routing", False))

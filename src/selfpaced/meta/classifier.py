@@ -192,7 +192,7 @@ class SelfPacedClassifier(MetaMixin, ClassifierMixin, BaseEstimator):
             with progress.stage("plain fit"):
                 y_seen = self._plain_fit(template, X, y, prior, route, params)
             problem = self._problem(template, X, y_seen, prior, route, params, groups, progress)
-            outcome = self._run(problem, rule)
+            outcome = run(problem, rule, self.pace, self.cross_fit, self.plain_)
         self._store(outcome, problem)
         return self
 
@@ -254,10 +254,6 @@ class SelfPacedClassifier(MetaMixin, ClassifierMixin, BaseEstimator):
             return [make_folds(X, strata, cv=self.cv, groups=groups, random_state=rng, y=y)]
         repeats = 4 if n <= 5_000 else 2 if n <= 20_000 else 1
         return [make_folds(X, strata, cv=2, groups=groups, random_state=rng, y=y) for _ in range(repeats)]
-
-    def _run(self, problem: ClassifierProblem, rule: Any) -> Outcome:
-        seen = read_output(self.plain_, problem.X, kind=problem.kind, labels=problem.labels)
-        return run(problem, rule, self.pace, self.cross_fit, seen)
 
     def _store(self, outcome: Outcome, problem: ClassifierProblem) -> None:
         self.lam_, self.path_, self.termination_ = outcome.lam, outcome.path, outcome.termination
