@@ -12,7 +12,7 @@ from selfpaced.experiments import figures
 
 def _series():
     lam = (0.1, 0.5, 2.0)
-    curves = {"mean": (0.5, 0.1, 0.06), "std": (0.1, 0.02, 0.01)}
+    curves = {"mean": (0.5, 0.1, 0.06), "std": (0.1, 0.02, 0.01), "low": (0.3, 0.09, 0.05), "high": (0.7, 0.2, 0.07)}
     names = ("half-quadratic, cold start", "half-quadratic, warm start", "self-paced path")
     return {"lam": {"lam": lam}, **dict.fromkeys(names, curves)}
 

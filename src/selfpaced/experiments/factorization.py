@@ -112,7 +112,12 @@ def half_quadratic_series(outcomes: Sequence[Outcome]) -> tuple[Series, str]:
     series: Series = {"lam": {"lam": LAMS}}
     for label, key in names.items():
         values = np.array([o.value[key] for o in mine])
-        series[label] = {"mean": _floats(values.mean(axis=0)), "std": _floats(values.std(axis=0))}
+        series[label] = {
+            "mean": _floats(values.mean(axis=0)),
+            "std": _floats(values.std(axis=0)),
+            "low": _floats(values.min(axis=0)),
+            "high": _floats(values.max(axis=0)),
+        }
     return series, f"Mean of {len(mine)} realizations, without rescue and polish."
 
 

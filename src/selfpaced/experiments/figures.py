@@ -210,21 +210,21 @@ def draw_half_quadratic(directory: Path, series: Series, note: str = "") -> Figu
     }
     with canvas(6.4, 3.8, 1) as (figure, axes):
         for name, (colour, marker) in looks.items():
-            mean, std = np.array(series[name]["mean"]), np.array(series[name]["std"])
-            axes.plot(lam, mean, color=colour, marker=marker, ms=4, label=name)
-            axes.fill_between(lam, np.maximum(mean - std, 1e-3), mean + std, color=colour, alpha=0.12, lw=0)
-        axes.axhline(0.0596, color="black", lw=0.8, ls=":")
-        axes.annotate("paper's SPL-IR-welsch, 0.0596", (lam[0], 0.0596), xytext=(0, 3), textcoords="offset points")
+            curve = series[name]
+            axes.plot(lam, curve["mean"], color=colour, marker=marker, ms=4, label=name)
+            axes.fill_between(lam, curve["low"], curve["high"], color=colour, alpha=0.12, lw=0)
+        axes.axhline(0.0596, color="black", lw=0.8, ls=":", label="paper's SPL-IR-welsch, 0.0596")
         axes.set(xscale="log", yscale="log", xlabel="pace λ", ylabel="RMSE", title="Welsch, fixed λ against the path")
-        axes.legend(loc="upper right")
+        _log_ticks(axes, (0.2, 0.5, 1.0, 2.0, 5.0))
+        axes.legend(loc="upper right", bbox_to_anchor=(0.93, 0.9))
         files = store(figure, directory, "figure-2b")
     return Figure(
         key="figure-2b",
         title="Figure 2b: half-quadratic optimisation against the path",
         caption=(
             "Welsch weights on the synthetic matrix. Started cold, a fixed λ fails wherever it is small; started "
-            "from the same warm factors as the path it does as well near a good λ. The band is one standard "
-            f"deviation over realizations. {note}"
+            "from the same warm factors as the path it does as well near a good λ. The bands reach from the best to "
+            f"the worst realization. {note}"
         ).strip(),
         files=files,
         series=series,

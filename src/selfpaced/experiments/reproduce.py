@@ -98,7 +98,8 @@ def reproduce(settings: Settings, progress: Progress | None = None) -> Results:
         figures=tuple(drawn),
         skipped=tuple(tally.skipped),
     )
-    return judge(results)
+    # Judged as they are stored, so that the file and its verdicts can never disagree by a rounding.
+    return judge(Results.from_json(results.to_json()))
 
 
 def write(results: Results, directory: Path) -> tuple[Path, ...]:

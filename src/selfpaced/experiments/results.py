@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 import types
 import typing
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 SCHEMA = 1
+_NUMBERS = re.compile(r"\[\n[-+\d.e,\s]*\]")  # a list of nothing but numbers goes on one line
 Verdict = Literal["confirmed", "not confirmed", "only if", "not tested"]
 
 
@@ -191,7 +193,8 @@ class Results:
 
     def to_json(self) -> str:
         """The results as indented JSON; floats keep six significant digits."""
-        return json.dumps(_plain(self), indent=1, ensure_ascii=False) + "\n"
+        text = json.dumps(_plain(self), indent=1, ensure_ascii=False)
+        return _NUMBERS.sub(lambda found: re.sub(r"\s+", " ", found[0]), text) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Results:

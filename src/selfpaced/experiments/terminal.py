@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TextIO
 
 from selfpaced.experiments.render import cell_text, difference
@@ -19,7 +20,7 @@ def show(results: Results, stream: TextIO | None = None, plain: bool = False) ->
     """Write every table, the theory's failures and the claims to a stream (standard output by default)."""
     stream = stream or sys.stdout
     console = None if plain else _console(stream)
-    for table in results.tables:
+    for table in (part for whole in results.tables for part in _fitting(whole, console)):
         header, rows = _cells(table)
         _write(stream, console, table.title, header, rows, [_tone(table, row) for row in table.rows])
     if results.theory:
@@ -41,6 +42,16 @@ def _console(stream: TextIO) -> Any | None:
     except ImportError:
         return None
     return Console(file=stream) if stream.isatty() else None
+
+
+def _fitting(table: Table, console: Any | None) -> list[Table]:
+    """The table in as many parts as its columns need to fit a terminal's width."""
+    if console is None:
+        return [table]
+    name = max(len(row.method) for row in table.rows) + 4
+    count = max((console.width - name) // 43, 1)  # 43: paper, ours and difference with their borders
+    parts = [table.columns[i : i + count] for i in range(0, len(table.columns), count)]
+    return [replace(table, columns=columns) for columns in parts]
 
 
 def _cells(table: Table) -> tuple[list[str], list[list[str]]]:
