@@ -60,9 +60,7 @@ def test_other_spacing_and_line_endings_are_the_same_data(places):
     np.testing.assert_array_equal(read_table(_file(), places["explicit"])[0], VALUES)
 
 
-@pytest.mark.parametrize(
-    "damaged", [b"1 2 3\n4 5 7\n", b"1 2 3\n", b"1 2 3\n4 5\n", b"", b"\xff\xfe", b"a b c\n"]
-)
+@pytest.mark.parametrize("damaged", [b"1 2 3\n4 5 7\n", b"1 2 3\n", b"1 2 3\n4 5\n", b"", b"\xff\xfe", b"a b c\n"])
 @pytest.mark.filterwarnings("ignore:loadtxt")
 def test_a_corrupt_file_is_refused_by_name_and_not_skipped(places, damaged):
     path = places["explicit"] / "small"
@@ -128,9 +126,7 @@ def test_openml_is_asked_by_id_and_its_shape_checked(places, monkeypatch):
         read_table(wide)
 
 
-@pytest.mark.parametrize(
-    ("order", "fine"), [(np.repeat(np.arange(10), 2), True), (np.tile(np.arange(10), 2), False)]
-)
+@pytest.mark.parametrize(("order", "fine"), [(np.repeat(np.arange(10), 2), True), (np.tile(np.arange(10), 2), False)])
 def test_openml_views_must_keep_the_published_row_order(places, monkeypatch, order, fine):
     data = np.ones((20, 3))
     answer = types.SimpleNamespace(data=data, target=(order + 1).astype(str).astype(object))
