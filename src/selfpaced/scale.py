@@ -116,9 +116,9 @@ def m_scale(
     scale = start or CONSISTENCY * weighted_quantile(size, 0.5, sample_weight)
     if not scale > 0:
         scale = float(np.average(size, weights=sample_weight))
-    if not scale > 0:
-        return 0.0
     largest = float(size.max())
+    if not (scale > 0 and largest > 0):
+        return 0.0
     for _ in range(max_iter):
         rho = _biweight_rho(size, BIWEIGHT * scale)
         mean = float(rho.mean() if sample_weight is None else np.average(rho, weights=sample_weight))

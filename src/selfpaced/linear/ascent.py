@@ -10,41 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..regularizers import Regularizer
+from ..residuals import ResidualRule
 from ..scale import CUTOFF, ResidualScale, residual_scale, truncated_sigma, weighted_quantile
 from .squares import DENSE_GRAM, Squares
 from .start import column_medians, majority_share, s_estimate, sensitivity_start
 
-__all__ = ["ResidualRule", "Reweighted", "ascend", "exact_floor", "reweight", "robust_start"]
+__all__ = ["Reweighted", "ascend", "exact_floor", "fit_scale", "objective", "reweight", "robust_start"]
 
 Floats = NDArray[np.floating[Any]]
 SUBSET = 1000  # rows that the search for a start looks at, unless 10 per column are more
 WIDE = 600  # columns up to which the search for a start is worth its cost; beyond, least absolute deviations
 
 
-@dataclass(frozen=True)
-class ResidualRule:
-    """A regularizer applied to squared residuals, measured in a unit and relative to its largest weight."""
-
-    regularizer: Regularizer
-    unit: float = 1.0
-
-    def losses(self, residuals: Floats) -> Floats:
-        return np.square(residuals) / self.unit if self.unit != 1.0 else np.square(residuals)
-
-    def weights(self, residuals: Floats, lam: float) -> Floats:
-        return np.asarray(self.regularizer.relative_weight(self.losses(residuals), lam))
-
-    def latent(self, residuals: Floats, lam: float) -> Floats:
-        """The loss that is minimised, in units of squared residuals."""
-        largest = float(self.regularizer.max_weight(lam))
-        return np.asarray(self.regularizer.latent(self.losses(residuals), lam)) * (self.unit / largest)
-
-    def objective(self, squares: Squares, b: Floats, lam: float) -> float:
-        """The penalised latent loss of a fit."""
-        latent = self.latent(squares.residuals(b), lam)
-        weight = squares.sample_weight
-        return float(latent.sum() if weight is None else weight @ latent) + squares.penalty(b)
+def objective(squares: Squares, rule: ResidualRule, b: Floats, lam: float) -> float:
+    """The penalised latent loss of a fit."""
+    latent = rule.latent(squares.residuals(b), lam)
+    weight = squares.sample_weight
+    return float(latent.sum() if weight is None else weight @ latent) + squares.penalty(b)
 
 
 @dataclass(frozen=True)
@@ -63,6 +45,7 @@ def reweight(squares: Squares, rule: ResidualRule, lam: float, b: Floats, *, tol
     still exact in its fixed point, because the step is driven by the current gradient.
     """
     factor, before, stale = None, math.inf, True
+    last: tuple[Floats, Floats] | None = None
     matrix_free = sparse.issparse(squares.matrix) and squares.n_columns > DENSE_GRAM
     floor = exact_floor(squares)
     for iteration in range(1, max_iter + 1):
@@ -79,14 +62,26 @@ def reweight(squares: Squares, rule: ResidualRule, lam: float, b: Floats, *, tol
             if factor is None or stale:
                 factor = squares.factor(total)
             step = squares.correct(factor, total, b, residuals)
-        b = b + step
         moved = float(np.max(np.abs(step), initial=0.0))
         # The coordinates are scaled: a step of one is about one unit of the target.
         if moved <= tol * spread + 1e-2 * floor:
-            return Reweighted(b, iteration, True)
+            return Reweighted(b + step, iteration, True)
         stale = moved > 0.2 * before or iteration == 1
+        b, last = _mixed(b, step, last if moved < 2 * before else None), (b, step)
         before = moved
     return Reweighted(b, max_iter, False)
+
+
+def _mixed(b: Floats, step: Floats, last: tuple[Floats, Floats] | None) -> Floats:
+    """The next point: the step itself, or Anderson's mixture with the one before, which converges much faster."""
+    if last is None:
+        return b + step
+    turn = step - last[1]
+    size = float(turn @ turn)
+    share = float(step @ turn) / size if size > 0 else 0.0
+    if not -5 < share < 5:
+        return b + step
+    return b + step - share * (b - last[0] + turn)
 
 
 def exact_floor(squares: Squares) -> float:

@@ -20,9 +20,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..pacing import Geometric, Pacing, Stages
 from ..regularizers import Regularizer, get
 from ..regularizers import relative as relative_rule
-from ..scale import efficient_pace, residual_scale
+from ..residuals import EfficientStop, ResidualRule
+from ..scale import efficient_pace
 from ..solver import alternate
-from .ascent import ResidualRule, exact_floor, fit_scale, reweight, robust_start
+from .ascent import exact_floor, fit_scale, objective, reweight, robust_start
 from .robust import ROWS_PER_COEFFICIENT, Search
 from .squares import Squares, build
 
@@ -64,7 +65,7 @@ class SelfPacedLinearRegression(RegressorMixin, BaseEstimator):
         tried and the lower objective wins.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is never penalised.
-    max_iter : int, default=100
+    max_iter : int, default=200
         Largest number of weighted fits at one pace.
     tol : float, default=1e-7
         A fit at one pace ends when no standardised coefficient moves by more than this share of the residuals'
@@ -83,6 +84,9 @@ class SelfPacedLinearRegression(RegressorMixin, BaseEstimator):
         Squared residuals.
     lam_ : float
         The pace of the chosen fit; ``inf`` is the plain fit.
+    regularizer_, loss_unit_ : Regularizer, float
+        The rule that made ``sample_weight_`` from ``sample_loss_ / loss_unit_``. It is not the one asked for where the
+        guard stepped back to hard selection; the unit is 1 unless the rule is not free of scale.
     scale_ : float
         Sigma of the good residuals; 0 where they are fitted exactly.
     noise_rate_, noise_rate_interval_ : float, tuple of float
@@ -126,7 +130,7 @@ class SelfPacedLinearRegression(RegressorMixin, BaseEstimator):
         efficiency: float = 0.95,
         start: str = "auto",
         fit_intercept: bool = True,
-        max_iter: int = 100,
+        max_iter: int = 200,
         tol: float = 1e-7,
         random_state: Any = 0,
         verbose: int = 0,
@@ -205,7 +209,7 @@ class SelfPacedLinearRegression(RegressorMixin, BaseEstimator):
             reweight(squares, rule, lam, b, tol=float(self.tol), max_iter=int(self.max_iter))
             for b in starts or [search.plain]
         ]
-        best = min(fits, key=lambda fit: rule.objective(squares, fit.b, lam))
+        best = min(fits, key=lambda fit: objective(squares, rule, fit.b, lam))
         search.n_iter, search.converged = best.n_iter, best.converged
         search.choose(
             search.add(best.b, lam, f"{_name(regularizer)}, fixed", rule, began), f"fixed pace lam = {lam:.4g}"
@@ -221,8 +225,8 @@ class SelfPacedLinearRegression(RegressorMixin, BaseEstimator):
         rule = ResidualRule(relative_rule(regularizer), unit)
         pacing = self.pace
         if not isinstance(pacing, Pacing):
-            stop = (EfficientStop(squares, unit, float(self.efficiency)), Stages(400))
-            pacing = Geometric(mu=1.05, fraction=0.5, floor=(floor**2 / unit) or 1e-300, stop=stop)
+            stop = EfficientStop(float(self.efficiency), unit, squares.dof, squares.sample_weight, floor)
+            pacing = Geometric(mu=1.05, fraction=0.5, floor=(floor**2 / unit) or 1e-300, stop=(stop, Stages(400)))
         initial = self._robust(squares) if self.start == "robust" else None
         solution = alternate(
             _SquaresProblem(squares, rule),
@@ -295,8 +299,9 @@ class SelfPacedLinearRegression(RegressorMixin, BaseEstimator):
         self.coef_ = coef.astype(X.dtype)
         self.intercept_ = X.dtype.type(intercept)
         residuals = y - np.asarray(X @ coef + intercept)
-        rule = best.rule or ResidualRule(get("hard"))
-        self.sample_loss_ = rule.losses(residuals).astype(X.dtype)
+        rule = best.rule or ResidualRule(get(self.regularizer))
+        self.sample_loss_ = np.square(residuals).astype(X.dtype)
+        self.regularizer_, self.loss_unit_ = rule.regularizer, rule.unit
         plain = best.rule is None
         self.sample_weight_ = np.ones(len(y), X.dtype) if plain else rule.weights(residuals, best.lam).astype(X.dtype)
         self.lam_ = float(best.lam)
@@ -346,23 +351,6 @@ class SelfPacedLinearRegression(RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-class EfficientStop:
-    """Stop where the rule is as open as the good residuals of the current fit deserve."""
-
-    def __init__(self, squares: Squares, unit: float, efficiency: float) -> None:
-        self.squares, self.unit, self.efficiency = squares, unit, efficiency
-        self.floor = exact_floor(squares)
-
-    def __call__(self, stages: Any, losses: Any, regularizer: Any) -> str | None:
-        size = np.sqrt(np.asarray(losses) * self.unit)
-        squares = self.squares
-        sigma = max(residual_scale(size, squares.sample_weight, dof=squares.dof).sigma, self.floor)
-        limit = efficient_pace(regularizer, sigma, self.efficiency)[0]
-        if regularizer.opens * (stages[-1].lam - limit) < 0:
-            return None
-        return f"the rule is {self.efficiency:.0%} efficient for the residuals' sigma = {sigma:.4g}"
 
 
 class _SquaresProblem:

@@ -14,8 +14,9 @@ from scipy.stats import chi2
 
 from ..path import Candidate, weight_histogram
 from ..regularizers import Regularizer, get
-from ..scale import OutlierShare, ResidualScale, efficient_lam, efficient_pace, outlier_share
-from .ascent import ResidualRule, exact_floor, fit_scale, reweight, robust_start
+from ..residuals import ResidualRule, efficient_rule, tukey_loss
+from ..scale import OutlierShare, ResidualScale, efficient_lam, outlier_share
+from .ascent import exact_floor, fit_scale, reweight, robust_start
 from .squares import Squares
 
 __all__ = ["Search", "Trial", "judge"]
@@ -120,12 +121,10 @@ class Search:
         squares, start, before = self.squares, self.trials[index].b, self.scale
         for target in (efficiency, 0.9 * efficiency):
             began = time.perf_counter()
-            lam, unit = efficient_pace(regularizer, max(before.sigma, floor), target)
-            rule = ResidualRule(regularizer, unit)
+            rule, lam = efficient_rule(regularizer, max(before.sigma, floor), target)
             b = reweight(squares, rule, lam, start, tol=tol, max_iter=2).b
             sigma = max(min(fit_scale(squares, b).sigma, 1.1 * before.sigma, majority), floor)
-            lam, unit = efficient_pace(regularizer, sigma, target)
-            rule = ResidualRule(regularizer, unit)
+            rule, lam = efficient_rule(regularizer, sigma, target)
             fit = reweight(squares, rule, lam, b, tol=tol, max_iter=max_iter)
             self.n_iter, self.converged = fit.n_iter, fit.converged
             after = fit_scale(squares, fit.b)
@@ -180,8 +179,7 @@ def judge(search: Search, index: int) -> Candidate:
     trial, squares = search.trials[index], search.squares
     residuals = squares.residuals(trial.b)
     weight = squares.sample_weight
-    cut = 4.685 * max(search.scale.sigma, exact_floor(squares))
-    loss = 1 - np.clip(1 - np.square(residuals / cut), 0, None) ** 3
+    loss = tukey_loss(residuals, max(search.scale.sigma, exact_floor(squares)))
     mean = float(np.average(loss, weights=weight))
     spread = math.sqrt(float(np.average(np.square(loss - mean), weights=weight)) / squares.size)
     relative = np.ones(squares.n_rows) if trial.rule is None else trial.rule.weights(residuals, trial.lam)
