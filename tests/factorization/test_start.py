@@ -46,12 +46,13 @@ def test_continuation_falls_and_settles():
 @pytest.mark.parametrize(
     ("values", "complete", "rank"),
     [
-        ([5, 4, 3, 0.1, 0.09], False, 3),
+        ([5, 4, 3, 0.5, 0.4, 0.3, 0.25, 0.2], False, 3),
+        ([5, 4, 3, 2.9, 2.8, 2.7, 2.6, 0.2], False, 2),
         ([5, 4, 3], True, 3),
         ([5, 0.01, 0.001], True, 1),
-        ([5, 4, 3], False, 2),
         ([0, 0, 0], True, 1),
         ([7.0], False, 1),
+        ([7.0, 6.0], False, 1),
     ],
 )
 def test_rank_is_the_largest_drop(values, complete, rank):

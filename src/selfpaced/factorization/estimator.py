@@ -62,7 +62,7 @@ class SelfPacedMF(Factorization):
         Where a path without a stop of its own ends, with a warning.
     tol : float, default=1e-4
         Relative change of the residuals at which the last pace has converged (for pacings that end by themselves).
-    max_rank : int, default=16
+    max_rank : int, default=12
         The largest rank that "auto" looks for.
     backend : {"auto", "numba", "numpy"}, default="auto"
         "auto" uses numba where it is installed. Both give the same result.
@@ -143,7 +143,7 @@ class SelfPacedMF(Factorization):
         inner: int = 1,
         max_sweeps: int = 200,
         tol: float = 1e-4,
-        max_rank: int = 16,
+        max_rank: int = 12,
         backend: str = "auto",
         n_jobs: int | None = None,
         callback: Callable[..., Any] | None = None,

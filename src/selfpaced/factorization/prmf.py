@@ -75,7 +75,7 @@ class PRMF(Factorization):
         rescue: bool = False,
         polish: int | bool = 0,
         max_iter: int = 30,
-        max_rank: int = 16,
+        max_rank: int = 12,
         backend: str = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,

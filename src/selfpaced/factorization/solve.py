@@ -24,21 +24,20 @@ from .start import (
     RIDGE_END,
     RIDGE_RANK,
     SMOOTHING,
+    SPARE,
     Factors,
     Progress,
     balanced,
     continuation,
     descend,
-    probe_rank,
     random_factors,
     reveal_rank,
     typical_size,
 )
 
 FIRST_SWEEPS = 3  # at the first pace: the warm start has to forget its outliers
-RESCUE_SWEEPS = 5
-POLISH_AGAIN = 4
-SPARE = 4  # factors beyond the rank in the first half of the warm start
+RESCUE_SWEEPS = 3
+POLISH_AGAIN = 3
 REJECT = 3.5  # the polish leaves out residuals beyond this many noise scales
 NEGLIGIBLE = 1e-4
 STARVING = 0.01  # a mean weight below which there is nothing to learn from
@@ -59,7 +58,7 @@ class Settings:
     tol: float = 1e-4
     rescue: bool = True
     polish: int = 8
-    max_rank: int = 16
+    max_rank: int = 12
     smoothing: float = SMOOTHING
 
 
@@ -109,13 +108,13 @@ class Solver:
         if rank is not None and not settings.warm:
             return random_factors(self.entries, rank, rng)
         # Spare factors let wrong directions be outgrown; they are cut off while the ridge still holds them small.
-        width = settings.max_rank if rank is None else rank + SPARE
-        U, V = random_factors(self.entries, probe_rank(width, self.entries.shape), rng)
+        width = (settings.max_rank if rank is None else rank) + SPARE
+        U, V = random_factors(self.entries, min(width, *self.entries.shape), rng)
         early = max(settings.warm_sweeps * 4 // 7, 3)
         U, V = self.descend((U, V), continuation(self.bound, 1.0, RIDGE_RANK, early))
         U, V, values = balanced(U, V)
         if rank is None:
-            rank = reveal_rank(values, complete=values.size == min(self.entries.shape))
+            rank = min(reveal_rank(values, values.size == min(self.entries.shape)), settings.max_rank)
         U, V = np.ascontiguousarray(U[:, :rank]), np.ascontiguousarray(V[:, :rank])
         late = max(settings.warm_sweeps - early, 3)
         return self.descend((U, V), continuation(self.bound, RIDGE_RANK, min(settings.ridge, RIDGE_RANK), late))

@@ -17,8 +17,9 @@ Progress = Callable[[str], None]
 
 # Shares of the ridge bound: where the continuation ends, and where the rank shows best.
 RIDGE_END = 0.005
-RIDGE_RANK = 0.3
+RIDGE_RANK = 0.35
 SMOOTHING = 0.25  # eps of the warm start, in units of the MADN of its residuals
+SPARE = 4  # factors beyond the rank in the first half of the warm start
 RANK_FLOOR = 0.03  # singular values below this share of the largest one are noise
 
 
@@ -98,15 +99,11 @@ def balanced(U: Floats, V: Floats) -> tuple[Floats, Floats, Floats]:
 def reveal_rank(values: Floats, complete: bool) -> int:
     """The place of the largest drop between neighbouring singular values.
 
-    ``complete`` says that there are no further singular values, so that none may be dropped at all.
+    ``complete`` says that there are no further singular values, so that all of them may be kept. Otherwise the last
+    few are spare: a matrix cut off at some width has a drop of its own at its end.
     """
     if not values[0] > 0:
         return 1
-    floor = RANK_FLOOR * values[0]
-    kept = np.maximum(np.append(values, 0.0) if complete else values, floor)
-    return int(np.argmax(kept[:-1] / kept[1:])) + 1 if kept.size > 1 else 1
-
-
-def probe_rank(max_rank: int, shape: tuple[int, int]) -> int:
-    """How many factors to start with when the rank is not known."""
-    return max(1, min(max_rank, *shape))
+    kept = np.maximum(np.append(values, 0.0) if complete else values, RANK_FLOOR * values[0])
+    drops = kept[:-1] / kept[1:]
+    return int(np.argmax(drops if complete else drops[: max(values.size - SPARE, 1)])) + 1 if drops.size else 1
