@@ -41,6 +41,7 @@ _FROM_LIBRARY: dict[str, tuple[str, ...]] = {
     "clustering.estimator": ("SelfPacedMultiViewKMeans",),
     "clustering.views": ("Scaler",),
     "factorization.prmf": ("PRMF",),
+    "factorization.engine": ("Step",),
     "factorization.estimator": ("SelfPacedMF",),
     "linear.logistic": ("SelfPacedLogisticRegression",),
     "linear.regression": ("SelfPacedLinearRegression",),
@@ -57,9 +58,12 @@ _FROM_LIBRARY: dict[str, tuple[str, ...]] = {
     "tables.features": ("TableFeatures",),
     "tables.schema": ("Column", "Schema", "TypedColumns"),
 }
-# Types of others that skops asks about: the first holds nothing that runs, the trees are checked by `load`.
+# Types of others that skops asks about. The first holds nothing that runs; a partial runs nothing but a function that
+# is itself asked about, and boosting keeps scikit-learn's check of arrays in one; the trees are checked by `load`.
 _FROM_OTHERS = (
     "numpy.dtype",
+    "functools.partial",
+    "sklearn.utils.validation.check_array",
     "sklearn.tree._tree.Tree",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
 )

@@ -62,6 +62,17 @@ def test_an_interrupt_that_a_fit_survives_still_ends_the_command(
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
+def test_an_interrupt_that_comes_out_as_another_error(selfpaced, folder, monkeypatch):
+    def interrupted(self, X, y):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ValueError("not a valid buffer") from None
+
+    monkeypatch.setattr(SelfPacedLogisticRegression, "fit", interrupted)
+    assert selfpaced("fit")[0] == 130
+
+
 def test_an_interrupt_while_files_change_names_waits(selfpaced, folder, monkeypatch):
     replace, calls = os.replace, []
 

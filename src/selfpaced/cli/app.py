@@ -61,18 +61,24 @@ def _run(args: argparse.Namespace, console: Console) -> int:
         with console.listening():
             return int(args.run(args, console))
     except KeyboardInterrupt:
-        code = errors.TERMINATED if console.signal == signal.SIGTERM else errors.INTERRUPTED
-        return console.fail("interrupted; no half-written file was left behind", code)
+        return _interrupted(console)
     except BrokenPipeError:
         _close_output()  # the reader (head, less) has seen enough
         return errors.OK
     except Exception as error:
+        if console.signal is not None:  # some compiled code turns an interrupt into an error of its own
+            return _interrupted(console)
         if getattr(args, "debug", False):
             raise
         if isinstance(error, OSError):
             _close_output()
         code, message = errors.classify(error)
         return console.fail(message, code)
+
+
+def _interrupted(console: Console) -> int:
+    code = errors.TERMINATED if console.signal == signal.SIGTERM else errors.INTERRUPTED
+    return console.fail("interrupted; no half-written file was left behind", code)
 
 
 def _close_output() -> None:
