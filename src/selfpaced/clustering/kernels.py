@@ -8,20 +8,24 @@ temporaries to stay in the cache, so memory does not grow with restarts x cluste
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from .cost import Cost
 
 Floats = NDArray[Any]
 Block = Any  # a C-contiguous float array or a CSR matrix, n x d
 
-# Elements of one (restarts x clusters) x samples temporary: 512 kB of float32.
-CHUNK = 1 << 17
+# Elements of one (restarts x clusters) x samples temporary: 256 kB of float32.
+CHUNK = 1 << 16
 # From this many clusters on a sparse indicator beats the dense product for the centroids' sums.
 SPARSE_CLUSTERS = 48
 
@@ -84,10 +88,25 @@ def row_norms(block: Block) -> Floats:
 
 
 def chunks(n: int, width: int) -> Iterator[slice]:
-    """Slices of samples such that ``width`` x samples fits the cache."""
-    size = max(64, CHUNK // max(width, 1))
+    """Slices of samples of about equal length such that ``width`` x samples fits the cache."""
+    count = -(-n // max(64, CHUNK // max(width, 1)))
+    size = -(-n // max(count, 1))
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
+
+
+@contextmanager
+def workers() -> Iterator[Executor | None]:
+    """Threads for the chunks: as many as the linear algebra library was allowed, which gets one each meanwhile.
+
+    Chunks are summed in their order, so the result does not depend on the number of threads.
+    """
+    count = max((lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"), default=1)
+    if count == 1:
+        yield None
+        return
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count) as pool:
+        yield pool
 
 
 def distances(block: Block, norms: Floats, centers: Floats) -> Floats:
@@ -133,66 +152,90 @@ def assign(found: list[Floats], cost: Cost) -> tuple[NDArray[np.int32], Floats]:
     return labels, best
 
 
-def sweep(views: Views, norms: Floats, centers: list[Floats], cost: Cost, update: bool = True) -> Sweep:
+@dataclass
+class _Piece:
+    """What a pass found on one chunk."""
+
+    labels: NDArray[np.int32]
+    losses: Floats
+    objective: NDArray[np.float64]
+    sums: list[Floats]
+    mass: Floats
+
+
+def sweep(
+    views: Views,
+    norms: Floats,
+    centers: list[Floats],
+    cost: Cost,
+    update: bool = True,
+    pool: Executor | None = None,
+) -> Sweep:
     """One pass: labels, losses and objective under ``centers``; weighted centroids for the next pass."""
     restarts, clusters = centers[0].shape[:2]
-    n, dtype = views.n, views.dtype
-    labels = np.empty((restarts, n), np.int32)
-    losses = np.empty((len(views.blocks), restarts, n), dtype)
+    labels = np.empty((restarts, views.n), np.int32)
+    losses = np.empty((len(views.blocks), restarts, views.n), views.dtype)
     objective = np.zeros(restarts)
     sums = [np.zeros((restarts * clusters, c.shape[-1])) for c in centers]
     mass = np.zeros((len(centers), restarts * clusters))
-    count = np.zeros((restarts, clusters), bool)
-    for part in chunks(n, restarts * clusters):
-        found = [distances(block[part], norms[v, part], centers[v]) for v, block in enumerate(views.blocks)]
-        if views.present is not None:
-            for distance, present in zip(found, views.present[:, part], strict=True):
-                distance[:, :, ~present] = 0
-        labels[:, part], best = assign(found, cost)
-        weight = None if views.weight is None else views.weight[part]
-        objective += best.sum(axis=1, dtype=np.float64) if weight is None else best @ weight.astype(np.float64)
-        chosen = labels[:, part]
-        for v, distance in enumerate(found):
-            losses[v, :, part] = np.take_along_axis(distance, chosen[:, None], axis=1)[:, 0]
+    parts = list(chunks(views.n, restarts * clusters))
+    work = partial(_pass, views, norms, centers, cost, update)
+    pieces = map(work, parts) if pool is None or len(parts) == 1 else pool.map(work, parts)
+    for part, piece in zip(parts, pieces, strict=True):
+        labels[:, part], losses[:, :, part] = piece.labels, piece.losses
+        objective += piece.objective
         if update:
-            _accumulate(views, part, chosen, losses[:, :, part], cost, sums, mass, count)
+            mass += piece.mass
+            for total, more in zip(sums, piece.sums, strict=True):
+                total += more
     if not update:
-        return Sweep(labels, losses, objective, centers, np.zeros_like(count))
-    return Sweep(labels, losses, objective, _centroids(sums, mass, centers), ~count)
+        return Sweep(labels, losses, objective, centers, np.zeros((restarts, clusters), bool))
+    full = np.zeros((restarts, clusters), bool)
+    full[np.arange(restarts)[:, None], labels] = True
+    return Sweep(labels, losses, objective, _centroids(sums, mass, centers), ~full)
 
 
-def _accumulate(
-    views: Views,
-    part: slice,
-    labels: NDArray[np.int32],
-    losses: Floats,
-    cost: Cost,
-    sums: list[Floats],
-    mass: Floats,
-    count: NDArray[np.bool_],
-) -> None:
-    """Add a chunk's weighted rows to the sums of the clusters they are in."""
-    restarts, clusters = count.shape
-    m = labels.shape[1]
-    rows, columns = np.arange(restarts)[:, None], np.arange(m)
-    count[rows, labels] = True
+def _pass(views: Views, norms: Floats, centers: list[Floats], cost: Cost, update: bool, part: slice) -> _Piece:
+    """Assign the samples of a chunk and, for an update, sum their weighted rows."""
+    found = [distances(block[part], norms[v, part], centers[v]) for v, block in enumerate(views.blocks)]
+    if views.present is not None:
+        for distance, present in zip(found, views.present[:, part], strict=True):
+            distance[:, :, ~present] = 0
+    labels, best = assign(found, cost)
+    weight = None if views.weight is None else views.weight[part].astype(np.float64)
+    objective = best.sum(axis=1, dtype=np.float64) if weight is None else best @ weight
+    losses = np.stack([np.take_along_axis(distance, labels[:, None], axis=1)[:, 0] for distance in found])
+    if not update:
+        return _Piece(labels, losses, objective, [], np.empty(0))
     weights = cost.weight(losses)
     if views.weight is not None:
         weights *= views.weight[part]
     if views.present is not None:
         weights *= views.present[:, None, part]
+    blocks = [block[part] for block in views.blocks]
+    return _Piece(labels, losses, objective, *_weighted_sums(blocks, labels, weights, centers[0].shape[1]))
+
+
+def _weighted_sums(
+    blocks: list[Block], labels: NDArray[np.int32], weights: Floats, clusters: int
+) -> tuple[list[Floats], Floats]:
+    """Sums of the weighted rows of every cluster and restart, and of the weights, per view."""
+    restarts, m = labels.shape
+    rows, columns = np.arange(restarts)[:, None], np.arange(m)
     flat = labels + np.arange(restarts, dtype=np.int32)[:, None] * clusters
-    dense = np.zeros((restarts, clusters, m), views.dtype) if clusters < SPARSE_CLUSTERS else None
-    for v, block in enumerate(views.blocks):
-        mass[v] += np.bincount(flat.ravel(), weights[v].ravel(), minlength=restarts * clusters)
+    mass = np.stack([np.bincount(flat.ravel(), w.ravel(), minlength=restarts * clusters) for w in weights])
+    dense = np.zeros((restarts, clusters, m), weights.dtype) if clusters < SPARSE_CLUSTERS else None
+    sums = []
+    for block, weight in zip(blocks, weights, strict=True):
         if dense is not None and not sp.issparse(block):
-            dense[rows, labels, columns] = weights[v]
-            sums[v] += dense.reshape(-1, m) @ block[part]
+            dense[rows, labels, columns] = weight
+            sums.append(dense.reshape(-1, m) @ block)
             continue
         pointer = np.arange(0, m * restarts + 1, restarts)
-        indicator = sp.csc_matrix((weights[v].T.ravel(), flat.T.ravel(), pointer), shape=(len(mass[v]), m))
-        product = indicator @ block[part]
-        sums[v] += product.toarray() if sp.issparse(product) else product
+        indicator = sp.csc_matrix((weight.T.ravel(), flat.T.ravel(), pointer), shape=(restarts * clusters, m))
+        product = indicator @ block
+        sums.append(product.toarray() if sp.issparse(product) else product)
+    return sums, mass
 
 
 def _centroids(sums: list[Floats], mass: Floats, centers: list[Floats]) -> list[Floats]:

@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from ..pacing import lam_at
 from ..path import Candidate, weight_histogram
 from ..regularizers import Regularizer, Welsch
 from .cost import Cost
-from .kernels import Sweep, Views, median_loss, sweep
+from .kernels import Sweep, Views, median_loss, sweep, workers
 from .seeding import nearest_gaps, plus_plus
 
 Floats = NDArray[Any]
@@ -84,10 +85,10 @@ class Fit:
 class Runner:
     """State of the batched restarts: centres, the last sweep, the number of sweeps."""
 
-    def __init__(self, views: Views, norms: Floats, centers: list[Floats], sweeps: int = 0) -> None:
-        self.views, self.norms, self.centers = views, norms, centers
+    def __init__(self, views: Views, norms: Floats, centers: list[Floats], pool: Executor | None = None) -> None:
+        self.views, self.norms, self.centers, self.pool = views, norms, centers, pool
         self.last: Sweep | None = None
-        self.sweeps = sweeps
+        self.sweeps = 0
 
     @property
     def seen(self) -> Sweep:
@@ -98,7 +99,7 @@ class Runner:
 
     def step(self, cost: Cost) -> bool:
         """One sweep; whether any label changed."""
-        new = sweep(self.views, self.norms, self.centers, cost)
+        new = sweep(self.views, self.norms, self.centers, cost, pool=self.pool)
         changed = self.last is None or not np.array_equal(new.labels, self.last.labels)
         self.last, self.centers = new, new.centers
         self.sweeps += 1
@@ -167,24 +168,33 @@ def fit_paced(
     ``robust=False`` starts from plain k-means++ and plain steps, for data that cannot hold gross outliers.
     """
     part = _subset(views, clusters, rng)
-    runner = _start(part, clusters, restarts, rng, robust)
-    costs = pace.costs(runner.median_loss())
     path: list[Candidate] = []
-    for stage, cost in enumerate(costs):
-        began = time.perf_counter()
-        final = stage == len(costs) - 1
-        if final and part is not views:
-            runner = Runner(views, views.norms(), runner.centers, runner.sweeps)
-            runner.settle(cost, INNER, tol)
-            runner.keep(1)
-        converged = runner.settle(cost, max_iter if final else INNER, tol)
-        if stage + 1 in PRUNE:
-            runner.keep(max(keep, -(-restarts // PRUNE[stage + 1])))
-        path.append(_candidate(runner, cost, stage, time.perf_counter() - began, final))
-        logger.info("stage %d: %s", stage, path[-1])
-        if callback is not None:
-            callback(path[-1])
-    return _finish(runner, costs[-1], tuple(path), converged)
+    with workers() as pool:
+        runner = _start(part, clusters, restarts, rng, robust, pool)
+        costs = pace.costs(runner.median_loss())
+        for stage, cost in enumerate(costs):
+            began = time.perf_counter()
+            final = stage == len(costs) - 1
+            if final and part is not views:
+                runner = _widen(runner, views, cost, keep, tol)
+            converged = runner.settle(cost, max_iter if final else INNER, tol)
+            if stage + 1 in PRUNE:
+                runner.keep(max(keep, -(-restarts // PRUNE[stage + 1])))
+            path.append(_candidate(runner, cost, stage, time.perf_counter() - began, final))
+            logger.info("stage %d: %s", stage, path[-1])
+            if callback is not None:
+                callback(path[-1])
+        return _finish(runner, costs[-1], tuple(path), converged)
+
+
+def _widen(runner: Runner, views: Views, cost: Cost, keep: int, tol: float) -> Runner:
+    """From a subset to all samples; after a look at them only the best restart goes on."""
+    runner.keep(keep)
+    wide = Runner(views, views.norms(), runner.centers, runner.pool)
+    wide.sweeps = runner.sweeps
+    wide.settle(cost, INNER, tol)
+    wide.keep(1)
+    return wide
 
 
 def _subset(views: Views, clusters: int, rng: np.random.Generator) -> Views:
@@ -195,7 +205,14 @@ def _subset(views: Views, clusters: int, rng: np.random.Generator) -> Views:
     return views.take(np.sort(rng.choice(views.n, most, replace=False)))
 
 
-def _start(views: Views, clusters: int, restarts: int, rng: np.random.Generator, robust: bool) -> Runner:
+def _start(
+    views: Views,
+    clusters: int,
+    restarts: int,
+    rng: np.random.Generator,
+    robust: bool,
+    pool: Executor | None = None,
+) -> Runner:
     """Seeds and the first steps of all restarts, the same for every rule.
 
     Under the plain squared distance gross outliers would attract seeds and centres, and the pace would then be
@@ -207,7 +224,8 @@ def _start(views: Views, clusters: int, restarts: int, rng: np.random.Generator,
         gap = nearest_gaps(views, norms, clusters, rng)
         cost = _wide(median_loss(views, gap))
         chance = np.maximum(cost.weight(gap).mean(axis=0), LEAST_CHANCE)
-    runner = Runner(views, norms, plus_plus(views, norms, clusters, restarts, cost, rng, chance))
+    seeds = plus_plus(views, norms, clusters, restarts, cost, rng, chance, pool)
+    runner = Runner(views, norms, seeds, pool)
     for _ in range(WARM):
         runner.step(cost)
         if robust:

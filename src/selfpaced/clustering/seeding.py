@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import deque
+from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
@@ -56,20 +58,20 @@ def nearest_gaps(views: Views, norms: Floats, clusters: int, rng: np.random.Gene
     return found
 
 
-def gaps(views: Views, norms: Floats, index: NDArray[np.intp], cost: Cost) -> Floats:
-    """Squared distances over views from the samples in ``index`` (any shape) to all samples.
+def gaps(views: Views, norms: Floats, index: NDArray[np.intp], cost: Cost, pool: Executor | None = None) -> Floats:
+    """Latent losses over views from the samples in ``index`` (any shape) as centres to all samples.
 
     A view that either side lacks is left out, and the rest is scaled up to the full number of views.
     """
     flat = index.ravel()
     out = np.empty((len(flat), views.n), views.dtype)
     seeds = [rows_of(block, flat) for block in views.blocks]
-    for part in chunks(views.n, len(flat)):
+
+    def fill(part: slice) -> None:
         total = np.zeros((len(flat), part.stop - part.start), views.dtype)
         shared = np.zeros_like(total)
         for v, block in enumerate(views.blocks):
-            gap = distances(block[part], norms[v, part], seeds[v])
-            gap = cost.latent(gap)
+            gap = cost.latent(distances(block[part], norms[v, part], seeds[v]))
             if views.present is None:
                 total += gap
                 continue
@@ -79,6 +81,9 @@ def gaps(views: Views, norms: Floats, index: NDArray[np.intp], cost: Cost) -> Fl
         if views.present is not None:
             total *= np.where(shared > 0, len(views.blocks) / np.maximum(shared, 1), 1)
         out[:, part] = total
+
+    parts = chunks(views.n, len(flat))
+    deque(map(fill, parts) if pool is None else pool.map(fill, parts), maxlen=0)
     return out.reshape(*index.shape, views.n)
 
 
@@ -90,6 +95,7 @@ def plus_plus(
     cost: Cost,
     rng: np.random.Generator,
     favour: Floats | None = None,
+    pool: Executor | None = None,
 ) -> list[Floats]:
     """Greedy k-means++ for every restart: the best of 2 + log(k) candidates drawn by latent loss.
 
@@ -109,10 +115,10 @@ def plus_plus(
     rows = np.arange(restarts)
     chosen = np.empty((restarts, clusters), np.intp)
     chosen[:, 0] = _draw(np.broadcast_to(chance, (restarts, views.n)), order, 1, rng)[:, 0]
-    closest = gaps(views, norms, chosen[:, 0], cost)
+    closest = gaps(views, norms, chosen[:, 0], cost, pool)
     for j in range(1, clusters):
         candidates = _draw(closest * chance, order, trials, rng)
-        reach = np.minimum(gaps(views, norms, candidates, cost), closest[:, None])
+        reach = np.minimum(gaps(views, norms, candidates, cost, pool), closest[:, None])
         potential = reach.sum(axis=2) if views.weight is None else reach @ views.weight
         best = potential.argmin(axis=1)
         chosen[:, j] = candidates[rows, best]
