@@ -243,6 +243,16 @@ def test_fewer_distinct_samples_than_clusters_is_a_warning():
     assert found.inertia_ == pytest.approx(0, abs=1e-6)
 
 
+def test_categories_where_most_samples_coincide():
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=200)
+    X = np.eye(3)[y]
+    X[:10] += rng.normal(0, 0.2, (10, 3))
+    found = model().fit(X)
+    assert clustering_accuracy(y, found.labels_) == 1
+    assert found.lam_ > 1e-3
+
+
 def test_path_and_callback_report_every_stage(two_views):
     seen = []
     found = model(n_stages=5, callback=seen.append).fit(two_views[0])

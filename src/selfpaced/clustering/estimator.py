@@ -391,7 +391,7 @@ def _check_weight(sample_weight: ArrayLike | None, n: int) -> Floats | None:
         raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape!r}")
     if not np.isfinite(weight).all() or weight.min() < 0 or not weight.any():
         raise ValueError("sample_weight must be finite, non-negative and not all zero")
-    return None if np.all(weight == weight[0]) else weight
+    return None if np.all(weight == 1) else weight
 
 
 def _outliers(loss: Floats, threshold: float) -> NDArray[np.bool_]:

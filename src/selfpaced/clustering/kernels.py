@@ -258,9 +258,17 @@ def weighted_median(values: Floats, weight: Floats | None = None) -> float:
 
 
 def median_loss(views: Views, losses: Floats) -> float:
-    """Median over all views that are there of one restart's (V, n) losses."""
-    if views.present is None and views.weight is None:
-        return weighted_median(losses)
-    weight = np.ones(losses.shape) if views.weight is None else np.broadcast_to(views.weight, losses.shape)
+    """Median over all views that are there of one restart's (V, n) losses.
+
+    Where most samples coincide with their centre the median is zero up to rounding and no pace can be measured
+    by it; then it is the median of the others.
+    """
     there = np.ones(losses.shape, bool) if views.present is None else views.present
-    return weighted_median(losses[there], weight[there])
+    weight = None if views.weight is None else np.broadcast_to(views.weight, losses.shape)
+    least = 1e-7 * float(losses.max(initial=0))
+    for kept in (there, there & (losses > least)):
+        if kept.any():
+            found = weighted_median(losses[kept], None if weight is None else weight[kept])
+            if found > least:
+                return found
+    return float(np.finfo(losses.dtype).tiny)

@@ -122,8 +122,7 @@ class Runner:
     def median_loss(self) -> float:
         """Median loss of the best restart: the unit of the pace, the same for all views and restarts."""
         best = int(self.seen.objective.argmin())
-        found = median_loss(self.views, self.seen.losses[:, best])
-        return max(found, float(np.finfo(self.views.dtype).tiny))
+        return median_loss(self.views, self.seen.losses[:, best])
 
     def keep(self, count: int) -> None:
         """Drop all but the ``count`` restarts of least objective."""
