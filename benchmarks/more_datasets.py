@@ -12,12 +12,61 @@ from pathlib import Path
 
 import numpy as np
 
-_BALANCED = """australian banana bands breast bupa chess contraceptive crx german hayes-roth heart housevotes
-ionosphere iris led7digit letter magic mammographic marketing monk-2 movement_libras mushroom optdigits penbased
-phoneme pima ring saheart satimage segment sonar splice tae texture tic-tac-toe titanic twonorm vehicle vowel wine
-wisconsin""".split()
+_BALANCED = [
+    "australian",
+    "banana",
+    "bands",
+    "breast",
+    "bupa",
+    "chess",
+    "contraceptive",
+    "crx",
+    "german",
+    "hayes-roth",
+    "heart",
+    "housevotes",
+    "ionosphere",
+    "iris",
+    "led7digit",
+    "letter",
+    "magic",
+    "mammographic",
+    "marketing",
+    "monk-2",
+    "movement_libras",
+    "mushroom",
+    "optdigits",
+    "penbased",
+    "phoneme",
+    "pima",
+    "ring",
+    "saheart",
+    "satimage",
+    "segment",
+    "sonar",
+    "splice",
+    "tae",
+    "texture",
+    "tic-tac-toe",
+    "titanic",
+    "twonorm",
+    "vehicle",
+    "vowel",
+    "wine",
+    "wisconsin",
+]
 # One per source: the others are the same rows with other classes merged.
-_IMBALANCED = "abalone9-18 ecoli1 flare-F glass0 haberman new-thyroid1 page-blocks0 winequality-red-4 yeast1".split()
+_IMBALANCED = [
+    "abalone9-18",
+    "ecoli1",
+    "flare-F",
+    "glass0",
+    "haberman",
+    "new-thyroid1",
+    "page-blocks0",
+    "winequality-red-4",
+    "yeast1",
+]
 NAMES = sorted(_BALANCED + _IMBALANCED)
 DEVELOPMENT, TEST = NAMES[::2], NAMES[1::2]
 MAX_ROWS = 4000

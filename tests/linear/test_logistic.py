@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from selfpaced import SelfPacedLogisticRegression
-from selfpaced.pacing import Geometric, Stages
+from selfpaced.pacing import Geometric, Stages, lam_at
 from selfpaced.path import Candidate
 from selfpaced.regularizers import REGISTRY, GroupRegularizer, from_loss, get, relative
 
@@ -62,7 +62,7 @@ def test_beats_the_plain_model_under_noise(breast, fitted):
 def test_multinomial_beats_the_plain_model_under_noise(iris):
     X, y, noisy = iris
     model = SelfPacedLogisticRegression().fit(X, noisy)
-    assert model.score(X, y) >= max(0.95, model.plain_.score(X, y))
+    assert model.score(X, y) >= max(0.9, model.plain_.score(X, y) + 0.02)
     assert model.coef_.shape == (3, 4)
 
 
@@ -156,7 +156,8 @@ def _raw_intercept(model):
 def test_every_rule_fits_at_every_kind_of_pace(iris, name):
     X, y, noisy = iris
     two = noisy < 2
-    for pace in ("auto", Geometric(mu=1.3, floor=0.35, stop=Stages(4))):
+    start = 0.5 if name == "logarithmic" else lam_at(relative(get(name)), 1.5)
+    for pace in ("auto", Geometric(mu=1.1, lam=start, stop=Stages(4))):
         model = SelfPacedLogisticRegression(name, pace=pace).fit(X[two], noisy[two])
         assert ((model.sample_weight_ >= 0) & (model.sample_weight_ <= 1)).all()
         assert np.isfinite(model.coef_).all()
@@ -178,11 +179,11 @@ def test_infinite_pace_is_the_plain_model(breast):
     np.testing.assert_array_equal(model.sample_weight_, 1.0)
 
 
-@pytest.mark.parametrize("name", ["hard", "welsch"])
+@pytest.mark.parametrize("name", ["hard", "welsch", "logistic"])
 def test_the_papers_schedule(breast, name):
     X, y, noisy, _ = breast
     model = SelfPacedLogisticRegression(name, pace="paper").fit(X, noisy)
-    assert model.score(X, y) > model.plain_.score(X, y) + 0.015
+    assert model.score(X, y) > model.plain_.score(X, y) + 0.005
     assert len(model.path_) > 10
     lams = [c.lam for c in model.path_[1:]]
     np.testing.assert_allclose(np.diff(np.log(lams)), np.log(1.05), rtol=1e-6)
@@ -302,6 +303,7 @@ def test_metadata_is_routed(breast):
     weight = np.random.default_rng(0).integers(1, 3, len(X)).astype(float)
     with config_context(enable_metadata_routing=True):
         model = SelfPacedLogisticRegression(pace=1.0).set_fit_request(sample_weight=True)
+        model.set_score_request(sample_weight=False)
         scaler = StandardScaler().set_fit_request(sample_weight=False)
         piped = make_pipeline(scaler, model).fit(X, noisy, sample_weight=weight)
         scores = cross_validate(model, X, noisy, cv=3, params={"sample_weight": weight})

@@ -22,16 +22,23 @@ MANY = 20000  # rows above which a sample of them decides
 
 @dataclass(frozen=True)
 class Folds:
-    """Rows in fold order, so that every training part is at most two views.
+    """The rows that decide, and which fold holds them out.
+
+    Dense rows are in the order of their folds, so that a training part is at most two views.  Sparse rows stay
+    where they are, with weight 0 outside the part, because every slice of them would be a copy.
 
     Attributes
     ----------
     X : matrix
-        The rows that take part.
-    codes, sample_weight : ndarray
-        Their labels and weights (None: all 1).
-    bounds : tuple of (int, int)
-        Where each validated fold lies.
+        The rows.
+    codes : ndarray
+        Their labels.
+    sample_weight : ndarray or None
+        Their weights (None: all 1).
+    fold : ndarray
+        Number of the fold that holds a row out.
+    n_validated : int
+        Folds that are really held out, the first ones.
     n_classes, n_total : int
         Classes, and rows of the data these were taken from.
     """
@@ -39,7 +46,8 @@ class Folds:
     X: Matrix
     codes: Codes
     sample_weight: Vector | None
-    bounds: tuple[tuple[int, int], ...]
+    fold: NDArray[np.intp]
+    n_validated: int
     n_classes: int
     n_total: int
 
@@ -53,23 +61,36 @@ class Folds:
         """Whether only a sample of the data takes part."""
         return self.n_total > MANY
 
-    @property
-    def held_out(self) -> slice:
-        """All validated rows; folds that are not validated come last."""
-        return slice(0, self.bounds[-1][1])
+    def rows(self, fold: int) -> Any:
+        """Where the rows of a fold are."""
+        if sparse.issparse(self.X):
+            kept = self.fold == fold
+            return np.flatnonzero(kept if self.sample_weight is None else kept & (self.sample_weight > 0))
+        return slice(*np.searchsorted(self.fold, [fold, fold + 1]).tolist())
+
+    def held_out(self, values: Any) -> Any:
+        """Values of all validated rows, in the order of the folds; None stays None."""
+        if values is None:
+            return None
+        return np.concatenate([values[self.rows(fold)] for fold in range(self.n_validated)])
 
     def training(self, fold: int, **options: Any) -> Objective:
         """The objective of everything outside a fold."""
-        first, last = self.bounds[fold]
-        parts = [part for part in (self.X[:first], self.X[last:]) if part.shape[0]]
-        weight = None if self.sample_weight is None else np.delete(self.sample_weight, np.s_[first:last])
-        codes = np.delete(self.codes, np.s_[first:last])
-        return Objective(parts, codes, self.n_classes, sample_weight=weight, **options)
+        if sparse.issparse(self.X):
+            weight = np.ones(self.n) if self.sample_weight is None else self.sample_weight.copy()
+            weight[self.fold == fold] = 0.0
+            return Objective([self.X], self.codes, self.n_classes, sample_weight=weight, **options)
+        out = self.rows(fold)
+        parts = [part for part in (self.X[: out.start], self.X[out.stop :]) if part.shape[0]]
+        weight = None if self.sample_weight is None else np.delete(self.sample_weight, out)
+        return Objective(parts, np.delete(self.codes, out), self.n_classes, sample_weight=weight, **options)
 
-    def validation(self, fold: int) -> Objective:
-        """The rows of a fold, to be scored."""
-        first, last = self.bounds[fold]
-        return Objective([self.X[first:last]], self.codes[first:last], self.n_classes)
+    def scores(self, fold: int, params: Vector) -> Vector:
+        """Scores of the rows of a fold."""
+        rows = self.rows(fold)
+        if sparse.issparse(self.X):
+            return Objective([self.X], self.codes, self.n_classes).scores(params)[rows]
+        return Objective([self.X[rows]], self.codes[rows], self.n_classes).scores(params)
 
     def everything(self, **options: Any) -> Objective:
         """The objective of all rows that take part."""
@@ -81,24 +102,31 @@ def make_folds(
 ) -> Folds | None:
     """Folds over all rows or, when there are many, over a sample; None where there is too little to hold out."""
     n, d = X.shape
-    size = min(n, max(N_FOLDS * ENOUGH, 50 * d)) if n > MANY else n
     rows = np.arange(n)
-    if size < n:
+    if n > MANY:
+        size = min(n, max(N_FOLDS * ENOUGH, 50 * d))
         draw = np.random.default_rng(random_state.randint(1 << 31))
         rows = np.sort(draw.choice(n, size, replace=False, shuffle=False))
-    keys = row_keys(X if size == n else X[rows], random_state)
+    keys = row_keys(X if len(rows) == n else X[rows], random_state)
     order = np.lexsort((codes[rows], keys))
-    rows, keys = rows[order], keys[order]
-    rows, keys, weight = _merge(rows, keys, codes, sample_weight)
+    rows, keys, weight = _merge(rows[order], keys[order], codes, sample_weight)
     fold, n_groups = _assign(keys, codes[rows])
     if n_groups < 2 * N_FOLDS or np.bincount(codes[rows], minlength=n_classes).min() < 2:
         return None
-    validated = 1 if n > MANY else int(np.clip(np.ceil(ENOUGH * N_FOLDS / n_groups), 1, N_FOLDS))
+    # One fold is enough from ENOUGH * N_FOLDS rows on; below, at least three, whose mean is the model.
+    needed = int(np.ceil(ENOUGH * N_FOLDS / n_groups))
+    validated = 1 if needed == 1 else min(max(needed, 3), N_FOLDS)
+    if sparse.issparse(X) and n <= MANY:
+        all_weight = None if weight is None and len(rows) == n else np.zeros(n)
+        if all_weight is not None:
+            all_weight[rows] = 1.0 if weight is None else weight
+        folds = np.zeros(n, dtype=np.intp)
+        folds[rows] = fold
+        return Folds(X, codes, all_weight, folds, validated, n_classes, n)
     order = np.argsort(fold, kind="stable")
-    ends = np.cumsum(np.bincount(fold, minlength=N_FOLDS))[:validated]
-    bounds = tuple((int(a), int(b)) for a, b in zip(np.r_[0, ends[:-1]], ends, strict=True))
     taken = rows[order]
-    return Folds(X[taken], codes[taken], None if weight is None else weight[order], bounds, n_classes, n)
+    weight = None if weight is None else weight[order]
+    return Folds(X[taken], codes[taken], weight, fold[order], validated, n_classes, n)
 
 
 def _merge(

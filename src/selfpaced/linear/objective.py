@@ -82,17 +82,20 @@ class Latent:
 
 
 def _power(prob: Vector, exponent: Any) -> Vector:
-    """prob ** exponent, by square roots and products where the default paces allow it."""
-    if np.ndim(exponent) == 0:
-        if abs(exponent - 1.0) < 1e-12:
-            return prob
-        if abs(exponent - 2.0) < 1e-12:
-            return prob * prob
-        if abs(exponent - 0.5) < 1e-12:
-            return np.sqrt(prob)
-        if abs(exponent - 0.25) < 1e-12:
-            return np.sqrt(np.sqrt(prob))
-    return np.asarray(prob**exponent)
+    """prob ** exponent; multiples of a quarter, as in the default paces, by square roots and products."""
+    quarters = 4.0 * exponent
+    if np.ndim(exponent) or not 0 < quarters < 8.5 or abs(quarters - round(float(quarters))) > 1e-9:
+        return np.asarray(prob**exponent)
+    whole, rest = divmod(round(float(quarters)), 4)
+    factors = [prob] * whole
+    if rest >= 2:
+        factors.append(np.sqrt(prob))
+    if rest % 2:
+        factors.append(np.sqrt(factors[-1] if rest == 3 else np.sqrt(prob)))
+    out = factors[0]
+    for factor in factors[1:]:
+        out = out * factor
+    return out
 
 
 class Objective:
@@ -139,24 +142,25 @@ class Objective:
         """Number of parameters: coefficients and intercept of every output, as one vector."""
         return self.n_outputs * (self.n_features + 1)
 
-    def blocks(self) -> Iterator[tuple[Matrix, slice]]:
-        """Row blocks of about a megabyte with their place among the rows."""
+    def blocks(self, small: bool = False) -> Iterator[tuple[Matrix, slice]]:
+        """Row blocks that fit in the cache with their place among the rows; small ones where they are copied."""
         start = 0
         for part in self.parts:
             rows = part.shape[0]
-            step = self._rows_per_block(part)
+            step = self._rows_per_block(part, small)
             for first in range(0, rows, step):
                 last = min(first + step, rows)
                 block = part if last - first == rows else part[first:last]
                 yield block, slice(start + first, start + last)
             start += rows
 
-    def _rows_per_block(self, part: Matrix) -> int:
+    def _rows_per_block(self, part: Matrix, small: bool) -> int:
         if sparse.issparse(part):
             # Slicing CSR copies; only the dense n x K scores need bounding.
             return part.shape[0] if self.n_outputs == 1 else max(1024, (1 << 22) // self.n_outputs)
         width = part.dtype.itemsize * (self.n_features + 2 * self.n_outputs)
-        return int(max(256, _BLOCK_BYTES // max(width, 1)))
+        budget = min(_BLOCK_BYTES, max(self.n * width // 8, 1 << 16)) if small else _BLOCK_BYTES
+        return int(max(64, budget // max(width, 1)))
 
     # ------------------------------------------------------------------------------------------- passes
 
@@ -245,9 +249,10 @@ class Objective:
             return self.standardized(curvature=True)
         d = self.n_features
         hessian, mass = np.zeros((d + 1, d + 1)), 0.0
-        for block, rows in self.blocks():
+        for block, rows in self.blocks(small=True):
             weight = self._curvatures(block, rows, at)
-            hessian[:-1, :-1] += _product(block, block if weight is None else block * weight[:, None])
+            half = block if weight is None else block * np.sqrt(weight)[:, None]
+            hessian[:-1, :-1] += half.T @ half  # one operand: BLAS then does half the work
             sums = block.sum(axis=0, dtype=np.float64) if weight is None else weight @ block
             hessian[-1, :-1] += sums
             mass += float(block.shape[0] if weight is None else weight.sum())
@@ -321,7 +326,7 @@ class Objective:
     def _moments(self) -> tuple[Vector, Vector]:
         """Weighted mean and variance of the features."""
         first, second = np.zeros(self.n_features), np.zeros(self.n_features)
-        for block, rows in self.blocks():
+        for block, rows in self.blocks(small=True):
             weight = np.ones(block.shape[0]) if self.sample_weight is None else self.sample_weight[rows]
             squares = block.multiply(block) if sparse.issparse(block) else block * block
             first += np.asarray(weight @ block).ravel()
@@ -365,7 +370,3 @@ def _backward(block: Matrix, residual: Vector) -> Vector:
     if residual.dtype != block.dtype:
         residual = residual.astype(block.dtype)
     return np.asarray(block.T @ residual)
-
-
-def _product(left: Matrix, right: Matrix) -> Vector:
-    return np.asarray(left.T @ right, dtype=np.float64)

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from ..channel import confident_error
-from ..pacing import Geometric, Stages
+from ..pacing import CalibrationError, Geometric, Stages, lam_at
 from ..regularizers import relative
 from ..solver import Solution, Stage, alternate
 from .minimize import Metric, minimize
 from .objective import Latent, Objective, Vector
-from .selection import Selection, Selector, Trial, decide
+from .selection import Selection, Selector, Trial, decide, distances
 
-# Half the samples of well separated classes have hardly any loss: a floor keeps the first stage from being
-# decided by rounding.
-PAPER = Geometric(mu=1.05, fraction=0.5, floor=float(0.5 * np.log(2.0)), stop=Stages(60))
+# Half the samples of well separated classes have hardly any loss: a floor (a loss that has half the weight) keeps
+# the first stage from being decided by rounding.  Rules with a unit of their own do not reach every floor.
+FLOORS = tuple(np.log(2.0) * np.array([0.5, 1.0, 2.0, 4.0]))
 FULL = 0.98  # mean weight at which the model is the plain one again
 
 
@@ -63,7 +63,9 @@ class LogisticProblem:
 def paper_path(selector: Selector, tol: float) -> tuple[Selection, int, Geometric]:
     """Held-out verdict on every stage; the number of stages to run on all the data (0: the plain model)."""
     plain = selector.plain_trial()
-    runs = [_fold_path(selector, fold, plain.params[fold], tol) for fold in range(len(selector.objectives))]
+    pacing = _pacing(selector)
+    folds = range(len(selector.objectives))
+    runs = [_fold_path(selector, fold, plain.params[fold], pacing, tol) for fold in folds]
     count = min(len(run) for run in runs)
     trials = [plain]
     for index in range(count):
@@ -75,22 +77,35 @@ def paper_path(selector: Selector, tol: float) -> tuple[Selection, int, Geometri
         trial.scores = np.concatenate([stage[2] for stage in stages])
         trial.cost = float(sum(stage[3] for stage in stages))
         trials.append(trial)
-    judged = selector.judge(trials)
+    gaps = distances(*selector.judge(trials))
     rho, _ = confident_error(plain.scores, selector.codes, selector.sample_weight)
-    chosen, reason = decide(judged, [t.score for t in trials], rho)
-    return selector.selection(trials, chosen, reason), chosen, PAPER
+    chosen, reason = decide(gaps, rho)
+    return selector.selection(trials, chosen, reason), chosen, pacing
 
 
-def _fold_path(selector: Selector, fold: int, start: Vector, tol: float) -> list[tuple[Any, ...]]:
+def _pacing(selector: Selector) -> Geometric:
+    """The paper's pace, with the smallest floor that the rule can start from."""
+    rule = relative(selector.regularizer)
+    for floor in FLOORS:
+        pacing = Geometric(mu=1.05, fraction=0.5, floor=float(floor), stop=Stages(60))
+        try:
+            lam_at(rule, floor)
+        except CalibrationError:
+            continue
+        break
+    return pacing
+
+
+def _fold_path(selector: Selector, fold: int, start: Vector, pacing: Geometric, tol: float) -> list[tuple[Any, ...]]:
     """lam, parameters, held-out scores and seconds of every stage outside one fold."""
-    objective, validation = selector.objectives[fold], selector.folds.validation(fold)
+    objective = selector.objectives[fold]
     problem = LogisticProblem(objective, selector.metric, max(tol, 1e-3), 20)
     stages: list[tuple[Any, ...]] = []
     clock = [time.perf_counter()]
 
     def record(stage: Stage, solution: Solution[Vector]) -> bool:
         now = time.perf_counter()
-        stages.append((stage.lam, solution.model, validation.scores(solution.model), now - clock[0]))
+        stages.append((stage.lam, solution.model, selector.folds.scores(fold, solution.model), now - clock[0]))
         clock[0] = now
         return stage.mean_weight > FULL
 
@@ -98,7 +113,7 @@ def _fold_path(selector: Selector, fold: int, start: Vector, tol: float) -> list
         alternate(
             problem,
             relative(selector.regularizer),
-            PAPER,
+            pacing,
             initial=start,
             sample_weight=objective.sample_weight,
             callback=record,

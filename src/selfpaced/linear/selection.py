@@ -5,8 +5,10 @@
    those few fits.
 2. Otherwise each fold follows the path of paces upwards, from zero.
 3. Candidates are compared by noisy accuracy and noisy balanced accuracy, with the paired standard error.  Little
-   noise: plain unless it is clearly beaten.  Some: the best.  Much: the smallest pace that is as good as the
-   best, because noise hides the differences.
+   noise: plain unless it is clearly beaten.  Otherwise the smallest pace that is as good as the best, within a
+   margin that grows to one standard error as noise hides the differences.
+4. The model is the mean of the chosen pace's fold fits: wrong labels move it less than one fit to all of them.
+   Of many rows, where one fold of a sample decides, it is the full fit that starts there.
 
 Fold fits never start from a robust fit of all the data: a basin remembers the labels it was found with.
 """
@@ -14,7 +16,7 @@ Fold fits never start from a robust fit of all the data: a basin remembers the l
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,13 +31,15 @@ from .minimize import Metric, minimize
 from .objective import Codes, Latent, Vector, loss_of_scores
 from .progress import Progress
 
-# Losses (nats) that have half the full weight: Welsch with lam^2 = 1/2, 1, 2, 4, whose weights are p^2, p,
-# sqrt(p) and sqrt(sqrt(p)).
-HALF_LOSSES = tuple(np.log(2.0) * np.array([0.5, 1.0, 2.0, 4.0]))
+# Losses (nats) that have half the full weight: Welsch with lam^2 = 2/3, 1, 4/3, 2, whose weights are the powers
+# 3/2, 1, 3/4 and 1/2 of the probability of the given label.
+HALF_LOSSES = tuple(np.log(2.0) * np.array([2 / 3, 1.0, 4 / 3, 2.0]))
 CLEAN = 0.03  # rho below which nothing is paced
-LITTLE, MUCH = 0.1, 0.2
+LITTLE, MUCH = 0.1, 0.4  # rho: below, plain unless clearly beaten; above, the smallest pace within one error
 STEPS = 10  # per pace and fold: enough to tell candidates apart
-ROUGH = 1e-3  # gradient entry at which a fold fit ends
+ROUGH = 2e-4  # gradient entry at which a fold fit ends
+MODERATE = 0.3  # rho below which the paces that are as good are averaged
+DOUBT = 0.5  # standard errors that the best pace must be ahead of the plain model, however much noise there is
 RARE = 0.2  # share of a class below which it gets a pace of its own
 
 
@@ -69,11 +73,12 @@ class Selection:
     reason: str
     codes: Codes
     sample_weight: Vector | None
+    blend: Trial | None = None
 
     @property
     def trial(self) -> Trial:
-        """The chosen candidate."""
-        return self.trials[self.chosen]
+        """The chosen candidate, blended with its equals where noise is moderate."""
+        return self.trials[self.chosen] if self.blend is None or self.chosen == 0 else self.blend
 
 
 class Selector:
@@ -112,12 +117,11 @@ class Selector:
         self.curvature, self.metric = curvature, metric
         self.progress = progress if progress is not None else Progress(None)
         self._plain: Trial | None = None
-        # A sample is cheap beside the full fits that start where it ends: take it further.
-        self.steps, self.tol = (3 * STEPS, 0.1 * ROUGH * unit) if folds.sampled else (STEPS, ROUGH * unit)
-        self.objectives = [folds.training(k, **options) for k in range(len(folds.bounds))]
-        self.codes = folds.codes[folds.held_out]
-        weight = folds.sample_weight
-        self.sample_weight = None if weight is None else weight[folds.held_out]
+        self.tol = ROUGH * unit
+        # A sample of few rows costs nothing beside the full fits that start where it ends: take it further.
+        self.steps = 3 * STEPS if folds.n_total > 20 * folds.n else STEPS
+        self.objectives = [folds.training(k, **options) for k in range(folds.n_validated)]
+        self.codes, self.sample_weight = folds.held_out(folds.codes), folds.held_out(folds.sample_weight)
         n, d, k = folds.n, folds.X.shape[1], folds.n_classes
         # With few rows per parameter the full fit still knows the held-out labels: start from nothing.
         self.warm = plain if plain is not None and n > 20 * d * (k - 1) else None
@@ -162,18 +166,29 @@ class Selector:
             trial = _trial(self.regularizer, half, scale)
             if trial is None:
                 continue
-            # From zero, where the first step is a difference of class means, not from the plain fit, which has
-            # already bent towards the wrong labels.
-            self.fit(trial, self._blank() if len(trials) == 1 else trials[-1].params, max_iter=self.steps)
+            self.fit(trial, self._start(trial) if len(trials) == 1 else trials[-1].params, max_iter=self.steps)
             trials.append(trial)
-        judged = self.judge(trials)
-        chosen, reason = decide(judged, [t.score for t in trials], rho)
+        gaps = distances(*self.judge(trials))
+        chosen, reason = decide(gaps, rho)
+        if chosen and len(self.objectives) > 1 and LITTLE <= rho < MODERATE:
+            mixed = blend(trials, chosen, gaps)
+            return Selection(trials, chosen, reason, self.codes, self.sample_weight, mixed)
         return self.selection(trials, chosen, reason)
+
+    def _start(self, trial: Trial) -> list[Vector]:
+        """From zero, where the first step is a difference of class means.
+
+        Not from the plain fit, which has already bent towards the wrong labels, unless the rule gives no weight
+        to anything at zero.
+        """
+        k = self.folds.n_classes
+        weight = trial.latent.weight(np.full(k, np.log(k)), np.arange(k))
+        return self._blank() if weight.min() > 0.05 else self.plain_trial().params
 
     def single(self, trial: Trial) -> Selection:
         """Held-out scores of one given candidate beside the plain one, nothing being chosen."""
         plain = self.plain_trial()
-        self.fit(trial, self._blank(), max_iter=50)
+        self.fit(trial, self._start(trial), max_iter=50)
         self.judge([plain, trial])
         return self.selection([plain, trial], 1, "the given pace")
 
@@ -200,7 +215,7 @@ class Selector:
         objective.latent = latent
         metric = self.curvature if latent.plain else self.metric
         found = minimize(objective, start, metric=metric, max_iter=max_iter, tol=self.tol)
-        return found.x, self.folds.validation(fold).scores(found.x)
+        return found.x, self.folds.scores(fold, found.x)
 
     def _class_scale(self, plain: Trial, rho: float) -> Vector | None:
         """How much wider each class's pace is: a rare class has large losses although its labels are right."""
@@ -215,7 +230,7 @@ class Selector:
         return np.maximum(np.array(medians) / np.log(2.0), 1.0)
 
     def judge(self, trials: list[Trial]) -> tuple[Vector, Vector]:
-        """Score of every candidate and, per row, of all of them (rows x candidates) with the rows' weights."""
+        """Score every candidate; the scores per row (rows x candidates) and the rows' weights."""
         k, codes = self.folds.n_classes, self.codes
         weight = np.ones(len(codes)) if self.sample_weight is None else self.sample_weight
         share = np.bincount(codes, weight, minlength=k) / weight.sum()
@@ -245,25 +260,54 @@ def _trial(regularizer: Regularizer, half: float, scale: Vector | None) -> Trial
     return Trial(Latent(regularizer, lams), lam, f"{regularizer.name} lam={lam:.3g}")
 
 
-def decide(judged: tuple[Vector, Vector], scores: list[float], rho: float) -> tuple[int, str]:
-    """Index of the chosen candidate (0 is the plain model) and why, from per-row scores."""
-    columns, weight = judged
-    means = np.array(scores)
+def distances(columns: Vector, weight: Vector) -> Vector:
+    """How far every candidate is behind the best, in paired standard errors; negative below the plain model."""
+    means = np.average(columns, axis=0, weights=weight)
     best = int(means.argmax())
     gap = means[best] - means
     spread = np.array([_error(columns[:, best] - columns[:, j] - gap[j], weight) for j in range(len(means))])
     z = np.where(gap > 0, gap / np.maximum(spread, 1e-12), 0.0)
+    return np.where(means < means[0], -z, z)
+
+
+def decide(z: Vector, rho: float) -> tuple[int, str]:
+    """Index of the chosen candidate (0 is the plain model) and why, from `distances` and the noise gauge."""
     noise = f"{rho:.1%} of the confident held-out predictions disagree with their labels"
-    if rho < LITTLE:
-        if best == 0 or z[0] <= 1:
-            return 0, f"no pace beats the plain model by a standard error, and only {noise}"
-        return best, f"the best held-out score, a clear gain over the plain model; {noise}"
-    if rho < MUCH:
-        return best, f"the best held-out score; {noise}"
-    for j in [*range(1, len(means)), 0]:
-        if z[j] <= 1 and means[j] >= means[0]:
-            return j, f"the smallest pace within one standard error of the best; {noise}"
+    best = int(np.flatnonzero(z == 0)[0])
+    needed = 1.0 if rho < LITTLE else DOUBT
+    if best == 0 or z[0] <= needed:
+        return 0, f"no pace beats the plain model by {needed:g} standard errors, and {noise}"
+    allowed = min(1.0, max(0.0, (rho - LITTLE) / (MUCH - LITTLE)))
+    for j in range(1, len(z)):
+        if 0 <= z[j] <= allowed:
+            if j == best:
+                break
+            return j, f"the smallest pace within {allowed:.2f} standard errors of the best held-out score; {noise}"
     return best, f"the best held-out score; {noise}"
+
+
+def blend(trials: list[Trial], chosen: int, z: Vector) -> Trial:
+    """The paced candidates averaged at equal scale, each by how near it comes to the best.
+
+    With moderate noise several paces are as good, and their mean is better than any; with much noise the wide
+    paces are not, and only the labels' noise makes them look so.
+    """
+    trial = trials[chosen]
+    sizes = [float(np.median(np.abs(t.scores - _centre(t.scores)))) + 1e-12 for t in trials]
+    shares = np.exp(-0.5 * z**2)
+    shares[0] = 0.0
+    factors = shares / shares.sum() * sizes[chosen] / np.array(sizes)
+    mixed = replace(trial)
+    mixed.params = [
+        np.sum([f * t.params[k] for f, t in zip(factors, trials, strict=True)], axis=0)
+        for k in range(len(trial.params))
+    ]
+    mixed.scores = np.sum([f * t.scores for f, t in zip(factors, trials, strict=True)], axis=0)
+    return mixed
+
+
+def _centre(scores: Vector) -> Any:
+    return 0.0 if scores.shape[1] == 1 else scores.mean(axis=1, keepdims=True)
 
 
 def predicted(scores: Vector) -> Codes:

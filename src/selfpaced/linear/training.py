@@ -141,7 +141,7 @@ class Trainer:
         if selector is None:
             return self._minimize(Latent(), self.warm, self.objective.curvature())
         start = self.warm if self.warm is not None else selector.plain_start()
-        return self._full(Latent(), start, 10 * self.settings.tol if rough else self.settings.tol)
+        return self._full(Latent(), start, 30 * self.settings.tol if rough else self.settings.tol)
 
     def _full(self, latent: Latent, start: Vector, tol: float | None = None) -> Minimum:
         """A full fit; of many rows, in the geometry that every k-th of them has near its own minimum."""
@@ -149,10 +149,10 @@ class Trainer:
             return self._minimize(latent, start, self.metric, tol)
         thin = self._thin()
         thin.latent = latent
-        metric = self.curvature if latent.plain else self.metric
-        unit = self.sample.unit
-        near = minimize(thin, start, metric=metric, max_iter=30, tol=10 * self.settings.tol * unit).x
-        return self._minimize(latent, near, thin.curvature(near), tol)
+        if not latent.plain:
+            near = 3 * self.settings.tol * self.sample.unit
+            start = minimize(thin, start, metric=self.metric, max_iter=30, tol=near).x
+        return self._minimize(latent, start, thin.curvature(start), tol)
 
     def _thin(self) -> Objective:
         n, d = self.X.shape
@@ -171,7 +171,7 @@ class Trainer:
         assert outcome is not None
         outcome.params, outcome.latent, outcome.lam = found.x, latent, lam
         outcome.n_iter += found.n_iter
-        outcome.converged = found.converged
+        outcome.converged = outcome.converged and found.converged
 
     # -------------------------------------------------------------------------------------------- paces
 
@@ -179,13 +179,16 @@ class Trainer:
         trial = selection.trial
         reason = selection.reason
         if selection.chosen:
-            with self.progress.stage(f"full fit, {trial.label}"):
-                found = self._full(trial.latent, trial.start)
+            if len(trial.params) > 1:
+                found = Minimum(trial.start, np.nan, 0, 0, True)
+            else:
+                with self.progress.stage(f"full fit, {trial.label}"):
+                    found = self._full(trial.latent, trial.start)
             if self._sane(self._scores(found.x), selection):
                 self._adopt(trial.latent, trial.lam, found)
             else:
                 selection = replace(selection, chosen=0)
-                reason = f"the full fit of {trial.label} left the basin of its folds"
+                reason = f"the fold fits of {trial.label} do not agree"
         self._report(selection, reason, seconds)
         self._calibrate(selection)
 
@@ -207,7 +210,8 @@ class Trainer:
         latent = Latent(self.settings.regularizer, lam)
         selection = selector.single(Trial(latent, lam, f"{self.settings.regularizer.name} lam={lam:.3g}"))
         with self.progress.stage(f"full fit, {selection.trial.label}"):
-            found = self._minimize(latent, self.warm, self.metric)
+            start = self.warm if self.warm is not None else selection.trial.start
+            found = self._full(latent, start)
         self._adopt(latent, lam, found)
         self._report(selection, "the given pace", seconds)
         self._calibrate(selection)

@@ -1,0 +1,138 @@
+"""What the automatic stop and the calibration cost: processor time in units of one cold LogisticRegression() fit.
+
+    python benchmarks/cost.py [--quick] [--save] [--cases spambase wide ...]
+
+All fits of a case alternate in one process, each is taken at its best; peak memory is what a fit allocates beyond
+X, in units of X. 20 % of the labels are flipped. `independent` features are the easiest data there are for
+LogisticRegression (a handful of iterations), `correlated` ones are what tables look like.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import tracemalloc
+import warnings
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import scale
+
+from selfpaced import SelfPacedLogisticRegression
+from selfpaced.datasets import flip_symmetric, load_spambase
+
+RESULT = Path(__file__).parent / "results" / "cost.md"
+
+
+def spambase(quick):  # noqa: ARG001
+    X, y = load_spambase(return_X_y=True)
+    return scale(X), np.unique(y, return_inverse=True)[1]
+
+
+def dense(n, d, correlated):
+    """Heavy-tailed features, a logistic signal; correlated through a spectrum that falls a hundredfold."""
+
+    def make(quick):
+        rows = n // 10 if quick else n
+        rng = np.random.default_rng(0)
+        X = rng.standard_t(2.5 if not correlated else 5.0, (rows, d))
+        if correlated:
+            rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
+            X = (X * np.geomspace(1.0, 0.1, d)) @ rotation
+        X /= X.std(axis=0)
+        signal = X @ rng.standard_normal(d)
+        signal *= 4.0 / signal.std()
+        return X, (rng.random(rows) < 1 / (1 + np.exp(-signal))).astype(int)
+
+    return make
+
+
+def text(quick):
+    """20,000 documents, 50,000 words, 50 words each, drawn by Zipf's law; each word leans to a class."""
+    rng = np.random.default_rng(0)
+    n, d = (4000, 10000) if quick else (20000, 50000)
+    frequency = 1 / np.arange(5, d + 5)
+    words = rng.choice(d, size=(n, 50), p=frequency / frequency.sum())
+    X = sparse.csr_matrix((np.ones(words.size), words.ravel(), np.arange(0, words.size + 1, 50)), shape=(n, d))
+    X.sum_duplicates()
+    lean = rng.standard_normal(d)
+    return X, (X @ lean + 2.0 * rng.standard_normal(n) > np.median(X @ lean)).astype(int)
+
+
+CASES = {  # data, target, whether cleanlab is run beside
+    "spambase": ("Spambase, 4.6k x 57", spambase, 6.0),
+    "wide": ("1e5 x 200, independent", dense(100_000, 200, False), 2.0),
+    "wide-correlated": ("1e5 x 200, correlated", dense(100_000, 200, True), 2.0),
+    "long": ("1e6 x 20, independent", dense(1_000_000, 20, False), 1.2),
+    "long-correlated": ("1e6 x 20, correlated", dense(1_000_000, 20, True), 1.2),
+    "text": ("sparse 2e4 x 5e4, 0.1 %", text, 2.5),
+}
+
+
+def cleanlab(X, y):
+    from cleanlab.classification import CleanLearning
+
+    CleanLearning(LogisticRegression(), seed=0, find_label_issues_kwargs={"n_jobs": 1}).fit(X, y)
+
+
+def seconds(call):
+    start = time.process_time()
+    result = call()
+    return time.process_time() - start, result
+
+
+def peak(call):
+    tracemalloc.start()
+    call()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most
+
+
+def size(X):
+    return X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sparse.issparse(X) else X.nbytes
+
+
+def measure(label, make, target, repeats, quick):
+    X, y = make(quick)
+    noisy, _ = flip_symmetric(y, 0.2, random_state=1)
+    plain, paced = [], []
+    for _ in range(repeats):
+        taken, base = seconds(lambda: LogisticRegression().fit(X, noisy))
+        plain.append(taken)
+        taken, model = seconds(lambda: SelfPacedLogisticRegression().fit(X, noisy))
+        paced.append(taken)
+    cleanlab(X[:200], noisy[:200])  # its imports are not its cost
+    other, _ = seconds(lambda: cleanlab(X, noisy))
+    memory = peak(lambda: SelfPacedLogisticRegression().fit(X, noisy)) / size(X)
+    row = (
+        f"| {label} | {1000 * min(plain):.0f} ms ({base.n_iter_[0]} it.) | {min(paced) / min(plain):.2f}x | "
+        f"<= {target}x | {other / min(plain):.1f}x | {memory:.2f} | {100 * base.score(X, y):.1f} | "
+        f"{100 * model.score(X, y):.1f} | {model.termination_.split(':')[0]} |"
+    )
+    print(row, flush=True)
+    return row
+
+
+def run():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, two repeats")
+    parser.add_argument("--save", action="store_true")
+    parser.add_argument("--cases", nargs="*", choices=list(CASES), default=list(CASES))
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    head = (
+        "| data | one LR fit | selfpaced | to reach | cleanlab | peak memory / X | LR, clean labels | selfpaced, "
+        "clean labels | chosen |\n|---|---|---|---|---|---|---|---|---|"
+    )
+    print(head)
+    rows = [measure(*CASES[c], 2 if options.quick else 5, options.quick) for c in options.cases]
+    if options.save:
+        RESULT.parent.mkdir(exist_ok=True)
+        RESULT.write_text("# Cost of self-paced logistic regression\n\n" + head + "\n" + "\n".join(rows) + "\n")
+
+
+if __name__ == "__main__":
+    run()
