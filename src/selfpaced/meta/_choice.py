@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..channel import Channel, confident_error
-from ..pacing import Fixed, Geometric, Pacing, Plateau, Stages, lam_at
+from ..pacing import CalibrationError, Fixed, Geometric, Pacing, Plateau, Stages, lam_at
 from ..path import Candidate, weight_histogram
 from ..solver import Solution, Stage, alternate
 from ._common import decide_cross_fit
@@ -153,7 +153,7 @@ def _walk(problem: ClassifierProblem, rule: Any, pace: Any, plain: View) -> tupl
     inner, name = 1, rule.name
     if isinstance(pace, str) and pace == "auto":
         rounds = 1 if problem.cross and plain.channel.noise_rate < HEAVY else 2 if problem.cross else IN_SAMPLE
-        pacing: Pacing = Rounds(lam_at(rule, LN2), rounds)
+        pacing: Pacing = Rounds(_even_pace(rule), rounds)
         name += " round"
     elif isinstance(pace, str):
         pacing, name = Geometric(floor=FLOOR, stop=(Plateau(), Stages(60))), name + " stage"
@@ -173,6 +173,16 @@ def _walk(problem: ClassifierProblem, rule: Any, pace: Any, plain: View) -> tupl
             return _judged(problem, rule, pacing, options, collector.tried), solution.interrupted
     except KeyboardInterrupt:
         return [], True
+
+
+def _even_pace(rule: Any) -> float:
+    """The pace of half weight where a label and its rival are equally probable, or as near as the rule allows."""
+    for factor in (1.0, 2.0, 4.0, 0.5, 0.25):
+        try:
+            return lam_at(rule, factor * LN2)
+        except CalibrationError as error:  # a rule that is not free of scale may not fall to 1/2 there
+            reason = error
+    raise reason
 
 
 def _judged(
@@ -245,8 +255,8 @@ def _keep(
         except KeyboardInterrupt:
             weight, lam, view, interrupted = np.ones(len(problem.codes)), math.inf, plain, True
             why = f"interrupted in the final fit, the plain model is kept; {why}"
-    if interrupted and model is not None:
-        why = f"interrupted, the best of the candidates so far is kept; {why}"
+    if interrupted and "interrupted" not in why:
+        why = f"interrupted, the best so far is kept; {why}"
     channel = scaled_channel(plain.channel, view.unseen, problem.codes, problem.prior)
     calibrated = replace(plain.channel, scale=1.0, bias=np.zeros_like(plain.channel.bias))
     return Outcome(

@@ -1,0 +1,140 @@
+"""Leave suspects out (or weigh them down) before another estimator is fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from ..inspection import label_issues
+from ._common import check_weight
+from ._routing import fit_weighted, n_rows, weight_route
+
+__all__ = ["SuspectFilter"]
+
+
+def _has(name: str) -> Callable[[Any], bool]:
+    return lambda self: hasattr(getattr(self, "estimator_", self.estimator), name)
+
+
+class SuspectFilter(MetaEstimatorMixin, BaseEstimator):
+    """Fit an estimator without the rows that a self-paced judge suspects.
+
+    Steps of a Pipeline cannot drop rows, so this is an estimator of its own, usable as the last step of one: the judge
+    and the estimator may be different models (a fast judge, a slow estimator).
+
+    Parameters
+    ----------
+    judge : self-paced classifier or regressor
+        Cloned and fitted first; any that :func:`selfpaced.suspects` takes.
+    estimator : estimator
+        Fitted to what is left.
+    how : {"drop", "weight"}, default="drop"
+        Drop rows whose probability of being wrong is above `threshold`, or weigh every row by its probability of
+        being right.
+    threshold : float, default=0.5
+        For ``how="drop"``.
+
+    Attributes
+    ----------
+    judge_, estimator_ : estimators
+        Fitted.
+    noise_probability_ : ndarray of shape (n_samples,)
+        Probability that a training row's label or value is wrong.
+    kept_ : ndarray of bool of shape (n_samples,)
+        Rows at or below the threshold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from selfpaced import SelfPacedLogisticRegression, SuspectFilter
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> noisy = np.where(rng.random(400) < 0.2, 1 - y, y)
+    >>> model = SuspectFilter(SelfPacedLogisticRegression(), DecisionTreeClassifier(random_state=0)).fit(X, noisy)
+    >>> bool(model.score(X, y) > 0.95 > DecisionTreeClassifier(random_state=0).fit(X, noisy).score(X, y))
+    True
+    """
+
+    def __init__(self, judge: Any, estimator: Any, *, how: str = "drop", threshold: float = 0.5) -> None:
+        self.judge = judge
+        self.estimator = estimator
+        self.how = how
+        self.threshold = threshold
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SuspectFilter:
+        """Fit the judge, then the estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            For both.
+
+        Returns
+        -------
+        self
+        """
+        if self.how not in ("drop", "weight"):
+            raise ValueError(f"how must be 'drop' or 'weight'; got {self.how!r}.")
+        if not 0.0 <= self.threshold <= 1.0:
+            raise ValueError(f"threshold must be in [0, 1]; got {self.threshold!r}.")
+        route = weight_route(self.estimator)
+        if self.how == "weight" and not route.takes_weights:
+            raise ValueError(f"how='weight' needs an estimator that takes weights, but {route.reason}; use how='drop'.")
+        prior = check_weight(sample_weight, n_rows(X), route)
+        given = {} if prior is None else {"sample_weight": prior}
+        self.judge_ = clone(self.judge).fit(X, y, **given)
+        self.noise_probability_ = 1.0 - np.asarray(label_issues(self.judge_, X, y)["label_quality"], dtype=float)
+        self.kept_ = self.noise_probability_ <= self.threshold
+        weight = self.kept_.astype(float) if self.how == "drop" else 1.0 - self.noise_probability_
+        total = weight if prior is None else weight * prior
+        self.estimator_ = fit_weighted(self.estimator, X, np.asarray(y), total, route, counts=prior)
+        if hasattr(self.estimator_, "classes_"):
+            self.classes_ = self.estimator_.classes_
+        return self
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features the estimator has seen."""
+        return int(self.estimator_.n_features_in_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type, tags.input_tags = inner.estimator_type, inner.input_tags
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.target_tags = inner.target_tags
+        return tags
+
+    @available_if(_has("predict"))
+    def predict(self, X: Any) -> np.ndarray:
+        """Predictions of the estimator."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.predict(X)
+
+    @available_if(_has("predict_proba"))
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the estimator."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.predict_proba(X)
+
+    @available_if(_has("decision_function"))
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Decision values of the estimator."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.decision_function(X)
+
+    @available_if(_has("score"))
+    def score(self, X: Any, y: Any, **params: Any) -> float:
+        """Score of the estimator."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.score(X, y, **params)

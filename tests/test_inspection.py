@@ -1,0 +1,159 @@
+"""The table of suspects: ranking, columns, training rows against new rows, cleanlab's form, no pandas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from selfpaced import (
+    SelfPacedClassifier,
+    SelfPacedLinearRegression,
+    SelfPacedLogisticRegression,
+    SelfPacedRegressor,
+    SuspectFilter,
+    inspection,
+    suspects,
+)
+from selfpaced.inspection import Records, label_issues
+
+COLUMNS = ["row", "given", "expected", "probability", "weight", "noise_probability", "label_quality"]
+
+
+@pytest.fixture(scope="module")
+def labels() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    flipped = rng.random(300) < 0.15
+    y = np.where((X[:, 0] + X[:, 1] > 0) ^ flipped, "yes", "no")
+    return X, y, flipped
+
+
+@pytest.fixture(scope="module")
+def values() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    wrong = rng.random(200) < 0.1
+    return X, X @ [1.0, -2.0] + 0.1 * rng.normal(size=200) + 8.0 * wrong, wrong
+
+
+@pytest.mark.parametrize(
+    "model",
+    [SelfPacedLogisticRegression(), SelfPacedClassifier(DecisionTreeClassifier(random_state=0))],
+    ids=lambda m: type(m).__name__,
+)
+def test_classifiers(labels: Any, model: Any) -> None:
+    X, y, flipped = labels
+    model.fit(X, y)
+    table = suspects(model, X, y)
+    assert isinstance(table, pd.DataFrame)
+    assert list(table.columns) == COLUMNS
+    assert sorted(table["row"]) == list(range(300))
+    assert table["noise_probability"].is_monotonic_decreasing
+    np.testing.assert_allclose(table["label_quality"], 1 - table["noise_probability"])
+    order = table.sort_values("row")
+    np.testing.assert_allclose(order["weight"], model.sample_weight_)
+    assert average_precision_score(flipped, order["noise_probability"]) > 0.7
+    assert (order["given"].to_numpy() == y).all()
+    worst = table.head(10)
+    assert (worst["expected"] != worst["given"]).all()
+    assert len(suspects(model, X, y, n=5)) == 5
+
+
+def test_training_rows_are_judged_by_models_that_had_not_seen_them(labels: Any) -> None:
+    X, y, flipped = labels
+    model = SelfPacedClassifier(DecisionTreeClassifier(random_state=0), pace=100.0).fit(X, y)
+    assert (model.sample_weight_ == 1).all()  # the model memorises every wrong label ...
+    table = suspects(model, X, y).sort_values("row")
+    assert average_precision_score(flipped, table["noise_probability"]) > 0.6  # ... and yet they are found
+    again = suspects(model, X[:100], y[:100])
+    assert len(again) == 100
+
+
+@pytest.mark.parametrize(
+    "model", [SelfPacedLinearRegression(), SelfPacedRegressor(KNeighborsRegressor(3))], ids=lambda m: type(m).__name__
+)
+def test_regressors(values: Any, model: Any) -> None:
+    X, y, wrong = values
+    table = suspects(model.fit(X, y), X, y)
+    assert list(table.columns) == [name if name != "probability" else "residual" for name in COLUMNS]
+    assert set(table["row"][: wrong.sum()]) == set(np.flatnonzero(wrong))
+    np.testing.assert_allclose(table["given"] - table["expected"], table["residual"], atol=1e-8)
+    assert table["noise_probability"][0] > 0.99
+    assert table["noise_probability"].iloc[-1] < 0.05
+    with pytest.raises(ValueError, match="numeric"):
+        suspects(model, X, np.repeat("a", 200))
+
+
+def test_pipelines_and_searches_are_looked_through(labels: Any) -> None:
+    X, y, _ = labels
+    pipe = make_pipeline(StandardScaler(), SelfPacedLogisticRegression()).fit(X, y)
+    direct = SelfPacedLogisticRegression().fit(StandardScaler().fit_transform(X), y)
+    expected = suspects(direct, StandardScaler().fit_transform(X), y)
+    pd.testing.assert_frame_equal(suspects(pipe, X, y), expected)
+    search = GridSearchCV(SelfPacedLogisticRegression(), {"C": [1.0]}, cv=2).fit(X, y)
+    assert len(suspects(search, X, y)) == 300
+
+
+def test_without_pandas_a_light_table(labels: Any, monkeypatch: Any) -> None:
+    X, y, _ = labels
+    model = SelfPacedLogisticRegression().fit(X, y)
+    frame = suspects(model, X, y, n=4)
+    monkeypatch.setattr(inspection, "find_spec", lambda name: None)
+    table = suspects(model, X, y, n=4)
+    assert isinstance(table, Records)
+    assert table.columns == COLUMNS
+    assert [row["row"] for row in table.rows()] == frame["row"].tolist()
+    assert table.to_dict()["given"] == frame["given"].tolist()
+    assert len(repr(table).splitlines()) == 5
+
+
+def test_bad_input(labels: Any) -> None:
+    X, y, _ = labels
+    model = SelfPacedLogisticRegression().fit(X, y)
+    with pytest.raises(ValueError, match="labels seen in fit"):
+        suspects(model, X, np.repeat("maybe", 300))
+    with pytest.raises(ValueError, match="n must be an integer"):
+        suspects(model, X, y, n=-1)
+    with pytest.raises(TypeError, match="SelfPacedClassifier"):
+        suspects(LogisticRegression().fit(X, y), X, y)
+
+
+def test_cleanlab_takes_the_table(labels: Any) -> None:
+    classification = pytest.importorskip("cleanlab.classification", reason="cleanlab is not installed")
+    X, y, flipped = labels
+    codes = (y == "yes").astype(int)
+    issues = label_issues(SelfPacedLogisticRegression().fit(X, codes), X, codes)
+    assert list(issues.columns) == ["is_label_issue", "label_quality", "given_label", "predicted_label"]
+    assert np.mean(issues["is_label_issue"].to_numpy() == flipped) > 0.9
+    model = classification.CleanLearning(LogisticRegression(), seed=0).fit(X, codes, label_issues=issues)
+    assert np.mean(model.predict(X) == (codes ^ flipped)) > 0.95
+
+
+@pytest.mark.parametrize("how", ["drop", "weight"])
+def test_filter_fits_what_is_left(labels: Any, how: str) -> None:
+    X, y, flipped = labels
+    clean = np.where((y == "yes") ^ flipped, "yes", "no")
+    tree = DecisionTreeClassifier(max_depth=6, random_state=0)
+    model = make_pipeline(StandardScaler(), SuspectFilter(SelfPacedLogisticRegression(), tree, how=how)).fit(X, y)
+    assert model.score(X, clean) > DecisionTreeClassifier(max_depth=6, random_state=0).fit(X, y).score(X, clean)
+    assert np.mean(model[-1].kept_ == ~flipped) > 0.9
+    assert model[-1].classes_.tolist() == ["no", "yes"]
+
+
+def test_filter_bad_parameters(labels: Any) -> None:
+    X, y, _ = labels
+    judge, tree = SelfPacedLogisticRegression(), DecisionTreeClassifier()
+    with pytest.raises(ValueError, match="how must be"):
+        SuspectFilter(judge, tree, how="mark").fit(X, y)
+    with pytest.raises(ValueError, match="threshold must be"):
+        SuspectFilter(judge, tree, threshold=2).fit(X, y)
