@@ -147,7 +147,9 @@ def suspects_of(facts: Facts, model: Any, fitted: Any, X: Any, y: Any) -> Any:
     if facts.kind in ("classification", "regression") and X is not None and y is not None:
         from ..inspection import suspects
 
-        return suspects(fitted, X, y)
+        table = dict(as_columns(suspects(fitted, X, y)))
+        table.pop("label_quality", None)  # one minus the probability beside it
+        return table
     return _by_weight(facts.weights, getattr(model, "sample_loss_", getattr(model, "losses", None)), y)
 
 

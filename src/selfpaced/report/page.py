@@ -13,6 +13,7 @@ from typing import Any
 from .charts import charts, initial_stage, lam_text
 from .data import Summary
 from .summarise import MAX_ROWS, summarise
+from .vega import vega
 
 
 def report(
@@ -90,7 +91,7 @@ def render(summary: Summary) -> str:
         "features": None if summary.features is None else _features(summary.features),
     }
     page: str = environment.get_template("page.html.j2").render(
-        s=summary, data=data, drawn=data["charts"], initial=data["stage"], lam_text=lam_text, asset=_asset
+        s=summary, data=data, drawn=data["charts"], initial=data["stage"], lam_text=lam_text, asset=_asset, vega=vega
     )
     return page
 

@@ -1,0 +1,36 @@
+"""Docstrings are written with a few roles of reStructuredText; this turns them into Markdown before they are shown."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import griffe
+from latex2mathml.converter import convert
+
+_BLOCK = re.compile(r"^( *)\.\. math:: ?(.*(?:\n\1 +.*)*)", re.MULTILINE)
+_MATH = re.compile(r":math:`([^`]+)`")
+_ROLE = re.compile(r":(?:class|func|mod|meth|attr|data|obj|exc):`([^`]+)`")
+
+
+def to_markdown(text: str) -> str:
+    """Formulas as MathML, cross-references as code."""
+    text = _BLOCK.sub(lambda m: f"\n{m[1]}{convert(' '.join(m[2].split()), display='block')}\n", text)
+    text = _MATH.sub(lambda m: f"<span>{convert(' '.join(m[1].split()))}</span>", text)
+    return _ROLE.sub(_reference, text)
+
+
+def _reference(found: re.Match[str]) -> str:
+    target = found[1]
+    short = target.startswith("~")
+    target = target.lstrip("~")
+    return f"`{target.rsplit('.', 1)[-1] if short else target}`"
+
+
+class RestructuredText(griffe.Extension):
+    """Applied to every docstring as it is read."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Rewrite the docstring in place."""
+        if obj.docstring is not None:
+            obj.docstring.value = to_markdown(obj.docstring.value)

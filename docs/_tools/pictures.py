@@ -1,0 +1,74 @@
+"""Draw the pictures of the documentation; the screenshots need Chromium and Selenium."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_breast_cancer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from selfpaced import SelfPacedLogisticRegression, plot, report
+from selfpaced.datasets import flip_symmetric
+
+IMAGES = Path(__file__).parents[1] / "images"
+
+
+def fitted() -> tuple[Any, Any, Any]:
+    """The model of the quickstart."""
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    noisy, _ = flip_symmetric(y, 0.2, random_state=0)
+    return make_pipeline(StandardScaler(), SelfPacedLogisticRegression()).fit(X, noisy), X, noisy
+
+
+def figures(model: Any, X: Any, y: Any) -> None:
+    """Rules, and the displays of a fitted model."""
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    rules = ["huber", "cauchy", "welsch", "tukey", "mixture", "hard"]
+    for ax, quantity in zip(axes, ("weight", "latent"), strict=True):
+        plot.regularizers(rules, quantity=quantity, ax=ax)
+        ax.axvline(1, color="0.8", zorder=0)
+    figure.savefig(IMAGES / "plot_rules.png", dpi=100)
+    figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
+    plot.path(model, ax=axes[0])
+    plot.weights(model, y, ax=axes[1])
+    plot.suspects(model, X, y, n=12, ax=axes[2])
+    figure.savefig(IMAGES / "plot_displays.png", dpi=80)
+
+
+def screenshots(model: Any, X: Any, y: Any) -> None:
+    """The report in light and dark."""
+    from selenium import webdriver
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    with tempfile.TemporaryDirectory() as folder:
+        page = report(model, X, y, Path(folder) / "report.html")
+        options = webdriver.ChromeOptions()
+        options.binary_location = shutil.which("chromium") or ""
+        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"):
+            options.add_argument(argument)
+        options.add_argument(f"--user-data-dir={folder}/profile")
+        browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+        browser.set_window_size(1200, 1460)
+        for scheme, name in (("light", "report_page.png"), ("dark", "report_dark.png")):
+            wish = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+            browser.execute_cdp_cmd("Emulation.setEmulatedMedia", wish)
+            browser.get(page.as_uri())
+            WebDriverWait(browser, 30).until(
+                lambda b: b.execute_script("return document.documentElement.dataset.drawn") == "yes"
+            )
+            browser.save_screenshot(str(IMAGES / name))
+        browser.quit()
+
+
+if __name__ == "__main__":
+    made = fitted()
+    figures(*made)
+    screenshots(*made)

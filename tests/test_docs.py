@@ -1,0 +1,103 @@
+"""Every code block of the documentation is run, its output is compared, and the site builds without warnings."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+TOOLS = DOCS / "_tools"
+PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+
+
+@pytest.fixture
+def tools(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    import blocks
+
+    return blocks
+
+
+@pytest.fixture
+def quiet_figures():
+    matplotlib = pytest.importorskip("matplotlib", reason="the pages draw figures")
+    matplotlib.use("Agg")
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+@pytest.mark.usefixtures("quiet_figures")
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_runs(page, tools, tmp_path, monkeypatch):
+    source = (DOCS / page).read_text(encoding="utf-8")
+    for package in re.findall(r"^(?:import|from) (cleanlab|statsmodels|pandas)\b", source, re.MULTILINE):
+        pytest.importorskip(package, reason=f"docs/{page} uses {package}")
+    assert {block.language for block in tools.blocks(source)} <= tools.LANGUAGES
+    monkeypatch.chdir(tmp_path)
+    for block, printed in tools.run(page):
+        fits = block.printed is None or tools.same(block.printed, printed)
+        assert fits, f"docs/{page}, line {block.line} printed\n{printed}\ninstead of\n{block.printed}"
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "equal"),
+    [
+        ("a 0.97\n", "a 0.98\n", True),
+        ("a 0.97\n", "a 0.77\n", False),
+        ("between 17% and 24%", "between 16% and 24%", True),
+        ("between 17% and 24%", "between 1% and 24%", False),
+        ("lam=1.2: x", "lam=1.2: y", False),
+        ("[True, True]", "[True, False]", False),
+        ("[1, 2]", "[1, 2, 3]", False),
+        ("so ... end", "so it came to an end", True),
+    ],
+)
+def test_outputs_are_really_compared(expected, printed, equal, tools):
+    assert tools.same(expected, printed) is equal
+
+
+def test_outputs_are_written_anew(tools, tmp_path, monkeypatch):
+    page = "Text\n\n```python\nprint('new')\n```\n\n```text\nold\n```\n\nEnd\n"
+    (tmp_path / "page.md").write_text(page)
+    monkeypatch.setattr(tools, "DOCS", tmp_path)
+    assert tools.refresh("page.md")
+    assert (tmp_path / "page.md").read_text() == page.replace("old", "new")
+    assert not tools.refresh("page.md")
+
+
+def test_pages_and_navigation_agree():
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"[\w/-]+\.md", text)) == PAGES
+
+
+def test_the_tables_of_the_theory_hold_every_rule(monkeypatch):
+    pytest.importorskip("latex2mathml", reason="building the documentation needs latex2mathml")
+    monkeypatch.syspath_prepend(str(TOOLS))
+    import hooks
+
+    from selfpaced.regularizers import REGISTRY
+
+    page = hooks.on_page_markdown((DOCS / "theory.md").read_text(encoding="utf-8"))
+    for name in REGISTRY:
+        assert page.count(f"| `{name}` |") == 1
+    assert "$" not in re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
+    assert page.count("<math") > 5
+
+
+def test_the_site_builds_without_warnings(tmp_path, monkeypatch):
+    for package in ("mkdocs", "material", "mkdocstrings", "latex2mathml"):
+        pytest.importorskip(package, reason="building the documentation needs the extra docs")
+    import subprocess
+
+    monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+    for page in PAGES:
+        made = tmp_path / "site" / (page.removesuffix(".md") if page != "index.md" else "") / "index.html"
+        text = made.read_text(encoding="utf-8")
+        assert re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"?(https?://[^\s\">]+)", text) == []
