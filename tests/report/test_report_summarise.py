@@ -9,8 +9,9 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
-from selfpaced import SelfPacedLogisticRegression, SelfPacedMF
+from selfpaced import SelfPacedLogisticRegression, SelfPacedMF, SelfPacedRegressor, SuspectFilter
 from selfpaced.pacing import Fixed
 from selfpaced.path import Candidate
 from selfpaced.report import summarise
@@ -143,6 +144,21 @@ def test_inside_a_pipeline(classified):
     assert summary.comparison
     first = column(summary, "row")[0]
     assert summary.features.rows[0] == pytest.approx(case.X[first], rel=1e-4)  # raw, not scaled
+
+
+def test_the_judge_of_a_filter(classified):
+    case = classified
+    model = SuspectFilter(SelfPacedLogisticRegression(), LogisticRegression()).fit(case.X, case.y)
+    assert summarise(model, case.X, case.y).title == "SelfPacedLogisticRegression"
+
+
+def test_wrapped_estimators(regressed):
+    case = regressed
+    model = SelfPacedRegressor(DecisionTreeRegressor(max_depth=3, random_state=0), random_state=0).fit(case.X, case.y)
+    summary = summarise(model, case.X, case.y)
+    assert summary.kind == "regression"
+    assert "SelfPacedRegressor learned from 200 samples" in summary.sentence
+    assert set(column(summary, "row")[:30]) <= set(np.flatnonzero(case.wrong))
 
 
 def test_a_solution():

@@ -67,6 +67,7 @@ def summarise(
     -------
     Summary
     """
+    fitted = getattr(fitted, "judge_", fitted)  # of a SuspectFilter: the judge has the weights
     model, seen = _unwrap(fitted, X)
     facts = kinds.facts_of(model, _kind(model), seen)
     _check_rows(facts.weights, X, y, facts.kind)
