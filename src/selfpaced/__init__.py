@@ -18,8 +18,8 @@ _EXPORTS = {
     "suspects": "inspection",
 }
 # `report` is a package that can be called: selfpaced.report(model, X, y).
-_MODULES = ("clustering", "datasets", "experiments", "factorization", "inspection", "linear", "meta", "metrics", "pacing")
-_MODULES += ("path", "persistence", "plot", "regularizers", "report", "solver")
+_MODULES = ("clustering", "datasets", "experiments", "factorization", "inspection", "linear", "meta", "metrics")
+_MODULES += ("pacing", "path", "persistence", "plot", "regularizers", "report", "solver")
 
 __all__ = ["__version__", *sorted(_EXPORTS), *_MODULES]
 
