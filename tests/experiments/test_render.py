@@ -82,6 +82,17 @@ def test_plain_progress_tells_stage_cell_and_time_left():
     assert lines[-1].startswith("clustering: 20/20  welsch seed 19  about 0 s left")
 
 
+def test_cached_cells_do_not_promise_an_early_end(monkeypatch):
+    clock = iter([0.0, 1.0, 1.0, 11.0])
+    monkeypatch.setattr("selfpaced.experiments.progress.time.monotonic", lambda: next(clock))
+    stream = io.StringIO()
+    bar = PlainProgress(stream)
+    bar.start("x", 10)
+    bar.step("kept", cached=True)  # one look at the clock to begin anew, one to tell
+    bar.step("computed")
+    assert "about 80 s left" in stream.getvalue().splitlines()[-1]
+
+
 def test_rich_progress_shows_the_cell(capsys):
     console = pytest.importorskip("rich.console")
     stream = io.StringIO()

@@ -20,8 +20,8 @@ class Progress(Protocol):
     def start(self, stage: str, total: int) -> None:
         """A stage (a table, the figures) of so many cells begins."""
 
-    def step(self, label: str) -> None:
-        """One cell is done."""
+    def step(self, label: str, cached: bool = False) -> None:
+        """One cell is done; a cached one says nothing about the time that the others will take."""
 
 
 class PlainProgress:
@@ -29,7 +29,7 @@ class PlainProgress:
 
     def __init__(self, stream: TextIO | None = None, quiet: bool = False) -> None:
         self.stream, self.quiet = stream or sys.stderr, quiet
-        self.stage, self.total, self.done, self.began = "", 0, 0, 0.0
+        self.stage, self.total, self.done, self.ready, self.began = "", 0, 0, 0, 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -39,15 +39,17 @@ class PlainProgress:
 
     def start(self, stage: str, total: int) -> None:
         """See :class:`Progress`."""
-        self.stage, self.total, self.done, self.began = stage, total, 0, time.monotonic()
+        self.stage, self.total, self.done, self.ready, self.began = stage, total, 0, 0, time.monotonic()
         self._write(f"{stage}: {total} cells")
 
-    def step(self, label: str) -> None:
+    def step(self, label: str, cached: bool = False) -> None:
         """See :class:`Progress`."""
         self.done += 1
+        if cached:
+            self.ready, self.began = self.done, time.monotonic()
         if self.done * 10 // max(self.total, 1) > (self.done - 1) * 10 // max(self.total, 1):
             spent = time.monotonic() - self.began
-            left = spent / self.done * (self.total - self.done)
+            left = spent / max(self.done - self.ready, 1) * (self.total - self.done)
             self._write(f"{self.stage}: {self.done}/{self.total}  {label}  about {left:.0f} s left")
 
     def _write(self, line: str) -> None:
@@ -97,7 +99,7 @@ class RichProgress:
         """See :class:`Progress`."""
         self.task = self.bars.add_task(stage, total=total, stage=stage, label="")
 
-    def step(self, label: str) -> None:
+    def step(self, label: str, cached: bool = False) -> None:  # noqa: ARG002
         """See :class:`Progress`."""
         self.bars.update(self.task, advance=1, label=label)
 

@@ -122,7 +122,7 @@ def _compute(stage: str, cells: Sequence[Cell], settings: Settings, bar: Progres
         found.append(outcome)
         tally.cells += 1
         tally.cached += outcome.cached
-        bar.step(outcome.cell.label)
+        bar.step(outcome.cell.label, outcome.cached)
     tally.seeds[stage] = len({outcome.cell.params["seed"] for outcome in found})
     return found
 
