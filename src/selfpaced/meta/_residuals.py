@@ -12,7 +12,7 @@ import numpy as np
 
 from ..path import Candidate, weight_histogram
 from ..residuals import ResidualRule, tukey_loss
-from ..scale import CUTOFF, residual_scale, shorth, weighted_quantile
+from ..scale import residual_scale, shorth, weighted_quantile
 from ._common import Progress, Split, WeightRoute, cross_fit, fit_weighted
 
 __all__ = ["RegressorProblem", "Tried", "View", "better", "easy_rows", "record", "sigma_of"]
@@ -113,12 +113,13 @@ def sigma_of(problem: RegressorProblem, residuals: np.ndarray) -> float:
 
 
 def easy_rows(problem: RegressorProblem, residuals: np.ndarray) -> tuple[np.ndarray, float]:
-    """The rows to begin with, and their cut: at least half of them, around where most residuals are.
+    """The half of the rows to begin with, and their cut: around where most residuals are.
 
-    Outliers on one side shift the plain model as a whole, so its residuals are centred by the shortest half.
+    Outliers on one side shift the plain model as a whole, so its residuals are centred by the shortest half. They also
+    make them noisy: a scale may reach over the gap to the outliers here, which half of the rows never do.
     """
     size = np.abs(residuals - shorth(residuals, problem.prior))
-    cut = max(weighted_quantile(size, 0.5, problem.prior), CUTOFF * sigma_of(problem, size))
+    cut = weighted_quantile(size, 0.5, problem.prior)
     return (size <= cut).astype(float), cut
 
 
