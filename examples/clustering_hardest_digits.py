@@ -80,7 +80,9 @@ def draw(model: SelfPacedMultiViewKMeans, target: np.ndarray, images: np.ndarray
             axes = figure.add_subplot(grid[0, column]), figure.add_subplot(grid[1, column])
             draw_sample(*axes, images[sample], model.sample_weight_[sample], title, wrong)
     handles = [plt.Rectangle((0, 0), 1, 1, color=f"C{v}") for v in range(len(names))]
-    figure.legend(handles, names, loc="center", bbox_to_anchor=(0.5, 0.465), ncols=len(names), fontsize=9, frameon=False)
+    figure.legend(
+        handles, names, loc="center", bbox_to_anchor=(0.5, 0.465), ncols=len(names), fontsize=9, frameon=False
+    )
     table = np.stack([model.sample_weight_[target == digit].mean(axis=0) for digit in range(10)])
     axis = figure.add_subplot(figure.add_gridspec(1, 1, top=0.42, bottom=0.07, left=0.16)[0])
     axis.imshow(table.T, cmap="viridis", vmin=0, vmax=1, aspect="auto")

@@ -195,9 +195,7 @@ class SelfPacedMultiViewKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         n = check_lengths(blocks)
         weight = _check_weight(sample_weight, n)
         voters = None if weight is None or weight.all() else np.flatnonzero(weight)
-        if self.n_clusters > (n if voters is None else len(voters)):
-            count = f"n_samples={n}" if voters is None else f"{len(voters)} samples of positive weight"
-            raise ValueError(f"n_clusters must be at most the number of samples, {count}, got {self.n_clusters!r}")
+        _check_enough(self.n_clusters, n, voters)
         self._scalers = [
             fit_scaler(name, block, self.view_scaling, missing_rows(name, block), weight)
             for name, block in blocks.items()
@@ -379,6 +377,12 @@ class SelfPacedMultiViewKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+
+def _check_enough(clusters: int, n: int, voters: NDArray[np.intp] | None) -> None:
+    if clusters > (n if voters is None else len(voters)):
+        count = f"n_samples={n}" if voters is None else f"{len(voters)} samples of positive weight"
+        raise ValueError(f"n_clusters must be at most the number of samples, {count}, got {clusters!r}")
 
 
 def _check_weight(sample_weight: ArrayLike | None, n: int) -> Floats | None:
