@@ -30,7 +30,9 @@ def test_quiet_is_quiet(tmp_path, capsys, monkeypatch):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("arguments", [["poetry"], ["--seeds", "0"], ["--jobs", "-1"], ["--seeds", "many"]])
+@pytest.mark.parametrize(
+    "arguments", [["poetry"], ["--seeds", "0"], ["--jobs", "-1"], ["--seeds", "many"], ["--seeds", "song=3"]]
+)
 def test_wrong_arguments_end_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         command.main(arguments)
@@ -68,7 +70,10 @@ def test_another_command_can_register_it():
     command.add_parser(parser.add_subparsers())
     args = parser.parse_args(["reproduce", "figures", "--quick", "--seeds", "3"])
     assert args.run is command.run
-    assert (args.section, args.quick, args.seeds) == ("figures", True, 3)
+    assert (args.section, args.quick, args.seeds) == ("figures", True, dict.fromkeys(SECTIONS, 3))
+    args = parser.parse_args(["reproduce", "--seeds", "clustering=7,figures=2", "--jobs", "1"])
+    assert args.seeds == {"clustering": 7, "figures": 2}
+    assert command._command(args) == "selfpaced reproduce all --seeds clustering=7,figures=2 --jobs 1"
     assert parser.parse_args(["reproduce"]).section == "all"
 
 
