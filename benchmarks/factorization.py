@@ -333,19 +333,31 @@ PARTS = {
 }
 
 
+def save(part: str, quick: bool) -> None:
+    """Replace this part's section of the results, so that a part can be run again alone."""
+    target = pathlib.Path(__file__).parent / "results" / "factorization.md"
+    sections = {}
+    if target.exists():
+        for section in target.read_text().split("<!-- part: ")[1:]:
+            name, text = section.split(" -->\n", 1)
+            sections[name] = text.strip()
+    command = f"`python benchmarks/factorization.py{' --quick' * quick} --save --parts {part}`"
+    sections[part] = f"{command}\n\n" + "\n".join(lines).strip()
+    ordered = [f"<!-- part: {name} -->\n{sections[name]}\n" for name in PARTS if name in sections]
+    target.write_text("# Robust matrix factorization\n\n" + "\n".join(ordered))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small sizes and few seeds")
     parser.add_argument("--save", action="store_true", help="write benchmarks/results/factorization.md")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
     options = parser.parse_args()
-    say("# Robust matrix factorization\n")
-    say(f"`python benchmarks/factorization.py{' --quick' * options.quick} --parts {' '.join(options.parts)}`\n")
     for part in options.parts:
+        lines.clear()
         PARTS[part](options.quick)
-        if options.save:  # after every part: what is done is kept
-            target = pathlib.Path(__file__).parent / "results" / "factorization.md"
-            target.write_text("\n".join(lines).rstrip() + "\n")
+        if options.save:
+            save(part, options.quick)
 
 
 if __name__ == "__main__":

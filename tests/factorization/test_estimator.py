@@ -220,6 +220,7 @@ def test_a_pace_that_shuts_everything_out_keeps_the_start(made):
     with pytest.warns(ConvergenceWarning, match="hardly any entry has weight"):
         found = SelfPacedMF(4, "hard", pacing=Fixed(1e-9), random_state=0).fit(made.data)
     assert found.lam_ == np.inf
+    assert [candidate.chosen for candidate in found.path_] == [True]
     assert rmse(found, made.truth) < 0.06
 
 
@@ -250,6 +251,7 @@ def test_clean_complete_data_is_reproduced():
 
 def test_prmf_minimises_its_objective(made):
     rough = PRMF(4, max_iter=5, random_state=0).fit(made.data)
+    assert rough.n_iter_ == 5
     fine = PRMF(4, max_iter=60, random_state=0).fit(made.data)
     assert fine.objective_ < rough.objective_
     assert rmse(fine, made.truth) < 0.2

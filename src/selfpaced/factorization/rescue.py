@@ -13,6 +13,8 @@ from .entries import Entries, Floats, Side
 INLIER = 4.0  # residuals within this many noise scales are inliers
 STARVED = 0.7  # rows below this share of the median inlier share are refitted
 DOUBTFUL = 0.85  # the same after the polish, when the noise scale is exact
+THIN = 12  # then also rows with fewer entries per component: their inlier share does not tell a wrong optimum
+MOST_THIN = 200
 CAP = 6.0  # residuals count at most this many noise scales when candidates are compared
 BETTER = 0.95  # of the current cost: what a candidate has to reach to replace a row
 SUBSETS = 300
@@ -35,8 +37,15 @@ def starved_rows(shares: Floats, side: Side, rank: int, below: float, usual: flo
     if np.isnan(shares).all():
         return np.empty(0, dtype=np.intp)
     usual = float(np.nanmedian(shares)) if usual is None else usual
-    lost = np.flatnonzero((shares < below * usual) & (side.counts() > rank))
-    return lost[np.argsort(shares[lost], kind="stable")][:MOST]
+    counts = side.counts()
+    worst_first = np.argsort(shares, kind="stable")
+    worst_first = worst_first[counts[worst_first] > rank]
+    lost = shares[worst_first] < below * usual
+    chosen = lost & (np.cumsum(lost) <= MOST)
+    if below >= DOUBTFUL:
+        thin = counts[worst_first] <= THIN * rank
+        chosen |= thin & (np.cumsum(thin) <= MOST_THIN)
+    return worst_first[chosen]
 
 
 def refit_row(X: Floats, y: Floats, current: Floats, scale: float, rng: np.random.Generator) -> Floats | None:

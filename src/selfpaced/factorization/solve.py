@@ -110,13 +110,13 @@ class Solver:
         # Spare factors let wrong directions be outgrown; they are cut off while the ridge still holds them small.
         width = (settings.max_rank if rank is None else rank) + SPARE
         U, V = random_factors(self.entries, min(width, *self.entries.shape), rng)
-        early = max(settings.warm_sweeps * 4 // 7, 3)
+        early = max(settings.warm_sweeps * 4 // 7, 1)
         U, V = self.descend((U, V), continuation(self.bound, 1.0, RIDGE_RANK, early))
         U, V, values = balanced(U, V)
         if rank is None:
             rank = min(reveal_rank(values, values.size == min(self.entries.shape)), settings.max_rank)
         U, V = np.ascontiguousarray(U[:, :rank]), np.ascontiguousarray(V[:, :rank])
-        late = max(settings.warm_sweeps - early, 3)
+        late = settings.warm_sweeps - early
         return self.descend((U, V), continuation(self.bound, RIDGE_RANK, min(settings.ridge, RIDGE_RANK), late))
 
     def descend(self, factors: Factors, ridges: Any) -> Factors:
@@ -200,7 +200,7 @@ class Solver:
         """A pace so narrow that the factors fade away: the plain start is better than nothing."""
         run.U, run.V = (factor.copy() for factor in run.plain or ())
         run.scale, run.lam, run.converged = scale, math.inf, False
-        run.step = run.step.at(lam=math.inf, eps=scale)
+        run.step, run.path = run.step.at(lam=math.inf, eps=scale), run.path[:1]
         run.reason = f"at lam = {lam:.4g} hardly any entry has weight (open the pace); the plain start is kept"
 
     def _converge(self, run: Run, residuals: Floats, ended: bool) -> None:
@@ -210,7 +210,7 @@ class Solver:
             while self.sweeps < self.settings.max_sweeps:
                 before, residuals = residuals, self._sweep(run.U, run.V, run.step.at(eps=run.scale), "last pace")
                 run.scale = noise_scale(residuals, self.floor)
-                if np.mean(np.abs(residuals - before)) <= self.settings.tol * np.mean(np.abs(residuals)) + self.floor:
+                if np.mean(np.abs(residuals - before)) <= self.settings.tol * np.mean(np.abs(residuals)):
                     return
         run.reason = f"max_sweeps = {self.settings.max_sweeps} sweeps were done"
         run.converged = False
