@@ -98,7 +98,7 @@ def make_table(table: Any, *, limit: int) -> Table:
 
 
 def _column(key: str, values: Any, limit: int) -> Column:
-    plain = [cell(value) for value in _head(values, limit)]
+    plain = _plain(_head(values, limit))
     kinds = {type(value) for value in plain if value is not None}
     if kinds == {int}:
         kind = "integer"
@@ -110,6 +110,17 @@ def _column(key: str, values: Any, limit: int) -> Column:
         kind = "text"
         plain = [value if value is None else str(value) for value in plain]
     return Column(key, LABELS.get(key, key.replace("_", " ").capitalize()), kind, plain)
+
+
+def _plain(values: list[Any]) -> list[Cell]:
+    """Every value as a cell; a column of finite floats, the usual case, is rounded at once."""
+    array = np.array(values) if values and isinstance(values[0], float) else None
+    if array is None or array.dtype.kind != "f" or not np.isfinite(array).all():
+        return [cell(value) for value in values]
+    magnitude = np.floor(np.log10(np.where(array == 0, 1.0, np.abs(array))))
+    unit = 10.0 ** np.clip(5 - magnitude, -300, 300)
+    # dividing leaves no more digits than the decimal has, multiplying by a negative power would
+    return (np.round(array * unit) / unit).tolist()  # type: ignore[no-any-return]
 
 
 def _head(values: Any, limit: int) -> Any:
