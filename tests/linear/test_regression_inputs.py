@@ -186,3 +186,24 @@ def test_verbose_logs_what_was_chosen(lines, caplog) -> None:
     with caplog.at_level(logging.INFO, logger="selfpaced"):
         model = SelfPacedLinearRegression(verbose=1).fit(*lines)
     assert model.termination_ in caplog.text
+
+
+def test_callbacks_hear_of_the_stages(lines) -> None:
+    pytest.importorskip("sklearn.callback")
+    seen = []
+
+    class Listener:
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, *args, **kwargs):
+            seen.append("begin")
+
+        def on_fit_task_end(self, *args, **kwargs):
+            seen.append("end")
+
+    SelfPacedLinearRegression().set_callbacks(Listener()).fit(*lines)
+    assert seen.count("begin") == seen.count("end") >= 3

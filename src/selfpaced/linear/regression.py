@@ -24,6 +24,7 @@ from ..residuals import EfficientStop, ResidualRule
 from ..scale import efficient_pace
 from ..solver import alternate
 from .ascent import exact_floor, fit_scale, objective, reweight, robust_start
+from .progress import CallbackSupportMixin, Progress, with_callbacks
 from .robust import ROWS_PER_COEFFICIENT, Search
 from .squares import Squares, build
 
@@ -33,7 +34,7 @@ Floats = NDArray[np.floating[Any]]
 logger = logging.getLogger(__name__)
 
 
-class SelfPacedLinearRegression(RegressorMixin, BaseEstimator):
+class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     r"""Least squares on the rows that agree, with the outliers found and left out by itself.
 
     Minimises :math:`\sum_i \phi(\lambda, r_i^2) / \phi'(\lambda, 0) + \alpha \|b\|^2` over the coefficients, where
@@ -73,7 +74,7 @@ class SelfPacedLinearRegression(RegressorMixin, BaseEstimator):
     random_state : int, RandomState or None, default=0
         Draws the rows that the search for a start looks at, where there are more than 1,000 (and 10 per feature).
     verbose : int, default=0
-        1 logs what was chosen.
+        1 logs the stages and what was chosen.
 
     Attributes
     ----------
@@ -146,6 +147,7 @@ class SelfPacedLinearRegression(RegressorMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SelfPacedLinearRegression:
         """Fit the model and weigh the rows.
 
@@ -172,11 +174,15 @@ class SelfPacedLinearRegression(RegressorMixin, BaseEstimator):
             fit_intercept=bool(self.fit_intercept),
             sample_weight=None if weight is None else weight[kept],
         )
-        search = Search.begin(squares)
-        try:
-            self._search(search, rule)
-        except KeyboardInterrupt:
-            search.reason += "; interrupted from outside, the best fit so far was kept"
+        with Progress(self, X, y).running() as progress:
+            with progress.stage("plain fit"):
+                search = Search.begin(squares)
+            try:
+                with progress.stage(f"pace {self.pace!r}"):
+                    self._search(search, rule)
+            except KeyboardInterrupt:
+                search.reason += "; interrupted from outside, the best fit so far was kept"
+            logger.log(logging.INFO if self.verbose else logging.DEBUG, "%s", search.sentence())
         self._store(search, X, y)
         return self
 
@@ -312,14 +318,13 @@ class SelfPacedLinearRegression(RegressorMixin, BaseEstimator):
         self.path_ = search.path()
         self.plain_ = self._plain_model(search)
         self.n_iter_ = max(int(search.n_iter), 1)
-        self.termination_ = search.reason[0].upper() + search.reason[1:] + "."
+        self.termination_ = search.sentence()
         if not search.converged:
             message = (
                 f"the fit at lam = {best.lam:.4g} did not settle in {self.max_iter} weighted fits and the last one is "
                 "kept; raise max_iter or tol"
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
-        logger.log(logging.INFO if self.verbose else logging.DEBUG, "%s", self.termination_)
 
     def _plain_model(self, search: Search) -> LinearRegression | Ridge:
         """The plain fit as the scikit-learn model that it is, without fitting it again."""

@@ -74,6 +74,10 @@ class Search:
     def choose(self, index: int, reason: str) -> None:
         self.chosen, self.reason = index, reason
 
+    def sentence(self) -> str:
+        """What was chosen, and why."""
+        return self.reason[0].upper() + self.reason[1:] + "."
+
     # ------------------------------------------------------------------------------------------- automatic
 
     def automatic(
