@@ -2,6 +2,7 @@
 
 import gzip
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -170,6 +171,19 @@ def test_types_do_not_depend_on_where_a_value_is(tmp_path):
     assert table.frame["a"].iloc[-1] == "oops"
     assert table.frame["b"].iloc[-1] == 2.5
     assert table.lines.of([300_000]).tolist() == [300_002]
+
+
+@pytest.mark.parametrize("late", ["", "oops,2,x\n", "1,2.5,x\n", "1,2,é\n", '1,2,"a\nb"\n', "1\n"])
+def test_a_large_file_is_read_piece_by_piece_to_the_same(tmp_path, monkeypatch, late):
+    path = write(tmp_path / "t.csv", "a,b,c\n" + "1,2,x\n" * 40_000 + late + "3,4,y\n" * 9, "cp1252")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TableWarning)
+        whole = read_table(path, skip_broken=True)
+        monkeypatch.setattr("selfpaced.tables.reading.STREAMED", 1 << 14)
+        pieces = read_table(path, skip_broken=True)
+    pd.testing.assert_frame_equal(pieces.frame, whole.frame)
+    rows = [0, 39_999, len(whole.frame) - 1]
+    assert pieces.lines.of(rows).tolist() == whole.lines.of(rows).tolist()
 
 
 # --------------------------------------------------------------------------------------------------- the types

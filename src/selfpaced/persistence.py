@@ -186,9 +186,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         os.umask(umask)
         os.chmod(temporary, 0o666 & ~umask)  # mkstemp's files are private, results are not
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError):
+            error.filename = str(path)  # a full disk says so without saying where
         raise
 
 

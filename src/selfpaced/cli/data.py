@@ -178,13 +178,21 @@ def _values(values: Any, task: str, name: str, table: Table, rows: np.ndarray) -
             raise TableError(_where(table), text, None if line is None else int(line[0]))
         return numbers
     if not numeric:
-        return values.astype(str).to_numpy(dtype=str)
+        return _text(values)
     numbers = values.to_numpy()
     if np.all(np.mod(numbers, 1) == 0):
         return numbers.astype(np.int64)
     if len(np.unique(numbers)) > max(MOST_CLASSES, len(numbers) // 10):
         raise UsageError(f"the target {name!r} holds numbers, not classes: use --task regression")
-    return values.astype(str).to_numpy(dtype=str)
+    return _text(values)
+
+
+def _text(values: pd.Series) -> np.ndarray:
+    """Labels as NumPy text, by way of the few that differ: a million Python strings would weigh more than the table."""
+    import pandas as pd
+
+    codes, distinct = pd.factorize(values)
+    return np.array([str(label) for label in distinct.tolist()])[codes]
 
 
 def _ask_target(frame: pd.DataFrame) -> str:

@@ -68,9 +68,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
         measured = metrics(result, console)
         text = json.dumps(plain_data(measured), indent=2, ensure_ascii=False, allow_nan=False)
         (stage / "metrics.json").write_text(text + "\n", encoding="utf-8")
-    console.result({**measured, "files": [str(args.out / name) for name in written]})
     tell(result, measured, console)
     console.say(f"\nWritten: {', '.join(str(args.out / name) for name in written)}")
+    console.result({**measured, "files": [str(args.out / name) for name in written]})
     return 0
 
 
@@ -105,19 +105,25 @@ def tell(result: Run, measured: dict[str, Any], console: Console) -> None:
         f"\n{rows:,} rows, {kinds} columns -> {features} features; {measured['task']} of {measured['target']!r}"
     )
     console.say(f"{measured['termination']}\n")
-    compared = measured["comparison"]
-    if compared["plain"] and compared["self_paced"]:
-        table = [["model", "mean weight", compared["score"]]]
-        for name in ("plain", "self_paced"):
-            row = compared[name]
-            table.append([name.replace("_", "-"), _number(row["mean_weight"]), _score(row, measured["task"])])
-        console.table(table)
-        console.say()
+    _show_path(measured, console)
     if measured["noise_rate"] is not None:
         low, high = measured["noise_rate_interval"] or (float("nan"), float("nan"))
         what = "labels" if measured["task"] == "classification" else "values"
         console.say(f"Wrong {what}: about {measured['noise_rate']:.1%} (between {low:.1%} and {high:.1%}).")
     show_suspects(result, console)
+
+
+def _show_path(measured: dict[str, Any], console: Console) -> None:
+    """Every candidate, plain and self-paced, and which one was taken."""
+    path = measured["path"]
+    if not path:
+        return
+    table = [["model", "", "mean weight", measured["comparison"]["score"]]]
+    for row in path:
+        mark = "<- chosen" if row["chosen"] else ""
+        table.append([row["label"], mark, _number(row["mean_weight"]), _score(row, measured["task"])])
+    console.table(table, left=2)
+    console.say()
 
 
 def show_suspects(result: Run, console: Console, n: int = 5) -> None:

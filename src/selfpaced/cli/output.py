@@ -47,6 +47,9 @@ def staged(folder: Path, names: list[str], console: Console, *, force: bool = Fa
                 for path in sorted(stage.iterdir()):
                     os.replace(path, folder / path.name)
             made = []
+        except OSError as error:
+            error.filename = str(folder)  # the hidden folder tells nobody anything
+            raise
         finally:
             shutil.rmtree(stage, ignore_errors=True)
     finally:

@@ -18,6 +18,7 @@ __all__ = ["COLUMNS", "ranked", "suspicious"]
 COLUMNS = ("row", "line", "given", "expected", "weight", "noise_probability", "why")
 NEIGHBOURS = 5
 REFERENCES = 20_000  # confident rows looked through for neighbours
+RANKED = 200_000
 EXPLAINED = 5_000  # suspects that get neighbours; the table is sorted, the rest is far down
 
 
@@ -46,7 +47,7 @@ def suspicious(
     """
     import pandas as pd
 
-    table_of_all = ranked(model, features, given.values)
+    table_of_all = ranked(model, features, given.values, threshold)
     wrong = table_of_all["noise_probability"] >= threshold
     if given.task == "classification":
         wrong &= table_of_all["given"] != table_of_all["expected"]
@@ -71,13 +72,18 @@ def suspicious(
     )
 
 
-def ranked(model: Any, features: pd.DataFrame, values: np.ndarray) -> pd.DataFrame:
-    """Every row, most suspicious first, as :func:`selfpaced.suspects` ranks them."""
+def ranked(model: Any, features: pd.DataFrame, values: np.ndarray, least: float = 0.0) -> pd.DataFrame:
+    """Rows, most suspicious first, as :func:`selfpaced.suspects` ranks them: at least all above ``least``."""
     import pandas as pd
 
     from selfpaced import suspects
 
-    return pd.DataFrame(suspects(model, features, values))
+    n = min(len(values), RANKED)  # a table of every row of a large file would cost as much as the file
+    while True:
+        table = pd.DataFrame(suspects(model, features, values, n))
+        if n == len(values) or table["noise_probability"].iloc[-1] < least:
+            return table
+        n = min(len(values), 4 * n)
 
 
 def _why(model: Any, features: Any, given: Labels, table: Table, places: Any, found: Any) -> list[str]:

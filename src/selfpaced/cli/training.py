@@ -139,7 +139,7 @@ def _joined(prepare: Any, model: Any) -> Any:
 
 
 def describe(run: Run) -> dict[str, Any]:
-    """Plain against self-paced, as the model's own path has scored them."""
+    """The plain model against the chosen one, as the model's own path has scored them."""
     path = list(getattr(run.model, "path_", ()))
     plain = next((c for c in path if math.isinf(c.lam)), None)
     chosen = next((c for c in path if c.chosen), None)
@@ -148,7 +148,7 @@ def describe(run: Run) -> dict[str, Any]:
         if run.labels.task == "classification"
         else "minus the robust loss"
     )
-    return {"score": score, "plain": _candidate(plain), "self_paced": _candidate(chosen)}
+    return {"score": score, "plain": _candidate(plain), "chosen": _candidate(chosen)}
 
 
 def _candidate(candidate: Any) -> dict[str, Any] | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ __all__ = ["Table", "read_table", "text_rows"]
 
 # What counts as "no value" in a text file. "None" and "-" are left to the column types: they are also words.
 NULLS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "#N/A", "<NA>", "?"]
+STREAMED = 1 << 26  # bytes of text above which a file is read piece by piece
 
 
 @dataclass(frozen=True)
@@ -136,33 +138,33 @@ def _arrow(path: Path, names: list[str], skip: int, facts: Facts, dialect: Diale
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    broken = 0
-
-    def count(_: Any) -> str:
-        nonlocal broken
-        broken += 1
-        return "skip"
-
     codec = {"utf-8-sig": "utf-8"}.get(dialect.encoding, dialect.encoding)
-    try:
+    reading = arrow_csv.ReadOptions(column_names=names, skip_rows=skip, encoding=codec)
+    converting = arrow_csv.ConvertOptions(
+        null_values=NULLS,
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=True,
+        true_values=[],
+        false_values=[],
+        decimal_point=dialect.decimal,
+    )
+
+    def read(streaming: bool) -> tuple[Any, int]:
+        broken: list[None] = []
+        parsing = arrow_csv.ParseOptions(
+            delimiter=dialect.separator,
+            newlines_in_values=facts.quotes > 0,
+            invalid_row_handler=lambda _: (broken.append(None), "skip")[1],
+        )
         with pa.input_stream(str(path), compression="detect") as stream:
-            table = arrow_csv.read_csv(
-                stream,
-                read_options=arrow_csv.ReadOptions(column_names=names, skip_rows=skip, encoding=codec),
-                parse_options=arrow_csv.ParseOptions(
-                    delimiter=dialect.separator,
-                    newlines_in_values=facts.quotes > 0,
-                    invalid_row_handler=count,
-                ),
-                convert_options=arrow_csv.ConvertOptions(
-                    null_values=NULLS,
-                    strings_can_be_null=True,
-                    quoted_strings_can_be_null=True,
-                    true_values=[],
-                    false_values=[],
-                    decimal_point=dialect.decimal,
-                ),
-            )
+            if streaming:
+                reading.block_size = STREAMED // 4
+                with arrow_csv.open_csv(stream, reading, parsing, converting) as batches:
+                    return batches.read_all(), len(broken)
+            return arrow_csv.read_csv(stream, reading, parsing, converting), len(broken)
+
+    try:
+        table, broken = _read_within(read, facts)
     except UnicodeDecodeError:
         raise
     except (pa.ArrowInvalid, OSError) as error:
@@ -170,6 +172,16 @@ def _arrow(path: Path, names: list[str], skip: int, facts: Facts, dialect: Diale
     if any(pa.types.is_binary(kind) for kind in table.schema.types):
         raise UnicodeDecodeError("utf-8", b"", 0, 1, "invalid bytes")
     return table, broken
+
+
+def _read_within(read: Callable[[bool], tuple[Any, int]], facts: Facts) -> tuple[Any, int]:
+    """Read a large file piece by piece, which holds no text in memory, if its beginning tells the types truly."""
+    import pyarrow as pa
+
+    if facts.size >= STREAMED:
+        with suppress(pa.ArrowInvalid):
+            return read(True)
+    return read(False)
 
 
 def _frame(table: Any) -> pd.DataFrame:
@@ -182,6 +194,8 @@ def _frame(table: Any) -> pd.DataFrame:
             column = table.column(position).cast(pa.string())
             table = table.set_column(position, table.schema.names[position], column)
     frame = table.to_pandas(split_blocks=True, self_destruct=True, date_as_object=False)
+    del table
+    pa.default_memory_pool().release_unused()
     if not isinstance(frame.index, pd.RangeIndex):  # Parquet written by pandas may carry one
         frame = frame.reset_index()
     return frame

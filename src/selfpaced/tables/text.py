@@ -59,10 +59,11 @@ class Dialect:
 
 @dataclass(frozen=True)
 class Facts:
-    """What one pass over the bytes tells: number of lines and of quotes, and the beginning."""
+    """What one pass over the bytes tells: number of lines, quotes and bytes, and the beginning."""
 
     lines: int
     quotes: int
+    size: int
     head: bytes
 
 
@@ -105,7 +106,7 @@ class Lines:
 
 def scan(path: Path) -> Facts:
     """One pass over the bytes."""
-    newlines = returns = quotes = 0
+    newlines = returns = quotes = size = 0
     head, last = b"", b""
     try:
         with _binary(path) as stream:
@@ -113,6 +114,7 @@ def scan(path: Path) -> Facts:
                 newlines += block.count(b"\n")
                 returns += block.count(b"\r") if not newlines else 0
                 quotes += block.count(b'"')
+                size += len(block)
                 head, last = head or block[: 1 << 16], block[-1:]
     except (EOFError, gzip.BadGzipFile, OSError) as error:
         raise TableError(path, f"cannot be read: {error}") from error
@@ -121,7 +123,7 @@ def scan(path: Path) -> Facts:
     if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise TableError(path, "is not text; CSV, TSV and Parquet (.parquet) can be read")
     count = newlines or returns
-    return Facts(count + (last not in (b"\n", b"\r")), quotes, head)
+    return Facts(count + (last not in (b"\n", b"\r")), quotes, size, head)
 
 
 def find_dialect(
