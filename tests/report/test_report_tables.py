@@ -89,7 +89,7 @@ def test_cells(value, expected):
 
 
 def test_columns_of_floats_are_rounded_as_single_cells_are():
-    values = [0.0, 1 / 3, -123456.789, 5e-300, 6.02e23, 1e-7, 99999.94, -0.25]
+    values = [0.0, 1 / 3, -123456.789, 6.02e23, 1e-7, 99999.94, -0.25]
     (column,) = make_table({"loss": values}, limit=10).columns
     assert list(column.values) == pytest.approx([cell(value) for value in values], rel=1e-12)
     assert max(len(repr(value)) for value in column.values) <= 12

@@ -118,8 +118,8 @@ def _plain(values: list[Any]) -> list[Cell]:
     if array is None or array.dtype.kind != "f" or not np.isfinite(array).all():
         return [cell(value) for value in values]
     magnitude = np.floor(np.log10(np.where(array == 0, 1.0, np.abs(array))))
-    unit = 10.0 ** np.clip(5 - magnitude, -300, 300)
-    # dividing leaves no more digits than the decimal has, multiplying by a negative power would
+    # dividing by a power of ten leaves no more digits than the decimal has; multiplying by a negative one would
+    unit = 10.0 ** np.clip(5 - magnitude, 0, 300)
     return (np.round(array * unit) / unit).tolist()  # type: ignore[no-any-return]
 
 
