@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -44,4 +45,5 @@ def _keep(target: Path, script: str) -> None:
         part.write_text(script, encoding="utf-8")
         part.replace(target)
     except OSError:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # the folder may be no folder, or not ours
+            part.unlink(missing_ok=True)
