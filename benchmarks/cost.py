@@ -128,7 +128,7 @@ def run():
         "clean labels | chosen |\n|---|---|---|---|---|---|---|---|---|"
     )
     print(head)
-    rows = [measure(*CASES[c], 2 if options.quick else 5, options.quick) for c in options.cases]
+    rows = [measure(*CASES[c], 2 if options.quick else 3, options.quick) for c in options.cases]
     if options.save:
         RESULT.parent.mkdir(exist_ok=True)
         RESULT.write_text("# Cost of self-paced logistic regression\n\n" + head + "\n" + "\n".join(rows) + "\n")

@@ -107,6 +107,8 @@ def test_a_rare_class_is_not_starved():
     model = SelfPacedLogisticRegression().fit(X, np.where(flipped, 1 - y, y))
     recall = np.mean(model.predict(X)[y == 1] == 1)
     assert recall > max(0.3, np.mean(model.plain_.predict(X)[y == 1] == 1) - 0.02)
+    if np.isfinite(model.lam_):
+        assert model.lam_by_class_[1] > model.lam_by_class_[0] == model.lam_
 
 
 # --------------------------------------------------------------------------------------- against the oracles

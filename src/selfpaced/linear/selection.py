@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -162,10 +163,7 @@ class Selector:
             reason = f"only {by_class:.1%} of the confident held-out predictions disagree with their labels"
             return self.selection(trials, 0, reason)
         scale = self._class_scale(plain, rho)
-        for half in HALF_LOSSES:
-            trial = _trial(self.regularizer, half, scale)
-            if trial is None:
-                continue
+        for trial in candidates(self.regularizer, scale):
             self.fit(trial, self._start(trial) if len(trials) == 1 else trials[-1].params, max_iter=self.steps)
             trials.append(trial)
         gaps = distances(*self.judge(trials))
@@ -251,13 +249,32 @@ class Selector:
         return np.stack(columns, axis=1), weight
 
 
-def _trial(regularizer: Regularizer, half: float, scale: Vector | None) -> Trial | None:
-    try:
-        lam = lam_at(regularizer, half)
-        lams: Any = lam if scale is None else np.array([lam_at(regularizer, half * s) for s in scale])
-    except CalibrationError:
-        return None  # a rule with bounded paces does not reach every loss
-    return Trial(Latent(regularizer, lams), lam, f"{regularizer.name} lam={lam:.3g}")
+def candidates(regularizer: Regularizer, scale: Vector | None) -> list[Trial]:
+    """The paces to be tried, upwards; ``scale`` widens them class by class."""
+    found = []
+    for half in HALF_LOSSES:
+        try:
+            lam = _pace(regularizer, half)
+            lams: Any = lam if scale is None else np.array([_pace(regularizer, half * s) for s in scale])
+        except CalibrationError:
+            continue  # a rule with a unit of its own does not reach every loss
+        found.append((lam, lams))
+    low, high = regularizer.pace_range
+    if not found and np.isfinite(high):
+        found = [(lam, lam) for lam in low + (high - low) * np.array([0.4, 0.6, 0.8, 0.95])]
+    return [Trial(Latent(regularizer, lams), lam, f"{regularizer.name} lam={lam:.3g}") for lam, lams in found]
+
+
+def _pace(regularizer: Regularizer, half: float) -> float:
+    """The pace that gives half the weight to this loss; rules without a unit of their own need one search."""
+    if regularizer.power is None:
+        return lam_at(regularizer, half)
+    return _unit_pace(regularizer) * float(half) ** (1 / regularizer.power)
+
+
+@lru_cache(maxsize=64)
+def _unit_pace(regularizer: Regularizer) -> float:
+    return lam_at(regularizer, 1.0)
 
 
 def distances(columns: Vector, weight: Vector) -> Vector:

@@ -15,7 +15,7 @@ from ..regularizers import Regularizer, relative
 from ..solver import alternate
 from .folds import MANY, Folds, make_folds
 from .minimize import Metric, Minimum, minimize
-from .objective import Codes, Latent, Matrix, Objective, Vector, loss_of_scores
+from .objective import Codes, Latent, Matrix, Objective, Vector
 from .paper import LogisticProblem, paper_path
 from .progress import Progress
 from .selection import Selection, Selector, Trial, predicted
@@ -73,6 +73,7 @@ class Trainer:
         self.objective = Objective([X], codes, n_classes, sample_weight=sample_weight, **self.options)
         self.outcome: Outcome | None = None
         self.sample: Objective | None = None
+        self.curvature: Metric | None = None
         self._scored: tuple[Vector, Vector] | None = None
 
     def run(self) -> Outcome:
@@ -121,7 +122,9 @@ class Trainer:
     def _selector(self, folds: Folds, plain: Vector | None) -> Selector:
         self.sample = folds.everything(**self.options) if folds.sampled else None
         objective = self.sample or self.objective
-        self.curvature, self.metric = objective.curvature(), objective.standardized()
+        if self.curvature is None or self.sample is not None:
+            self.curvature = objective.curvature()
+        self.metric = objective.standardized()
         return Selector(
             folds,
             self.settings.regularizer,
@@ -139,7 +142,8 @@ class Trainer:
     def _plain(self, selector: Selector | None, rough: bool) -> Minimum:
         """The plain fit; only roughly converged where a sample has already chosen another model."""
         if selector is None:
-            return self._minimize(Latent(), self.warm, self.objective.curvature())
+            self.curvature = self.objective.curvature()
+            return self._minimize(Latent(), self.warm, self.curvature)
         start = self.warm if self.warm is not None else selector.plain_start()
         return self._full(Latent(), start, 30 * self.settings.tol if rough else self.settings.tol)
 
@@ -318,4 +322,4 @@ class Trainer:
         outcome.channel = channel
 
 
-__all__ = ["MANY", "Outcome", "Settings", "Trainer", "loss_of_scores"]
+__all__ = ["Outcome", "Settings", "Trainer"]
