@@ -85,7 +85,7 @@ def main() -> None:
                 axis.set_title(title, fontsize=10)
         row[0].set_ylabel(f"frame {frame + 1} of {FRAMES}", fontsize=9)
     figure.savefig(target, dpi=64)
-    Image.open(target).quantize(96).save(
+    Image.open(target).convert("RGB").quantize(96).save(
         target, optimize=True
     )  # noise does not compress: few greys keep the file small
 
