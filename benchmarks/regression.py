@@ -95,7 +95,7 @@ METHODS = {
 def linear(quick):
     n, p, seeds = 200, 5, range(FRESH, FRESH + (5 if quick else 40))
     lines = [
-        f"Seeds {seeds.start} to {seeds.stop - 1} (a quarter of them for RLMDetSMM and the paper's pace, which are slow).",
+        f"Seeds {seeds.start} to {seeds.stop - 1} (a quarter of them for RLMDetSMM and the paper's pace: slow).",
         "",
     ]
     lines += ["| | " + " | ".join(DESIGNS) + " |", "|---" * (len(DESIGNS) + 1) + "|"]
