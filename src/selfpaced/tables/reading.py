@@ -32,6 +32,7 @@ __all__ = ["Table", "read_table", "text_rows"]
 # What counts as "no value" in a text file. "None" and "-" are left to the column types: they are also words.
 NULLS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "#N/A", "<NA>", "?"]
 STREAMED = 1 << 26  # bytes of text above which a file is read piece by piece
+PIECE = 1 << 20  # larger ones leave the processor's cache: half as fast at 16 MB
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ def _arrow(path: Path, names: list[str], skip: int, facts: Facts, dialect: Diale
         )
         with pa.input_stream(str(path), compression="detect") as stream:
             if streaming:
-                reading.block_size = STREAMED // 4
+                reading.block_size = min(PIECE, STREAMED // 4)
                 with arrow_csv.open_csv(stream, reading, parsing, converting) as batches:
                     return batches.read_all(), len(broken)
             return arrow_csv.read_csv(stream, reading, parsing, converting), len(broken)
