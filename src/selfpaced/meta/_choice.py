@@ -153,7 +153,7 @@ def _walk(problem: ClassifierProblem, rule: Any, pace: Any, plain: View) -> tupl
     inner, name = 1, rule.name
     if isinstance(pace, str) and pace == "auto":
         rounds = 1 if problem.cross and plain.channel.noise_rate < HEAVY else 2 if problem.cross else IN_SAMPLE
-        pacing: Pacing = Rounds(_even_pace(rule, _half_loss(plain.channel.noise_rate)), rounds)
+        pacing: Pacing = Rounds(_even_pace(rule), rounds)
         name += " round"
     elif isinstance(pace, str):
         pacing, name = Geometric(floor=FLOOR, stop=(Plateau(), Stages(60))), name + " stage"
@@ -175,21 +175,11 @@ def _walk(problem: ClassifierProblem, rule: Any, pace: Any, plain: View) -> tupl
         return [], True
 
 
-def _half_loss(rate: float) -> float:
-    """The loss of half weight: a rival sqrt((1 - r) / r) times as probable as the given label.
-
-    At 1 every label that loses to a rival is out, however little noise there is; at (1 - r) / r only those that are
-    more probably wrong than right. The first gives away good rows of weak models, the second keeps wrong ones.
-    """
-    rate = min(max(rate, 0.02), 0.5)
-    return math.log1p(math.sqrt((1.0 - rate) / rate))
-
-
-def _even_pace(rule: Any, half: float) -> float:
-    """The pace of half weight at this loss, or as near to it as the rule allows."""
+def _even_pace(rule: Any) -> float:
+    """The pace of half weight where a label and its rival are equally probable, or as near as the rule allows."""
     for factor in (1.0, 2.0, 4.0, 0.5, 0.25, 0.125):
         try:
-            return lam_at(rule, factor * half)
+            return lam_at(rule, factor * LN2)
         except CalibrationError as error:  # a rule that is not free of scale may not fall to 1/2 there
             reason = error
     raise reason

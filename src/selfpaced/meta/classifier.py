@@ -68,10 +68,9 @@ class SelfPacedClassifier(MetaMixin, ClassifierMixin, BaseEstimator):
     regularizer : str or Regularizer, default="hard"
         Any elementwise rule of :mod:`selfpaced.regularizers`.
     pace : "auto", "paper", float or Pacing, default="auto"
-        "auto" takes a label out when its strongest rival is more than sqrt((1 - r) / r) times as probable, r being the
-        estimated noise rate; "paper" follows the paper's schedule (half the samples first, lam times 1.05) to a stage
-        chosen on unseen rows, at the price of one round of fits per stage; a number is a fixed lam; a
-        :class:`~selfpaced.pacing.Pacing` is followed to its end.
+        "auto" takes a label in while it is at least as probable as its strongest rival; "paper" follows the paper's
+        schedule (half the samples first, lam times 1.05) to a stage chosen on unseen rows, at the price of one round
+        of fits per stage; a number is a fixed lam; a :class:`~selfpaced.pacing.Pacing` is followed to its end.
     cross_fit : "auto" or bool, default="auto"
         Whether losses come from models that have not seen the row. "auto" cross-fits where the plain model is
         clearly better on the rows it has seen (it memorises wrong labels), and takes in-sample losses else.
