@@ -3,7 +3,8 @@
 PYTHON ?= python3
 TORCH ?= torch
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest -n auto
+# One thread per test process: the processes already fill the cores.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 .PHONY: demo test test-all lint docs clean
 
