@@ -110,9 +110,7 @@ def measure(rows: int, categories: bool, folder: Path) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="1e5 rows")
     parser.add_argument("--save", action="store_true", help="write the table to results/large_csv.md")
     args = parser.parse_args()
@@ -135,15 +133,9 @@ def main() -> None:
     threads = os.environ.get("OMP_NUM_THREADS", "all")
     print("\n" + "\n".join(lines))
     if args.save:
-        about = (
-            f"`python benchmarks/large_csv.py{' --quick' * args.quick}`, Python {platform.python_version()}, "
-        )
-        about += (
-            f"OMP_NUM_THREADS={threads}. Reading, preparing, fitting, suspects with neighbours, report and"
-        )
-        about += (
-            " files are all in the time; memory is the peak beyond the imported packages, in pandas tables."
-        )
+        about = f"`python benchmarks/large_csv.py{' --quick' * args.quick}`, Python {platform.python_version()}, "
+        about += f"OMP_NUM_THREADS={threads}. Reading, preparing, fitting, suspects with neighbours, report and"
+        about += " files are all in the time; memory is the peak beyond the imported packages, in pandas tables."
         RESULT.write_text("# A large CSV\n\n" + about + "\n\n" + "\n".join(lines) + "\n")
 
 

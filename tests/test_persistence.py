@@ -49,12 +49,8 @@ VALUE = X @ [1.0, -1.0, 2.0, 0.5] + np.where(np.arange(len(Y)) % 9 == 0, 20.0, 0
 MODELS = {
     "logistic": lambda: make_pipeline(StandardScaler(), SelfPacedLogisticRegression()).fit(X, NOISY),
     "linear": lambda: SelfPacedLinearRegression().fit(X, VALUE),
-    "forest": lambda: SelfPacedClassifier(RandomForestClassifier(8, random_state=0), random_state=0).fit(
-        X, NOISY
-    ),
-    "boosting": lambda: SelfPacedRegressor(HistGradientBoostingRegressor(max_iter=8), random_state=0).fit(
-        X, VALUE
-    ),
+    "forest": lambda: SelfPacedClassifier(RandomForestClassifier(8, random_state=0), random_state=0).fit(X, NOISY),
+    "boosting": lambda: SelfPacedRegressor(HistGradientBoostingRegressor(max_iter=8), random_state=0).fit(X, VALUE),
 }
 
 
@@ -103,9 +99,7 @@ def test_round_trip_of_a_factorization_and_a_clustering():
     np.testing.assert_array_equal(load(dumped(clusters)).labels_, clusters.labels_)
 
 
-@pytest.mark.parametrize(
-    "rule", [name for name, kind in REGISTRY.items() if not issubclass(kind, GroupRegularizer)]
-)
+@pytest.mark.parametrize("rule", [name for name, kind in REGISTRY.items() if not issubclass(kind, GroupRegularizer)])
 def test_every_rule_can_be_saved(rule):
     model = SelfPacedLogisticRegression(regularizer=get(rule))
     assert load(dumped(model)).regularizer == get(rule)
@@ -257,9 +251,7 @@ def test_another_process_predicts_the_same(tmp_path, fitted):
     with np.load(tmp_path / "out.npz") as found:
         assert len(found) == 3 * len(MODELS)
         for file in found:
-            np.testing.assert_array_equal(
-                found[file], fitted(file.partition(".")[0]).predict(X), err_msg=file
-            )
+            np.testing.assert_array_equal(found[file], fitted(file.partition(".")[0]).predict(X), err_msg=file)
 
 
 # --------------------------------------------------------------------------------------------------- the file

@@ -282,9 +282,7 @@ def test_infinite_values_count_as_missing():
 
 
 def test_new_tables_are_typed_like_the_old_one():
-    frame = pd.DataFrame(
-        {"n": np.arange(40.0) ** 2, "c": ["1", "2"] * 20, "d": ["2024-01-05", "2024-02-07"] * 20}
-    )
+    frame = pd.DataFrame({"n": np.arange(40.0) ** 2, "c": ["1", "2"] * 20, "d": ["2024-01-05", "2024-02-07"] * 20})
     typed = TypedColumns(categorical=["c"]).fit(frame)
     new = pd.DataFrame({"extra": [0, 0], "d": ["2024-03-01", "soon"], "c": [1.0, None], "n": ["7", "many"]})
     with pytest.warns(TableWarning) as told:
@@ -350,9 +348,7 @@ def test_feature_names_are_kept(mixed):
     names = preprocessor().fit_transform(mixed).columns.tolist()
     assert names[:2] == ["age", "age is missing"]
     assert {"city=Rome", "city=Oslo", "city=Lima", "city=(missing)"} < set(names)
-    assert {"seen days", "seen month sin", "seen month cos", "seen weekday sin", "seen weekday cos"} < set(
-        names
-    )
+    assert {"seen days", "seen month sin", "seen month cos", "seen weekday sin", "seen weekday cos"} < set(names)
     assert not any("hour" in name for name in names)
     assert [name for name in names if "missing" in name] == [
         "age is missing",
@@ -392,9 +388,7 @@ def test_a_tiny_spread_around_a_large_mean_is_kept():
 
 def test_features_of_new_rows(mixed):
     prepare = preprocessor().fit(mixed)
-    new = pd.DataFrame(
-        {"age": [None, 41.0], "city": ["Atlantis", None], "seen": [pd.NaT, pd.Timestamp("2030-05-01")]}
-    )
+    new = pd.DataFrame({"age": [None, 41.0], "city": ["Atlantis", None], "seen": [pd.NaT, pd.Timestamp("2030-05-01")]})
     out = prepare.transform(new)
     assert np.isfinite(out).all(axis=None)
     assert out.filter(like="city=").sum(axis=1).tolist() == [0.0, 1.0]  # an unknown city is no city

@@ -93,9 +93,7 @@ def trusted_types() -> tuple[str, ...]:
     return (*ours, *rules, *_FROM_OTHERS)
 
 
-def save(
-    model: Any, file: str | os.PathLike[str] | IO[bytes], *, facts: Mapping[str, Any] | None = None
-) -> None:
+def save(model: Any, file: str | os.PathLike[str] | IO[bytes], *, facts: Mapping[str, Any] | None = None) -> None:
     """Save a fitted model, or a Pipeline that holds one, as a skops file.
 
     Parameters
@@ -206,9 +204,7 @@ def _content(file: Any) -> tuple[str, bytes]:
     if not zipfile.is_zipfile(io.BytesIO(data)):
         pickled = data[:1] == b"\x80"
         reason = (
-            "it looks like a pickle, which may run anything when it is loaded"
-            if pickled
-            else "it is no skops file"
+            "it looks like a pickle, which may run anything when it is loaded" if pickled else "it is no skops file"
         )
         raise UntrustedFileError(f"{name} was not opened: {reason}")
     return name, data
@@ -274,6 +270,4 @@ def _sound(tree: Any, width: int) -> bool:
         bitsets = bool(np.all(nodes["bitset_idx"][category] < len(tree.raw_left_cat_bitsets)))
     inner, index = ~leaf, np.arange(len(left))
     inside = all(np.all((side[inner] > index[inner]) & (side[inner] < len(left))) for side in (left, right))
-    return bool(
-        len(left) > 0 and bitsets and inside and np.all((feature[inner] >= 0) & (feature[inner] < width))
-    )
+    return bool(len(left) > 0 and bitsets and inside and np.all((feature[inner] >= 0) & (feature[inner] < width)))

@@ -12,9 +12,7 @@ from selfpaced.cli.app import COMMANDS
 from selfpaced.regularizers import REGISTRY
 
 
-@pytest.mark.parametrize(
-    "command", [[], *([name] for name in COMMANDS)], ids=lambda words: words[0] if words else "-"
-)
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=lambda words: words[0] if words else "-")
 def test_help_is_readable(selfpaced, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "120")
     code, out, err = selfpaced(*command, "--help")
@@ -35,9 +33,7 @@ def test_version(selfpaced):
     assert selfpaced("--version")[:2] == (0, f"selfpaced {__version__}\n")
 
 
-@pytest.mark.parametrize(
-    "words", [["fitt"], ["fit", "--targt", "x"], ["fit", "--threshold", "2"], ["demo", "extra"]]
-)
+@pytest.mark.parametrize("words", [["fitt"], ["fit", "--targt", "x"], ["fit", "--threshold", "2"], ["demo", "extra"]])
 def test_what_is_not_understood(selfpaced, words):
     code, out, err = selfpaced(*words)
     assert code == 2

@@ -48,9 +48,7 @@ def test_fit_writes_everything(selfpaced, shop, shop_csv):
         assert record["given"] == rows[record["row"]][-1]
         assert lines[record["line"] - 1].startswith(next(iter(csv_line(rows[record["row"]]).split("\n"))))
     assert (
-        suspects["why"]
-        .str.fullmatch(r"[0-5] of the 5 nearest confident rows are '(yes|no)' \(lines [\d, ]+\)")
-        .all()
+        suspects["why"].str.fullmatch(r"[0-5] of the 5 nearest confident rows are '(yes|no)' \(lines [\d, ]+\)").all()
     )
 
     metrics = json.loads(Path("run/metrics.json").read_text())

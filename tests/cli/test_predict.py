@@ -38,11 +38,7 @@ def test_predictions_to_a_file(selfpaced, shop_csv, model, name):
     code, out, _ = selfpaced("predict", model, shop_csv, "--out", name)
     assert code == 0
     assert f"400 predictions written to {name}" in out
-    read = (
-        pd.read_parquet
-        if "parquet" in name
-        else lambda path: pd.read_csv(path, sep="\t" if "tsv" in name else ",")
-    )
+    read = pd.read_parquet if "parquet" in name else lambda path: pd.read_csv(path, sep="\t" if "tsv" in name else ",")
     assert len(read(name)) == 400
     assert selfpaced("predict", model, shop_csv, "--out", name)[0] == 2  # exists
     assert selfpaced("predict", model, shop_csv, "--out", name, "--force")[0] == 0

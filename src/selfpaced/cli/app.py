@@ -94,9 +94,7 @@ class _Style(argparse.RawDescriptionHelpFormatter):
     """Lines as wide as the descriptions."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(
-            prog, max_help_position=26, width=min(shutil.get_terminal_size((116, 24)).columns, 116)
-        )
+        super().__init__(prog, max_help_position=26, width=min(shutil.get_terminal_size((116, 24)).columns, 116))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -112,9 +110,7 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
 
     parser = _Parser(prog="selfpaced", description=DESCRIPTION, epilog=EPILOG, formatter_class=_Style)
     parser.add_argument("--version", action="version", version=f"selfpaced {__version__}")
-    commands = parser.add_subparsers(
-        dest="command", metavar="COMMAND", title="commands", parser_class=_Parser
-    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=_Parser)
     for name, text in COMMANDS.items():
         if name != command:
             commands.add_parser(name, help=text)

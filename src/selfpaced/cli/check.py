@@ -83,9 +83,7 @@ def _imported(text: str) -> Any:
 
     module_name, colon, attribute = text.partition(":")
     if not colon or not attribute:
-        raise UsageError(
-            f"LOSS must be module:name or a built-in rule, got {text!r}{suggestion(text, REGISTRY)}"
-        )
+        raise UsageError(f"LOSS must be module:name or a built-in rule, got {text!r}{suggestion(text, REGISTRY)}")
     sys.path.insert(0, os.getcwd())
     try:
         module = importlib.import_module(module_name)

@@ -37,12 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_data_arguments(parser)
     add_model_arguments(parser)
     group = parser.add_argument_group("results")
-    group.add_argument(
-        "--how", choices=("drop", "flag", "relabel"), default="drop", help="what to do with suspects"
-    )
-    group.add_argument(
-        "--out", type=Path, metavar="FILE", help="default: the data's name with .clean in it, here"
-    )
+    group.add_argument("--how", choices=("drop", "flag", "relabel"), default="drop", help="what to do with suspects")
+    group.add_argument("--out", type=Path, metavar="FILE", help="default: the data's name with .clean in it, here")
     group.add_argument("--force", action="store_true", help="replace FILE if it exists")
 
 
@@ -158,9 +154,7 @@ def _changed(result: Run, how: str) -> Any:
         frame[result.labels.name] = values.infer_objects()
         return frame
     names = _flag_names([str(column) for column in frame.columns])
-    for name, source, default in zip(
-        names, (None, "expected", "noise_probability"), (0, None, None), strict=True
-    ):
+    for name, source, default in zip(names, (None, "expected", "noise_probability"), (0, None, None), strict=True):
         column = [default] * len(frame)
         for row, record in zip(rows, found.to_dict("records"), strict=True):
             column[row] = 1 if source is None else record[source]

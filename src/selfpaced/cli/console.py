@@ -47,10 +47,7 @@ class Console:
         """Aligned columns under a header; the first ``left`` of them to the left, numbers to the right."""
         widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
         for i, row in enumerate(rows):
-            cells = [
-                c.ljust(w) if j < left else c.rjust(w)
-                for j, (c, w) in enumerate(zip(row, widths, strict=True))
-            ]
+            cells = [c.ljust(w) if j < left else c.rjust(w) for j, (c, w) in enumerate(zip(row, widths, strict=True))]
             self.say(("  " + "   ".join(cells)).rstrip())
             if i == 0:
                 self.say("  " + "   ".join("-" * width for width in widths))

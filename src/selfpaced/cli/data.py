@@ -62,9 +62,7 @@ def add_data_arguments(parser: argparse.ArgumentParser, *, target: bool = True) 
             default="auto",
             help="auto (default): text and few whole numbers are classes, other numbers are values",
         )
-        group.add_argument(
-            "--exclude", metavar="COLUMN", action="append", default=[], help="leave a column out"
-        )
+        group.add_argument("--exclude", metavar="COLUMN", action="append", default=[], help="leave a column out")
         group.add_argument(
             "--categorical",
             metavar="COLUMN",
@@ -72,16 +70,10 @@ def add_data_arguments(parser: argparse.ArgumentParser, *, target: bool = True) 
             default=[],
             help="numbers that are codes, not quantities",
         )
-    group.add_argument(
-        "--separator", metavar="SIGN", help="between fields (default: found out; 'tab' for tabs)"
-    )
-    group.add_argument(
-        "--no-header", action="store_true", help="the first line is data; columns are column_1, ..."
-    )
+    group.add_argument("--separator", metavar="SIGN", help="between fields (default: found out; 'tab' for tabs)")
+    group.add_argument("--no-header", action="store_true", help="the first line is data; columns are column_1, ...")
     group.add_argument("--encoding", metavar="NAME", help="of the text (default: UTF-8, else Windows-1252)")
-    group.add_argument(
-        "--skip-broken", action="store_true", help="leave rows with too many or few fields out"
-    )
+    group.add_argument("--skip-broken", action="store_true", help="leave rows with too many or few fields out")
 
 
 def open_table(args: argparse.Namespace) -> Table:

@@ -55,13 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``demo``."""
     add_model_arguments(parser, seed="of the flipped labels (default 0)")
     group = parser.add_argument_group("results")
-    group.add_argument(
-        "--noise", type=share, default=0.2, metavar="SHARE", help="of labels to flip (default 0.2)"
-    )
+    group.add_argument("--noise", type=share, default=0.2, metavar="SHARE", help="of labels to flip (default 0.2)")
     group.add_argument("--out", type=Path, default=Path("demo"), metavar="OUT", help="folder (default: demo)")
-    group.add_argument(
-        "--force", action="store_true", help="replace files of these names that are not selfpaced's"
-    )
+    group.add_argument("--force", action="store_true", help="replace files of these names that are not selfpaced's")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -81,9 +77,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
                 accuracy = _accuracy(result, truth)
             with console.step("drawing"):
                 finders = {"plain": _by_loss(result), "self-paced": _by_suspicion(result)}
-                measured = {
-                    name: {**accuracy[name], **found.against(wrong)} for name, found in finders.items()
-                }
+                measured = {name: {**accuracy[name], **found.against(wrong)} for name, found in finders.items()}
                 result.suspects.to_csv(stage / "suspects.csv", index=False)
                 written = _figure(result, wrong, finders, stage / "demo.png", console)
                 written += ["report.html"] * write_report(result, stage / "report.html", console)
@@ -145,9 +139,7 @@ def _by_suspicion(result: Run) -> Found:
     return Found(score, flagged)
 
 
-def _figure(
-    result: Run, wrong: np.ndarray, finders: dict[str, Found], path: Path, console: Console
-) -> list[str]:
+def _figure(result: Run, wrong: np.ndarray, finders: dict[str, Found], path: Path, console: Console) -> list[str]:
     """Weights of right and wrong rows, and the search for the wrong ones."""
     try:
         from matplotlib.figure import Figure
@@ -177,9 +169,7 @@ def _figure(
 
 def _tell(result: Run, measured: dict[str, dict[str, float]], wrong: int, console: Console) -> None:
     rows = len(result.labels.values)
-    console.say(
-        f"\nBreast cancer diagnoses, {rows} rows; {wrong} labels were flipped, and nobody told the models.\n"
-    )
+    console.say(f"\nBreast cancer diagnoses, {rows} rows; {wrong} labels were flipped, and nobody told the models.\n")
     table = [["logistic regression", "accuracy", "flips found", "of its suspects right", "average precision"]]
     if result.model_name != "logistic":
         table[0][0] = result.model_name.replace("-", " ")

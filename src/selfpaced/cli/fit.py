@@ -42,9 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--out", type=Path, default=Path("run"), metavar="OUT", help="folder of the results (default: run)"
     )
-    group.add_argument(
-        "--force", action="store_true", help="replace files of these names that are not selfpaced's"
-    )
+    group.add_argument("--force", action="store_true", help="replace files of these names that are not selfpaced's")
     group.add_argument("--no-report", action="store_true", help="leave report.html out")
 
 
@@ -145,10 +143,7 @@ def show_suspects(result: Run, console: Console, n: int = 5) -> None:
         rows.append([*cells, record["why"]])
     widths = [max(len(row[j]) for row in rows) for j in range(4)]
     for row in rows:
-        console.say(
-            "  "
-            + "   ".join([*(cell.rjust(width) for cell, width in zip(row, widths, strict=False)), row[4]])
-        )
+        console.say("  " + "   ".join([*(cell.rjust(width) for cell, width in zip(row, widths, strict=False)), row[4]]))
 
 
 def _cell(value: Any) -> str:

@@ -41,9 +41,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     for rule in facts:
         also = [alias for alias, name in ALIASES.items() if name == rule["name"]]
         groups = ", needs groups" if rule["groups"] else ""
-        console.say(
-            f"{rule['name']}{f' (also {also[0]})' if also else ''}: lam opens {rule['opens']}{groups}"
-        )
+        console.say(f"{rule['name']}{f' (also {also[0]})' if also else ''}: lam opens {rule['opens']}{groups}")
         for key in ("latent", "weight", "dual", "reference"):
             console.say(f"  {key:<9}  {rule[key]}")
         console.say()

@@ -13,9 +13,7 @@ MODELS = ("logistic", "ridge", "hist-gradient-boosting", "random-forest")
 _TASK = {"logistic": "classification", "ridge": "regression"}
 
 
-def add_model_arguments(
-    parser: argparse.ArgumentParser, *, seed: str = "of folds and forests (default 0)"
-) -> None:
+def add_model_arguments(parser: argparse.ArgumentParser, *, seed: str = "of folds and forests (default 0)") -> None:
     """The arguments of every command that fits."""
     group = parser.add_argument_group("the model")
     group.add_argument(
@@ -24,9 +22,7 @@ def add_model_arguments(
         default="auto",
         help="auto (default): logistic for classes, ridge for values",
     )
-    group.add_argument(
-        "--regularizer", metavar="RULE", help="rule that weighs the rows (see: selfpaced list)"
-    )
+    group.add_argument("--regularizer", metavar="RULE", help="rule that weighs the rows (see: selfpaced list)")
     group.add_argument("--pace", metavar="PACE", default="auto", help="auto (default), paper, or a fixed lam")
     group.add_argument(
         "--threshold",
@@ -46,9 +42,7 @@ def model_of(args: argparse.Namespace, task: str) -> str:
         return "logistic" if task == "classification" else "ridge"
     if _TASK.get(name, task) != task:
         target = "classes" if task == "classification" else "values"
-        raise UsageError(
-            f"--model {name} is for {_TASK[name]}, but the target holds {target}; see --task and --model"
-        )
+        raise UsageError(f"--model {name} is for {_TASK[name]}, but the target holds {target}; see --task and --model")
     return name
 
 
@@ -73,9 +67,7 @@ def build(name: str, task: str, args: argparse.Namespace, categorical: list[int]
     return _wrapped(name, task, args, categorical, options)
 
 
-def _wrapped(
-    name: str, task: str, args: argparse.Namespace, categorical: list[int], options: dict[str, Any]
-) -> Any:
+def _wrapped(name: str, task: str, args: argparse.Namespace, categorical: list[int], options: dict[str, Any]) -> Any:
     from sklearn import ensemble
 
     from selfpaced import SelfPacedClassifier, SelfPacedRegressor
@@ -85,9 +77,7 @@ def _wrapped(
         forest = ensemble.RandomForestClassifier if classify else ensemble.RandomForestRegressor
         inner = forest(random_state=args.seed, n_jobs=args.jobs)
     else:
-        boosting = (
-            ensemble.HistGradientBoostingClassifier if classify else ensemble.HistGradientBoostingRegressor
-        )
+        boosting = ensemble.HistGradientBoostingClassifier if classify else ensemble.HistGradientBoostingRegressor
         inner = boosting(random_state=args.seed, categorical_features=categorical or None)
     return (SelfPacedClassifier if classify else SelfPacedRegressor)(inner, **options)
 

@@ -22,9 +22,7 @@ RANKED = 200_000
 EXPLAINED = 5_000  # suspects that get neighbours; the table is sorted, the rest is far down
 
 
-def suspicious(
-    model: Any, features: pd.DataFrame, given: Labels, table: Table, *, threshold: float
-) -> pd.DataFrame:
+def suspicious(model: Any, features: pd.DataFrame, given: Labels, table: Table, *, threshold: float) -> pd.DataFrame:
     """The suspects, most suspicious first.
 
     Parameters

@@ -92,18 +92,14 @@ def _prepare(table: Table, given: Labels, args: argparse.Namespace, kind: str, c
             if name not in table.frame.columns:
                 from selfpaced.tables import suggestion
 
-                raise UsageError(
-                    f"--{option}: the table has no column {name!r}{suggestion(name, table.frame.columns)}"
-                )
+                raise UsageError(f"--{option}: the table has no column {name!r}{suggestion(name, table.frame.columns)}")
     frame = table.frame if given.rows.size == len(table.frame) else table.frame.iloc[given.rows]
     prepare = preprocessor(kind, categorical=args.categorical, exclude=[given.name, *args.exclude])
     features = prepare.fit_transform(frame)
     for column in prepare.named_steps["types"].schema_.columns:
         if column.kind in ("numeric", "categorical", "date") and column.note:
             line = table.lines.of([column.bad]) if column.bad >= 0 else None
-            console.warn(
-                f"column {column.name!r}: {column.note}" + (f" on line {line[0]}" if line is not None else "")
-            )
+            console.warn(f"column {column.name!r}: {column.note}" + (f" on line {line[0]}" if line is not None else ""))
         elif column.kind not in ("numeric", "categorical", "date", "excluded"):
             console.warn(f"column {column.name!r} is left out ({column.kind}): {column.note}")
     return prepare, features
@@ -117,9 +113,7 @@ def _check_classes(given: Labels, console: Console) -> None:
 
     classes, counts = np.unique(given.values, return_counts=True)
     if classes.size < 2:
-        raise UsageError(
-            f"the target {given.name!r} has only one class, {str(classes[0])!r}: nothing to tell apart"
-        )
+        raise UsageError(f"the target {given.name!r} has only one class, {str(classes[0])!r}: nothing to tell apart")
     if classes.size > max(200, given.values.size // 5):
         raise UsageError(
             f"the target {given.name!r} has {classes.size:,} classes in {given.values.size:,} rows; "
@@ -143,11 +137,7 @@ def describe(run: Run) -> dict[str, Any]:
     path = list(getattr(run.model, "path_", ()))
     plain = next((c for c in path if math.isinf(c.lam)), None)
     chosen = next((c for c in path if c.chosen), None)
-    score = (
-        "held-out score on the given labels"
-        if run.labels.task == "classification"
-        else "minus the robust loss"
-    )
+    score = "held-out score on the given labels" if run.labels.task == "classification" else "minus the robust loss"
     return {"score": score, "plain": _candidate(plain), "chosen": _candidate(chosen)}
 
 
@@ -181,8 +171,6 @@ def metrics(run: Run, console: Console) -> dict[str, Any]:
         "noise_rate_interval": getattr(model, "noise_rate_interval_", None),
         "suspects": len(run.suspects),
         "termination": model.termination_,
-        "path": [
-            _candidate(candidate) | {"chosen": candidate.chosen} for candidate in getattr(model, "path_", ())
-        ],
+        "path": [_candidate(candidate) | {"chosen": candidate.chosen} for candidate in getattr(model, "path_", ())],
         "seconds": dict(console.seconds),
     }

@@ -41,9 +41,7 @@ def format_of(path: Path) -> tuple[str, bool]:
     }
     formats[".pq"] = "parquet"
     if suffix not in formats:
-        raise UsageError(
-            f"cannot tell the format of {str(path)!r}: use .csv, .tsv or .parquet, also with .gz"
-        )
+        raise UsageError(f"cannot tell the format of {str(path)!r}: use .csv, .tsv or .parquet, also with .gz")
     return formats[suffix], packed
 
 

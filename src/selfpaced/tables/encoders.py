@@ -94,9 +94,7 @@ class Dates:
         first = int(dates.min().timestamp())
         hours = bool((dates.dt.hour > 0).any())
         bare = cls(name, first, hours, ())
-        parts = [
-            Number.learn(f"{name} {part}", v, scaled) for part, v in bare.take_apart(dates, scaled).items()
-        ]
+        parts = [Number.learn(f"{name} {part}", v, scaled) for part, v in bare.take_apart(dates, scaled).items()]
         # A date is missing as a whole: the first part says so for all.
         return cls(name, first, hours, (parts[0], *(replace(part, gaps=False) for part in parts[1:])))
 

@@ -77,9 +77,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         self.feature_names_in_ = np.asarray(X.columns, dtype=object)
         self.n_features_in_ = X.shape[1]
         large = len(X) * len(self.get_feature_names_out()) >= LARGE
-        self.dtype_ = (
-            ("float32" if large else "float64") if self.dtype == "auto" else str(np.dtype(self.dtype))
-        )
+        self.dtype_ = ("float32" if large else "float64") if self.dtype == "auto" else str(np.dtype(self.dtype))
         return self
 
     def _learn(self, name: str, column: pd.Series) -> Any:

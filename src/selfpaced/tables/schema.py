@@ -81,9 +81,7 @@ class Schema:
         return [column.name for column in self.columns if column.kind == kind]
 
 
-def infer_schema(
-    frame: pd.DataFrame, *, categorical: Iterable[str] = (), exclude: Iterable[str] = ()
-) -> Schema:
+def infer_schema(frame: pd.DataFrame, *, categorical: Iterable[str] = (), exclude: Iterable[str] = ()) -> Schema:
     """Find out what each column holds.
 
     Text that reads as numbers (``"1,234"``, ``"$ 5"``, ``"3 %"``) or as dates in at least 95 % of the rows is
@@ -311,9 +309,7 @@ def _frame(X: Any) -> pd.DataFrame:
         return X
     if hasattr(X, "to_pandas"):  # polars, Arrow
         return X.to_pandas()
-    raise TypeError(
-        f"X must be a table with column names (a pandas or polars DataFrame), got {type(X).__name__}"
-    )
+    raise TypeError(f"X must be a table with column names (a pandas or polars DataFrame), got {type(X).__name__}")
 
 
 def _numbers(series: pd.Series, column: Column) -> np.ndarray:
@@ -353,9 +349,7 @@ def _categories(series: pd.Series) -> pd.Categorical:
     names = [name if name.strip() else MISSING for name in names] + [MISSING]
     known = {name: place for place, name in enumerate(sorted(set(names)))}
     table = np.array([known[name] for name in names])
-    return pd.Categorical.from_codes(
-        table[codes], categories=list(known)
-    )  # a gap has code -1, the last entry
+    return pd.Categorical.from_codes(table[codes], categories=list(known))  # a gap has code -1, the last entry
 
 
 def _blank(text: pd.Series) -> pd.Series:

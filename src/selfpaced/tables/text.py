@@ -126,9 +126,7 @@ def scan(path: Path) -> Facts:
     return Facts(count + (last not in (b"\n", b"\r")), quotes, size, head)
 
 
-def find_dialect(
-    path: Path, facts: Facts, separator: str | None, header: bool, encoding: str | None
-) -> Dialect:
+def find_dialect(path: Path, facts: Facts, separator: str | None, header: bool, encoding: str | None) -> Dialect:
     if encoding is None:
         encoding = next((name for mark, name in _BOMS.items() if facts.head.startswith(mark)), "utf-8")
     text = facts.head.decode(encoding, errors="replace")
