@@ -328,11 +328,22 @@ class Objective:
         first, second = np.zeros(self.n_features), np.zeros(self.n_features)
         for block, rows in self.blocks(small=True):
             weight = np.ones(block.shape[0]) if self.sample_weight is None else self.sample_weight[rows]
-            squares = block.multiply(block) if sparse.issparse(block) else block * block
-            first += np.asarray(weight @ block).ravel()
-            second += np.asarray(weight @ squares).ravel()
+            first += block.T @ weight
+            second += _column_squares(block, weight) if sparse.issparse(block) else weight @ (block * block)
         mean = first / self.total
         return mean, np.maximum(second / self.total - mean**2, 0.0)
+
+
+def _column_squares(X: Matrix, weight: Vector) -> Vector:
+    """Weighted sum of squares of each column of a CSR matrix, a few entries at a time."""
+    out = np.zeros(X.shape[1])
+    step = max(1, X.shape[0] // 16)
+    for first in range(0, X.shape[0], step):
+        last = min(first + step, X.shape[0])
+        entries = slice(X.indptr[first], X.indptr[last])
+        spread = np.repeat(weight[first:last], np.diff(X.indptr[first : last + 1]))
+        out += np.bincount(X.indices[entries], spread * X.data[entries] ** 2, minlength=X.shape[1])
+    return out
 
 
 def loss_of_scores(scores: Vector, codes: Codes) -> Vector:

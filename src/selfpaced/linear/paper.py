@@ -17,7 +17,7 @@ from ..regularizers import relative
 from ..solver import Solution, Stage, alternate
 from .minimize import Metric, minimize
 from .objective import Latent, Objective, Vector
-from .selection import Selection, Selector, Trial, decide, distances
+from .selection import Selection, Selector, Trial, behind, decide
 
 # Half the samples of well separated classes have hardly any loss: a floor (a loss that has half the weight) keeps
 # the first stage from being decided by rounding.  Rules with a unit of their own do not reach every floor.
@@ -77,7 +77,7 @@ def paper_path(selector: Selector, tol: float) -> tuple[Selection, int, Geometri
         trial.scores = np.concatenate([stage[2] for stage in stages])
         trial.cost = float(sum(stage[3] for stage in stages))
         trials.append(trial)
-    gaps = distances(*selector.judge(trials))
+    gaps = behind(*selector.judge(trials))
     rho, _ = confident_error(plain.scores, selector.codes, selector.sample_weight)
     chosen, reason = decide(gaps, rho)
     return selector.selection(trials, chosen, reason), chosen, pacing

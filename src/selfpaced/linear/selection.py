@@ -4,9 +4,10 @@
    held-out predictions, tells how much noise there is.  Where it is small the plain model stays, at the price of
    those few fits.
 2. Otherwise each fold follows the path of paces upwards, from zero.
-3. Candidates are compared by noisy accuracy and noisy balanced accuracy, with the paired standard error.  Little
-   noise: plain unless it is clearly beaten.  Otherwise the smallest pace that is as good as the best, within a
-   margin that grows to one standard error as noise hides the differences.
+3. Candidates are compared by noisy accuracy and noisy balanced accuracy, with the paired standard error.  The
+   plain model stays unless it is beaten by a standard error under little noise and by half of one under some;
+   under much, where it is hardly ever best, it must be ahead by one.  Of the paces the smallest is taken that is
+   as good as the best, within a margin that grows to one standard error as noise hides the differences.
 4. The model is the mean of the chosen pace's fold fits: wrong labels move it less than one fit to all of them.
    Of many rows, where one fold of a sample decides, it is the full fit that starts there.
 
@@ -40,7 +41,7 @@ LITTLE, MUCH = 0.1, 0.4  # rho: below, plain unless clearly beaten; above, the s
 STEPS = 10  # per pace and fold: enough to tell candidates apart
 ROUGH = 2e-4  # gradient entry at which a fold fit ends
 MODERATE = 0.3  # rho below which the paces that are as good are averaged
-DOUBT = 0.5  # standard errors that the best pace must be ahead of the plain model, however much noise there is
+DOUBT = 0.5  # standard errors that the best pace must be ahead of the plain model unless there is much noise
 RARE = 0.2  # share of a class below which it gets a pace of its own
 
 
@@ -166,7 +167,7 @@ class Selector:
         for trial in candidates(self.regularizer, scale):
             self.fit(trial, self._start(trial) if len(trials) == 1 else trials[-1].params, max_iter=self.steps)
             trials.append(trial)
-        gaps = distances(*self.judge(trials))
+        gaps = behind(*self.judge(trials))
         chosen, reason = decide(gaps, rho)
         if chosen and len(self.objectives) > 1 and LITTLE <= rho < MODERATE:
             mixed = blend(trials, chosen, gaps)
@@ -277,30 +278,32 @@ def _unit_pace(regularizer: Regularizer) -> float:
     return lam_at(regularizer, 1.0)
 
 
-def distances(columns: Vector, weight: Vector) -> Vector:
-    """How far every candidate is behind the best, in paired standard errors; negative below the plain model."""
+def behind(columns: Vector, weight: Vector) -> Vector:
+    """How far every candidate is behind the best paced one, in paired standard errors (the plain one is first)."""
     means = np.average(columns, axis=0, weights=weight)
-    best = int(means.argmax())
+    if len(means) == 1:
+        return np.zeros(1)
+    best = 1 + int(means[1:].argmax())
     gap = means[best] - means
     spread = np.array([_error(columns[:, best] - columns[:, j] - gap[j], weight) for j in range(len(means))])
-    z = np.where(gap > 0, gap / np.maximum(spread, 1e-12), 0.0)
-    return np.where(means < means[0], -z, z)
+    return np.where(gap == 0, 0.0, gap / np.maximum(spread, 1e-12))
 
 
 def decide(z: Vector, rho: float) -> tuple[int, str]:
-    """Index of the chosen candidate (0 is the plain model) and why, from `distances` and the noise gauge."""
+    """Index of the chosen candidate (0 is the plain model) and why, from `behind` and the noise gauge."""
     noise = f"{rho:.1%} of the confident held-out predictions disagree with their labels"
-    best = int(np.flatnonzero(z == 0)[0])
-    needed = 1.0 if rho < LITTLE else DOUBT
-    if best == 0 or z[0] <= needed:
+    needed = 1.0 if rho < LITTLE else DOUBT if rho < MUCH else -1.0
+    if z[0] <= needed:
+        if needed < 0:
+            return 0, f"the plain model beats every pace by a standard error, although {noise}"
         return 0, f"no pace beats the plain model by {needed:g} standard errors, and {noise}"
     allowed = min(1.0, max(0.0, (rho - LITTLE) / (MUCH - LITTLE)))
     for j in range(1, len(z)):
-        if 0 <= z[j] <= allowed:
-            if j == best:
-                break
+        if z[j] == 0:
+            return j, f"the best held-out score; {noise}"
+        if z[j] <= allowed and (z[j] <= z[0] or rho >= MUCH):
             return j, f"the smallest pace within {allowed:.2f} standard errors of the best held-out score; {noise}"
-    return best, f"the best held-out score; {noise}"
+    return 0, noise
 
 
 def blend(trials: list[Trial], chosen: int, z: Vector) -> Trial:

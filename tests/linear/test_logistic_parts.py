@@ -1,0 +1,170 @@
+"""The parts of the linear path: objective, minimiser, folds, decision."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import approx_fprime, rosen, rosen_der
+
+from selfpaced.linear.folds import make_folds, row_keys
+from selfpaced.linear.minimize import Metric, minimize
+from selfpaced.linear.objective import Latent, Objective, _power, loss_of_scores
+from selfpaced.linear.selection import CLEAN, behind, blend, candidates, decide
+from selfpaced.regularizers import get
+
+
+def problem(k, seed=0, n=60, d=4):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, d)), rng.integers(0, k, n), rng.random(n) + 0.1
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("name", [None, "welsch", "cauchy", "l1l2"])
+@pytest.mark.parametrize("by_class", [False, True])
+def test_gradient_is_that_of_the_value(k, name, by_class):
+    X, y, weight = problem(k)
+    objective = Objective([X[:25], X[25:]], y, k, sample_weight=weight, ridge=0.1)
+    lam = np.linspace(0.7, 1.5, k) if by_class else 1.1
+    objective.latent = Latent() if name is None else Latent(get(name), lam)
+    x = np.random.default_rng(1).standard_normal(objective.size)
+    value, grad = objective(x)
+    np.testing.assert_allclose(grad, approx_fprime(x, lambda p: objective(p)[0], 1e-7), atol=1e-5)
+    rows = objective.latent.of_loss(objective.losses(x), y)[0] if name else objective.losses(x)
+    coef = x.reshape(objective.n_outputs, -1)[:, :-1]
+    assert value == pytest.approx(np.average(rows, weights=weight) + 0.05 * np.sum(coef**2))
+
+
+def test_blocks_change_nothing(monkeypatch):
+    X, y, weight = problem(3, n=500)
+    whole = Objective([X], y, 3, sample_weight=weight, ridge=0.1)
+    x = np.random.default_rng(1).standard_normal(whole.size)
+    expected = whole(x)
+    monkeypatch.setattr("selfpaced.linear.objective._BLOCK_BYTES", 4096)
+    assert len(list(whole.blocks())) > 3
+    value, grad = whole(x)
+    assert value == pytest.approx(expected[0])
+    np.testing.assert_allclose(grad, expected[1])
+
+
+def test_sparse_objective_equals_dense():
+    X, y, _ = problem(2)
+    dense, csr = Objective([X], y, 2, ridge=0.1), Objective([sparse.csr_matrix(X)], y, 2, ridge=0.1)
+    x = np.random.default_rng(1).standard_normal(dense.size)
+    np.testing.assert_allclose(dense(x)[1], csr(x)[1])
+    np.testing.assert_allclose(dense.standardized().apply(x), Objective([X], y, 2, ridge=0.1).standardized().apply(x))
+
+
+def test_curvature_is_the_inverse_hessian_of_the_plain_loss():
+    X, y, weight = problem(2)
+    objective = Objective([X], y, 2, sample_weight=weight, ridge=0.1)
+    at = 0.3 * np.random.default_rng(1).standard_normal(objective.size)
+    hessian = np.array([approx_fprime(at, lambda p, i=i: objective(p)[1][i], 1e-6) for i in range(objective.size)])
+    probe = np.arange(1.0, objective.size + 1)
+    np.testing.assert_allclose(hessian @ objective.curvature(at).apply(probe), probe, rtol=1e-3)
+
+
+@pytest.mark.parametrize("exponent", [0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 0.37])
+def test_powers(exponent):
+    p = np.linspace(0, 1, 50)
+    np.testing.assert_allclose(_power(p, np.float64(exponent)), p**exponent)
+
+
+def test_extreme_scores_have_finite_losses():
+    losses = loss_of_scores(np.array([[800.0], [-800.0]]), np.array([0, 0]))
+    np.testing.assert_allclose(losses, [800.0, 0.0])
+    objective = Objective([np.array([[1e4], [-1e4]])], np.array([0, 1]), 2)
+    for latent in (Latent(), Latent(get("welsch"), 1.0)):
+        objective.latent = latent
+        assert np.isfinite(objective(np.array([10.0, 0.0]))[1]).all()
+
+
+def test_minimize_finds_a_hard_minimum():
+    metric = Metric(lambda g: g.copy(), curvature=False)
+    found = minimize(lambda x: (rosen(x), rosen_der(x)), np.full(4, -1.2), metric=metric, max_iter=500, tol=1e-8)
+    np.testing.assert_allclose(found.x, 1.0, atol=1e-5)
+    assert found.converged
+    short = minimize(lambda x: (rosen(x), rosen_der(x)), np.full(4, -1.2), metric=metric, max_iter=3, tol=1e-8)
+    assert not short.converged
+    assert short.value < rosen(np.full(4, -1.2))
+
+
+def test_keys_are_equal_for_equal_rows_only():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (400, 7)).astype(float)
+    keys = row_keys(X, np.random.RandomState(0))
+    _, group = np.unique(X, axis=0, return_inverse=True)
+    _, by_key = np.unique(keys, return_inverse=True)
+    assert len(set(zip(group.ravel(), by_key, strict=True))) == group.max() + 1 == by_key.max() + 1
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_folds_are_stratified_and_keep_equal_rows_together(form):
+    rng = np.random.default_rng(0)
+    base = rng.standard_normal((150, 3))
+    X = np.vstack([base, base[:50]])
+    y = np.r_[rng.integers(0, 2, 150), rng.integers(0, 2, 50)]
+    folds = make_folds(form(X), y, 2, None, np.random.RandomState(0))
+    assert folds.n_validated == 5
+    held = np.concatenate([np.arange(folds.n)[folds.rows(k)] for k in range(5)])
+    assert len(np.unique(held)) == len(held)
+    dense = folds.X.toarray() if sparse.issparse(folds.X) else folds.X
+    weight = np.ones(folds.n) if folds.sample_weight is None else folds.sample_weight
+    assert weight.sum() == 200
+    for k in range(5):
+        inside = {tuple(r) for r in dense[folds.rows(k)]}
+        training = folds.training(k)
+        rows = np.vstack([p.toarray() if sparse.issparse(p) else p for p in training.parts])
+        used = np.ones(len(rows)) if training.sample_weight is None else training.sample_weight
+        assert not inside & {tuple(r) for r in rows[used > 0]}
+        assert training.total == pytest.approx(200 - weight[folds.rows(k)].sum())
+        assert abs(folds.codes[folds.rows(k)].mean() - y.mean()) < 0.15
+
+
+def test_too_little_to_hold_out():
+    X = np.arange(8.0)[:, None]
+    assert make_folds(X, np.arange(8) % 2, 2, None, np.random.RandomState(0)) is None
+    X = np.arange(40.0)[:, None]
+    assert make_folds(X, np.r_[np.zeros(39, int), 1], 2, None, np.random.RandomState(0)) is None
+
+
+def columns(*accuracies, n=2000, seed=0):
+    """Rows right or wrong, nested as for similar models."""
+    u = np.random.default_rng(seed).random(n)
+    return np.stack([(u < a).astype(float) for a in accuracies], axis=1), np.ones(n)
+
+
+def test_the_decision_follows_the_evidence():
+    clear = behind(*columns(0.70, 0.75, 0.75, 0.72))
+    assert decide(clear, rho=0.05)[0] in (1, 2)
+    assert decide(clear, rho=0.45)[0] == 1
+    tie = behind(*columns(0.70, 0.70, 0.70))
+    assert decide(tie, rho=0.2)[0] == 0  # doubt favours the plain model
+    assert decide(tie, rho=0.45)[0] == 1  # except under much noise
+    assert decide(behind(*columns(0.70, 0.6, 0.6)), rho=0.45)[0] == 0
+    wide = behind(*columns(0.70, 0.749, 0.75))
+    assert decide(wide, rho=0.1)[0] == 2  # little margin: the best
+    assert decide(wide, rho=0.39)[0] == 1 if wide[1] <= 0.9 else 2
+    assert decide(np.zeros(1), 0.3)[0] == 0
+    assert 0 < CLEAN < 0.1
+
+
+def test_candidates_mean_the_same_for_every_rule():
+    for name in ("welsch", "cauchy", "hard", "l1l2"):
+        trials = candidates(get(name), None)
+        assert len(trials) == 4
+        for trial, half in zip(trials, (2 / 3, 1, 4 / 3, 2), strict=True):
+            weight = trial.latent.weight(np.array([0.99 * np.log(2) * half, 1.01 * np.log(2) * half]), np.zeros(2, int))
+            assert weight[0] >= 0.5 >= weight[1]
+    assert candidates(get("logarithmic"), None)
+    scaled = candidates(get("welsch"), np.array([1.0, 4.0]))[0]
+    np.testing.assert_allclose(scaled.latent.lam[1], 2 * scaled.latent.lam[0])
+
+
+def test_a_blend_is_an_average_at_equal_scale():
+    trials = candidates(get("welsch"), None)[:3]
+    for trial, size in zip(trials, (9.0, 1.0, 3.0), strict=True):
+        trial.params = [np.array([size, 0.0])]
+        trial.scores = size * np.array([[1.0], [-1.0], [1.0]])
+    mixed = blend(trials, 1, np.array([0.0, 0.0, 0.0]))
+    np.testing.assert_allclose(mixed.params[0], [1.0, 0.0])
+    np.testing.assert_allclose(mixed.scores, trials[1].scores)
+    assert mixed.lam == trials[1].lam
