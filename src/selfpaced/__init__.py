@@ -19,7 +19,7 @@ _EXPORTS = {
 }
 # `report` is a package that can be called: selfpaced.report(model, X, y).
 _MODULES = ("clustering", "datasets", "experiments", "factorization", "inspection", "linear", "meta", "metrics")
-_MODULES += ("pacing", "path", "persistence", "plot", "regularizers", "report", "solver")
+_MODULES += ("pacing", "path", "persistence", "plot", "regularizers", "report", "solver", "tables")
 
 __all__ = ["__version__", *sorted(_EXPORTS), *_MODULES]
 
