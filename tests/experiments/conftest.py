@@ -9,7 +9,7 @@ from selfpaced.experiments.results import Column, Figure, Fit, Results, Row, Run
 
 
 def _row(method, group, values, published=None):
-    scores = {name: Score.of([[value], [value + 0.1]]) for name, value in values.items()}
+    scores = {name: Score.of({0: [value], 1: [value + 0.1]}) for name, value in values.items()}
     return Row(method, group, published or {}, scores, Fit(0.5, 2), "a note" if group == "ours" else "")
 
 

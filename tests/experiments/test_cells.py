@@ -55,6 +55,13 @@ def test_an_interrupted_run_continues_where_it_was(worker, tmp_path):
     assert sum(o.cached for o in outcomes) == 2
 
 
+def test_what_is_cached_can_be_looked_at_without_computing(worker, tmp_path):
+    list(run_cells(_cells(2), cache=Cache(tmp_path)))
+    found = list(run_cells(_cells(4), cache=Cache(tmp_path), compute=False))
+    assert [o.value["square"] for o in found] == [0, 1]
+    assert len(worker.calls) == 2
+
+
 def test_fresh_computes_anew_and_a_damaged_file_counts_as_absent(worker, tmp_path):
     list(run_cells(_cells(2), cache=Cache(tmp_path)))
     list(run_cells(_cells(2), cache=Cache(tmp_path, fresh=True)))

@@ -14,7 +14,7 @@ UP, DOWN = Column("x", True), Column("x", False)
 
 
 def _row(*by_seed):
-    return Row("m", "paper", scores={"x": Score.of([[value] for value in by_seed])})
+    return Row("m", "paper", scores={"x": Score.of({seed: [value] for seed, value in enumerate(by_seed)})})
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,13 @@ def test_compare_is_paired_by_seed(mine, theirs, expected):
     assert compare(_row(*mine), _row(*theirs), [UP]) == expected
     mirrored = Tally(expected.lost, expected.tied, expected.won)
     assert compare(_row(*mine), _row(*theirs), [DOWN]) == mirrored
+
+
+def test_only_common_seeds_are_compared():
+    mine = Row("m", "paper", scores={"x": Score.of({0: [1.0], 2: [5.0], 4: [6.0]})})
+    theirs = Row("m", "paper", scores={"x": Score.of({1: [100.0], 2: [4.0], 4: [5.0]})})
+    assert compare(mine, theirs, [UP]) == Tally(1, 0, 0)
+    assert compare(mine, Row("m", "paper", scores={"x": Score.of({9: [1.0]})}), [UP]) == Tally()
 
 
 def _verdicts(results):

@@ -14,7 +14,7 @@ from selfpaced.experiments.terminal import show
 
 
 def test_a_cell_shows_paper_ours_and_the_signed_difference():
-    row = Row("m", "paper", {"e": Published(0.5, 0.1)}, {"e": Score.of([[0.4], [0.2]])})
+    row = Row("m", "paper", {"e": Published(0.5, 0.1)}, {"e": Score.of({0: [0.4], 1: [0.2]})})
     assert cell_text(Column("e", False, 2), row) == ("0.50 (0.10)", "0.30 (0.10)", "-0.20")
     assert cell_text(Column("other"), row) == ("", "", "")
 

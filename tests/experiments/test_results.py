@@ -47,10 +47,11 @@ def test_infinite_values_survive(results):
 
 
 def test_score_pools_folds_and_keeps_seeds():
-    score = Score.of([[1.0, 3.0], [5.0, 7.0]])
+    score = Score.of({4: [5.0, 7.0], 2: [1.0, 3.0]})
     assert score.mean == 4.0
     assert score.n == 4
     assert score.by_seed == (2.0, 6.0)
+    assert score.seeds == (2, 4)
     np.testing.assert_allclose([score.std, score.seed_std], [np.std([1, 3, 5, 7]), 2.0])
 
 

@@ -195,7 +195,12 @@ def _compute(cell: Cell, key: str, cache: Cache, data_dir: str | None) -> Outcom
 
 
 def run_cells(
-    cells: Sequence[Cell], *, cache: Cache, jobs: int = 1, data_dir: str | os.PathLike[str] | None = None
+    cells: Sequence[Cell],
+    *,
+    cache: Cache,
+    jobs: int = 1,
+    data_dir: str | os.PathLike[str] | None = None,
+    compute: bool = True,
 ) -> Iterator[Outcome]:
     """Yield the outcome of every cell, cached ones first, the others as they finish.
 
@@ -207,6 +212,8 @@ def run_cells(
         Worker processes (joblib); 1 computes in this process.
     data_dir : path-like, optional
         Handed to the cells; not part of their identity, since the files are verified by checksum.
+    compute : bool, default=True
+        False gives what is cached and nothing else.
     """
     from joblib import Parallel, delayed
 
@@ -217,6 +224,8 @@ def run_cells(
             waiting.append(cell)
         else:
             yield stored
+    if not compute:
+        return
     directory = None if data_dir is None else os.fspath(data_dir)
     if jobs == 1 or len(waiting) < 2:
         for cell in waiting:

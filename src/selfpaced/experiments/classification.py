@@ -101,10 +101,9 @@ def _row(method: str, rate: float, sets: Sequence[str], outcomes: Sequence[Outco
     for name in sets:
         mine = [o for o in outcomes if o.cell.params["method"] == method and o.cell.params["dataset"] == name]
         if mine:
-            mine.sort(key=lambda o: o.cell.params["seed"])
-            scores[name] = Score.of([o.value["accuracy"] for o in mine])
+            scores[name] = Score.of({o.cell.params["seed"]: o.value["accuracy"] for o in mine})
             seconds += [o.value["seconds"] for o in mine]
-            seeds = len(mine)
+            seeds = max(seeds, len(mine))
     if not scores:
         return None
     published = paper.CLASSIFICATION.get(rate, {}).get(method, {})
@@ -114,5 +113,13 @@ def _row(method: str, rate: float, sets: Sequence[str], outcomes: Sequence[Outco
         published={name: published[name] for name in sets if name in published},
         scores=scores,
         fit=Fit(float(np.mean(seconds)), seeds),
-        note=METHODS[method].note,
+        note=METHODS[method].note + _fewer(scores, outcomes),
     )
+
+
+def _fewer(scores: dict[str, Score], outcomes: Sequence[Outcome]) -> str:
+    """What is said of a row that has fewer seeds than the table."""
+    whole = len({o.cell.params["seed"] for o in outcomes})
+    counts = {name: len(score.seeds) for name, score in scores.items() if len(score.seeds) < whole}
+    told = ", ".join(f"{name} {count}" for name, count in counts.items())
+    return f"; fewer than {whole} seeds: {told}" if told else ""

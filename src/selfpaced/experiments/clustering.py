@@ -46,7 +46,7 @@ def cells(*, quick: bool, seeds: int | None) -> list[Cell]:
 
 def tables(outcomes: Sequence[Outcome]) -> list[Table]:
     """One table for each scaling; the paper's figures stand in both, since its scaling is not stated."""
-    return [_table(scaling, outcomes) for scaling in SCALINGS]
+    return [table for scaling in SCALINGS if (table := _table(scaling, outcomes)).rows]
 
 
 def _table(scaling: str, outcomes: Sequence[Outcome]) -> Table:
@@ -79,7 +79,9 @@ def _row(method: str, outcomes: Sequence[Outcome]) -> Row | None:
         method=method,
         group=group,
         published=paper.CLUSTERING.get(method, {}),
-        scores={name: Score.of([[o.value["scores"][name]] for o in mine]) for name in paper.METRICS},
+        scores={
+            name: Score.of({o.cell.params["seed"]: [o.value["scores"][name]] for o in mine}) for name in paper.METRICS
+        },
         fit=Fit(float(np.mean([o.value["seconds"] for o in mine])), len(mine)),
         note=note,
     )

@@ -63,6 +63,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, metavar="N", help="worker processes")
     parser.add_argument("--cache", type=Path, metavar="DIR", help="directory of cached cells")
     parser.add_argument("--fresh", action="store_true", help="compute every cell anew")
+    parser.add_argument("--cached", action="store_true", help="compute nothing: tables of what is cached so far")
     parser.add_argument("--quiet", action="store_true", help="no progress and no tables, files only")
     parser.add_argument("--plain", action="store_true", help="tables as plain text")
 
@@ -87,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
         jobs=args.jobs,
         cache=cache,
         command=_command(args),
+        compute=not args.cached,
     )
     try:
         results = reproduce(settings, make_progress(args.quiet))
@@ -103,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
 def _command(args: argparse.Namespace) -> str:
     """The command for the record, without the directories of the machine it ran on."""
     words = ["selfpaced", "reproduce", args.section]
-    words += ["--quick"] * args.quick
+    words += ["--quick"] * args.quick + ["--cached"] * args.cached
     if args.seeds:
         counts = set(args.seeds.values())
         same = len(counts) == 1 and len(args.seeds) == len(SECTIONS)

@@ -60,7 +60,8 @@ def figure_cells(*, quick: bool, seeds: int | None) -> list[Cell]:
 
 def tables(outcomes: Sequence[Outcome]) -> list[Table]:
     """The paper's table with our defaults, and again with the path alone."""
-    return [_table(bare, [o for o in outcomes if o.cell.params["bare"] == bare]) for bare in (False, True)]
+    parts = [[o for o in outcomes if o.cell.params["bare"] == bare] for bare in (False, True)]
+    return [_table(bare, part) for bare, part in zip((False, True), parts, strict=True) if part]
 
 
 def _table(bare: bool, outcomes: Sequence[Outcome]) -> Table:
@@ -88,7 +89,9 @@ def _row(method: str, outcomes: Sequence[Outcome]) -> Row | None:
     if not mine:
         return None
     group, note = _EXTRA.get(method, ("paper", ""))
-    scores = {name: Score.of([[o.value["errors"][name]] for o in mine]) for name in ("RMSE", "MAE")}
+    scores = {
+        name: Score.of({o.cell.params["seed"]: [o.value["errors"][name]] for o in mine}) for name in ("RMSE", "MAE")
+    }
     worst = max(o.value["errors"]["RMSE"] for o in mine)
     return Row(
         method=method,

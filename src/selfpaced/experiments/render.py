@@ -142,6 +142,10 @@ def results_page(results: Results) -> str:
         "each claim of the paper is on [a page of its own](claims.md).",
         "",
     ]
+    if run.missing:
+        count = run.cells + run.missing
+        told = f"{run.cells} of {count} cells were at hand; rows with fewer seeds than their table say so"
+        lines += [f"> Not complete: {told}.", ""]
     if run.quick:
         lines += ["> Quick run: fewer seeds, folds and realizations than the paper.", ""]
     lines += [f"> Skipped: {reason}" for reason in results.skipped]

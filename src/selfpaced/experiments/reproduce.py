@@ -47,6 +47,8 @@ class Settings:
         Where answers of cells are kept.
     command : str
         The command as typed, for the record.
+    compute : bool
+        False makes tables of what is cached, to see how far an interrupted run came.
     """
 
     sections: tuple[str, ...] = SECTIONS
@@ -57,6 +59,7 @@ class Settings:
     jobs: int = 1
     cache: Cache = field(default_factory=Cache)
     command: str = "selfpaced reproduce all"
+    compute: bool = True
 
 
 @dataclass
@@ -65,6 +68,7 @@ class _Tally:
 
     cells: int = 0
     cached: int = 0
+    missing: int = 0
     seeds: dict[str, int] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
 
@@ -118,11 +122,13 @@ def write(results: Results, directory: Path) -> tuple[Path, ...]:
 def _compute(stage: str, cells: Sequence[Cell], settings: Settings, bar: Progress, tally: _Tally) -> list[Outcome]:
     bar.start(stage, len(cells))
     found = []
-    for outcome in run_cells(cells, cache=settings.cache, jobs=settings.jobs, data_dir=settings.data_dir):
+    options = {"jobs": settings.jobs, "data_dir": settings.data_dir, "compute": settings.compute}
+    for outcome in run_cells(cells, cache=settings.cache, **options):
         found.append(outcome)
         tally.cells += 1
         tally.cached += outcome.cached
         bar.step(outcome.cell.label, outcome.cached)
+    tally.missing += len(cells) - len(found)
     tally.seeds[stage] = len({outcome.cell.params["seed"] for outcome in found})
     return found
 
@@ -157,6 +163,9 @@ def _figures(settings: Settings, bar: Progress, tally: _Tally) -> list[Figure]:
     drawn = [figures.draw_losses(settings.out), figures.draw_toy(settings.out)]
     cells = factorization.figure_cells(quick=settings.quick, seeds=settings.seeds.get("figures"))
     outcomes = _compute("figures", cells, settings, bar, tally)
+    if len(outcomes) < len(cells):
+        tally.skipped.append("figures 2b and 3: their cells are not all cached")
+        return drawn
     fixed, note = factorization.half_quadratic_series(outcomes)
     drawn.append(figures.draw_half_quadratic(settings.out, fixed, note))
     curves, note = factorization.tendency_series(outcomes)
@@ -187,4 +196,5 @@ def _run(settings: Settings, tally: _Tally, seconds: float) -> Run:
         sources=sources,
         cells=tally.cells,
         cached=tally.cached,
+        missing=tally.missing,
     )

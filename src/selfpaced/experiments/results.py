@@ -8,6 +8,7 @@ import math
 import re
 import types
 import typing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Union
@@ -56,13 +57,14 @@ class Published:
 class Score:
     """A figure of ours: mean and standard deviation over all ``n`` measurements, and between seeds.
 
-    ``by_seed`` holds the mean of each seed, in order, so that two methods can be compared pair by pair.
+    ``by_seed`` holds the mean of each of the ``seeds``, so that two methods can be compared pair by pair.
     """
 
     mean: float
     std: float
     n: int
     by_seed: tuple[float, ...]
+    seeds: tuple[int, ...]
 
     @property
     def seed_std(self) -> float:
@@ -70,14 +72,16 @@ class Score:
         return float(np.std(self.by_seed)) if self.by_seed else 0.0
 
     @classmethod
-    def of(cls, per_seed: list[list[float]]) -> Score:
+    def of(cls, per_seed: Mapping[int, Sequence[float]]) -> Score:
         """Summarise the measurements of each seed (for example ten folds each)."""
-        everything = np.concatenate([np.asarray(values, dtype=float) for values in per_seed])
+        seeds = sorted(per_seed)
+        everything = np.concatenate([np.asarray(per_seed[seed], dtype=float) for seed in seeds])
         return cls(
             mean=float(everything.mean()),
             std=float(everything.std()),
             n=int(everything.size),
-            by_seed=tuple(round(float(np.mean(values)), 6) for values in per_seed),
+            by_seed=tuple(round(float(np.mean(per_seed[seed])), 6) for seed in seeds),
+            seeds=tuple(seeds),
         )
 
 
@@ -165,6 +169,7 @@ class Run:
     sources: dict[str, str]
     cells: int
     cached: int
+    missing: int = 0
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,11 @@ def compare(row: Row, other: Row, columns: Iterable[Column]) -> Tally:
         mine, theirs = row.scores.get(column.name), other.scores.get(column.name)
         if mine is None or theirs is None:
             continue
-        n = min(len(mine.by_seed), len(theirs.by_seed))
-        gaps = np.array(mine.by_seed[:n]) - np.array(theirs.by_seed[:n])
+        values = dict(zip(theirs.seeds, theirs.by_seed, strict=True))
+        pairs = [(a, values[seed]) for seed, a in zip(mine.seeds, mine.by_seed, strict=True) if seed in values]
+        if not pairs:
+            continue
+        n, gaps = len(pairs), np.array([a - b for a, b in pairs])
         gap = float(gaps.mean()) * (1 if column.higher_is_better else -1)
         error = float(gaps.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
         tally += Tally(gap > 2 * error, abs(gap) <= 2 * error, gap < -2 * error)
