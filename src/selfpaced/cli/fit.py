@@ -87,6 +87,7 @@ def write_report(result: Run, path: Path, console: Console) -> bool:
             result.labels.values,
             path,
             suspects=result.suspects,
+            cells=result.table.frame,
             title=f"{result.labels.name} in {name}",
         )
     except ImportError as error:
