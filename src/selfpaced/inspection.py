@@ -200,7 +200,9 @@ def _weight_of(fitted: Any, loss: np.ndarray, training: bool) -> np.ndarray:
         return np.asarray(fitted.sample_weight_)
     if not math.isfinite(fitted.lam_):
         return np.ones(len(loss))
-    return np.asarray(get(fitted.regularizer).relative_weight(loss, fitted.lam_))
+    # an estimator may have ended with another rule than it was given, and may measure losses in its own unit
+    rule = get(getattr(fitted, "regularizer_", fitted.regularizer))
+    return np.asarray(rule.relative_weight(loss / getattr(fitted, "loss_unit_", 1.0), fitted.lam_))
 
 
 def _same(a: Any, b: np.ndarray) -> bool:

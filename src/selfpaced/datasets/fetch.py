@@ -201,9 +201,7 @@ def _from_publisher(file: DataFile) -> Path:
 
 
 def _put(file: DataFile) -> str:
-    return (
-        f"Put the file {file.name!r} (sha256 {file.sha256}) into the directory of {ENVIRONMENT} or data_dir."
-    )
+    return f"Put the file {file.name!r} (sha256 {file.sha256}) into the directory of {ENVIRONMENT} or data_dir."
 
 
 def _instructions(file: DataFile, data_dir: str | os.PathLike[str] | None, reason: str) -> str:

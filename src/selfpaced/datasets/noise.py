@@ -235,9 +235,7 @@ def _rates_of(rates: Mapping[object, float] | Sequence[float], classes: NDArray)
     return [_rate(rate) for rate in rates]
 
 
-def _shift(
-    labels: NDArray, classes: NDArray, codes: NDArray, chosen: NDArray, rng: np.random.RandomState
-) -> _Noisy:
+def _shift(labels: NDArray, classes: NDArray, codes: NDArray, chosen: NDArray, rng: np.random.RandomState) -> _Noisy:
     """Move the chosen labels on by 1 .. K-1 classes, which never lands on the old one."""
     moved = codes.copy()
     moved[chosen] = (codes[chosen] + rng.randint(1, classes.size, size=chosen.size)) % classes.size
