@@ -248,7 +248,8 @@ def draw_tendency(directory: Path, series: Series, note: str = "") -> Figure:
         key="figure-3",
         title="Figure 3: tendency curves",
         caption=(
-            "Error against the true matrix after each stage, mean over realizations; the dashed level is PRMF alone. "
+            "Error against the true matrix after each stage; the dashed level is PRMF alone. The gain comes early, and "
+            "a path that is not stopped gives it back as the outliers enter. "
             f"{note}"
         ).strip(),
         files=files,

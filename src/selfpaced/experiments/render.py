@@ -137,9 +137,9 @@ def results_page(results: Results) -> str:
         "",
         f"    {run.command}",
         "",
-        f"on {run.date} in {run.seconds / 60:.0f} minutes with {run.jobs} processes ({run.cells} cells, {run.cached} "
-        f"of them kept from an earlier run of the same code); {versions}. Seeds: {seeds or 'none'}. The verdict on "
-        "each claim of the paper is on [a page of its own](claims.md).",
+        f"on {run.date} from {run.cells} cells, {run.cached} of them kept from earlier runs of the same code; all of them "
+        f"took {run.work / 60:.0f} minutes of one process on a busy machine. {versions}. Seeds: {seeds or 'none'}. "
+        "The verdict on each claim of the paper is on [a page of its own](claims.md).",
         "",
     ]
     if run.missing:

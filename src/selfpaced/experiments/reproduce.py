@@ -69,6 +69,7 @@ class _Tally:
     cells: int = 0
     cached: int = 0
     missing: int = 0
+    work: float = 0.0
     seeds: dict[str, int] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
 
@@ -129,6 +130,7 @@ def _compute(stage: str, cells: Sequence[Cell], settings: Settings, bar: Progres
         tally.cached += outcome.cached
         bar.step(outcome.cell.label, outcome.cached)
     tally.missing += len(cells) - len(found)
+    tally.work += sum(outcome.seconds for outcome in found)
     tally.seeds[stage] = len({outcome.cell.params["seed"] for outcome in found})
     return found
 
@@ -196,5 +198,6 @@ def _run(settings: Settings, tally: _Tally, seconds: float) -> Run:
         sources=sources,
         cells=tally.cells,
         cached=tally.cached,
+        work=tally.work,
         missing=tally.missing,
     )

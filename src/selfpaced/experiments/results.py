@@ -169,6 +169,7 @@ class Run:
     sources: dict[str, str]
     cells: int
     cached: int
+    work: float = 0.0
     missing: int = 0
 
 
