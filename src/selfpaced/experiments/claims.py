@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +13,11 @@ from selfpaced.experiments.verdicts import Tally, against, rows_of, verdict_of
 __all__ = ["judge"]
 
 IMPLICIT = ("SPL-IR-huber", "SPL-IR-L1-L2", "SPL-IR-cauchy", "SPL-IR-welsch")
+_TASKS = {
+    "classification-20": "classification at 20 % noise",
+    "clustering-paper": "clustering on the paper's scaling",
+    "factorization-path": "factorization by the path alone",
+}
 
 
 def judge(results: Results) -> Results:
@@ -51,45 +56,47 @@ def _beats_prmf(results: Results) -> Claim | None:
     )
 
 
+def _where(tallies: Mapping[str, Tally], ties_count: bool = False) -> str:
+    """Where a claim holds and where it does not: what "only if" means."""
+    holds = [name for name, tally in tallies.items() if verdict_of(tally, ties_count) == "confirmed"]
+    fails = [name for name in tallies if name not in holds]
+    return f"It holds in {'; '.join(holds) or 'none of them'}" + (f", not in {'; '.join(fails)}." if fails else ".")
+
+
 def _implicit_beats_hard(results: Results) -> Claim | None:
-    parts, total = [], Tally()
-    for key, name in (
-        ("classification-20", "classification at 20 % noise"),
-        ("clustering-paper", "clustering, the paper's scaling"),
-        ("factorization-path", "factorization, the path alone"),
-    ):
+    tallies = {}
+    for key, name in _TASKS.items():
         tally = against(results.table(key), IMPLICIT, "SPL-hard")
         if tally is not None:
-            parts.append(f"{name}: {tally}")
-            total += tally
-    if not parts:
+            tallies[name] = tally
+    if not tallies:
         return None
     return Claim(
         key="implicit-beats-hard",
         claim="Implicit rules beat hard selection",
         place="abstract and section 4",
-        verdict=verdict_of(total),
-        figure="; ".join(parts) + ".",
-        remark="Each comparison is one rule in one column, paired by seed. The stop matters more than the rule.",
+        verdict=verdict_of(sum(tallies.values(), Tally())),
+        figure="; ".join(f"{name}: {tally}" for name, tally in tallies.items()) + ".",
+        remark=f"{_where(tallies)} Each comparison is one rule in one column, paired by seed.",
     )
 
 
 def _comparable_to_mixture(results: Results) -> Claim | None:
-    parts, total = [], Tally()
-    for key in ("classification-20", "clustering-paper", "factorization-path"):
+    tallies = {}
+    for key, name in _TASKS.items():
         for other in ("SPL-mixture", "MSPL"):
             tally = against(results.table(key), IMPLICIT, other)
             if tally is not None:
-                parts.append(f"{key} against {other}: {tally}")
-                total += tally
-    if not parts:
+                tallies[f"{name} against {other}"] = tally
+    if not tallies:
         return None
     return Claim(
         key="comparable-to-mixture",
         claim="Implicit rules are comparable to or better than the designed soft rules (mixture, MSPL)",
         place="section 4",
-        verdict=verdict_of(total, ties_count=True),
-        figure="; ".join(parts) + ".",
+        verdict=verdict_of(sum(tallies.values(), Tally()), ties_count=True),
+        figure="; ".join(f"{name}: {tally}" for name, tally in tallies.items()) + ".",
+        remark=_where(tallies, ties_count=True),
     )
 
 
@@ -226,12 +233,14 @@ def _better_on_clean(results: Results) -> Claim | None:
     if table is None or tally is None:
         return None
     ours = against(table, ("SelfPacedLogisticRegression()",), "LR")
+    parts = {c.name: against(replace(table, columns=(c,)), IMPLICIT, "LR") or Tally() for c in table.columns}
     return Claim(
         key="better-on-clean",
         claim="Implicit rules improve logistic regression on clean labels",
         place="section 4.3, upper half of the table",
         verdict=verdict_of(tally),
         figure=f"{tally} (rules x data sets); the library's default: {ours}. {_by_set(table, ('LR', *IMPLICIT))}.",
+        remark=_where(parts),
     )
 
 

@@ -137,7 +137,7 @@ def results_page(results: Results) -> str:
         "",
         f"    {run.command}",
         "",
-        f"on {run.date} from {run.cells} cells, {run.cached} of them kept from earlier runs of the same code; all of them "
+        f"on {run.date} from {run.cells} cells, {run.cached} of them kept from earlier runs of the same code; they all "
         f"took {run.work / 60:.0f} minutes of one process on a busy machine. {versions}. Seeds: {seeds or 'none'}. "
         "The verdict on each claim of the paper is on [a page of its own](claims.md).",
         "",
