@@ -16,8 +16,9 @@ DOUBTFUL = 0.85  # the same after the polish, when the noise scale is exact
 THIN = 12  # then also rows with fewer entries per component: their inlier share does not tell a wrong optimum
 MOST_THIN = 200
 CAP = 6.0  # residuals count at most this many noise scales when candidates are compared
-BETTER = 0.95  # of the current cost: what a candidate has to reach to replace a row
-SUBSETS = 300
+BETTER = 0.99  # of the current cost: what a candidate has to reach to replace a row
+REFINED = 5  # the best candidates, which are refined before they are compared with the current row
+SUBSETS, MOST_SUBSETS = 300, 1000
 MOST = 500  # at most so many rows are refitted: beyond, it is the model that is wrong, not the rows
 
 
@@ -51,8 +52,9 @@ def starved_rows(shares: Floats, side: Side, rank: int, below: float, usual: flo
 def refit_row(X: Floats, y: Floats, current: Floats, scale: float, rng: np.random.Generator) -> Floats | None:
     """The best of many exact fits to random subsets, or None if the current row is as good."""
     n, rank = X.shape
-    # enough subsets for one clean one, at 60 % clean entries, with probability 0.95
-    count = int(min(1000, max(SUBSETS, math.log(0.05) / math.log1p(-(0.6 ** min(rank, 12))))))
+    # enough subsets for several clean ones, if as many entries are clean as the current row explains
+    clean = min(max(float(np.mean(np.abs(X @ current - y) < INLIER * scale)), 0.35), 0.6)
+    count = int(min(MOST_SUBSETS, max(SUBSETS, math.log(1e-6) / math.log1p(-(clean ** min(rank, 12))))))
     chosen = np.argpartition(rng.random((count, n)), rank - 1, axis=1)[:, :rank] if n <= 200 else None
     if chosen is None:  # collisions are rare and harmless in long rows
         chosen = rng.integers(0, n, (count, rank))
@@ -60,11 +62,26 @@ def refit_row(X: Floats, y: Floats, current: Floats, scale: float, rng: np.rando
     gram = np.einsum("kij,kil->kjl", subsets, subsets)
     gram[:, np.arange(rank), np.arange(rank)] += 1e-3 * np.mean(X * X)
     found = np.linalg.solve(gram, np.einsum("kij,ki->kj", subsets, targets)[:, :, None])[:, :, 0]
-    candidates = np.vstack([current, found])
-    cost = np.minimum(np.abs(candidates @ X.T - y), CAP * scale).sum(axis=1)
-    best = int(np.argmin(cost))
-    # a least-squares row always loses a little to some subset under this cost: ask for more than that
-    return candidates[best] if cost[best] < BETTER * cost[0] else None
+    best = np.argsort(_cost(X, y, found, scale))[:REFINED]
+    candidates = np.vstack([current, *(_concentrate(X, y, found[k], scale) for k in best)])
+    cost = _cost(X, y, candidates, scale)
+    winner = int(np.argmin(cost))
+    return candidates[winner] if cost[winner] < BETTER * cost[0] else None
+
+
+def _cost(X: Floats, y: Floats, candidates: Floats, scale: float) -> Floats:
+    """The absolute residuals of each candidate, cut off: what a row with outliers is judged by."""
+    return np.minimum(np.abs(candidates @ X.T - y), CAP * scale).sum(axis=1)
+
+
+def _concentrate(X: Floats, y: Floats, row: Floats, scale: float, steps: int = 3) -> Floats:
+    """Least squares on what is near, a few times: a subset's exact fit made as good as the row it may replace."""
+    for _ in range(steps):
+        near = np.abs(X @ row - y) < INLIER * scale
+        if near.sum() <= row.size:
+            break
+        row = np.linalg.lstsq(X[near], y[near], rcond=None)[0]
+    return row
 
 
 def rescue_side(
