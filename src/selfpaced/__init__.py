@@ -15,6 +15,7 @@ _EXPORTS = {
     "SelfPacedMultiViewKMeans": "clustering",
     "SelfPacedRegressor": "meta",
     "SuspectFilter": "meta",
+    "label_issues": "inspection",
     "suspects": "inspection",
 }
 # `report` is a package that can be called: selfpaced.report(model, X, y).
