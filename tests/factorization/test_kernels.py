@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -147,3 +149,8 @@ def test_without_numba_it_says_once_that_it_is_slower(monkeypatch, caplog):
     assert [record.message for record in caplog.records if "selfpaced[fast]" in record.message] != []
     assert len(caplog.records) == 1
     engine._say_slower.cache_clear()
+
+
+def test_importing_neither_imports_numba_nor_compiles():
+    code = "import sys, selfpaced.factorization, selfpaced; selfpaced.SelfPacedMF; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
