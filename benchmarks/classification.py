@@ -85,8 +85,8 @@ def cleanlab(X, y, X_test):
 
     model = CleanLearning(LogisticRegression(max_iter=1000), seed=0, find_label_issues_kwargs={"n_jobs": 1})
     model.fit(X, y)
-    issues = model.get_label_issues()
-    return model.predict(X_test), model.predict_proba(X_test), 1 - issues["label_quality"].to_numpy()
+    found = model.get_label_issues()
+    return model.predict(X_test), model.predict_proba(X_test), 1 - found["label_quality"].to_numpy()
 
 
 def judged(method, X, y, X_test, y_test, flipped, **options):
