@@ -116,7 +116,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         spread = float(np.median(np.abs(matrix.data - np.median(matrix.data))))
         return 1.0 - float(np.median(np.abs(errors))) / max(spread, float(np.finfo(matrix.dtype).tiny))
 
-    # -------------------------------------------------------------------------------------------- helpers
+    # --------------------------------------------------------------------------------------------- inside
 
     @property
     def _n_features_out(self) -> int:
@@ -175,7 +175,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _rows(self, observed: Observed) -> Floats:
         """Robust factors of rows, each one independent of the others in the batch."""
         engine = resolve(self.backend, self.n_jobs)
-        V = np.ascontiguousarray(self.components_.T)
+        V = np.array(self.components_.T, order="C")  # a copy: read-only memory would make the kernels compile again
         matrix = observed.matrix.astype(V.dtype, copy=False)
         side = from_csr(matrix, both=False).by_row
         U = np.zeros((matrix.shape[0], V.shape[1]), dtype=V.dtype)
