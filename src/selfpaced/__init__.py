@@ -19,8 +19,8 @@ _EXPORTS = {
     "suspects": "inspection",
 }
 # `report` is a package that can be called: selfpaced.report(model, X, y).
-_MODULES = ("clustering", "datasets", "experiments", "factorization", "inspection", "linear", "meta", "metrics")
-_MODULES += ("pacing", "path", "persistence", "plot", "regularizers", "report", "residuals")
+_MODULES = ("channel", "clustering", "datasets", "experiments", "factorization", "inspection", "linear", "meta")
+_MODULES += ("metrics", "pacing", "path", "persistence", "plot", "regularizers", "report", "residuals")
 _MODULES += ("scale", "solver", "tables")
 
 __all__ = ["__version__", *sorted(_EXPORTS), *_MODULES]

@@ -132,7 +132,7 @@ def test_full_disk_behind_standard_output(folder):
 
 
 def test_a_reader_that_goes_away(folder):
-    command = f"{sys.executable} -m selfpaced list | head -1; exit ${{PIPESTATUS[0]}}"
+    command = f"'{sys.executable}' -m selfpaced list | head -1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert done.stderr == ""

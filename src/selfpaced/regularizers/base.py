@@ -148,7 +148,8 @@ class Scaled(Regularizer):
 
     def _latent(self, xp: Any, loss: Array, lam: Any) -> Array:
         z = self._ratio(loss, lam)
-        inside = z > 0  # z underflows to 0 under a huge lam: there phi is its tangent
+        # Under a huge lam z comes near the smallest numbers and loses digits: there phi is its tangent.
+        inside = z > 1e8 * float(xp.finfo(z.dtype).smallest_normal)
         # Under a tiny lam a finite loss overflows: only an infinite one may become infinite.
         z = xp.where(inside, xp.where(xp.isinf(loss), loss, xp.clip(z, max=float(xp.finfo(z.dtype).max))), 1.0)
         value = self.profile(xp, z)

@@ -87,7 +87,10 @@ class Logarithmic(Regularizer):
 
     def _latent(self, xp: Any, loss: Array, lam: Any) -> Array:
         remaining = lam - xp.clip(loss, max=lam)  # l + z = 1 - remaining
-        return (_entropy(xp, remaining) - _entropy(xp, xp.zeros_like(loss) + lam)) / _log_z(xp, lam)
+        far = (_entropy(xp, remaining) - _entropy(xp, xp.zeros_like(loss) + lam)) / _log_z(xp, lam)
+        # Near 0 the two entropies cancel; there the weight is a straight line and its mean is exact enough.
+        near = xp.clip(loss, max=lam) * (1 + self._weight(xp, loss, lam)) / 2
+        return xp.where(loss < 1e-5 * (1 - lam), near, far)
 
     def _weight(self, xp: Any, loss: Array, lam: Any) -> Array:
         remaining = lam - xp.clip(loss, max=lam)
