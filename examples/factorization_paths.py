@@ -22,9 +22,9 @@ import numpy as np
 
 from selfpaced import SelfPacedMF
 from selfpaced.datasets import make_low_rank
-from selfpaced.factorization import ScaleStop
 from selfpaced.pacing import Fixed, Geometric, Stages, half_loss
 from selfpaced.regularizers import get, relative
+from selfpaced.residuals import ScaleStop
 
 RULES = ("hard", "mixture", "huber", "l1l2", "cauchy", "welsch")
 REALIZATIONS, STAGES = 8, 60

@@ -21,7 +21,7 @@ _EXPORTS = {
 # `report` is a package that can be called: selfpaced.report(model, X, y).
 _MODULES = ("channel", "clustering", "datasets", "experiments", "factorization", "inspection", "linear", "meta")
 _MODULES += ("metrics", "pacing", "path", "persistence", "plot", "regularizers", "report", "residuals")
-_MODULES += ("scale", "solver", "tables")
+_MODULES += ("solver", "tables")
 
 __all__ = ["__version__", *sorted(_EXPORTS), *_MODULES]
 

@@ -15,6 +15,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from .regularizers import get
+from .residuals import outlier_probability
 
 __all__ = ["Records", "label_issues", "suspects"]
 
@@ -275,20 +276,7 @@ def _of_values(fitted: Any, X: Any, given: np.ndarray) -> Evidence:
         expected=predicted,
         support=residual,
         weight=_weight_of(fitted, residual**2, training),
-        noise=_outlier_probability(fitted, residual),
+        noise=outlier_probability(residual, float(fitted.scale_), float(fitted.noise_rate_)),
         loss=np.abs(residual),
         measure="residual",
     )
-
-
-def _outlier_probability(fitted: Any, residual: np.ndarray) -> np.ndarray:
-    """Posterior of a broad component against normal errors of the fitted scale, at the estimated share."""
-    size = np.abs(residual)
-    scale = float(getattr(fitted, "scale_", 1.4826 * np.median(size)))
-    if not scale > 0.0:
-        return (size > 1e-9 * max(size.max(initial=0.0), 1e-300)).astype(float)
-    share = min(max(float(fitted.noise_rate_), 1.0 / max(len(size), 2)), 0.5)
-    reach = max(float(size.max(initial=0.0)), 3.0 * scale)
-    broad = math.log(share) - math.log(2.0 * reach)
-    good = math.log1p(-share) - 0.5 * (size / scale) ** 2 - math.log(scale * math.sqrt(2.0 * math.pi))
-    return 1.0 / (1.0 + np.exp(np.clip(good - broad, -700.0, 700.0)))

@@ -114,15 +114,6 @@ def test_chunks_cover_every_sample_once():
     np.testing.assert_array_equal(parts, np.arange(1000))
 
 
-def test_weighted_median_is_that_of_repeated_values():
-    rng = np.random.default_rng(0)
-    values, counts = rng.random(21), rng.integers(1, 4, 21)
-    if counts.sum() % 2 == 0:
-        counts[0] += 1
-    expected = np.median(np.repeat(values, counts))
-    assert kernels.weighted_median(values, counts.astype(float)) == pytest.approx(expected)
-
-
 def test_gaps_are_squared_distances_and_scale_up_for_missing_views():
     blocks, _ = problem(n=20)
     views = Views(blocks)

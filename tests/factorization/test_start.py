@@ -1,4 +1,4 @@
-"""The warm start, the rank, the scale and the pace."""
+"""The warm start, the rank and the rescue."""
 
 from __future__ import annotations
 
@@ -8,14 +8,9 @@ from scipy.sparse.linalg import svds
 
 from selfpaced.factorization.engine import Engine
 from selfpaced.factorization.rescue import inlier_shares, refit_row, rescue_side
-from selfpaced.factorization.scale import Opening, ScaleStop, noise_scale
 from selfpaced.factorization.start import balanced, continuation, random_factors, reveal_rank, ridge_bound
-from selfpaced.pacing import half_loss
-from selfpaced.regularizers import REGISTRY, from_loss, get, relative
-from selfpaced.solver import Stage
 
 NUMPY = Engine(compiled=False)
-PACED = ["hard", "mixture", "huber", "l1l2", "cauchy", "welsch", "tukey", "geman-mcclure", "linear"]
 
 
 def test_ridge_bound_is_the_norm_of_the_signs(csr, entries):
@@ -64,48 +59,6 @@ def test_random_factors_have_the_magnitude_of_the_data(entries):
     assert 0.3 < np.median(abs(U @ V.T)) / np.median(abs(entries.by_row.values)) < 3
 
 
-def test_noise_scale_ignores_forty_percent_outliers():
-    rng = np.random.default_rng(0)
-    noise = 0.1 * rng.standard_normal(6000)
-    assert noise_scale(noise) == pytest.approx(0.1, rel=0.03)
-    assert noise_scale(np.concatenate([noise, rng.uniform(-20, 20, 4000)])) == pytest.approx(0.1, rel=0.15)
-    assert noise_scale(np.zeros(5), floor=1e-9) == 1e-9
-
-
-@pytest.mark.parametrize("name", PACED)
-def test_opening_means_the_same_for_every_rule(name):
-    rule = relative(get(name))
-    losses = np.random.default_rng(1).exponential(size=2000)
-    lam = Opening().first(losses, rule)
-    assert np.mean(rule.relative_weight(losses, lam)) == pytest.approx(0.5, abs=2e-3)
-    following = Opening(growth=2.0).advance(1, lam, losses, rule)
-    assert half_loss(rule, following) == pytest.approx(2 * half_loss(rule, lam), rel=1e-6)
-
-
-def test_opening_serves_a_users_loss():
-    rule = from_loss(lambda loss, lam: lam * np.log1p(loss / lam))
-    losses = np.random.default_rng(1).exponential(size=500)
-    lam = Opening().first(losses, rule)
-    assert Opening().advance(1, lam, losses, rule) > lam
-
-
-def test_opening_with_losses_that_are_mostly_zero_still_starts():
-    losses = np.concatenate([np.zeros(80), np.ones(20)])
-    assert Opening().first(losses, get("welsch")) > 0
-
-
-def test_scale_stop_compares_half_loss_and_noise():
-    losses = np.abs(np.random.default_rng(0).standard_normal(4000))
-    stage = [Stage(6.0, 1, 0.0, 0.5, 0.5)]
-    assert ScaleStop(5.5)(stage, losses, get("hard")) is not None
-    assert ScaleStop(6.5)(stage, losses, get("hard")) is None
-
-
-def test_wrong_growth_is_refused():
-    with pytest.raises(ValueError, match=r"growth must be > 1, got 1\.0"):
-        Opening(growth=1.0)
-
-
 def test_refit_finds_the_clean_row_among_outliers():
     rng = np.random.default_rng(2)
     X, u = rng.standard_normal((50, 3)), np.array([1.0, -2.0, 0.5])
@@ -124,8 +77,3 @@ def test_rescue_repairs_lost_rows_only(made, entries, made_wrong):
     assert set(np.argsort(shares)[: len(made_wrong)]) == set(made_wrong)
     rescue_side(NUMPY, entries.by_row, U, V, 0.1, seed=0)
     np.testing.assert_allclose(U, made.U, atol=0.3)
-
-
-def test_every_registered_rule_is_listed_somewhere():
-    """A reminder: a new rule of the core is either paced here or in the estimator's tests."""
-    assert set(PACED) <= {*REGISTRY, "mixture"}

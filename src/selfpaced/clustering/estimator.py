@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..path import Candidate
+from ..residuals.scales import MAD_TO_SIGMA
 from .embedding import SpectralEmbedding
 from .kernels import Views, distances, sweep
 from .paced import Fit, fit_paced
@@ -401,7 +402,7 @@ def _check_weight(sample_weight: ArrayLike | None, n: int) -> Floats | None:
 def _outliers(loss: Floats, threshold: float) -> NDArray[np.bool_]:
     """Losses far above the median, in standard deviations estimated from the easy half."""
     median = np.median(loss)
-    spread = np.median(median - loss[loss <= median]) / 0.6745
+    spread = MAD_TO_SIGMA * np.median(median - loss[loss <= median])
     return np.asarray(loss > median + threshold * spread)
 
 

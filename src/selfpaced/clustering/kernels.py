@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from ..residuals import weighted_quantile
 from .cost import Cost
 
 Floats = NDArray[Any]
@@ -248,15 +249,6 @@ def _centroids(sums: list[Floats], mass: Floats, centers: list[Floats]) -> list[
     return out
 
 
-def weighted_median(values: Floats, weight: Floats | None = None) -> float:
-    """The median, or the lower weighted median."""
-    if weight is None:
-        return float(np.median(values))
-    order = np.argsort(values, kind="stable")
-    total = np.cumsum(weight[order], dtype=np.float64)
-    return float(values[order[np.searchsorted(total, total[-1] / 2)]])
-
-
 def median_loss(views: Views, losses: Floats) -> float:
     """Median over all views that are there of one restart's (V, n) losses.
 
@@ -264,11 +256,12 @@ def median_loss(views: Views, losses: Floats) -> float:
     by it; then it is the median of the others.
     """
     there = np.ones(losses.shape, bool) if views.present is None else views.present
-    weight = None if views.weight is None else np.broadcast_to(views.weight, losses.shape)
+    weight = None if views.weight is None else np.broadcast_to(views.weight.astype(np.float64), losses.shape)
     least = 1e-7 * float(losses.max(initial=0))
     for kept in (there, there & (losses > least)):
         if kept.any():
-            found = weighted_median(losses[kept], None if weight is None else weight[kept])
+            values = losses[kept]
+            found = float(np.median(values)) if weight is None else weighted_quantile(values, 0.5, weight[kept])
             if found > least:
                 return found
     return float(np.finfo(losses.dtype).tiny)

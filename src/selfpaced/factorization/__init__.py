@@ -13,6 +13,5 @@
 
 from .estimator import SelfPacedMF
 from .prmf import PRMF
-from .scale import Opening, ScaleStop, noise_scale
 
-__all__ = ["PRMF", "Opening", "ScaleStop", "SelfPacedMF", "noise_scale"]
+__all__ = ["PRMF", "SelfPacedMF"]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ..residuals import noise_scale
 from .base import Factorization
 from .engine import Step, resolve
 from .inputs import observe
 from .progress import Bar
-from .scale import noise_scale
 from .solve import RIDGE_END, SMOOTHING, Run, Settings, Solver
 from .start import balanced, random_factors, ridge_bound, typical_size
 

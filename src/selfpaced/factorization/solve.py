@@ -15,11 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 from ..pacing import CalibrationError, Pacing, lam_at, stop_reason
 from ..path import Candidate, weight_histogram
 from ..regularizers import GroupRegularizer, Hard, relative
+from ..residuals import Opening, noise_scale
 from ..solver import Stage
 from .engine import Engine, Step
 from .entries import Entries, Floats
 from .rescue import DOUBTFUL, STARVED, rescue
-from .scale import Opening, noise_scale
 from .start import (
     RIDGE_END,
     RIDGE_RANK,

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..residuals.scales import MAD_TO_SIGMA
 from .engine import Engine, Step
 from .entries import Entries, Floats
-from .scale import MADN
 
 Factors = tuple[Floats, Floats]
 Progress = Callable[[str], None]
@@ -71,7 +71,7 @@ def descend(
     """Plain L1 sweeps, one per ridge; eps follows the residuals (the dominant knob of IRLS)."""
     U, V = factors
     for ridge in ridges:
-        eps = smoothing * float(np.median(np.abs(engine.sampled_residuals(entries, U, V)))) / MADN
+        eps = smoothing * MAD_TO_SIGMA * float(np.median(np.abs(engine.sampled_residuals(entries, U, V))))
         engine.sweep(entries, U, V, Step(None, math.inf, float(ridge), max(eps, floor)))
         progress("warm start")
     return U, V

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..residuals import ResidualRule
-from ..scale import CUTOFF, ResidualScale, residual_scale, truncated_sigma, weighted_quantile
+from ..residuals import ResidualRule, ResidualScale, residual_scale, truncated_sigma, weighted_quantile
+from ..residuals.sigma import CUTOFF
 from .squares import DENSE_GRAM, Squares
 from .start import column_medians, majority_share, s_estimate, sensitivity_start
 

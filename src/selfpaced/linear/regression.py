@@ -20,8 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..pacing import Geometric, Pacing, Stages
 from ..regularizers import Regularizer, get
 from ..regularizers import relative as relative_rule
-from ..residuals import EfficientStop, ResidualRule
-from ..scale import efficient_pace
+from ..residuals import EfficientStop, ResidualRule, efficient_pace
 from ..solver import alternate
 from .ascent import exact_floor, fit_scale, objective, reweight, robust_start
 from .progress import CallbackSupportMixin, Progress, with_callbacks

@@ -14,8 +14,15 @@ from scipy.stats import chi2
 
 from ..path import Candidate, weight_histogram
 from ..regularizers import Regularizer, get
-from ..residuals import ResidualRule, efficient_rule, tukey_loss
-from ..scale import OutlierShare, ResidualScale, efficient_lam, outlier_share
+from ..residuals import (
+    OutlierShare,
+    ResidualRule,
+    ResidualScale,
+    efficient_lam,
+    efficient_rule,
+    outlier_share,
+    tukey_loss,
+)
 from .ascent import exact_floor, fit_scale, reweight, robust_start
 from .squares import Squares
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..scale import BIWEIGHT, CONSISTENCY, m_scale, weighted_quantile
+from ..residuals import m_scale, weighted_quantile
+from ..residuals.scales import BIWEIGHT, MAD_TO_SIGMA
 from .squares import Squares
 
 __all__ = ["column_medians", "majority_share", "s_estimate", "sensitivity_start"]
@@ -124,7 +125,7 @@ def column_scales(sizes: Floats, squares: Squares, max_iter: int = 8) -> Floats:
     """M-scales of the columns of absolute residuals, roughly: good enough to compare fits."""
     weight = squares.sample_weight
     target = 0.5 * (1 - min(squares.dof / squares.size, 0.9))
-    scale = CONSISTENCY * column_medians(sizes, weight)
+    scale = MAD_TO_SIGMA * column_medians(sizes, weight)
     if weight is not None:
         weight = weight / weight.sum()
     live = scale > 0

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..path import Candidate, weight_histogram
-from ..residuals import ResidualRule, tukey_loss
-from ..scale import residual_scale, shorth, weighted_quantile
+from ..residuals import ResidualRule, residual_scale, shorth, tukey_loss, weighted_quantile
 from ._common import Progress, Split, WeightRoute, cross_fit, fit_weighted
 
 __all__ = ["RegressorProblem", "Tried", "View", "better", "easy_rows", "record", "sigma_of"]

@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..pacing import Fixed, Geometric, Pacing, Stages
 from ..path import Candidate
 from ..regularizers import Regularizer, get, relative
-from ..residuals import TUKEY, EfficientStop, ResidualRule, efficient_rule
-from ..scale import efficient_pace, outlier_share
+from ..residuals import EfficientStop, ResidualRule, efficient_pace, efficient_rule, outlier_share
+from ..residuals.rules import TUKEY
 from ..solver import alternate
 from ._common import (
     MetaMixin,

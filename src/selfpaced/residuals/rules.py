@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .regularizers import Regularizer
-from .scale import efficient_pace, residual_scale
+from ..regularizers import Regularizer
+from .efficiency import efficient_pace
+from .scales import Floats
 
-__all__ = ["EfficientStop", "ResidualRule", "efficient_rule", "tukey_loss"]
+__all__ = ["ResidualRule", "efficient_rule", "tukey_loss"]
 
-Floats = NDArray[np.floating[Any]]
 TUKEY = 4.685  # Tukey's constant of 95 % efficiency at the normal
 
 
@@ -50,29 +47,10 @@ def efficient_rule(regularizer: Regularizer, sigma: float, efficiency: float = 0
     return ResidualRule(regularizer, unit), lam
 
 
-@dataclass(frozen=True, eq=False)
-class EfficientStop:
-    """Stop a path where the rule is as open as the good residuals of the current fit deserve."""
-
-    efficiency: float = 0.95
-    unit: float = 1.0
-    dof: float = 0.0
-    sample_weight: Floats | None = None
-    floor: float = 1e-300
-
-    def __call__(self, stages: Sequence[Any], losses: Any, regularizer: Any) -> str | None:
-        size = np.sqrt(np.asarray(losses) * self.unit)
-        sigma = max(residual_scale(size, self.sample_weight, dof=self.dof).sigma, self.floor)
-        limit = efficient_pace(regularizer, sigma / np.sqrt(self.unit), self.efficiency)[0]
-        if regularizer.opens * (stages[-1].lam - limit) < 0:
-            return None
-        return f"the rule is {self.efficiency:.0%} efficient for the residuals' sigma = {sigma:.4g}"
-
-
 def tukey_loss(residuals: Floats, sigma: float) -> Floats:
     """Tukey's loss at 95 % efficiency, between 0 and 1: by it fits are compared, far residuals count alike.
 
     >>> tukey_loss(np.array([0.0, 1e6]), 1.0).tolist()
     [0.0, 1.0]
     """
-    return 1 - np.clip(1 - np.square(residuals / (TUKEY * sigma)), 0, None) ** 3
+    return np.asarray(1 - np.clip(1 - np.square(residuals / (TUKEY * sigma)), 0, None) ** 3)

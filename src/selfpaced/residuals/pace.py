@@ -1,4 +1,4 @@
-"""The noise scale of residuals, and the pace that opens until it is large against that scale."""
+"""Paths that are measured by the scale of the residuals: where they stop, and one that opens for every rule alike."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ import numpy as np
 
 from ..pacing import CalibrationError, Pacing, StageLike, calibrate, half_loss, lam_at
 from ..regularizers import BoundGroups
-from .entries import Floats
+from .efficiency import efficient_pace
+from .scales import Floats, noise_scale
+from .sigma import residual_scale
 
-MADN = 0.6744897501960817  # the median of |N(0, 1)|
-CLIPPED = 0.986578  # the standard deviation of N(0, 1) within 3 sigma
+__all__ = ["EfficientStop", "Opening", "ScaleStop"]
 
 
-def noise_scale(residuals: Floats, floor: float = 0.0) -> float:
-    """The standard deviation of the small residuals: the median's, then refined by clipping at 3 sigma.
+@dataclass(frozen=True, eq=False)
+class EfficientStop:
+    """Stop a path where the rule is as open as the good residuals of the current fit deserve."""
 
-    >>> rng = np.random.default_rng(0)
-    >>> residuals = np.concatenate([0.1 * rng.standard_normal(6000), rng.uniform(-20, 20, 3000)])
-    >>> bool(0.09 < noise_scale(residuals) < 0.12)
-    True
-    """
-    size = np.abs(residuals)
-    scale = float(np.median(size)) / MADN
-    for _ in range(15):
-        inside = size[size < 3 * scale].astype(np.float64)
-        refined = math.sqrt(float(np.mean(inside * inside))) / CLIPPED if inside.size else scale
-        if abs(refined - scale) <= 1e-3 * scale:
-            break
-        scale = refined
-    return max(scale, floor)
+    efficiency: float = 0.95
+    unit: float = 1.0
+    dof: float = 0.0
+    sample_weight: Floats | None = None
+    floor: float = 1e-300
+
+    def __call__(self, stages: Sequence[Any], losses: Any, regularizer: Any) -> str | None:
+        size = np.sqrt(np.asarray(losses) * self.unit)
+        sigma = max(residual_scale(size, self.sample_weight, dof=self.dof).sigma, self.floor)
+        limit = efficient_pace(regularizer, sigma / np.sqrt(self.unit), self.efficiency)[0]
+        if regularizer.opens * (stages[-1].lam - limit) < 0:
+            return None
+        return f"the rule is {self.efficiency:.0%} efficient for the residuals' sigma = {sigma:.4g}"
 
 
 def half_weight_loss(rule: Any, lam: float) -> float:

@@ -1,0 +1,39 @@
+"""Residuals: their scales, the rules on them, and what they say about outliers.
+
+>>> import numpy as np
+>>> from selfpaced.residuals import residual_scale
+>>> residuals = np.r_[np.random.default_rng(0).normal(size=600), np.full(300, 30.0)]
+>>> bool(abs(residual_scale(residuals).sigma - 1) < 0.1)
+True
+"""
+
+from .efficiency import efficiency, efficient_lam, efficient_pace
+from .outliers import OutlierShare, outlier_probability, outlier_share
+from .pace import EfficientStop, Opening, ScaleStop
+from .rules import ResidualRule, efficient_rule, tukey_loss
+from .scales import effective_size, m_scale, madn, noise_scale, shorth, weighted_quantile
+from .sigma import ResidualScale, residual_scale, truncated_sigma
+
+__all__ = [
+    "EfficientStop",
+    "Opening",
+    "OutlierShare",
+    "ResidualRule",
+    "ResidualScale",
+    "ScaleStop",
+    "effective_size",
+    "efficiency",
+    "efficient_lam",
+    "efficient_pace",
+    "efficient_rule",
+    "m_scale",
+    "madn",
+    "noise_scale",
+    "outlier_probability",
+    "outlier_share",
+    "residual_scale",
+    "shorth",
+    "truncated_sigma",
+    "tukey_loss",
+    "weighted_quantile",
+]

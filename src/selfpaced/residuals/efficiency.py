@@ -1,0 +1,111 @@
+"""How far a rule on squared residuals may open for normal errors of a given sigma."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from ..regularizers import Regularizer
+from .scales import Floats
+
+__all__ = ["efficiency", "efficient_lam", "efficient_pace"]
+
+
+@lru_cache(maxsize=1)
+def _normal_grid() -> tuple[Floats, Floats]:
+    x = (np.arange(8000) + 0.5) / 1000  # midpoints, so that a hard rule's step falls between two of them
+    return x, np.exp(-x * x / 2) / np.exp(-x * x / 2).sum()
+
+
+def efficiency(regularizer: Regularizer, lam: float, sigma: float = 1.0) -> float:
+    """Precision of the fit at this pace relative to least squares, for normal errors of this sigma.
+
+    With psi(x) = x * weight(x^2) it is E[x psi]^2 / E[psi^2].
+
+    >>> from selfpaced.regularizers import get
+    >>> round(efficiency(get("tukey"), 4.685), 3)
+    0.95
+    """
+    x, mass = _normal_grid()
+    psi = x * regularizer.relative_weight(np.square(sigma * x), lam)
+    spread = float(mass @ psi**2)
+    return float(mass @ (x * psi)) ** 2 / spread if spread > 0 else 0.0
+
+
+def efficient_lam(regularizer: Regularizer, sigma: float = 1.0, target: float = 0.95) -> float:
+    """The pace at which a rule on squared residuals has this efficiency: where an upward path should stop.
+
+    Raises
+    ------
+    ValueError
+        Where the rule has no such pace for errors of this size (rules that are not free of scale).
+
+    Examples
+    --------
+    >>> from selfpaced.regularizers import get
+    >>> [round(efficient_lam(get(name)), 1) for name in ("tukey", "welsch", "huber", "cauchy")]
+    [4.7, 3.0, 1.3, 2.4]
+    """
+    if regularizer.power is not None:
+        return float(_unit_lam(regularizer, target) * sigma ** (2 / regularizer.power))
+    return _search_lam(regularizer, sigma, target)
+
+
+def efficient_pace(regularizer: Regularizer, sigma: float, target: float = 0.95) -> tuple[float, float]:
+    """The efficient pace and the unit of squared residuals it is meant in.
+
+    The unit is 1 unless the rule is not free of scale and fits neither the residuals' own unit: then the squared
+    residuals are divided by sigma^2 or by (10 sigma)^2, whichever the rule can work with.
+    """
+    if regularizer.power is not None:
+        return efficient_lam(regularizer, sigma, target), 1.0
+    for unit in (1.0, sigma**2, (10 * sigma) ** 2):
+        try:
+            return efficient_lam(regularizer, sigma / math.sqrt(unit), target), unit
+        except ValueError as error:
+            last = error
+    raise last
+
+
+@lru_cache(maxsize=256)
+def _unit_lam(regularizer: Regularizer, target: float) -> float:
+    return _search_lam(regularizer, 1.0, target)
+
+
+def _search_lam(regularizer: Regularizer, sigma: float, target: float) -> float:
+    """Bisection at the first crossing on a grid of paces, walking in the direction that opens the rule."""
+    closed: float | None = None
+    reached = 0.0
+    for opened in _lam_grid(regularizer, sigma):
+        value = efficiency(regularizer, opened, sigma)
+        reached = max(reached, value)
+        if value >= target:
+            break
+        closed = opened
+    else:
+        raise ValueError(_no_pace(regularizer, sigma, f"is at most {reached:.3f} efficient, not {target:.3f}"))
+    if closed is None:
+        raise ValueError(_no_pace(regularizer, sigma, "lets every residual in at any pace"))
+    for _ in range(50):
+        middle = 0.5 * (closed + opened)
+        if efficiency(regularizer, middle, sigma) >= target:
+            opened = middle
+        else:
+            closed = middle
+    return float(opened)
+
+
+def _no_pace(regularizer: Regularizer, sigma: float, why: str) -> str:
+    return f"regularizer {regularizer!r} {why}, for errors of sigma {sigma:.3g}: rescale y or pass pace as a number"
+
+
+def _lam_grid(regularizer: Regularizer, sigma: float) -> Floats:
+    """Paces from closed to open, over the part of the rule's range that matters at this sigma."""
+    low, high = regularizer.pace_range
+    if math.isfinite(high):
+        grid = low + (high - low) * np.geomspace(1e-8, 1 - 1e-6, 200)
+    else:
+        grid = np.geomspace(1e-3 * min(sigma, sigma * sigma), 1e4 * max(sigma, sigma * sigma), 200)
+    return grid if regularizer.relative_opens > 0 else grid[::-1]

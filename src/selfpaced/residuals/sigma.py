@@ -1,0 +1,125 @@
+"""The standard deviation of the good residuals: a normal fitted to the small ones, whatever the rest does."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
+
+from .scales import Floats, effective_size, m_scale, weighted_quantile
+
+__all__ = ["ResidualScale", "residual_scale", "truncated_sigma"]
+
+CUTOFF = 2.5  # residuals beyond this many sigma are not used to estimate sigma
+
+
+class _Truncated:
+    """Sigma of a normal seen only below a cut, for any cut, after sorting once."""
+
+    def __init__(self, size: Floats, sample_weight: Floats | None) -> None:
+        if sample_weight is None:
+            self.size = np.sort(size)
+            self.count = np.arange(1.0, size.size + 1)
+            self.square = np.cumsum(self.size**2)
+        else:
+            order = np.argsort(size, kind="stable")
+            self.size, weight = size[order], sample_weight[order]
+            self.count = np.cumsum(weight)
+            self.square = np.cumsum(weight * self.size**2)
+        self.total = float(self.count[-1])
+
+    def sigma(self, cut: float) -> float:
+        """The smaller of two estimates: from the spread below the cut, and from the share below it."""
+        last = int(np.searchsorted(self.size, cut, side="right"))
+        if not last or not cut > 0:
+            return 0.0
+        ratio = float(self.square[last - 1]) / float(self.count[last - 1]) / cut**2
+        ratios, cuts = _truncation_table()
+        spread = cut / float(np.interp(ratio, ratios, cuts))
+        share = min(float(self.count[last - 1]) / self.total, 1 - 0.5 / max(self.total, 1.0))
+        return min(spread, cut / float(ndtri((1 + share) / 2)))
+
+
+@lru_cache(maxsize=1)
+def _truncation_table() -> tuple[Floats, Floats]:
+    """E[x^2 | |x| <= k] / k^2 for a standard normal, with k: sorted by the former, ready for interp."""
+    cut = np.linspace(0.02, 8, 4000)
+    density = np.exp(-cut * cut / 2) / math.sqrt(2 * math.pi)
+    ratio = (1 - 2 * cut * density / (2 * ndtr(cut) - 1)) / cut**2
+    return ratio[::-1].copy(), cut[::-1].copy()
+
+
+def truncated_sigma(
+    residuals: ArrayLike, sample_weight: Floats | None = None, *, cutoff: float = CUTOFF, max_iter: int = 60
+) -> float:
+    """Sigma of the normal that fits the small residuals, found from below.
+
+    The cut starts at the median and rises to ``cutoff * sigma(cut)`` by at most half of itself at a time, so a
+    gap between the good residuals and the outliers stops it: 40 % far outliers do not inflate it, where the
+    median (2.05 times too large) and the M-scale (2.48) suffer.
+
+    >>> values = np.r_[ndtri((np.arange(600) + 0.5) / 600), np.full(400, 30.0)]
+    >>> from selfpaced.residuals import madn
+    >>> round(truncated_sigma(values), 2), round(madn(values), 2)
+    (1.0, 2.04)
+    """
+    size = np.abs(np.asarray(residuals, dtype=float))
+    cut = weighted_quantile(size, 0.5, sample_weight)
+    if not cut > 0:
+        return 0.0
+    below = _Truncated(size, sample_weight)
+    sigma = below.sigma(cut)
+    for _ in range(max_iter):
+        if cutoff * sigma > cut * (1 + 1e-9):
+            cut = min(cutoff * sigma, 1.5 * cut)
+            sigma = below.sigma(cut)
+            continue
+        cut, before = cutoff * sigma, sigma
+        sigma = below.sigma(cut)
+        if abs(sigma - before) <= 1e-8 * before:
+            break
+    return sigma
+
+
+@dataclass(frozen=True)
+class ResidualScale:
+    """Two scales of one set of residuals.
+
+    Attributes
+    ----------
+    sigma : float
+        The standard deviation of the good residuals.
+    majority : float
+        The M-scale, which looks at half of the residuals.
+    """
+
+    sigma: float
+    majority: float
+
+
+def residual_scale(residuals: ArrayLike, sample_weight: Floats | None = None, *, dof: float = 0.0) -> ResidualScale:
+    """Sigma of the good residuals of a fit with ``dof`` coefficients.
+
+    The truncated-normal sigma, corrected for the coefficients and for its bias in small samples (it takes a
+    minimum and starts at a median), and never above the M-scale.
+
+    >>> round(residual_scale(ndtri((np.arange(1000) + 0.5) / 1000)).sigma, 2)
+    1.0
+    """
+    size = np.abs(np.asarray(residuals, dtype=float))
+    n = effective_size(sample_weight, size.size)
+    majority = m_scale(size, sample_weight, dof=dof, tol=1e-5)
+    sigma = truncated_sigma(size, sample_weight)
+    inside = size <= CUTOFF * sigma
+    used = float(inside.mean() if sample_weight is None else np.average(inside, weights=sample_weight)) * n
+    sigma *= math.sqrt(used / max(used - dof, 1.0)) if used > dof else 1.0
+    return ResidualScale(min(majority, sigma / _small_sample(n, dof)), majority)
+
+
+def _small_sample(n: float, dof: float) -> float:
+    """The mean of the truncated sigma at the normal, fitted to simulations over n and dof."""
+    return float(np.clip(1 - 2.3 / math.sqrt(n) - 4 * max(0.0, dof / n - 0.05), 0.25, 1.0))
