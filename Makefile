@@ -32,8 +32,8 @@ lint: .venv/.test
 	$(BIN)/python -m pip install --quiet --editable ".[cli,plot,report,io]"
 	touch $@
 
-.venv/.test: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable ".[test]"
+.venv/.test: pyproject.toml experiments/pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[test]" --editable experiments
 	touch $@ .venv/.demo
 
 clean:

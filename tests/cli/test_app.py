@@ -183,14 +183,26 @@ def test_check_of_what_is_not_there(selfpaced, losses, word, message):
 # ---------------------------------------------------------------------------------------------------- reproduce
 
 
-def test_reproduce_is_the_command_of_the_experiments(selfpaced):
-    code, out, _ = selfpaced("reproduce", "--help")
-    assert code == 0
-    assert "--seeds" in out
+def test_a_command_of_another_distribution_is_found_by_its_entry_point(selfpaced, monkeypatch, tmp_path):
+    made = tmp_path / "made_up-1.0.dist-info"
+    made.mkdir()
+    (made / "METADATA").write_text("Metadata-Version: 2.1\nName: made-up\nVersion: 1.0\n")
+    (made / "entry_points.txt").write_text("[selfpaced.commands]\nreproduce = made_up_command:add_parser\n")
+    (tmp_path / "made_up_command.py").write_text(
+        "def add_parser(commands):\n"
+        "    parser = commands.add_parser('reproduce')\n"
+        "    parser.add_argument('--times', type=int)\n"
+        "    parser.set_defaults(run=lambda args: args.times)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    code, _, err = selfpaced("reproduce", "--times", "3")
+    assert (code, err) == (3, "")
 
 
-def test_reproduce_without_the_experiments(selfpaced, monkeypatch):
-    monkeypatch.setitem(sys.modules, "selfpaced.experiments.command", None)
-    code, _, err = selfpaced("reproduce")
-    assert code == 6
-    assert "the experiments cannot be loaded" in err
+@pytest.mark.parametrize("words", [[], ["theory", "--quick"], ["--help"]])
+def test_reproduce_without_the_experiments_says_what_to_install(selfpaced, monkeypatch, words):
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
+    code, out, err = selfpaced("reproduce", *words)
+    assert (code, out) == (6, "")
+    assert "pip install selfpaced-experiments" in err
+    assert err.count("\n") == 1

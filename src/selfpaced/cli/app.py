@@ -27,6 +27,9 @@ COMMANDS = {
     "demo": "see it work: plain against self-paced on data with wrong labels",
     "reproduce": "repeat the paper's tables and figures, beside ours and today's peers",
 }
+# Commands of other distributions: an entry point of the group, a function that adds the command's parser.
+GROUP = "selfpaced.commands"
+ELSEWHERE = {"reproduce": "selfpaced-experiments"}
 DESCRIPTION = """\
 Learn from dirty data: any model, easy samples first, wrong labels and outliers last or never.
 
@@ -40,7 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and give back its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     command = next((word for word in words if not word.startswith("-")), None)
-    parser = _parser(command)
+    try:
+        parser = _parser(command)
+    except ImportError as error:
+        return Console().fail(str(error), errors.PACKAGE)
     try:
         args = parser.parse_args(words)
     except SystemExit as end:
@@ -48,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.command is None:
         parser.print_help()
         return errors.OK
-    if args.command == "reproduce":  # has workers, and answers Ctrl-C itself
+    if args.command in ELSEWHERE:  # has workers, and answers Ctrl-C itself
         return int(args.run(args))
     console = Console(quiet=bool(getattr(args, "quiet", False)), as_json=bool(getattr(args, "json", False)))
     with console.signals():
@@ -114,8 +120,8 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
     for name, text in COMMANDS.items():
         if name != command:
             commands.add_parser(name, help=text)
-        elif name == "reproduce":
-            _reproduce(commands)
+        elif name in ELSEWHERE:
+            _add_from_elsewhere(commands, name)
         else:
             _add(commands, name, text)
     return parser
@@ -139,16 +145,12 @@ def _add(commands: Any, name: str, text: str) -> None:
     parser.set_defaults(run=module.run)
 
 
-def _reproduce(commands: Any) -> None:
-    """The experiments bring their own command."""
-    try:
-        from selfpaced.experiments.command import add_parser
-    except ImportError as error:
-        reason = str(error)
+def _add_from_elsewhere(commands: Any, name: str) -> None:
+    """A command that another distribution brings."""
+    from importlib.metadata import entry_points
 
-        def run(_: argparse.Namespace) -> int:
-            return Console().fail(f"the experiments cannot be loaded: {reason}", errors.PACKAGE)
-
-        commands.add_parser("reproduce", help=COMMANDS["reproduce"]).set_defaults(run=run)
-    else:
-        add_parser(commands)
+    found = next(iter(entry_points(group=GROUP, name=name)), None)
+    if found is None:
+        package = ELSEWHERE[name]
+        raise ImportError(f"{name} needs the package {package}: pip install {package} (in a checkout: ./experiments)")
+    found.load()(commands)

@@ -1,0 +1,28 @@
+"""The paper's experiments as data: run them, read them, write them.
+
+>>> from selfpaced_experiments import paper
+>>> paper.FACTORIZATION["SPL-IR-welsch"]["RMSE"].mean
+0.0596
+"""
+
+from importlib import import_module
+from typing import Any
+
+_EXPORTS = {
+    "Cache": "cells",
+    "Results": "results",
+    "Settings": "reproduce",
+    "load": "results",
+    "write": "reproduce",
+}
+
+#: What can be run by itself.
+SECTIONS = ("classification", "factorization", "clustering", "figures", "theory")
+
+__all__ = ["SECTIONS", "Cache", "Results", "Settings", "load", "write"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EXPORTS:
+        return getattr(import_module(f"{__name__}.{_EXPORTS[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,204 @@
+"""Run the sections of the reproduction and put their answers together."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from selfpaced import datasets
+from selfpaced_experiments import SECTIONS, classification, clustering, factorization, figures, theory
+from selfpaced_experiments.cells import Cache, Cell, Outcome, run_cells
+from selfpaced_experiments.claims import judge
+from selfpaced_experiments.progress import PlainProgress, Progress
+from selfpaced_experiments.render import claims_page, results_page
+from selfpaced_experiments.results import Figure, Results, Run, Statement, Table, save
+from selfpaced_experiments.sources import fingerprint
+from selfpaced_experiments.tasks.classification import SETS
+
+__all__ = ["Settings", "reproduce", "write"]
+
+_PACKAGES = ("selfpaced", "numpy", "scipy", "scikit-learn", "numba", "cleanlab")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to run and how.
+
+    Parameters
+    ----------
+    sections : tuple of str
+        Some of ``SECTIONS``.
+    quick : bool
+        Few seeds and folds: a look in minutes.
+    seeds : dict of str to int
+        Seeds (or realizations, or runs) of a section where they are not the paper's (5, 50 and 20).
+    data_dir : path-like, optional
+        Directory of the data files.
+    out : Path
+        Where results and figures are written.
+    jobs : int
+        Worker processes.
+    cache : Cache
+        Where answers of cells are kept.
+    command : str
+        The command as typed, for the record.
+    compute : bool
+        False makes tables of what is cached, to see how far an interrupted run came.
+    """
+
+    sections: tuple[str, ...] = SECTIONS
+    quick: bool = False
+    seeds: dict[str, int] = field(default_factory=dict)
+    data_dir: str | os.PathLike[str] | None = None
+    out: Path = Path("results")
+    jobs: int = 1
+    cache: Cache = field(default_factory=Cache)
+    command: str = "selfpaced reproduce all"
+    compute: bool = True
+
+
+@dataclass
+class _Tally:
+    """Counts over all cells of a run."""
+
+    cells: int = 0
+    cached: int = 0
+    missing: int = 0
+    work: float = 0.0
+    seeds: dict[str, int] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+
+
+def reproduce(settings: Settings, progress: Progress | None = None) -> Results:
+    """Run the sections and return everything they found; figures are written on the way."""
+    unknown = sorted(set(settings.sections) - set(SECTIONS))
+    if unknown:
+        raise ValueError(f"sections must be some of {SECTIONS}, got {unknown!r}")
+    begun, tally = time.monotonic(), _Tally()
+    settings.out.mkdir(parents=True, exist_ok=True)
+    tables: list[Table] = []
+    drawn: list[Figure] = []
+    proved: tuple[Statement, ...] = ()
+    with progress or PlainProgress(quiet=True) as bar:
+        if "theory" in settings.sections:
+            bar.start("theory", theory.STEPS)
+            proved = theory.statements(bar.step)
+        if "factorization" in settings.sections:
+            tables += factorization.tables(_answers("factorization", settings, bar, tally))
+        if "clustering" in settings.sections:
+            tables += _clustering(settings, bar, tally)
+        if "classification" in settings.sections:
+            tables += _classification(settings, bar, tally)
+        if "figures" in settings.sections:
+            drawn += _figures(settings, bar, tally)
+    results = Results(
+        run=_run(settings, tally, time.monotonic() - begun),
+        tables=tuple(tables),
+        theory=proved,
+        figures=tuple(drawn),
+        skipped=tuple(tally.skipped),
+    )
+    # Judged as they are stored, so that the file and its verdicts can never disagree by a rounding.
+    return judge(Results.from_json(results.to_json()))
+
+
+def write(results: Results, directory: Path) -> tuple[Path, ...]:
+    """Write ``results.json``, ``results.md`` and ``claims.md``."""
+    directory.mkdir(parents=True, exist_ok=True)
+    written = [save(results, directory)]
+    pages = {"results.md": results_page(results)}
+    if results.claims:
+        pages["claims.md"] = claims_page(results)
+    for name, text in pages.items():
+        (directory / name).write_text(text, encoding="utf-8")
+        written.append(directory / name)
+    return tuple(written)
+
+
+def _compute(stage: str, cells: Sequence[Cell], settings: Settings, bar: Progress, tally: _Tally) -> list[Outcome]:
+    bar.start(stage, len(cells))
+    found = []
+    options = {"jobs": settings.jobs, "data_dir": settings.data_dir, "compute": settings.compute}
+    for outcome in run_cells(cells, cache=settings.cache, **options):
+        found.append(outcome)
+        tally.cells += 1
+        tally.cached += outcome.cached
+        bar.step(outcome.cell.label, outcome.cached)
+    tally.missing += len(cells) - len(found)
+    tally.work += sum(outcome.seconds for outcome in found)
+    tally.seeds[stage] = len({outcome.cell.params["seed"] for outcome in found})
+    return found
+
+
+def _answers(stage: str, settings: Settings, bar: Progress, tally: _Tally) -> list[Outcome]:
+    made = {"factorization": factorization.cells, "clustering": clustering.cells}[stage]
+    return _compute(stage, made(quick=settings.quick, seeds=settings.seeds.get(stage)), settings, bar, tally)
+
+
+def _clustering(settings: Settings, bar: Progress, tally: _Tally) -> list[Table]:
+    try:
+        datasets.load_mfeat(data_dir=settings.data_dir)
+    except datasets.DataNotFoundError as error:
+        tally.skipped.append(f"clustering: {error}")
+        return []
+    return clustering.tables(_answers("clustering", settings, bar, tally))
+
+
+def _classification(settings: Settings, bar: Progress, tally: _Tally) -> list[Table]:
+    sets = []
+    for name, loader in SETS.items():
+        try:
+            getattr(datasets, loader)(**({} if name == "Breast" else {"data_dir": settings.data_dir}))
+            sets.append(name)
+        except datasets.DataNotFoundError as error:
+            tally.skipped.append(f"classification of {name}: {error}")
+    cells = classification.cells(quick=settings.quick, seeds=settings.seeds.get("classification"), sets=sets)
+    return classification.tables(_compute("classification", cells, settings, bar, tally))
+
+
+def _figures(settings: Settings, bar: Progress, tally: _Tally) -> list[Figure]:
+    drawn = [figures.draw_losses(settings.out), figures.draw_toy(settings.out)]
+    cells = factorization.figure_cells(quick=settings.quick, seeds=settings.seeds.get("figures"))
+    outcomes = _compute("figures", cells, settings, bar, tally)
+    if len(outcomes) < len(cells):
+        tally.skipped.append("figures 2b and 3: their cells are not all cached")
+        return drawn
+    fixed, note = factorization.half_quadratic_series(outcomes)
+    drawn.append(figures.draw_half_quadratic(settings.out, fixed, note))
+    curves, note = factorization.tendency_series(outcomes)
+    drawn.append(figures.draw_tendency(settings.out, curves, note))
+    return drawn
+
+
+def _run(settings: Settings, tally: _Tally, seconds: float) -> Run:
+    versions = {"Python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    sources = {
+        "classification": fingerprint(classification.OURS),
+        "factorization": fingerprint(factorization.PARTS),
+        "clustering": fingerprint(clustering.PARTS),
+    }
+    return Run(
+        command=settings.command,
+        quick=settings.quick,
+        seeds=tally.seeds,
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        seconds=seconds,
+        jobs=settings.jobs,
+        versions=versions,
+        sources=sources,
+        cells=tally.cells,
+        cached=tally.cached,
+        work=tally.work,
+        missing=tally.missing,
+    )

@@ -1,0 +1,111 @@
+"""Markdown and terminal say what the results say."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from selfpaced_experiments.claims import judge
+from selfpaced_experiments.progress import PlainProgress, RichProgress, make_progress
+from selfpaced_experiments.render import cell_text, claims_page, results_page, table_markdown
+from selfpaced_experiments.results import Column, Published, Row, Score
+from selfpaced_experiments.terminal import show
+
+
+def test_a_cell_shows_paper_ours_and_the_signed_difference():
+    row = Row("m", "paper", {"e": Published(0.5, 0.1)}, {"e": Score.of({0: [0.4], 1: [0.2]})})
+    assert cell_text(Column("e", False, 2), row) == ("0.50 (0.10)", "0.30 (0.10)", "-0.20")
+    assert cell_text(Column("other"), row) == ("", "", "")
+
+
+def test_the_page_holds_every_row_and_figure(results):
+    page = results_page(judge(results))
+    for table in results.tables:
+        for row in table.rows:
+            assert f"| {row.method} |" in page
+    for part in (results.run.command, "![Figure 2b](figure-2b.png)", "Skipped: clustering: no file", "**fails**"):
+        assert part in page
+
+
+def test_a_table_without_the_paper_has_no_empty_columns(results):
+    from dataclasses import replace
+
+    table = results.tables[1]
+    alone = replace(table, rows=tuple(replace(row, published={}) for row in table.rows))
+    assert "paper" not in table_markdown(alone).split("\n")[4]
+
+
+def test_the_page_of_claims_counts_its_verdicts(results):
+    judged = judge(results)
+    page = claims_page(judged)
+    for claim in judged.claims:
+        assert f"## {claim.claim}" in page
+        assert claim.figure in page
+    assert f"{sum(c.verdict == 'confirmed' for c in judged.claims)} confirmed" in page
+
+
+def test_plain_text_has_aligned_tables_and_verdicts(results):
+    stream = io.StringIO()
+    show(judge(results), stream, plain=True)
+    text = stream.getvalue()
+    assert "Breast paper" in text
+    assert "- not confirmed: Implicit rules improve" in text
+    assert "skipped: clustering: no file" in text
+    lines = [line for line in text.splitlines() if line.startswith(("LR ", "SPL-"))]
+    assert len({line.index("(") for line in lines[:7]}) == 1
+
+
+def test_a_terminal_gets_colours(results):
+    pytest.importorskip("rich")
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    stream = Terminal()
+    show(judge(results), stream)
+    text = stream.getvalue()
+    assert "\x1b[32m" in text
+    assert "\x1b[31m" in text
+
+
+def test_plain_progress_tells_stage_cell_and_time_left():
+    stream = io.StringIO()
+    with PlainProgress(stream) as bar:
+        bar.start("clustering", 20)
+        for seed in range(20):
+            bar.step(f"welsch seed {seed}")
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == "clustering: 20 cells"
+    assert len(lines) == 11
+    assert lines[-1].startswith("clustering: 20/20  welsch seed 19  about 0 s left")
+
+
+def test_cached_cells_do_not_promise_an_early_end(monkeypatch):
+    clock = iter([0.0, 1.0, 1.0, 11.0])
+    monkeypatch.setattr("selfpaced_experiments.progress.time.monotonic", lambda: next(clock))
+    stream = io.StringIO()
+    bar = PlainProgress(stream)
+    bar.start("x", 10)
+    bar.step("kept", cached=True)  # one look at the clock to begin anew, one to tell
+    bar.step("computed")
+    assert "about 80 s left" in stream.getvalue().splitlines()[-1]
+
+
+def test_rich_progress_shows_the_cell(capsys):
+    console = pytest.importorskip("rich.console")
+    stream = io.StringIO()
+    with RichProgress(console.Console(file=stream, force_terminal=True, width=120)) as bar:
+        bar.start("theory", 2)
+        bar.step("first")
+        bar.step("second")
+    assert "theory" in stream.getvalue()
+    assert "second" in stream.getvalue()
+
+
+def test_quiet_writes_nothing(capsys):
+    with make_progress(quiet=True) as bar:
+        bar.start("x", 1)
+        bar.step("y")
+    assert capsys.readouterr().err == ""

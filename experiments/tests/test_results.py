@@ -1,0 +1,79 @@
+"""Results are plain data: JSON and back, and nothing else gets in."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from selfpaced_experiments import paper
+from selfpaced_experiments.claims import judge
+from selfpaced_experiments.results import Published, Results, Score, load, save
+
+
+def test_json_round_trip_keeps_everything(results, tmp_path):
+    judged = judge(results)
+    once = Results.from_json(judged.to_json())
+    assert once.to_json() == judged.to_json()
+    assert Results.from_json(once.to_json()) == once
+    assert once.table("classification-20").row("LR").scores["Breast"].by_seed == (93.0, 93.1)
+    assert load(save(judged, tmp_path)) == once
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda d: d["run"].pop("command"), r"results\.run"),
+        (lambda d: d["run"].update(extra=1), r"results\.run"),
+        (lambda d: d["run"].update(quick="yes"), r"results\.run\.quick"),
+        (lambda d: d["tables"][0]["rows"][1].update(group="mine"), r"results\.tables\[0\]\.rows\[1\]\.group"),
+        (lambda d: d.update(schema=99), "schema"),
+    ],
+)
+def test_a_wrong_file_is_refused_by_the_name_of_the_field(results, change, named):
+    data = json.loads(results.to_json())
+    change(data)
+    with pytest.raises(ValueError, match=named):
+        Results.from_json(json.dumps(data))
+
+
+def test_infinite_values_survive(results):
+    from dataclasses import replace
+
+    odd = replace(results, run=replace(results.run, seconds=math.inf))
+    assert Results.from_json(odd.to_json()).run.seconds == math.inf
+
+
+def test_score_pools_folds_and_keeps_seeds():
+    score = Score.of({4: [5.0, 7.0], 2: [1.0, 3.0]})
+    assert score.mean == 4.0
+    assert score.n == 4
+    assert score.by_seed == (2.0, 6.0)
+    assert score.seeds == (2, 4)
+    np.testing.assert_allclose([score.std, score.seed_std], [np.std([1, 3, 5, 7]), 2.0])
+
+
+def test_objects_do_not_slip_into_the_file(results):
+    from dataclasses import replace
+
+    with pytest.raises(TypeError, match="plain values"):
+        replace(results, skipped=(object(),)).to_json()
+
+
+@pytest.mark.parametrize("name", ["Breast", "Spambase", "Svmguide1"])
+def test_the_paper_s_bold_figures_are_the_best_of_their_rows(name):
+    best = {rate: max(table, key=lambda m: table[m][name].mean) for rate, table in paper.CLASSIFICATION.items()}
+    assert best == {0.0: "SPL-IR-huber" if name == "Breast" else "SPL-IR-welsch", 0.2: "SPL-IR-welsch"}
+
+
+def test_the_paper_s_tables_are_complete_and_spot_checked():
+    assert len(paper.CLUSTERING) == 14
+    assert all(list(row) == list(paper.METRICS) for row in paper.CLUSTERING.values())
+    assert paper.CLUSTERING["MSPL"]["F-score"] == Published(0.776, 0.057)
+    assert paper.CLUSTERING["SPL-IR-welsch"]["ACC"] == Published(0.862, 0.071)
+    assert paper.FACTORIZATION["PRMF"] == {"RMSE": Published(0.1528), "MAE": Published(0.0994)}
+    assert paper.CLASSIFICATION[0.2]["SPL-mixture"]["Svmguide1"] == Published(93.81, 0.79)
+    best = {m: min(paper.FACTORIZATION, key=lambda k: paper.FACTORIZATION[k][m].mean) for m in ("RMSE", "MAE")}
+    assert set(best.values()) == {"SPL-IR-welsch"}
