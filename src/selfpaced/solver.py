@@ -1,11 +1,17 @@
-"""Algorithm 1 of the paper: alternate between weights and model while the pace opens."""
+"""The path: one driver for every estimator, and Algorithm 1 of the paper as its simplest passenger.
+
+:func:`walk` sets the pace, asks a step for the model at that pace, keeps the record and knows when to end.
+:func:`alternate` is the walk whose step alternates between weights and weighted fits.  Whatever else reaches the same
+points (the latent loss minimised directly, a sweep with the weights fused into it) is another step behind the same walk.
+"""
 
 from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -17,6 +23,276 @@ from .regularizers import GroupRegularizer, get
 Model = TypeVar("Model")
 Floats = NDArray[np.floating[Any]]
 logger = logging.getLogger(__name__)
+
+
+# ------------------------------------------------------------------------------------------------- contracts
+
+
+@dataclass(frozen=True, eq=False)
+class State(Generic[Model]):
+    """A model on its way, with what the pace has to know of it.
+
+    Attributes
+    ----------
+    model : object
+        Whatever the step needs to go on from here.
+    losses : ndarray
+        The losses that set the pace, as the rule sees them (in its unit; a sample of them will do).
+    weights : ndarray, optional
+        The weights at the pace of this state; without them they are the rule's for ``losses``.
+    inner : int
+        How many weighted fits it took; 0 for a model that is given.
+    objective : float
+        The latent objective, ``nan`` where it was not computed.
+    rise : float
+        The largest relative rise of the latent objective on the way: 0 if every fit did its duty.
+    """
+
+    model: Model
+    losses: Floats
+    weights: Floats | None = None
+    inner: int = 0
+    objective: float = math.nan
+    rise: float = 0.0
+
+
+class Step(Protocol[Model]):
+    """One pace: from the state before to the state at ``lam``, which is a new value; the old one is never changed.
+
+    A step that finds nothing to learn from raises :class:`DeadEnd`.
+    """
+
+    def __call__(self, lam: float, state: State[Model]) -> State[Model]:
+        """The model at this pace, started from the one before."""
+        ...
+
+
+class DeadEnd(Exception):
+    """A pace at which nothing can be learned: the walk ends and keeps the state before it.
+
+    Parameters
+    ----------
+    reason : str
+        Why, for the closing sentence.
+    back_to_start : bool
+        Whether the states before are spoilt too, so that only the initial one is worth keeping.
+    """
+
+    def __init__(self, reason: str, *, back_to_start: bool = False) -> None:
+        super().__init__(reason)
+        self.reason, self.back_to_start = reason, back_to_start
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The record of one pace.
+
+    Attributes
+    ----------
+    lam : float
+        The pace.
+    inner : int
+        How many weighted fits it took.
+    objective : float
+        The latent objective sum phi(lam, loss) + penalty at its end.
+    mean_weight : float
+        Mean weight relative to the maximum.
+    share : float
+        Share of samples with at least half the maximal weight.
+    rise : float
+        The largest relative rise of the latent objective between two fits: 0 if every fit did its duty.
+    cost : float
+        Seconds.
+    """
+
+    lam: float
+    inner: int
+    objective: float
+    mean_weight: float
+    share: float
+    rise: float = 0.0
+    cost: float = field(default=0.0, compare=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution(Generic[Model]):
+    """Where a walk ended: the model, its weights and losses, every stage, and why it stopped."""
+
+    model: Model
+    weights: Floats
+    losses: Floats
+    stages: tuple[Stage, ...]
+    status: str
+    interrupted: bool = False
+
+    @property
+    def lam(self) -> float:
+        """The last pace; ``inf`` if not even one stage was completed."""
+        return self.stages[-1].lam if self.stages else math.inf
+
+
+#: Called as ``callback(stage, solution)`` after every stage; a true answer ends the path.
+Callback = Callable[[Stage, Solution[Any]], Any]
+
+
+# ------------------------------------------------------------------------------------------------------ walk
+
+
+def walk(
+    step: Step[Model],
+    regularizer: Any,
+    pacing: Pacing,
+    initial: State[Model] | Callable[[], State[Model]],
+    *,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    callback: Callback | None = None,
+    resume: Solution[Model] | None = None,
+) -> Solution[Model]:
+    """Follow a pace from its start to its stop, one step per stage.
+
+    Parameters
+    ----------
+    step : Step
+        ``step(lam, state)`` gives the next state.
+    regularizer : name or Regularizer
+        The rule whose pace it is. A group rule needs ``groups``.
+    pacing : Pacing
+        Start, growth and stop of lam.
+    initial : State, or callable that makes one
+        Where the path starts: its losses set the first pace.
+    sample_weight : array-like, optional
+        Weights of the losses in means and quantiles.
+    groups : array-like, optional
+        Group labels for the rules that need them.
+    callback : callable, optional
+        Called as ``callback(stage, solution)`` after every stage; a true answer ends the path.
+    resume : Solution, optional
+        Continue where this one ended, to the same result as an uninterrupted walk.
+
+    Returns
+    -------
+    Solution
+        On Ctrl-C, the last complete stage; before there is any state, the interrupt goes through.
+
+    Examples
+    --------
+    The mean of the values within lam of the mean before, while lam grows:
+
+    >>> import numpy as np
+    >>> from selfpaced.pacing import Geometric, Stages
+    >>> data = np.array([1.0, 1.2, 0.8, 9.0])
+    >>> def step(lam, state):
+    ...     mean = data[state.losses < lam].mean()
+    ...     return State(mean, (data - mean) ** 2)
+    >>> start = State(1.5, (data - 1.5) ** 2)
+    >>> solution = walk(step, "hard", Geometric(mu=2, lam=0.6, stop=Stages(3)), start)
+    >>> float(solution.model), [stage.lam for stage in solution.stages]
+    (1.0, [0.6, 1.2, 2.4])
+    """
+    rule = _bound(get(regularizer), groups)
+    state: State[Model] | None = None
+    first: State[Model] | None = None
+    stages: tuple[Stage, ...] = ()
+    if resume is not None:
+        state, stages = State(resume.model, resume.losses, resume.weights), resume.stages
+    try:
+        if state is None:
+            state = initial() if callable(initial) else initial
+        first = state
+        prior = _prior(sample_weight, state.losses)
+        while True:
+            lam = _next_lam(state, stages, rule, pacing, prior)
+            if lam is None:
+                return _ended(state, stages, rule, "the pace came to its end")
+            began = time.perf_counter()
+            following = step(lam, state)
+            stage = _record(following, rule, lam, prior, time.perf_counter() - began)
+            logger.info("stage %d: lam %.4g, mean weight %.3f", len(stages), lam, stage.mean_weight)
+            state, stages = following, (*stages, stage)
+            if callback is not None and callback(stage, _ended(state, stages, rule, "running")):
+                return _ended(state, stages, rule, "the callback ended the path")
+            reason = stop_reason(pacing.stop, stages, state.losses, rule)
+            if reason is not None:
+                return _ended(state, stages, rule, reason)
+    except DeadEnd as end:
+        assert state is not None and first is not None
+        if end.back_to_start:
+            return _ended(first, (), rule, f"{end.reason}; the initial model is kept")
+        kept = "the model of the stage before is kept" if stages else "the initial model is kept"
+        return _ended(state, stages, rule, f"{end.reason}; {kept}")
+    except KeyboardInterrupt:
+        if state is None:
+            raise  # there is no model yet
+        return replace(_ended(state, stages, rule, "interrupted from outside"), interrupted=True)
+
+
+def _bound(rule: Any, groups: ArrayLike | None) -> Any:
+    if isinstance(rule, GroupRegularizer):
+        if groups is None:
+            raise ValueError(f"the rule {rule.name!r} needs groups: pass groups=, one label per sample")
+        return rule.bind(groups)
+    if groups is not None:
+        raise ValueError(f"the rule {rule.name!r} is elementwise and takes no groups")
+    return rule
+
+
+def _prior(sample_weight: ArrayLike | None, losses: Floats) -> Floats | None:
+    if sample_weight is None:
+        return None
+    prior = np.asarray(sample_weight, dtype=losses.dtype)
+    if prior.shape != losses.shape:
+        raise ValueError(f"sample_weight must have the shape of the losses {losses.shape}, got {prior.shape}")
+    if not (np.isfinite(prior).all() and (prior >= 0).all()):
+        raise ValueError("sample_weight must be finite and >= 0")
+    if not prior.sum() > 0:
+        raise ValueError("sample_weight must not be zero everywhere")
+    return prior
+
+
+def _next_lam(
+    state: State[Any], stages: tuple[Stage, ...], rule: Any, pacing: Pacing, prior: Floats | None
+) -> float | None:
+    if not stages:
+        return pacing.first(state.losses, rule, prior)
+    return pacing.advance(len(stages), stages[-1].lam, state.losses, rule, prior)
+
+
+def _record(state: State[Any], rule: Any, lam: float, prior: Floats | None, cost: float) -> Stage:
+    relative = rule.relative_weight(state.losses, lam) if state.weights is None else state.weights / rule.max_weight(lam)
+    return Stage(
+        lam=float(lam),
+        inner=state.inner,
+        objective=state.objective,
+        mean_weight=float(np.average(relative, weights=prior)),
+        share=float(np.average(relative >= 0.5, weights=prior)),
+        rise=state.rise,
+        cost=cost,
+    )
+
+
+def _ended(state: State[Model], stages: tuple[Stage, ...], rule: Any, reason: str) -> Solution[Model]:
+    weights = state.weights
+    if weights is None:
+        weights = rule.weight(state.losses, stages[-1].lam) if stages else np.ones_like(state.losses)
+    return Solution(state.model, weights, state.losses, stages, _sentence(stages, reason))
+
+
+def _sentence(stages: tuple[Stage, ...], reason: str) -> str:
+    count = len(stages)
+    head = f"Stopped after {count} stage{'s' * (count != 1)}"
+    head += f" at lam = {stages[-1].lam:.4g}: {reason}." if count else f": {reason}."
+    worst = max((stage.rise for stage in stages), default=0.0)
+    if worst > 0:
+        where = next(index for index, stage in enumerate(stages) if stage.rise == worst)
+        head += (
+            f" The latent objective rose by {worst:.2g} of itself in stage {where}: the weighted fits are "
+            "not exact, or it is not convex."
+        )
+    return head
+
+
+# ------------------------------------------------------------------------------------------------- alternate
 
 
 class Problem(Protocol[Model]):
@@ -38,49 +314,44 @@ class Problem(Protocol[Model]):
         ...
 
 
-@dataclass(frozen=True)
-class Stage:
-    """One pace, alternated to convergence.
-
-    Attributes
-    ----------
-    lam : float
-        The pace.
-    inner : int
-        How many weighted fits it took.
-    objective : float
-        The latent objective sum phi(lam, loss) + penalty at its end.
-    mean_weight : float
-        Mean weight relative to the maximum.
-    share : float
-        Share of samples with at least half the maximal weight.
-    rise : float
-        The largest relative rise of the latent objective between two fits: 0 if every fit did its duty.
-    """
-
-    lam: float
-    inner: int
-    objective: float
-    mean_weight: float
-    share: float
-    rise: float = 0.0
-
-
 @dataclass(frozen=True, eq=False)
-class Solution(Generic[Model]):
-    """Where the alternation ended: the model, its weights and losses, every stage, and why it stopped."""
+class Alternation(Generic[Model]):
+    """The paper's step: weights from losses, a fit with these weights, again until the latent objective settles."""
 
-    model: Model
-    weights: Floats
-    losses: Floats
-    stages: tuple[Stage, ...]
-    status: str
-    interrupted: bool = False
+    problem: Problem[Model]
+    rule: Any
+    prior: Floats | None = None
+    inner: int = 20
+    tolerance: float = 1e-8
 
-    @property
-    def lam(self) -> float:
-        """The last pace; ``inf`` if not even one stage was completed."""
-        return self.stages[-1].lam if self.stages else math.inf
+    def __call__(self, lam: float, state: State[Model]) -> State[Model]:
+        """Alternate at one pace."""
+        model, losses = state.model, state.losses
+        objective = self.objective(lam, model, losses)
+        rise = 0.0
+        for fits in range(1, self.inner + 1):  # noqa: B007
+            weights = self.rule.weight(losses, lam)
+            total = weights if self.prior is None else weights * self.prior
+            if not total.sum() > 0:
+                raise DeadEnd(f"at lam = {lam:.4g} every weight is zero (start at a larger fraction or set a floor)")
+            model = self.problem.fit(total, model)
+            losses = np.asarray(self.problem.losses(model))
+            before, objective = objective, self.objective(lam, model, losses)
+            scale = max(abs(before), abs(objective), 1e-300)
+            rise = max(rise, (objective - before) / scale)
+            if not before - objective > self.tolerance * scale:
+                break
+        weights = self.rule.weight(losses, lam)
+        return State(model, losses, weights, fits, objective, rise if rise > 1e-10 else 0.0)
+
+    def objective(self, lam: float, model: Model, losses: Floats) -> float:
+        """sum phi(lam, loss) + penalty."""
+        latent = self.rule.latent(losses, lam)
+        if self.prior is not None:
+            if latent.shape != self.prior.shape:
+                raise ValueError("sample_weight cannot be combined with a group rule: its penalty is per group")
+            latent = np.where(self.prior > 0, latent * self.prior, 0.0)
+        return float(np.sum(latent, dtype=np.float64)) + float(self.problem.penalty(model))
 
 
 def alternate(
@@ -93,7 +364,7 @@ def alternate(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     initial: Model | None = None,
-    callback: Callable[[Stage, Solution[Model]], Any] | None = None,
+    callback: Callback | None = None,
     resume: Solution[Model] | None = None,
 ) -> Solution[Model]:
     """Self-paced learning (Algorithm 1 of Fan et al., 2017).
@@ -139,28 +410,26 @@ def alternate(
     >>> round(float(solution.model), 6)
     1.0
     """
-    rule = _bound(get(regularizer), groups)
+    _check_problem(problem)
     if int(inner) != inner or inner < 1:
         raise ValueError(f"inner must be an integer >= 1, got {inner!r}")
-    state = resume
-    try:
-        state = state if state is not None else _initial(problem, initial, sample_weight)
-        prior = _prior(sample_weight, state.losses)
-        while True:
-            lam = _next_lam(state, rule, pacing, prior)
-            if lam is None:
-                return _ended(state, "the pace came to its end")
-            state, reason = _stage(problem, rule, lam, state, prior, inner, tolerance)
-            if reason is None and callback is not None and callback(state.stages[-1], state):
-                reason = "the callback ended the path"
-            if reason is None:
-                reason = stop_reason(pacing.stop, state.stages, state.losses, rule)
-            if reason is not None:
-                return _ended(state, reason)
-    except KeyboardInterrupt:
-        if state is None:
-            raise  # there is no model yet
-        return replace(_ended(state, "interrupted from outside"), interrupted=True)
+    bound = _bound(get(regularizer), groups)
+    prior = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+
+    def start() -> State[Model]:
+        model = _plain(problem, prior) if initial is None else initial
+        return State(model, np.asarray(problem.losses(model)))
+
+    return walk(
+        Alternation(problem, bound, prior, inner, tolerance),
+        regularizer,
+        pacing,
+        start,
+        sample_weight=prior,
+        groups=groups,
+        callback=callback,
+        resume=resume,
+    )
 
 
 def latent_objective(
@@ -168,119 +437,40 @@ def latent_objective(
 ) -> float:
     """sum phi(lam, loss) + penalty: what the alternation at this lam is really minimising."""
     losses = np.asarray(problem.losses(model))
-    return _objective(problem, regularizer, lam, model, losses, _prior(sample_weight, losses))
+    return Alternation(problem, regularizer, _prior(sample_weight, losses)).objective(lam, model, losses)
 
 
-def _bound(rule: Any, groups: ArrayLike | None) -> Any:
-    if isinstance(rule, GroupRegularizer):
-        if groups is None:
-            raise ValueError(f"the rule {rule.name!r} needs groups: pass groups=, one label per sample")
-        return rule.bind(groups)
-    if groups is not None:
-        raise ValueError(f"the rule {rule.name!r} is elementwise and takes no groups")
-    return rule
-
-
-def _initial(problem: Problem[Model], initial: Model | None, sample_weight: Any) -> Solution[Model]:
-    if initial is None:
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        try:
-            initial = problem.fit(weights, None)
-        except (TypeError, AttributeError, IndexError) as error:
-            if weights is not None:
-                raise
-            raise TypeError(
-                f"{type(problem).__name__}.fit(None, None) failed ({error}): it is called for the plain model "
-                "first; let fit take weights=None, or pass initial= or sample_weight=numpy.ones(n)"
-            ) from error
-    losses = np.asarray(problem.losses(initial))
-    return Solution(initial, np.ones_like(losses), losses, (), "not started")
-
-
-def _prior(sample_weight: ArrayLike | None, losses: Floats) -> Floats | None:
-    if sample_weight is None:
-        return None
-    prior = np.asarray(sample_weight, dtype=losses.dtype)
-    if prior.shape != losses.shape:
-        raise ValueError(f"sample_weight must have the shape of the losses {losses.shape}, got {prior.shape}")
-    if not (np.isfinite(prior).all() and (prior >= 0).all()):
-        raise ValueError("sample_weight must be finite and >= 0")
-    if not prior.sum() > 0:
-        raise ValueError("sample_weight must not be zero everywhere")
-    return prior
-
-
-def _next_lam(state: Solution[Any], rule: Any, pacing: Pacing, prior: Floats | None) -> float | None:
-    if not state.stages:
-        return pacing.first(state.losses, rule, prior)
-    return pacing.advance(len(state.stages), state.lam, state.losses, rule, prior)
-
-
-def _stage(
-    problem: Problem[Model],
-    rule: Any,
-    lam: float,
-    state: Solution[Model],
-    prior: Floats | None,
-    inner: int,
-    tolerance: float,
-) -> tuple[Solution[Model], str | None]:
-    model, losses = state.model, state.losses
-    objective = _objective(problem, rule, lam, model, losses, prior)
-    rise = 0.0
-    for fits in range(1, inner + 1):  # noqa: B007
-        weights = rule.weight(losses, lam)
-        total = weights if prior is None else weights * prior
-        if not total.sum() > 0:
-            kept = "the model of the stage before is kept" if state.stages else "the initial model is kept"
-            return (
-                state,
-                f"at lam = {lam:.4g} every weight is zero (start at a larger fraction or set a floor); {kept}",
-            )
-        model = problem.fit(total, model)
-        losses = np.asarray(problem.losses(model))
-        before, objective = objective, _objective(problem, rule, lam, model, losses, prior)
-        scale = max(abs(before), abs(objective), 1e-300)
-        rise = max(rise, (objective - before) / scale)
-        if not before - objective > tolerance * scale:
-            break
-    weights = rule.weight(losses, lam)
-    relative = rule.relative_weight(losses, lam)
-    stage = Stage(
-        lam=float(lam),
-        inner=fits,
-        objective=objective,
-        mean_weight=float(np.average(relative, weights=prior)),
-        share=float(np.average(relative >= 0.5, weights=prior)),
-        rise=rise if rise > 1e-10 else 0.0,
-    )
-    logger.info("stage %d: lam %.4g, %d fits, mean weight %.3f", len(state.stages), lam, fits, stage.mean_weight)
-    return Solution(model, weights, losses, (*state.stages, stage), "running"), None
-
-
-def _objective(
-    problem: Problem[Model], rule: Any, lam: float, model: Model, losses: Floats, prior: Floats | None
-) -> float:
-    latent = rule.latent(losses, lam)
-    if prior is not None:
-        if latent.shape != prior.shape:
-            raise ValueError("sample_weight cannot be combined with a group rule: its penalty is per group")
-        latent = np.where(prior > 0, latent * prior, 0.0)
-    return float(np.sum(latent, dtype=np.float64)) + float(problem.penalty(model))
-
-
-def _ended(state: Solution[Model], reason: str) -> Solution[Model]:
-    count = len(state.stages)
-    head = f"Stopped after {count} stage{'s' * (count != 1)}"
-    head += f" at lam = {state.lam:.4g}: {reason}." if count else f": {reason}."
-    worst = max((stage.rise for stage in state.stages), default=0.0)
-    if worst > 0:
-        where = next(index for index, stage in enumerate(state.stages) if stage.rise == worst)
-        head += (
-            f" The latent objective rose by {worst:.2g} of itself in stage {where}: the weighted fits are "
-            "not exact, or it is not convex."
+def _check_problem(problem: Any) -> None:
+    missing = [name for name in ("fit", "losses", "penalty") if not callable(getattr(problem, name, None))]
+    if missing:
+        raise TypeError(
+            f"problem must have the methods fit(weights, previous), losses(model) and penalty(model), got "
+            f"{type(problem).__name__} without {' and '.join(missing)}"
         )
-    return replace(state, status=head)
 
 
-__all__ = ["Problem", "Solution", "Stage", "alternate", "latent_objective"]
+def _plain(problem: Problem[Model], weights: Floats | None) -> Model:
+    try:
+        return problem.fit(weights, None)
+    except (TypeError, AttributeError, IndexError) as error:
+        if weights is not None:
+            raise
+        raise TypeError(
+            f"{type(problem).__name__}.fit(None, None) failed ({error}): it is called for the plain model "
+            "first; let fit take weights=None, or pass initial= or sample_weight=numpy.ones(n)"
+        ) from error
+
+
+__all__ = [
+    "Alternation",
+    "Callback",
+    "DeadEnd",
+    "Problem",
+    "Solution",
+    "Stage",
+    "State",
+    "Step",
+    "alternate",
+    "latent_objective",
+    "walk",
+]
