@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -374,6 +375,68 @@ class Fixed(Pacing):
 
 
 @dataclass(frozen=True)
+class Ladder(Pacing):
+    """The given paces, one stage each, in their order; the same pace may stand there more than once.
+
+    >>> Ladder((0.5, 1.0)).advance(1, 0.5, [], None), Ladder((0.5, 1.0)).advance(2, 1.0, [], None)
+    (1.0, None)
+    """
+
+    lams: tuple[float, ...]
+    stop: Any = ()
+
+    def __post_init__(self) -> None:
+        if not len(self.lams):
+            raise ValueError("lams must hold at least one pace, got none")
+
+    def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:  # noqa: ARG002
+        return self.lams[0]
+
+    def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> float | None:  # noqa: ARG002
+        return self.lams[stage] if stage < len(self.lams) else None
+
+
+@dataclass(frozen=True)
+class Span(Pacing):
+    """From ``start`` to ``end`` median losses in ``stages`` equal ratios: what has half the weight there.
+
+    The median is that of the losses at the start, so the path's length does not depend on their unit.
+    """
+
+    start: float = 1.0
+    end: float = 2.2
+    stages: int = 8
+    stop: Any = ()
+
+    def __post_init__(self) -> None:
+        if not (0 < self.start < math.inf and 0 < self.end < math.inf):
+            raise ValueError(f"start and end must be positive numbers, got {self.start!r} and {self.end!r}")
+        if int(self.stages) != self.stages or self.stages < 1:
+            raise ValueError(f"stages must be an integer >= 1, got {self.stages!r}")
+
+    def lams(self, median: float, regularizer: Any) -> tuple[float, ...]:
+        """Every pace, given the median loss at the start."""
+        halves = np.geomspace(self.start, self.end, self.stages)
+        if regularizer.power is None:
+            return tuple(lam_at(regularizer, float(half) * median) for half in halves)
+        one = lam_at(regularizer, 1.0)  # the pace itself carries the scale
+        return tuple(float(one * (half * median) ** (1 / regularizer.power)) for half in halves)
+
+    def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
+        values, weights = _distribution(losses, sample_weight)
+        median = float(np.quantile(values, 0.5, method="inverted_cdf", weights=weights))
+        return self.lams(median, regularizer)[0]
+
+    def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> float | None:  # noqa: ARG002
+        if stage >= self.stages:
+            return None
+        growth = (self.end / self.start) ** (1 / (self.stages - 1))
+        if regularizer.power is None:
+            return lam_at(regularizer, half_loss(regularizer, lam) * growth)
+        return float(lam * growth ** (1 / regularizer.power))
+
+
+@dataclass(frozen=True)
 class Graduated(Pacing):
     """Graduated non-convexity: all samples first, then lam closes to a noise bound.
 
@@ -415,19 +478,37 @@ class Graduated(Pacing):
         return None if lam >= last else min(lam * self.factor, last)
 
 
+def check_pace(pace: Any) -> Any:
+    """The parameter ``pace`` of an estimator: "auto", "paper", a Pacing, or a number, which is one fixed lam.
+
+    >>> check_pace(2), check_pace("auto")
+    (2.0, 'auto')
+    """
+    if isinstance(pace, Pacing) or (isinstance(pace, str) and pace in ("auto", "paper")):
+        return pace
+    if isinstance(pace, Real) and not isinstance(pace, bool) and 0 < float(pace) < math.inf:
+        return float(pace)
+    raise ValueError(
+        f"pace must be 'auto', 'paper', a positive number (a fixed lam) or a selfpaced.pacing.Pacing, got {pace!r}"
+    )
+
+
 __all__ = [
     "CalibrationError",
     "Fixed",
     "Geometric",
     "Graduated",
+    "Ladder",
     "LossSketch",
     "Pacing",
     "Plateau",
     "Quantile",
     "ScaleRatio",
+    "Span",
     "Stages",
     "Stop",
     "calibrate",
+    "check_pace",
     "half_loss",
     "lam_at",
     "loss_scale",

@@ -1,8 +1,9 @@
 """The path: one driver for every estimator, and Algorithm 1 of the paper as its simplest passenger.
 
 :func:`walk` sets the pace, asks a step for the model at that pace, keeps the record and knows when to end.
-:func:`alternate` is the walk whose step alternates between weights and weighted fits.  Whatever else reaches the same
-points (the latent loss minimised directly, a sweep with the weights fused into it) is another step behind the same walk.
+:func:`alternate` is the walk whose step alternates between weights and weighted fits.  Whatever else reaches the
+same points (the latent loss minimised directly, a sweep with the weights fused into it) is another step behind the
+same walk.
 """
 
 from __future__ import annotations
@@ -216,7 +217,8 @@ def walk(
             if reason is not None:
                 return _ended(state, stages, rule, reason)
     except DeadEnd as end:
-        assert state is not None and first is not None
+        assert state is not None
+        assert first is not None
         if end.back_to_start:
             return _ended(first, (), rule, f"{end.reason}; the initial model is kept")
         kept = "the model of the stage before is kept" if stages else "the initial model is kept"
@@ -259,7 +261,9 @@ def _next_lam(
 
 
 def _record(state: State[Any], rule: Any, lam: float, prior: Floats | None, cost: float) -> Stage:
-    relative = rule.relative_weight(state.losses, lam) if state.weights is None else state.weights / rule.max_weight(lam)
+    relative = (
+        rule.relative_weight(state.losses, lam) if state.weights is None else state.weights / rule.max_weight(lam)
+    )
     return Stage(
         lam=float(lam),
         inner=state.inner,

@@ -1,0 +1,205 @@
+"""What every ``fit`` needs besides mathematics: checks of its arguments, progress, callbacks, a clean Ctrl-C."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from .regularizers import GroupRegularizer, Regularizer, get
+
+try:  # scikit-learn >= 1.9
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # pragma: no cover - depends on the installed scikit-learn
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stand-in where the installed scikit-learn has no callbacks."""
+
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+        """Stand-in where the installed scikit-learn has no callbacks."""
+        return method
+
+
+logger = logging.getLogger("selfpaced")
+Floats = NDArray[np.float64]
+
+
+# ---------------------------------------------------------------------------------------------------- checks
+
+
+def check_weight(sample_weight: Any, n_rows: int) -> Floats | None:
+    """The parameter ``sample_weight`` of ``fit`` as one float per row; None where it says nothing (all ones).
+
+    >>> check_weight(2.0, 3), check_weight([1, 1], 2)
+    (array([2., 2., 2.]), None)
+    """
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n_rows, float(weight))
+    if weight.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got {weight.ndim}D array.")
+    if weight.shape != (n_rows,):
+        raise ValueError(f"sample_weight must have shape ({n_rows},), one value per row, got {weight.shape}")
+    if not np.isfinite(weight).all():
+        raise ValueError("sample_weight must be finite, got NaN or infinity")
+    if (weight < 0).any():
+        raise ValueError(f"sample_weight must be >= 0, got {float(weight.min())!r}")
+    if not weight.any():
+        raise ValueError("sample_weight must not be zero for every row: no row is left to learn from")
+    return None if np.all(weight == 1.0) else weight
+
+
+def check_rule(regularizer: Any) -> Regularizer:
+    """The parameter ``regularizer`` of an estimator whose rows have no groups."""
+    rule: Regularizer | GroupRegularizer = get(regularizer)
+    if isinstance(rule, GroupRegularizer):
+        raise ValueError(
+            f"regularizer must be an elementwise rule, got {regularizer!r}, whose weights depend on groups of samples"
+        )
+    return rule
+
+
+# ---------------------------------------------------------------------------------------------------- Ctrl-C
+
+
+class Interruptible:
+    """A part of a fit that Ctrl-C may end, because there is already a model to keep.
+
+    >>> with Interruptible() as guard:
+    ...     raise KeyboardInterrupt
+    >>> guard.interrupted
+    True
+    """
+
+    def __init__(self) -> None:
+        self.interrupted = False
+
+    def __enter__(self) -> Interruptible:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        self.interrupted = self.interrupted or kind is KeyboardInterrupt
+        return kind is KeyboardInterrupt
+
+
+def interrupted_sentence(kept: str) -> str:
+    """How ``termination_`` speaks of an interrupted fit."""
+    return f"Interrupted from outside: {kept} is kept."
+
+
+def warn_interrupted(termination: str) -> None:
+    """The warning that every interrupted fit ends with."""
+    warnings.warn(termination, ConvergenceWarning, stacklevel=4)
+
+
+# -------------------------------------------------------------------------------------------------- progress
+
+
+class Progress:
+    """Who hears about a fit: the log, lines or a bar of ``verbose``, and scikit-learn's callbacks.
+
+    Parameters
+    ----------
+    owner : estimator
+        The one being fitted; its ``verbose`` and its callbacks are used.
+    X, y : array-like
+        Shown to callbacks.
+    total : int, optional
+        How many ticks are expected: with ``verbose`` they move a bar on the error stream.
+    """
+
+    def __init__(self, owner: Any, X: Any = None, y: Any = None, *, total: int | None = None) -> None:
+        self.owner, self.X, self.y = owner, X, y
+        self.verbose = int(getattr(owner, "verbose", 0) or 0)
+        self.bar = Bar(total) if total is not None and self.verbose else None
+        self.context: Any = None
+        if isinstance(owner, CallbackSupportMixin) and hasattr(owner, "_init_callback_context"):
+            self.context = owner._init_callback_context(max_subtasks=None)
+            self.context.call_on_fit_task_begin(estimator=owner, X=X, y=y)
+
+    def tick(self, label: str) -> None:
+        """One of many equal pieces of work is done."""
+        if self.bar is not None:
+            self.bar.move(label)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """One stage of the fit, told to whoever listens when it begins and when it ends."""
+        task = None if self.context is None else self.context.subcontext(task_name=name)
+        if task is not None:
+            task.call_on_fit_task_begin(estimator=self.owner, X=self.X, y=self.y)
+        began = time.perf_counter()
+        yield
+        message = f"{type(self.owner).__name__}: {name} ({time.perf_counter() - began:.2f} s)"
+        logger.log(logging.INFO if self.verbose else logging.DEBUG, message)
+        if task is not None:
+            task.call_on_fit_task_end(estimator=self.owner, X=self.X, y=self.y)
+
+    @contextmanager
+    def running(self) -> Iterator[Progress]:
+        """The whole fit; with ``verbose`` its lines go to stderr unless logging is configured."""
+        handler, level = None, logger.level
+        if self.verbose and self.bar is None and not logger.isEnabledFor(logging.INFO):
+            handler = logging.StreamHandler()
+            logger.addHandler(handler)
+            logger.setLevel(logging.INFO)
+        try:
+            yield self
+        finally:
+            if self.bar is not None:
+                self.bar.close()
+            if handler is not None:
+                logger.removeHandler(handler)
+                logger.setLevel(level)
+            if self.context is not None:
+                self.context.call_on_fit_task_end(estimator=self.owner, X=self.X, y=self.y)
+
+
+class Bar:
+    """Counts on the error stream: ``warm start [#####...............] 12/47  3.1 s``; stretches beyond its total."""
+
+    width = 24
+
+    def __init__(self, total: int) -> None:
+        self.total, self.done, self.began = total, 0, time.perf_counter()
+
+    def move(self, label: str) -> None:
+        """One more."""
+        self.done += 1
+        self.total = max(self.total, self.done)
+        filled = self.width * self.done // self.total
+        bar = "#" * filled + "." * (self.width - filled)
+        seconds = time.perf_counter() - self.began
+        sys.stderr.write(f"\r{label:<10s} [{bar}] {self.done}/{self.total} sweeps {seconds:7.1f} s")
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        """End the line."""
+        if self.done:
+            sys.stderr.write("\n")
+            sys.stderr.flush()
+
+
+__all__ = [
+    "CallbackSupportMixin",
+    "Interruptible",
+    "Progress",
+    "check_rule",
+    "check_weight",
+    "interrupted_sentence",
+    "warn_interrupted",
+    "with_callbacks",
+]

@@ -1,0 +1,155 @@
+"""The choice between candidates: scores per row, paired gaps, a decision with its reason, the path and the sentence.
+
+Every estimator brings its own evidence (what a row's score is, and how large a gap must be); how candidates are
+compared and how the outcome is told is the same for all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .path import Candidate, weight_histogram
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A candidate with its score per row.
+
+    Attributes
+    ----------
+    lam : float
+        The pace; ``inf`` is the plain, unweighted model.
+    label : str
+        A short name for tables, plots and sentences.
+    scores : ndarray, optional
+        What speaks for it, row by row, larger is better; None where nothing could be compared.
+    weight : ndarray, optional
+        Relative weights of the rows; None is full weight for all.
+    cost : float
+        Seconds.
+    fit : object
+        What the estimator needs to keep it.
+    """
+
+    lam: float
+    label: str
+    scores: Floats | None = None
+    weight: Floats | None = None
+    cost: float = 0.0
+    fit: Any = field(default=None, repr=False)
+
+    @property
+    def plain(self) -> bool:
+        """Whether this is the plain model."""
+        return math.isinf(self.lam)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """By how much one candidate's score is above another's, on the same rows, and the standard error of that."""
+
+    mean: float
+    error: float
+
+    @property
+    def z(self) -> float:
+        """The gap in standard errors."""
+        return 0.0 if self.mean == 0 else self.mean / max(self.error, 1e-12)
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} +- {self.error:.3f}"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Which candidate is kept, and why in words (without a full stop)."""
+
+    index: int
+    reason: str
+
+
+def mean_and_error(values: ArrayLike | None, sample_weight: Floats | None = None) -> Gap:
+    """The weighted mean of independent values, and its standard error.
+
+    >>> mean_and_error(np.array([0.0, 1.0, 1.0, 0.0]))
+    Gap(mean=0.5, error=0.25)
+    """
+    if values is None:
+        return Gap(-math.inf, math.nan)
+    values = np.asarray(values, dtype=np.float64)
+    mean = float(np.average(values, weights=sample_weight))
+    deviation = values - mean
+    if sample_weight is None:
+        return Gap(mean, math.sqrt(float(deviation @ deviation)) / max(values.size, 1))
+    deviation *= sample_weight
+    return Gap(mean, math.sqrt(float(deviation @ deviation)) / float(np.sum(sample_weight)))
+
+
+def gap(better: Trial, worse: Trial, sample_weight: Floats | None = None) -> Gap:
+    """The paired gap between two candidates."""
+    if better.scores is None or worse.scores is None:
+        raise ValueError(f"{better.label!r} and {worse.label!r} must both have scores to be compared")
+    return mean_and_error(better.scores - worse.scores, sample_weight)
+
+
+def behind(trials: Sequence[Trial], sample_weight: Floats | None = None) -> Floats:
+    """How many paired standard errors every candidate is behind the best paced one (the plain one stands first).
+
+    Negative where the plain model is ahead of it; zeros where there is only the plain model.
+    """
+    if len(trials) == 1:
+        return np.zeros(1)
+    best = max(trials[1:], key=lambda trial: mean_and_error(trial.scores, sample_weight).mean)
+    return np.array([gap(best, trial, sample_weight).z for trial in trials])
+
+
+def path_of(trials: Sequence[Trial], decision: Decision, sample_weight: Floats | None = None) -> tuple[Candidate, ...]:
+    """The record of the choice: every candidate with the score that was compared."""
+    return tuple(_candidate(trial, index == decision.index, sample_weight) for index, trial in enumerate(trials))
+
+
+def _candidate(trial: Trial, chosen: bool, sample_weight: Floats | None) -> Candidate:
+    score = Gap(math.nan, math.nan) if trial.scores is None else mean_and_error(trial.scores, sample_weight)
+    mean_weight, histogram = 1.0, tuple[int, ...]()
+    if trial.weight is not None:
+        matched = sample_weight is not None and sample_weight.shape == trial.weight.shape
+        mean_weight = float(np.average(trial.weight, weights=sample_weight if matched else None))
+        histogram = weight_histogram(trial.weight)
+    elif trial.scores is not None:
+        histogram = weight_histogram(np.ones(len(trial.scores)))
+    return Candidate(
+        lam=float(trial.lam),
+        score=score.mean,
+        spread=score.error,
+        mean_weight=mean_weight,
+        cost=trial.cost,
+        chosen=chosen,
+        histogram=histogram,
+        label=trial.label,
+    )
+
+
+def sentence(trials: Sequence[Trial], decision: Decision) -> str:
+    """What was chosen and why, as ``termination_`` says it.
+
+    >>> sentence([Trial(math.inf, "plain")], Decision(0, "nothing speaks for noise"))
+    'The plain model was kept: nothing speaks for noise.'
+    """
+    trial = trials[decision.index]
+    what = "The plain model was kept" if trial.plain else f"{_capital(trial.label)} was chosen"
+    return f"{what}: {decision.reason}."
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+__all__ = ["Decision", "Gap", "Trial", "behind", "gap", "mean_and_error", "path_of", "sentence"]
