@@ -76,14 +76,12 @@ class Decision:
     reason: str
 
 
-def mean_and_error(values: ArrayLike | None, sample_weight: Floats | None = None) -> Gap:
+def mean_and_error(values: ArrayLike, sample_weight: Floats | None = None) -> Gap:
     """The weighted mean of independent values, and its standard error.
 
     >>> mean_and_error(np.array([0.0, 1.0, 1.0, 0.0]))
     Gap(mean=0.5, error=0.25)
     """
-    if values is None:
-        return Gap(-math.inf, math.nan)
     values = np.asarray(values, dtype=np.float64)
     mean = float(np.average(values, weights=sample_weight))
     deviation = values - mean
@@ -95,9 +93,13 @@ def mean_and_error(values: ArrayLike | None, sample_weight: Floats | None = None
 
 def gap(better: Trial, worse: Trial, sample_weight: Floats | None = None) -> Gap:
     """The paired gap between two candidates."""
-    if better.scores is None or worse.scores is None:
-        raise ValueError(f"{better.label!r} and {worse.label!r} must both have scores to be compared")
-    return mean_and_error(better.scores - worse.scores, sample_weight)
+    return mean_and_error(_scores(better) - _scores(worse), sample_weight)
+
+
+def _scores(trial: Trial) -> Floats:
+    if trial.scores is None:
+        raise ValueError(f"{trial.label!r} must have scores to be compared, got None")
+    return trial.scores
 
 
 def behind(trials: Sequence[Trial], sample_weight: Floats | None = None) -> Floats:
@@ -107,7 +109,7 @@ def behind(trials: Sequence[Trial], sample_weight: Floats | None = None) -> Floa
     """
     if len(trials) == 1:
         return np.zeros(1)
-    best = max(trials[1:], key=lambda trial: mean_and_error(trial.scores, sample_weight).mean)
+    best = max(trials[1:], key=lambda trial: mean_and_error(_scores(trial), sample_weight).mean)
     return np.array([gap(best, trial, sample_weight).z for trial in trials])
 
 

@@ -1,0 +1,315 @@
+"""What a fitted model holds about its rows, in one object that suspects, report, plots and the command line read.
+
+A :class:`Judgement` says of every row which loss the rule saw, at which pace, what weight came of it, how probable it
+is that the given label or value is wrong, and what the model expected instead. :class:`Judging` is what every
+estimator of this library is: it keeps the judgement of its training rows and gives one for new rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .regularizers import get
+
+Array = NDArray[Any]
+Kind = Literal["labels", "values", "entries", "samples"]
+
+
+class Noise(Protocol):
+    """Label noise as a judgement needs it: the clean label's probability, and that a given label is wrong."""
+
+    def proba(self, logits: Any) -> Array:
+        """Probability of each clean class, one row per sample."""
+        ...
+
+    def noise_probability(self, logits: Any, y: Any) -> Array:
+        """Probability that the given label is wrong."""
+        ...
+
+
+class Opinion(Protocol):
+    """What a model expected of every row, and how probable it is that the row is wrong."""
+
+    @property
+    def measure(self) -> str:
+        """What ``support`` is called in tables."""
+        ...
+
+    @property
+    def given(self) -> Array:
+        """Given labels or values."""
+        ...
+
+    @property
+    def expected(self) -> Array:
+        """What the model expected instead."""
+        ...
+
+    @property
+    def support(self) -> Array:
+        """What speaks for the given one: its probability, or the residual."""
+        ...
+
+    @property
+    def wrong(self) -> Array:
+        """Probability that the given label or value is wrong."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """An opinion about labels; probabilities are worked out when they are asked for.
+
+    Attributes
+    ----------
+    classes : ndarray
+        The labels.
+    codes : ndarray of int
+        Given labels as positions in ``classes``.
+    logits : ndarray
+        Scores as ``noise`` takes them.
+    noise : Noise
+        Turns scores into probabilities of the clean label.
+    """
+
+    classes: Array
+    codes: NDArray[np.intp]
+    logits: Array
+    noise: Noise
+    measure: str = field(default="probability", init=False)
+
+    @cached_property
+    def proba(self) -> Array:
+        """Probability of every clean label."""
+        return self.noise.proba(self.logits)
+
+    @property
+    def given(self) -> Array:
+        """Given labels."""
+        return np.asarray(self.classes[self.codes])
+
+    @property
+    def expected(self) -> Array:
+        """The most probable clean label."""
+        return np.asarray(self.classes[self.proba.argmax(axis=1)])
+
+    @property
+    def support(self) -> Array:
+        """Probability that the given label is the clean one."""
+        return np.asarray(self.proba[np.arange(len(self.codes)), self.codes])
+
+    @cached_property
+    def wrong(self) -> Array:
+        """Probability that the given label is wrong."""
+        return np.clip(self.noise.noise_probability(self.logits, self.codes), 0.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """An opinion about values: of a regression, of the entries of a matrix, of distances to a centre.
+
+    Attributes
+    ----------
+    given, expected : ndarray
+        Given and fitted values.
+    wrong : ndarray
+        Probability that a value is an outlier.
+    """
+
+    given: Array
+    expected: Array
+    wrong: Array
+    measure: str = field(default="residual", init=False)
+
+    @property
+    def support(self) -> Array:
+        """Given less expected value."""
+        return np.asarray(self.given, dtype=np.float64) - self.expected
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """What a model says about some rows.
+
+    Attributes
+    ----------
+    kind : {"labels", "values", "entries", "samples"}
+        What is judged: labels, values, entries of a matrix, or samples of a clustering.
+    opinion : Opinion
+        What was expected of the rows, and how probably they are wrong.
+    losses : ndarray
+        The losses as the rule saw them: of the kind and in the unit by which the weights were made.
+    lam : float or ndarray
+        The pace, of every row where it differs; ``inf`` is the plain model.
+    rule : Regularizer or None
+        The rule that ``lam`` belongs to; None where nothing was weighed.
+    fingerprint : str
+        Of the rows and their given labels or values, see :func:`fingerprint`; empty: of no rows that could come again.
+    held_out : bool
+        Whether it is the judgement of models that had not seen the rows.
+
+    Examples
+    --------
+    >>> opinion = Values(np.array([1.0, 9.0]), np.array([1.1, 2.0]), wrong=np.array([0.0, 0.9]))
+    >>> judgement = Judgement("values", opinion, losses=np.array([0.01, 49.0]), lam=1.0, rule="hard")
+    >>> judgement.ranking().tolist(), judgement.weight.tolist()
+    ([1, 0], [1.0, 0.0])
+    """
+
+    kind: Kind
+    opinion: Opinion
+    losses: Array
+    lam: Any
+    rule: Any = None
+    fingerprint: str = ""
+    held_out: bool = False
+
+    @cached_property
+    def weight(self) -> Array:
+        """Relative weight of every row, in [0, 1]."""
+        return weights_at(self.rule, self.losses, self.lam)
+
+    @property
+    def wrong(self) -> Array:
+        """Probability that the given label or value is wrong."""
+        return self.opinion.wrong
+
+    def ranking(self, n: int | None = None) -> NDArray[np.intp]:
+        """Row numbers, most suspicious first; the loss decides between equals."""
+        order: NDArray[np.intp] = np.lexsort((-np.ravel(self.losses), -np.ravel(self.wrong)))
+        return order[:n]
+
+    def of(self, X: Any, y: Any) -> bool:
+        """Whether these are the rows that were judged."""
+        return bool(self.fingerprint) and self.fingerprint == fingerprint(X, y)
+
+
+def weights_at(rule: Any, losses: Array, lam: Any) -> Array:
+    """Relative weights of losses at a pace, of all rows or of each."""
+    if rule is None or not np.isfinite(lam).any():
+        return np.ones_like(losses, dtype=np.result_type(losses, np.float32))
+    return np.asarray(get(rule).relative_weight(losses, lam))
+
+
+class Judging(ABC):
+    """An estimator that keeps what it holds about its training rows, and judges new ones by the same loss and pace.
+
+    A subclass sets ``judgement_`` in ``fit`` and implements ``_judge`` for rows it has not been fitted on.
+    """
+
+    judgement_: Judgement
+
+    def judge(self, X: Any, y: Any = None) -> Judgement:
+        """What the model says about the given labels or values of rows.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows. Those of ``fit``, with the same ``y``, are recognised by their content and get the judgement that
+            was made then, by models that had not seen the row where there are such.
+        y : array-like, optional
+            Their given labels or values; not for estimators that take none.
+
+        Returns
+        -------
+        Judgement
+        """
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self, "judgement_")
+        rows, given = self._judged_rows(X, y)
+        return self.judgement_ if self.judgement_.of(rows, given) else self._judge(rows, given)
+
+    def _judged_rows(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """X and y as they were when the fingerprint of ``judgement_`` was taken."""
+        return X, y
+
+    @abstractmethod
+    def _judge(self, X: Any, y: Any) -> Judgement:
+        """The judgement of rows that were not fitted."""
+
+
+# ----------------------------------------------------------------------------------------------- fingerprint
+
+
+def fingerprint(X: Any, y: Any = None) -> str:
+    """A short text that is the same for the same content in the same order, and different for any other.
+
+    >>> table = np.arange(6.0).reshape(3, 2)
+    >>> fingerprint(table, [0, 1, 0]) == fingerprint(table.copy(), [0, 1, 0])
+    True
+    >>> fingerprint(table, [0, 1, 0]) == fingerprint(table[[0, 2, 1]], [0, 1, 0])
+    False
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (X, y):
+        _feed(digest, part)
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, part: Any) -> None:
+    """Add an object to a digest, by its content."""
+    if part is None:
+        digest.update(b"none")
+    elif hasattr(part, "indptr"):  # compressed sparse rows or columns
+        digest.update(repr((part.shape, part.format)).encode())
+        for array in (part.indptr, part.indices, part.data):
+            _feed_array(digest, array)
+    elif hasattr(part, "columns") and hasattr(part, "shape"):  # a pandas or polars frame, column by column
+        digest.update(repr(tuple(part.shape)).encode())
+        for name in part.columns:
+            digest.update(str(name).encode())
+            _feed(digest, np.asarray(part[name]))
+    elif isinstance(part, dict):
+        for key, value in part.items():
+            digest.update(repr(key).encode())
+            _feed(digest, value)
+    elif isinstance(part, tuple | list) and len(part) and hasattr(part[0], "shape"):  # views, or triplets
+        for value in part:
+            _feed(digest, value)
+    else:
+        _feed_array(digest, _as_array(part))
+
+
+def _as_array(part: Any) -> Array:
+    if isinstance(part, Sequence) and not isinstance(part, str | bytes):
+        try:
+            return np.asarray(part)
+        except ValueError:  # rows of different lengths
+            return np.array([repr(row) for row in part])
+    return np.asarray(part)
+
+
+def _feed_array(digest: Any, array: Array) -> None:
+    array = np.asarray(array)
+    digest.update(f"{array.shape}{array.dtype.str}".encode())
+    if array.dtype.kind == "O":
+        digest.update("\x1f".join(map(repr, array.ravel().tolist())).encode())
+        return
+    array = np.ascontiguousarray(array)
+    if array.nbytes <= DIGESTED or array.dtype.kind not in "fiub":
+        digest.update(array.tobytes())
+        return
+    words = array.ravel().view(np.uint8)
+    whole = words.size // (8 * LINE) * (8 * LINE)
+    table = words[:whole].view(np.uint64).reshape(-1, LINE)
+    # Sums along both directions of the table run at the speed of memory, where a digest of a gigabyte takes a second.
+    # A change of any number shows in both; only changes at four corners of a rectangle could cancel.
+    digest.update(table.sum(axis=0, dtype=np.uint64).tobytes())
+    digest.update(table.sum(axis=1, dtype=np.uint64).tobytes())
+    digest.update(words[whole:].tobytes())
+
+
+DIGESTED = 1 << 20  # bytes up to which the digest itself is fast enough: about a millisecond
+LINE = 512  # numbers in a row of the table of sums: 4 kB, so that what remains to be digested is 1/512 of the data
+
+
+__all__ = ["Judgement", "Judging", "Kind", "Labels", "Noise", "Opinion", "Values", "fingerprint", "weights_at"]
