@@ -19,7 +19,7 @@ _EXPORTS = {
     "suspects": "inspection",
 }
 # `report` is a package that can be called: selfpaced.report(model, X, y).
-_MODULES = ("channel", "clustering", "datasets", "factorization", "inspection", "linear", "meta")
+_MODULES = ("clustering", "datasets", "factorization", "inspection", "label_noise", "linear", "meta")
 _MODULES += ("metrics", "pacing", "path", "persistence", "plot", "regularizers", "report", "residuals")
 _MODULES += ("solver", "tables")
 

@@ -12,8 +12,8 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from selfpaced.meta._common import Progress, check_weight, decide_cross_fit, make_folds, seeded
-from selfpaced.meta._routing import WeightRoute
+from selfpaced.meta.common import Progress, check_weight, decide_cross_fit, make_folds, seeded
+from selfpaced.meta.routing import WeightRoute
 
 
 def coverage(folds: Any, n: int) -> np.ndarray:

@@ -25,7 +25,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from selfpaced import SelfPacedRegressor, suspects
-from selfpaced.meta import _residuals
+from selfpaced.meta import residuals
 from selfpaced.pacing import Geometric, Stages
 from selfpaced.regularizers import REGISTRY, Diversity, Regularizer, from_loss
 
@@ -306,7 +306,7 @@ def test_interruption_keeps_a_model_and_warns(monkeypatch) -> None:
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_residuals, "cross_fit", interrupted)
+    monkeypatch.setattr(residuals, "cross_fit", interrupted)
     with pytest.warns(ConvergenceWarning, match="[Ii]nterrupted"):
         model = SelfPacedRegressor(DecisionTreeRegressor()).fit(X, y)
     assert model.estimator_ is model.plain_

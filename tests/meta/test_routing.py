@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from selfpaced.meta._routing import WeightRoute, fit_weighted, n_rows, take_rows, weight_route
+from selfpaced.meta.routing import WeightRoute, fit_weighted, n_rows, take_rows, weight_route
 
 
 class Recorder(ClassifierMixin, BaseEstimator):

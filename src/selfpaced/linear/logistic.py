@@ -84,7 +84,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, BaseEst
         Estimated share of wrong labels.
     noise_rate_interval_ : tuple of float
         Its 95 % interval under the channel model.
-    channel_ : Channel
+    channel_ : NoiseChannel
         Maps raw scores to clean probabilities, and to the posterior that a given label is wrong.
     plain_ : LogisticRegression
         The plain model.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..channel import confident_error
+from ..label_noise import confident_error
 from ..pacing import CalibrationError, Geometric, Stages, lam_at
 from ..regularizers import relative
 from ..solver import Solution, Stage, alternate

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..channel import confident_error
+from ..label_noise import confident_error
 from ..pacing import CalibrationError, lam_at
 from ..path import weight_histogram
 from ..regularizers import Regularizer

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..channel import Channel, fit_channel
+from ..label_noise import NoiseChannel, fit_channel
 from ..pacing import Pacing
 from ..path import Candidate, weight_histogram
 from ..regularizers import Regularizer, relative
@@ -33,7 +33,7 @@ class Outcome:
     lam: float = np.inf
     path: tuple[Candidate, ...] = ()
     termination: str = ""
-    channel: Channel | None = None
+    channel: NoiseChannel | None = None
     scores: Vector | None = None
     n_iter: int = 0
     converged: bool = True
@@ -88,7 +88,7 @@ class Trainer:
             self.outcome.termination = f"Interrupted: the {kept} is kept."
         assert self.outcome is not None
         if self.outcome.channel is None:
-            self.outcome.channel = Channel.identity(self.n_classes)
+            self.outcome.channel = NoiseChannel.identity(self.n_classes)
         self.outcome.scores = self._scores(self.outcome.params)
         return self.outcome
 

@@ -15,11 +15,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from ..channel import Channel
+from ..label_noise import NoiseChannel
 from ..pacing import Pacing
 from ..regularizers import GroupRegularizer, Regularizer, get, relative
-from ._choice import Outcome, run
-from ._common import (
+from .choice import Outcome, run
+from .common import (
     MetaMixin,
     Progress,
     check_weight,
@@ -30,9 +30,9 @@ from ._common import (
     weight_route,
     with_callbacks,
 )
-from ._outputs import as_logits, output_kind, read_output
-from ._problem import ClassifierProblem
-from ._routing import WeightRoute, fit_weighted
+from .outputs import as_logits, output_kind, read_output
+from .problem import ClassifierProblem
+from .routing import WeightRoute, fit_weighted
 
 __all__ = ["SelfPacedClassifier"]
 
@@ -110,7 +110,7 @@ class SelfPacedClassifier(MetaMixin, ClassifierMixin, BaseEstimator):
         What was chosen, and why.
     noise_rate_, noise_rate_interval_ : float, tuple of float
         Estimated share of wrong labels, and its 95 % interval under the channel model.
-    channel_ : Channel
+    channel_ : NoiseChannel
         Maps raw scores to clean probabilities.
     n_features_in_, feature_names_in_
         Of the wrapped model.
@@ -261,7 +261,7 @@ class SelfPacedClassifier(MetaMixin, ClassifierMixin, BaseEstimator):
         self.lam_, self.path_, self.termination_ = outcome.lam, outcome.path, outcome.termination
         self.estimator_ = self.plain_ if outcome.model is None else outcome.model
         self.sample_weight_, self.sample_loss_ = outcome.weight, outcome.losses
-        self.channel_: Channel = outcome.channel
+        self.channel_: NoiseChannel = outcome.channel
         self.noise_rate_, self.noise_rate_interval_ = outcome.rate, outcome.interval
         self.sample_proba_ = outcome.proba
         self.sample_noise_ = outcome.noise

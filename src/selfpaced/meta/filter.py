@@ -12,8 +12,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..inspection import label_issues
-from ._common import check_weight
-from ._routing import fit_weighted, n_rows, weight_route
+from .common import check_weight
+from .routing import fit_weighted, n_rows, weight_route
 
 __all__ = ["SuspectFilter"]
 

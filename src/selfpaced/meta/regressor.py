@@ -21,7 +21,7 @@ from ..regularizers import Regularizer, get, relative
 from ..residuals import EfficientStop, ResidualRule, efficient_pace, efficient_rule, outlier_share
 from ..residuals.rules import TUKEY
 from ..solver import alternate
-from ._common import (
+from .common import (
     MetaMixin,
     Progress,
     check_weight,
@@ -33,7 +33,7 @@ from ._common import (
     weight_route,
     with_callbacks,
 )
-from ._residuals import RegressorProblem, Tried, View, better, easy_rows, record, sigma_of
+from .residuals import RegressorProblem, Tried, View, better, easy_rows, record, sigma_of
 
 __all__ = ["SelfPacedRegressor"]
 

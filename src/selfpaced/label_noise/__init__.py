@@ -25,14 +25,14 @@ from .base import Array, Model, softmax
 from .binary import fit_binary
 from .multiclass import fit_multiclass
 
-__all__ = ["Channel", "confident_error", "fit_channel", "logits_from_proba"]
+__all__ = ["NoiseChannel", "confident_error", "fit_channel", "logits_from_proba"]
 
 _MAX_PAIRWISE = 30  # classes: above, K^2 rates cannot be told apart from one
 _LEVEL = 1.959963984540054  # 95 %
 
 
 @dataclass(frozen=True)
-class Channel:
+class NoiseChannel:
     """A fitted noise channel.
 
     Parameters
@@ -85,12 +85,12 @@ class Channel:
         kept = joint[np.arange(len(codes)), codes]
         return 1.0 - kept / np.maximum(joint.sum(axis=1), np.finfo(float).tiny)
 
-    def without_bias(self) -> Channel:
+    def without_bias(self) -> NoiseChannel:
         """The same channel for logits to which ``bias / scale`` has already been added."""
         return replace(self, bias=np.zeros_like(self.bias))
 
     @classmethod
-    def identity(cls, n_classes: int) -> Channel:
+    def identity(cls, n_classes: int) -> NoiseChannel:
         """The channel that changes nothing: no noise, logits taken at their word."""
         return cls(1.0, np.zeros(n_classes), np.eye(n_classes), 0.0, (0.0, 1.0), (1.0, 0.0, 0.0))
 
@@ -126,7 +126,7 @@ def confident_error(
     Examples
     --------
     >>> import numpy as np
-    >>> from selfpaced.channel import confident_error
+    >>> from selfpaced.label_noise import confident_error
     >>> margin = np.r_[np.linspace(-3, -1, 30), np.linspace(1, 3, 30)]
     >>> y = (margin > 0).astype(int)
     >>> y[0] = 1
@@ -163,7 +163,7 @@ def fit_channel(
     sample_weight: ArrayLike | None = None,
     class_conditional: bool = True,
     shift: bool = True,
-) -> Channel:
+) -> NoiseChannel:
     """Fit the noise channel to out-of-fold logits and noisy labels.
 
     Parameters
@@ -182,12 +182,12 @@ def fit_channel(
 
     Returns
     -------
-    Channel
+    NoiseChannel
 
     Examples
     --------
     >>> import numpy as np
-    >>> from selfpaced.channel import fit_channel
+    >>> from selfpaced.label_noise import fit_channel
     >>> rng = np.random.default_rng(0)
     >>> z = 4 * rng.standard_normal(4000)
     >>> y = (rng.random(4000) < 1 / (1 + np.exp(-z))).astype(int)
@@ -207,7 +207,7 @@ def fit_channel(
     weight = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     n_classes = z.shape[1]
     if len(codes) == 0 or weight.sum() <= 0 or np.ptp(z - z.mean(axis=1, keepdims=True)) == 0:
-        return Channel.identity(n_classes)
+        return NoiseChannel.identity(n_classes)
     weight = weight * (len(weight) / weight.sum())
     if n_classes == 2:
         models = fit_binary(z[:, 1] - z[:, 0], codes, weight, class_conditional, shift)
@@ -216,14 +216,14 @@ def fit_channel(
     return _average(models)
 
 
-def _average(models: list[Model]) -> Channel:
+def _average(models: list[Model]) -> NoiseChannel:
     evidence = np.array([m.evidence for m in models])
     w = np.exp(evidence - evidence.max())
     w /= w.sum()
     rate = float(sum(a * m.rate for a, m in zip(w, models, strict=True)))
     # Variance of a model average (Buckland 1997): within each model plus between them.
     spread = np.sqrt(sum(a * (m.error**2 + (m.rate - rate) ** 2) for a, m in zip(w, models, strict=True)))
-    return Channel(
+    return NoiseChannel(
         scale=float(sum(a * m.scale for a, m in zip(w, models, strict=True))),
         bias=np.sum([a * m.bias for a, m in zip(w, models, strict=True)], axis=0),
         transition=np.sum([a * m.transition for a, m in zip(w, models, strict=True)], axis=0),

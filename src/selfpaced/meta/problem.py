@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from ..channel import Channel, fit_channel
-from ._common import Progress, Split, cross_fit
-from ._outputs import as_logits, read_output, rival_loss
-from ._routing import WeightRoute, fit_weighted, row_params, take_rows
+from ..label_noise import NoiseChannel, fit_channel
+from .common import Progress, Split, cross_fit
+from .outputs import as_logits, read_output, rival_loss
+from .routing import WeightRoute, fit_weighted, row_params, take_rows
 
 __all__ = ["ClassifierProblem", "View", "paired_error", "scaled_channel"]
 
@@ -37,7 +37,7 @@ class View:
         Raw logits of every row by models not fitted on it (their average over the repeats).
     correct : ndarray of shape (n_samples,) or None
         Share of those models whose prediction is the given label.
-    channel : Channel
+    channel : NoiseChannel
         The calibration of `unseen`.
     losses : ndarray of shape (n_samples,)
         Losses of the given labels.
@@ -50,13 +50,13 @@ class View:
     clean: np.ndarray
     unseen: np.ndarray | None
     correct: np.ndarray | None
-    channel: Channel
+    channel: NoiseChannel
     losses: np.ndarray
     model: Any = None
     cost: float = 0.0
 
 
-def scaled_channel(channel: Channel, logits: np.ndarray, codes: np.ndarray, weight: Any = None) -> Channel:
+def scaled_channel(channel: NoiseChannel, logits: np.ndarray, codes: np.ndarray, weight: Any = None) -> NoiseChannel:
     """Refit only the scale of a channel, for the logits of another model.
 
     Weights that were derived from a first round of predictions have seen every label, so a later round agrees with
@@ -117,7 +117,7 @@ class ClassifierProblem:
     progress: Progress | None = None
     balanced: bool = True
     cross: bool = True
-    first: Channel | None = None
+    first: NoiseChannel | None = None
     before: np.ndarray | None = None
     count: int = 0
 
@@ -199,7 +199,7 @@ class ClassifierProblem:
         """The function that reads a fitted model's output."""
         return partial(read_output, kind=self.kind, labels=self.labels)
 
-    def _first(self) -> Channel:
+    def _first(self) -> NoiseChannel:
         if self.first is None:
             raise RuntimeError("the plain view has to come first")
         return self.first
@@ -226,16 +226,18 @@ class ClassifierProblem:
         share = np.maximum(tested, 1.0)
         return as_logits(total / share[:, None], self.kind), correct / share
 
-    def _view(self, clean: np.ndarray, unseen: Any, correct: Any, channel: Channel, model: Any, began: float) -> View:
+    def _view(
+        self, clean: np.ndarray, unseen: Any, correct: Any, channel: NoiseChannel, model: Any, began: float
+    ) -> View:
         return View(clean, unseen, correct, channel, self._losses(clean), model, time.perf_counter() - began)
 
     @staticmethod
-    def _clean(logits: np.ndarray, channel: Channel) -> np.ndarray:
+    def _clean(logits: np.ndarray, channel: NoiseChannel) -> np.ndarray:
         clean = channel.scale * logits + channel.bias
         return clean - clean.mean(axis=1, keepdims=True)
 
     def _losses(self, clean: np.ndarray) -> np.ndarray:
-        return rival_loss(Channel.identity(self.labels.size).proba(clean), self.codes)
+        return rival_loss(NoiseChannel.identity(self.labels.size).proba(clean), self.codes)
 
     def class_scale(self, losses: np.ndarray) -> np.ndarray:
         """Per row, the unit of its class: at least half the rows of every class stay within log 2 of it."""

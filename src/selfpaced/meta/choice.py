@@ -12,13 +12,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..channel import Channel, confident_error
+from ..label_noise import NoiseChannel, confident_error
 from ..pacing import CalibrationError, Fixed, Geometric, Pacing, Plateau, Stages, lam_at
 from ..path import Candidate, weight_histogram
 from ..solver import Solution, Stage, alternate
-from ._common import decide_cross_fit
-from ._problem import HEAVY, LN2, ClassifierProblem, View, paired_error, scaled_channel
-from ._routing import take_rows
+from .common import decide_cross_fit
+from .problem import HEAVY, LN2, ClassifierProblem, View, paired_error, scaled_channel
+from .routing import take_rows
 
 __all__ = ["Outcome", "run"]
 
@@ -40,7 +40,7 @@ class Outcome:
     losses: np.ndarray
     proba: np.ndarray
     noise: np.ndarray
-    channel: Channel
+    channel: NoiseChannel
     rate: float
     interval: tuple[float, float]
     path: tuple[Candidate, ...]
@@ -140,9 +140,9 @@ def _no_noise(by_class: float, rate: float, cross: bool) -> str:
     return ""
 
 
-def _noiseless(problem: ClassifierProblem, plain: View) -> Channel:
+def _noiseless(problem: ClassifierProblem, plain: View) -> NoiseChannel:
     """Without noise the model's own probabilities stand; scores without probabilities need a scale."""
-    identity = Channel.identity(problem.labels.size)
+    identity = NoiseChannel.identity(problem.labels.size)
     if problem.kind == "predict_proba":
         return identity
     return scaled_channel(identity, plain.unseen, problem.codes, problem.prior)
@@ -296,7 +296,7 @@ def _unjudged(problem: ClassifierProblem, pace: Any, interrupted: bool = False) 
     only = Candidate(math.inf, mean_weight=1.0, chosen=True, histogram=weight_histogram(np.ones(n)), label="plain")
     return Outcome(
         model=None, lam=math.inf, weight=np.ones(n), losses=np.zeros(n), proba=proba, noise=np.zeros(n),
-        channel=Channel.identity(k), rate=0.0, interval=(0.0, 1.0),
+        channel=NoiseChannel.identity(k), rate=0.0, interval=(0.0, 1.0),
         path=(only,),
         termination=f"The plain model was kept: {why}.", interrupted=interrupted,
     )  # fmt: skip

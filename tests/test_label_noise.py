@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from selfpaced.channel import Channel, confident_error, fit_channel, logits_from_proba
-from selfpaced.channel.binary import _BinaryLikelihood, _bins
-from selfpaced.channel.multiclass import _MulticlassLikelihood
+from selfpaced.label_noise import NoiseChannel, confident_error, fit_channel, logits_from_proba
+from selfpaced.label_noise.binary import _BinaryLikelihood, _bins
+from selfpaced.label_noise.multiclass import _MulticlassLikelihood
 
 
 def binary(n, rates, seed, scale=3.0):
@@ -153,7 +153,7 @@ def test_degenerate_logits_give_the_identity():
     channel = fit_channel(np.zeros(10), np.arange(10) % 2)
     np.testing.assert_allclose(channel.proba(np.zeros(3)), 0.5)
     assert channel.noise_rate == 0.0
-    assert Channel.identity(3).n_classes == 3
+    assert NoiseChannel.identity(3).n_classes == 3
 
 
 def test_bad_input_is_named():

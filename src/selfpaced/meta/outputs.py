@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..channel import logits_from_proba
+from ..label_noise import logits_from_proba
 
 __all__ = ["as_logits", "output_kind", "read_output", "rival_loss"]
 

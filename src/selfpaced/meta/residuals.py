@@ -12,7 +12,7 @@ import numpy as np
 
 from ..path import Candidate, weight_histogram
 from ..residuals import ResidualRule, residual_scale, shorth, tukey_loss, weighted_quantile
-from ._common import Progress, Split, WeightRoute, cross_fit, fit_weighted
+from .common import Progress, Split, WeightRoute, cross_fit, fit_weighted
 
 __all__ = ["RegressorProblem", "Tried", "View", "better", "easy_rows", "record", "sigma_of"]
 

@@ -19,7 +19,7 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from ._routing import WeightRoute, fit_weighted, n_rows, take_rows, weight_route
+from .routing import WeightRoute, fit_weighted, n_rows, take_rows, weight_route
 
 try:  # scikit-learn >= 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks

@@ -1,0 +1,37 @@
+"""Every estimator of this library, once: what is exported, saved, reported, documented and tested follows from here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from .judgement import Kind
+
+
+@dataclass(frozen=True)
+class Known:
+    """Where an estimator lives, and what it judges."""
+
+    module: str
+    kind: Kind
+
+
+#: Name -> the module that defines it and what it judges. To add an estimator, add its line.
+ESTIMATORS: dict[str, Known] = {
+    "PRMF": Known("factorization", "entries"),
+    "SelfPacedClassifier": Known("meta", "labels"),
+    "SelfPacedLinearRegression": Known("linear", "values"),
+    "SelfPacedLogisticRegression": Known("linear", "labels"),
+    "SelfPacedMF": Known("factorization", "entries"),
+    "SelfPacedMultiViewKMeans": Known("clustering", "samples"),
+    "SelfPacedRegressor": Known("meta", "values"),
+}
+
+
+def estimator(name: str) -> Any:
+    """The class of this name."""
+    return getattr(import_module(f"{__package__}.{ESTIMATORS[name].module}"), name)
+
+
+__all__ = ["ESTIMATORS", "Known", "estimator"]
