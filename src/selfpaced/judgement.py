@@ -136,6 +136,15 @@ class Values:
 
 
 @dataclass(frozen=True, eq=False)
+class Places:
+    """Where judged entries stand in their matrix."""
+
+    rows: NDArray[np.integer[Any]]
+    columns: NDArray[np.integer[Any]]
+    shape: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
 class Judgement:
     """What a model says about some rows.
 
@@ -155,6 +164,8 @@ class Judgement:
         Of the rows and their given labels or values, see :func:`fingerprint`; empty: of no rows that could come again.
     held_out : bool
         Whether it is the judgement of models that had not seen the rows.
+    places : Places or None
+        Of the entries of a matrix; rows of a table are their own places.
 
     Examples
     --------
@@ -171,6 +182,7 @@ class Judgement:
     rule: Any = None
     fingerprint: str = ""
     held_out: bool = False
+    places: Places | None = None
 
     @cached_property
     def weight(self) -> Array:
@@ -312,4 +324,15 @@ DIGESTED = 1 << 20  # bytes up to which the digest itself is fast enough: about 
 LINE = 512  # numbers in a row of the table of sums: 4 kB, so that what remains to be digested is 1/512 of the data
 
 
-__all__ = ["Judgement", "Judging", "Kind", "Labels", "Noise", "Opinion", "Values", "fingerprint", "weights_at"]
+__all__ = [
+    "Judgement",
+    "Judging",
+    "Kind",
+    "Labels",
+    "Noise",
+    "Opinion",
+    "Places",
+    "Values",
+    "fingerprint",
+    "weights_at",
+]
