@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .path import Candidate
 from .regularizers import get
 
 Array = NDArray[Any]
@@ -214,10 +215,13 @@ def weights_at(rule: Any, losses: Array, lam: Any) -> Array:
 class Judging(ABC):
     """An estimator that keeps what it holds about its training rows, and judges new ones by the same loss and pace.
 
-    A subclass sets ``judgement_`` in ``fit`` and implements ``_judge`` for rows it has not been fitted on.
+    A subclass sets these attributes in ``fit`` and implements ``_judge`` for rows it has not been fitted on.
     """
 
     judgement_: Judgement
+    path_: tuple[Candidate, ...]
+    lam_: float
+    termination_: str
 
     def judge(self, X: Any, y: Any = None) -> Judgement:
         """What the model says about the given labels or values of rows.
@@ -247,6 +251,27 @@ class Judging(ABC):
     @abstractmethod
     def _judge(self, X: Any, y: Any) -> Judgement:
         """The judgement of rows that were not fitted."""
+
+
+class JudgedByAnother(Judging):
+    """An estimator that leaves the judgement to another, which it holds as ``judge_`` once it is fitted."""
+
+    judge_: Judging
+
+    @property
+    def judgement_(self) -> Judgement:  # type: ignore[override]
+        """What the other holds about the training rows."""
+        return self.judge_.judgement_
+
+    def judge(self, X: Any, y: Any = None) -> Judgement:
+        """What the other says about the given labels or values of rows; see :meth:`Judging.judge`."""
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self, "judge_")
+        return self.judge_.judge(X, y)
+
+    def _judge(self, X: Any, y: Any) -> Judgement:
+        return self.judge_._judge(X, y)
 
 
 # ----------------------------------------------------------------------------------------------- fingerprint
@@ -325,6 +350,7 @@ LINE = 512  # numbers in a row of the table of sums: 4 kB, so that what remains 
 
 
 __all__ = [
+    "JudgedByAnother",
     "Judgement",
     "Judging",
     "Kind",
