@@ -132,6 +132,18 @@ def test_without_shift_decisions_stay():
     assert np.mean(fit_channel(logits, noisy).decide(logits) != (z > 0)) < 0.05 < np.mean((logits > 0) != (z > 0))
 
 
+def test_without_shift_decisions_stay_in_many_classes():
+    z, _, noisy, _ = multiclass(3000, 4, 0.0, seed=8)
+    noisy = np.where((noisy == 2) & (np.random.default_rng(0).random(3000) < 0.4), 0, noisy)
+    logits = z + np.array([0.0, 0.0, 0.0, 1.5])
+    free, still = fit_channel(logits, noisy), fit_channel(logits, noisy, shift=False)
+    assert np.ptp(free.bias) > 0.5
+    np.testing.assert_array_equal(still.bias, 0)
+    np.testing.assert_array_equal(still.decide(logits), logits.argmax(axis=1))
+    off = still.transition[~np.eye(4, dtype=bool)]
+    np.testing.assert_allclose(off, off[0])  # rates per class would ask for a shift
+
+
 def test_gradients_agree_with_differences():
     z, _, noisy, _ = binary(200, (0.1, 0.3), seed=1)
     likelihood = _BinaryLikelihood(*_bins(z, noisy, np.ones(len(z))))

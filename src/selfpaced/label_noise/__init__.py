@@ -71,8 +71,8 @@ class NoiseChannel:
         """Code of the most probable clean class."""
         z = np.asarray(logits, dtype=float)
         if z.ndim == 1 or z.shape[1] == 1:
-            return (self.scale * z.reshape(-1) + (self.bias[1] - self.bias[0]) > 0).astype(np.intp)
-        return (self.scale * z + self.bias).argmax(axis=1)
+            return np.asarray(self.scale * z.reshape(-1) + (self.bias[1] - self.bias[0]) > 0, dtype=np.intp)
+        return np.asarray((self.scale * z + self.bias).argmax(axis=1))
 
     def given_proba(self, logits: ArrayLike) -> Array:
         """Probability of each GIVEN label: clean probabilities sent through the channel."""
@@ -83,7 +83,7 @@ class NoiseChannel:
         codes = np.asarray(y, dtype=np.intp)
         joint = self.proba(logits) * self.transition[:, codes].T
         kept = joint[np.arange(len(codes)), codes]
-        return 1.0 - kept / np.maximum(joint.sum(axis=1), np.finfo(float).tiny)
+        return np.asarray(1.0 - kept / np.maximum(joint.sum(axis=1), np.finfo(float).tiny))
 
     def without_bias(self) -> NoiseChannel:
         """The same channel for logits to which ``bias / scale`` has already been added."""
@@ -97,7 +97,7 @@ class NoiseChannel:
 
 def logits_from_proba(proba: ArrayLike, floor: float = 1e-3) -> Array:
     """Logits of predicted probabilities, floored so that a vote of 0 does not claim infinite certainty."""
-    return np.log(np.maximum(np.asarray(proba, dtype=float), floor))
+    return np.asarray(np.log(np.maximum(np.asarray(proba, dtype=float), floor)))
 
 
 def confident_error(
@@ -178,7 +178,8 @@ def fit_channel(
     class_conditional : bool
         Also consider a rate per class (pair of classes when there are more than two).
     shift : bool
-        Also consider a bias.  With False predictions keep their ranking and only their scale is fitted.
+        Also consider a bias and, with ``class_conditional``, rates that differ between classes.  With False the most
+        probable class of every row stays as the logits have it: only their scale and one rate are fitted.
 
     Returns
     -------
@@ -212,7 +213,7 @@ def fit_channel(
     if n_classes == 2:
         models = fit_binary(z[:, 1] - z[:, 0], codes, weight, class_conditional, shift)
     else:
-        models = fit_multiclass(z, codes, weight, class_conditional and n_classes <= _MAX_PAIRWISE)
+        models = fit_multiclass(z, codes, weight, shift and class_conditional and n_classes <= _MAX_PAIRWISE)
     return _average(models)
 
 

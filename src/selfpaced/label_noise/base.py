@@ -25,7 +25,7 @@ class Model:
 
 def softmax(z: Array) -> Array:
     """Rows of probabilities."""
-    out = z - z.max(axis=1, keepdims=True)
+    out = np.asarray(z - z.max(axis=1, keepdims=True))
     np.exp(out, out=out)
     out /= out.sum(axis=1, keepdims=True)
     return out

@@ -14,14 +14,15 @@ _BINS = 128
 def _bins(margin: Array, y: NDArray[np.intp], weight: Array) -> tuple[Array, Array, Array]:
     """Mean margin, weight and weight of class 1 in quantile bins; equal margins always share a bin."""
     values, inverse = np.unique(margin, return_inverse=True)
-    mass = np.bincount(inverse, weight)
-    ones = np.bincount(inverse, weight * y)
+    mass: Array = np.bincount(inverse, weight).astype(float)
+    ones: Array = np.bincount(inverse, weight * y).astype(float)
     before = np.cumsum(mass) - mass
     index = np.minimum((before * (_BINS / mass.sum())).astype(np.intp), _BINS - 1)
-    m = np.bincount(index, mass, minlength=_BINS)
+    m, sums, positive = (
+        np.bincount(index, part, minlength=_BINS).astype(float) for part in (mass, mass * values, ones)
+    )
     used = m > 0
-    x = np.bincount(index, mass * values, minlength=_BINS)[used] / m[used]
-    return x, m[used], np.bincount(index, ones, minlength=_BINS)[used]
+    return sums[used] / m[used], m[used], positive[used]
 
 
 # model, log scale, rate of class 0, rate of class 1: several starts, because the likelihood has two basins

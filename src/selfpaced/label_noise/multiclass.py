@@ -75,6 +75,7 @@ class _MulticlassLikelihood:
 
 
 def fit_multiclass(z: Array, y: NDArray[np.intp], weight: Array, class_conditional: bool) -> list[Model]:
+    """Scale and one rate; with ``class_conditional`` also scale, bias and a rate per pair of classes."""
     z = z - z.mean(axis=1, keepdims=True)
     unit = float(np.average(np.abs(z).mean(axis=1), weights=weight)) + 1e-9
     like = _MulticlassLikelihood(z / unit, y, weight)
