@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import logging
 import sys
 import time
@@ -71,6 +73,19 @@ def check_rule(regularizer: Any) -> Regularizer:
 
 
 # ---------------------------------------------------------------------------------------------------- Ctrl-C
+
+
+def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A ``fit`` that changes its estimator only once it is through: an error or Ctrl-C leaves the old model whole."""
+
+    @functools.wraps(fit)
+    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
+        trial = copy.copy(self)
+        fit(trial, *args, **kwargs)
+        self.__dict__ = trial.__dict__
+        return self
+
+    return whole
 
 
 class Interruptible:
@@ -221,6 +236,7 @@ __all__ = [
     "CallbackSupportMixin",
     "Interruptible",
     "Progress",
+    "all_or_nothing",
     "check_rule",
     "check_weight",
     "interrupted_sentence",

@@ -167,6 +167,8 @@ class Judgement:
         Whether it is the judgement of models that had not seen the rows.
     places : Places or None
         Of the entries of a matrix; rows of a table are their own places.
+    given_weight : ndarray or None
+        The weights, where they are not simply the rule's at ``lam``: a view that a sample lacks has none.
 
     Examples
     --------
@@ -184,11 +186,12 @@ class Judgement:
     fingerprint: str = ""
     held_out: bool = False
     places: Places | None = None
+    given_weight: Array | None = None
 
     @cached_property
     def weight(self) -> Array:
         """Relative weight of every row, in [0, 1]."""
-        return weights_at(self.rule, self.losses, self.lam)
+        return weights_at(self.rule, self.losses, self.lam) if self.given_weight is None else self.given_weight
 
     @property
     def wrong(self) -> Array:
@@ -197,7 +200,8 @@ class Judgement:
 
     def ranking(self, n: int | None = None) -> NDArray[np.intp]:
         """Row numbers, most suspicious first; the loss decides between equals."""
-        order: NDArray[np.intp] = np.lexsort((-np.ravel(self.losses), -np.ravel(self.wrong)))
+        losses = self.losses if np.ndim(self.losses) == 1 else self.losses.sum(axis=1)  # over the views of a sample
+        order: NDArray[np.intp] = np.lexsort((-losses, -self.wrong))
         return order[:n]
 
     def of(self, X: Any, y: Any) -> bool:
