@@ -28,7 +28,7 @@ from selfpaced import (
     suspects,
 )
 from selfpaced.datasets import make_low_rank
-from selfpaced.pacing import Fixed, Geometric, Graduated, Quantile, Stages
+from selfpaced.pacing import Fixed, Geometric, Graduated, Quantile, Span, Stages
 from selfpaced.path import columns
 from selfpaced.residuals import Opening
 
@@ -276,8 +276,8 @@ CLUSTERING = {
     "unit rows": Case(Views(view_scaling="unit-row"), views),
     "variance": Case(Views(view_scaling="variance"), views),
     "spectral": Case(Views(embedding="spectral"), views, **SINGLE),
-    "start, end, stages": Case(Views(start=0.7, end=3.0, n_stages=5, n_init=6, n_keep=2), views),
-    "end, hard": Case(Views(regularizer="hard", end=4.0), views),
+    "start, end, stages": Case(Views(pace=Span(0.7, 3.0, 5), n_init=6, n_keep=2), views),
+    "end, hard": Case(Views(regularizer="hard", pace=Span(1.0, 4.0, 16)), views),
 }
 GROUPS = {
     "SelfPacedLogisticRegression": LOGISTIC,

@@ -400,14 +400,12 @@ class Ladder(Pacing):
 class Span(Pacing):
     """From ``start`` to ``end`` median losses in ``stages`` equal ratios: what has half the weight there.
 
-    The median is that of the losses at the start, so the path's length does not depend on their unit; ``floor`` is the
-    smallest it may be, for data that are mostly fitted exactly.
+    The median is that of the losses at the start, so the path's length does not depend on their unit.
     """
 
     start: float = 1.0
     end: float = 2.2
     stages: int = 8
-    floor: float = 0.0
     stop: Any = ()
 
     def __post_init__(self) -> None:
@@ -427,7 +425,7 @@ class Span(Pacing):
     def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
         values, weights = _distribution(losses, sample_weight)
         median = float(np.quantile(values, 0.5, method="inverted_cdf", weights=weights))
-        return self.lams(max(median, self.floor), regularizer)[0]
+        return self.lams(median, regularizer)[0]
 
     def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> float | None:  # noqa: ARG002
         if stage >= self.stages:

@@ -84,6 +84,8 @@ def mean_and_error(values: ArrayLike, sample_weight: Floats | None = None) -> Ga
     """
     values = np.asarray(values, dtype=np.float64)
     mean = float(np.average(values, weights=sample_weight))
+    if values.size < 2:
+        return Gap(mean, math.nan)  # one value says nothing about its error
     deviation = values - mean
     if sample_weight is None:
         return Gap(mean, math.sqrt(float(deviation @ deviation)) / max(values.size, 1))

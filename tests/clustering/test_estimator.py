@@ -14,10 +14,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from selfpaced import SelfPacedMultiViewKMeans
 from selfpaced.clustering import paced, scale_views
-from selfpaced.clustering.rules import default_pace, resolve
+from selfpaced.clustering.rules import pace_of, resolve
 from selfpaced.datasets import make_multiview_digits
 from selfpaced.metrics import adjusted_rand, clustering_accuracy
-from selfpaced.pacing import half_loss
+from selfpaced.pacing import Fixed, Geometric, Ladder, Span, Stages, half_loss
 from selfpaced.regularizers import REGISTRY, Regularizer, Welsch, from_loss
 
 RULES = sorted(name for name, rule in REGISTRY.items() if issubclass(rule, Regularizer))
@@ -53,7 +53,7 @@ def test_every_rule_finds_clear_clusters(rule, two_views):
     assert found.sample_weight_.max() <= 1
     assert found.sample_weight_.shape == found.sample_loss_.shape == (150, 2)
     np.testing.assert_array_equal(found.predict(views), found.labels_)
-    assert len(found.path_) == (1 if rule is None else default_pace(rule).stages)
+    assert len(found.path_) == (1 if rule is None else pace_of(resolve(rule), "auto")[0].stages)
     assert [c.chosen for c in found.path_] == [False] * (len(found.path_) - 1) + [True]
 
 
@@ -69,18 +69,30 @@ def test_group_rules_are_refused(rule, two_views):
         model(regularizer=rule).fit(two_views[0])
 
 
+def plan(rule, pace="auto", restarts=3):
+    pacing, typical = pace_of(resolve(rule), pace)
+    return paced.Plan(resolve(rule), pacing, typical, restarts, keep=5, max_iter=50, tol=0)
+
+
+def costs(rule, median):
+    """The latent loss at every pace, for data of this median loss."""
+    made = plan(rule)
+    pacing = made.paced(median)
+    step = paced.Settling(made, pacing, None, made.unit(median), None)
+    return [step.cost(lam) for lam in pacing.lams]
+
+
 def test_mspl_is_the_logistic_rule():
     assert resolve("mspl") == resolve("logistic")
-    pace = default_pace("mspl")
-    cost = pace.costs(median=0.3)[0]
+    cost = costs("mspl", median=0.3)[0]
     # A sample of median loss starts at half weight although the rule is not free of scale.
     assert cost.weight(np.array([0.3]))[0] == pytest.approx(0.5, abs=1e-6)
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_pace_runs_from_half_weight_at_the_median_to_the_end(rule):
-    pace = default_pace(rule)
-    first, *_, last = pace.costs(median=0.02)
+    pace, _ = pace_of(resolve(rule), "auto")
+    first, *_, last = costs(rule, median=0.02)
     assert first.weight(np.array([0.02]))[0] == pytest.approx(0.5, abs=0.5 if rule == "hard" else 1e-3)
     assert half_loss(last.rule, last.lam) * last.unit == pytest.approx(0.02 * pace.end, rel=1e-3)
 
@@ -111,12 +123,12 @@ def test_objective_is_the_latent_loss_it_says():
 def test_sweeps_at_one_pace_never_raise_the_objective(rule):
     views, _ = blobs(spread=2.0, n=300)
     data = paced.Views(tuple(view.astype(np.float32) for view in views))
-    runner = paced._start(data, 3, 3, np.random.default_rng(0), True)
-    cost = default_pace(rule).costs(runner.median_loss())[0]
+    now = paced._start(data, 3, 3, np.random.default_rng(0), True)
+    cost = costs(rule, now.median_loss())[0]
     seen = []
     for _ in range(6):
-        runner.step(cost)
-        seen.append(runner.seen.objective)
+        now = now.swept(cost, None)
+        seen.append(now.seen.objective)
     assert (np.diff(seen, axis=0) <= 1e-4 * seen[0]).all()
 
 
@@ -200,22 +212,18 @@ def test_same_seed_same_result_and_state_survives_pickle(two_views):
     assert clone(first).get_params() == first.get_params()
 
 
-def test_the_restart_of_least_latent_objective_wins(monkeypatch):
+def test_the_restart_of_least_latent_objective_wins():
     digits = make_multiview_digits()
     rows = np.arange(0, 1797, 4)
     views = tuple(
         view.astype(np.float32) for view in scale_views({n: v[rows] for n, v in digits.views.items()}).values()
     )
     # One and the same pace for both runs, or their objectives would not compare.
-    costs = default_pace("welsch", stages=4).costs(0.5)
-    monkeypatch.setattr(paced.Pace, "costs", lambda self, median: costs)
+    pace = Ladder(Span(1.0, 2.2, 4).lams(0.5, Welsch()))
     found = [
-        paced.fit_paced(
-            paced.Views(views), 10, default_pace("welsch"), restarts=restarts, keep=5, max_iter=50, tol=0,
-            rng=np.random.default_rng(3),
-        )
+        paced.fit_paced(paced.Views(views), 10, plan("welsch", pace, restarts), np.random.default_rng(3))
         for restarts in (1, 20)
-    ]  # fmt: skip
+    ]
     assert found[1].objective < found[0].objective
 
 
@@ -255,15 +263,102 @@ def test_categories_where_most_samples_coincide():
 
 def test_path_and_callback_report_every_stage(two_views):
     seen = []
-    found = model(n_stages=5, callback=seen.append).fit(two_views[0])
-    assert tuple(seen) == found.path_
+    found = model(pace=Span(stages=5), callback=lambda stage, solution: seen.append((stage, solution)))
+    found.fit(two_views[0])
+    assert [stage.lam for stage, _ in seen] == [candidate.lam for candidate in found.path_]
+    assert [stage.mean_weight for stage, _ in seen] == pytest.approx([c.mean_weight for c in found.path_])
     assert len(seen) == 5
-    weights = [candidate.mean_weight for candidate in seen]
+    weights = [candidate.mean_weight for candidate in found.path_]
     assert weights == sorted(weights)
-    assert sum(seen[0].histogram) == 300
-    assert seen[-1].lam == found.lam_
-    assert "welsch" in found.termination_
-    assert "converged" in found.termination_
+    assert sum(found.path_[0].histogram) == 300
+    assert found.path_[-1].lam == found.lam_
+    assert found.termination_.startswith("Welsch stage 5 was chosen")
+    assert "settled" in found.termination_
+
+
+def test_the_callback_may_end_the_path(two_views):
+    found = model(callback=lambda stage, solution: stage.lam > 0).fit(two_views[0])
+    assert len(found.path_) == 1
+    assert clustering_accuracy(two_views[1], found.labels_) == 1
+
+
+@pytest.mark.parametrize("pace", ["paper", 0.5, Fixed(0.5), Geometric(mu=1.3, stop=Stages(4)), Span(0.5, 3.0, 6)])
+def test_every_kind_of_pace(pace, two_views):
+    views, y = two_views
+    found = model(pace=pace).fit(views)
+    assert clustering_accuracy(y, found.labels_) == 1
+    assert sum(candidate.chosen for candidate in found.path_) == 1
+    np.testing.assert_array_equal(found.predict(views), found.labels_)
+
+
+@pytest.mark.parametrize("pace", [0.5, Fixed(0.5)])
+def test_a_number_is_one_fixed_lam(pace, two_views):
+    assert model(pace=pace).fit(two_views[0]).lam_ == 0.5
+
+
+def interrupt_at(monkeypatch, call):
+    """Raise KeyboardInterrupt from the given sweep on."""
+    calls, real = [], paced.sweep
+
+    def sweep(*args, **kwargs):
+        calls.append(None)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(paced, "sweep", sweep)
+
+
+@pytest.mark.parametrize("call", [4, 7, 12, 18])
+def test_an_interrupt_keeps_the_last_complete_stage(call, two_views, monkeypatch):
+    whole = model().fit(two_views[0])
+    interrupt_at(monkeypatch, call)
+    with pytest.warns(ConvergenceWarning, match="Interrupted from outside: .* is kept"):
+        found = model().fit(two_views[0])
+    assert len(found.path_) < len(whole.path_) or call == 4
+    assert found.termination_.startswith("Interrupted from outside")
+    np.testing.assert_array_equal(found.predict(two_views[0]), found.labels_)
+    if call > 4:
+        assert [c.lam for c in found.path_] == [c.lam for c in whole.path_[: len(found.path_)]]
+
+
+def test_an_interrupt_before_there_is_a_model_leaves_everything_as_it_was(two_views, monkeypatch):
+    unfitted, old = model(), model().fit(two_views[0])
+    labels = old.labels_
+    interrupt_at(monkeypatch, 1)
+    with pytest.raises(KeyboardInterrupt):
+        unfitted.fit(two_views[0])
+    assert not [name for name in vars(unfitted) if name.endswith("_")]
+    monkeypatch.undo()
+    interrupt_at(monkeypatch, 1)
+    with pytest.raises(KeyboardInterrupt):
+        old.fit([view[:50] for view in two_views[0]])
+    monkeypatch.undo()
+    assert old.labels_ is labels
+    np.testing.assert_array_equal(old.predict(two_views[0]), labels)
+
+
+def test_the_judgement_of_samples(two_views):
+    views, _ = two_views
+    far = [view.copy() for view in views]
+    for view in far:
+        view[7] += 40.0
+    found = model().fit(far)
+    judgement = found.judgement_
+    assert judgement.ranking(1).tolist() == [7]
+    assert judgement.wrong[7] > 0.99
+    np.testing.assert_array_equal(judgement.weight, found.sample_weight_)
+    assert found.judge(far) is judgement
+    new = found.judge([view[:20] for view in far])
+    np.testing.assert_allclose(new.weight, found.sample_weight_[:20], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(new.opinion.given, judgement.opinion.given[:20], rtol=1e-5)
+
+
+def test_a_missing_view_has_no_weight(two_views):
+    views = [view.copy() for view in two_views[0]]
+    views[1][3] = np.nan
+    found = model().fit(views)
+    assert found.judgement_.weight[3].tolist() == [found.sample_weight_[3, 0], 0.0]
 
 
 @pytest.mark.parametrize(
@@ -273,9 +368,9 @@ def test_path_and_callback_report_every_stage(two_views):
         ({"n_init": 1.5}, "n_init must be an integer"),
         ({"view_scaling": "minmax"}, "view_scaling must be one of"),
         ({"embedding": "umap"}, "embedding must be None or 'spectral', got 'umap'"),
-        ({"start": -1}, "start must be a positive number, got -1"),
-        ({"end": 0}, "end must be a positive number, got 0"),
-        ({"n_stages": 0}, "n_stages must be None or an integer >= 1"),
+        ({"pace": -1}, "pace must be 'auto', 'paper', a positive number"),
+        ({"pace": "slow"}, "pace must be 'auto', 'paper', a positive number"),
+        ({"outlier_threshold": 0}, "outlier_threshold must be a positive number, got 0"),
         ({"tol": -1}, "tol must be a number >= 0"),
         ({"regularizer": "welsh"}, "did you mean 'welsch'"),
     ],

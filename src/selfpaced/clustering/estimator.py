@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,12 +14,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..path import Candidate
+from ..fitting import all_or_nothing, check_weight, interrupted_sentence, warn_interrupted
+from ..judgement import Judgement, Judging, Values, fingerprint
+from ..residuals import outlier_probability
 from ..residuals.scales import MAD_TO_SIGMA
+from ..selection import Decision, path_of, sentence
+from ..solver import Callback
 from .embedding import SpectralEmbedding
 from .kernels import Views, distances, sweep
-from .paced import Fit, fit_paced
-from .rules import default_pace, resolve
+from .paced import Clustering, Plan, fit_paced
+from .rules import pace_of, resolve
 from .views import (
     SCALINGS,
     assemble,
@@ -36,7 +40,7 @@ from .views import (
 Floats = NDArray[Any]
 
 
-class SelfPacedMultiViewKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     r"""K-means over one or several views that trusts easy samples and views first, and the rest later or never.
 
     Minimises, over labels :math:`c_i` and centres, the latent loss of every sample in every view,
@@ -69,12 +73,11 @@ class SelfPacedMultiViewKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Restarts, from greedy k-means++.
     n_keep : int, default=5
         Restarts that outlive the first stages.
-    start : float, default=1.0
-        First pace: the loss of half weight, as a multiple of the median loss of the best start.
-    end : float, default=None
-        Last pace in the same unit; None is the rule's own default.
-    n_stages : int, default=None
-        Stages from start to end; None is the rule's own default.
+    pace : "auto", "paper", float or Pacing, default="auto"
+        "auto" runs from the median loss of the best start, which has half weight at first, to the rule's own end (2.2
+        times that for most); :class:`~selfpaced.pacing.Span` gives other ends and stages. "paper" follows the
+        paper's schedule (half the samples first, lam times 1.05) until the mean weight stands still; a number is a
+        fixed lam, in the unit of the scaled squared distances.
     max_iter : int, default=100
         Most sweeps at the last pace.
     tol : float, default=1e-5
@@ -84,7 +87,8 @@ class SelfPacedMultiViewKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     random_state : int, RandomState or None, default=None
         Seed of the restarts.
     callback : callable, default=None
-        Called with the :class:`~selfpaced.path.Candidate` of every stage.
+        Called as ``callback(stage, solution)`` after every stage, see :func:`selfpaced.solver.walk`; a true answer
+        ends the path.
 
     Attributes
     ----------
@@ -140,14 +144,12 @@ class SelfPacedMultiViewKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         n_neighbors: int = 10,
         n_init: int = 20,
         n_keep: int = 5,
-        start: float = 1.0,
-        end: float | None = None,
-        n_stages: int | None = None,
+        pace: Any = "auto",
         max_iter: int = 100,
         tol: float = 1e-5,
         outlier_threshold: float = 3.5,
         random_state: Any = None,
-        callback: Callable[[Candidate], None] | None = None,
+        callback: Callback | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.regularizer = regularizer
@@ -157,9 +159,7 @@ class SelfPacedMultiViewKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.n_neighbors = n_neighbors
         self.n_init = n_init
         self.n_keep = n_keep
-        self.start = start
-        self.end = end
-        self.n_stages = n_stages
+        self.pace = pace
         self.max_iter = max_iter
         self.tol = tol
         self.outlier_threshold = outlier_threshold
@@ -173,6 +173,7 @@ class SelfPacedMultiViewKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         tags.transformer_tags.preserves_dtype = []
         return tags
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -191,10 +192,8 @@ class SelfPacedMultiViewKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """
         self._check_parameters()
         blocks = self._blocks(X, reset=True)
-        uneven = self.view_scaling in ("unit-row", "none") and self.embedding is None and len(blocks) > 1
-        pace = default_pace(self.regularizer, self.start, self.end, self.n_stages, uneven)
         n = check_lengths(blocks)
-        weight = _check_weight(sample_weight, n)
+        weight = check_weight(sample_weight, n)
         voters = None if weight is None or weight.all() else np.flatnonzero(weight)
         _check_enough(self.n_clusters, n, voters)
         self._scalers = [
@@ -209,19 +208,30 @@ class SelfPacedMultiViewKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         found = fit_paced(
             data if voters is None else data.take(voters),
             self.n_clusters,
-            pace,
+            self._plan(len(blocks)),
+            np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
+            self.callback,
+        )
+        self._cost, self._centers = found.cost, [center[None] for center in found.centers]
+        self._store(found, data, blocks, voters, X)
+        self._warn(found)
+        return self
+
+    def _plan(self, n_views: int) -> Plan:
+        rule = resolve(self.regularizer)
+        uneven = self.view_scaling in ("unit-row", "none") and self.embedding is None and n_views > 1
+        pacing, typical = pace_of(rule, self.pace, uneven)
+        return Plan(
+            rule=rule,
+            pacing=pacing,
+            typical=typical,
             restarts=self.n_init,
             keep=self.n_keep,
             max_iter=self.max_iter,
             tol=self.tol,
-            rng=np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
             # Unit rows of an embedding are bounded: no gross outliers to guard the start against.
-            robust=self._embedding is None and pace.rule is not None,
-            callback=self.callback,
+            robust=self._embedding is None and rule is not None,
         )
-        self._cost, self._centers = found.cost, [center[None] for center in found.centers]
-        self._store(found, data, blocks, voters)
-        return self
 
     def predict(self, X: Any) -> NDArray[np.int32]:
         """Cluster of every sample, from all of the views or some.
@@ -252,9 +262,29 @@ class SelfPacedMultiViewKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     ) -> float:
         """Minus the summed latent loss: larger is better."""
         data, places = self._prepare(X)
-        weight = _check_weight(sample_weight, data.n)
+        weight = check_weight(sample_weight, data.n)
         best = self._sweep(Views(data.blocks, data.present, weight), places)
         return -float(best.objective[0])
+
+    def _judge(self, X: Any, y: Any) -> Judgement:  # noqa: ARG002
+        data, places = self._prepare(X)
+        losses = self._sweep(data, places).losses[:, 0]
+        there = np.ones(losses.shape, bool) if data.present is None else data.present
+        return self._judgement(losses, self._cost.weight(losses) * there, there)
+
+    def _judgement(self, losses: Floats, weights: Floats, there: Floats, fingerprint: str = "") -> Judgement:
+        """Samples far from their centre, by the mean of their losses over the views they have; arrays are (V, n)."""
+        mean = _mean_loss(losses, there)
+        wrong = outlier_probability(np.maximum(mean - self._usual, 0.0), self._spread, self._share)
+        return Judgement(
+            kind="samples",
+            opinion=Values(mean, np.full_like(mean, self._usual), wrong),
+            losses=losses.T / self._cost.unit,
+            lam=self.lam_,
+            rule=self._cost.rule,
+            fingerprint=fingerprint,
+            given_weight=weights.T,
+        )
 
     @property
     def _n_features_out(self) -> int:
@@ -318,20 +348,17 @@ class SelfPacedMultiViewKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
                 raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
-        if self.n_stages is not None and (not isinstance(self.n_stages, Integral) or self.n_stages < 1):
-            raise ValueError(f"n_stages must be None or an integer >= 1, got {self.n_stages!r}")
-        for name, value in [("start", self.start), ("end", self.end), ("outlier_threshold", self.outlier_threshold)]:
-            if not (name == "end" and value is None) and not (isinstance(value, Real) and value > 0):
-                raise ValueError(f"{name} must be a positive number, got {value!r}")
+        if not isinstance(self.outlier_threshold, Real) or self.outlier_threshold <= 0:
+            raise ValueError(f"outlier_threshold must be a positive number, got {self.outlier_threshold!r}")
         if not isinstance(self.tol, Real) or self.tol < 0:
             raise ValueError(f"tol must be a number >= 0, got {self.tol!r}")
         if self.view_scaling not in SCALINGS:
             raise ValueError(f"view_scaling must be one of {SCALINGS}, got {self.view_scaling!r}")
         if self.embedding not in (None, "spectral"):
             raise ValueError(f"embedding must be None or 'spectral', got {self.embedding!r}")
-        resolve(self.regularizer)
+        pace_of(resolve(self.regularizer), self.pace)
 
-    def _store(self, found: Fit, data: Views, blocks: Mapping[Hashable, Any], voters: Any) -> None:
+    def _store(self, found: Clustering, data: Views, blocks: Mapping[Hashable, Any], voters: Any, X: Any) -> None:
         """Fitted attributes from the solution; samples without weight are labelled by it too."""
         labels, losses, weights = found.labels, found.losses, found.weights
         if voters is not None:
@@ -342,14 +369,17 @@ class SelfPacedMultiViewKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         there = np.ones(weights.shape, bool) if data.present is None else data.present
         self.view_weight_ = weights.sum(axis=1) / there.sum(axis=1)
         self.view_names_ = [*blocks, *(["joint"] if len(data.blocks) > len(blocks) else [])]
-        self.outliers_ = _outliers(losses.sum(axis=0) / there.sum(axis=0), self.outlier_threshold)
+        loss = _mean_loss(losses, there)
+        self._usual, self._spread = _usual_loss(loss)
+        self.outliers_ = np.asarray(loss > self._usual + self.outlier_threshold * self._spread)
+        self._share = float(self.outliers_.mean())
         weight = np.ones(data.n) if data.weight is None else data.weight
         self.inertia_ = float(losses.sum(axis=0, dtype=np.float64) @ weight)
-        self.objective_, self.lam_, self.path_ = found.objective, found.cost.lam, found.path
-        self.n_iter_ = found.sweeps
+        self.objective_, self.lam_, self.n_iter_ = found.objective, found.cost.lam, found.sweeps
+        self.judgement_ = self._judgement(losses, weights, there, fingerprint(X))
         self._describe(found, blocks)
 
-    def _describe(self, found: Fit, blocks: Mapping[Hashable, Any]) -> None:
+    def _describe(self, found: Clustering, blocks: Mapping[Hashable, Any]) -> None:
         """Centres in the input's units, and the sentence about the end; a warning if it came too early."""
         centers = {}
         for scaler, center in zip(self._scalers, self._centers, strict=False):
@@ -359,11 +389,20 @@ class SelfPacedMultiViewKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 centers[scaler.name] = _class_means(blocks[scaler.name], self.labels_, self.n_clusters)
         kinds = {None: lambda c: c[0], "list": lambda c: list(c.values()), "dict": lambda c: c}
         self.cluster_centers_ = kinds[self._kind](centers)
-        rule = "plain k-means" if found.cost.rule is None else f"{found.cost.rule.name} at lam = {self.lam_:.4g}"
-        how = "converged" if found.converged else f"stopped by max_iter = {self.max_iter}"
-        self.termination_ = (
-            f"{rule}, best of {self.n_init} restarts by latent objective, {how} after {self.n_iter_} sweeps."
-        )
+        decision = Decision(len(found.trials) - 1, self._reason(found))
+        self.path_, self.termination_ = path_of(found.trials, decision), sentence(found.trials, decision)
+        if found.interrupted:
+            self.termination_ = interrupted_sentence(found.trials[-1].label)
+
+    def _reason(self, found: Clustering) -> str:
+        where = "it was asked for" if found.cost.rule is None else f"the end of the path at lam = {self.lam_:.4g}"
+        how = "settled" if found.converged else f"stopped by max_iter = {self.max_iter}"
+        return f"{where}, best of {self.n_init} restarts by latent objective, {how} after {self.n_iter_} sweeps"
+
+    def _warn(self, found: Clustering) -> None:
+        if found.interrupted:
+            warn_interrupted(self.termination_)
+            return
         if not found.converged:
             warnings.warn(
                 f"{type(self).__name__} did not converge in max_iter={self.max_iter} sweeps at the last pace; "
@@ -386,24 +425,15 @@ def _check_enough(clusters: int, n: int, voters: NDArray[np.intp] | None) -> Non
         raise ValueError(f"n_clusters must be at most the number of samples, {count}, got {clusters!r}")
 
 
-def _check_weight(sample_weight: ArrayLike | None, n: int) -> Floats | None:
-    if sample_weight is None:
-        return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.ndim == 0:
-        weight = np.full(n, float(weight))
-    if weight.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape!r}")
-    if not np.isfinite(weight).all() or weight.min() < 0 or not weight.any():
-        raise ValueError("sample_weight must be finite, non-negative and not all zero")
-    return None if np.all(weight == 1) else weight
+def _mean_loss(losses: Floats, there: Floats) -> Floats:
+    """Mean over the views that a sample has, of (V, n) losses."""
+    return np.asarray(losses.sum(axis=0) / there.sum(axis=0))
 
 
-def _outliers(loss: Floats, threshold: float) -> NDArray[np.bool_]:
-    """Losses far above the median, in standard deviations estimated from the easy half."""
-    median = np.median(loss)
-    spread = MAD_TO_SIGMA * np.median(median - loss[loss <= median])
-    return np.asarray(loss > median + threshold * spread)
+def _usual_loss(loss: Floats) -> tuple[float, float]:
+    """The median, and a standard deviation estimated from the easy half."""
+    median = float(np.median(loss))
+    return median, float(MAD_TO_SIGMA * np.median(median - loss[loss <= median]))
 
 
 def _class_means(block: Any, labels: NDArray[np.int32], clusters: int) -> Floats:

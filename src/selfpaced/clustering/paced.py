@@ -1,27 +1,24 @@
-"""The self-paced alternation: one pace for all views and restarts, pruning, choice by latent objective."""
+"""The self-paced path of k-means: one pace for all views and restarts, pruning, choice by latent objective."""
 
 from __future__ import annotations
 
-import logging
 import math
-import time
-from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..pacing import lam_at
-from ..path import Candidate, weight_histogram
-from ..regularizers import Regularizer, Welsch
+from ..pacing import Ladder, Pacing, Span
+from ..regularizers import Hard, Regularizer, Welsch
+from ..selection import Trial
+from ..solver import Callback, Solution, Stage, State, walk
 from .cost import Cost
 from .kernels import Sweep, Views, median_loss, sweep, workers
 from .seeding import nearest_gaps, plus_plus
 
 Floats = NDArray[Any]
-logger = logging.getLogger(__name__)
 
 WARM = 3  # steps before the first weights: losses of raw seeds say nothing
 INNER = 2  # sweeps per stage
@@ -34,41 +31,51 @@ SUBSET = 10_000  # of at least twice as many samples, the stages before the last
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How the pace runs: half-weight losses from ``start`` to ``end`` in units of the median starting loss.
+class Plan:
+    """How the path is to run.
 
     Attributes
     ----------
-    rule : Regularizer
-        The elementwise rule.
-    typical : float
-        What the median starting loss is scaled to for rules that are not free of scale.
-    start, end : float
-        First and last half-weight loss, as multiples of the median starting loss.
-    stages : int
-        Number of stages, geometric from start to end.
+    rule : Regularizer or None
+        The elementwise rule; None is plain k-means.
+    pacing : Pacing
+        The pace of that rule.
+    typical : float or None
+        What the median starting loss is scaled to for rules that are not free of scale; None keeps its unit.
+    restarts, keep : int
+        Restarts, and those that outlive the first stages.
+    max_iter : int
+        Most sweeps at the last pace.
+    tol : float
+        Relative change of the objective at which it has converged.
+    robust : bool
+        False starts from plain k-means++ and plain steps, for data that cannot hold gross outliers.
     """
 
     rule: Regularizer | None
-    typical: float = 1.0
-    start: float = 1.0
-    end: float = 2.0
-    stages: int = 8
+    pacing: Pacing
+    typical: float | None
+    restarts: int
+    keep: int
+    max_iter: int
+    tol: float
+    robust: bool = True
 
-    def costs(self, median: float) -> list[Cost]:
-        """The cost of every stage, given the median starting loss."""
-        if self.rule is None:
-            return [Cost()]
-        halves = np.geomspace(self.start, self.end, self.stages)
-        if self.rule.power is not None:  # the pace itself carries the scale
-            first = lam_at(self.rule, 1.0)
-            return [Cost(self.rule, float(first * (half * median) ** (1 / self.rule.power))) for half in halves]
-        unit = median / self.typical
-        return [Cost(self.rule, float(lam_at(self.rule, half * self.typical)), unit) for half in halves]
+    def unit(self, median: float) -> float:
+        """What distances are divided by before they meet the rule, given their median at the start."""
+        if self.rule is None or self.rule.power is not None or self.typical is None:
+            return 1.0
+        return median / self.typical
+
+    def paced(self, median: float) -> Pacing:
+        """The pacing; a span is measured by this median, which knows of sample weights and missing views."""
+        if self.rule is None or not isinstance(self.pacing, Span):
+            return self.pacing
+        return Ladder(self.pacing.lams(median / self.unit(median), self.rule), self.pacing.stop)
 
 
-@dataclass
-class Fit:
+@dataclass(frozen=True, eq=False)
+class Clustering:
     """The chosen restart and the way to it."""
 
     labels: NDArray[np.int32]
@@ -77,18 +84,38 @@ class Fit:
     weights: Floats  # (V, n), relative
     cost: Cost
     objective: float
-    path: tuple[Candidate, ...]
+    trials: tuple[Trial, ...]
     sweeps: int
     converged: bool
+    interrupted: bool
 
 
-class Runner:
-    """State of the batched restarts: centres, the last sweep, the number of sweeps."""
+@dataclass(frozen=True, eq=False)
+class Restarts:
+    """The batched restarts between two sweeps.
 
-    def __init__(self, views: Views, norms: Floats, centers: list[Floats], pool: Executor | None = None) -> None:
-        self.views, self.norms, self.centers, self.pool = views, norms, centers, pool
-        self.last: Sweep | None = None
-        self.sweeps = 0
+    Attributes
+    ----------
+    views, norms : Views, array
+        The samples that take part.
+    centers : list of arrays
+        Of every restart, one array per view.
+    last : Sweep or None
+        What the last sweep found.
+    sweeps, stage : int
+        How many sweeps and stages there were.
+    changed, converged : bool
+        Whether the last sweep changed a label; whether the last stage came to rest.
+    """
+
+    views: Views
+    norms: Floats
+    centers: list[Floats]
+    last: Sweep | None = None
+    sweeps: int = 0
+    stage: int = 0
+    changed: bool = True
+    converged: bool = False
 
     @property
     def seen(self) -> Sweep:
@@ -97,103 +124,141 @@ class Runner:
             raise RuntimeError("no sweep has been made yet")
         return self.last
 
-    def step(self, cost: Cost) -> bool:
-        """One sweep; whether any label changed."""
-        new = sweep(self.views, self.norms, self.centers, cost, pool=self.pool)
-        changed = self.last is None or not np.array_equal(new.labels, self.last.labels)
-        self.last, self.centers = new, new.centers
-        self.sweeps += 1
-        if new.empty.any():
-            self._refill(new, cost)
-            changed = True
-        return changed
+    @property
+    def best(self) -> int:
+        """The restart of least objective."""
+        return int(self.seen.objective.argmin())
 
-    def settle(self, cost: Cost, most: int, tol: float) -> bool:
-        """Up to ``most`` sweeps at one cost; whether labels or objectives stopped moving before that."""
-        before = None
+    def swept(self, cost: Cost, pool: Executor | None) -> Restarts:
+        """One sweep further."""
+        new = sweep(self.views, self.norms, self.centers, cost, pool=pool)
+        changed = self.last is None or not np.array_equal(new.labels, self.last.labels)
+        if new.empty.any():
+            refill(self.views, new, cost)
+            changed = True
+        return replace(self, last=new, centers=new.centers, sweeps=self.sweeps + 1, changed=changed)
+
+    def settled(self, cost: Cost, most: int, tol: float, pool: Executor | None) -> Restarts:
+        """Up to ``most`` sweeps at one cost; converged if labels or objectives stopped moving before that."""
+        now, before = self, None
         for _ in range(most):
-            changed = self.step(cost)
-            objective = self.seen.objective
-            if before is not None and (not changed or np.all(before - objective <= tol * before)):
-                return True
+            now = now.swept(cost, pool)
+            objective = now.seen.objective
+            if before is not None and (not now.changed or np.all(before - objective <= tol * before)):
+                return replace(now, converged=True)
             before = objective
-        return False
+        return replace(now, converged=False)
+
+    def kept(self, count: int) -> Restarts:
+        """All but the ``count`` restarts of least objective dropped."""
+        last = self.seen
+        if len(last.objective) <= count:
+            return self
+        best = np.sort(np.argsort(last.objective, kind="stable")[:count])
+        centers = [c[best] for c in self.centers]
+        fewer = Sweep(last.labels[best], last.losses[:, best], last.objective[best], centers, last.empty[best])
+        return replace(self, centers=centers, last=fewer)
 
     def median_loss(self) -> float:
         """Median loss of the best restart: the unit of the pace, the same for all views and restarts."""
-        best = int(self.seen.objective.argmin())
-        return median_loss(self.views, self.seen.losses[:, best])
+        return median_loss(self.views, self.seen.losses[:, self.best])
 
-    def keep(self, count: int) -> None:
-        """Drop all but the ``count`` restarts of least objective."""
-        last = self.seen
-        if len(last.objective) <= count:
-            return
-        best = np.sort(np.argsort(last.objective, kind="stable")[:count])
-        self.centers = [c[best] for c in self.centers]
-        self.last = Sweep(last.labels[best], last.losses[:, best], last.objective[best], self.centers, last.empty[best])
 
-    def _refill(self, new: Sweep, cost: Cost) -> None:
-        """Move the centre of an empty cluster to the sample that costs most and is not yet saturated."""
-        price = cost.weight(new.losses) * new.losses
-        if self.views.present is not None:
-            price = price * self.views.present[:, None]
-        price = price.sum(axis=0)
-        if self.views.weight is not None:
-            price = price * (self.views.weight > 0)
-        for restart, cluster in zip(*np.nonzero(new.empty), strict=True):
-            sample = int(price[restart].argmax())
-            price[restart, sample] = -1
-            for center, block in zip(self.centers, self.views.blocks, strict=True):
-                row = block[sample]
-                center[restart, cluster] = row.toarray().ravel() if hasattr(row, "toarray") else row
+def refill(views: Views, new: Sweep, cost: Cost) -> None:
+    """Move the centre of an empty cluster to the sample that costs most and is not yet saturated."""
+    price = cost.weight(new.losses) * new.losses
+    if views.present is not None:
+        price = price * views.present[:, None]
+    price = price.sum(axis=0)
+    if views.weight is not None:
+        price = price * (views.weight > 0)
+    for restart, cluster in zip(*np.nonzero(new.empty), strict=True):
+        sample = int(price[restart].argmax())
+        price[restart, sample] = -1
+        for center, block in zip(new.centers, views.blocks, strict=True):
+            row = block[sample]
+            center[restart, cluster] = row.toarray().ravel() if hasattr(row, "toarray") else row
+
+
+@dataclass(frozen=True, eq=False)
+class Settling:
+    """The step of k-means: a few sweeps of all restarts, pruning, and at the last pace sweeps until they settle."""
+
+    plan: Plan
+    pacing: Pacing
+    views: Views
+    unit: float
+    pool: Executor | None
+
+    def cost(self, lam: float) -> Cost:
+        """The latent loss at a pace."""
+        return Cost() if self.plan.rule is None else Cost(self.plan.rule, float(lam), self.unit)
+
+    def state(self, restarts: Restarts, cost: Cost) -> State[Restarts]:
+        """Losses of the best restart set the pace; views that a sample lacks have none."""
+        losses = restarts.seen.losses[:, restarts.best]
+        weights = cost.weight(losses)
+        if restarts.views.present is not None:
+            losses, weights = losses[restarts.views.present], weights[restarts.views.present]
+        objective = float(restarts.seen.objective[restarts.best])
+        return State(restarts, losses.ravel() / self.unit, weights.ravel(), INNER, objective)
+
+    def __call__(self, lam: float, state: State[Restarts]) -> State[Restarts]:
+        """One stage."""
+        cost, now, plan = self.cost(lam), state.model, self.plan
+        stage = now.stage + 1
+        final = self.pacing.advance(stage, lam, state.losses, plan.rule) is None
+        if final:
+            now = self.widened(now, cost)
+        now = now.settled(cost, plan.max_iter if final else INNER, plan.tol, self.pool)
+        if stage in PRUNE:
+            now = now.kept(max(plan.keep, -(-plan.restarts // PRUNE[stage])))
+        return self.state(replace(now, stage=stage), cost)
+
+    def widened(self, now: Restarts, cost: Cost) -> Restarts:
+        """From a subset to all samples; after a look at them only the best restart goes on."""
+        if now.views is self.views:
+            return now
+        few = now.kept(self.plan.keep)
+        wide = replace(few, views=self.views, norms=self.views.norms(), last=None)
+        return wide.settled(cost, INNER, self.plan.tol, self.pool).kept(1)
+
+    def finished(self, now: Restarts, cost: Cost) -> Restarts:
+        """The end of a path that did not know which stage was its last."""
+        if now.converged and now.views is self.views:
+            return now
+        return self.widened(now, cost).settled(cost, self.plan.max_iter, self.plan.tol, self.pool)
 
 
 def fit_paced(
-    views: Views,
-    clusters: int,
-    pace: Pace,
-    *,
-    restarts: int,
-    keep: int,
-    max_iter: int,
-    tol: float,
-    rng: np.random.Generator,
-    robust: bool = True,
-    callback: Callable[[Candidate], None] | None = None,
-) -> Fit:
-    """Cluster the views: seeds, a few steps, the paced stages with pruning, a polish at the last pace.
-
-    ``robust=False`` starts from plain k-means++ and plain steps, for data that cannot hold gross outliers.
-    """
+    views: Views, clusters: int, plan: Plan, rng: np.random.Generator, callback: Callback | None = None
+) -> Clustering:
+    """Cluster the views: seeds, a few steps, the paced stages with pruning, and at the last pace until it settles."""
     part = _subset(views, clusters, rng)
-    path: list[Candidate] = []
     with workers() as pool:
-        runner = _start(part, clusters, restarts, rng, robust, pool)
-        costs = pace.costs(runner.median_loss())
-        for stage, cost in enumerate(costs):
-            began = time.perf_counter()
-            final = stage == len(costs) - 1
-            if final and part is not views:
-                runner = _widen(runner, views, cost, keep, tol)
-            converged = runner.settle(cost, max_iter if final else INNER, tol)
-            if stage + 1 in PRUNE:
-                runner.keep(max(keep, -(-restarts // PRUNE[stage + 1])))
-            path.append(_candidate(runner, cost, stage, time.perf_counter() - began, final))
-            logger.info("stage %d: %s", stage, path[-1])
-            if callback is not None:
-                callback(path[-1])
-        return _finish(runner, costs[-1], tuple(path), converged)
+        start = _start(part, clusters, plan.restarts, rng, plan.robust, pool)
+        median = start.median_loss()
+        pacing = plan.paced(median)
+        step = Settling(plan, pacing, views, plan.unit(median), pool)
+        trials: list[Trial] = []
+
+        def listen(stage: Stage, solution: Solution[Restarts]) -> Any:
+            trials.append(_trial(stage, solution, plan))
+            return callback(stage, solution) if callback is not None else None
+
+        # Without a rule nothing is weighed: any rule may keep the record.
+        rule = Hard() if plan.rule is None else plan.rule
+        solution = walk(step, rule, pacing, step.state(start, Cost()), callback=listen)
+        cost = step.cost(solution.lam) if solution.stages else Cost()
+        now = solution.model if solution.interrupted else step.finished(solution.model, cost)
+        return _finish(now, views, cost, trials, solution.interrupted)
 
 
-def _widen(runner: Runner, views: Views, cost: Cost, keep: int, tol: float) -> Runner:
-    """From a subset to all samples; after a look at them only the best restart goes on."""
-    runner.keep(keep)
-    wide = Runner(views, views.norms(), runner.centers, runner.pool)
-    wide.sweeps = runner.sweeps
-    wide.settle(cost, INNER, tol)
-    wide.keep(1)
-    return wide
+def _trial(stage: Stage, solution: Solution[Restarts], plan: Plan) -> Trial:
+    """A stage as a candidate: its score is minus the latent objective of the best restart."""
+    label = "plain" if plan.rule is None else f"{plan.rule.name} stage {solution.model.stage}"
+    lam = math.inf if plan.rule is None else stage.lam
+    return Trial(lam, label, np.array([-stage.objective]), solution.weights, stage.cost)
 
 
 def _subset(views: Views, clusters: int, rng: np.random.Generator) -> Views:
@@ -211,7 +276,7 @@ def _start(
     rng: np.random.Generator,
     robust: bool,
     pool: Executor | None = None,
-) -> Runner:
+) -> Restarts:
     """Seeds and the first steps of all restarts, the same for every rule.
 
     Under the plain squared distance gross outliers would attract seeds and centres, and the pace would then be
@@ -224,12 +289,12 @@ def _start(
         cost = _wide(median_loss(views, gap))
         chance = np.maximum(cost.weight(gap).mean(axis=0), LEAST_CHANCE)
     seeds = plus_plus(views, norms, clusters, restarts, cost, rng, chance, pool)
-    runner = Runner(views, norms, seeds, pool)
+    now = Restarts(views, norms, seeds)
     for _ in range(WARM):
-        runner.step(cost)
+        now = now.swept(cost, pool)
         if robust:
-            cost = _wide(runner.median_loss())
-    return runner
+            cost = _wide(now.median_loss())
+    return now
 
 
 def _wide(median: float) -> Cost:
@@ -237,28 +302,24 @@ def _wide(median: float) -> Cost:
     return Cost(WELSCH, math.sqrt(WIDE * max(median, 1e-30) / math.log(2)))
 
 
-def _candidate(runner: Runner, cost: Cost, stage: int, seconds: float, final: bool) -> Candidate:
-    best = int(runner.seen.objective.argmin())
-    weight = cost.weight(runner.seen.losses[:, best])
-    weight = weight.ravel() if runner.views.present is None else weight[runner.views.present]
-    return Candidate(
-        lam=cost.lam,
-        score=-float(runner.seen.objective[best]),
-        mean_weight=float(weight.mean()),
-        cost=seconds,
-        chosen=final,
-        histogram=weight_histogram(weight),
-        label="plain" if cost.rule is None else f"{cost.rule.name} stage {stage + 1}",
-    )
-
-
-def _finish(runner: Runner, cost: Cost, path: tuple[Candidate, ...], converged: bool) -> Fit:
+def _finish(now: Restarts, views: Views, cost: Cost, trials: list[Trial], interrupted: bool) -> Clustering:
     """The restart of least latent objective, with labels that agree with its final centres."""
-    runner.keep(1)
-    end = sweep(runner.views, runner.norms, runner.centers, cost, update=False)
+    now = now.kept(1)
+    norms = now.norms if now.views is views else views.norms()
+    end = sweep(views, norms, now.centers, cost, update=False)
     losses = end.losses[:, 0]
     weights = cost.weight(losses)
-    if runner.views.present is not None:
-        weights = weights * runner.views.present
-    centers = [center[0] for center in runner.centers]
-    return Fit(end.labels[0], centers, losses, weights, cost, float(end.objective[0]), path, runner.sweeps, converged)
+    if views.present is not None:
+        weights = weights * views.present
+    return Clustering(
+        labels=end.labels[0],
+        centers=[center[0] for center in now.centers],
+        losses=losses,
+        weights=weights,
+        cost=cost,
+        objective=float(end.objective[0]),
+        trials=tuple(trials) or (Trial(math.inf, "plain start"),),
+        sweeps=now.sweeps,
+        converged=now.converged,
+        interrupted=interrupted,
+    )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..regularizers import REGISTRY, Logistic, Regularizer, get
-from .paced import Pace
+from ..fitting import check_rule
+from ..pacing import Fixed, Geometric, Ladder, Pacing, Span, check_pace
+from ..regularizers import Logistic, Regularizer
 
 # Not free of scale: what the median starting loss is scaled to before it meets the rule. At 4 the logistic
 # weight falls from near 1 to near 0 within the spread of the losses; the logarithmic rule lives in (0, 1).
@@ -23,38 +24,27 @@ def resolve(regularizer: Any) -> Regularizer | None:
         return None
     if isinstance(regularizer, str) and regularizer.lower() == "mspl":
         return Logistic()
-    rule = get(regularizer)
-    if not isinstance(rule, Regularizer):
-        names = [name for name, known in REGISTRY.items() if issubclass(known, Regularizer)]
-        raise ValueError(
-            f"regularizer must be an elementwise rule, got {regularizer!r}, whose weights depend on groups; "
-            f"choose one of {', '.join([*names, 'mspl'])}"
-        )
-    return rule
+    return check_rule(regularizer)
 
 
-def default_pace(
-    regularizer: Any,
-    start: float = 1.0,
-    end: float | None = None,
-    stages: int | None = None,
-    uneven: bool = False,
-) -> Pace:
-    """The pace of a rule, with its own end and number of stages where they are not given.
+def pace_of(rule: Regularizer | None, pace: Any, uneven: bool = False) -> tuple[Pacing, float | None]:
+    """The pacing that the parameter ``pace`` asks for, and the median loss that it is meant for (None: as it is).
 
+    "auto" runs from one median loss to the rule's own end; "paper" starts at half the samples and grows lam by 1.05.
     ``uneven`` views were not brought to one variance. The median loss is then that of the middle view, and the
     pace has to run further for the wider views to be heard.
     """
-    rule = resolve(regularizer)
+    pace = check_pace(pace)
     if rule is None:
-        return Pace(None, stages=1)
-    usual_end, usual_stages = _END.get(rule.name, _DEFAULT_END)
+        return Ladder((1.0,)), None
+    if isinstance(pace, float):
+        return Fixed(pace), None
+    typical = _TYPICAL.get(rule.name, 1.0)
+    if isinstance(pace, Pacing):
+        return pace, typical
+    if pace == "paper":
+        return Geometric(), typical
+    end, stages = _END.get(rule.name, _DEFAULT_END)
     if uneven:
-        usual_end, usual_stages = UNEVEN * usual_end, 2 * usual_stages
-    return Pace(
-        rule,
-        _TYPICAL.get(rule.name, 1.0),
-        start,
-        usual_end if end is None else end,
-        usual_stages if stages is None else stages,
-    )
+        end, stages = UNEVEN * end, 2 * stages
+    return Span(1.0, end, stages), typical
