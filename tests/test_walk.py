@@ -1,7 +1,6 @@
 """The driver of the path, apart from any estimator; `alternate` has tests of its own."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -39,6 +38,22 @@ def test_a_stop_of_the_pacing_ends_the_walk():
     solution = walk(trimmed, "hard", Geometric(mu=1.5, lam=0.5, stop=Stages(2)), start())
     assert len(solution.stages) == 2
     assert "all 2 stages are done" in solution.status
+    further = walk(trimmed, "hard", Geometric(mu=1.5, lam=0.5, stop=Stages(4)), start(), stop=Stages(3))
+    assert len(further.stages) == 3
+
+
+def test_a_solution_knows_what_ended_it():
+    def ends(step=trimmed, pacing=Ladder((0.5, 1.0)), **options):
+        return walk(step, "hard", pacing, start(), **options).end
+
+    def interrupted(lam, state):
+        raise KeyboardInterrupt
+
+    assert ends() == "pace"
+    assert ends(stop=Stages(1)) == "stop"
+    assert ends(callback=lambda stage, solution: True) == "callback"
+    assert ends(pacing=Fixed(1e-12)) == "dead end"
+    assert ends(step=interrupted) == "interrupt"
 
 
 def test_the_callback_sees_stage_and_solution_and_may_end_the_walk():
@@ -89,7 +104,7 @@ def test_an_interrupt_keeps_the_last_complete_state(at):
     assert "interrupted from outside" in solution.status
     whole = walk(trimmed, "hard", Ladder((0.5, 1.0, 2.0)), start())
     assert solution.stages == whole.stages[:at]
-    resumed = walk(trimmed, "hard", Ladder((0.5, 1.0, 2.0)), start(), resume=replace(solution, interrupted=False))
+    resumed = walk(trimmed, "hard", Ladder((0.5, 1.0, 2.0)), start(), resume=solution)
     assert resumed.model == whole.model
     assert resumed.stages == whole.stages
 

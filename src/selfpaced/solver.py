@@ -12,8 +12,8 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -115,6 +115,10 @@ class Stage:
     cost: float = field(default=0.0, compare=False)
 
 
+#: What ends a walk: a stop, the pacing itself, the callback, a step that found nothing to learn from, Ctrl-C.
+End = Literal["stop", "pace", "callback", "dead end", "interrupt"]
+
+
 @dataclass(frozen=True, eq=False)
 class Solution(Generic[Model]):
     """Where a walk ended: the model, its weights and losses, every stage, and why it stopped."""
@@ -124,12 +128,17 @@ class Solution(Generic[Model]):
     losses: Floats
     stages: tuple[Stage, ...]
     status: str
-    interrupted: bool = False
+    end: End = "stop"
 
     @property
     def lam(self) -> float:
         """The last pace; ``inf`` if not even one stage was completed."""
         return self.stages[-1].lam if self.stages else math.inf
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended it."""
+        return self.end == "interrupt"
 
 
 #: Called as ``callback(stage, solution)`` after every stage; a true answer ends the path.
@@ -147,6 +156,7 @@ def walk(
     *,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    stop: Any = (),
     callback: Callback | None = None,
     resume: Solution[Model] | None = None,
 ) -> Solution[Model]:
@@ -166,6 +176,8 @@ def walk(
         Weights of the losses in means and quantiles.
     groups : array-like, optional
         Group labels for the rules that need them.
+    stop : callable or tuple of them, optional
+        Further stops, asked after those of the pacing.
     callback : callable, optional
         Called as ``callback(stage, solution)`` after every stage; a true answer ends the path.
     resume : Solution, optional
@@ -205,28 +217,29 @@ def walk(
         while True:
             lam = _next_lam(state, stages, rule, pacing, prior)
             if lam is None:
-                return _ended(state, stages, rule, "the pace came to its end")
+                return _ended(state, stages, rule, "the pace came to its end", "pace")
             began = time.perf_counter()
             following = step(lam, state)
             stage = _record(following, rule, lam, prior, time.perf_counter() - began)
             logger.info("stage %d: lam %.4g, mean weight %.3f", len(stages), lam, stage.mean_weight)
             state, stages = following, (*stages, stage)
             if callback is not None and callback(stage, _ended(state, stages, rule, "running")):
-                return _ended(state, stages, rule, "the callback ended the path")
+                return _ended(state, stages, rule, "the callback ended the path", "callback")
             reason = stop_reason(pacing.stop, stages, state.losses, rule)
+            reason = reason or stop_reason(stop, stages, state.losses, rule)
             if reason is not None:
                 return _ended(state, stages, rule, reason)
     except DeadEnd as end:
         assert state is not None
         assert first is not None
         if end.back_to_start:
-            return _ended(first, (), rule, f"{end.reason}; the initial model is kept")
+            return _ended(first, (), rule, f"{end.reason}; the initial model is kept", "dead end")
         kept = "the model of the stage before is kept" if stages else "the initial model is kept"
-        return _ended(state, stages, rule, f"{end.reason}; {kept}")
+        return _ended(state, stages, rule, f"{end.reason}; {kept}", "dead end")
     except KeyboardInterrupt:
         if state is None:
             raise  # there is no model yet
-        return replace(_ended(state, stages, rule, "interrupted from outside"), interrupted=True)
+        return _ended(state, stages, rule, "interrupted from outside", "interrupt")
 
 
 def _bound(rule: Any, groups: ArrayLike | None) -> Any:
@@ -275,11 +288,13 @@ def _record(state: State[Any], rule: Any, lam: float, prior: Floats | None, cost
     )
 
 
-def _ended(state: State[Model], stages: tuple[Stage, ...], rule: Any, reason: str) -> Solution[Model]:
+def _ended(
+    state: State[Model], stages: tuple[Stage, ...], rule: Any, reason: str, end: End = "stop"
+) -> Solution[Model]:
     weights = state.weights
     if weights is None:
         weights = rule.weight(state.losses, stages[-1].lam) if stages else np.ones_like(state.losses)
-    return Solution(state.model, weights, state.losses, stages, _sentence(stages, reason))
+    return Solution(state.model, weights, state.losses, stages, _sentence(stages, reason), end)
 
 
 def _sentence(stages: tuple[Stage, ...], reason: str) -> str:
@@ -469,6 +484,7 @@ __all__ = [
     "Alternation",
     "Callback",
     "DeadEnd",
+    "End",
     "Problem",
     "Solution",
     "Stage",
