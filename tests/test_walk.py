@@ -43,16 +43,19 @@ def test_a_stop_of_the_pacing_ends_the_walk():
 
 
 def test_a_solution_knows_what_ended_it():
-    def ends(step=trimmed, pacing=Ladder((0.5, 1.0)), **options):
-        return walk(step, "hard", pacing, start(), **options).end
+    def ends(step=trimmed, **options):
+        return walk(step, "hard", Ladder((0.5, 1.0)), start(), **options).end
 
     def interrupted(lam, state):
         raise KeyboardInterrupt
 
+    def nowhere(lam, state):
+        raise DeadEnd("nothing there")
+
     assert ends() == "pace"
     assert ends(stop=Stages(1)) == "stop"
     assert ends(callback=lambda stage, solution: True) == "callback"
-    assert ends(pacing=Fixed(1e-12)) == "dead end"
+    assert ends(step=nowhere) == "dead end"
     assert ends(step=interrupted) == "interrupt"
 
 
