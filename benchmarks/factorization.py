@@ -24,7 +24,7 @@ import scipy.sparse as sp
 
 from selfpaced import PRMF, SelfPacedMF
 from selfpaced.datasets import make_low_rank
-from selfpaced.factorization.engine import Engine, Step
+from selfpaced.factorization.engine import Engine, WeightedSolve
 from selfpaced.factorization.entries import from_csr
 from selfpaced.factorization.start import random_factors
 from selfpaced.pacing import Fixed
@@ -71,7 +71,7 @@ def oracle(made: Any, rank: int) -> tuple[float, float]:
     U, V = made.U[:, :rank].copy(), made.V[:, :rank].copy()
     engine = Engine(compiled=True)
     for _ in range(60):
-        engine.sweep(entries, U, V, Step(None, math.inf, 0.05, quadratic=True))
+        engine.sweep(entries, U, V, WeightedSolve(None, math.inf, 0.05, quadratic=True))
     return errors(U, V, made.truth)
 
 
@@ -216,8 +216,8 @@ def big(rows: int, columns: int, rank: int, size: int, dtype: Any = np.float64) 
 def sweep_time(engine: Engine, X: Any, rule: str | None, rank: int, sweeps: int) -> float:
     entries = from_csr(X)
     U, V = random_factors(entries, rank, np.random.default_rng(MODEL_SEED))
-    step = Step(None if rule is None else get(rule), 2.0, 0.1, 0.1)
-    engine.sweep(entries, U, V, Step(None, math.inf, 1.0, 0.1))
+    step = WeightedSolve(None if rule is None else get(rule), 2.0, 0.1, 0.1)
+    engine.sweep(entries, U, V, WeightedSolve(None, math.inf, 1.0, 0.1))
     began = time.process_time()
     for _ in range(sweeps):
         engine.sweep(entries, U, V, step)

@@ -42,7 +42,7 @@ _FROM_LIBRARY: dict[str, tuple[str, ...]] = {
     "clustering.estimator": ("SelfPacedMultiViewKMeans",),
     "clustering.views": ("Scaler",),
     "factorization.prmf": ("PRMF",),
-    "factorization.engine": ("Step",),
+    "factorization.engine": ("WeightedSolve",),
     "factorization.estimator": ("SelfPacedMF",),
     "linear.logistic": ("SelfPacedLogisticRegression",),
     "linear.regression": ("SelfPacedLinearRegression",),

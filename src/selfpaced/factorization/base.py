@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..regularizers import Hard
-from .engine import Engine, Step, resolve
+from .engine import Engine, WeightedSolve, resolve
 from .entries import Entries, Floats, Side, from_csr
 from .inputs import Observed, observe
 from .rescue import DOUBTFUL, STARVED, inlier_shares, rescue_side
@@ -183,14 +183,14 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             return U
         paced, polished = self._step.regularizer is not None, self._polished
         for eps in np.geomspace(max(self._wide, self._step.eps), self._step.eps, ROW_SWEEPS):
-            engine.half(side, U, V, Step(None, math.inf, self._ridge, float(eps)))
+            engine.half(side, U, V, WeightedSolve(None, math.inf, self._ridge, float(eps)))
         if paced:
             self._repeat(engine, side, U, V, self._step, 5)
         if self._rescues:
             rescue_side(engine, side, U, V, self.scale_, self._seed, STARVED, self._usual)
             self._repeat(engine, side, U, V, self._step, 2)
         if polished:
-            last = Step(Hard(), (REJECT * self.scale_) ** 2, self._ridge * self.scale_, quadratic=True)
+            last = WeightedSolve(Hard(), (REJECT * self.scale_) ** 2, self._ridge * self.scale_, quadratic=True)
             self._repeat(engine, side, U, V, last, 5)
             if self._rescues:
                 rescue_side(engine, side, U, V, self.scale_, self._seed, DOUBTFUL, self._usual)
@@ -198,12 +198,12 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return U
 
     @staticmethod
-    def _repeat(engine: Engine, side: Side, U: Floats, V: Floats, step: Step, count: int) -> None:
+    def _repeat(engine: Engine, side: Side, U: Floats, V: Floats, step: WeightedSolve, count: int) -> None:
         for _ in range(count):
             engine.half(side, U, V, step)
 
 
-def _weights(step: Step, side: Side, residuals: Floats) -> Floats:
+def _weights(step: WeightedSolve, side: Side, residuals: Floats) -> Floats:
     """Relative weights of all entries, in pieces: a rule may need several temporaries."""
     if step.grouped:
         return step.relative_weight(residuals, side.row_of())

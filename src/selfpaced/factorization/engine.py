@@ -8,32 +8,20 @@ import logging
 import math
 import os
 from dataclasses import dataclass, replace
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from .. import regularizers as rules
+from ..regularizers import GroupRegularizer
+from ..regularizers.program import Program, record, weight_program
 from . import kernels_numpy
 from .entries import Entries, Floats, Side
 
 logger = logging.getLogger(__name__)
 
-# The rules whose formula is fused into the compiled loop; every other rule is called between two loops.
-_FUSED: dict[type, str] = {
-    rules.Hard: "HARD",
-    rules.Huber: "HUBER",
-    rules.L1L2: "L1L2",
-    rules.Cauchy: "CAUCHY",
-    rules.Welsch: "WELSCH",
-    rules.GemanMcClure: "GEMAN",
-    rules.Tukey: "TUKEY",
-    rules.Linear: "LINEAR",
-}
-
 
 @dataclass(frozen=True)
-class Step:
+class WeightedSolve:
     """What one weighted ridge solve needs to know.
 
     Attributes
@@ -59,12 +47,12 @@ class Step:
     quadratic: bool = False
     unit: float = 1.0
 
-    def at(self, **changes: Any) -> Step:
+    def at(self, **changes: Any) -> WeightedSolve:
         return replace(self, **changes)
 
     @property
     def grouped(self) -> bool:
-        return isinstance(self.regularizer, rules.GroupRegularizer)
+        return isinstance(self.regularizer, GroupRegularizer)
 
     @property
     def plain(self) -> bool:
@@ -84,19 +72,20 @@ class Step:
         if self.plain:
             return np.ones_like(residuals)
         if self.grouped:
-            return self.regularizer.weight(self.loss(residuals), self.lam, groups).astype(residuals.dtype)
-        return self.regularizer.relative_weight(self.loss(residuals), self.lam)
+            weights = self.regularizer.weight(self.loss(residuals), self.lam, groups)
+        else:
+            weights = self.regularizer.relative_weight(self.loss(residuals), self.lam)
+        return np.asarray(weights, dtype=residuals.dtype)
 
 
-def fused_code(step: Step, kernels: ModuleType) -> int | None:
-    """The compiled formula of the step's rule, if there is one."""
-    if step.plain:
-        return int(kernels.PLAIN)
-    rule = step.regularizer
-    if type(rule) is rules.MixtureZhao and rule.gamma is None:
-        return int(kernels.MIXTURE)
-    name = _FUSED.get(type(rule))
-    return None if name is None else int(getattr(kernels, name))
+_PLAIN = record(lambda xp, loss: xp.ones_like(loss), np.float64)
+
+
+def compiled_weight(solve: WeightedSolve, dtype: Any) -> Program | None:
+    """The weight of the rule as the compiled loop runs it; None if all entries have to be weighed between two loops."""
+    if solve.plain:
+        return _PLAIN
+    return None if solve.grouped else weight_program(solve.regularizer, solve.lam, np.dtype(dtype))
 
 
 @functools.cache
@@ -129,17 +118,17 @@ class Engine:
     compiled: bool
     n_threads: int = 1
 
-    def half(self, side: Side, U: Floats, V: Floats, step: Step, *, by_row: bool = True) -> None:
+    def half(self, side: Side, U: Floats, V: Floats, solve: WeightedSolve, *, by_row: bool = True) -> None:
         """Solve every row of U exactly, V held fixed; U is updated in place."""
         if self.compiled:
-            self._half_compiled(side, U, V, step, by_row)
+            self._half_compiled(side, U, V, solve, by_row)
         else:
-            self._half_numpy(side, U, V, step, by_row)
+            self._half_numpy(side, U, V, solve, by_row)
 
-    def sweep(self, entries: Entries, U: Floats, V: Floats, step: Step) -> None:
+    def sweep(self, entries: Entries, U: Floats, V: Floats, solve: WeightedSolve) -> None:
         """One half-step for the rows, one for the columns."""
-        self.half(entries.by_row, U, V, step)
-        self.half(entries.by_column, V, U, step, by_row=False)
+        self.half(entries.by_row, U, V, solve)
+        self.half(entries.by_column, V, U, solve, by_row=False)
 
     def residuals(self, side: Side, U: Floats, V: Floats, start: int = 0, stop: int | None = None) -> Floats:
         """y - U V^T at the stored entries of rows start to stop, in their stored order."""
@@ -163,43 +152,43 @@ class Engine:
         kernels.residuals_at(rows, columns, values, U, V, out)
         return out
 
-    def _half_numpy(self, side: Side, U: Floats, V: Floats, step: Step, by_row: bool) -> None:
-        given = self._group_weights(side, U, V, step, by_row) if step.grouped else None
+    def _half_numpy(self, side: Side, U: Floats, V: Floats, solve: WeightedSolve, by_row: bool) -> None:
+        given = self._group_weights(side, U, V, solve, by_row) if solve.grouped else None
 
         def weigh(residuals: Floats, start: int, stop: int) -> Floats:
             part = slice(side.indptr[start], side.indptr[stop])
-            weights = step.relative_weight(residuals) if given is None else given[part]
-            if not step.quadratic:
-                weights = weights / np.maximum(np.abs(residuals), residuals.dtype.type(step.eps))
+            weights = solve.relative_weight(residuals) if given is None else given[part]
+            if not solve.quadratic:
+                weights = weights / np.maximum(np.abs(residuals), residuals.dtype.type(solve.eps))
             if side.sample_weight.size:
                 weights = weights * side.sample_weight[part]
             return weights
 
-        kernels_numpy.solve_rows(side, U, V, weigh, step.ridge)
+        kernels_numpy.solve_rows(side, U, V, weigh, solve.ridge)
 
-    def _group_weights(self, side: Side, U: Floats, V: Floats, step: Step, by_row: bool) -> Floats:
+    def _group_weights(self, side: Side, U: Floats, V: Floats, solve: WeightedSolve, by_row: bool) -> Floats:
         """Weights of a group rule: not elementwise, so all entries at once; the groups are the matrix's rows."""
-        return step.relative_weight(self.residuals(side, U, V), side.row_of() if by_row else side.indices)
+        return solve.relative_weight(self.residuals(side, U, V), side.row_of() if by_row else side.indices)
 
-    def _half_compiled(self, side: Side, U: Floats, V: Floats, step: Step, by_row: bool) -> None:
+    def _half_compiled(self, side: Side, U: Floats, V: Floats, solve: WeightedSolve, by_row: bool) -> None:
         from . import kernels
 
         real = U.dtype.type
-        numbers = (real(step.lam), real(1 / step.unit), real(step.eps), real(step.ridge), step.quadratic)
+        numbers = (real(1 / solve.unit), real(solve.eps), real(solve.ridge), solve.quadratic)
         arrays = (side.indptr, side.indices, side.values, side.sample_weight)
-        code = None if step.grouped else fused_code(step, kernels)
-        if code is not None:
-            none = np.empty(0, dtype=U.dtype)
-            span = (0, side.n_rows, 0)
+        program = compiled_weight(solve, U.dtype)
+        code = kernels.encode(_PLAIN if program is None else program, U.dtype)
+        if program is not None:
+            none, span = np.empty(0, dtype=U.dtype), (0, side.n_rows, 0)
             kernels.solve_rows(*arrays, none, U, V, code, *numbers, *span, n_threads=self.n_threads)
             return
-        everything = self._group_weights(side, U, V, step, by_row) if step.grouped else None
+        everything = self._group_weights(side, U, V, solve, by_row) if solve.grouped else None
         for start, stop in side.blocks():
             low, high = int(side.indptr[start]), int(side.indptr[stop])
             if everything is None:
-                given = step.relative_weight(self.residuals(side, U, V, start, stop))
+                given = solve.relative_weight(self.residuals(side, U, V, start, stop))
             else:
                 given = everything[low:high]
             given = np.ascontiguousarray(given, dtype=U.dtype)
             span = (start, stop, low)
-            kernels.solve_rows(*arrays, given, U, V, kernels.GIVEN, *numbers, *span, n_threads=self.n_threads)
+            kernels.solve_rows(*arrays, given, U, V, code, *numbers, *span, n_threads=self.n_threads)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ..regularizers.program import OPERATIONS, Program
+
 try:
     import numba as nb
 except ImportError as error:  # the NumPy path needs none of this file
@@ -21,8 +23,13 @@ except ImportError as error:  # the NumPy path needs none of this file
 # Reassociation lets sums be vectorised; NaN and infinity keep their meaning (an infinite pace is legal).
 _FAST = {"reassoc", "contract", "arcp", "nsz"}
 
-PLAIN, HARD, MIXTURE, HUBER, L1L2, CAUCHY, WELSCH, GEMAN, TUKEY, LINEAR = range(10)
-GIVEN = -1
+# Numbered here and not where the steps are made: the machine code on disk is as old as this file.
+BEND, FILL, COPY, WHERE, ABS, SQRT, SQUARE, EXP, EXPM1, LOG, LOG1P, TANH, ARCTAN = range(13)
+ADD, SUB, MUL, DIV, POW, MAX, MIN, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, RSUB, RDIV = range(13, 26)
+OPCODES = {name: int(globals()[name.upper()]) for name in OPERATIONS}
+CONSTANT = -1  # in the place of an operand's register
+# Entries weighed at a time: their registers stay in the cache.
+BLOCK = 1024
 
 
 def _compiled(**options: Any) -> Callable[[Any], Any]:
@@ -38,47 +45,133 @@ def _compiled(**options: Any) -> Callable[[Any], Any]:
 
 
 @_compiled()
-def _weigh(kind, lam, loss, count):  # type: ignore[no-untyped-def]
-    """Overwrite losses by weights relative to their maximum. The branch is outside the loops on purpose."""
-    one = loss.dtype.type(1)
-    zero = loss.dtype.type(0)
-    if kind == PLAIN:
-        for q in range(count):
-            loss[q] = one
-    elif kind == HARD:
-        for q in range(count):
-            loss[q] = one if loss[q] < lam else zero
-    elif kind == MIXTURE:
-        for q in range(count):
-            loss[q] = min(one, max(zero, lam / math.sqrt(loss[q]) - one))
-    elif kind == HUBER:
-        for q in range(count):
-            loss[q] = min(one, lam / math.sqrt(loss[q]))
-    elif kind == L1L2:
-        for q in range(count):
-            loss[q] = one / math.sqrt(one + loss[q] / lam)
-    elif kind == CAUCHY:
-        scale = one / (lam * lam)
-        for q in range(count):
-            loss[q] = one / (one + loss[q] * scale)
-    elif kind == WELSCH:
-        scale = -one / (lam * lam)
-        for q in range(count):
-            loss[q] = math.exp(loss[q] * scale)
-    elif kind == GEMAN:
-        scale = one / (lam * lam)
-        for q in range(count):
-            root = one / (one + loss[q] * scale)
-            loss[q] = root * root
-    elif kind == TUKEY:
-        scale = one / (lam * lam)
-        for q in range(count):
-            root = max(zero, one - loss[q] * scale)
-            loss[q] = root * root
+def _with_constant(op, x, constants):  # type: ignore[no-untyped-def]
+    """x = op(x, constant) in place. One loop per operation, so that each is vectorised."""
+    one = x.dtype.type(1)
+    zero = x.dtype.type(0)
+    c = constants[0]
+    if op == BEND:
+        shift, low, high = constants[1], constants[2], constants[3]
+        for q in range(x.size):
+            v = x[q] * c + shift
+            v = low if v < low else v
+            x[q] = high if v > high else v
+    elif op == RDIV:
+        for q in range(x.size):
+            x[q] = c / x[q]
+    elif op == DIV:
+        for q in range(x.size):
+            x[q] = x[q] / c
+    elif op == POW:
+        for q in range(x.size):
+            x[q] = x[q] ** c
+    elif op == LESS:
+        for q in range(x.size):
+            x[q] = one if x[q] < c else zero
+    elif op == LESS_EQUAL:
+        for q in range(x.size):
+            x[q] = one if x[q] <= c else zero
+    elif op == GREATER:
+        for q in range(x.size):
+            x[q] = one if x[q] > c else zero
+    elif op == GREATER_EQUAL:
+        for q in range(x.size):
+            x[q] = one if x[q] >= c else zero
+    elif op == FILL:
+        for q in range(x.size):
+            x[q] = c
+    elif op == SQRT:
+        for q in range(x.size):
+            x[q] = math.sqrt(x[q])
+    elif op == SQUARE:
+        for q in range(x.size):
+            x[q] = x[q] * x[q]
+    elif op == EXP:
+        for q in range(x.size):
+            x[q] = math.exp(x[q])
+    elif op == LOG:
+        for q in range(x.size):
+            x[q] = math.log(x[q])
+    elif op == LOG1P:
+        for q in range(x.size):
+            x[q] = math.log1p(x[q])
+    elif op == EXPM1:
+        for q in range(x.size):
+            x[q] = math.expm1(x[q])
+    elif op == TANH:
+        for q in range(x.size):
+            x[q] = math.tanh(x[q])
+    elif op == ARCTAN:
+        for q in range(x.size):
+            x[q] = math.atan(x[q])
     else:
-        scale = one / lam
-        for q in range(count):
-            loss[q] = max(zero, one - loss[q] * scale)
+        for q in range(x.size):
+            x[q] = abs(x[q])
+
+
+@_compiled()
+def _with_register(op, x, y, z):  # type: ignore[no-untyped-def]
+    """x = op(x, y) in place, or for WHERE x = y where x else z; the arrays never overlap."""
+    one = x.dtype.type(1)
+    zero = x.dtype.type(0)
+    if op == COPY:
+        for q in range(x.size):
+            x[q] = y[q]
+    elif op == WHERE:
+        for q in range(x.size):
+            x[q] = y[q] if x[q] != zero else z[q]
+    elif op == ADD:
+        for q in range(x.size):
+            x[q] = x[q] + y[q]
+    elif op == SUB:
+        for q in range(x.size):
+            x[q] = x[q] - y[q]
+    elif op == RSUB:
+        for q in range(x.size):
+            x[q] = y[q] - x[q]
+    elif op == MUL:
+        for q in range(x.size):
+            x[q] = x[q] * y[q]
+    elif op == DIV:
+        for q in range(x.size):
+            x[q] = x[q] / y[q]
+    elif op == RDIV:
+        for q in range(x.size):
+            x[q] = y[q] / x[q]
+    elif op == POW:
+        for q in range(x.size):
+            x[q] = x[q] ** y[q]
+    elif op == MAX:
+        for q in range(x.size):
+            v = x[q]
+            x[q] = y[q] if v < y[q] else v
+    elif op == MIN:
+        for q in range(x.size):
+            v = x[q]
+            x[q] = y[q] if v > y[q] else v
+    elif op == LESS:
+        for q in range(x.size):
+            x[q] = one if x[q] < y[q] else zero
+    elif op == LESS_EQUAL:
+        for q in range(x.size):
+            x[q] = one if x[q] <= y[q] else zero
+    elif op == GREATER:
+        for q in range(x.size):
+            x[q] = one if x[q] > y[q] else zero
+    else:
+        for q in range(x.size):
+            x[q] = one if x[q] >= y[q] else zero
+
+
+@_compiled()
+def _run(codes, constants, registers, count):  # type: ignore[no-untyped-def]
+    """Run the steps of a rule's program on the first ``count`` places of the registers."""
+    for s in range(codes.shape[0]):
+        x = registers[codes[s, 1], :count]
+        if codes[s, 2] == CONSTANT:
+            _with_constant(codes[s, 0], x, constants[s])
+        else:
+            _with_register(codes[s, 0], x, registers[codes[s, 2], :count], registers[codes[s, 3], :count])
 
 
 @_compiled()
@@ -129,96 +222,111 @@ def _add_outer(A, G, H):  # type: ignore[no-untyped-def]
 
 
 @_compiled()
-def _irls_weights(w, indices, y, sample_weight, given, U, i, V, first, count, offset, kind, lam, unit, eps, quadratic):  # type: ignore[no-untyped-def]
-    """The IRLS weights of one row's entries: relative weight of the loss, over max(|residual|, eps) for L1."""
-    one = U.dtype.type(1)
-    for q in range(count):
-        j = indices[first + q]
-        e = y[first + q]
-        for k in range(U.shape[1]):
-            e -= U[i, k] * V[j, k]
-        w[q] = abs(e)
-    if kind == GIVEN:
-        for q in range(count):
-            v = given[first - offset + q]
-            w[q] = v if quadratic else v / max(w[q], eps)
-    elif quadratic:
-        for q in range(count):
-            w[q] = w[q] * w[q] * unit
-        _weigh(kind, lam, w, count)
-    else:
-        # the residual is needed after the weight: keep it in the second half of the buffer
-        for q in range(count):
-            w[count + q] = one / max(w[q], eps)
-            w[q] = w[q] * unit
-        _weigh(kind, lam, w, count)
-        for q in range(count):
-            w[q] = w[q] * w[count + q]
-    if sample_weight.size:
-        for q in range(count):
-            w[q] = w[q] * sample_weight[first + q]
+def _irls_weights(w, registers, indptr, indices, y, given, U, V, start, stop, offset, program, unit, eps, quadratic):  # type: ignore[no-untyped-def]
+    """The IRLS weights of the entries of some rows: relative weight of the loss, over max(|residual|, eps) for L1."""
+    codes, constants, _, result = program
+    begin = indptr[start]
+    for i in range(start, stop):
+        first = indptr[i]
+        row = w[first - begin : indptr[i + 1] - begin]
+        for q in range(row.size):
+            j = indices[first + q]
+            e = y[first + q]
+            for k in range(U.shape[1]):
+                e -= U[i, k] * V[j, k]
+            row[q] = abs(e)
+    count = indptr[stop] - begin
+    for low in range(0, count, BLOCK):
+        residual = w[low : min(low + BLOCK, count)]
+        weight = registers[result, : residual.size]
+        if given.size:
+            weight[:] = given[begin + low - offset : begin + low - offset + residual.size]
+        else:
+            loss = registers[0, : residual.size]
+            for q in range(residual.size):
+                loss[q] = residual[q] * unit
+            if quadratic:
+                for q in range(residual.size):
+                    loss[q] = loss[q] * residual[q]
+            _run(codes, constants, registers, residual.size)
+        if quadratic:
+            residual[:] = weight
+        else:
+            for q in range(residual.size):
+                e = residual[q]
+                residual[q] = weight[q] / (eps if e < eps else e)
 
 
 @_compiled()
-def _solve_range(
-    indptr, indices, y, sample_weight, given, U, V, kind, lam, unit, eps, ridge, quadratic, start, stop, offset
-):  # type: ignore[no-untyped-def]
+def _solve_range(  # type: ignore[no-untyped-def]
+    indptr, indices, y, sample_weight, given, U, V, program, unit, eps, ridge, quadratic, start, stop, offset
+):
     r = U.shape[1]
-    longest = 0
+    longest = BLOCK
     for i in range(start, stop):
         longest = max(longest, indptr[i + 1] - indptr[i])
-    w = np.empty(2 * longest, U.dtype)
+    w = np.empty(longest, U.dtype)
+    registers = np.empty((program[2], BLOCK), U.dtype)
     A = np.empty((r, r), U.dtype)
     b = np.empty(r, U.dtype)
     G = np.zeros((8, r), U.dtype)
     H = np.zeros((8, r), U.dtype)
-    for i in range(start, stop):
-        first = indptr[i]
-        count = indptr[i + 1] - first
-        _irls_weights(
-            w, indices, y, sample_weight, given, U, i, V, first, count, offset, kind, lam, unit, eps, quadratic
-        )
-        for k in range(r):
-            b[k] = 0
-            for m in range(r):
-                A[k, m] = 0
-        filled = 0
-        for q in range(count):
-            weight = w[q]
-            if weight > 0:  # rejected entries cost nothing
-                j = indices[first + q]
-                target = y[first + q] * weight
-                for k in range(r):
-                    value = V[j, k]
-                    G[filled, k] = value
-                    H[filled, k] = weight * value
-                    b[k] += target * value
-                filled += 1
-                if filled == 8:
-                    _add_outer(A, G, H)
-                    filled = 0
-        if filled:
-            for q in range(filled, 8):
-                for k in range(r):
-                    H[q, k] = 0
-            _add_outer(A, G, H)
-        for k in range(r):
-            A[k, k] += ridge
-        _cholesky_solve(A, b)
-        for k in range(r):
-            U[i, k] = b[k]
+    last = start
+    while last < stop:
+        # Short rows are weighed together: a step of the program then has work for a vector loop.
+        low = last
+        last += 1
+        while last < stop and indptr[last + 1] - indptr[low] <= BLOCK:
+            last += 1
+        _irls_weights(w, registers, indptr, indices, y, given, U, V, low, last, offset, program, unit, eps, quadratic)
+        begin = indptr[low]
+        if sample_weight.size:
+            for p in range(begin, indptr[last]):
+                w[p - begin] *= sample_weight[p]
+        for i in range(low, last):
+            for k in range(r):
+                b[k] = 0
+                for m in range(r):
+                    A[k, m] = 0
+            filled = 0
+            first = indptr[i]
+            row = w[first - begin : indptr[i + 1] - begin]
+            for q in range(row.size):
+                weight = row[q]
+                if weight > 0:  # rejected entries cost nothing
+                    j = indices[first + q]
+                    target = y[first + q] * weight
+                    for k in range(r):
+                        value = V[j, k]
+                        G[filled, k] = value
+                        H[filled, k] = weight * value
+                        b[k] += target * value
+                    filled += 1
+                    if filled == 8:
+                        _add_outer(A, G, H)
+                        filled = 0
+            if filled:
+                for q in range(filled, 8):
+                    for k in range(r):
+                        H[q, k] = 0
+                _add_outer(A, G, H)
+            for k in range(r):
+                A[k, k] += ridge
+            _cholesky_solve(A, b)
+            for k in range(r):
+                U[i, k] = b[k]
 
 
 @_compiled(parallel=True)
-def _solve_parallel(
-    indptr, indices, y, sample_weight, given, U, V, kind, lam, unit, eps, ridge, quadratic, start, stop, offset, chunks
-):  # type: ignore[no-untyped-def]
+def _solve_parallel(  # type: ignore[no-untyped-def]
+    indptr, indices, y, sample_weight, given, U, V, program, unit, eps, ridge, quadratic, start, stop, offset, chunks
+):
     rows = stop - start
     for chunk in nb.prange(chunks):
         low = start + rows * chunk // chunks
         high = start + rows * (chunk + 1) // chunks
         _solve_range(
-            indptr, indices, y, sample_weight, given, U, V, kind, lam, unit, eps, ridge, quadratic, low, high, offset
+            indptr, indices, y, sample_weight, given, U, V, program, unit, eps, ridge, quadratic, low, high, offset
         )
 
 
@@ -244,12 +352,52 @@ def residuals_at(rows, columns, y, U, V, out):  # type: ignore[no-untyped-def]
         out[p] = e
 
 
+_LINEAR = {"mul", "add", "rsub", "max", "min"}
+
+
+def _bent(bend: tuple[float, float, float, float], op: str, c: float) -> tuple[float, float, float, float]:
+    """clip(slope x + shift, low, high), followed by another step of that kind."""
+    slope, shift, low, high = bend
+    if op in ("max", "min"):
+        limit = max if op == "max" else min
+        return slope, shift, limit(low, c), limit(high, c)
+    factor, more = (c, 0.0) if op == "mul" else (1.0, c) if op == "add" else (-1.0, c)
+    low, high = sorted((factor * low + more, factor * high + more))
+    return factor * slope, factor * shift + more, low, high
+
+
+def encode(program: Program, dtype: Any) -> tuple[Any, Any, int, int]:
+    """A program as the compiled loops read it: codes, constants, number of registers, register of the result.
+
+    Steps that only scale, shift and clip are one: the fewer loops, the less time goes into loads and stores.
+    """
+    codes: list[tuple[int, int, int, int]] = []
+    constants: list[tuple[float, float, float, float]] = []
+    for step in program.steps:
+        bends = step.op in _LINEAR and step.other is None and (step.op != "mul" or step.constant != 0)
+        if not bends:
+            other, third = (CONSTANT if place is None else place for place in (step.other, step.third))
+            codes.append((OPCODES[step.op], step.target, other, max(third, 0)))
+            constants.append((step.constant, 0.0, 0.0, 0.0))
+            continue
+        if not codes or codes[-1][:2] != (BEND, step.target):
+            codes.append((BEND, step.target, CONSTANT, 0))
+            constants.append((1.0, 0.0, -math.inf, math.inf))
+        constants[-1] = _bent(constants[-1], step.op, step.constant)
+    return (
+        np.array(codes, dtype=np.int64).reshape(-1, 4),
+        np.array(constants, dtype=dtype).reshape(-1, 4),
+        program.n_registers,
+        program.result,
+    )
+
+
 def solve_rows(*args: Any, n_threads: int = 1) -> None:
     """Update rows start to stop of U in place, in parallel if more than one thread is asked for."""
     if n_threads <= 1:
         _solve_range(*args)
         return
-    allowed = min(n_threads, nb.config.NUMBA_NUM_THREADS)
+    allowed = min(n_threads, int(nb.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
     before = nb.get_num_threads()
     nb.set_num_threads(allowed)
     try:

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from ..residuals import noise_scale
 from .base import Factorization
-from .engine import Step, resolve
+from .engine import WeightedSolve, resolve
 from .inputs import observe
 from .progress import Bar
 from .solve import RIDGE_END, SMOOTHING, Run, Settings, Solver
@@ -158,7 +158,7 @@ class PRMF(Factorization):
         residuals = solver.engine.sampled_residuals(solver.entries, U, V)
         self.row_factors_, self.components_ = U, np.ascontiguousarray(V.T)
         self.rank_, self.scale_, self.lam_ = V.shape[1], noise_scale(residuals, solver.floor), math.inf
-        self._step = Step(None, math.inf, solver.ridge, max(self.smoothing * self.scale_, solver.floor))
+        self._step = WeightedSolve(None, math.inf, solver.ridge, max(self.smoothing * self.scale_, solver.floor))
         self._ridge, self._wide = solver.ridge, typical_size(solver.entries)
         self._polished = self._rescues = False
         self.n_features_in_ = solver.entries.shape[1]

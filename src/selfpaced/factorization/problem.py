@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .engine import Engine, Step
+from .engine import Engine, WeightedSolve
 from .entries import Entries, Floats, Side
 from .start import Factors, random_factors
 
@@ -63,7 +63,7 @@ class MatrixProblem:
     ) -> None:
         self.entries, self.rank, self.sweeps, self.seed = entries, rank, sweeps, seed
         self.engine = Engine(compiled=False) if engine is None else engine
-        self._step = Step(None, math.inf, ridge, eps)
+        self._step = WeightedSolve(None, math.inf, ridge, eps)
         side = entries.by_row
         numbered = sp.csr_array((np.arange(side.values.size), side.indices, side.indptr), shape=entries.shape)
         self._by_column = numbered.tocsc().data

@@ -17,7 +17,7 @@ from ..path import Candidate, weight_histogram
 from ..regularizers import GroupRegularizer, Hard, relative
 from ..residuals import Opening, noise_scale
 from ..solver import Stage
-from .engine import Engine, Step
+from .engine import Engine, WeightedSolve
 from .entries import Entries, Floats
 from .rescue import DOUBTFUL, STARVED, rescue
 from .start import (
@@ -68,7 +68,7 @@ class Run:
 
     U: Floats
     V: Floats
-    step: Step
+    step: WeightedSolve
     scale: float
     path: list[Candidate] = field(default_factory=list)
     reason: str = ""
@@ -131,7 +131,7 @@ class Solver:
         self.sweeps += 1
         self._progress(label)
 
-    def _sweep(self, U: Floats, V: Floats, step: Step, label: str) -> Floats:
+    def _sweep(self, U: Floats, V: Floats, step: WeightedSolve, label: str) -> Floats:
         self.engine.sweep(self.entries, U, V, step)
         self._count(label)
         return self.engine.sampled_residuals(self.entries, U, V)
@@ -144,7 +144,7 @@ class Solver:
         U, V = (factor.copy() for factor in factors)
         residuals = self.engine.sampled_residuals(self.entries, U, V)
         scale = noise_scale(residuals, self.floor)
-        step = Step(self.settings.regularizer, math.inf, self.ridge, self._eps(scale))
+        step = WeightedSolve(self.settings.regularizer, math.inf, self.ridge, self._eps(scale))
         run = Run(U, V, step, scale, plain=factors)
         if self.settings.regularizer is not None:
             self._pace(run, residuals)
@@ -254,9 +254,9 @@ class Solver:
             corrected = kept / max(kept - freedom, 0.1 * kept)
             run.scale = max(TRUNCATION * math.sqrt(float(np.mean(inside**2)) * corrected), self.floor)
 
-    def _rejecting(self, scale: float) -> Step:
+    def _rejecting(self, scale: float) -> WeightedSolve:
         # L1 residuals of the noise's size weigh 1/scale in IRLS: the same ridge, in units of squared residuals
-        return Step(Hard(), (REJECT * scale) ** 2, self.ridge * scale, quadratic=True)
+        return WeightedSolve(Hard(), (REJECT * scale) ** 2, self.ridge * scale, quadratic=True)
 
     def _finish(self, run: Run) -> None:
         """Balanced factors; the rows are solved last, so that they are the exact transform of their entries."""

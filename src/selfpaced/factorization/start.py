@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..residuals.scales import MAD_TO_SIGMA
-from .engine import Engine, Step
+from .engine import Engine, WeightedSolve
 from .entries import Entries, Floats
 
 Factors = tuple[Floats, Floats]
@@ -72,7 +72,7 @@ def descend(
     U, V = factors
     for ridge in ridges:
         eps = smoothing * MAD_TO_SIGMA * float(np.median(np.abs(engine.sampled_residuals(entries, U, V))))
-        engine.sweep(entries, U, V, Step(None, math.inf, float(ridge), max(eps, floor)))
+        engine.sweep(entries, U, V, WeightedSolve(None, math.inf, float(ridge), max(eps, floor)))
         progress("warm start")
     return U, V
 

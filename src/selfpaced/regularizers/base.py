@@ -89,12 +89,11 @@ class Regularizer(ABC):
 
     def relative_weight(self, loss: Array, lam: Any) -> Array:
         """The weight divided by its maximum: in [0, 1] for every rule."""
+        return elementwise(self._relative, loss, lam, what="loss", lam_range=self.lam_range)
 
-        def relative(xp: Any, loss: Array, lam: Any) -> Array:
-            weight, largest = self._weight(xp, loss, lam), self._max_weight(lam)
-            return weight if isinstance(largest, float) and largest == 1.0 else weight / largest
-
-        return elementwise(relative, loss, lam, what="loss", lam_range=self.lam_range)
+    def _relative(self, xp: Any, loss: Array, lam: Any) -> Array:
+        weight, largest = self._weight(xp, loss, lam), self._max_weight(lam)
+        return weight if isinstance(largest, float) and largest == 1.0 else weight / largest
 
 
 class Scaled(Regularizer):

@@ -1,0 +1,261 @@
+"""A formula as a short list of in-place steps: what makes every rule fast by its one class.
+
+:func:`weight_program` and :func:`latent_program` record a rule at a pace (:mod:`.recording`) and lay the graph out
+over a few registers, each step overwriting the first of them. NumPy runs the steps here, without temporaries beyond
+the registers; the factorization's compiled loop runs the same steps row by row. What cannot be recorded, or does not
+give the rule's own values, has no program: the caller then evaluates the rule as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .recording import RECORDER, Node
+
+if TYPE_CHECKING:
+    from .base import Regularizer
+
+Floats = NDArray[Any]
+
+_UNARY: dict[str, Any] = {
+    "abs": np.abs,
+    "sqrt": np.sqrt,
+    "square": np.square,
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log1p": np.log1p,
+    "tanh": np.tanh,
+    "arctan": np.arctan,
+}
+_BINARY: dict[str, Any] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "pow": np.power,
+    "max": np.maximum,
+    "min": np.minimum,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+}
+# The same operation with its operands exchanged, for a target that is the second of them.
+MIRROR = {
+    "add": "add",
+    "mul": "mul",
+    "max": "max",
+    "min": "min",
+    "sub": "rsub",
+    "div": "rdiv",
+    "less": "greater",
+    "less_equal": "greater_equal",
+    "greater": "less",
+    "greater_equal": "less_equal",
+}
+_REVERSED = {"rsub": np.subtract, "rdiv": np.divide}
+#: Every operation that a step can name.
+OPERATIONS = ("fill", "copy", "where", *_UNARY, *_BINARY, *_REVERSED)
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """``target = op(target, other)``; without ``other`` the second operand is ``constant``; ``third`` is for where."""
+
+    op: str
+    target: int
+    other: int | None = None
+    third: int | None = None
+    constant: float = 0.0
+
+
+@dataclass(frozen=True)
+class Program:
+    """Steps over registers; the first holds the input at the start, ``result`` the value at the end."""
+
+    steps: tuple[Instruction, ...]
+    n_registers: int
+    result: int
+
+    def __call__(self, values: Floats) -> Floats:
+        """The formula at every element; ``values`` are not overwritten."""
+        registers: list[Any] = [values, *[None] * (self.n_registers - 1)]
+        owned = [False] * self.n_registers
+        with np.errstate(all="ignore"):
+            for step in self.steps:
+                target = registers[step.target]
+                out = target if owned[step.target] else None
+                registers[step.target] = _run(step, registers, target, out)
+                owned[step.target] = True
+        found: Floats = registers[self.result] if owned[self.result] else values.copy()
+        return found
+
+
+def _run(step: Instruction, registers: list[Any], target: Any, out: Any) -> Any:
+    op = step.op
+    if op in _UNARY:
+        return _UNARY[op](target, out=out)
+    if op == "fill":
+        return np.full_like(registers[0], step.constant)
+    other = registers[0].dtype.type(step.constant) if step.other is None else registers[step.other]
+    if op == "copy":
+        return other.copy()
+    if op == "where":
+        return np.where(target, other, registers[step.third or 0])
+    if op in _REVERSED:
+        return _REVERSED[op](other, target, out=out)
+    # a comparison writes 0 and 1 into numbers, never a boolean array
+    return _BINARY[op](target, other, out=np.empty_like(target) if out is None else out)
+
+
+class _Layout:
+    """Registers for the nodes of a graph: a value dies with its last reader, which may overwrite it."""
+
+    def __init__(self, source: Node, result: Node) -> None:
+        order = list(_in_order(result, set()))
+        self.readers = Counter(arg for node in order for arg in node.args if isinstance(arg, Node))
+        self.readers[result] += 1
+        self.place: dict[Node, int] = {source: 0}
+        self.free: list[int] = []
+        self.n_registers = 1
+        self.steps: list[Instruction] = []
+        for node in order:
+            if node is not source:
+                self._emit(node)
+
+    def _take(self) -> int:
+        if self.free:
+            return self.free.pop()
+        self.n_registers += 1
+        return self.n_registers - 1
+
+    def _dies(self, value: Any) -> bool:
+        return isinstance(value, Node) and self.readers[value] == 1
+
+    def _own(self, value: Any) -> int:
+        """A register with this value that may be overwritten."""
+        if self._dies(value):
+            return self.place[value]
+        register = self._take()
+        if isinstance(value, Node):
+            self.steps.append(Instruction("copy", register, self.place[value]))
+        else:
+            self.steps.append(Instruction("fill", register, constant=float(value)))
+        return register
+
+    def _emit(self, node: Node) -> None:
+        op, args = node.op, node.args
+        if op == "fill":
+            target = self._own(args[1])
+        elif op == "where":
+            target = self._own(args[0])
+            branches = [self.place[arg] if isinstance(arg, Node) else self._own(arg) for arg in args[1:]]
+            self.steps.append(Instruction(op, target, *branches))
+            self.free += [
+                register for arg, register in zip(args[1:], branches, strict=True) if not isinstance(arg, Node)
+            ]
+        else:
+            other = args[1] if len(args) == 2 else None
+            first = args[0]
+            if isinstance(other, Node) and not self._dies(first) and self._dies(other) and op in MIRROR:
+                first, other, op = other, first, MIRROR[op]
+            target = self._own(first)
+            if isinstance(other, Node):
+                self.steps.append(Instruction(op, target, self.place[other]))
+            else:
+                self.steps.append(_with_constant(op, target, other))
+        for arg in args:
+            if isinstance(arg, Node):
+                self.readers[arg] -= 1
+                if not self.readers[arg] and self.place[arg] != target:
+                    self.free.append(self.place[arg])
+        self.place[node] = target
+
+
+def _with_constant(op: str, target: int, constant: float | None) -> Instruction:
+    if op == "div" and constant is not None and 1e-30 < abs(constant) < 1e30:
+        return Instruction("mul", target, constant=1 / constant)  # several times faster, a rounding apart
+    return Instruction(op, target, constant=constant or 0.0)
+
+
+def _in_order(node: Node, seen: set[Node]) -> Iterator[Node]:
+    """The nodes that a node needs, and itself, operands first."""
+    if node in seen:
+        return
+    seen.add(node)
+    for arg in node.args:
+        if isinstance(arg, Node):
+            yield from _in_order(arg, seen)
+    yield node
+
+
+Formula = Callable[[Any, Any], Any]
+
+
+def record(formula: Formula, dtype: Any, namespace: Any = RECORDER) -> Program:
+    """The program of ``formula(xp, values)``; raises whatever the formula raises where it cannot be recorded."""
+    source = Node("input", (), np.dtype(dtype))
+    result = formula(namespace, source)
+    if not isinstance(result, Node):
+        result = Node("fill", (source, float(result)), source.dtype)
+    layout = _Layout(source, result)
+    return Program(tuple(layout.steps), layout.n_registers, layout.place[result])
+
+
+def _checked(formula: Formula, exact: Formula, probes: Floats, tolerance: float, namespace: Any) -> Program | None:
+    """The recorded program, if it gives the values of the exact formula at the probes."""
+    try:
+        with np.errstate(all="ignore"):
+            expected = np.asarray(exact(np, probes))
+            program = record(formula, probes.dtype, namespace)
+    except Exception:  # a user's formula may do anything with a value that is no array
+        return None
+    slack = tolerance * float(np.finfo(probes.dtype).eps)
+    size = np.abs(expected)
+    close = np.abs(program(probes) - expected) <= slack * (size + float(size.max(initial=0.0)))
+    return program if bool(close.all()) else None
+
+
+def _cached(function: Any) -> Any:
+    """Remember programs; a rule that cannot be hashed is recorded every time."""
+    remembered = functools.lru_cache(maxsize=256)(function)
+
+    @functools.wraps(function)
+    def call(*key: Any) -> Any:
+        try:
+            return remembered(*key)
+        except TypeError:
+            return function(*key)
+
+    return call
+
+
+def _probes(unit: float, dtype: Any) -> Floats:
+    """Losses from far below to far above the unit, and none at all."""
+    return (unit * np.append(0.0, np.geomspace(1e-6, 1e4, 31))).astype(dtype)
+
+
+@_cached
+def weight_program(rule: Regularizer, lam: float, dtype: Any) -> Program | None:
+    """The weight relative to its maximum, as steps on the losses; None where the rule has to be called itself."""
+    pace = float(lam)
+    low, high = rule.lam_range
+    if not low < pace < high:
+        return None
+
+    def formula(xp: Any, loss: Any) -> Any:
+        return rule._relative(xp, loss, pace)
+
+    return _checked(formula, formula, _probes(_unit(rule, pace), dtype), 64, RECORDER)
+
+
+def _unit(rule: Regularizer, lam: float) -> float:
+    return 1.0 if rule.power is None else lam**rule.power
