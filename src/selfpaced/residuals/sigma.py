@@ -111,15 +111,24 @@ def residual_scale(residuals: ArrayLike, sample_weight: Floats | None = None, *,
     1.0
     """
     size = np.abs(np.asarray(residuals, dtype=float))
-    n = effective_size(sample_weight, size.size)
     majority = m_scale(size, sample_weight, dof=dof, tol=1e-5)
+    sigma = sigma_of_fit(size, sample_weight, dof) / small_sample(effective_size(sample_weight, size.size), dof)
+    return ResidualScale(min(majority, sigma), majority)
+
+
+def sigma_of_fit(size: Floats, sample_weight: Floats | None, dof: float) -> float:
+    """The truncated sigma of absolute residuals, corrected for the coefficients that were fitted to them."""
     sigma = truncated_sigma(size, sample_weight)
     inside = size <= CUTOFF * sigma
-    used = float(inside.mean() if sample_weight is None else np.average(inside, weights=sample_weight)) * n
-    sigma *= math.sqrt(used / max(used - dof, 1.0)) if used > dof else 1.0
-    return ResidualScale(min(majority, sigma / _small_sample(n, dof)), majority)
+    share = float(inside.mean() if sample_weight is None else np.average(inside, weights=sample_weight))
+    used = share * effective_size(sample_weight, size.size)
+    return sigma * (math.sqrt(used / max(used - dof, 1.0)) if used > dof else 1.0)
 
 
-def _small_sample(n: float, dof: float) -> float:
-    """The mean of the truncated sigma at the normal, fitted to simulations over n and dof."""
+def small_sample(n: float, dof: float) -> float:
+    """What :func:`sigma_of_fit` gives at the normal, from below: the M-scale catches what this corrects too much.
+
+    ``benchmarks/small_sample_scale.py`` compares it with simulations: near the S-estimate of a fit with many
+    coefficients, well below least squares.
+    """
     return float(np.clip(1 - 2.3 / math.sqrt(n) - 4 * max(0.0, dof / n - 0.05), 0.25, 1.0))
