@@ -62,16 +62,16 @@ def report(quick: bool) -> str:
     lines.append("")
     for fit, (formula_off, used_off) in off.items():
         lines.append(
-            f"- {fit}: the formula is off the simulated mean by up to {formula_off:.0%}, the sigma in use is off the truth "
-            f"by up to {used_off:.0%}."
+            f"- {fit}: the formula is off the simulated mean by up to {formula_off:.0%}, the sigma in use is off the "
+            f"truth by up to {used_off:.0%}."
         )
     return "\n".join(lines)
 
 
 WORDS = """
-The formula is no fit of the mean: it lies below it, least for the S-estimate with many
-coefficients and most for least squares. What it corrects too much the M-scale catches,
-which is then the sigma in use; the last lines say how far that is from the truth.
+The formula is no fit of the mean: it lies below it, little for many rows and few coefficients, far otherwise.
+What it corrects too much the M-scale catches, which is then the sigma in use: the last lines say how far that is from
+the truth.
 """
 
 
@@ -83,7 +83,9 @@ def main() -> None:
     text = report(options.quick)
     print(text[text.index("\n\n") :])
     if options.save:
-        head = "# The truncated sigma in small samples\n\nPrinted by `python benchmarks/small_sample_scale.py --save`.\n"
+        head = (
+            "# The truncated sigma in small samples\n\nPrinted by `python benchmarks/small_sample_scale.py --save`.\n"
+        )
         RESULT.write_text(f"{head}{WORDS}\n{text}\n", encoding="utf-8")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-BINS = 20
+BINS = 20  # display: bars of a histogram of weights
 
 
 @dataclass(frozen=True)

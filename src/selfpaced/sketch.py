@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-_SMALLEST = 1e-18
-_RATIO = 1.0198  # neighbouring bins; the geometric centre is then within 1 % of every loss of the bin
-_BINS = 4096  # up to 1e-18 * 1.0198**4096, about 7e16
-_UNIT = 1 << 20  # sample weights are counted in 2^-20ths, so that sums are exact in any order
+_SMALLEST = 1e-18  # numerical safety: losses below are rounding, and share the first bin
+_RATIO = 1.0198  # theory: neighbouring bins; the geometric centre is then within 1 % of every loss of the bin
+_BINS = 4096  # theory: up to 1e-18 * 1.0198**4096, about 7e16
+_UNIT = 1 << 20  # numerical safety: sample weights are counted in 2^-20ths, so that sums are exact in any order
 
 
 @dataclass(frozen=True, eq=False)

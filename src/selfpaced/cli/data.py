@@ -21,7 +21,7 @@ __all__ = ["Labels", "add_data_arguments", "built_in", "labels", "open_table", "
 
 TARGET = "diagnosis"
 NAMES = ("target", "label", "labels", "class", "y", "outcome", "price", "value")
-MOST_CLASSES = 20
+MOST_CLASSES = 20  # a choice: text with more distinct values that reads as numbers is a number
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS", "ranked", "suspicious"]
 
 COLUMNS = ("row", "line", "given", "expected", "weight", "noise_probability", "why")
-NEIGHBOURS = 5
-REFERENCES = 20_000  # confident rows looked through for neighbours
-RANKED = 200_000
-EXPLAINED = 5_000  # suspects that get neighbours; the table is sorted, the rest is far down
+NEIGHBOURS = 5  # display: their lines are named one by one
+TRUSTED = 0.8  # a choice: the weight from which on a row speaks for its neighbours
+REFERENCES = 20_000  # cost: confident rows looked through for neighbours
+RANKED = 200_000  # cost: rows up to which all are ranked
+EXPLAINED = 5_000  # cost: suspects that get neighbours; the table is sorted, the rest is far down
 
 
 def suspicious(model: Any, features: pd.DataFrame, given: Labels, table: Table, *, threshold: float) -> pd.DataFrame:
@@ -119,7 +120,7 @@ def _rounded(values: np.ndarray) -> np.ndarray:
 def _confident(model: Any, suspects: np.ndarray) -> np.ndarray:
     """Rows with nearly full weight that are not suspects themselves; a sample of them where there are many."""
     weight = np.asarray(model.sample_weight_, dtype=float)
-    trusted = weight >= min(0.8, float(np.median(weight)))
+    trusted = weight >= min(TRUSTED, float(np.median(weight)))
     trusted[suspects] = False
     reference = np.flatnonzero(trusted)
     if reference.size > REFERENCES:

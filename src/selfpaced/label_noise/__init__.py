@@ -27,8 +27,8 @@ from .multiclass import fit_multiclass
 
 __all__ = ["NoiseChannel", "confident_error", "fit_channel", "logits_from_proba"]
 
-_MAX_PAIRWISE = 30  # classes: above, K^2 rates cannot be told apart from one
-_LEVEL = 1.959963984540054  # 95 %
+_MAX_PAIRWISE = 30  # classes: a cap on cost; there are K^2 rates, and rarely the rows to tell them from one
+_LEVEL = 1.959963984540054  # theory: Phi^-1(0.975), for intervals of 95 %
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from .base import Array, Model
 
-_MAX_RATE = 0.48  # beyond 1/2 the classes have swapped names
-_BINS = 128
+_MAX_RATE = 0.48  # theory: beyond 1/2 the classes have swapped names; how near: benchmarks/constants.py label-noise
+_BINS = 128  # of the margins, for speed: benchmarks/constants.py label-noise
 
 
 def _bins(margin: Array, y: NDArray[np.intp], weight: Array) -> tuple[Array, Array, Array]:

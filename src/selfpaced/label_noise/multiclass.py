@@ -10,6 +10,15 @@ from scipy.optimize import minimize
 
 from .base import Array, Model, softmax
 
+_MAX_SHARE = (
+    0.96  # of the rate at which a label says nothing, (K - 1) / K; measured: benchmarks/constants.py label-noise
+)
+_PSEUDO_COUNTS = (
+    0.25  # of the rows: what holds a free transition matrix near one rate; benchmarks/constants.py label-noise
+)
+# Scale and rate to begin with: the likelihood has two basins, one without noise and one with it.
+_STARTS = ((1.5, 0.03), (4.0, 0.3))
+
 
 class _MulticlassLikelihood:
     """Channel likelihood in K classes: (log scale, rate) or (log scale, bias, transition)."""
@@ -18,7 +27,7 @@ class _MulticlassLikelihood:
         self.n, self.k = z.shape
         self.z, self.y, self.weight = z, y, weight
         self.rows = np.arange(self.n)
-        self.max_rate = 0.96 * (self.k - 1) / self.k
+        self.max_rate = _MAX_SHARE * (self.k - 1) / self.k
         self.onehot = np.zeros((self.n, self.k))
         self.onehot[self.rows, y] = 1.0
 
@@ -81,7 +90,7 @@ def fit_multiclass(z: Array, y: NDArray[np.intp], weight: Array, class_condition
     like = _MulticlassLikelihood(z / unit, y, weight)
     options = {"maxiter": 60, "ftol": 1e-9, "gtol": 1e-6}
     runs = []
-    for scale, rate in ((1.5, 0.03), (4.0, 0.3)):
+    for scale, rate in _STARTS:
         r = rate / like.max_rate
         start = np.array([np.log(scale), np.log(r / (1 - r))])
         runs.append(minimize(like.simple, start, jac=True, method="L-BFGS-B", options=options))
@@ -103,7 +112,7 @@ def _class_conditional(
     options: dict[str, Any],
 ) -> Model:
     k, base = like.k, like.symmetric(rate)
-    prior = 0.25 * like.n / k * base
+    prior = _PSEUDO_COUNTS * like.n / k * base
     start = np.r_[log_scale, np.zeros(k), np.log(np.maximum(base, 1e-3)).ravel()]
     run = minimize(like.full, start, args=(prior,), jac=True, method="L-BFGS-B", options=options)
     scale, bias = float(np.exp(np.clip(run.x[0], -4, 5))), run.x[1 : 1 + k]

@@ -6,7 +6,7 @@ from typing import Any
 
 from .arrays import Array
 
-_BISECTIONS = 110  # halves log(loss) over 600 decades down to the spacing of doubles
+_BISECTIONS = 110  # numerical safety: halves log(loss) over 600 decades down to the spacing of doubles
 
 
 def conjugate(latent: Any, weight: Any, xp: Any, value: Array, lam: Any) -> Array:

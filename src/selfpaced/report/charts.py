@@ -13,6 +13,7 @@ from .data import Grid, Histogram, History, Step, Summary, View
 from .words import number
 
 Spec = dict[str, Any]
+# display: ticks of weights and of shares
 _WEIGHT_AXIS = {"values": [0, 0.25, 0.5, 0.75, 1], "format": ".2~f"}
 _SHARES = [0.01, 0.05, 0.1, 0.25, 0.5, 1]
 

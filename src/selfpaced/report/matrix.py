@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .data import Grid
 
 Floats = NDArray[np.float64]
-BLOCKS = 50
+BLOCKS = 50  # display: squares to a side of the picture of a matrix
 
 
 @dataclass(frozen=True, eq=False)

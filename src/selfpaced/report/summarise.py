@@ -18,6 +18,8 @@ from .data import Comparison, Fact, Histogram, History, Step, Summary
 from .tables import as_columns, cell, feature_rows, make_table
 from .words import count, number, percent
 
+# What a page holds, so that a browser stays quick: rows in the table (benchmarks/report.py), rows with their features,
+# and classes with a chart of their own.
 MAX_ROWS = 100_000
 MAX_DETAILED = 500
 _SHOWN_CLASSES = 6

@@ -27,7 +27,7 @@ LABELS = {
     "outlier": "Outlier",
     "why": "Why",
 }
-_TEXT_LIMIT = 300
+_TEXT_LIMIT = 300  # display: characters of a cell
 
 
 def as_columns(table: Any) -> dict[str, Sequence[Any]]:

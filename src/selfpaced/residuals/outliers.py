@@ -14,7 +14,7 @@ from .sigma import CUTOFF
 
 __all__ = ["OutlierShare", "outlier_probability", "outlier_share"]
 
-NORMAL_95 = 1.96  # sigmas to each side that hold 95 % of a normal
+NORMAL_95 = 1.96  # theory: sigmas to each side that hold 95 % of a normal
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ __all__ = ["EfficientStop", "Opening", "ScaleStop"]
 class EfficientStop:
     """Stop a path where the rule is as open as the good residuals of the current fit deserve."""
 
-    efficiency: float = 0.95
+    efficiency: float = 0.95  # theory: the customary price of robustness at the normal, 5 %
     unit: float = 1.0
     dof: float = 0.0
     sample_weight: Floats | None = None
@@ -49,7 +49,7 @@ class ScaleStop:
     The one number serves all rules, because it speaks of the loss of half weight and not of lam.
     """
 
-    ratio: float = 6.7
+    ratio: float = 6.7  # benchmarks/constants.py factorization
 
     def __call__(self, stages: Sequence[StageLike], losses: Any, regularizer: Any) -> str | None:
         reached = half_weight_loss(regularizer, stages[-1].lam) / max(noise_scale(losses), 1e-300)
@@ -67,7 +67,7 @@ class Opening(Pacing):
     :class:`~selfpaced.pacing.Geometric` the pace means the same for every rule, a user's own included.
     """
 
-    growth: float = 1.44
+    growth: float = 1.44  # the paper's 1.2, squared
     fraction: float = 0.5
     floor: float = 0.0
     stop: Any = ScaleStop()

@@ -12,7 +12,7 @@ from .scales import Floats
 
 __all__ = ["ResidualRule", "efficient_rule", "tukey_loss"]
 
-TUKEY = 4.685  # Tukey's constant of 95 % efficiency at the normal
+TUKEY = 4.685  # theory: Tukey's constant of 95 % efficiency at the normal (Huber and Ronchetti 2009)
 
 
 @dataclass(frozen=True)

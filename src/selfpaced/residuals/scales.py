@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["effective_size", "m_scale", "madn", "noise_scale", "shorth", "weighted_quantile"]
 
 Floats = NDArray[np.floating[Any]]
-MAD_TO_SIGMA = 1.4826022185056018  # 1 / Phi^-1(3/4): the median of |N(0, 1)| is its reciprocal
-BIWEIGHT = 1.547645  # Tukey's constant whose M-scale is consistent at the normal with a breakdown of 1/2
-CLIPPED = 0.986578  # the standard deviation of N(0, 1) within 3 sigma
+MAD_TO_SIGMA = 1.4826022185056018  # theory: 1 / Phi^-1(3/4), the reciprocal of the median of |N(0, 1)|
+BIWEIGHT = 1.547645  # theory: Tukey's constant whose M-scale is consistent at the normal with a breakdown of 1/2
+CLIPPED = 0.986578  # theory: the standard deviation of N(0, 1) within 3 sigma
 
 
 def effective_size(sample_weight: Floats | None, n_rows: int) -> float:

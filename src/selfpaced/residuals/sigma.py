@@ -14,7 +14,8 @@ from .scales import Floats, effective_size, m_scale, weighted_quantile
 
 __all__ = ["ResidualScale", "residual_scale", "truncated_sigma"]
 
-CUTOFF = 2.5  # residuals beyond this many sigma are not used to estimate sigma
+CUTOFF = 2.5  # residuals beyond this many sigma do not estimate sigma: benchmarks/constants.py regression
+RISE = 1.5  # the cut rises by half of itself at most, so that a gap stops it: benchmarks/constants.py regression
 
 
 class _Truncated:
@@ -75,7 +76,7 @@ def truncated_sigma(
     sigma = below.sigma(cut)
     for _ in range(max_iter):
         if cutoff * sigma > cut * (1 + 1e-9):
-            cut = min(cutoff * sigma, 1.5 * cut)
+            cut = min(cutoff * sigma, RISE * cut)
             sigma = below.sigma(cut)
             continue
         cut, before = cutoff * sigma, sigma

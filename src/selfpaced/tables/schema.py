@@ -23,9 +23,10 @@ __all__ = ["MISSING", "Column", "Schema", "TypedColumns", "infer_schema", "sugge
 
 USED = ("numeric", "categorical", "date")
 MISSING = "(missing)"
-ENOUGH = 0.95  # share of the values that have to read as numbers (or dates) for the column to be one
-FEW = 20  # so many different values are categories whatever they look like
-SAMPLE = 20_000
+ENOUGH = 0.95  # a choice: share of the values that have to read as numbers (or dates) for the column to be one
+FEW = 20  # a choice: so many different values are categories whatever they look like
+SAMPLE = 20_000  # cost: values looked at to tell the kind of a column
+WORDS, LETTERS = 3.5, 40  # a choice: a mean from which on a column is free text
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ def _infer_text(values: pd.Series, name: str, missing: int) -> Column:
     if distinct <= FEW and 2 * distinct <= n:
         return Column(name, "categorical", missing)
     words, letters = float(sample.str.count(r"\S+").mean()), float(sample.str.len().mean())
-    if words >= 3.5 or letters >= 40:
+    if words >= WORDS or letters >= LETTERS:
         return Column(name, "text", missing, note=f"it is free text ({words:.0f} words on average)")
     if 2 * distinct > n:
         return Column(name, "identifier", missing, note=f"{distinct:,} different values in {n:,} rows")
