@@ -349,8 +349,8 @@ def _feed_array(digest: Any, array: Array) -> None:
     digest.update(words[whole:].tobytes())
 
 
-DIGESTED = 1 << 20  # bytes up to which the digest itself is fast enough: about a millisecond
-LINE = 512  # numbers in a row of the table of sums: 4 kB, so that what remains to be digested is 1/512 of the data
+DIGESTED = 1 << 20  # cost: bytes up to which the digest itself is fast enough: about a millisecond
+LINE = 512  # cost: numbers in a row of the table of sums, 4 kB; what remains to be digested is 1/512 of the data
 
 
 __all__ = [

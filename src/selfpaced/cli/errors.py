@@ -7,7 +7,7 @@ from typing import Final
 
 __all__ = ["CODES", "UsageError", "classify"]
 
-# Exit codes by the shell's customs: 1 says something was found, 2 is usage, 128 + n is signal n; 70 is sysexits' own.
+# convention: exit codes as shells know them; 1: found something, 2: usage, 70: sysexits, 128 + n: signal n
 OK: Final = 0
 FOUND: Final = 1
 USAGE: Final = 2

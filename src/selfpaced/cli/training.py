@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STEPS", "Run", "describe", "metrics", "train"]
 
-STEPS = 4  # of `train`
+STEPS = 4  # display: of `train`
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def _bins(margin: Array, y: NDArray[np.intp], weight: Array) -> tuple[Array, Arr
     return sums[used] / m[used], m[used], positive[used]
 
 
-# model, log scale, rate of class 0, rate of class 1: several starts, because the likelihood has two basins
+# theory: model, log scale, rate of class 0, rate of class 1; several starts, because the likelihood has two basins
 # (a flat sigmoid without noise, a steep one with noise).
 _STARTS = (
     ("scale", 0.4, 0.03, 0.03),

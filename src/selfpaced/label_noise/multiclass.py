@@ -10,13 +10,12 @@ from scipy.optimize import minimize
 
 from .base import Array, Model, softmax
 
-_MAX_SHARE = (
-    0.96  # of the rate at which a label says nothing, (K - 1) / K; measured: benchmarks/constants.py label-noise
-)
-_PSEUDO_COUNTS = (
-    0.25  # of the rows: what holds a free transition matrix near one rate; benchmarks/constants.py label-noise
-)
-# Scale and rate to begin with: the likelihood has two basins, one without noise and one with it.
+# The largest rate, as a share of the one at which labels say nothing, and the pseudo-counts that hold a free transition
+# matrix near one rate, as a share of the rows: benchmarks/constants.py label-noise
+_MAX_SHARE = 0.96
+_PSEUDO_COUNTS = 0.25
+
+# theory: a scale and a rate in each of the likelihood's two basins, without noise and with it
 _STARTS = ((1.5, 0.03), (4.0, 0.3))
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CategoryCodes", "CategoryFlags", "Dates", "Number"]
 
-# the calendar
+# convention: the calendar
 _CYCLES = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["TableFeatures", "preprocessor"]
 
 LARGE = 10_000_000  # cost: cells above which features are kept in single precision
-MOST_CODES = 250  # of a categorical for trees: scikit-learn's boosting takes at most 255
+MOST_CODES = 250  # of a categorical for trees, numerical safety: scikit-learn's boosting takes at most 255
 
 
 class TableFeatures(TransformerMixin, BaseEstimator):
