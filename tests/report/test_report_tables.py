@@ -81,7 +81,7 @@ def test_rows_of_no_known_kind_are_refused():
         (1 / 3, 0.333333),
         ("<b>", "<b>"),
         (np.datetime64("2020-01-02"), "2020-01-02"),
-        (np.datetime64("NaT"), None),
+        (np.datetime64("NaT", "ns"), None),
     ],
 )
 def test_cells(value, expected):
