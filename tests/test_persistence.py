@@ -3,6 +3,7 @@
 import functools
 import importlib
 import io
+import json
 import os
 import pickle
 import subprocess
@@ -123,18 +124,31 @@ def test_facts_and_versions_are_kept(tmp_path, fitted):
     assert os.listdir(tmp_path) == ["model.skops"]
 
 
-def test_another_version_is_told(fitted):
-    data = dumped(fitted("linear"))
+def saved_with(data, package, version):
+    """The file as if another version of a package had written it."""
     source, target = zipfile.ZipFile(io.BytesIO(data)), io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
         for name in source.namelist():
             text = source.read(name)
             if name == "selfpaced.json":
-                here = metadata(data)["versions"]["scikit-learn"].encode()
-                text = text.replace(b'"scikit-learn": "' + here, b'"scikit-learn": "0.1.0')
+                facts = json.loads(text)
+                facts["versions"][package] = version
+                text = json.dumps(facts)
             archive.writestr(name, text)
-    with pytest.warns(UserWarning, match="saved with scikit-learn 0.1.0"):
-        load(target)
+    return target
+
+
+@pytest.mark.parametrize("package", ["scikit-learn", "selfpaced"])
+def test_another_minor_version_is_told(fitted, package):
+    with pytest.warns(UserWarning, match=f"saved with {package} 0.0.7, this is"):
+        load(saved_with(dumped(fitted("linear")), package, "0.0.7"))
+
+
+@pytest.mark.parametrize("package", ["scikit-learn", "selfpaced"])
+def test_another_patch_version_is_not_worth_a_word(fitted, package):
+    data = dumped(fitted("linear"))
+    major, minor, _ = metadata(data)["versions"][package].split(".", 2)
+    load(saved_with(data, package, f"{major}.{minor}.99"))  # warnings are errors here
 
 
 # --------------------------------------------------------------------------------------------------- strangers

@@ -211,12 +211,13 @@ def _content(file: Any) -> tuple[str, bytes]:
 
 
 def _tell_versions(name: str, data: bytes) -> None:
-    """Warn where scikit-learn's minor version differs: it promises nothing across them."""
-    saved = metadata(data).get("versions", {}).get("scikit-learn")
-    here = _versions()["scikit-learn"]
-    if saved and saved.split(".")[:2] != here.split(".")[:2]:
-        message = f"{name} was saved with scikit-learn {saved}, this is {here}: results may differ"
-        warnings.warn(message, UserWarning, stacklevel=3)
+    """Warn where the minor version of scikit-learn or of this library differs: nothing is promised across them."""
+    saved, here = metadata(data).get("versions", {}), _versions()
+    for package in ("scikit-learn", "selfpaced"):
+        then, now = saved.get(package), here[package]
+        if then and then.split(".")[:2] != now.split(".")[:2]:
+            message = f"{name} was saved with {package} {then}, this is {now}: results may differ"
+            warnings.warn(message, UserWarning, stacklevel=3)
 
 
 def _versions() -> dict[str, str]:
