@@ -6,7 +6,7 @@ BIN := .venv/bin
 # One thread per test process: the processes already fill the cores.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-.PHONY: demo test test-all lint docs clean
+.PHONY: demo test test-all lint types docs package clean
 
 demo: .venv/.demo
 	$(BIN)/python -m selfpaced demo --out demo
@@ -21,8 +21,18 @@ test-all: .venv/.test
 lint: .venv/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types: .venv/.test
+	$(BIN)/mypy
+
+# The theme warns of another MkDocs than the one that is installed; CONTRIBUTING.md says what follows.
+docs: .venv/.test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "documentation: site/index.html"
+
+package: .venv/.test
+	$(BIN)/python .ci/package.py dist
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("selfpaced needs Python 3.11 or newer, this is " + sys.version.split()[0])'
@@ -37,4 +47,4 @@ lint: .venv/.test
 	touch $@ .venv/.demo
 
 clean:
-	rm -rf .venv demo
+	rm -rf .venv demo dist site
