@@ -1,0 +1,132 @@
+"""CI files call the Makefile and nothing else, on every supported Python; templates and policies are in place."""
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+GITHUB, GITLAB = ".github/workflows/ci.yml", ".gitlab-ci.yml"
+GITLAB_KEYWORDS = {"default", "include", "stages", "variables", "workflow"}
+
+
+def text_of(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def targets():
+    """What the Makefile can make by a plain name."""
+    return set(re.findall(r"^([a-z][\w-]*):", text_of("Makefile"), re.MULTILINE))
+
+
+def github_jobs():
+    return yaml.safe_load(text_of(GITHUB))["jobs"].values()
+
+
+def gitlab_jobs():
+    found = yaml.safe_load(text_of(GITLAB))
+    return [job for name, job in found.items() if name not in GITLAB_KEYWORDS]
+
+
+def commands(name):
+    """The shell commands of a CI file."""
+    if name == GITHUB:
+        return [step["run"] for job in github_jobs() for step in job["steps"] if "run" in step]
+    if name == GITLAB:
+        return [job["script"] for job in gitlab_jobs()]
+    return re.findall(r"^make .*$", text_of(name), re.MULTILINE)
+
+
+def called(name):
+    """The targets a CI file asks for."""
+    words = [word for command in commands(name) for word in shlex.split(command)[1:]]
+    return {word for word in words if "=" not in word}
+
+
+@pytest.mark.parametrize("name", [GITHUB, GITLAB, ".ci/run"])
+def test_every_step_is_a_target_of_the_makefile(name):
+    assert commands(name)
+    for command in commands(name):
+        assert shlex.split(command)[0] == "make", command
+    assert called(name) <= targets()
+
+
+def test_all_ci_files_ask_for_the_same():
+    assert called(GITHUB) == called(GITLAB) == called(".ci/run") | {"test"}  # test-all is test with torch
+    assert called(GITHUB) == {"demo", "docs", "lint", "package", "test", "test-all", "types"}
+
+
+@pytest.mark.parametrize(
+    "name", ["README.md", "CONTRIBUTING.md", "docs/install.md", ".github/pull_request_template.md"]
+)
+def test_documents_name_targets_that_exist(name):
+    lines = re.findall(r"(?:^\s*|`)make ([a-z][a-z -]*[a-z])", text_of(name), re.MULTILINE)
+    assert lines
+    assert {word for line in lines for word in line.split()} <= targets()
+
+
+def test_every_supported_python_is_tested():
+    project = tomllib.loads(text_of("pyproject.toml"))["project"]
+    named = [re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", line) for line in project["classifiers"]]
+    pythons = [found[1] for found in named if found]
+    assert project["requires-python"] == f">={pythons[0]}"
+    (github,) = [job["strategy"]["matrix"]["python"] for job in github_jobs() if "strategy" in job]
+    (gitlab,) = [job["parallel"]["matrix"][0]["VERSION"] for job in gitlab_jobs() if "parallel" in job]
+    documented = re.findall(r"^\| (3\.\d+) \|", text_of("docs/versions.md"), re.MULTILINE)
+    assert github == gitlab == documented == pythons
+
+
+def test_actions_are_pinned_and_may_only_read():
+    used = [step["uses"] for job in github_jobs() for step in job["steps"] if "uses" in step]
+    assert used
+    assert [name for name in used if not re.fullmatch(r"actions/[\w-]+@v\d+\.\d+\.\d+", name)] == []
+    assert yaml.safe_load(text_of(GITHUB))["permissions"] == {"contents": "read"}
+
+
+@pytest.mark.parametrize("name", [GITHUB, GITLAB])
+def test_no_secret_is_read(name):
+    assert not re.search(r"secrets\.|TOKEN|PASSWORD|id-token", text_of(name))
+
+
+def test_the_form_for_bugs_asks_for_what_is_needed():
+    form = yaml.safe_load(text_of(".github/ISSUE_TEMPLATE/bug.yml"))
+    asked = {part["id"]: part for part in form["body"] if part["type"] != "markdown"}
+    assert set(asked) == {"example", "happened", "data", "termination", "versions"}
+    assert "termination_" in asked["termination"]["attributes"]["description"]
+    must = {name for name, part in asked.items() if part.get("validations", {}).get("required")}
+    assert must == {"example", "happened", "data", "versions"}
+
+
+def test_the_versions_a_reporter_is_asked_for_can_be_printed(capsys):
+    form = text_of(".github/ISSUE_TEMPLATE/bug.yml")
+    exec(re.search(r'python -c "(.+?)"`', form)[1], {})
+    printed = capsys.readouterr().out
+    assert "selfpaced" in printed
+    assert "scipy" in printed
+
+
+@pytest.mark.parametrize("name", ["feature.yml", "config.yml"])
+def test_the_other_templates_can_be_read(name):
+    assert isinstance(yaml.safe_load(text_of(f".github/ISSUE_TEMPLATE/{name}")), dict)
+
+
+def test_a_change_is_asked_what_was_measured_and_where_it_loses():
+    headings = re.findall(r"^## (.+)$", text_of(".github/pull_request_template.md"), re.MULTILINE)
+    assert {"What was measured", "Where we lose"} <= set(headings)
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "README.md"])
+def test_links_between_documents_lead_somewhere(name):
+    links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text_of(name))
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_hooks_before_a_commit_are_the_ruff_of_make_lint():
+    (local,) = yaml.safe_load(text_of(".pre-commit-config.yaml"))["repos"]
+    entries = [hook["entry"].split()[:2] for hook in local["hooks"]]
+    assert entries == [[".venv/bin/ruff", "check"], [".venv/bin/ruff", "format"]]
+    for _, command in entries:
+        assert f"$(BIN)/ruff {command}" in text_of("Makefile")
