@@ -128,7 +128,7 @@ def accuracy(quick: bool) -> None:
         for lam in HQ_LAMS:
             name = f"half-quadratic welsch, {'warm' if init == 'warm' else 'cold'}, lam = {lam}"
             models[name] = lambda seed, lam=lam, init=init: SelfPacedMF(
-                4, "welsch", pacing=Fixed(lam), init=init, rescue=False, polish=0, random_state=seed
+                4, "welsch", pace=Fixed(lam), init=init, rescue=False, polish=0, random_state=seed
             )
     found, best = measure(models, count)
     rows = [summary("oracle (clean entries known)", best)]

@@ -40,11 +40,12 @@ def walk(made: Any, rule: str, mu: float, seed: int, first: float | None = None)
     """lam, RMSE, MAE and noise scale after every stage; from half the weight, or from a given lam."""
     rows: list[tuple[float, ...]] = []
 
-    def record(candidate: Any, U: np.ndarray, V: np.ndarray) -> None:
-        rows.append((candidate.lam, *errors(U, V, made.truth), -candidate.score))
+    def record(stage: Any, solution: Any) -> None:
+        fit = solution.model
+        rows.append((stage.lam, *errors(fit.U, fit.V, made.truth), fit.scale))
 
     pacing = Geometric(mu=mu, lam=first, stop=Stages(STAGES))
-    model = SelfPacedMF(4, rule, pacing=pacing, rescue=False, polish=0, callback=record, random_state=seed)
+    model = SelfPacedMF(4, rule, pace=pacing, rescue=False, polish=0, callback=record, random_state=seed)
     model.fit(made.data)
     return np.array(rows), model
 
@@ -97,7 +98,7 @@ def figure_2b(target: str) -> None:
                 setting = {"rescue": False, "polish": 0, "max_sweeps": 100, "random_state": 900 + k}
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # cold runs that are not done after 100 sweeps
-                    model = SelfPacedMF(4, "welsch", pacing=Fixed(lam), init=init, **setting).fit(made.data)
+                    model = SelfPacedMF(4, "welsch", pace=Fixed(lam), init=init, **setting).fit(made.data)
                 table[k, j] = errors(model.row_factors_, model.components_.T, made.truth)[0]
         rows, _ = walk(made, "welsch", 1.06, 900 + k, first=LAMS[0])
         path[k] = np.interp(LAMS, rows[:, 0], rows[:, 1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 
 import numpy as np
@@ -13,11 +12,12 @@ from sklearn.model_selection import GridSearchCV
 
 from selfpaced import PRMF, SelfPacedMF
 from selfpaced.datasets import make_low_rank
+from selfpaced.factorization.engine import Engine
 from selfpaced.factorization.problem import MatrixProblem
-from selfpaced.factorization.progress import Bar
-from selfpaced.pacing import Fixed, Geometric, Graduated, Quantile, Stages
+from selfpaced.pacing import Fixed, Geometric, Graduated, Quantile, Span, Stages
 from selfpaced.path import Candidate
 from selfpaced.regularizers import REGISTRY, from_loss
+from selfpaced.residuals import Opening
 from selfpaced.solver import alternate
 
 
@@ -50,16 +50,14 @@ def test_a_users_own_loss(made):
     ],
 )
 def test_every_pacing_of_the_core_works(made, pacing):
-    found = SelfPacedMF(4, "welsch", pacing=pacing, random_state=0).fit(made.data)
+    found = SelfPacedMF(4, "welsch", pace=pacing, random_state=0).fit(made.data)
     assert rmse(found, made.truth) < 0.06
-    assert found.termination_.startswith("Stopped after")
+    assert " was chosen: at lam = " in found.termination_
 
 
 def test_fixed_pace_is_the_half_quadratic_solution_of_the_core(made, entries):
     """The fused loop and the core's alternation meet at the same latent objective."""
-    fused = SelfPacedMF(
-        4, "welsch", pacing=Fixed(1.2), polish=0, rescue=False, tol=1e-7, max_sweeps=400, random_state=0
-    )
+    fused = SelfPacedMF(4, "welsch", pace=Fixed(1.2), polish=0, rescue=False, tol=1e-7, max_sweeps=400, random_state=0)
     fused.fit(made.data)
     problem = MatrixProblem(entries, 4, fused._ridge, fused.scale_)
     start = (fused.plain_.row_factors_, np.ascontiguousarray(fused.plain_.components_.T))
@@ -187,7 +185,7 @@ def test_starts_are_compared_by_objective(made):
 def test_a_bad_start_loses_against_a_good_one():
     """Cold half-quadratic starts often fail; of several the objective picks one that did not."""
     made = make_low_rank(60, 60, 2, random_state=3)
-    setting = {"pacing": Fixed(1.5), "init": "random", "rescue": False, "polish": 0, "max_sweeps": 150}
+    setting = {"pace": Fixed(1.5), "init": "random", "rescue": False, "polish": 0, "max_sweeps": 150}
     errors = [
         rmse(SelfPacedMF(2, "welsch", random_state=seed, **setting).fit(made.data), made.truth) for seed in range(6)
     ]
@@ -200,8 +198,8 @@ def test_a_bad_start_loses_against_a_good_one():
 def test_callback_sees_every_stage_and_can_stop(made):
     seen = []
 
-    def callback(candidate, U, V):
-        seen.append((candidate.lam, U.shape, V.shape))
+    def callback(stage, solution):
+        seen.append((stage.lam, solution.model.U.shape, solution.model.V.shape))
         return len(seen) == 2
 
     found = SelfPacedMF(4, callback=callback, random_state=0).fit(made.data)
@@ -210,15 +208,86 @@ def test_callback_sees_every_stage_and_can_stop(made):
     assert "callback" in found.termination_
 
 
+def interrupt_at(monkeypatch, call):
+    """Raise KeyboardInterrupt in the given sweep."""
+    calls, real = [], Engine.sweep
+
+    def sweep(self, *args):
+        calls.append(None)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        real(self, *args)
+
+    monkeypatch.setattr(Engine, "sweep", sweep)
+
+
+@pytest.mark.parametrize("call", [29, 33, 36, 40, 43])
+def test_an_interrupt_keeps_the_last_complete_part(made, model, monkeypatch, call):
+    """28 sweeps of the warm start come first; then the path, rescue and polish."""
+    interrupt_at(monkeypatch, call)
+    with pytest.warns(ConvergenceWarning, match="Interrupted from outside: .* is kept"):
+        found = SelfPacedMF(random_state=0).fit(made.data)
+    monkeypatch.undo()
+    assert found.termination_.startswith("Interrupted from outside")
+    assert [c.lam for c in found.path_] == [c.lam for c in model.path_[: len(found.path_)]]
+    assert sum(c.chosen for c in found.path_) == 1
+    np.testing.assert_allclose(found.transform(made.data).shape, found.row_factors_.shape)
+    assert rmse(found, made.truth) < 0.3
+
+
+def test_an_interrupt_of_a_second_start_keeps_the_first(made, monkeypatch):
+    first = SelfPacedMF(4, random_state=0).fit(made.data)
+    interrupt_at(monkeypatch, first.n_iter_ + 5)
+    with pytest.warns(ConvergenceWarning, match="Interrupted from outside"):
+        found = SelfPacedMF(4, n_init=3, random_state=0).fit(made.data)
+    np.testing.assert_allclose(found.reconstruct(), first.reconstruct(), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", [SelfPacedMF, PRMF])
+def test_an_interrupt_before_there_is_a_model_leaves_everything_as_it_was(made, monkeypatch, kind):
+    unfitted, old = kind(4, random_state=0), kind(4, random_state=0).fit(made.data)
+    factors = old.row_factors_
+    for one in (unfitted, old):
+        interrupt_at(monkeypatch, 3)
+        with pytest.raises(KeyboardInterrupt):
+            one.fit(made.data[:50])
+        monkeypatch.undo()
+    assert not [name for name in vars(unfitted) if name.endswith("_")]
+    assert old.row_factors_ is factors
+    assert old.transform(made.data).shape == (100, 4)
+
+
+@pytest.mark.parametrize("pace", ["paper", 1.5, Fixed(1.5), Span(0.5, 4.0, 6), Opening(growth=1.6)])
+def test_every_kind_of_pace(made, pace):
+    found = SelfPacedMF(4, "welsch", pace=pace, random_state=0).fit(made.data)
+    assert rmse(found, made.truth) < 0.1
+    assert sum(candidate.chosen for candidate in found.path_) == 1
+
+
+def test_the_judgement_of_entries(made, model):
+    judgement = model.judgement_
+    rows, columns = judgement.places.rows, judgement.places.columns
+    np.testing.assert_array_equal(judgement.opinion.given, made.data[rows, columns])
+    np.testing.assert_allclose(judgement.opinion.expected, model.reconstruct(rows, columns), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(judgement.weight, model.entry_weight_[rows, columns])
+    worst = judgement.ranking(50)
+    assert made.outlier_mask[rows[worst], columns[worst]].all()
+    assert model.judge(made.data) is judgement
+    new = model.judge(made.data[:10])
+    assert new.fingerprint == ""
+    assert new.places.shape == (10, 100)
+    np.testing.assert_allclose(new.weight, judgement.weight[: new.weight.size], atol=0.05)
+
+
 def test_no_convergence_is_a_warning_and_a_model(made):
     with pytest.warns(ConvergenceWarning, match="max_sweeps = 4"):
-        found = SelfPacedMF(4, pacing=Fixed(1.0), max_sweeps=4, tol=0.0, random_state=0).fit(made.data)
+        found = SelfPacedMF(4, pace=Fixed(1.0), max_sweeps=4, tol=0.0, random_state=0).fit(made.data)
     assert np.isfinite(found.reconstruct()).all()
 
 
 def test_a_pace_that_shuts_everything_out_keeps_the_start(made):
     with pytest.warns(ConvergenceWarning, match="hardly any entry has weight"):
-        found = SelfPacedMF(4, "hard", pacing=Fixed(1e-9), random_state=0).fit(made.data)
+        found = SelfPacedMF(4, "hard", pace=Fixed(1e-9), random_state=0).fit(made.data)
     assert found.lam_ == np.inf
     assert [candidate.chosen for candidate in found.path_] == [True]
     assert rmse(found, made.truth) < 0.06
@@ -269,7 +338,7 @@ def test_prmf_minimises_its_objective(made):
         ({"rank": 0}, ValueError, "rank must be 'auto' or an integer >= 1, got 0"),
         ({"rank": 2.5}, ValueError, "rank must be"),
         ({"regularizer": "welsh"}, ValueError, "did you mean 'welsch'"),
-        ({"pacing": "fast"}, TypeError, "pacing must be a Pacing or None, got 'fast'"),
+        ({"pace": "fast"}, ValueError, "pace must be 'auto', 'paper', a positive number .*, got 'fast'"),
         ({"ridge": -1.0}, ValueError, "ridge must be a finite number >= 0, got -1.0"),
         ({"n_init": 0}, ValueError, "n_init must be an integer >= 1, got 0"),
         ({"polish": -1}, ValueError, "polish must be"),
@@ -288,11 +357,8 @@ def test_progress_bar_counts_sweeps(made, capsys):
     written = capsys.readouterr()
     assert written.out == ""
     assert f"{found.n_iter_}/" in written.err
-    stream = io.StringIO()
-    silent = Bar(3, False, stream)
-    silent("path")
-    silent.close()
-    assert stream.getvalue() == ""
+    SelfPacedMF(4, random_state=0).fit(made.data)
+    assert capsys.readouterr().err == ""
 
 
 def test_pickle(made, model):

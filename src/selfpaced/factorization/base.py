@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,19 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from ..judgement import Judgement, Judging, Places, Values, fingerprint
 from ..regularizers import Hard
+from ..residuals import outlier_probability
 from .engine import Engine, WeightedSolve, resolve
 from .entries import Entries, Floats, Side, from_csr
 from .inputs import Observed, observe
 from .rescue import DOUBTFUL, STARVED, inlier_shares, rescue_side
-from .solve import REJECT, Run
+from .solve import REJECT, FactorRun
 
 ROW_SWEEPS = 10  # L1 half-steps for a new row, before the rule and the polish
 
 
-class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """The fitted side of :class:`SelfPacedMF` and :class:`PRMF`; not for direct use."""
 
     backend: str
@@ -154,15 +157,17 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise ValueError(f"rank must be at most min(shape) = {min(shape)}, got {rank!r}")
         return int(rank)
 
-    def _keep(self, run: Run, engine: Engine, side: Side, observed: Observed) -> None:
+    def _keep(self, run: FactorRun, engine: Engine, side: Side, observed: Observed) -> None:
         """Everything that is read off the chosen run; by now only the entries by row are still in memory."""
-        self.row_factors_, self.components_ = run.U, np.ascontiguousarray(run.V.T)
-        self.rank_, self.scale_, self.lam_ = int(run.V.shape[1]), float(run.scale), float(run.lam)
-        self._step = run.step
-        self._usual = float(np.nanmedian(inlier_shares(engine, side, run.U, run.V, run.scale)))
-        residuals = engine.residuals(side, run.U, run.V)
+        fit = run.fit
+        self.__dict__.pop("judgement_", None)  # of an earlier fit
+        self.row_factors_, self.components_ = fit.U, np.ascontiguousarray(fit.V.T)
+        self.rank_, self.scale_, self.lam_ = int(fit.V.shape[1]), float(fit.scale), float(run.lam)
+        self._step, self._side, self._fingerprint = fit.step, side, fingerprint(observed.matrix)
+        self._usual = float(np.nanmedian(inlier_shares(engine, side, fit.U, fit.V, fit.scale)))
+        residuals = engine.residuals(side, fit.U, fit.V)
         weights = _weights(self._step, side, residuals)
-        self.outliers_ = _outliers(side, residuals, weights, REJECT * run.scale)
+        self.outliers_ = _outliers(side, residuals, weights, REJECT * fit.scale)
         self.entry_weight_ = observed.layout.restore(weights, observed.matrix)
         self.sample_loss_ = observed.layout.restore(np.abs(residuals, out=residuals), observed.matrix)
 
@@ -171,6 +176,39 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """The entries' weights under the name that all estimators of this package share."""
         check_is_fitted(self)
         return self.entry_weight_
+
+    # ------------------------------------------------------------------------------------------ judgement
+
+    @cached_property
+    def judgement_(self) -> Judgement:  # type: ignore[override]
+        """What is held about the observed entries; made from the factors when it is first asked for."""
+        try:
+            side, mark = self._side, self._fingerprint
+        except AttributeError:
+            raise AttributeError(f"this {type(self).__name__} has no judgement: it was not fitted by itself") from None
+        return self._judgement(side, self.row_factors_, mark)
+
+    def _judged_rows(self, X: Any, y: Any) -> tuple[Any, Any]:  # noqa: ARG002
+        return observe(self, X, reset=False).matrix, None
+
+    def _judge(self, X: Any, y: Any) -> Judgement:  # noqa: ARG002
+        observed = Observed(X, None, None)  # type: ignore[arg-type]
+        return self._judgement(from_csr(X, both=False).by_row, self._rows(observed))
+
+    def _judgement(self, side: Side, U: Floats, mark: str = "") -> Judgement:
+        V = np.array(self.components_.T, order="C")
+        residuals = resolve(self.backend, self.n_jobs).residuals(side, U, V)
+        share = self.outliers_.size / max(self._side.values.size, 1)
+        return Judgement(
+            kind="entries",
+            opinion=Values(side.values, side.values - residuals, outlier_probability(residuals, self.scale_, share)),
+            losses=self._step.loss(residuals),
+            lam=self.lam_,
+            rule=self._step.regularizer,
+            fingerprint=mark,
+            places=Places(side.row_of(), side.indices, (U.shape[0], V.shape[0])),
+            given_weight=_weights(self._step, side, residuals),
+        )
 
     def _rows(self, observed: Observed) -> Floats:
         """Robust factors of rows, each one independent of the others in the batch."""

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import numbers
-from collections.abc import Callable
+import warnings
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ..pacing import Pacing
+from ..fitting import Interruptible, Progress, all_or_nothing, interrupted_sentence, warn_interrupted
+from ..pacing import Fixed, Geometric, Pacing, check_pace
 from ..regularizers import get
+from ..residuals import ScaleStop
+from ..selection import Decision, path_of, sentence
+from ..solver import Callback
 from .base import Factorization
 from .engine import resolve
 from .inputs import observe
-from .progress import Bar
-from .solve import RIDGE_END, Run, Settings, Solver, best_run, mark_chosen, warn_unconverged
+from .solve import RIDGE_END, FactorRun, Recipe, Solver, best_run
 from .start import ridge_bound, typical_size
 
 
@@ -40,9 +47,11 @@ class SelfPacedMF(Factorization):
     regularizer : str or Regularizer, default="mixture"
         Any rule of :mod:`selfpaced.regularizers`, also one made by ``from_loss``. It sees the absolute residual as
         the loss. Weights are taken relative to their maximum. Group rules balance the rows of the matrix.
-    pacing : Pacing, optional
-        How the pace moves; by default the loss of half weight grows by 1.44 per sweep until it is 6.7 noise scales.
-        ``Fixed(lam)`` is half-quadratic optimisation, ``Graduated(bound)`` graduated non-convexity.
+    pace : "auto", "paper", float or Pacing, default="auto"
+        "auto": the loss of half weight grows by 1.44 per sweep until it is 6.7 noise scales
+        (:class:`~selfpaced.residuals.Opening`). "paper" starts at half the entries and grows lam by 1.05 to the same
+        stop. A number is a fixed lam: half-quadratic optimisation. A :class:`~selfpaced.pacing.Pacing` is followed to
+        its end; ``Graduated(bound)`` is graduated non-convexity.
     ridge : float, default=0.005
         The penalty as a share of the smallest one that makes everything zero (the spectral norm of the observed
         signs), which makes it free of units.
@@ -69,7 +78,8 @@ class SelfPacedMF(Factorization):
     n_jobs : int, optional
         Threads of the compiled kernels; None is 1, -1 all cores. The result does not depend on it.
     callback : callable, optional
-        Called as ``callback(candidate, U, V)`` after every stage; a true answer ends the path.
+        Called as ``callback(stage, solution)`` after every stage, see :func:`selfpaced.solver.walk`;
+        ``solution.model`` has the factors ``U`` and ``V``. A true answer ends the path.
     random_state : int, RandomState or None
         Seed of the starts and of the rescue.
     verbose : int, default=0
@@ -133,7 +143,7 @@ class SelfPacedMF(Factorization):
         rank: int | str = "auto",
         regularizer: Any = "mixture",
         *,
-        pacing: Pacing | None = None,
+        pace: Any = "auto",
         ridge: float = RIDGE_END,
         init: str = "warm",
         rescue: bool = True,
@@ -146,13 +156,13 @@ class SelfPacedMF(Factorization):
         max_rank: int = 12,
         backend: str = "auto",
         n_jobs: int | None = None,
-        callback: Callable[..., Any] | None = None,
+        callback: Callback | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.rank = rank
         self.regularizer = regularizer
-        self.pacing = pacing
+        self.pace = pace
         self.ridge = ridge
         self.init = init
         self.rescue = rescue
@@ -169,6 +179,7 @@ class SelfPacedMF(Factorization):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -197,35 +208,64 @@ class SelfPacedMF(Factorization):
         -------
         SelfPacedMF
         """
-        settings = self._settings()
+        recipe = self._recipe()
         engine = resolve(self.backend, self.n_jobs)
         observed = observe(self, X, mask=mask, sample_weight=sample_weight, shape=shape)
         rank = self._check_rank(self.rank, observed.matrix.shape)
         entries = self._entries(observed)
         streams = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_init)
-        bar = Bar(self.n_init * (self.warm_sweeps + 11 + settings.polish), bool(self.verbose))
-        solver = Solver(engine, entries, settings, ridge_bound(entries), bar, self.callback)
-        runs: list[Run] = []
-        for seed in streams:
-            solver.sweeps = 0
-            factors = solver.warm_start(rank, np.random.default_rng(int(seed)))
-            warm, rank = solver.sweeps, factors[0].shape[1]
-            runs.append(solver.follow(factors, int(seed)))
-            runs[-1].sweeps += warm
-        bar.close()
+        with Progress(self, total=self.n_init * (self.warm_sweeps + 11 + recipe.polish)).running() as progress:
+            solver = Solver(engine, entries, recipe, ridge_bound(entries), progress.tick, self.callback)
+            runs = self._runs(solver, rank, streams)
         run, self.objective_ = best_run(solver, runs)
-        warn_unconverged(run)
-        self._polished, self._rescues, self._seed = bool(settings.polish), bool(self.rescue), int(streams[0])
-        self.path_, self.n_iter_, self.n_rescued_ = mark_chosen(run.path), run.sweeps, run.rescued
+        self._polished, self._rescues, self._seed = bool(recipe.polish), bool(self.rescue), int(streams[0])
+        self.n_iter_, self.n_rescued_ = run.sweeps, run.rescued
         self._ridge, self._wide = solver.ridge, typical_size(entries)
         self.plain_ = self._plain(run, solver)
         side = entries.by_row
         del solver, entries, runs  # the entries by column go before the weights come: peak memory
         self._keep(run, engine, side, observed)
-        self.termination_ = self._sentence(run)
+        self._tell(run)
         return self
 
-    def _settings(self) -> Settings:
+    def _runs(self, solver: Solver, rank: int | None, streams: Any) -> list[FactorRun]:
+        """One run per start; once there is one, Ctrl-C ends the search for a better."""
+        runs: list[FactorRun] = []
+        for seed in streams:
+            guard = Interruptible()
+            with guard if runs else nullcontext():
+                solver.sweeps = 0
+                factors = solver.warm_start(rank, np.random.default_rng(int(seed)))
+                warm, rank = solver.sweeps, factors[0].shape[1]
+                run = solver.follow(factors, int(seed))
+                runs.append(replace(run, sweeps=run.sweeps + warm))
+            if guard.interrupted:
+                runs[0] = replace(runs[0], interrupted=True)
+            if any(run.interrupted for run in runs):
+                break
+        return runs
+
+    def _tell(self, run: FactorRun) -> None:
+        """Path and sentence, and a warning where the path did not come to its end."""
+        found = "found" if self.rank == "auto" else "given"
+        where = "" if math.isinf(run.lam) else f"at lam = {run.lam:.4g} "
+        reason = (
+            f"{where}{run.reason}; rank {self.rank_} ({found}), noise scale {self.scale_:.3g}, {len(self.outliers_)} "
+            f"outliers, {self.n_rescued_} rows or columns rescued, {self.n_iter_} sweeps"
+        )
+        decision = Decision(len(run.trials) - 1, reason)
+        self.path_, self.termination_ = path_of(run.trials, decision), sentence(run.trials, decision)
+        if run.interrupted:
+            self.termination_ = interrupted_sentence(run.trials[-1].label)
+            warn_interrupted(self.termination_)
+        elif not run.converged:
+            warnings.warn(
+                f"the path did not come to its end: {run.reason}; the default pace, or more max_sweeps, may help",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _recipe(self) -> Recipe:
         for name, least in (("n_init", 1), ("warm_sweeps", 1), ("inner", 1), ("max_sweeps", 1), ("max_rank", 1)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
@@ -238,14 +278,12 @@ class SelfPacedMF(Factorization):
             raise ValueError(f"init must be 'warm' or 'random', got {self.init!r}")
         if self.init == "random" and self.rank == "auto":
             raise ValueError("init='random' needs a rank: the warm start is what finds it, got rank='auto'")
-        if self.pacing is not None and not isinstance(self.pacing, Pacing):
-            raise TypeError(f"pacing must be a Pacing or None, got {self.pacing!r}")
         polish = 8 if self.polish is True else self.polish
         if not isinstance(polish, numbers.Integral) or polish < 0:
             raise ValueError(f"polish must be a bool or an integer >= 0, got {self.polish!r}")
-        return Settings(
+        return Recipe(
             regularizer=get(self.regularizer),
-            pacing=self.pacing,
+            pacing=_pacing(check_pace(self.pace)),
             ridge=float(self.ridge),
             warm_sweeps=int(self.warm_sweeps),
             warm=self.init == "warm",
@@ -257,15 +295,18 @@ class SelfPacedMF(Factorization):
             max_rank=int(self.max_rank),
         )
 
-    def _plain(self, run: Run, solver: Solver) -> Any:
+    def _plain(self, run: FactorRun, solver: Solver) -> Any:
         from .prmf import PRMF
 
-        return PRMF(rank=run.V.shape[1], ridge=self.ridge, backend=self.backend, n_jobs=self.n_jobs)._adopt(run, solver)
-
-    def _sentence(self, run: Run) -> str:
-        where = f"Stopped after {len(run.path) - 1} stages at lam = {run.lam:.4g}: {run.reason}"
-        found = "found" if self.rank == "auto" else "given"
-        return (
-            f"{where}; rank {self.rank_} ({found}), noise scale {self.scale_:.3g}, {len(self.outliers_)} outliers, "
-            f"{self.n_rescued_} rows or columns rescued, {self.n_iter_} sweeps."
+        return PRMF(rank=run.fit.V.shape[1], ridge=self.ridge, backend=self.backend, n_jobs=self.n_jobs)._adopt(
+            run, solver
         )
+
+
+def _pacing(pace: Any) -> Pacing | None:
+    """The pacing that ``pace`` asks for; None is the default."""
+    if isinstance(pace, float):
+        return Fixed(pace)
+    if isinstance(pace, str):
+        return Geometric(stop=ScaleStop()) if pace == "paper" else None
+    return pace  # type: ignore[no-any-return]

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ..fitting import Progress, all_or_nothing, interrupted_sentence, warn_interrupted
 from ..residuals import noise_scale
+from ..selection import Decision, path_of, sentence
 from .base import Factorization
 from .engine import WeightedSolve, resolve
 from .inputs import observe
-from .progress import Bar
-from .solve import RIDGE_END, SMOOTHING, Run, Settings, Solver
+from .solve import RIDGE_END, SMOOTHING, FactorRun, Recipe, Solver
 from .start import balanced, random_factors, ridge_bound, typical_size
 
 
@@ -94,6 +95,7 @@ class PRMF(Factorization):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -104,34 +106,37 @@ class PRMF(Factorization):
         shape: tuple[int, int] | None = None,
     ) -> PRMF:
         """Factorize a matrix; the arguments are those of :meth:`SelfPacedMF.fit`."""
-        settings = self._settings()
+        recipe = self._recipe()
         engine = resolve(self.backend, self.n_jobs)
         observed = observe(self, X, mask=mask, sample_weight=sample_weight, shape=shape)
         rank = self._check_rank(self.rank, observed.matrix.shape)
         entries = self._entries(observed)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        bar = Bar(self.max_iter + settings.polish, bool(self.verbose))
-        solver = Solver(engine, entries, settings, ridge_bound(entries), bar)
         rng = np.random.default_rng(seed)
-        if self.continuation or rank is None:
-            factors = solver.warm_start(rank, rng)
-        else:
-            factors = solver.descend(random_factors(entries, rank, rng), np.full(self.max_iter, solver.ridge))
-        warm = solver.sweeps
-        run = solver.follow(factors, seed)
-        run.sweeps += warm
-        bar.close()
-        self._polished, self._rescues, self._seed = bool(settings.polish), bool(self.rescue), seed
-        self.n_iter_ = run.sweeps
-        self.objective_ = solver.objective(run, math.inf)
+        with Progress(self, total=self.max_iter + recipe.polish).running() as progress:
+            solver = Solver(engine, entries, recipe, ridge_bound(entries), progress.tick)
+            if self.continuation or rank is None:
+                factors = solver.warm_start(rank, rng)
+            else:
+                factors = solver.descend(random_factors(entries, rank, rng), np.full(self.max_iter, solver.ridge))
+            warm = solver.sweeps
+            run = solver.follow(factors, seed)
+        self._polished, self._rescues, self._seed = bool(recipe.polish), bool(self.rescue), seed
+        self.n_iter_ = run.sweeps + warm
+        self.objective_ = solver.objective(run.fit, math.inf)
         self._ridge, self._wide = solver.ridge, typical_size(entries)
         side = entries.by_row
         del solver, entries
         self._keep(run, engine, side, observed)
-        self.termination_ = f"{run.sweeps} sweeps were done; rank {self.rank_}, noise scale {self.scale_:.3g}."
+        reason = f"it was asked for; {self.n_iter_} sweeps, rank {self.rank_}, noise scale {self.scale_:.3g}"
+        self.path_ = path_of(run.trials, Decision(0, reason))
+        self.termination_ = sentence(run.trials, Decision(0, reason))
+        if run.interrupted:
+            self.termination_ = interrupted_sentence("the L1 factorization so far")
+            warn_interrupted(self.termination_)
         return self
 
-    def _settings(self) -> Settings:
+    def _recipe(self) -> Recipe:
         if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral) or self.max_iter < 1:
             raise ValueError(f"max_iter must be an integer >= 1, got {self.max_iter!r}")
         for name in ("ridge", "smoothing"):
@@ -141,7 +146,7 @@ class PRMF(Factorization):
         polish = 8 if self.polish is True else self.polish
         if not isinstance(polish, numbers.Integral) or polish < 0:
             raise ValueError(f"polish must be a bool or an integer >= 0, got {self.polish!r}")
-        return Settings(
+        return Recipe(
             regularizer=None,
             pacing=None,
             ridge=float(self.ridge),
@@ -152,9 +157,9 @@ class PRMF(Factorization):
             smoothing=float(self.smoothing),
         )
 
-    def _adopt(self, run: Run, solver: Solver) -> PRMF:
+    def _adopt(self, run: FactorRun, solver: Solver) -> PRMF:
         """The start of a path as a fitted estimator: factors, scale, transform; no weights of its own."""
-        U, V, _ = balanced(*run.plain)  # type: ignore[misc]
+        U, V, _ = balanced(*run.plain)
         residuals = solver.engine.sampled_residuals(solver.entries, U, V)
         self.row_factors_, self.components_ = U, np.ascontiguousarray(V.T)
         self.rank_, self.scale_, self.lam_ = V.shape[1], noise_scale(residuals, solver.floor), math.inf

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from ..pacing import CalibrationError, Pacing, lam_at, stop_reason
-from ..path import Candidate, weight_histogram
+from ..fitting import Interruptible
+from ..pacing import CalibrationError, Pacing, lam_at
 from ..regularizers import GroupRegularizer, Hard, relative
 from ..residuals import Opening, noise_scale
-from ..solver import Stage
+from ..selection import Trial
+from ..solver import Callback, DeadEnd, End, Solution, Stage, State, walk
 from .engine import Engine, WeightedSolve
 from .entries import Entries, Floats
 from .rescue import DOUBTFUL, STARVED, rescue
@@ -26,7 +24,6 @@ from .start import (
     SMOOTHING,
     SPARE,
     Factors,
-    Progress,
     balanced,
     continuation,
     descend,
@@ -41,12 +38,13 @@ POLISH_AGAIN = 3
 REJECT = 3.5  # the polish leaves out residuals beyond this many noise scales
 NEGLIGIBLE = 1e-4
 STARVING = 0.01  # a mean weight below which there is nothing to learn from
+SPOILT = 3.0  # times the noise scale of the start: a path that has lost the factors
 TRUNCATION = 1.005  # the standard deviation of a normal cut at 3.5 sigma is too small by this
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The estimator's parameters, checked."""
+class Recipe:
+    """The estimator's parameters, checked; without a regularizer there is no path."""
 
     regularizer: Any
     pacing: Pacing | None
@@ -62,229 +60,260 @@ class Settings:
     smoothing: float = SMOOTHING
 
 
-@dataclass
-class Run:
-    """Where one start ended."""
+@dataclass(frozen=True, eq=False)
+class Factorized:
+    """Factors between two sweeps, with the noise scale of their residuals and the solve that made them."""
 
     U: Floats
     V: Floats
     step: WeightedSolve
     scale: float
-    path: list[Candidate] = field(default_factory=list)
+
+    def copied(self) -> Factorized:
+        """The same with factors of its own, which a sweep may change."""
+        return replace(self, U=self.U.copy(), V=self.V.copy())
+
+
+@dataclass(frozen=True, eq=False)
+class FactorRun:
+    """Where one start ended."""
+
+    fit: Factorized
+    plain: Factors
+    trials: tuple[Trial, ...]
+    lam: float = math.inf
     reason: str = ""
-    plain: Factors | None = None
+    end: End = "stop"
     sweeps: int = 0
     rescued: int = 0
-    lam: float = math.inf
-    unit: float = 1.0
     converged: bool = True
+    interrupted: bool = False
 
 
+@dataclass(eq=False)
 class Solver:
-    """One factorization problem: the entries, the settings, and a run per start."""
+    """One factorization problem: the entries, the recipe, and a run per start."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        entries: Entries,
-        settings: Settings,
-        bound: float,
-        progress: Progress,
-        callback: Callable[..., Any] | None = None,
-    ) -> None:
-        self.engine, self.entries, self.settings = engine, entries, settings
-        self.bound, self.ridge = bound, max(settings.ridge * bound, 1e-12)
-        self.callback = callback
-        self.sweeps = 0
-        self._progress = progress
+    engine: Engine
+    entries: Entries
+    recipe: Recipe
+    bound: float
+    tick: Callable[[str], None]
+    callback: Callback | None = None
+    sweeps: int = 0
+    floor: float = field(init=False)
+    ridge: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ridge = max(self.recipe.ridge * self.bound, 1e-12)
         # Noise so far below the entries is not told apart from an alternation that has not quite converged.
-        self.floor = NEGLIGIBLE * typical_size(entries)
+        self.floor = NEGLIGIBLE * typical_size(self.entries)
 
     # ------------------------------------------------------------------------------------------ warm start
 
     def warm_start(self, rank: int | None, rng: np.random.Generator) -> Factors:
         """Random factors, then L1 sweeps with a falling ridge; ``rank=None`` finds the rank on the way."""
-        settings = self.settings
-        if rank is not None and not settings.warm:
+        recipe = self.recipe
+        if rank is not None and not recipe.warm:
             return random_factors(self.entries, rank, rng)
         # Spare factors let wrong directions be outgrown; they are cut off while the ridge still holds them small.
-        width = (settings.max_rank if rank is None else rank) + SPARE
+        width = (recipe.max_rank if rank is None else rank) + SPARE
         U, V = random_factors(self.entries, min(width, *self.entries.shape), rng)
-        early = max(settings.warm_sweeps * 4 // 7, 1)
+        early = max(recipe.warm_sweeps * 4 // 7, 1)
         U, V = self.descend((U, V), continuation(self.bound, 1.0, RIDGE_RANK, early))
         U, V, values = balanced(U, V)
         if rank is None:
-            rank = min(reveal_rank(values, values.size == min(self.entries.shape)), settings.max_rank)
+            rank = min(reveal_rank(values, values.size == min(self.entries.shape)), recipe.max_rank)
         U, V = np.ascontiguousarray(U[:, :rank]), np.ascontiguousarray(V[:, :rank])
-        late = settings.warm_sweeps - early
-        return self.descend((U, V), continuation(self.bound, RIDGE_RANK, min(settings.ridge, RIDGE_RANK), late))
+        late = recipe.warm_sweeps - early
+        return self.descend((U, V), continuation(self.bound, RIDGE_RANK, min(recipe.ridge, RIDGE_RANK), late))
 
     def descend(self, factors: Factors, ridges: Any) -> Factors:
         """Plain L1 sweeps, one per ridge."""
-        return descend(self.engine, self.entries, factors, ridges, self.floor, self._count, self.settings.smoothing)
+        return descend(self.engine, self.entries, factors, ridges, self.floor, self._count, self.recipe.smoothing)
 
     def _eps(self, scale: float) -> float:
         """The smoothing of the absolute value: along a path the noise is not told apart, L1 alone needs it smaller."""
-        return scale if self.settings.regularizer is not None else max(self.settings.smoothing * scale, self.floor)
+        return scale if self.recipe.regularizer is not None else max(self.recipe.smoothing * scale, self.floor)
 
     def _count(self, label: str) -> None:
         self.sweeps += 1
-        self._progress(label)
+        self.tick(label)
 
-    def _sweep(self, U: Floats, V: Floats, step: WeightedSolve, label: str) -> Floats:
-        self.engine.sweep(self.entries, U, V, step)
+    def _sweep(self, fit: Factorized, step: WeightedSolve, label: str) -> Floats:
+        """One sweep of the factors in place; the residuals of the sample."""
+        self.engine.sweep(self.entries, fit.U, fit.V, step)
         self._count(label)
-        return self.engine.sampled_residuals(self.entries, U, V)
+        return self.engine.sampled_residuals(self.entries, fit.U, fit.V)
 
     # ------------------------------------------------------------------------------------------------ path
 
-    def follow(self, factors: Factors, seed: int) -> Run:
-        """The whole path from warm factors: pace, rescue, polish."""
+    def follow(self, factors: Factors, seed: int) -> FactorRun:
+        """The whole path from warm factors: pace, rescue, polish. Ctrl-C keeps what the last whole part has made."""
         self.sweeps = 0
-        U, V = (factor.copy() for factor in factors)
-        residuals = self.engine.sampled_residuals(self.entries, U, V)
+        residuals = self.engine.sampled_residuals(self.entries, *factors)
         scale = noise_scale(residuals, self.floor)
-        step = WeightedSolve(self.settings.regularizer, math.inf, self.ridge, self._eps(scale))
-        run = Run(U, V, step, scale, plain=factors)
-        if self.settings.regularizer is not None:
-            self._pace(run, residuals)
-        if self.settings.rescue:
-            self._rescue(run, seed)
-        if self.settings.polish:
-            self._polish(run, self.settings.polish)
-            if self.settings.rescue and self._refit(run, seed, DOUBTFUL):
-                self._polish(run, POLISH_AGAIN)
-        self._finish(run)
-        run.sweeps = self.sweeps
-        return run
+        step = WeightedSolve(self.recipe.regularizer, math.inf, self.ridge, self._eps(scale))
+        plain = Trial(math.inf, "plain", np.array([-scale]), np.ones_like(residuals))
+        run = FactorRun(Factorized(*factors, step, scale), factors, (plain,))
+        parts: list[Callable[[FactorRun], FactorRun]] = []
+        if self.recipe.regularizer is not None:
+            parts += [lambda run: self._paced(run, residuals), self._settled]
+        if self.recipe.rescue:
+            parts.append(lambda run: self._rescued(run, seed, STARVED))
+        if self.recipe.polish:
+            parts.append(lambda run: self._polished(run, seed))
+        with Interruptible() as guard:
+            for part in parts:
+                run = part(run)
+                if run.interrupted:
+                    break
+        return replace(self._finished(run), sweeps=self.sweeps, interrupted=run.interrupted or guard.interrupted)
 
-    def _pace(self, run: Run, residuals: Floats) -> None:
-        pacing = self.settings.pacing or Opening()
-        rule = self.settings.regularizer
-        paced = rule.bind(self.entries.sample[0]) if isinstance(rule, GroupRegularizer) else relative(rule)
-        before = run.scale
+    def _paced(self, run: FactorRun, residuals: Floats) -> FactorRun:
+        """Walk along the pace, one stage per few sweeps with the weights fused into them."""
+        rule = self.recipe.regularizer
+        grouped = isinstance(rule, GroupRegularizer)
+        groups = self.entries.sample[0] if grouped else None
+        pacing, unit = self.recipe.pacing or Opening(), 1.0
         if isinstance(pacing, Opening):
-            run.unit = _unit(paced, run.scale)
-            pacing = replace(pacing, floor=max(pacing.floor, 0.5 * run.scale / run.unit))
-        run.step = run.step.at(unit=run.unit)
-        run.path.append(self._candidate(run, residuals, 0.0, "plain"))
-        lam = pacing.first(run.step.loss(residuals), paced)
-        stages: list[Stage] = []
-        while True:
-            clock = time.perf_counter()
-            run.lam, run.step = lam, run.step.at(lam=lam, eps=run.scale)
-            for _ in range(self.settings.inner if stages else max(FIRST_SWEEPS, self.settings.inner)):
-                residuals = self._sweep(run.U, run.V, run.step, "path")
-            run.scale = noise_scale(residuals, self.floor)
-            candidate = self._candidate(run, residuals, time.perf_counter() - clock, f"stage {len(stages)}")
-            if candidate.mean_weight < STARVING or run.scale > 3 * before:
-                self._step_back(run, before, lam)
-                return
-            run.path.append(candidate)
-            stages.append(Stage(lam, self.settings.inner, math.nan, candidate.mean_weight, math.nan))
-            if self.callback is not None and self.callback(candidate, run.U, run.V):
-                run.reason = "the callback ended the path"
-                return
-            losses = run.step.loss(residuals)
-            reason = stop_reason(pacing.stop, stages, losses, paced)
-            if reason is not None:
-                run.reason = reason
-                return
-            following = pacing.advance(len(stages), lam, losses, paced)
-            if following is None or self.sweeps >= self.settings.max_sweeps:
-                self._converge(run, residuals, ended=following is None)
-                return
-            lam = following
+            unit = run.fit.scale if grouped else _unit(relative(rule), run.fit.scale)
+            pacing = replace(pacing, floor=max(pacing.floor, 0.5 * run.fit.scale / unit))
+        start = replace(run.fit, step=run.fit.step.at(unit=unit))
+        trials = list(run.trials)
 
-    def _step_back(self, run: Run, scale: float, lam: float) -> None:
-        """A pace so narrow that the factors fade away: the plain start is better than nothing."""
-        run.U, run.V = (factor.copy() for factor in run.plain or ())
-        run.scale, run.lam, run.converged = scale, math.inf, False
-        run.step, run.path = run.step.at(lam=math.inf, eps=scale), run.path[:1]
-        run.reason = f"at lam = {lam:.4g} hardly any entry has weight (open the pace); the plain start is kept"
+        def listen(stage: Stage, solution: Solution[Factorized]) -> Any:
+            score = np.array([-solution.model.scale])
+            trials.append(Trial(stage.lam, f"stage {len(trials) - 1}", score, solution.weights, stage.cost))
+            return self.callback(stage, solution) if self.callback is not None else None
 
-    def _converge(self, run: Run, residuals: Floats, ended: bool) -> None:
-        """At the end of a pace without a stop of its own, alternate until nothing moves."""
-        if ended:
-            run.reason = "the pace came to its end"
-            while self.sweeps < self.settings.max_sweeps:
-                before, residuals = residuals, self._sweep(run.U, run.V, run.step.at(eps=run.scale), "last pace")
-                run.scale = noise_scale(residuals, self.floor)
-                if np.mean(np.abs(residuals - before)) <= self.settings.tol * np.mean(np.abs(residuals)):
-                    return
-        run.reason = f"max_sweeps = {self.settings.max_sweeps} sweeps were done"
-        run.converged = False
-
-    def _candidate(self, run: Run, residuals: Floats, cost: float, label: str) -> Candidate:
-        weights = run.step.relative_weight(residuals, self.entries.sample[0])
-        return Candidate(
-            lam=float(run.step.lam),
-            score=-run.scale,
-            mean_weight=float(np.mean(weights)),
-            cost=cost,
-            histogram=weight_histogram(weights),
-            label=label,
+        solution = walk(
+            FusedSweeps(self, start.scale),
+            rule if grouped else relative(rule),
+            pacing,
+            State(start, start.step.loss(residuals)),
+            groups=groups,
+            stop=self._exhausted,
+            callback=listen,
         )
+        reason = solution.status.partition(": ")[2].rstrip(".")
+        return replace(
+            run,
+            fit=solution.model,
+            trials=tuple(trials) if solution.stages else run.trials,
+            lam=solution.lam,
+            reason=reason,
+            end=solution.end,
+            converged=solution.end != "dead end" and reason != self._exhausted(),
+            interrupted=solution.interrupted,
+        )
+
+    def _exhausted(self, *_: Any) -> str | None:
+        done = self.sweeps >= self.recipe.max_sweeps
+        return f"max_sweeps = {self.recipe.max_sweeps} sweeps were done" if done else None
+
+    def _settled(self, run: FactorRun) -> FactorRun:
+        """At the end of a pace without a stop of its own, alternate until nothing moves."""
+        if run.end != "pace":
+            return run
+        fit = run.fit.copied()
+        residuals = self.engine.sampled_residuals(self.entries, fit.U, fit.V)
+        while self.sweeps < self.recipe.max_sweeps:
+            before, residuals = residuals, self._sweep(fit, fit.step.at(eps=fit.scale), "last pace")
+            fit = replace(fit, scale=noise_scale(residuals, self.floor))
+            if np.mean(np.abs(residuals - before)) <= self.recipe.tol * np.mean(np.abs(residuals)):
+                return replace(run, fit=fit)
+        return replace(run, fit=fit, reason=str(self._exhausted()), converged=False)
 
     # --------------------------------------------------------------------------------------------- the end
 
-    def _refit(self, run: Run, seed: int, below: float) -> int:
-        changed = rescue(self.engine, self.entries, run.U, run.V, run.scale, seed, below)
-        run.rescued += changed
-        return changed
+    def _refit(self, fit: Factorized, seed: int, below: float) -> int:
+        return rescue(self.engine, self.entries, fit.U, fit.V, fit.scale, seed, below)
 
-    def _rescue(self, run: Run, seed: int) -> None:
-        if self._refit(run, seed, STARVED):
+    def _rescued(self, run: FactorRun, seed: int, below: float) -> FactorRun:
+        fit = run.fit.copied()
+        changed = self._refit(fit, seed, below)
+        if changed:
             for _ in range(RESCUE_SWEEPS):
-                residuals = self._sweep(run.U, run.V, run.step, "rescue")
-            run.scale = noise_scale(residuals, self.floor)
-            run.step = run.step.at(eps=self._eps(run.scale))
+                residuals = self._sweep(fit, fit.step, "rescue")
+            scale = noise_scale(residuals, self.floor)
+            fit = replace(fit, scale=scale, step=fit.step.at(eps=self._eps(scale)))
+        return replace(run, fit=fit, rescued=run.rescued + changed)
 
-    def _polish(self, run: Run, sweeps: int) -> None:
+    def _polished(self, run: FactorRun, seed: int) -> FactorRun:
+        fit = self._polish(run.fit.copied(), self.recipe.polish)
+        changed = self._refit(fit, seed, DOUBTFUL) if self.recipe.rescue else 0
+        if changed:
+            fit = self._polish(fit, POLISH_AGAIN)
+        return replace(run, fit=fit, rescued=run.rescued + changed)
+
+    def _polish(self, fit: Factorized, sweeps: int) -> Factorized:
         """Least squares on what lies within 3.5 noise scales: the efficiency that the L1 loss gives away."""
-        shape, rank = self.entries.shape, run.V.shape[1]
+        shape, rank = self.entries.shape, fit.V.shape[1]
         empty = self.entries.empty_rows().size + self.entries.empty_columns().size
         freedom = rank * max(sum(shape) - empty - rank, 1)
         for _ in range(sweeps):
-            residuals = self._sweep(run.U, run.V, self._rejecting(run.scale), "polish").astype(np.float64)
-            inside = residuals[np.abs(residuals) < REJECT * run.scale]
+            residuals = self._sweep(fit, self._rejecting(fit.scale), "polish").astype(np.float64)
+            inside = residuals[np.abs(residuals) < REJECT * fit.scale]
             if not inside.size:
-                return
+                break
             kept = inside.size / residuals.size * self.entries.size
             corrected = kept / max(kept - freedom, 0.1 * kept)
-            run.scale = max(TRUNCATION * math.sqrt(float(np.mean(inside**2)) * corrected), self.floor)
+            scale = max(TRUNCATION * math.sqrt(float(np.mean(inside**2)) * corrected), self.floor)
+            fit = replace(fit, scale=scale)
+        return fit
 
     def _rejecting(self, scale: float) -> WeightedSolve:
         # L1 residuals of the noise's size weigh 1/scale in IRLS: the same ridge, in units of squared residuals
         return WeightedSolve(Hard(), (REJECT * scale) ** 2, self.ridge * scale, quadratic=True)
 
-    def _finish(self, run: Run) -> None:
+    def _finished(self, run: FactorRun) -> FactorRun:
         """Balanced factors; the rows are solved last, so that they are the exact transform of their entries."""
-        U, V, _ = balanced(run.U, run.V)
-        run.U, run.V = np.ascontiguousarray(U), np.ascontiguousarray(V)
-        run.step = run.step.at(eps=self._eps(run.scale))
-        last = self._rejecting(run.scale) if self.settings.polish else run.step
-        self.engine.half(self.entries.by_row, run.U, run.V, last)
+        U, V, _ = balanced(run.fit.U, run.fit.V)
+        step = run.fit.step.at(eps=self._eps(run.fit.scale))
+        fit = Factorized(np.ascontiguousarray(U), np.ascontiguousarray(V), step, run.fit.scale)
+        self.engine.half(self.entries.by_row, fit.U, fit.V, self._rejecting(fit.scale) if self.recipe.polish else step)
+        return replace(run, fit=fit)
 
-    def objective(self, run: Run, lam: float) -> float:
+    def objective(self, fit: Factorized, lam: float) -> float:
         """The latent objective at a pace, for the comparison of starts."""
-        residuals = self.engine.sampled_residuals(self.entries, run.U, run.V)
-        loss = run.step.at(unit=run.unit, quadratic=False).loss(residuals)
-        rule = self.settings.regularizer
+        residuals = self.engine.sampled_residuals(self.entries, fit.U, fit.V)
+        loss = fit.step.at(quadratic=False).loss(residuals)
+        rule = self.recipe.regularizer
         if rule is None:
             latent = loss
         elif isinstance(rule, GroupRegularizer):
             latent = rule.bind(self.entries.sample[0]).latent(loss, lam)
         else:
             latent = relative(rule).latent(loss, lam)
-        total = float(np.sum(latent, dtype=np.float64)) * run.unit * self.entries.size / loss.size
-        return total + 0.5 * self.ridge * float(np.vdot(run.U, run.U) + np.vdot(run.V, run.V))
+        total = float(np.sum(latent, dtype=np.float64)) * fit.step.unit * self.entries.size / loss.size
+        return total + 0.5 * self.ridge * float(np.vdot(fit.U, fit.U) + np.vdot(fit.V, fit.V))
+
+
+@dataclass(frozen=True, eq=False)
+class FusedSweeps:
+    """The step of a factorization: sweeps with the weights at the pace worked out inside them."""
+
+    solver: Solver
+    first_scale: float
+
+    def __call__(self, lam: float, state: State[Factorized]) -> State[Factorized]:
+        """A few sweeps at one pace."""
+        solver, inner = self.solver, self.solver.recipe.inner
+        fit = state.model.copied()
+        step = fit.step.at(lam=lam, eps=fit.scale)
+        sweeps = inner if state.inner else max(FIRST_SWEEPS, inner)
+        for _ in range(sweeps):
+            residuals = solver._sweep(fit, step, "path")
+        scale = noise_scale(residuals, solver.floor)
+        weights = step.relative_weight(residuals, solver.entries.sample[0])
+        if np.mean(weights) < STARVING or scale > SPOILT * self.first_scale:
+            raise DeadEnd(f"at lam = {lam:.4g} hardly any entry has weight (open the pace)", back_to_start=True)
+        return State(replace(fit, step=step, scale=scale), step.loss(residuals), weights, sweeps)
 
 
 def _unit(rule: Any, scale: float) -> float:
     """The unit in which a rule that is not free of scale can open from the noise to well above it."""
-    if getattr(rule, "groups", None) is not None:
-        return scale
     if rule.power is not None:
         return 1.0
     for unit in (1.0, scale / 4, scale, 10 * scale, 50 * scale):
@@ -297,38 +326,13 @@ def _unit(rule: Any, scale: float) -> float:
     return scale
 
 
-def best_run(solver: Solver, runs: list[Run]) -> tuple[Run, list[float]]:
+def best_run(solver: Solver, runs: list[FactorRun]) -> tuple[FactorRun, list[float]]:
     """The run of the smallest latent objective, all compared at the same pace, and all objectives."""
     if len(runs) == 1:
         return runs[0], []
-    lam = min(runs, key=lambda run: run.scale).lam
-    objectives = [solver.objective(run, lam) for run in runs]
+    lam = min(runs, key=lambda run: run.fit.scale).lam
+    objectives = [solver.objective(run.fit, lam) for run in runs]
     return runs[int(np.argmin(objectives))], objectives
 
 
-def warn_unconverged(run: Run) -> None:
-    """The last model is kept; the warning says what to do."""
-    if not run.converged:
-        warnings.warn(
-            f"the path did not come to its end: {run.reason}; the default pacing, or more max_sweeps, may help",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-
-
-def mark_chosen(path: list[Candidate]) -> tuple[Candidate, ...]:
-    """The path with its last candidate marked."""
-    return (*path[:-1], replace(path[-1], chosen=True)) if path else ()
-
-
-__all__ = [
-    "REJECT",
-    "RIDGE_END",
-    "SMOOTHING",
-    "Run",
-    "Settings",
-    "Solver",
-    "best_run",
-    "mark_chosen",
-    "warn_unconverged",
-]
+__all__ = ["REJECT", "RIDGE_END", "SMOOTHING", "FactorRun", "Factorized", "Recipe", "Solver", "best_run"]

@@ -13,7 +13,7 @@ from .engine import Engine, WeightedSolve
 from .entries import Entries, Floats
 
 Factors = tuple[Floats, Floats]
-Progress = Callable[[str], None]
+Tick = Callable[[str], None]
 
 # Shares of the ridge bound: where the continuation ends, and where the rank shows best.
 RIDGE_END = 0.005
@@ -65,7 +65,7 @@ def descend(
     factors: Factors,
     ridges: Any,
     floor: float,
-    progress: Progress,
+    tick: Tick,
     smoothing: float = SMOOTHING,
 ) -> Factors:
     """Plain L1 sweeps, one per ridge; eps follows the residuals (the dominant knob of IRLS)."""
@@ -73,7 +73,7 @@ def descend(
     for ridge in ridges:
         eps = smoothing * MAD_TO_SIGMA * float(np.median(np.abs(engine.sampled_residuals(entries, U, V))))
         engine.sweep(entries, U, V, WeightedSolve(None, math.inf, float(ridge), max(eps, floor)))
-        progress("warm start")
+        tick("warm start")
     return U, V
 
 

@@ -62,7 +62,7 @@ def _model(method: str, seed: int) -> Any:
         return PRMF(rank=RANK, rescue=True, polish=8, random_state=seed)
     if method.startswith("half-quadratic"):
         init = "warm" if method.endswith("warm") else "random"
-        return SelfPacedMF(rank=RANK, regularizer="welsch", pacing=Fixed(FIXED), init=init, random_state=seed)
+        return SelfPacedMF(rank=RANK, regularizer="welsch", pace=Fixed(FIXED), init=init, random_state=seed)
     return SelfPacedMF(rank=RANK, regularizer=_NAMES[method], random_state=seed)
 
 
@@ -91,9 +91,9 @@ class _Recorder:
         self.lams: list[float] = []
         self.errors: list[dict[str, float]] = []
 
-    def __call__(self, candidate: Any, U: NDArray, V: NDArray) -> None:
-        self.lams.append(float(candidate.lam))
-        self.errors.append(_errors(self.truth, U @ V.T))
+    def __call__(self, stage: Any, solution: Any) -> None:
+        self.lams.append(float(stage.lam))
+        self.errors.append(_errors(self.truth, solution.model.U @ solution.model.V.T))
 
 
 def half_quadratic(*, seed: int, data_dir: str | None) -> dict[str, Any]:  # noqa: ARG001
@@ -107,12 +107,12 @@ def half_quadratic(*, seed: int, data_dir: str | None) -> dict[str, Any]:  # noq
     found: dict[str, list[float]] = {"random": [], "warm": []}
     for init in found:
         for lam in LAMS:
-            model = SelfPacedMF(pacing=Fixed(lam), init=init, **bare)
+            model = SelfPacedMF(pace=Fixed(lam), init=init, **bare)
             found[init].append(_errors(made.truth, _estimate(model, made))["RMSE"])
     recorder = _Recorder(made.truth)
     count = int(np.ceil(np.log(LAMS[-1] / LAMS[0]) / np.log(1.05))) + 1
     pace = Geometric(mu=1.05, lam=LAMS[0], stop=Stages(count))
-    SelfPacedMF(pacing=pace, callback=recorder, **bare).fit(made.data)
+    SelfPacedMF(pace=pace, callback=recorder, **bare).fit(made.data)
     along = np.interp(np.log(LAMS), np.log(recorder.lams), [error["RMSE"] for error in recorder.errors])
     return {**found, "path": [float(value) for value in along]}
 
@@ -129,5 +129,5 @@ def tendency(*, rule: str, seed: int, data_dir: str | None) -> dict[str, Any]:  
     recorder = _Recorder(made.truth)
     pace = Geometric(mu=1.05, stop=Stages(STAGES))
     options = {"rank": RANK, "regularizer": rule, "rescue": False, "polish": 0, "random_state": 5_000 + seed}
-    SelfPacedMF(pacing=pace, callback=recorder, **options).fit(made.data)
+    SelfPacedMF(pace=pace, callback=recorder, **options).fit(made.data)
     return {name: [error[name] for error in recorder.errors] for name in ("RMSE", "MAE")}
