@@ -148,12 +148,12 @@ def test_a_span_runs_from_multiple_to_multiple_of_the_median(name):
     np.testing.assert_allclose(lams, pacing.lams(4.0, rule), rtol=1e-8)
 
 
-@pytest.mark.parametrize("pace", ["auto", "paper", 1, 2.5, Fixed(1.0)])
+@pytest.mark.parametrize("pace", ["auto", "paper", 1, 2.5, math.inf, Fixed(1.0)])
 def test_a_pace_is_one_of_four_things(pace):
     assert check_pace(pace) == pace
 
 
-@pytest.mark.parametrize("pace", ["fast", 0, -1.0, True, None, math.nan, math.inf, [1.0]])
+@pytest.mark.parametrize("pace", ["fast", 0, -1.0, True, None, math.nan, [1.0]])
 def test_anything_else_is_no_pace(pace):
     with pytest.raises(ValueError, match="pace must be 'auto', 'paper', a positive number"):
         check_pace(pace)

@@ -481,12 +481,14 @@ class Graduated(Pacing):
 def check_pace(pace: Any) -> Any:
     """The parameter ``pace`` of an estimator: "auto", "paper", a Pacing, or a number, which is one fixed lam.
 
+    A lam of ``inf`` is the plain model.
+
     >>> check_pace(2), check_pace("auto")
     (2.0, 'auto')
     """
     if isinstance(pace, Pacing) or (isinstance(pace, str) and pace in ("auto", "paper")):
         return pace
-    if isinstance(pace, Real) and not isinstance(pace, bool) and 0 < float(pace) < math.inf:
+    if isinstance(pace, Real) and not isinstance(pace, bool) and float(pace) > 0:
         return float(pace)
     raise ValueError(
         f"pace must be 'auto', 'paper', a positive number (a fixed lam) or a selfpaced.pacing.Pacing, got {pace!r}"

@@ -36,6 +36,7 @@ __all__ = ["UntrustedFileError", "load", "metadata", "replacing", "save", "trust
 
 _FACTS = "selfpaced.json"
 _FROM_LIBRARY: dict[str, tuple[str, ...]] = {
+    "judgement": ("Judgement", "Labels", "Values"),
     "label_noise": ("NoiseChannel",),
     "clustering.cost": ("Cost",),
     "clustering.embedding": ("SpectralEmbedding",),

@@ -140,6 +140,12 @@ class Solution(Generic[Model]):
         """Whether Ctrl-C ended it."""
         return self.end == "interrupt"
 
+    def uninterrupted(self) -> Solution[Model]:
+        """This solution; if Ctrl-C ended the walk, the interrupt goes on from here."""
+        if self.interrupted:
+            raise KeyboardInterrupt
+        return self
+
 
 #: Called as ``callback(stage, solution)`` after every stage; a true answer ends the path.
 Callback = Callable[[Stage, Solution[Any]], Any]

@@ -70,7 +70,7 @@ def test_clean_labels_keep_the_plain_model(breast):
     X, y, _, _ = breast
     model = SelfPacedLogisticRegression().fit(X, y)
     assert model.lam_ == np.inf
-    assert model.termination_.startswith("Plain model")
+    assert model.termination_.startswith("The plain model was kept: ")
     np.testing.assert_array_equal(model.sample_weight_, 1.0)
     np.testing.assert_array_equal(model.coef_, model.plain_.coef_)
     assert model.noise_rate_ < 0.02
@@ -328,7 +328,7 @@ def test_path_and_attributes_say_what_happened(fitted):
     assert len(chosen) == 1
     assert chosen[0].lam == fitted.lam_
     assert all(c.spread > 0 and 0 < c.mean_weight <= 1 and c.cost > 0 and sum(c.histogram) for c in fitted.path_)
-    assert chosen[0].label in fitted.termination_
+    assert fitted.termination_.startswith(f"{chosen[0].label.capitalize()} was chosen: ")
     rule = relative(get("welsch"))
     np.testing.assert_allclose(fitted.sample_weight_, rule.weight(fitted.sample_loss_, fitted.lam_))
     assert (fitted.sample_loss_ >= 0).all()
@@ -358,22 +358,6 @@ def test_progress_is_told(breast, caplog):
     SelfPacedLogisticRegression().set_callbacks(listener).fit(X, noisy)
     assert "plain fit" in listener.tasks
     assert listener.tasks[-1] == "fit"
-
-
-def test_interruption_keeps_the_best_so_far(breast, monkeypatch):
-    from selfpaced.linear import training
-
-    X, _, noisy, _ = breast
-
-    def interrupted(*args, **kwargs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(training.Selector, "run", interrupted)
-    with pytest.warns(ConvergenceWarning, match="Interrupted"):
-        model = SelfPacedLogisticRegression().fit(X, noisy)
-    assert model.lam_ == np.inf
-    assert model.predict_proba(X).shape == (len(X), 2)
-    np.testing.assert_array_equal(model.coef_, model.plain_.coef_)
 
 
 def test_no_convergence_is_a_warning_and_a_model(breast):

@@ -31,7 +31,7 @@ def test_one_class_left_by_the_weights_is_an_error(blobs):
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
-        (np.zeros(120), "zero everywhere"),
+        (np.zeros(120), "zero for every row"),
         (np.full(120, -1.0), ">= 0"),
         (np.full(120, np.nan), "NaN"),
         (np.ones(3), "shape"),

@@ -5,11 +5,13 @@ import pytest
 from scipy import sparse
 from scipy.optimize import approx_fprime, rosen, rosen_der
 
-from selfpaced.linear.folds import make_folds, row_keys
+from selfpaced.linear.descent import FoldModel
+from selfpaced.linear.folds import lay_out, row_keys
 from selfpaced.linear.minimize import Metric, minimize
 from selfpaced.linear.objective import Latent, Objective, _power, loss_of_scores
-from selfpaced.linear.selection import CLEAN, behind, blend, candidates, decide
+from selfpaced.linear.selection import CLEAN, blend, decide, paces
 from selfpaced.regularizers import get
+from selfpaced.selection import Trial, behind
 
 
 def problem(k, seed=0, n=60, d=4):
@@ -24,7 +26,7 @@ def test_gradient_is_that_of_the_value(k, name, by_class):
     X, y, weight = problem(k)
     objective = Objective([X[:25], X[25:]], y, k, sample_weight=weight, ridge=0.1)
     lam = np.linspace(0.7, 1.5, k) if by_class else 1.1
-    objective.latent = Latent() if name is None else Latent(get(name), lam)
+    objective = objective.at(Latent() if name is None else Latent(get(name), lam))
     x = np.random.default_rng(1).standard_normal(objective.size)
     value, grad = objective(x)
     np.testing.assert_allclose(grad, approx_fprime(x, lambda p: objective(p)[0], 1e-7), atol=1e-5)
@@ -73,8 +75,7 @@ def test_extreme_scores_have_finite_losses():
     np.testing.assert_allclose(losses, [800.0, 0.0])
     objective = Objective([np.array([[1e4], [-1e4]])], np.array([0, 1]), 2)
     for latent in (Latent(), Latent(get("welsch"), 1.0)):
-        objective.latent = latent
-        assert np.isfinite(objective(np.array([10.0, 0.0]))[1]).all()
+        assert np.isfinite(objective.at(latent)(np.array([10.0, 0.0]))[1]).all()
 
 
 def test_minimize_finds_a_hard_minimum():
@@ -102,7 +103,7 @@ def test_folds_are_stratified_and_keep_equal_rows_together(form):
     base = rng.standard_normal((150, 3))
     X = np.vstack([base, base[:50]])
     y = np.r_[rng.integers(0, 2, 150), rng.integers(0, 2, 50)]
-    folds = make_folds(form(X), y, 2, None, np.random.RandomState(0))
+    folds = lay_out(form(X), y, 2, None, np.random.RandomState(0))
     assert folds.n_validated == 5
     held = np.concatenate([np.arange(folds.n)[folds.rows(k)] for k in range(5)])
     assert len(np.unique(held)) == len(held)
@@ -121,50 +122,51 @@ def test_folds_are_stratified_and_keep_equal_rows_together(form):
 
 def test_too_little_to_hold_out():
     X = np.arange(8.0)[:, None]
-    assert make_folds(X, np.arange(8) % 2, 2, None, np.random.RandomState(0)) is None
+    assert lay_out(X, np.arange(8) % 2, 2, None, np.random.RandomState(0)) is None
     X = np.arange(40.0)[:, None]
-    assert make_folds(X, np.r_[np.zeros(39, int), 1], 2, None, np.random.RandomState(0)) is None
+    assert lay_out(X, np.r_[np.zeros(39, int), 1], 2, None, np.random.RandomState(0)) is None
 
 
-def columns(*accuracies, n=2000, seed=0):
-    """Rows right or wrong, nested as for similar models."""
+def evidence(*accuracies, n=2000, seed=0):
+    """How far nested candidates are behind; their rows are right or wrong as those of similar models."""
     u = np.random.default_rng(seed).random(n)
-    return np.stack([(u < a).astype(float) for a in accuracies], axis=1), np.ones(n)
+    return behind([Trial(np.inf, f"{a}", (u < a).astype(float)) for a in accuracies])
 
 
 def test_the_decision_follows_the_evidence():
-    clear = behind(*columns(0.70, 0.75, 0.75, 0.72))
-    assert decide(clear, rho=0.05)[0] in (1, 2)
-    assert decide(clear, rho=0.45)[0] == 1
-    tie = behind(*columns(0.70, 0.70, 0.70))
-    assert decide(tie, rho=0.2)[0] == 0  # doubt favours the plain model
-    assert decide(tie, rho=0.45)[0] == 1  # except under much noise
-    assert decide(behind(*columns(0.70, 0.6, 0.6)), rho=0.45)[0] == 0
-    wide = behind(*columns(0.70, 0.749, 0.75))
-    assert decide(wide, rho=0.1)[0] == 2  # little margin: the best
-    assert decide(wide, rho=0.39)[0] == 1 if wide[1] <= 0.9 else 2
-    assert decide(np.zeros(1), 0.3)[0] == 0
+    clear = evidence(0.70, 0.75, 0.75, 0.72)
+    assert decide(clear, rho=0.05).index in (1, 2)
+    assert decide(clear, rho=0.45).index == 1
+    tie = evidence(0.70, 0.70, 0.70)
+    assert decide(tie, rho=0.2).index == 0  # doubt favours the plain model
+    assert decide(tie, rho=0.45).index == 1  # except under much noise
+    assert decide(evidence(0.70, 0.6, 0.6), rho=0.45).index == 0
+    wide = evidence(0.70, 0.749, 0.75)
+    assert decide(wide, rho=0.1).index == 2  # little margin: the best
+    assert decide(wide, rho=0.39).index == 1 if wide[1] <= 0.9 else 2
+    assert decide(np.zeros(1), 0.3).index == 0
     assert 0 < CLEAN < 0.1
 
 
-def test_candidates_mean_the_same_for_every_rule():
+def test_paces_mean_the_same_for_every_rule():
     for name in ("welsch", "cauchy", "hard", "l1l2"):
-        trials = candidates(get(name), None)
-        assert len(trials) == 4
-        for trial, half in zip(trials, (2 / 3, 1, 4 / 3, 2), strict=True):
-            weight = trial.latent.weight(np.array([0.99 * np.log(2) * half, 1.01 * np.log(2) * half]), np.zeros(2, int))
+        latents = paces(get(name), None)
+        assert len(latents) == 4
+        for latent, half in zip(latents.values(), (2 / 3, 1, 4 / 3, 2), strict=True):
+            weight = latent.weight(np.array([0.99 * np.log(2) * half, 1.01 * np.log(2) * half]), np.zeros(2, int))
             assert weight[0] >= 0.5 >= weight[1]
-    assert candidates(get("logarithmic"), None)
-    scaled = candidates(get("welsch"), np.array([1.0, 4.0]))[0]
-    np.testing.assert_allclose(scaled.latent.lam[1], 2 * scaled.latent.lam[0])
+    assert paces(get("logarithmic"), None)
+    scaled = next(iter(paces(get("welsch"), np.array([1.0, 4.0])).values()))
+    np.testing.assert_allclose(scaled.lam[1], 2 * scaled.lam[0])
 
 
 def test_a_blend_is_an_average_at_equal_scale():
-    trials = candidates(get("welsch"), None)[:3]
-    for trial, size in zip(trials, (9.0, 1.0, 3.0), strict=True):
-        trial.params = [np.array([size, 0.0])]
-        trial.scores = size * np.array([[1.0], [-1.0], [1.0]])
+    models = [
+        FoldModel(Latent(get("welsch"), lam), [np.array([size, 0.0])], size * np.array([[1.0], [-1.0], [1.0]]))
+        for lam, size in ((np.inf, 9.0), (1.0, 1.0), (2.0, 3.0))
+    ]
+    trials = [Trial(model.latent.lam, "", fit=model) for model in models]
     mixed = blend(trials, 1, np.array([0.0, 0.0, 0.0]))
     np.testing.assert_allclose(mixed.params[0], [1.0, 0.0])
-    np.testing.assert_allclose(mixed.scores, trials[1].scores)
-    assert mixed.lam == trials[1].lam
+    np.testing.assert_allclose(mixed.scores, models[1].scores)
+    assert mixed.latent is models[1].latent

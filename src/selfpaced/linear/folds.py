@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from ..folds import Rows, deal
 from .objective import Codes, Matrix, Objective, Vector
 
 N_FOLDS = 5
@@ -20,8 +20,8 @@ ENOUGH = 2000  # held-out rows that tell candidates apart well enough
 MANY = 20000  # rows above which a sample of them decides
 
 
-@dataclass(frozen=True)
-class Folds:
+@dataclass(frozen=True, eq=False)
+class FoldLayout:
     """The rows that decide, and which fold holds them out.
 
     Dense rows are in the order of their folds, so that a training part is at most two views.  Sparse rows stay
@@ -46,7 +46,7 @@ class Folds:
     X: Matrix
     codes: Codes
     sample_weight: Vector | None
-    fold: NDArray[np.intp]
+    fold: Rows
     n_validated: int
     n_classes: int
     n_total: int
@@ -77,9 +77,9 @@ class Folds:
     def training(self, fold: int, **options: Any) -> Objective:
         """The objective of everything outside a fold."""
         if sparse.issparse(self.X):
-            weight = np.ones(self.n) if self.sample_weight is None else self.sample_weight.copy()
-            weight[self.fold == fold] = 0.0
-            return Objective([self.X], self.codes, self.n_classes, sample_weight=weight, **options)
+            outside: Vector = np.ones(self.n) if self.sample_weight is None else self.sample_weight.copy()
+            outside[self.fold == fold] = 0.0
+            return Objective([self.X], self.codes, self.n_classes, sample_weight=outside, **options)
         out = self.rows(fold)
         parts = [part for part in (self.X[: out.start], self.X[out.stop :]) if part.shape[0]]
         weight = None if self.sample_weight is None else np.delete(self.sample_weight, out)
@@ -89,7 +89,7 @@ class Folds:
         """Scores of the rows of a fold."""
         rows = self.rows(fold)
         if sparse.issparse(self.X):
-            return Objective([self.X], self.codes, self.n_classes).scores(params)[rows]
+            return np.asarray(Objective([self.X], self.codes, self.n_classes).scores(params)[rows])
         return Objective([self.X[rows]], self.codes[rows], self.n_classes).scores(params)
 
     def everything(self, **options: Any) -> Objective:
@@ -97,9 +97,9 @@ class Folds:
         return Objective([self.X], self.codes, self.n_classes, sample_weight=self.sample_weight, **options)
 
 
-def make_folds(
+def lay_out(
     X: Matrix, codes: Codes, n_classes: int, sample_weight: Vector | None, random_state: np.random.RandomState
-) -> Folds | None:
+) -> FoldLayout | None:
     """Folds over all rows or, when there are many, over a sample; None where there is too little to hold out."""
     n, d = X.shape
     rows = np.arange(n)
@@ -122,16 +122,14 @@ def make_folds(
             all_weight[rows] = 1.0 if weight is None else weight
         folds = np.zeros(n, dtype=np.intp)
         folds[rows] = fold
-        return Folds(X, codes, all_weight, folds, validated, n_classes, n)
+        return FoldLayout(X, codes, all_weight, folds, validated, n_classes, n)
     order = np.argsort(fold, kind="stable")
     taken = rows[order]
     weight = None if weight is None else weight[order]
-    return Folds(X[taken], codes[taken], weight, fold[order], validated, n_classes, n)
+    return FoldLayout(X[taken], codes[taken], weight, fold[order], validated, n_classes, n)
 
 
-def _merge(
-    rows: NDArray[np.intp], keys: Vector, codes: Codes, sample_weight: Vector | None
-) -> tuple[NDArray[np.intp], Vector, Vector | None]:
+def _merge(rows: Rows, keys: Vector, codes: Codes, sample_weight: Vector | None) -> tuple[Rows, Vector, Vector | None]:
     """One row with the sum of weights in place of equal rows with equal labels (sorted by key, then label)."""
     new = np.r_[True, (keys[1:] != keys[:-1]) | (codes[rows[1:]] != codes[rows[:-1]])]
     if new.all():
@@ -140,14 +138,12 @@ def _merge(
     return rows[new], keys[new], np.add.reduceat(weight, np.flatnonzero(new))
 
 
-def _assign(keys: Vector, codes: Codes) -> tuple[NDArray[np.intp], int]:
+def _assign(keys: Vector, codes: Codes) -> tuple[Rows, int]:
     """Fold of each row: groups of equal keys are dealt out in turn, label by label, in the order of their keys."""
     first = np.r_[True, keys[1:] != keys[:-1]]
     group = np.cumsum(first) - 1
-    deal = np.argsort(codes[first], kind="stable")
-    fold = np.empty(len(deal), dtype=np.intp)
-    fold[deal] = np.arange(len(deal)) % N_FOLDS
-    return fold[group], len(deal)
+    n_groups = int(group[-1]) + 1
+    return deal(np.arange(n_groups), codes[first], N_FOLDS)[group], n_groups
 
 
 def row_keys(X: Matrix, random_state: np.random.RandomState) -> Vector:

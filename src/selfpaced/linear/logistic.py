@@ -10,20 +10,29 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..pacing import Pacing
-from ..regularizers import GroupRegularizer, Regularizer, get
+from ..fitting import (
+    CallbackSupportMixin,
+    Progress,
+    check_rule,
+    check_weight,
+    warn_interrupted,
+    whole_or_untouched,
+    with_callbacks,
+)
+from ..judgement import Array, Judgement, Judging, Labels, fingerprint
+from ..pacing import check_pace
+from ..regularizers import Regularizer
 from .objective import Codes, Matrix, Objective, Vector, loss_of_scores
-from .progress import CallbackSupportMixin, Progress, with_callbacks
-from .training import Outcome, Settings, Trainer
+from .training import LogisticFit, LogisticSettings, Trainer
 
 
-class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging, BaseEstimator):  # type: ignore[misc]
     r"""Logistic regression that down-weights what it cannot explain, and finds out by itself how much.
 
     Minimises :math:`C \sum_i \phi(\lambda, \ell_i) + \frac{1}{2} \|w\|^2`, where :math:`\ell_i` is the log-loss
@@ -84,6 +93,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, BaseEst
         Estimated share of wrong labels.
     noise_rate_interval_ : tuple of float
         Its 95 % interval under the channel model.
+    judgement_ : Judgement
+        What the model holds about the training rows; ``judge`` gives the same for others.
     channel_ : NoiseChannel
         Maps raw scores to clean probabilities, and to the posterior that a given label is wrong.
     plain_ : LogisticRegression
@@ -151,7 +162,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, BaseEst
 
     # ---------------------------------------------------------------------------------------------- fitting
 
-    @with_callbacks
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SelfPacedLogisticRegression:
         """Fit to labels some of which may be wrong.
 
@@ -168,42 +179,42 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, BaseEst
         -------
         self
         """
-        settings_of = self._settings
+        with whole_or_untouched(self):
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> SelfPacedLogisticRegression:
+        self._check_parameters()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         check_classification_targets(y)
-        codes = self._encode(y)
-        weight = self._weights(codes, sample_weight)
+        classes, codes = _encoded(y)
+        weight = self._weights(classes, codes, check_weight(sample_weight, len(codes)))
         kept = slice(None) if weight is None or weight.all() else np.flatnonzero(weight)
         rows, labels = (X, codes) if isinstance(kept, slice) else (X[kept], codes[kept])
         inner_weight = None if weight is None else weight[kept]
         if len(np.unique(labels)) < 2:
             raise ValueError(
                 "y must have at least 2 classes among the rows of positive weight; the data contains only one class: "
-                f"{self.classes_[labels[0]]!r}"
+                f"{classes[labels[0]]!r}"
             )
         total = float(len(labels) if inner_weight is None else inner_weight.sum())
         with Progress(self, X, y).running() as progress:
-            trainer = Trainer(
-                rows, labels, len(self.classes_), inner_weight, settings_of(total), progress, self._previous(X)
-            )
-            outcome = trainer.run()
-        self._store(outcome, X, codes)
+            previous = self._previous(X, classes)
+            fit = Trainer(rows, labels, len(classes), inner_weight, self._settings(total), progress, previous).run()
+        self._store(fit, X, classes, codes)
         return self
 
-    def _settings(self, total: float) -> Settings:
-        rule = get(self.regularizer)
-        if isinstance(rule, GroupRegularizer):
-            raise ValueError(f"regularizer must be an elementwise rule; {rule.name!r} needs groups")
+    def _check_parameters(self) -> None:
         _check("C", self.C, isinstance(self.C, Real) and self.C > 0, "a positive number")
         _check("penalty", self.penalty, self.penalty in ("l2", None), "'l2' or None")
         _check("tol", self.tol, isinstance(self.tol, Real) and self.tol > 0, "a positive number")
         _check("max_iter", self.max_iter, isinstance(self.max_iter, Integral) and self.max_iter > 0, "an integer > 0")
-        number = isinstance(self.pace, Real) and not isinstance(self.pace, bool) and self.pace > 0
-        known = number or isinstance(self.pace, Pacing) or self.pace in ("auto", "paper")
-        _check("pace", self.pace, known, "'auto', 'paper', a positive number or a Pacing")
-        return Settings(
-            regularizer=rule,
-            pace=self.pace,
+        check_rule(self.regularizer)
+        check_pace(self.pace)
+
+    def _settings(self, total: float) -> LogisticSettings:
+        return LogisticSettings(
+            regularizer=check_rule(self.regularizer),
+            pace=check_pace(self.pace),
             ridge=0.0 if self.penalty is None else 1.0 / (self.C * total),
             fit_intercept=bool(self.fit_intercept),
             tol=self.tol,
@@ -212,70 +223,55 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, BaseEst
             random_state=check_random_state(0 if self.random_state is None else self.random_state),
         )
 
-    def _encode(self, y: Any) -> Codes:
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y must have at least 2 classes; the data contains only one class: {self.classes_[0]!r}")
-        return codes.astype(np.intp, copy=False)
-
-    def _weights(self, codes: Codes, sample_weight: Any) -> Vector | None:
+    def _weights(self, classes: Array, codes: Codes, weight: Vector | None) -> Vector | None:
         """Sample times class weights, or None where all are 1."""
-        weight = None
-        if sample_weight is not None:
-            weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-            weight = np.full(len(codes), float(weight)) if weight.ndim == 0 else weight
-            if weight.shape != (len(codes),):
-                raise ValueError(f"sample_weight must have shape ({len(codes)},), got {weight.shape}")
-            if (weight < 0).any():
-                raise ValueError(f"sample_weight must be >= 0, got {weight.min()!r}")
-            if not weight.any():
-                raise ValueError("sample_weight must not be zero everywhere: no row is left to learn from")
         if self.class_weight is None:
             return weight
-        mass = np.bincount(codes, weight, minlength=len(self.classes_))
+        mass = np.bincount(codes, weight, minlength=len(classes))
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             factors = mass.sum() / (len(mass) * np.maximum(mass, 1e-300))
         else:
-            factors = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[codes])
-        return factors[codes] if weight is None else weight * factors[codes]
+            factors = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
+        return np.asarray(factors[codes] if weight is None else weight * factors[codes])
 
-    def _previous(self, X: Matrix) -> Vector | None:
+    def _previous(self, X: Matrix, classes: Array) -> Vector | None:
         plain = getattr(self, "plain_", None)
         if not self.warm_start or plain is None:
             return None
-        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
+        outputs = 1 if len(classes) == 2 else len(classes)
         if plain.coef_.shape != (outputs, X.shape[1]):
             return None
         return np.column_stack([plain.coef_, plain.intercept_]).astype(np.float64).ravel()
 
-    def _store(self, outcome: Outcome, X: Matrix, codes: Codes) -> None:
-        channel, dtype = outcome.channel, X.dtype
-        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-        params = outcome.params.reshape(outputs, -1)
-        scores = outcome.scores
+    def _store(self, fit: LogisticFit, X: Matrix, classes: Array, codes: Codes) -> None:
+        channel, dtype = fit.channel, X.dtype
+        outputs = 1 if len(classes) == 2 else len(classes)
+        params = fit.params.reshape(outputs, -1)
+        scores = fit.scores
         if scores is None or len(scores) != len(codes):  # rows of weight 0 took no part
-            scores = Objective([X], codes, len(self.classes_)).scores(outcome.params)
-        self.sample_loss_ = loss_of_scores(scores, codes)
-        self.sample_weight_ = outcome.latent.weight(self.sample_loss_, codes)
+            scores = Objective([X], codes, len(classes)).scores(fit.params)
         shift = channel.bias / channel.scale
         shift = shift[1:] - shift[:1] if outputs == 1 else shift - shift.mean()
+        self.classes_ = classes
         self.coef_ = np.ascontiguousarray(params[:, :-1], dtype=dtype)
         self.raw_intercept_ = params[:, -1].astype(dtype)
         self.intercept_ = (params[:, -1] + shift).astype(dtype)
         self.channel_ = channel.without_bias()
-        self.lam_, self.path_, self.termination_ = outcome.lam, outcome.path, outcome.termination
-        self.lam_by_class_ = np.broadcast_to(outcome.latent.lam, len(self.classes_)).astype(float)
+        self.lam_, self.path_, self.termination_ = fit.lam, fit.path, fit.termination
+        self.lam_by_class_ = np.broadcast_to(fit.latent.lam, len(classes)).astype(float)
         self.noise_rate_, self.noise_rate_interval_ = channel.noise_rate, channel.interval
-        self.n_iter_ = np.array([outcome.n_iter], dtype=np.int32)
-        self.plain_ = self._plain_model(outcome.plain.reshape(outputs, -1), dtype)
-        if outcome.interrupted:
-            warnings.warn(outcome.termination, ConvergenceWarning, stacklevel=4)
-        elif not outcome.converged:
+        self.n_iter_ = np.array([fit.n_iter], dtype=np.int32)
+        self.plain_ = self._plain_model(fit.plain.reshape(outputs, -1), dtype)
+        self.judgement_ = self._judgement(scores, shift, codes, check_rule(self.regularizer), fingerprint(X, codes))
+        self.sample_loss_, self.sample_weight_ = self.judgement_.losses, self.judgement_.weight
+        if fit.interrupted:
+            warn_interrupted(fit.termination)
+        elif not fit.converged:
             warnings.warn(
                 f"The fit stopped after max_iter={self.max_iter} iterations before reaching tol={self.tol}; the best "
                 "model so far is kept. Scale the features or raise max_iter.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _plain_model(self, params: Vector, dtype: Any) -> LogisticRegression:
@@ -291,27 +287,63 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, BaseEst
 
     # ------------------------------------------------------------------------------------------- predicting
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any) -> Array:
         """Raw scores: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
         scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
-        return scores.ravel() if scores.shape[1] == 1 else scores
+        return np.asarray(scores.ravel() if scores.shape[1] == 1 else scores)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Array:
         """Most probable clean label."""
         scores = self.decision_function(X)
         codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes]
+        return np.asarray(self.classes_[codes])
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any) -> Array:
         """Probability of each CLEAN label, calibrated on held-out noisy ones."""
         check_is_fitted(self)
         return self.channel_.proba(self.decision_function(X))
 
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of `predict_proba`."""
-        return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
+        return np.asarray(np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny)))
+
+    # --------------------------------------------------------------------------------------------- judging
+
+    def _judged_rows(self, X: Any, y: Any) -> tuple[Matrix, Codes]:
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+        given = column_or_1d(y)
+        codes = np.searchsorted(self.classes_, given)
+        known = codes < self.classes_.size
+        known[known] = self.classes_[codes[known]] == given[known]
+        if not known.all():
+            raise ValueError(f"y must hold labels seen in fit {self.classes_.tolist()!r}, got {given[~known][0]!r}")
+        return X, codes
+
+    def _judge(self, X: Matrix, y: Codes) -> Judgement:
+        params = np.column_stack([self.coef_, self.raw_intercept_]).astype(np.float64)
+        scores = Objective([X], y, len(self.classes_)).scores(params.ravel())
+        return self._judgement(scores, self.intercept_ - self.raw_intercept_, y, self.judgement_.rule)
+
+    def _judgement(self, scores: Vector, shift: Vector, codes: Codes, rule: Regularizer, seen: str = "") -> Judgement:
+        """Rows with these raw scores: the loss before the shift and the pace of the given class, as in the fit."""
+        one = bool(np.all(self.lam_by_class_ == self.lam_))
+        return Judgement(
+            kind="labels",
+            opinion=Labels(self.classes_, codes, scores + shift, self.channel_),
+            losses=loss_of_scores(scores, codes),
+            lam=self.lam_ if one else self.lam_by_class_[codes],
+            rule=rule,
+            fingerprint=seen,
+        )
+
+
+def _encoded(y: Any) -> tuple[Array, Codes]:
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y must have at least 2 classes; the data contains only one class: {classes[0]!r}")
+    return classes, codes.astype(np.intp, copy=False)
 
 
 def _check(name: str, value: Any, valid: bool, rule: str) -> None:

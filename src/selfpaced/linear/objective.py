@@ -8,7 +8,9 @@ times the number of classes or features.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from ..regularizers.base import relative
 from .minimize import Metric
 
 Matrix = Any  # dense array or CSR
-Vector = NDArray[np.float64]
+Vector = NDArray[np.floating[Any]]
 Codes = NDArray[np.intp]
 
 _BLOCK_BYTES = 1 << 21
@@ -114,6 +116,10 @@ class Objective:
     ridge : float
         Weight of half the squared norm of the coefficients beside the MEAN latent loss: 1 / (C * total weight
         of all the data), also where only a part of them is at hand.
+    fit_intercept : bool
+        Whether the intercepts are free.
+
+    Nothing of it changes after it is made: `at` and `weighted` give others on the same rows.
     """
 
     def __init__(
@@ -128,14 +134,28 @@ class Objective:
     ) -> None:
         self.parts, self.codes, self.n_classes = list(parts), codes, n_classes
         self.sample_weight, self.fit_intercept = sample_weight, fit_intercept
-        self.n, self.n_features = len(codes), parts[0].shape[1]
+        self.n, self.n_features = len(codes), int(parts[0].shape[1])
         self.n_outputs = 1 if n_classes == 2 else n_classes
         self.total = float(self.n if sample_weight is None else sample_weight.sum())
         self.ridge = ridge
         self.sign = None if n_classes > 2 else 2.0 * codes - 1.0
         self.latent = Latent()
-        self.unit = 1.0  # of a gradient entry: the typical spread of a feature, where that is below 1
-        self.n_passes = 0
+
+    def at(self, latent: Latent) -> Objective:
+        """The same rows under another latent loss."""
+        other = copy(self)
+        other.latent = latent
+        return other
+
+    def weighted(self, sample_weight: Vector) -> Objective:
+        """The plain loss of the same rows under other weights.
+
+        The mean stays per unit of the data's own weight, so that the ridge keeps its meaning as weights fall.
+        """
+        other = copy(self)
+        other.latent, other.sample_weight = Latent(), sample_weight
+        other.__dict__.pop("_moments", None)
+        return other
 
     @property
     def size(self) -> int:
@@ -166,7 +186,6 @@ class Objective:
 
     def __call__(self, x: Vector) -> tuple[float, Vector]:
         """Value and gradient at the parameters ``x``."""
-        self.n_passes += 1
         params = x.reshape(self.n_outputs, self.n_features + 1)
         coef = params[:, :-1]
         grad = np.zeros_like(params)
@@ -258,8 +277,11 @@ class Objective:
             mass += float(block.shape[0] if weight is None else weight.sum())
         hessian[:-1, -1], hessian[-1, -1] = hessian[-1, :-1], mass
         hessian /= self.total * (self._flatness if at is None else 1.0)
-        # The intercept has no penalty: a little of the mean curvature keeps the factor regular.
-        hessian[np.diag_indices(d + 1)] += 1e-8 * max(float(np.trace(hessian)) / (d + 1), 1e-12)
+        # The intercept has no penalty: a little of the mean curvature keeps the factor regular, and of a feature's
+        # own one where that is far smaller, so that small features are not held back.
+        diagonal = np.diagonal(hessian)
+        mean = max(float(diagonal.mean()), 1e-12)
+        hessian[np.diag_indices(d + 1)] += 1e-8 * np.where(diagonal < 1e-3 * mean, np.maximum(diagonal, 1e-20), mean)
         hessian[np.arange(d), np.arange(d)] += self.ridge
         factor = cho_factor(hessian, lower=True, check_finite=False)
 
@@ -306,8 +328,7 @@ class Objective:
         Sparse features rarer than the average keep the average's scale, lest a few rows move much.
         """
         d, k = self.n_features, self.n_outputs
-        mean, variance = self._moments()
-        self.unit = min(1.0, float(np.sqrt(variance.mean())) or 1.0)
+        mean, variance = self._moments
         if sparse.issparse(self.parts[0]):
             variance = np.maximum(variance, variance.mean())
         scale = np.append(1.0 / np.maximum(variance / self._flatness + self.ridge, 1e-12), self._flatness)
@@ -323,6 +344,12 @@ class Objective:
 
         return Metric(apply, curvature)
 
+    @property
+    def unit(self) -> float:
+        """Of a gradient entry: the typical spread of a feature, where that is below 1."""
+        return min(1.0, float(np.sqrt(self._moments[1].mean())) or 1.0)
+
+    @cached_property
     def _moments(self) -> tuple[Vector, Vector]:
         """Weighted mean and variance of the features."""
         first, second = np.zeros(self.n_features), np.zeros(self.n_features)
@@ -350,17 +377,17 @@ def loss_of_scores(scores: Vector, codes: Codes) -> Vector:
     """Log-loss of the given labels from raw scores (one column: the margin of the second class)."""
     if scores.shape[1] == 1:
         margin = (2.0 * codes - 1.0) * scores[:, 0]
-        loss = np.exp(-np.abs(margin))
+        loss: Vector = np.exp(-np.abs(margin))
         np.log1p(loss, out=loss)
         loss -= np.minimum(margin, 0.0)
         return loss
     shifted = scores - scores.max(axis=1, keepdims=True)
-    return np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(codes)), codes]
+    return np.asarray(np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(codes)), codes])
 
 
 def _sigmoid(margin: Vector, sign: Any) -> Vector:
     """1 / (1 + exp(-sign * margin)); the bound keeps exp from overflowing, where the result is 0 anyway."""
-    out = margin * sign
+    out: Vector = margin * sign
     np.negative(out, out=out)
     np.minimum(out, 690.0, out=out)
     np.exp(out, out=out)

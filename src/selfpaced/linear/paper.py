@@ -6,86 +6,93 @@ labels, with the rule of the automatic stop.
 
 from __future__ import annotations
 
-import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..label_noise import confident_error
 from ..pacing import CalibrationError, Geometric, Stages, lam_at
-from ..regularizers import relative
+from ..regularizers import Regularizer, relative
+from ..selection import behind
 from ..solver import Solution, Stage, alternate
+from .descent import FoldFits, FoldModel
 from .minimize import Metric, minimize
-from .objective import Latent, Objective, Vector
-from .selection import Selection, Selector, Trial, behind, decide
+from .objective import Latent, Objective, Vector, loss_of_scores
+from .selection import Verdict, decide, verdict
 
 # Half the samples of well separated classes have hardly any loss: a floor (a loss that has half the weight) keeps
 # the first stage from being decided by rounding.  Rules with a unit of their own do not reach every floor.
 FLOORS = tuple(np.log(2.0) * np.array([0.5, 1.0, 2.0, 4.0]))
 FULL = 0.98  # mean weight at which the model is the plain one again
+LOOSE, FEW = 1e-3, 20  # gradient entry and iterations at which a weighted fold fit ends: the next stage goes on
 
 
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """Parameters on their way, and how many iterations have led to them."""
+
+    params: Vector
+    n_iter: int = 0
+
+
+@dataclass(frozen=True, eq=False)
 class LogisticProblem:
     """Weighted logistic regression as the solver's problem; weights are relative to the rule's maximum."""
 
-    def __init__(self, objective: Objective, metric: Metric, tol: float, max_iter: int) -> None:
-        self.objective, self.metric, self.tol, self.max_iter = objective, metric, tol, max_iter
-        self.weight, self.total = objective.sample_weight, objective.total
-        self.n_iter = 0
+    objective: Objective
+    metric: Metric
+    tol: float
+    max_iter: int
 
-    @property
-    def size(self) -> int:
-        """Number of rows."""
-        return self.objective.n
-
-    def fit(self, weights: Any, previous: Vector | None) -> Vector:
+    def fit(self, weights: Any, previous: Iterate | None) -> Iterate:
         """Minimise the weighted log-loss from the previous parameters."""
         objective = self.objective
-        objective.latent = Latent()
-        # The mean stays per unit of the data's weight, so that the ridge keeps its meaning as weights fall.
-        objective.sample_weight = self.weight if weights is None else np.asarray(weights, dtype=float)
-        start = np.zeros(objective.size) if previous is None else previous
-        found = minimize(objective, start, metric=self.metric, max_iter=self.max_iter, tol=self.tol)
-        objective.sample_weight = self.weight
-        self.n_iter += found.n_iter
-        return found.x
+        if weights is not None:
+            objective = objective.weighted(np.asarray(weights, dtype=float))
+        start = Iterate(np.zeros(objective.size)) if previous is None else previous
+        found = minimize(objective, start.params, metric=self.metric, max_iter=self.max_iter, tol=self.tol)
+        return Iterate(found.x, start.n_iter + found.n_iter)
 
-    def losses(self, model: Vector) -> Vector:
+    def losses(self, model: Iterate) -> Vector:
         """Log-loss of the given labels."""
-        return self.objective.losses(model)
+        return self.objective.losses(model.params)
 
-    def penalty(self, model: Vector) -> float:
+    def penalty(self, model: Iterate) -> float:
         """Half the squared norm of the coefficients, in the units of summed losses."""
-        coef = model.reshape(self.objective.n_outputs, -1)[:, :-1]
-        return 0.5 * self.objective.ridge * self.total * float(np.vdot(coef, coef))
+        coef = model.params.reshape(self.objective.n_outputs, -1)[:, :-1]
+        return 0.5 * self.objective.ridge * self.objective.total * float(np.vdot(coef, coef))
 
 
-def paper_path(selector: Selector, tol: float) -> tuple[Selection, int, Geometric]:
-    """Held-out verdict on every stage; the number of stages to run on all the data (0: the plain model)."""
-    plain = selector.plain_trial()
-    pacing = _pacing(selector)
-    folds = range(len(selector.objectives))
-    runs = [_fold_path(selector, fold, plain.params[fold], pacing, tol) for fold in folds]
-    count = min(len(run) for run in runs)
+@dataclass(frozen=True, eq=False)
+class FoldStage:
+    """One stage of the path outside one fold."""
+
+    lam: float
+    params: Vector
+    scores: Vector
+    cost: float
+
+
+def paper_path(fits: FoldFits, regularizer: Regularizer, tol: float) -> tuple[Verdict, Geometric]:
+    """Held-out verdict on every stage, and the pace; the chosen index is the number of stages to run on all rows."""
+    plain, pacing = fits.plain, paper_pace(regularizer)
+    runs = [_fold_path(fits, fold, regularizer, pacing, tol) for fold in range(len(fits.objectives))]
     trials = [plain]
-    for index in range(count):
-        stages = [run[index] for run in runs]
-        lam = float(np.mean([stage[0] for stage in stages]))
-        latent = Latent(selector.regularizer, lam)
-        trial = Trial(latent, lam, f"{selector.regularizer.name} stage {index}")
-        trial.params = [stage[1] for stage in stages]
-        trial.scores = np.concatenate([stage[2] for stage in stages])
-        trial.cost = float(sum(stage[3] for stage in stages))
-        trials.append(trial)
-    gaps = behind(*selector.judge(trials))
-    rho, _ = confident_error(plain.scores, selector.codes, selector.sample_weight)
-    chosen, reason = decide(gaps, rho)
-    return selector.selection(trials, chosen, reason), chosen, pacing
+    for index, stages in enumerate(zip(*runs, strict=False)):  # as far as every fold came
+        lam = float(np.mean([stage.lam for stage in stages]))
+        scores = np.concatenate([stage.scores for stage in stages])
+        model = FoldModel(Latent(regularizer, lam), [stage.params for stage in stages], scores)
+        weight = model.latent.weight(loss_of_scores(scores, fits.codes), fits.codes)
+        cost = float(sum(stage.cost for stage in stages))
+        trials.append(fits.trial(lam, f"{regularizer.name} stage {index}", model, weight, cost))
+    rho, _ = confident_error(plain.fit.scores, fits.codes, fits.sample_weight)
+    return verdict(fits, tuple(trials), decide(behind(trials, fits.sample_weight), rho)), pacing
 
 
-def _pacing(selector: Selector) -> Geometric:
+def paper_pace(regularizer: Regularizer) -> Geometric:
     """The paper's pace, with the smallest floor that the rule can start from."""
-    rule = relative(selector.regularizer)
+    rule = relative(regularizer)
     for floor in FLOORS:
         pacing = Geometric(mu=1.05, fraction=0.5, floor=float(floor), stop=Stages(60))
         try:
@@ -96,27 +103,24 @@ def _pacing(selector: Selector) -> Geometric:
     return pacing
 
 
-def _fold_path(selector: Selector, fold: int, start: Vector, pacing: Geometric, tol: float) -> list[tuple[Any, ...]]:
-    """lam, parameters, held-out scores and seconds of every stage outside one fold."""
-    objective = selector.objectives[fold]
-    problem = LogisticProblem(objective, selector.metric, max(tol, 1e-3), 20)
-    stages: list[tuple[Any, ...]] = []
-    clock = [time.perf_counter()]
+def _fold_path(fits: FoldFits, fold: int, regularizer: Regularizer, pacing: Geometric, tol: float) -> list[FoldStage]:
+    """Every stage outside one fold."""
+    objective = fits.objectives[fold]
+    stages: list[FoldStage] = []
 
-    def record(stage: Stage, solution: Solution[Vector]) -> bool:
-        now = time.perf_counter()
-        stages.append((stage.lam, solution.model, selector.folds.scores(fold, solution.model), now - clock[0]))
-        clock[0] = now
+    def record(stage: Stage, solution: Solution[Iterate]) -> bool:
+        params = solution.model.params
+        stages.append(FoldStage(stage.lam, params, fits.layout.scores(fold, params), stage.cost))
         return stage.mean_weight > FULL
 
-    with selector.progress.stage(f"fold {fold}, the paper's path"):
+    with fits.progress.stage(f"fold {fold}, the paper's path"):
         alternate(
-            problem,
-            relative(selector.regularizer),
+            LogisticProblem(objective, fits.metric, max(tol, LOOSE), FEW),
+            relative(regularizer),
             pacing,
-            initial=start,
+            initial=Iterate(fits.plain.fit.params[fold]),
             sample_weight=objective.sample_weight,
             callback=record,
             inner=1,
-        )
+        ).uninterrupted()
     return stages

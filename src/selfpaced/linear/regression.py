@@ -17,13 +17,13 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..fitting import CallbackSupportMixin, Progress, with_callbacks
 from ..pacing import Geometric, Pacing, Stages
 from ..regularizers import Regularizer, get
 from ..regularizers import relative as relative_rule
 from ..residuals import EfficientStop, ResidualRule, efficient_pace
 from ..solver import alternate
 from .ascent import exact_floor, fit_scale, objective, reweight, robust_start
-from .progress import CallbackSupportMixin, Progress, with_callbacks
 from .robust import ROWS_PER_COEFFICIENT, Search
 from .squares import Squares, build
 

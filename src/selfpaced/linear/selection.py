@@ -16,261 +16,150 @@ Fold fits never start from a robust fit of all the data: a basin remembers the l
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sklearn.utils.parallel import Parallel, delayed
 
 from ..label_noise import confident_error
-from ..pacing import CalibrationError, lam_at
-from ..path import weight_histogram
-from ..regularizers import Regularizer
-from .folds import Folds
-from .minimize import Metric, minimize
+from ..pacing import CalibrationError, Ladder, lam_at
+from ..regularizers import Regularizer, relative
+from ..selection import Decision, Trial, behind
+from ..solver import Solution, Stage, walk
+from .descent import FoldDescent, FoldFits, FoldModel, pace_label
 from .objective import Codes, Latent, Vector, loss_of_scores
-from .progress import Progress
 
 # Losses (nats) that have half the full weight: Welsch with lam^2 = 2/3, 1, 4/3, 2, whose weights are the powers
 # 3/2, 1, 3/4 and 1/2 of the probability of the given label.
 HALF_LOSSES = tuple(np.log(2.0) * np.array([2 / 3, 1.0, 4 / 3, 2.0]))
 CLEAN = 0.03  # rho below which nothing is paced
 LITTLE, MUCH = 0.1, 0.4  # rho: below, plain unless clearly beaten; above, the smallest pace within one error
-STEPS = 10  # per pace and fold: enough to tell candidates apart
-ROUGH = 2e-4  # gradient entry at which a fold fit ends
 MODERATE = 0.3  # rho below which the paces that are as good are averaged
 DOUBT = 0.5  # standard errors that the best pace must be ahead of the plain model unless there is much noise
 RARE = 0.2  # share of a class below which it gets a pace of its own
+GIVEN_STEPS = 50  # of fold fits at a given pace: there is but one, so it may take its time
 
 
-@dataclass
-class Trial:
-    """A candidate: its latent loss, what the folds said of it, and where a full fit may start."""
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """What the folds decided, and on which rows.
 
-    latent: Latent
-    lam: float
-    label: str
-    scores: Vector | None = None
-    params: list[Vector] = field(default_factory=list)
-    cost: float = 0.0
-    score: float = np.nan
-    spread: float = np.nan
-    mean_weight: float = 1.0
-    histogram: tuple[int, ...] = ()
+    Attributes
+    ----------
+    trials : tuple of Trial
+        The plain model, then the paces.
+    decision : Decision
+        Which one, and why.
+    codes, sample_weight : ndarray, ndarray or None
+        Given labels and weights of the rows that were held out.
+    blended : FoldModel or None
+        The chosen pace averaged with its equals, where noise is moderate.
+    """
 
-    @property
-    def start(self) -> Vector:
-        """Mean of the fold fits."""
-        return np.mean(self.params, axis=0)
-
-
-@dataclass(frozen=True)
-class Selection:
-    """What the folds decided."""
-
-    trials: list[Trial]
-    chosen: int
-    reason: str
+    trials: tuple[Trial, ...]
+    decision: Decision
     codes: Codes
     sample_weight: Vector | None
-    blend: Trial | None = None
+    blended: FoldModel | None = None
 
     @property
     def trial(self) -> Trial:
-        """The chosen candidate, blended with its equals where noise is moderate."""
-        return self.trials[self.chosen] if self.blend is None or self.chosen == 0 else self.blend
+        """The chosen candidate."""
+        return self.trials[self.decision.index]
+
+    @property
+    def model(self) -> FoldModel:
+        """The fold fits of the chosen candidate, blended where that was decided."""
+        chosen: FoldModel = self.trial.fit
+        return chosen if self.trial.plain or self.blended is None else self.blended
 
 
-class Selector:
-    """Runs the folds.
-
-    Parameters
-    ----------
-    folds : Folds
-        The rows.
-    regularizer : Regularizer
-        The rule whose paces are tried.
-    options : dict
-        ``ridge`` and ``fit_intercept`` of the objectives.
-    plain : ndarray or None
-        The plain fit of all the data, where fold fits may start from it.
-    curvature, metric : Metric
-        Geometries of the plain and of the paced fits, shared by all folds.
-    unit : float
-        Scale of gradient entries.
-    """
-
-    def __init__(
-        self,
-        folds: Folds,
-        regularizer: Regularizer,
-        *,
-        options: dict[str, Any],
-        plain: Vector | None,
-        curvature: Metric,
-        metric: Metric,
-        unit: float = 1.0,
-        n_jobs: int | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        self.folds, self.regularizer, self.n_jobs = folds, regularizer, n_jobs
-        self.curvature, self.metric = curvature, metric
-        self.progress = progress if progress is not None else Progress(None)
-        self._plain: Trial | None = None
-        self.tol = ROUGH * unit
-        # A sample of few rows costs nothing beside the full fits that start where it ends: take it further.
-        self.steps = 3 * STEPS if folds.n_total > 20 * folds.n else STEPS
-        self.objectives = [folds.training(k, **options) for k in range(folds.n_validated)]
-        self.codes, self.sample_weight = folds.held_out(folds.codes), folds.held_out(folds.sample_weight)
-        n, d, k = folds.n, folds.X.shape[1], folds.n_classes
-        # With few rows per parameter the full fit still knows the held-out labels: start from nothing.
-        self.warm = plain if plain is not None and n > 20 * d * (k - 1) else None
-
-    def plain_start(self) -> Vector:
-        """Parameters of the plain fold fits."""
-        return self.plain_trial().start
-
-    def plain_trial(self) -> Trial:
-        """The plain fold fits, made once."""
-        if self._plain is None:
-            self._plain = Trial(Latent(), np.inf, "plain")
-            starts = self._zeros() if self.warm is None else [self.warm] * len(self.objectives)
-            self.fit(self._plain, starts, max_iter=25 if self.warm is None else 12)
-        return self._plain
-
-    def _zeros(self) -> list[Vector]:
-        return [np.zeros(self.objectives[0].size) for _ in self.objectives]
-
-    def _blank(self) -> list[Vector]:
-        """No coefficients, and the intercept of the class shares."""
-        starts = self._zeros()
-        for start, objective in zip(starts, self.objectives, strict=True):
-            if objective.fit_intercept:
-                share = np.bincount(objective.codes, objective.sample_weight, minlength=objective.n_classes)
-                logs = np.log(np.maximum(share / share.sum(), 1e-3))
-                own = start.reshape(objective.n_outputs, -1)
-                own[:, -1] = logs[1] - logs[0] if objective.n_outputs == 1 else logs - logs.mean()
-        return starts
-
-    def run(self) -> Selection:
-        """Plain fits, the noise gauge, and the path where it says so."""
-        plain = self.plain_trial()
-        rho, by_class = confident_error(plain.scores, self.codes, self.sample_weight)
-        trials = [plain]
-        if by_class < CLEAN:
-            self.judge(trials)
-            reason = f"only {by_class:.1%} of the confident held-out predictions disagree with their labels"
-            return self.selection(trials, 0, reason)
-        scale = self._class_scale(plain, rho)
-        for trial in candidates(self.regularizer, scale):
-            self.fit(trial, self._start(trial) if len(trials) == 1 else trials[-1].params, max_iter=self.steps)
-            trials.append(trial)
-        gaps = behind(*self.judge(trials))
-        chosen, reason = decide(gaps, rho)
-        if chosen and len(self.objectives) > 1 and LITTLE <= rho < MODERATE:
-            mixed = blend(trials, chosen, gaps)
-            return Selection(trials, chosen, reason, self.codes, self.sample_weight, mixed)
-        return self.selection(trials, chosen, reason)
-
-    def _start(self, trial: Trial) -> list[Vector]:
-        """From zero, where the first step is a difference of class means.
-
-        Not from the plain fit, which has already bent towards the wrong labels, unless the rule gives no weight
-        to anything at zero.
-        """
-        k = self.folds.n_classes
-        weight = trial.latent.weight(np.full(k, np.log(k)), np.arange(k))
-        return self._blank() if weight.min() > 0.05 else self.plain_trial().params
-
-    def single(self, trial: Trial) -> Selection:
-        """Held-out scores of one given candidate beside the plain one, nothing being chosen."""
-        plain = self.plain_trial()
-        self.fit(trial, self._start(trial), max_iter=50)
-        self.judge([plain, trial])
-        return self.selection([plain, trial], 1, "the given pace")
-
-    def selection(self, trials: list[Trial], chosen: int, reason: str) -> Selection:
-        """The verdict with the labels it was reached on."""
-        return Selection(trials, chosen, reason, self.codes, self.sample_weight)
-
-    def fit(self, trial: Trial, starts: list[Vector], max_iter: int) -> None:
-        """Fit a candidate outside every fold and score what was held out."""
-        began = time.perf_counter()
-        tasks = range(len(self.objectives))
-        with self.progress.stage(f"folds, {trial.label}"):
-            if self.n_jobs in (None, 1) or len(tasks) == 1:
-                results = [self._fold(k, trial.latent, starts[k], max_iter) for k in tasks]
-            else:
-                run = Parallel(n_jobs=self.n_jobs, prefer="threads")
-                results = run(delayed(self._fold)(k, trial.latent, starts[k], max_iter) for k in tasks)
-        trial.params = [params for params, _ in results]
-        trial.scores = np.concatenate([scores for _, scores in results])
-        trial.cost = time.perf_counter() - began
-
-    def _fold(self, fold: int, latent: Latent, start: Vector, max_iter: int) -> tuple[Vector, Vector]:
-        objective = self.objectives[fold]
-        objective.latent = latent
-        metric = self.curvature if latent.plain else self.metric
-        found = minimize(objective, start, metric=metric, max_iter=max_iter, tol=self.tol)
-        return found.x, self.folds.scores(fold, found.x)
-
-    def _class_scale(self, plain: Trial, rho: float) -> Vector | None:
-        """How much wider each class's pace is: a rare class has large losses although its labels are right."""
-        k = self.folds.n_classes
-        share = np.bincount(self.codes, self.sample_weight, minlength=k)
-        flips = min(rho, 0.35)
-        rarest = (share.min() / share.sum() - flips) / (1 - 2 * flips)
-        if k == 2 and rarest >= RARE:
-            return None
-        losses = loss_of_scores(plain.scores, self.codes)
-        medians = [np.median(losses[self.codes == c]) if (self.codes == c).any() else 0.0 for c in range(k)]
-        return np.maximum(np.array(medians) / np.log(2.0), 1.0)
-
-    def judge(self, trials: list[Trial]) -> tuple[Vector, Vector]:
-        """Score every candidate; the scores per row (rows x candidates) and the rows' weights."""
-        k, codes = self.folds.n_classes, self.codes
-        weight = np.ones(len(codes)) if self.sample_weight is None else self.sample_weight
-        share = np.bincount(codes, weight, minlength=k) / weight.sum()
-        worth = 0.5 + 0.5 / (k * np.maximum(share, 1e-12))[codes]
-        columns = []
-        for trial in trials:
-            right = predicted(trial.scores) == codes
-            columns.append(right * worth)
-            trial.score = float(np.average(columns[-1], weights=weight))
-            trial.spread = _error(columns[-1] - trial.score, weight)
-            if not trial.latent.plain:
-                loss = loss_of_scores(trial.scores, codes)
-                relative = trial.latent.weight(loss, codes)
-                trial.mean_weight = float(np.average(relative, weights=weight))
-                trial.histogram = weight_histogram(relative)
-            else:
-                trial.histogram = weight_histogram(np.ones(len(codes)))
-        return np.stack(columns, axis=1), weight
+def automatic(fits: FoldFits, regularizer: Regularizer) -> Verdict:
+    """Plain fits, the noise gauge, and the path where it says so."""
+    plain = fits.plain
+    rho, by_class = confident_error(plain.fit.scores, fits.codes, fits.sample_weight)
+    if by_class < CLEAN:
+        reason = f"only {by_class:.1%} of the confident held-out predictions disagree with their labels"
+        return verdict(fits, (plain,), Decision(0, reason))
+    trials = follow(fits, regularizer, paces(regularizer, class_scale(fits, rho)), fits.steps)
+    gaps = behind(trials, fits.sample_weight)
+    decision = decide(gaps, rho)
+    if decision.index and len(fits.objectives) > 1 and LITTLE <= rho < MODERATE:
+        return verdict(fits, trials, decision, blend(trials, decision.index, gaps))
+    return verdict(fits, trials, decision)
 
 
-def candidates(regularizer: Regularizer, scale: Vector | None) -> list[Trial]:
-    """The paces to be tried, upwards; ``scale`` widens them class by class."""
-    found = []
+def given(fits: FoldFits, regularizer: Regularizer, lam: float) -> Verdict:
+    """Held-out scores at one given pace beside the plain model, nothing being chosen."""
+    trials = follow(fits, regularizer, {lam: Latent(regularizer, lam)}, GIVEN_STEPS)
+    return verdict(fits, trials, Decision(1, "it is the given pace"))
+
+
+def verdict(fits: FoldFits, trials: tuple[Trial, ...], decision: Decision, blended: FoldModel | None = None) -> Verdict:
+    """The decision with the labels it was reached on."""
+    return Verdict(trials, decision, fits.codes, fits.sample_weight, blended)
+
+
+def follow(fits: FoldFits, regularizer: Regularizer, latents: dict[float, Latent], max_iter: int) -> tuple[Trial, ...]:
+    """The plain model and every pace, walked upwards in all folds."""
+    trials = [fits.plain]
+    if not latents:
+        return tuple(trials)
+
+    def record(stage: Stage, solution: Solution[FoldModel]) -> None:
+        label = pace_label(solution.model.latent, stage.lam)
+        trials.append(fits.trial(stage.lam, label, solution.model, solution.weights, stage.cost))
+
+    walk(
+        FoldDescent(fits, latents, max_iter),
+        relative(regularizer),
+        Ladder(tuple(latents)),
+        fits.start(next(iter(latents.values()))),
+        sample_weight=fits.sample_weight,
+        callback=record,
+    ).uninterrupted()
+    return tuple(trials)
+
+
+# ----------------------------------------------------------------------------------------------------- paces
+
+
+def paces(regularizer: Regularizer, scale: Vector | None) -> dict[float, Latent]:
+    """The paces to be tried, upwards, with their latent losses; ``scale`` widens them class by class."""
+    found: dict[float, Any] = {}
     for half in HALF_LOSSES:
         try:
             lam = _pace(regularizer, half)
-            lams: Any = lam if scale is None else np.array([_pace(regularizer, half * s) for s in scale])
+            found[lam] = lam if scale is None else np.array([_pace(regularizer, half * s) for s in scale])
         except CalibrationError:
             continue  # a rule with a unit of its own does not reach every loss
-        found.append((lam, lams))
     low, high = regularizer.pace_range
     if not found and np.isfinite(high):
-        found = [(lam, lam) for lam in low + (high - low) * np.array([0.4, 0.6, 0.8, 0.95])]
-    return [Trial(Latent(regularizer, lams), lam, f"{regularizer.name} lam={lam:.3g}") for lam, lams in found]
+        found = {float(lam): float(lam) for lam in low + (high - low) * np.array([0.4, 0.6, 0.8, 0.95])}
+    return {lam: Latent(regularizer, lams) for lam, lams in found.items()}
+
+
+def class_scale(fits: FoldFits, rho: float) -> Vector | None:
+    """How much wider each class's pace is: a rare class has large losses although its labels are right."""
+    k = fits.layout.n_classes
+    share = np.bincount(fits.codes, fits.sample_weight, minlength=k)
+    flips = min(rho, 0.35)
+    rarest = (share.min() / share.sum() - flips) / (1 - 2 * flips)
+    if k == 2 and rarest >= RARE:
+        return None
+    losses = loss_of_scores(fits.plain.fit.scores, fits.codes)
+    members = [fits.codes == c for c in range(k)]
+    medians = [np.median(losses[rows]) if rows.any() else 0.0 for rows in members]
+    return np.asarray(np.maximum(np.array(medians) / np.log(2.0), 1.0))
 
 
 def _pace(regularizer: Regularizer, half: float) -> float:
     """The pace that gives half the weight to this loss; rules without a unit of their own need one search."""
     if regularizer.power is None:
         return lam_at(regularizer, half)
-    return _unit_pace(regularizer) * float(half) ** (1 / regularizer.power)
+    return float(_unit_pace(regularizer) * float(half) ** (1 / regularizer.power))
 
 
 @lru_cache(maxsize=64)
@@ -278,63 +167,45 @@ def _unit_pace(regularizer: Regularizer) -> float:
     return lam_at(regularizer, 1.0)
 
 
-def behind(columns: Vector, weight: Vector) -> Vector:
-    """How far every candidate is behind the best paced one, in paired standard errors (the plain one is first)."""
-    means = np.average(columns, axis=0, weights=weight)
-    if len(means) == 1:
-        return np.zeros(1)
-    best = 1 + int(means[1:].argmax())
-    gap = means[best] - means
-    spread = np.array([_error(columns[:, best] - columns[:, j] - gap[j], weight) for j in range(len(means))])
-    return np.where(gap == 0, 0.0, gap / np.maximum(spread, 1e-12))
+# -------------------------------------------------------------------------------------------------- evidence
 
 
-def decide(z: Vector, rho: float) -> tuple[int, str]:
-    """Index of the chosen candidate (0 is the plain model) and why, from `behind` and the noise gauge."""
+def decide(z: Vector, rho: float) -> Decision:
+    """The chosen candidate (0 is the plain model) and why, from `behind` and the noise gauge."""
     noise = f"{rho:.1%} of the confident held-out predictions disagree with their labels"
     needed = 1.0 if rho < LITTLE else DOUBT if rho < MUCH else -1.0
     if z[0] <= needed:
         if needed < 0:
-            return 0, f"the plain model beats every pace by a standard error, although {noise}"
-        return 0, f"no pace beats the plain model by {needed:g} standard errors, and {noise}"
+            return Decision(0, f"it beats every pace by a standard error, although {noise}")
+        return Decision(0, f"no pace beats it by {needed:g} standard errors, and {noise}")
     allowed = min(1.0, max(0.0, (rho - LITTLE) / (MUCH - LITTLE)))
     for j in range(1, len(z)):
         if z[j] == 0:
-            return j, f"the best held-out score; {noise}"
+            return Decision(j, f"it has the best held-out score; {noise}")
         if z[j] <= allowed and (z[j] <= z[0] or rho >= MUCH):
-            return j, f"the smallest pace within {allowed:.2f} standard errors of the best held-out score; {noise}"
-    return 0, noise
+            within = f"within {allowed:.2f} standard errors of the best held-out score"
+            return Decision(j, f"it is the smallest pace {within}; {noise}")
+    return Decision(0, noise)
 
 
-def blend(trials: list[Trial], chosen: int, z: Vector) -> Trial:
+def blend(trials: Sequence[Trial], chosen: int, z: Vector) -> FoldModel:
     """The paced candidates averaged at equal scale, each by how near it comes to the best.
 
     With moderate noise several paces are as good, and their mean is better than any; with much noise the wide
     paces are not, and only the labels' noise makes them look so.
     """
-    trial = trials[chosen]
-    sizes = [float(np.median(np.abs(t.scores - _centre(t.scores)))) + 1e-12 for t in trials]
+    models: list[FoldModel] = [trial.fit for trial in trials]
+    sizes = [float(np.median(np.abs(model.scores - _centre(model.scores)))) + 1e-12 for model in models]
     shares = np.exp(-0.5 * z**2)
     shares[0] = 0.0
     factors = shares / shares.sum() * sizes[chosen] / np.array(sizes)
-    mixed = replace(trial)
-    mixed.params = [
-        np.sum([f * t.params[k] for f, t in zip(factors, trials, strict=True)], axis=0)
-        for k in range(len(trial.params))
+    params = [
+        np.sum([f * model.params[fold] for f, model in zip(factors, models, strict=True)], axis=0)
+        for fold in range(len(models[chosen].params))
     ]
-    mixed.scores = np.sum([f * t.scores for f, t in zip(factors, trials, strict=True)], axis=0)
-    return mixed
+    scores = np.sum([f * model.scores for f, model in zip(factors, models, strict=True)], axis=0)
+    return replace(models[chosen], params=params, scores=scores)
 
 
 def _centre(scores: Vector) -> Any:
     return 0.0 if scores.shape[1] == 1 else scores.mean(axis=1, keepdims=True)
-
-
-def predicted(scores: Vector) -> Codes:
-    """Class with the largest score."""
-    return (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
-
-
-def _error(deviation: Vector, weight: Vector) -> float:
-    """Standard error of a weighted mean from deviations."""
-    return float(np.sqrt(np.sum((weight * deviation) ** 2)) / weight.sum())

@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ..fitting import Interruptible, Progress, interrupted_sentence
 from ..label_noise import NoiseChannel, fit_channel
-from ..pacing import Pacing
-from ..path import Candidate, weight_histogram
+from ..pacing import Fixed, Pacing, Stages
+from ..path import Candidate
 from ..regularizers import Regularizer, relative
-from ..solver import alternate
-from .folds import MANY, Folds, make_folds
+from ..selection import Decision, Trial, path_of, sentence
+from ..solver import Solution, Stage, State, alternate, walk
+from .descent import FoldFits, FullDescent, FullModel, pace_label, predicted
+from .folds import MANY, FoldLayout, lay_out
 from .minimize import Metric, Minimum, minimize
 from .objective import Codes, Latent, Matrix, Objective, Vector
-from .paper import LogisticProblem, paper_path
-from .progress import Progress
-from .selection import Selection, Selector, Trial, predicted
+from .paper import Iterate, LogisticProblem, paper_path
+from .selection import Verdict, automatic, given, verdict
 
 MISMATCH = 0.1  # class shares of full and held-out predictions further apart: no shift of decisions
 
 
-@dataclass
-class Outcome:
-    """Everything an estimator reports about its fit; filled as the fit goes on, so that Ctrl-C keeps it."""
-
-    plain: Vector
-    params: Vector
-    latent: Latent = field(default_factory=Latent)
-    lam: float = np.inf
-    path: tuple[Candidate, ...] = ()
-    termination: str = ""
-    channel: NoiseChannel | None = None
-    scores: Vector | None = None
-    n_iter: int = 0
-    converged: bool = True
-    interrupted: bool = False
-
-
-@dataclass(frozen=True)
-class Settings:
+@dataclass(frozen=True, eq=False)
+class LogisticSettings:
     """The estimator's parameters that a fit needs."""
 
     regularizer: Regularizer
@@ -54,272 +42,316 @@ class Settings:
     random_state: np.random.RandomState
 
 
+@dataclass(frozen=True, eq=False)
+class LogisticFit:
+    """A complete fit, with everything an estimator reports about it."""
+
+    plain: Vector
+    params: Vector
+    latent: Latent
+    lam: float
+    path: tuple[Candidate, ...]
+    termination: str
+    channel: NoiseChannel
+    scores: Vector | None = None
+    n_iter: int = 0
+    converged: bool = True
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """In which geometry and unit fits are made; of many rows, those of a sample."""
+
+    curvature: Metric
+    metric: Metric
+    unit: float
+
+
+@dataclass(frozen=True, eq=False)
 class Trainer:
     """One fit of one data set."""
 
-    def __init__(
-        self,
-        X: Matrix,
-        codes: Codes,
-        n_classes: int,
-        sample_weight: Vector | None,
-        settings: Settings,
-        progress: Progress,
-        warm: Vector | None = None,
-    ) -> None:
-        self.X, self.codes, self.n_classes, self.sample_weight = X, codes, n_classes, sample_weight
-        self.settings, self.progress, self.warm = settings, progress, warm
-        self.options = {"ridge": settings.ridge, "fit_intercept": settings.fit_intercept}
-        self.objective = Objective([X], codes, n_classes, sample_weight=sample_weight, **self.options)
-        self.outcome: Outcome | None = None
-        self.sample: Objective | None = None
-        self.curvature: Metric | None = None
-        self._scored: tuple[Vector, Vector] | None = None
+    X: Matrix
+    codes: Codes
+    n_classes: int
+    sample_weight: Vector | None
+    settings: LogisticSettings
+    progress: Progress
+    warm: Vector | None = None
 
-    def run(self) -> Outcome:
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """What every objective has in common."""
+        return {"ridge": self.settings.ridge, "fit_intercept": self.settings.fit_intercept}
+
+    @cached_property
+    def objective(self) -> Objective:
+        """The plain objective of all rows."""
+        return Objective([self.X], self.codes, self.n_classes, sample_weight=self.sample_weight, **self.options)
+
+    @cached_property
+    def layout(self) -> FoldLayout | None:
+        """The rows that decide; None where there are too few."""
+        return lay_out(self.X, self.codes, self.n_classes, self.sample_weight, self.settings.random_state)
+
+    @cached_property
+    def sampled(self) -> bool:
+        """Whether only a sample of the rows decides."""
+        return self.layout is not None and self.layout.sampled
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        """The geometry of the rows that decide."""
+        rows = self.layout.everything(**self.options) if self.layout is not None and self.sampled else self.objective
+        return Geometry(rows.curvature(), rows.standardized(), rows.unit)
+
+    def run(self) -> LogisticFit:
         """Fit; on Ctrl-C the best model so far, if there is one."""
-        try:
-            self._run()
-        except KeyboardInterrupt:
-            if self.outcome is None:
-                raise
-            self.outcome.interrupted = True
-            kept = "plain model" if self.outcome.latent.plain else "last complete model"
-            self.outcome.termination = f"Interrupted: the {kept} is kept."
-        assert self.outcome is not None
-        if self.outcome.channel is None:
-            self.outcome.channel = NoiseChannel.identity(self.n_classes)
-        self.outcome.scores = self._scores(self.outcome.params)
-        return self.outcome
+        fits = self._fits()
+        fit = next(fits)
+        with Interruptible() as guard:
+            for fit in fits:  # noqa: B007
+                pass
+        if guard.interrupted:
+            kept = "the plain model" if fit.latent.plain else "the last complete model"
+            fit = replace(fit, interrupted=True, termination=interrupted_sentence(kept))
+        return fit if fit.scores is not None else replace(fit, scores=self.objective.scores(fit.params))
 
-    def _run(self) -> None:
-        pace = self.settings.pace
-        folds = make_folds(self.X, self.codes, self.n_classes, self.sample_weight, self.settings.random_state)
-        selector = selection = None
-        if folds is not None and folds.sampled:
+    def _fits(self) -> Iterator[LogisticFit]:
+        """One complete fit after the other, each better than the one before; the first is the plain one."""
+        pace, rule = self.settings.pace, self.settings.regularizer
+        folds = chosen = None
+        if self.layout is not None and self.sampled:
             # Many rows: a sample decides first, and the full fits start where its fits ended.
-            selector = self._selector(folds, None)
-            selection = selector.run() if isinstance(pace, str) and pace == "auto" else None
-        rough = selection is not None and selection.chosen > 0
+            folds = self._fold_fits(self.layout, None)
+            chosen = automatic(folds, rule) if isinstance(pace, str) and pace == "auto" else None
+        began = time.perf_counter()
         with self.progress.stage("plain fit"):
-            began = time.perf_counter()
-            plain = self._plain(selector, rough)
-            seconds = time.perf_counter() - began
-        self.outcome = Outcome(plain.x, plain.x, n_iter=plain.n_iter, converged=plain.converged)
-        if folds is None:
-            self._without_folds(seconds)
+            found = self._plain(folds, rough=chosen is not None and chosen.decision.index > 0)
+        cost = time.perf_counter() - began
+        fit = self._plain_fit(found, cost)
+        yield fit
+        if self.layout is None:
+            yield from self._without_folds(fit, cost)
             return
-        selector = selector or self._selector(folds, plain.x)
+        folds = folds or self._fold_fits(self.layout, found.x)
         if isinstance(pace, Pacing):
-            self._paced(selector, seconds)
+            yield from self._paced(fit, folds, cost)
         elif not isinstance(pace, str):
-            self._fixed(selector, float(pace), seconds)
+            yield from self._fixed(fit, folds, float(pace), cost)
         elif pace == "paper":
-            self._paper(selector, seconds)
+            yield from self._paper(fit, folds, cost)
         else:
-            self._auto(selection or selector.run(), seconds)
+            yield from self._auto(fit, chosen or automatic(folds, rule), cost)
 
-    def _selector(self, folds: Folds, plain: Vector | None) -> Selector:
-        self.sample = folds.everything(**self.options) if folds.sampled else None
-        objective = self.sample or self.objective
-        if self.curvature is None or self.sample is not None:
-            self.curvature = objective.curvature()
-        self.metric = objective.standardized()
-        return Selector(
-            folds,
-            self.settings.regularizer,
+    def _fold_fits(self, layout: FoldLayout, plain: Vector | None) -> FoldFits:
+        geometry = self.geometry
+        return FoldFits(
+            layout,
             options=self.options,
             plain=plain,
-            curvature=self.curvature,
-            metric=self.metric,
-            unit=objective.unit,
+            curvature=geometry.curvature,
+            metric=geometry.metric,
+            unit=geometry.unit,
             n_jobs=self.settings.n_jobs,
             progress=self.progress,
         )
 
     # --------------------------------------------------------------------------------------------- fits
 
-    def _plain(self, selector: Selector | None, rough: bool) -> Minimum:
+    def _plain(self, folds: FoldFits | None, rough: bool) -> Minimum:
         """The plain fit; only roughly converged where a sample has already chosen another model."""
-        if selector is None:
-            self.curvature = self.objective.curvature()
-            return self._minimize(Latent(), self.warm, self.curvature)
-        start = self.warm if self.warm is not None else selector.plain_start()
-        return self._full(Latent(), start, 30 * self.settings.tol if rough else self.settings.tol)
+        settings, unit = self.settings, self.geometry.unit
+        if folds is None:
+            start = np.zeros(self.objective.size) if self.warm is None else self.warm
+            metric, tol = self.geometry.curvature, settings.tol
+        else:
+            start, metric = self._near(Latent(), folds.plain.fit.mean if self.warm is None else self.warm)
+            tol = 30 * settings.tol if rough else settings.tol
+        return minimize(self.objective, start, metric=metric, max_iter=settings.max_iter, tol=tol * unit)
 
-    def _full(self, latent: Latent, start: Vector, tol: float | None = None) -> Minimum:
-        """A full fit; of many rows, in the geometry that every k-th of them has near its own minimum."""
-        if self.sample is None:
-            return self._minimize(latent, start, self.metric, tol)
-        thin = self._thin()
-        thin.latent = latent
-        if not latent.plain:
-            near = 3 * self.settings.tol * self.sample.unit
-            start = minimize(thin, start, metric=self.metric, max_iter=30, tol=near).x
-        return self._minimize(latent, start, thin.curvature(start), tol)
-
-    def _thin(self) -> Objective:
+    def _near(self, latent: Latent, start: Vector) -> tuple[Vector, Metric]:
+        """Where a full fit starts and in which geometry; of many rows, that of every k-th near its own minimum."""
+        geometry = self.geometry
+        if not self.sampled:
+            return start, geometry.metric
         n, d = self.X.shape
         every = slice(None, None, max(1, n // max(MANY, 100 * d)))
         weight = None if self.sample_weight is None else self.sample_weight[every]
-        return Objective([self.X[every]], self.codes[every], self.n_classes, sample_weight=weight, **self.options)
+        thin = Objective([self.X[every]], self.codes[every], self.n_classes, sample_weight=weight, **self.options)
+        thin = thin.at(latent)
+        if not latent.plain:
+            near = 3 * self.settings.tol * geometry.unit
+            start = minimize(thin, start, metric=geometry.metric, max_iter=30, tol=near).x
+        return start, thin.curvature(start)
 
-    def _minimize(self, latent: Latent, start: Vector | None, metric: Metric, tol: float | None = None) -> Minimum:
-        self.objective.latent = latent
-        start = np.zeros(self.objective.size) if start is None else start
-        tol = (self.settings.tol if tol is None else tol) * (self.sample or self.objective).unit
-        return minimize(self.objective, start, metric=metric, max_iter=self.settings.max_iter, tol=tol)
+    def _full(self, latent: Latent, lam: float, start: Vector) -> FullModel:
+        """A full fit at one pace."""
+        settings = self.settings
+        with self.progress.stage(f"full fit, {pace_label(latent, lam)}"):
+            start, metric = self._near(latent, start)
+            step = FullDescent(self.objective, metric, latent, settings.max_iter, settings.tol * self.geometry.unit)
+            # A fixed pace asks for no losses, and those of the start would cost a pass over the rows.
+            begin = State(FullModel(start, np.empty(0), 0, False), np.empty(0))
+            return walk(step, relative(settings.regularizer), Fixed(lam), begin).uninterrupted().model
 
-    def _adopt(self, latent: Latent, lam: float, found: Minimum) -> None:
-        outcome = self.outcome
-        assert outcome is not None
-        outcome.params, outcome.latent, outcome.lam = found.x, latent, lam
-        outcome.n_iter += found.n_iter
-        outcome.converged = outcome.converged and found.converged
+    def _plain_fit(self, found: Minimum, cost: float) -> LogisticFit:
+        """The plain model as long as nothing better is known."""
+        trials, decision = (_bare(np.ones(len(self.codes)), cost),), Decision(0, "nothing else was tried")
+        return LogisticFit(
+            plain=found.x,
+            params=found.x,
+            latent=Latent(),
+            lam=math.inf,
+            path=path_of(trials, decision),
+            termination=sentence(trials, decision),
+            channel=NoiseChannel.identity(self.n_classes),
+            n_iter=found.n_iter,
+            converged=found.converged,
+        )
 
     # -------------------------------------------------------------------------------------------- paces
 
-    def _auto(self, selection: Selection, seconds: float) -> None:
-        trial = selection.trial
-        reason = selection.reason
-        if selection.chosen:
-            if len(trial.params) > 1:
-                found = Minimum(trial.start, np.nan, 0, 0, True)
+    def _auto(self, fit: LogisticFit, chosen: Verdict, cost: float) -> Iterator[LogisticFit]:
+        if chosen.decision.index:
+            model, lam = chosen.model, chosen.trial.lam
+            if len(model.params) > 1:
+                mean = model.mean
+                full = FullModel(mean, self.objective.scores(mean), 0, True)
             else:
-                with self.progress.stage(f"full fit, {trial.label}"):
-                    found = self._full(trial.latent, trial.start)
-            if self._sane(self._scores(found.x), selection):
-                self._adopt(trial.latent, trial.lam, found)
+                full = self._full(model.latent, lam, model.mean)
+            if self._sane(full.scores, chosen):
+                fit = _adopted(fit, model.latent, lam, full)
             else:
-                selection = replace(selection, chosen=0)
-                reason = f"the fold fits of {trial.label} do not agree"
-        self._report(selection, reason, seconds)
-        self._calibrate(selection)
+                reason = f"the fold fits of {chosen.trial.label} do not agree"
+                chosen = replace(chosen, decision=Decision(0, reason))
+        yield from self._reported(fit, chosen, cost)
 
-    def _scores(self, params: Vector) -> Vector:
-        """Scores of all rows, kept for whoever asks next."""
-        if self._scored is None or self._scored[0] is not params:
-            self._scored = (params, self.objective.scores(params))
-        return self._scored[1]
-
-    def _sane(self, scores: Vector, selection: Selection) -> bool:
+    def _sane(self, scores: Vector, chosen: Verdict) -> bool:
         """Whether the full fit is no worse on its own noisy labels than the plain model on held-out ones."""
         right = predicted(scores) == self.codes
-        held_out = predicted(selection.trials[0].scores) == selection.codes
-        expected = np.average(held_out, weights=selection.sample_weight)
+        held_out = predicted(chosen.trials[0].fit.scores) == chosen.codes
+        expected = np.average(held_out, weights=chosen.sample_weight)
         slack = 2 * np.sqrt(expected * (1 - expected) / len(held_out))
         return bool(np.average(right, weights=self.sample_weight) >= expected - slack)
 
-    def _fixed(self, selector: Selector, lam: float, seconds: float) -> None:
-        latent = Latent(self.settings.regularizer, lam)
-        selection = selector.single(Trial(latent, lam, f"{self.settings.regularizer.name} lam={lam:.3g}"))
-        with self.progress.stage(f"full fit, {selection.trial.label}"):
-            start = self.warm if self.warm is not None else selection.trial.start
-            found = self._full(latent, start)
-        self._adopt(latent, lam, found)
-        self._report(selection, "the given pace", seconds)
-        self._calibrate(selection)
-
-    def _paced(self, selector: Selector, seconds: float) -> None:
-        rule = relative(self.settings.regularizer)
-        problem = LogisticProblem(self.objective, self.metric, self.settings.tol, self.settings.max_iter)
-        assert self.outcome is not None
-        with self.progress.stage("paced path"):
-            solution = alternate(
-                problem, rule, self.settings.pace, initial=self.outcome.plain, sample_weight=self.sample_weight
-            )
-        latent = Latent(self.settings.regularizer, solution.lam)
-        self._adopt(latent, solution.lam, Minimum(solution.model, np.nan, problem.n_iter, 0, True))
-        label = self.settings.regularizer.name
-        stages = [
-            Candidate(s.lam, mean_weight=s.mean_weight, label=f"{label} lam={s.lam:.3g}") for s in solution.stages
-        ]
-        if stages:
-            stages[-1] = replace(stages[-1], chosen=True)
-        self.outcome.path = (*self._plain_candidate(seconds, chosen=not stages), *stages)
-        self.outcome.termination = solution.status
-        if solution.interrupted:
-            raise KeyboardInterrupt
-        self._calibrate(selector.single(Trial(latent, solution.lam, label)))
-
-    def _paper(self, selector: Selector, seconds: float) -> None:
-        selection, n_stages, pacing = paper_path(selector, self.settings.tol)
-        assert self.outcome is not None
-        if n_stages:
-            rule = relative(self.settings.regularizer)
-            problem = LogisticProblem(self.objective, self.metric, self.settings.tol, self.settings.max_iter)
-            with self.progress.stage(f"full path, {n_stages} stages"):
-                solution = alternate(
-                    problem,
-                    rule,
-                    replace(pacing, stop=lambda stages, *_: len(stages) >= n_stages),
-                    initial=self.outcome.plain,
-                    sample_weight=self.sample_weight,
-                    inner=1,
-                )
-            latent = Latent(self.settings.regularizer, solution.lam)
-            self._adopt(latent, solution.lam, Minimum(solution.model, np.nan, problem.n_iter, 0, True))
-            if solution.interrupted:
-                raise KeyboardInterrupt
-        self._report(selection, selection.reason, seconds)
-        self._calibrate(selection)
-
-    def _without_folds(self, seconds: float) -> None:
-        """Too few rows to hold any out."""
-        assert self.outcome is not None
-        pace = self.settings.pace
-        if isinstance(pace, str | Pacing):
-            self.outcome.path = self._plain_candidate(seconds, chosen=True)
-            self.outcome.termination = "Plain model: too few rows, or a class with one row, to hold any out."
+    def _fixed(self, fit: LogisticFit, folds: FoldFits, lam: float, cost: float) -> Iterator[LogisticFit]:
+        if math.isinf(lam):
+            reason = "it is the model of the given pace, lam = inf"
+            yield from self._reported(fit, verdict(folds, (folds.plain,), Decision(0, reason)), cost)
             return
-        self.metric = self.objective.standardized()
-        latent = Latent(self.settings.regularizer, float(pace))
-        self._adopt(latent, float(pace), self._minimize(latent, self.warm, self.metric))
-        self.outcome.path = self._plain_candidate(seconds, chosen=False)
-        self.outcome.termination = "The given pace; too few rows to hold any out, so nothing is calibrated."
+        chosen = given(folds, self.settings.regularizer, lam)
+        start = self.warm if self.warm is not None else chosen.model.mean
+        full = self._full(chosen.model.latent, lam, start)
+        yield from self._reported(_adopted(fit, chosen.model.latent, lam, full), chosen, cost)
+
+    def _paced(self, fit: LogisticFit, folds: FoldFits, cost: float) -> Iterator[LogisticFit]:
+        rule = self.settings.regularizer
+        trials = [_bare(np.ones(len(self.codes)), cost)]
+
+        def record(stage: Stage, solution: Solution[Iterate]) -> None:
+            label = f"{rule.name} lam={stage.lam:.3g}"
+            trials.append(Trial(stage.lam, label, None, solution.weights, stage.cost))
+
+        with self.progress.stage("paced path"):
+            solution = self._alternated(fit, self.settings.pace, inner=20, callback=record)
+        decision = Decision(len(trials) - 1, solution.status)
+        fit = self._at_the_end_of(solution, fit)
+        fit = replace(fit, path=path_of(trials, decision, self.sample_weight), termination=solution.status)
+        yield fit
+        solution.uninterrupted()
+        plain = verdict(folds, (folds.plain,), decision)
+        yield self._calibrated(fit, given(folds, rule, solution.lam) if solution.stages else plain)
+
+    def _paper(self, fit: LogisticFit, folds: FoldFits, cost: float) -> Iterator[LogisticFit]:
+        chosen, pacing = paper_path(folds, self.settings.regularizer, self.settings.tol)
+        count = chosen.decision.index
+        if count:
+            with self.progress.stage(f"full path, {count} stages"):
+                solution = self._alternated(fit, replace(pacing, stop=Stages(count)), inner=1)
+            fit = self._at_the_end_of(solution, fit)
+            if solution.interrupted and solution.stages:
+                yield replace(fit, path=path_of(chosen.trials, chosen.decision, chosen.sample_weight))
+            solution.uninterrupted()
+        yield from self._reported(fit, chosen, cost)
+
+    def _alternated(self, fit: LogisticFit, pacing: Pacing, **options: Any) -> Solution[Iterate]:
+        """The paper's alternation on all rows, from the plain model."""
+        settings = self.settings
+        return alternate(
+            LogisticProblem(self.objective, self.geometry.metric, settings.tol, settings.max_iter),
+            relative(settings.regularizer),
+            pacing,
+            initial=Iterate(fit.plain),
+            sample_weight=self.sample_weight,
+            **options,
+        )
+
+    def _at_the_end_of(self, solution: Solution[Iterate], fit: LogisticFit) -> LogisticFit:
+        if not solution.stages:
+            return fit
+        params = solution.model.params
+        full = FullModel(params, self.objective.scores(params), solution.model.n_iter, True)
+        return _adopted(fit, Latent(self.settings.regularizer, solution.lam), solution.lam, full)
+
+    def _without_folds(self, fit: LogisticFit, cost: float) -> Iterator[LogisticFit]:
+        """Too few rows to hold any out."""
+        pace, trials = self.settings.pace, [_bare(np.ones(len(self.codes)), cost)]
+        decision = Decision(0, "there are too few rows, or a class with one row, to hold any out")
+        if not isinstance(pace, str | Pacing) and math.isfinite(pace):
+            began, lam = time.perf_counter(), float(pace)
+            latent = Latent(self.settings.regularizer, lam)
+            full = self._full(latent, lam, np.zeros(self.objective.size) if self.warm is None else self.warm)
+            fit = _adopted(fit, latent, lam, full)
+            weight = latent.weight(self.objective.losses(full.params), self.codes)
+            trials.append(Trial(lam, pace_label(latent, lam), None, weight, time.perf_counter() - began))
+            decision = Decision(
+                1, "it is the given pace; there are too few rows to hold any out, so nothing is calibrated"
+            )
+        yield replace(fit, path=path_of(trials, decision, self.sample_weight), termination=sentence(trials, decision))
 
     # ------------------------------------------------------------------------------------------ reports
 
-    def _plain_candidate(self, seconds: float, chosen: bool) -> tuple[Candidate]:
-        histogram = weight_histogram(np.ones(len(self.codes)))
-        return (Candidate(np.inf, mean_weight=1.0, cost=seconds, chosen=chosen, histogram=histogram, label="plain"),)
+    def _reported(self, fit: LogisticFit, chosen: Verdict, cost: float) -> Iterator[LogisticFit]:
+        """The fit with its path and sentence, then calibrated too."""
+        plain, *others = chosen.trials
+        trials = (replace(plain, cost=plain.cost + cost), *others)
+        path = path_of(trials, chosen.decision, chosen.sample_weight)
+        fit = replace(fit, path=path, termination=sentence(trials, chosen.decision))
+        yield fit
+        yield self._calibrated(fit, chosen)
 
-    def _report(self, selection: Selection, reason: str, seconds: float) -> None:
-        outcome = self.outcome
-        assert outcome is not None
-        outcome.path = tuple(
-            Candidate(
-                lam=float(trial.lam),
-                score=trial.score,
-                spread=trial.spread,
-                mean_weight=trial.mean_weight,
-                cost=trial.cost + (seconds if index == 0 else 0.0),
-                chosen=index == selection.chosen,
-                histogram=trial.histogram,
-                label=trial.label,
-            )
-            for index, trial in enumerate(selection.trials)
-        )
-        what = "Plain model" if selection.chosen == 0 else f"{selection.trial.label}"
-        outcome.termination = f"{what}: {reason}."
-
-    def _calibrate(self, selection: Selection) -> None:
+    def _calibrated(self, fit: LogisticFit, chosen: Verdict) -> LogisticFit:
         """Noise channel on held-out scores; decisions move only if full and held-out predictions agree."""
-        outcome = self.outcome
-        assert outcome is not None
-        scores, codes, weight = selection.trial.scores, selection.codes, selection.sample_weight
-        shift = self.settings.fit_intercept
-        channel = fit_channel(scores, codes, sample_weight=weight, shift=shift)
-        if shift and np.any(channel.bias):
-            full = channel.decide(self._scores(outcome.params))
-            held_out = channel.decide(scores)
+        scores, codes, weight = chosen.model.scores, chosen.codes, chosen.sample_weight
+        full = self.objective.scores(fit.params) if fit.scores is None else fit.scores
+        channel = fit_channel(scores, codes, sample_weight=weight, shift=self.settings.fit_intercept)
+        if np.any(channel.bias):
             shares = [
-                np.bincount(p, w, minlength=self.n_classes) / (len(p) if w is None else w.sum())
-                for p, w in ((full, self.sample_weight), (held_out, weight))
+                np.bincount(channel.decide(z), w, minlength=self.n_classes) / (len(z) if w is None else w.sum())
+                for z, w in ((full, self.sample_weight), (scores, weight))
             ]
             if 0.5 * np.abs(shares[0] - shares[1]).sum() > MISMATCH:
                 channel = fit_channel(scores, codes, sample_weight=weight, shift=False)
-        outcome.channel = channel
+        return replace(fit, channel=channel, scores=full)
 
 
-__all__ = ["Outcome", "Settings", "Trainer"]
+def _bare(weight: Vector, cost: float) -> Trial:
+    """The plain model where no score is known."""
+    return Trial(math.inf, "plain", None, weight, cost)
+
+
+def _adopted(fit: LogisticFit, latent: Latent, lam: float, full: FullModel) -> LogisticFit:
+    return replace(
+        fit,
+        params=full.params,
+        scores=full.scores,
+        latent=latent,
+        lam=lam,
+        n_iter=fit.n_iter + full.n_iter,
+        converged=fit.converged and full.converged,
+    )
+
+
+__all__ = ["LogisticFit", "LogisticSettings", "Trainer"]

@@ -1,0 +1,96 @@
+"""Faults that logistic regression once had."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from selfpaced import SelfPacedLogisticRegression
+from selfpaced.linear import paper, training
+from selfpaced.linear.minimize import Metric
+from selfpaced.linear.objective import Objective
+
+
+@pytest.fixture(scope="module")
+def three():
+    """Three classes of which the last is often recorded as the first."""
+    X, y = make_blobs(900, centers=[[-2, 0], [2, 0], [0, 2.5]], random_state=0)
+    wrong = (y == 2) & (np.random.default_rng(0).random(900) < 0.4)
+    return X, np.where(wrong, 0, y)
+
+
+def test_no_intercept_means_none_in_three_classes_too(three):
+    X, y = three
+    free = SelfPacedLogisticRegression().fit(X, y)
+    assert np.abs(free.intercept_ - free.raw_intercept_).max() > 0.01  # here the channel asks for a shift
+    model = SelfPacedLogisticRegression(fit_intercept=False).fit(X, y)
+    np.testing.assert_array_equal(model.intercept_, 0.0)
+
+
+def test_decisions_stay_where_full_and_held_out_predictions_disagree(three, monkeypatch):
+    X, y = three
+    monkeypatch.setattr(training, "MISMATCH", -1.0)  # whatever the predictions are
+    model = SelfPacedLogisticRegression().fit(X, y)
+    np.testing.assert_array_equal(model.intercept_, model.raw_intercept_)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("form", [np.float64, np.float32])
+def test_the_rows_of_the_fit_weigh_the_same_as_new_ones(n_classes, form):
+    rng = np.random.default_rng(1)
+    y = rng.choice(n_classes, 600, p=[0.9, 0.1] if n_classes == 2 else [0.6, 0.3, 0.1])
+    X = (rng.standard_normal((600, 4)) + 1.2 * np.eye(n_classes, 4)[y]).astype(form)
+    names = np.array(["a", "b", "c"])[np.where(rng.random(600) < 0.15, (y + 1) % n_classes, y)]
+    model = SelfPacedLogisticRegression(random_state=0).fit(X, names)
+    assert np.isfinite(model.lam_)
+    assert np.ptp(model.lam_by_class_) > 0.1  # the paces differ: this is what was ignored
+    known = model.judge(X, names)
+    new = model.judge(np.vstack([X, X[:1]]), np.append(names, names[0]))
+    assert known is model.judgement_
+    np.testing.assert_array_equal(known.weight, model.sample_weight_)
+    tolerance = 1e-9 if form is np.float64 else 1e-4
+    np.testing.assert_allclose(new.weight[:-1], known.weight, atol=tolerance)
+    np.testing.assert_allclose(new.losses[:-1], model.sample_loss_, atol=100 * tolerance)
+    np.testing.assert_allclose(new.wrong[:-1], known.wrong, atol=100 * tolerance)
+    np.testing.assert_array_equal(new.opinion.expected, model.predict(np.vstack([X, X[:1]])))
+    np.testing.assert_allclose(new.opinion.proba[:-1], model.predict_proba(X), atol=100 * tolerance)
+
+
+def test_the_judgement_knows_only_labels_of_the_fit(three):
+    X, y = three
+    model = SelfPacedLogisticRegression().fit(X, y)
+    with pytest.raises(ValueError, match=r"labels seen in fit \[0, 1, 2\], got .*7"):
+        model.judge(X[:2], [0, 7])
+
+
+@pytest.mark.parametrize("size", [1e-4, 1e-5, 1e-6])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_small_features_without_a_penalty(size, n_classes):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((600, 6))
+    y = (X @ rng.standard_normal((6, n_classes)) + 0.5 * rng.standard_normal((600, n_classes))).argmax(axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = SelfPacedLogisticRegression(penalty=None).fit(size * X, y)
+    theirs = LogisticRegression(C=np.inf, tol=1e-8, max_iter=5000).fit(X, y)
+    # once 0.50 off: the tolerance was that of features of unit size
+    np.testing.assert_allclose(model.plain_.predict_proba(size * X), theirs.predict_proba(X), atol=2e-3)
+    assert model.score(size * X, y) == pytest.approx(theirs.score(X, y), abs=0.01)
+
+
+def test_a_weighted_fit_that_is_broken_off_leaves_the_weights_alone(monkeypatch):
+    rng = np.random.default_rng(0)
+    weight = rng.random(50) + 0.5
+    objective = Objective([rng.standard_normal((50, 3))], np.arange(50) % 2, 2, sample_weight=weight)
+    problem = paper.LogisticProblem(objective, Metric(lambda g: g.copy(), curvature=False), 1e-4, 50)
+
+    def broken(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(paper, "minimize", broken)
+    with pytest.raises(KeyboardInterrupt):
+        problem.fit(np.zeros(50), None)
+    assert objective.sample_weight is weight
