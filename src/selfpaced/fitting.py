@@ -110,30 +110,6 @@ class Interruptible:
         return kind is KeyboardInterrupt
 
 
-@contextmanager
-def whole_or_untouched(owner: Any) -> Iterator[None]:
-    """A fit that leaves the estimator as it was if it fails: a refit that is broken off keeps the old model.
-
-    >>> class Model:
-    ...     fitted_ = 1
-    >>> model = Model()
-    >>> try:
-    ...     with whole_or_untouched(model):
-    ...         model.fitted_ = 2
-    ...         raise KeyboardInterrupt
-    ... except KeyboardInterrupt:
-    ...     model.fitted_
-    1
-    """
-    before = dict(vars(owner))
-    try:
-        yield
-    except BaseException:
-        vars(owner).clear()
-        vars(owner).update(before)
-        raise
-
-
 def interrupted_sentence(kept: str) -> str:
     """How ``termination_`` speaks of an interrupted fit."""
     return f"Interrupted from outside: {kept} is kept."
@@ -241,6 +217,5 @@ __all__ = [
     "check_weight",
     "interrupted_sentence",
     "warn_interrupted",
-    "whole_or_untouched",
     "with_callbacks",
 ]

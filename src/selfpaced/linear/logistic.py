@@ -19,10 +19,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..fitting import (
     CallbackSupportMixin,
     Progress,
+    all_or_nothing,
     check_rule,
     check_weight,
     warn_interrupted,
-    whole_or_untouched,
     with_callbacks,
 )
 from ..judgement import Array, Judgement, Judging, Labels, fingerprint
@@ -32,7 +32,7 @@ from .objective import Codes, Matrix, Objective, Vector, loss_of_scores
 from .training import LogisticFit, LogisticSettings, Trainer
 
 
-class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging, BaseEstimator):  # type: ignore[misc]
+class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging, BaseEstimator):
     r"""Logistic regression that down-weights what it cannot explain, and finds out by itself how much.
 
     Minimises :math:`C \sum_i \phi(\lambda, \ell_i) + \frac{1}{2} \|w\|^2`, where :math:`\ell_i` is the log-loss
@@ -163,6 +163,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
     # ---------------------------------------------------------------------------------------------- fitting
 
     @with_callbacks  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SelfPacedLogisticRegression:
         """Fit to labels some of which may be wrong.
 
@@ -179,10 +180,6 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         -------
         self
         """
-        with whole_or_untouched(self):
-            return self._fit(X, y, sample_weight)
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> SelfPacedLogisticRegression:
         self._check_parameters()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         check_classification_targets(y)
@@ -271,7 +268,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
                 f"The fit stopped after max_iter={self.max_iter} iterations before reaching tol={self.tol}; the best "
                 "model so far is kept. Scale the features or raise max_iter.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=5,  # past _store, fit and its two decorators
             )
 
     def _plain_model(self, params: Vector, dtype: Any) -> LogisticRegression:
