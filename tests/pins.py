@@ -139,7 +139,7 @@ Logistic, Linear = SelfPacedLogisticRegression, SelfPacedLinearRegression
 Views = partial(SelfPacedMultiViewKMeans, 3, random_state=0)
 three, rare = partial(labels, classes=3), partial(labels, 400, shift=4.0)
 STAGES = Geometric(mu=1.3, stop=Stages(6))
-SINGLE = {"tolerance": 1e-5, "loose": 1e-3}  # 32-bit arithmetic
+Single = partial(Case, tolerance=1e-5, loose=1e-3)  # 32-bit arithmetic, somewhere
 tree = partial(DecisionTreeClassifier, min_samples_leaf=3, random_state=0)
 leafy = partial(DecisionTreeRegressor, min_samples_leaf=5, random_state=0)
 forest = partial(RandomForestClassifier, 10, random_state=0)
@@ -153,7 +153,7 @@ LOGISTIC = {
     "auto, three classes, weighted": Case(Logistic(), three, weighted=True),
     "auto, sparse": Case(Logistic(), partial(labels, form=sparse)),
     "auto, sparse, three classes": Case(Logistic(), partial(three, form=sparse)),
-    "auto, float32": Case(Logistic(), partial(labels, form=np.float32), **SINGLE),
+    "auto, float32": Single(Logistic(), partial(labels, form=np.float32)),
     "auto, clean": Case(Logistic(), partial(labels, noise=0.0)),
     "auto, strings": Case(Logistic(), partial(labels, names="no yes")),
     "auto, seed": Case(Logistic(random_state=3), labels),
@@ -177,7 +177,7 @@ LINEAR = {
     "auto, clean": Case(Linear(), partial(values, outliers=0.0)),
     "auto, weighted": Case(Linear(), values, weighted=True),
     "auto, sparse": Case(Linear(), partial(values, form=sparse)),
-    "auto, float32": Case(Linear(), partial(values, form=np.float32), **SINGLE),
+    "auto, float32": Single(Linear(), partial(values, form=np.float32)),
     "auto, ridge": Case(Linear(alpha=5.0), values),
     "auto, ridge, sparse, weighted": Case(Linear(alpha=5.0), partial(values, form=sparse), weighted=True),
     "auto, no intercept": Case(Linear(fit_intercept=False), values),
@@ -244,7 +244,7 @@ FACTORIZATION = {
     "auto": Case(MF(), matrix),
     "auto, numpy": Case(MF(backend="numpy"), matrix),
     "auto, sparse": Case(MF(), partial(matrix, form=sparse)),
-    "auto, float32": Case(MF(), partial(matrix, form=np.float32), **SINGLE),
+    "auto, float32": Single(MF(), partial(matrix, form=np.float32)),
     "auto, weighted": Case(MF(), matrix, weighted=True),
     "rank 3": Case(MF(3), matrix),
     "rank 3, no rescue, no polish": Case(MF(3, rescue=False, polish=0), matrix),
@@ -275,7 +275,7 @@ CLUSTERING = {
     },
     "unit rows": Case(Views(view_scaling="unit-row"), views),
     "variance": Case(Views(view_scaling="variance"), views),
-    "spectral": Case(Views(embedding="spectral"), views, **SINGLE),
+    "spectral": Single(Views(embedding="spectral"), views),
     "start, end, stages": Case(Views(pace=Span(0.7, 3.0, 5), n_init=6, n_keep=2), views),
     "end, hard": Case(Views(regularizer="hard", pace=Span(1.0, 4.0, 16)), views),
 }

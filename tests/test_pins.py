@@ -31,6 +31,8 @@ import pytest
 from threadpoolctl import threadpool_info
 
 _spec = importlib.util.spec_from_file_location("pins", Path(__file__).with_name("pins.py"))
+assert _spec is not None
+assert _spec.loader is not None
 pins = sys.modules["pins"] = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(pins)
 
