@@ -22,6 +22,7 @@ _EXPORTS = {
 _MODULES = ("clustering", "datasets", "factorization", "inspection", "label_noise", "linear", "meta")
 _MODULES += ("metrics", "pacing", "path", "persistence", "plot", "regularizers", "report", "residuals")
 _MODULES += ("solver", "tables")
+_EXTRAS = ("torch",)  # need a package of their own: there when asked for, but no part of `import *`
 
 __all__ = ["__version__", *sorted(_EXPORTS), *_MODULES]
 
@@ -31,7 +32,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"{__name__}.{_EXPORTS[name]}"), name)
         globals()[name] = value
         return value
-    if name in _MODULES:
+    if name in _MODULES or name in _EXTRAS:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -12,7 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 _SMALLEST = 1e-18  # numerical safety: losses below are rounding, and share the first bin
 _RATIO = 1.0198  # theory: neighbouring bins; the geometric centre is then within 1 % of every loss of the bin
 _BINS = 4096  # theory: up to 1e-18 * 1.0198**4096, about 7e16
+SKETCH_BINS = _BINS + 2  # theory: one more for zero and one for infinity
 _UNIT = 1 << 20  # numerical safety: sample weights are counted in 2^-20ths, so that sums are exact in any order
+
+
+def sketch_index(losses: Any, xp: Any = np) -> Any:
+    """The bin of every loss, between 0 and ``SKETCH_BINS - 1``, as floats of whatever array namespace ``xp`` is."""
+    return xp.clip(xp.floor(xp.log(losses / _SMALLEST) / math.log(_RATIO)), -1, _BINS) + 1
+
+
+def sketch_centers() -> NDArray[np.float64]:
+    """The loss that each bin of `sketch_index` stands for."""
+    inner = _SMALLEST * _RATIO ** (np.arange(_BINS) + 0.5)
+    return np.concatenate([[0.0], inner, [math.inf]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,18 +49,22 @@ class LossSketch:
         if flat.size and not flat.min() >= 0:
             raise ValueError(f"every loss must be >= 0 and not NaN, got {float(flat[np.argmin(flat >= 0)])!r}")
         with np.errstate(divide="ignore"):
-            bins = np.floor(np.log(flat / _SMALLEST) / math.log(_RATIO))
-        index = np.clip(bins, -1, _BINS).astype(np.intp) + 1
+            index = sketch_index(flat).astype(np.intp)
         if sample_weight is None:
-            return cls(np.bincount(index, minlength=_BINS + 2) * np.int64(_UNIT))
+            return cls.counted(np.bincount(index, minlength=SKETCH_BINS))
         weight = np.ravel(np.asarray(sample_weight, dtype=np.float64))
         if weight.shape != flat.shape:
             raise ValueError(f"sample_weight must have one value per loss: got {weight.size} for {flat.size}")
         if weight.size and not (weight.min() >= 0 and np.isfinite(weight).all()):
             raise ValueError("sample_weight must be finite and >= 0")
-        counts = np.zeros(_BINS + 2, dtype=np.int64)
+        counts = np.zeros(SKETCH_BINS, dtype=np.int64)
         np.add.at(counts, index, np.rint(weight * _UNIT).astype(np.int64))
         return cls(counts)
+
+    @classmethod
+    def counted(cls, rows: ArrayLike) -> LossSketch:
+        """The sketch of losses already counted, one number of rows for each bin of `sketch_index`."""
+        return cls(np.asarray(rows, dtype=np.int64) * np.int64(_UNIT))
 
     def __add__(self, other: Any) -> LossSketch:
         if not isinstance(other, LossSketch):
@@ -70,10 +86,8 @@ class LossSketch:
 
     def support(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The centres of the occupied bins, ascending, and the weight in each."""
-        centers = _SMALLEST * _RATIO ** (np.arange(_BINS) + 0.5)
-        values = np.concatenate([[0.0], centers, [math.inf]])
         occupied = self.counts > 0
-        return values[occupied], self.counts[occupied] / _UNIT
+        return sketch_centers()[occupied], self.counts[occupied] / _UNIT
 
     def quantile(self, q: float) -> float:
         """The smallest loss with at least the share ``q`` of the weight at or below it."""

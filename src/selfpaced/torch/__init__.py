@@ -1,0 +1,15 @@
+"""PyTorch: a loss that keeps a network from memorising wrong labels.
+
+``criterion = SelfPacedLoss(n=len(train_set))`` stands where ``nn.CrossEntropyLoss()`` stood; nothing else changes.
+"""
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        'selfpaced.torch needs PyTorch, which is not installed: pip install "selfpaced[torch]"'
+    ) from error
+
+from .criterion import SelfPacedLoss
+
+__all__ = ["SelfPacedLoss"]

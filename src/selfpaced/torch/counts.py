@@ -1,0 +1,100 @@
+"""What passed in an epoch, as counts: ranks merge by addition, order does not matter, nothing is rounded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from array_api_compat import torch as xp
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..sketch import SKETCH_BINS, LossSketch, sketch_centers, sketch_index
+from .lapse import BINS, WIDTH
+from .rows import Rows
+
+Ints = NDArray[np.int64]
+
+# Losses of each class are counted sixteen bins of the sketch together, 1e-7 ... 52: 512 bytes for a class.
+CLASS_BINS, _STRIDE, _FIRST = 64, 16, 1292
+MOST_CLASSES = 1800  # counts of more would take over 1 MB on the device; their totals are then left as they fall
+
+
+@dataclass(frozen=True, eq=False)
+class Epoch:
+    """The counts of all ranks since the epoch began."""
+
+    rows: int
+    broken: int
+    losses: LossSketch
+    agreement: NDArray[np.float64]  # (2, BINS): labels that contradict, labels that agree
+    classes: Ints  # (n_groups, CLASS_BINS)
+
+
+class Counts:
+    """Counts on the device of the network's output.
+
+    Not buffers of the module: `DistributedDataParallel` copies buffers from rank 0 to all others at every step, and
+    these belong to their rank until the epoch's end. ``state_dict`` holds them all the same.
+    """
+
+    def __init__(self, n_groups: int, device: torch.device) -> None:
+        self.n_groups = n_groups if n_groups <= MOST_CLASSES else 0
+        self._sizes = [SKETCH_BINS, 2 * BINS, 1, 1, self.n_groups * CLASS_BINS]
+        self.place(torch.zeros(sum(self._sizes), dtype=torch.int64, device=device))
+
+    def place(self, flat: Tensor) -> None:
+        """Go on with these counts: moved to another device, or read from a checkpoint."""
+        self.flat = flat
+        self._losses, self._agreement, self._broken, self._rows, self._classes = flat.split(self._sizes)
+
+    def add(self, rows: Rows) -> None:
+        """Count a batch. Only adds on the device: no number comes back to the host."""
+        one = rows.used.long()
+        index = sketch_index(rows.level, xp).long()
+        self._losses.index_add_(0, index, one)
+        self._broken.add_(rows.broken.sum())
+        if self.n_groups and rows.group is not None:
+            coarse = ((index - _FIRST) // _STRIDE).clamp_(0, CLASS_BINS - 1)
+            self._classes.index_add_(0, rows.group * CLASS_BINS + coarse, one)
+        if rows.agrees is not None and rows.odds is not None:
+            place = (rows.odds / WIDTH).nan_to_num().clamp_(0, BINS - 1).long()
+            self._agreement.index_add_(0, rows.agrees * BINS + place, one)
+
+    def close(self, rows: int) -> Epoch:
+        """End the epoch: the counts of all ranks, once on the host, and a new start. A collective."""
+        self._rows.fill_(rows)
+        if world_size() > 1:
+            dist.all_reduce(self.flat)
+        host = self.flat.to("cpu", copy=True).numpy()
+        self.flat.zero_()
+        losses, agreement, broken, total, classes = np.split(host, np.cumsum(self._sizes)[:-1])
+        return Epoch(
+            rows=int(total[0]),
+            broken=int(broken[0]),
+            losses=LossSketch.counted(losses),
+            agreement=agreement.reshape(2, BINS).astype(np.float64),
+            classes=classes.reshape(self.n_groups, CLASS_BINS),
+        )
+
+
+def class_centers() -> NDArray[np.float64]:
+    """The loss that each bin of a class stands for."""
+    return sketch_centers()[_FIRST + _STRIDE // 2 :: _STRIDE][:CLASS_BINS]
+
+
+def world_size() -> int:
+    """The number of ranks that train together."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def mean_over_ranks(value: float) -> float:
+    """The mean of a number that every rank has: all of them then decide alike. A collective."""
+    if world_size() == 1:
+        return float(value)
+    backend = torch.device("cuda") if dist.get_backend() == "nccl" else torch.device("cpu")
+    total = torch.tensor([float(value)], dtype=torch.float32, device=backend)
+    dist.all_reduce(total)
+    return float(total) / world_size()

@@ -1,0 +1,237 @@
+"""From a network's output and its targets to rows: the loss of each, and whether the label agrees with the network.
+
+A row is what is weighted: a sample, a pixel, or one label of a multi-label sample. Nothing here waits for the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Criterion = Callable[[Tensor, Tensor], Tensor]
+
+
+class Rows(NamedTuple):
+    """What the pace sees of a batch, one entry per row."""
+
+    loss: Tensor  # with gradient; class weights and label smoothing included; 0 where a row is not used
+    level: Tensor  # without: the bare loss, >= 0, by which a row is weighted
+    used: Tensor  # neither ignored nor broken
+    broken: Tensor  # asked for, but without a finite loss
+    mass: Tensor  # what the plain mean divides by
+    group: Tensor | None = None  # class of the label
+    agrees: Tensor | None = None  # the label is the prediction
+    odds: Tensor | None = None  # log-odds of the prediction, >= 0
+
+
+class Reader(Protocol):
+    """How one kind of criterion reads outputs and targets."""
+
+    def n_groups(self, output: Tensor) -> int:
+        """The number of classes whose total weight is kept; 0 without classes."""
+
+    def n_answers(self, output: Tensor) -> int:
+        """The number of labels a row can have; 0 without labels."""
+
+    def read(self, output: Tensor, target: Tensor, looking: bool) -> Rows:
+        """The rows of a batch; ``agrees`` and ``odds`` only while looking."""
+
+
+def reader_of(criterion: Criterion | None, weight: Tensor | None, ignore_index: int, label_smoothing: float) -> Reader:
+    """The reader of a criterion, checked."""
+    if getattr(criterion, "reduction", "none") != "none":
+        raise ValueError(
+            "criterion must give one loss per row to be weighted: build it with reduction='none', "
+            f"got {type(criterion).__name__}(reduction={criterion.reduction!r})"  # type: ignore[union-attr]
+        )
+    if not 0 <= label_smoothing < 1:
+        raise ValueError(f"label_smoothing must be in [0, 1), got {label_smoothing!r}")
+    if criterion is None:
+        return LabelReader(weight, ignore_index, label_smoothing)
+    if weight is not None or label_smoothing:
+        raise ValueError("weight and label_smoothing belong to the criterion: give them to it, or leave criterion out")
+    if isinstance(criterion, nn.CrossEntropyLoss | nn.NLLLoss):  # log-probabilities are logits as well
+        return LabelReader(criterion.weight, criterion.ignore_index, getattr(criterion, "label_smoothing", 0.0))
+    if isinstance(criterion, nn.BCEWithLogitsLoss):
+        return EntryReader(criterion, ignore_index)
+    if not callable(criterion):
+        raise TypeError(f"criterion must be a loss module or function of (output, target), got {criterion!r}")
+    return ValueReader(criterion)
+
+
+class LabelReader(nn.Module):
+    """Cross entropy: logits [B, K, ...] and integer labels [B, ...] or probabilities [B, K, ...]."""
+
+    def __init__(self, weight: Tensor | None, ignore_index: int, label_smoothing: float) -> None:
+        super().__init__()
+        self.register_buffer("weight", None if weight is None else torch.as_tensor(weight), persistent=False)
+        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+
+    def n_groups(self, output: Tensor) -> int:
+        return output.shape[1]
+
+    n_answers = n_groups
+
+    def read(self, output: Tensor, target: Tensor, looking: bool) -> Rows:
+        soft = _checked_labels(output, target, self.weight)
+        logits = _rows_of_classes(output)
+        if soft:
+            return self._read_soft(logits, _rows_of_classes(target).to(logits.dtype), looking)
+        label = target.reshape(-1).long()
+        asked = label != self.ignore_index
+        label = torch.where(asked, label, 0)
+        logits, used = _finite_rows(logits, asked)
+        log_p = F.log_softmax(logits, 1)
+        loss = F.nll_loss(log_p, label, reduction="none")
+        level = loss.detach()
+        used = used & level.isfinite()
+        level = _level(level, used)
+        if self.weight is not None or self.label_smoothing:
+            smoothing = self.label_smoothing
+            loss = F.cross_entropy(logits, label, self.weight, reduction="none", label_smoothing=smoothing)
+        mass = used.sum() if self.weight is None else (self.weight[label] * used).sum()
+        rows = Rows(torch.where(used, loss, 0), level, used, asked & ~used, mass, label)
+        return _with_agreement(rows, log_p.detach(), label) if looking else rows
+
+    def _read_soft(self, logits: Tensor, target: Tensor, looking: bool) -> Rows:
+        asked = torch.ones(len(logits), dtype=torch.bool, device=logits.device)
+        logits, used = _finite_rows(logits, target.sum(1).isfinite())
+        target = torch.where(used[:, None], target, 0)
+        log_p = F.log_softmax(logits, 1)
+        loss = F.cross_entropy(logits, target, self.weight, reduction="none", label_smoothing=self.label_smoothing)
+        # A doubtful label costs its own entropy even if it is matched: that part is no reason to distrust it.
+        level = torch.where(target > 0, target * (target.log() - log_p.detach()), 0).sum(1)
+        used = used & level.isfinite()
+        level = _level(level, used)
+        label = target.argmax(1)
+        rows = Rows(torch.where(used, loss, 0), level, used, asked & ~used, used.sum(), label)
+        return _with_agreement(rows, log_p.detach(), label) if looking else rows
+
+
+class EntryReader(nn.Module):
+    """BCE-with-logits: every entry of [B, ...] is a yes-or-no label; ``ignore_index`` leaves one out."""
+
+    def __init__(self, criterion: nn.BCEWithLogitsLoss, ignore_index: int) -> None:
+        super().__init__()
+        self.criterion, self.ignore_index = criterion, ignore_index
+
+    def n_groups(self, output: Tensor) -> int:
+        return 2 * (output[0].numel() if output.ndim > 1 else 1)
+
+    def n_answers(self, output: Tensor) -> int:  # noqa: ARG002
+        return 2
+
+    def read(self, output: Tensor, target: Tensor, looking: bool) -> Rows:
+        if target.shape != output.shape:
+            shapes = f"{tuple(output.shape)} and {tuple(target.shape)}"
+            raise ValueError(f"logits and targets of BCEWithLogitsLoss must have one shape, got {shapes}")
+        logits, given = _precise(output), target.to(_precise(output).dtype)
+        asked = given != self.ignore_index
+        used = asked & logits.detach().isfinite() & given.isfinite()
+        logits, given = torch.where(used, logits, 0), torch.where(used, given, 0)
+        loss = torch.where(used, self.criterion(logits, given), 0)
+        doubt = -torch.xlogy(given, given) - torch.xlogy(1 - given, 1 - given)
+        level = F.binary_cross_entropy_with_logits(logits.detach(), given, reduction="none") - doubt
+        yes = given > 0.5
+        column = torch.arange(given.numel(), device=given.device) % (self.n_groups(output) // 2)
+        loss, level, used, broken = (p.reshape(-1) for p in (loss, _level(level, used), used, asked & ~used))
+        rows = Rows(loss, level, used, broken, used.sum(), 2 * column + yes.reshape(-1))
+        if not looking:
+            return rows
+        z = logits.detach().reshape(-1)
+        return rows._replace(agrees=(z > 0) == yes.reshape(-1), odds=z.abs())
+
+
+class ValueReader(nn.Module):
+    """Any other criterion: one loss per row, or several that are averaged; there are no labels to agree with."""
+
+    def __init__(self, criterion: Criterion) -> None:
+        super().__init__()
+        self.criterion = criterion
+
+    def n_groups(self, output: Tensor) -> int:  # noqa: ARG002
+        return 0
+
+    n_answers = n_groups
+
+    def read(self, output: Tensor, target: Tensor, looking: bool) -> Rows:  # noqa: ARG002
+        if isinstance(self.criterion, nn.Module) and target.shape != output.shape:
+            shapes = f"{tuple(output.shape)} and {tuple(target.shape)}"
+            raise ValueError(f"output and target of {type(self.criterion).__name__} must have one shape, got {shapes}")
+        whole = _finite_values(output) & _finite_values(target)
+        loss = self.criterion(_zero_unless(whole, _precise(output)), _zero_unless(whole, target))
+        if loss.ndim == 0 or loss.shape[0] != len(output):
+            raise ValueError(
+                "criterion must return one loss per row, unreduced (reduction='none'): "
+                f"got shape {tuple(loss.shape)} for {len(output)} rows"
+            )
+        loss = loss.reshape(len(output), -1).mean(1)
+        level = loss.detach()
+        used = whole & level.isfinite()
+        return Rows(torch.where(used, loss, 0), _level(level, used), used, ~used, used.sum())
+
+
+# ---------------------------------------------------------------------------------------------------- pieces
+
+
+def _checked_labels(output: Tensor, target: Tensor, weight: Tensor | None) -> bool:
+    """Whether the targets are probabilities."""
+    shapes = f"{tuple(output.shape)} and {tuple(target.shape)}"
+    if output.ndim < 2:
+        raise ValueError(f"logits must be [B, K] or [B, K, ...] with the classes second, got {shapes}")
+    if output.shape[1] < 2:
+        raise ValueError(
+            "logits must have a column for each of at least two classes, got one; for one logit per row use "
+            "criterion=nn.BCEWithLogitsLoss(reduction='none')"
+        )
+    if weight is not None and weight.shape != output.shape[1:2]:
+        raise ValueError(f"weight must have one value for each of {output.shape[1]} classes, got {tuple(weight.shape)}")
+    if target.is_floating_point() and target.shape == output.shape:
+        return True
+    if target.is_floating_point() or target.is_complex() or target.dtype is torch.bool:
+        raise ValueError(
+            "target must hold integer labels [B, ...] or probabilities of the shape of the logits, "
+            f"got {target.dtype} of shape {tuple(target.shape)} for logits {tuple(output.shape)}; for values use "
+            "criterion=nn.MSELoss(reduction='none')"
+        )
+    if target.shape != output.shape[:1] + output.shape[2:]:
+        raise ValueError(f"target must be [B, ...] for logits [B, K, ...], got logits and target {shapes}")
+    return False
+
+
+def _precise(output: Tensor) -> Tensor:
+    return output if output.dtype is torch.float64 else output.float()  # half precision cannot rank losses
+
+
+def _rows_of_classes(values: Tensor) -> Tensor:
+    flat = values if values.ndim == 2 else values.movedim(1, -1).reshape(-1, values.shape[1])
+    return _precise(flat)
+
+
+def _finite_rows(logits: Tensor, asked: Tensor) -> tuple[Tensor, Tensor]:
+    """Broken rows replaced by zeros before the loss is taken, so that no NaN comes back as a gradient."""
+    used = asked & logits.detach().amax(1).isfinite()  # one logit of -inf is a class ruled out, not a broken row
+    return torch.where(used[:, None], logits, 0), used
+
+
+def _finite_values(values: Tensor) -> Tensor:
+    flat = values.detach().reshape(len(values), -1)
+    return flat.isfinite().all(1)
+
+
+def _zero_unless(whole: Tensor, values: Tensor) -> Tensor:
+    return torch.where(whole.reshape([-1] + [1] * (values.ndim - 1)), values, 0)
+
+
+def _level(loss: Tensor, used: Tensor) -> Tensor:
+    return torch.where(used, loss, 0).clamp_min(0)
+
+
+def _with_agreement(rows: Rows, log_p: Tensor, label: Tensor) -> Rows:
+    best, predicted = log_p.max(1)
+    best = best.clamp(-30.0, -1e-7)
+    return rows._replace(agrees=predicted == label, odds=best - torch.log(-torch.expm1(best)))

@@ -1,0 +1,93 @@
+"""A checkpoint continues bit for bit, in the middle of an epoch too."""
+
+import copy
+import io
+import pickle
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+from torch import nn
+
+from selfpaced.torch import SelfPacedLoss
+
+
+def steps(net, optimizer, criterion, X, y, batches):
+    for rows in batches:
+        optimizer.zero_grad()
+        criterion(net(X[rows]), y[rows]).backward()
+        optimizer.step()
+
+
+def shuffled(n, epochs, size=100):
+    order = torch.Generator().manual_seed(0)
+    return [rows for _ in range(epochs) for rows in torch.randperm(n, generator=order).split(size)]
+
+
+def saved(state):
+    """Through a file, read as untrusted files are read."""
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
+
+
+@pytest.mark.parametrize("stop", [3, 30, 57, 95, 120, 201])
+def test_continues_bit_for_bit(stop, digits, network):
+    X, y = digits["X"], digits["given"]
+    batches = shuffled(len(X), 20)
+    net, criterion = network(64, 10), SelfPacedLoss(n=len(X))
+    optimizer = torch.optim.Adam(net.parameters(), 5e-3)
+    steps(net, optimizer, criterion, X, y, batches[:stop])
+    states = saved([net.state_dict(), optimizer.state_dict(), criterion.state_dict()])
+    steps(net, optimizer, criterion, X, y, batches[stop:])
+    assert criterion.phase == "paced"
+
+    again, fresh = network(64, 10, seed=1), SelfPacedLoss(n=len(X))
+    second = torch.optim.Adam(again.parameters(), 5e-3)
+    for thing, state in zip((again, second, fresh), states, strict=True):
+        thing.load_state_dict(state)
+    steps(again, second, fresh, X, y, batches[stop:])
+    for a, b in zip(net.parameters(), again.parameters(), strict=True):
+        assert torch.equal(a, b)
+    assert repr(fresh.history) == repr(criterion.history)  # nan equals nan
+    assert (fresh.phase, fresh.lam, fresh.termination) == (criterion.phase, criterion.lam, criterion.termination)
+
+
+@pytest.mark.parametrize("loss", [None, nn.MSELoss(reduction="none"), nn.BCEWithLogitsLoss(reduction="none")])
+def test_every_kind_has_a_state(loss):
+    torch.manual_seed(0)
+    output = torch.randn(40, 3)
+    target = torch.arange(40) % 3 if loss is None else torch.rand(40, 3).round()
+    for options in ({}, {"trusted": 0.5}):
+        first, second = SelfPacedLoss(loss, **options), SelfPacedLoss(loss, **options)
+        for _ in range(5):
+            first(output, target)
+            first.step_epoch()
+        first(output, target)
+        second.load_state_dict(saved(first.state_dict()))
+        assert torch.equal(second._counts.flat, first._counts.flat)
+        assert second(output, target).item() == first(output, target).item()
+
+
+def test_a_state_is_a_copy():
+    criterion = SelfPacedLoss(n=1000)
+    criterion(torch.zeros(4, 3), torch.arange(4) % 3)
+    state = criterion.state_dict()
+    before = copy.deepcopy(state)
+    criterion(torch.zeros(4, 3), torch.arange(4) % 3)
+    assert torch.equal(state["_extra_state"]["counts"][1], before["_extra_state"]["counts"][1])
+
+
+def test_a_fresh_criterion_has_a_state_too():
+    SelfPacedLoss().load_state_dict(saved(SelfPacedLoss().state_dict()))
+
+
+def test_copies_and_pickles_continue_alike():
+    criterion = SelfPacedLoss(trusted=0.5)
+    output, target = torch.randn(40, 3, generator=torch.Generator().manual_seed(0)), torch.arange(40) % 3
+    criterion(output, target)
+    criterion.step_epoch()
+    expected = criterion(output, target).item()
+    for twin in (copy.deepcopy(criterion), pickle.loads(pickle.dumps(criterion))):
+        assert twin(output, target).item() == expected
