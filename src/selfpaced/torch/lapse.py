@@ -22,8 +22,8 @@ _RATES = np.linspace(0.0, 0.7, 57)
 _SLOPES = np.logspace(-1.0, 0.7, 9)
 _SHIFTS = np.linspace(-3.0, 1.0, 5)
 _LOW, _HIGH = np.array([_SLOPES[0], _SHIFTS[0]]), np.array([_SLOPES[-1], _SHIFTS[-1]])
-_STEPS = 8  # of Fisher scoring from the best point of the grid
-_DROP = 2.0  # log-likelihood below the best that bounds the rate: about 95 %
+_STEPS = 8  # numerical: of Fisher scoring from the best point of the grid
+_DROP = 2.0  # theory: log-likelihood below the best that bounds the rate: about 95 %
 
 
 @dataclass(frozen=True)
