@@ -14,10 +14,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from .judgement import JudgedByAnother, Judgement, Judging
 from .regularizers import get
 from .residuals import outlier_probability
 
-__all__ = ["Records", "label_issues", "suspects"]
+__all__ = ["Records", "label_issues", "look_through", "suspects"]
 
 
 class Records(dict[str, np.ndarray]):
@@ -171,7 +172,9 @@ def _table(columns: dict[str, np.ndarray]) -> Any:
 
 
 def _evidence(fitted: Any, X: Any, y: Any) -> Evidence:
-    fitted, X = _unwrapped(fitted, X)
+    fitted, X = look_through(fitted, X)
+    if isinstance(fitted, Judging):
+        return _of_judgement(fitted.judge(X, y))
     check_is_fitted(fitted)
     given = column_or_1d(y)
     if is_classifier(fitted) and hasattr(fitted, "channel_"):
@@ -184,16 +187,32 @@ def _evidence(fitted: Any, X: Any, y: Any) -> Evidence:
     )
 
 
-def _unwrapped(fitted: Any, X: Any) -> tuple[Any, Any]:
-    """Look through searches and Pipelines, and transform X on the way."""
+def look_through(fitted: Any, X: Any) -> tuple[Any, Any]:
+    """The estimator inside searches, Pipelines and filters that judges rows, and the rows as it sees them."""
     while True:
         if isinstance(fitted, Pipeline):
             X = fitted[:-1].transform(X) if len(fitted.steps) > 1 else X
             fitted = fitted.steps[-1][1]
+        elif isinstance(fitted, JudgedByAnother):
+            check_is_fitted(fitted, "judge_")
+            fitted = fitted.judge_
         elif hasattr(fitted, "best_estimator_"):
             fitted = fitted.best_estimator_
         else:
             return fitted, X
+
+
+def _of_judgement(judgement: Judgement) -> Evidence:
+    opinion = judgement.opinion
+    return Evidence(
+        given=opinion.given,
+        expected=opinion.expected,
+        support=opinion.support,
+        weight=judgement.weight,
+        noise=judgement.wrong,
+        loss=judgement.losses,
+        measure=opinion.measure,
+    )
 
 
 def _weight_of(fitted: Any, loss: np.ndarray, training: bool) -> np.ndarray:

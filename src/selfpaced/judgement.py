@@ -7,9 +7,7 @@ estimator of this library is: it keeps the judgement of its training rows and gi
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol
@@ -17,6 +15,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .fingerprint import fingerprint
 from .path import Candidate
 from .regularizers import get
 
@@ -257,100 +256,13 @@ class Judging(ABC):
         """The judgement of rows that were not fitted."""
 
 
-class JudgedByAnother(Judging):
-    """An estimator that leaves the judgement to another, which it holds as ``judge_`` once it is fitted."""
+class JudgedByAnother:
+    """An estimator that leaves the judgement to another, which it holds as ``judge_`` once it is fitted.
 
-    judge_: Judging
-
-    @property
-    def judgement_(self) -> Judgement:  # type: ignore[override]
-        """What the other holds about the training rows."""
-        return self.judge_.judgement_
-
-    def judge(self, X: Any, y: Any = None) -> Judgement:
-        """What the other says about the given labels or values of rows; see :meth:`Judging.judge`."""
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(self, "judge_")
-        return self.judge_.judge(X, y)
-
-    def _judge(self, X: Any, y: Any) -> Judgement:
-        return self.judge_._judge(X, y)
-
-
-# ----------------------------------------------------------------------------------------------- fingerprint
-
-
-def fingerprint(X: Any, y: Any = None) -> str:
-    """A short text that is the same for the same content in the same order, and different for any other.
-
-    >>> table = np.arange(6.0).reshape(3, 2)
-    >>> fingerprint(table, [0, 1, 0]) == fingerprint(table.copy(), [0, 1, 0])
-    True
-    >>> fingerprint(table, [0, 1, 0]) == fingerprint(table[[0, 2, 1]], [0, 1, 0])
-    False
+    Whoever wants to know looks through it, as through a Pipeline (:func:`selfpaced.inspection.look_through`).
     """
-    digest = hashlib.blake2b(digest_size=16)
-    for part in (X, y):
-        _feed(digest, part)
-    return digest.hexdigest()
 
-
-def _feed(digest: Any, part: Any) -> None:
-    """Add an object to a digest, by its content."""
-    if part is None:
-        digest.update(b"none")
-    elif hasattr(part, "indptr"):  # compressed sparse rows or columns
-        digest.update(repr((part.shape, part.format)).encode())
-        for array in (part.indptr, part.indices, part.data):
-            _feed_array(digest, array)
-    elif hasattr(part, "columns") and hasattr(part, "shape"):  # a pandas or polars frame, column by column
-        digest.update(repr(tuple(part.shape)).encode())
-        for name in part.columns:
-            digest.update(str(name).encode())
-            _feed(digest, np.asarray(part[name]))
-    elif isinstance(part, dict):
-        for key, value in part.items():
-            digest.update(repr(key).encode())
-            _feed(digest, value)
-    elif isinstance(part, tuple | list) and len(part) and hasattr(part[0], "shape"):  # views, or triplets
-        for value in part:
-            _feed(digest, value)
-    else:
-        _feed_array(digest, _as_array(part))
-
-
-def _as_array(part: Any) -> Array:
-    if isinstance(part, Sequence) and not isinstance(part, str | bytes):
-        try:
-            return np.asarray(part)
-        except ValueError:  # rows of different lengths
-            return np.array([repr(row) for row in part])
-    return np.asarray(part)
-
-
-def _feed_array(digest: Any, array: Array) -> None:
-    array = np.asarray(array)
-    digest.update(f"{array.shape}{array.dtype.str}".encode())
-    if array.dtype.kind == "O":
-        digest.update("\x1f".join(map(repr, array.ravel().tolist())).encode())
-        return
-    array = np.ascontiguousarray(array)
-    if array.nbytes <= DIGESTED or array.dtype.kind not in "fiub":
-        digest.update(array.tobytes())
-        return
-    words = array.ravel().view(np.uint8)
-    whole = words.size // (8 * LINE) * (8 * LINE)
-    table = words[:whole].view(np.uint64).reshape(-1, LINE)
-    # Sums along both directions of the table run at the speed of memory, where a digest of a gigabyte takes a second.
-    # A change of any number shows in both; only changes at four corners of a rectangle could cancel.
-    digest.update(table.sum(axis=0, dtype=np.uint64).tobytes())
-    digest.update(table.sum(axis=1, dtype=np.uint64).tobytes())
-    digest.update(words[whole:].tobytes())
-
-
-DIGESTED = 1 << 20  # cost: bytes up to which the digest itself is fast enough: about a millisecond
-LINE = 512  # cost: numbers in a row of the table of sums, 4 kB; what remains to be digested is 1/512 of the data
+    judge_: Any
 
 
 __all__ = [
