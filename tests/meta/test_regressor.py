@@ -25,7 +25,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from selfpaced import SelfPacedRegressor, suspects
-from selfpaced.meta import residuals
+from selfpaced.meta import values
 from selfpaced.pacing import Geometric, Stages
 from selfpaced.regularizers import REGISTRY, Diversity, Regularizer, from_loss
 
@@ -247,8 +247,8 @@ def test_the_path_tells_what_was_tried() -> None:
 @pytest.mark.parametrize(
     ("y", "match"),
     [
-        (np.array(["low", "high"] * 150), "y must be numbers"),
-        (np.array(["low", "high"] * 150, dtype=object), "y must be numbers"),
+        (np.array(["low", "high"] * 150), "y must be numeric"),
+        (np.array(["low", "high"] * 150, dtype=object), "y must be numeric"),
         (np.full(300, np.nan), "NaN"),
         (np.ones((300, 2)), "one model per target"),
     ],
@@ -306,7 +306,7 @@ def test_interruption_keeps_a_model_and_warns(monkeypatch) -> None:
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(residuals, "cross_fit", interrupted)
+    monkeypatch.setattr(values, "cross_fit", interrupted)
     with pytest.warns(ConvergenceWarning, match="[Ii]nterrupted"):
         model = SelfPacedRegressor(DecisionTreeRegressor()).fit(X, y)
     assert model.estimator_ is model.plain_

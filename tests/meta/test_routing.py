@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from selfpaced.meta.routing import WeightRoute, fit_weighted, n_rows, take_rows, weight_route
+from selfpaced.meta.routing import WeightRoute, fit_weighted, n_rows, routed_weight, take_rows, weight_route
 
 
 class Recorder(ClassifierMixin, BaseEstimator):
@@ -154,3 +154,11 @@ def test_rows_of_any_container_by_number_and_by_mask(make: Any) -> None:
         dense = part.toarray() if sparse.issparse(part) else np.asarray(part)
         np.testing.assert_array_equal(dense, values[index])
         assert n_rows(part) == 3
+
+
+def test_user_weights_a_model_cannot_honour_are_an_error() -> None:
+    rows = WeightRoute(None, "KNeighborsClassifier.fit takes no sample_weight")
+    with pytest.raises(ValueError, match="takes no sample_weight, and weights are never dropped"):
+        routed_weight([0.5, 1.0, 1.0], 3, rows)
+    assert routed_weight(np.ones(3), 3, rows) is None
+    np.testing.assert_array_equal(routed_weight([0, 2, 1], 3, rows), [0.0, 2.0, 1.0])

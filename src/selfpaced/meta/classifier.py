@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from numbers import Real
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite, check_random_state, column_or_1d, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from ..fitting import Progress, check_rule, warn_interrupted, with_callbacks
+from ..folds import Split, make_folds
+from ..judgement import Judgement, Judging, Labels, fingerprint
 from ..label_noise import NoiseChannel
-from ..pacing import Pacing
-from ..regularizers import GroupRegularizer, Regularizer, get, relative
-from .choice import Outcome, run
-from .common import (
-    MetaMixin,
-    Progress,
-    check_weight,
-    make_folds,
-    n_rows,
-    route_fit_params,
-    seeded,
-    weight_route,
-    with_callbacks,
-)
-from .outputs import as_logits, output_kind, read_output
-from .problem import ClassifierProblem
-from .routing import WeightRoute, fit_weighted
+from ..pacing import check_pace
+from ..path import Candidate
+from ..regularizers import Regularizer, relative
+from ..selection import path_of
+from .label_path import LabelFit, run
+from .labels import Array, ClassifierProblem
+from .outputs import as_logits, output_kind, read_output, rival_loss
+from .routing import fit_weighted, n_rows, routed_weight, weight_route
+from .wrapping import MetaMixin, route_fit_params, seeded
 
 __all__ = ["SelfPacedClassifier"]
 
@@ -49,7 +44,7 @@ def _has(*names: str) -> Callable[[Any], bool]:
     return check
 
 
-class SelfPacedClassifier(MetaMixin, ClassifierMixin, BaseEstimator):
+class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
     r"""Wrap any classifier so that rows whose labels it cannot explain lose their weight.
 
     A plain model is fitted first. Its predictions of rows it has not seen give every given label a probability
@@ -100,12 +95,15 @@ class SelfPacedClassifier(MetaMixin, ClassifierMixin, BaseEstimator):
         Calibrated probabilities of the clean label of every training row, by models not fitted on it.
     sample_noise_ : ndarray of shape (n_samples,)
         Probability that the given label of a training row is wrong.
-    training_codes_ : ndarray of shape (n_samples,)
-        Given labels as positions in ``classes_``: by them :func:`selfpaced.suspects` knows the training rows.
+    judgement_ : Judgement
+        All of this in one object, as :func:`selfpaced.suspects` reads it; ``judge(X, y)`` gives it for any rows.
     lam_ : float
         The pace; ``inf`` where the plain model was chosen.
+    class_unit_ : ndarray of shape (n_classes,)
+        The unit in which the losses of each class were weighed.
     path_ : tuple of Candidate
-        Every candidate: pace, score on unseen rows with its standard error, mean weight, cost.
+        Every candidate: pace, the score on unseen rows by which it was compared (``nan`` where it was not) with its
+        standard error, mean weight, cost.
     termination_ : str
         What was chosen, and why.
     noise_rate_, noise_rate_interval_ : float, tuple of float
@@ -178,101 +176,86 @@ class SelfPacedClassifier(MetaMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        rule = self._checked_rule()
+        rule, pace = relative(check_rule(self.regularizer)), check_pace(self.pace)
+        if self.cross_fit not in (True, False, "auto"):
+            raise ValueError(f"cross_fit must be True, False or 'auto', got {self.cross_fit!r}")
         X, y, groups = indexable(X, y, groups)
-        if y is None:
-            raise ValueError("This SelfPacedClassifier estimator requires y to be passed, but the target y is None.")
-        y = column_or_1d(y, warn=True)
-        if y.dtype.kind == "f":
-            assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
+        given = _given(y)
         route = weight_route(self.estimator)
-        prior = check_weight(sample_weight, n_rows(X), route)
-        template = seeded(self.estimator, self.random_state)
-        params = route_fit_params(self, fit_params)
+        prior = routed_weight(sample_weight, n_rows(X), route)
+        template, params = seeded(self.estimator, self.random_state), route_fit_params(self, fit_params)
+        # taken before the fit, which may change X in place
+        mark = fingerprint(X, given.codes)
+
+        def plain_fit(labels: Array) -> Any:
+            return fit_weighted(template, X, labels, prior, route, counts=prior, fit_params=params)
+
         with Progress(self, X, y).running() as progress:
             with progress.stage("plain fit"):
-                y_seen = self._plain_fit(template, X, y, prior, route, params)
-            problem = self._problem(template, X, y_seen, prior, route, params, groups, progress)
-            outcome = run(problem, rule, self.pace, self.cross_fit, self.plain_)
-        self._store(outcome, problem)
+                model, encoded = _plain_fit(plain_fit, given)
+            seen = given.codes if encoded else given.y
+            problem = ClassifierProblem(
+                estimator=template, X=X, y=seen, codes=given.codes,
+                labels=np.arange(given.classes.size) if encoded else given.classes, kind=output_kind(model),
+                route=route, repeats=self._repeats(X, seen, given, prior, groups), prior=prior, fit_params=params,
+                n_jobs=self.n_jobs, progress=progress, balanced=pace == "auto",
+            )  # fmt: skip
+            found = run(problem, rule, pace, self.cross_fit, model)
+        self._store(found, problem, given, model, rule, mark)
         return self
 
-    def _checked_rule(self) -> Any:
-        rule = get(self.regularizer)
-        if isinstance(rule, GroupRegularizer):
-            raise ValueError(f"regularizer must be an elementwise rule; {rule.name!r} needs groups of samples")
-        number = isinstance(self.pace, Real) and not isinstance(self.pace, bool) and self.pace > 0
-        if not (
-            number or isinstance(self.pace, Pacing) or (isinstance(self.pace, str) and self.pace in ("auto", "paper"))
-        ):
-            raise ValueError(f"pace must be 'auto', 'paper', a positive number or a Pacing; got {self.pace!r}.")
-        if self.cross_fit not in (True, False, "auto"):
-            raise ValueError(f"cross_fit must be True, False or 'auto'; got {self.cross_fit!r}.")
-        return relative(rule)
-
-    def _plain_fit(
-        self, template: Any, X: Any, y: np.ndarray, prior: Any, route: WeightRoute, params: dict[str, Any]
-    ) -> np.ndarray:
-        """Fit the plain model; returns the labels as the wrapped model wants them."""
-        self.classes_, self.training_codes_ = np.unique(y, return_inverse=True)
-        try:
-            self.plain_ = fit_weighted(template, X, y, prior, route, counts=prior, fit_params=params)
-        except ValueError:
-            # some libraries only take the labels 0 .. n_classes - 1: encode for them, else keep the first error
-            if np.array_equal(self.classes_, np.arange(self.classes_.size)):
-                raise
-            try:
-                self.plain_ = fit_weighted(
-                    template, X, self.training_codes_, prior, route, counts=prior, fit_params=params
-                )
-            except Exception:
-                self.plain_ = None
-            if self.plain_ is None:
-                raise
-            return self.training_codes_
-        return y
-
-    def _problem(
-        self, template: Any, X: Any, y: np.ndarray, prior: Any, route: WeightRoute, params: dict[str, Any],
-        groups: Any, progress: Progress,
-    ) -> ClassifierProblem:  # fmt: skip
-        self._encoded = y is self.training_codes_
-        kind = output_kind(self.plain_)
-        labels = np.arange(self.classes_.size) if self._encoded else self.classes_
-        return ClassifierProblem(
-            estimator=template, X=X, y=y, codes=self.training_codes_, labels=labels, kind=kind, route=route,
-            repeats=self._repeats(X, y, prior, groups), prior=prior, fit_params=params, n_jobs=self.n_jobs,
-            progress=progress, balanced=isinstance(self.pace, str) and self.pace == "auto",
-        )  # fmt: skip
-
-    def _repeats(self, X: Any, y: np.ndarray, prior: Any, groups: Any) -> list[Any]:
-        n = n_rows(X)
-        if n < MIN_ROWS or self.classes_.size < 2:
+    def _repeats(self, X: Any, y: Array, given: GivenLabels, prior: Any, groups: Any) -> list[list[Split]]:
+        n, k = n_rows(X), given.classes.size
+        if n < MIN_ROWS or k < 2:
             return []
-        strata = self.training_codes_ if prior is None else self.training_codes_ + self.classes_.size * (prior == 0.0)
+        strata = given.codes if prior is None else given.codes + k * (prior == 0.0)
         rng = check_random_state(0 if self.random_state is None else self.random_state)
-        if not (isinstance(self.cv, str) and self.cv == "auto"):
-            return [make_folds(X, strata, cv=self.cv, groups=groups, random_state=rng, y=y)]
-        repeats = 4 if n <= 5_000 else 2 if n <= 20_000 else 1
-        return [make_folds(X, strata, cv=2, groups=groups, random_state=rng, y=y) for _ in range(repeats)]
+        automatic = isinstance(self.cv, str) and self.cv == "auto"
+        cv, repeats = (2, 4 if n <= 5_000 else 2 if n <= 20_000 else 1) if automatic else (self.cv, 1)
+        return [make_folds(n, strata, cv=cv, groups=groups, random_state=rng, X=X, y=y) for _ in range(repeats)]
 
-    def _store(self, outcome: Outcome, problem: ClassifierProblem) -> None:
-        self.lam_, self.path_, self.termination_ = outcome.lam, outcome.path, outcome.termination
-        self.estimator_ = self.plain_ if outcome.model is None else outcome.model
-        self.sample_weight_, self.sample_loss_ = outcome.weight, outcome.losses
-        self.channel_: NoiseChannel = outcome.channel
-        self.noise_rate_, self.noise_rate_interval_ = outcome.rate, outcome.interval
-        self.sample_proba_ = outcome.proba
-        self.sample_noise_ = outcome.noise
-        self._kind = problem.kind
-        if outcome.interrupted:
-            warnings.warn(outcome.termination, ConvergenceWarning, stacklevel=4)
+    def _store(
+        self, found: LabelFit, problem: ClassifierProblem, given: GivenLabels, model: Any, rule: Regularizer, mark: str
+    ) -> None:
+        kept, reading = found.kept, found.kept.fit
+        units = np.ones(given.classes.size) if kept.plain else problem.class_units(reading.losses)
+        opinion = Labels(given.classes, given.codes, reading.clean, found.judge)
+        losses = reading.losses / units[given.codes]
+        judgement = Judgement("labels", opinion, losses, kept.lam, rule, mark, held_out=found.cross)
+        path, proba, wrong = path_of(found.trials, found.decision), opinion.proba, opinion.wrong
+        self.classes_ = given.classes
+        self.plain_ = model
+        self.estimator_ = model if found.model is None else found.model
+        self.judgement_, self.class_unit_ = judgement, units
+        self.lam_: float = kept.lam
+        self.sample_weight_, self.sample_loss_ = kept.weight, reading.losses
+        self.sample_proba_, self.sample_noise_ = proba, wrong
+        self.channel_: NoiseChannel = found.channel
+        self.noise_rate_, self.noise_rate_interval_ = found.judge.noise_rate, found.judge.interval
+        self.path_: tuple[Candidate, ...] = path
+        self.termination_ = found.termination
+        self._kind, self._encoded = problem.kind, problem.y is given.codes
+        if found.interrupted:
+            warn_interrupted(self.termination_)
+
+    # -------------------------------------------------------------------------------------------- judging rows
+
+    def _judged_rows(self, X: Any, y: Any) -> tuple[Any, Array]:
+        X, y = indexable(X, y)
+        if y is None:
+            raise ValueError("y must hold the labels to be judged, got None")
+        return X, _codes(column_or_1d(y), self.classes_)
+
+    def _judge(self, X: Any, y: Array) -> Judgement:
+        logits = self.clean_logits(X)
+        losses = rival_loss(self.channel_.proba(logits), y) / self.class_unit_[y]
+        opinion = Labels(self.classes_, y, logits, self.channel_)
+        return Judgement("labels", opinion, losses, self.lam_, self.judgement_.rule)
 
     # ------------------------------------------------------------------------------------------- predicting
 
     @available_if(_has("predict"))
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Array:
         """Most probable clean label.
 
         Parameters
@@ -288,7 +271,7 @@ class SelfPacedClassifier(MetaMixin, ClassifierMixin, BaseEstimator):
         return self.classes_[found.astype(np.intp)] if self._encoded else found
 
     @available_if(_has("decision_function"))
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any) -> Array:
         """Raw scores of the chosen model.
 
         Parameters
@@ -300,10 +283,10 @@ class SelfPacedClassifier(MetaMixin, ClassifierMixin, BaseEstimator):
         ndarray
         """
         check_is_fitted(self, "estimator_")
-        return self.estimator_.decision_function(X)
+        return np.asarray(self.estimator_.decision_function(X))
 
     @available_if(_has("predict_proba", "decision_function"))
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any) -> Array:
         """Probability of each CLEAN label: the model's scores at the scale that unseen noisy labels support.
 
         Parameters
@@ -321,7 +304,7 @@ class SelfPacedClassifier(MetaMixin, ClassifierMixin, BaseEstimator):
         return self.channel_.proba(as_logits(raw, self._kind)).astype(raw.dtype, copy=False)
 
     @available_if(_has("predict_proba", "decision_function"))
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of `predict_proba`.
 
         Parameters
@@ -333,9 +316,9 @@ class SelfPacedClassifier(MetaMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, n_classes)
         """
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return np.asarray(np.log(self.predict_proba(X)))
 
-    def clean_logits(self, X: Any) -> np.ndarray:
+    def clean_logits(self, X: Any) -> Array:
         """What ``channel_`` takes: the chosen model's logits, one column per class, whatever methods it has.
 
         Parameters
@@ -349,6 +332,48 @@ class SelfPacedClassifier(MetaMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         return as_logits(self._read(X), self._kind)
 
-    def _read(self, X: Any) -> np.ndarray:
+    def _read(self, X: Any) -> Array:
         labels = np.arange(self.classes_.size) if self._encoded else self.classes_
         return read_output(self.estimator_, X, kind=self._kind, labels=labels)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenLabels:
+    """Labels as given, the distinct ones, and the place of each among them."""
+
+    y: Array
+    classes: Array
+    codes: NDArray[np.intp]
+
+
+def _given(y: Any) -> GivenLabels:
+    if y is None:
+        raise ValueError("This SelfPacedClassifier estimator requires y to be passed, but the target y is None.")
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    return GivenLabels(y, classes, codes)
+
+
+def _codes(given: Array, classes: Array) -> Array:
+    """Labels as positions in ``classes``."""
+    codes = np.searchsorted(classes, given)
+    known = codes < classes.size
+    known[known] = classes[codes[known]] == given[known]
+    if not known.all():
+        raise ValueError(f"y must hold labels seen in fit {classes.tolist()!r}, got {given[~known][0]!r}")
+    return np.asarray(codes)
+
+
+def _plain_fit(fit: Callable[[Array], Any], given: GivenLabels) -> tuple[Any, bool]:
+    """The plain model, and whether it was given codes instead of labels."""
+    try:
+        return fit(given.y), False
+    except ValueError:
+        # some libraries only take the labels 0 .. n_classes - 1: encode for them, else keep the first error
+        if not np.array_equal(given.classes, np.arange(given.classes.size)):
+            with suppress(Exception):
+                return fit(given.codes), True
+        raise

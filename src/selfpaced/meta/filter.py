@@ -12,8 +12,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..inspection import label_issues
-from .common import check_weight
-from .routing import fit_weighted, n_rows, weight_route
+from ..judgement import JudgedByAnother
+from .routing import fit_weighted, n_rows, routed_weight, weight_route
 
 __all__ = ["SuspectFilter"]
 
@@ -22,7 +22,7 @@ def _has(name: str) -> Callable[[Any], bool]:
     return lambda self: hasattr(getattr(self, "estimator_", self.estimator), name)
 
 
-class SuspectFilter(MetaEstimatorMixin, BaseEstimator):
+class SuspectFilter(JudgedByAnother, MetaEstimatorMixin, BaseEstimator):
     """Fit an estimator without the rows that a self-paced judge suspects.
 
     Steps of a Pipeline cannot drop rows, so this is an estimator of its own, usable as the last step of one: the judge
@@ -84,22 +84,24 @@ class SuspectFilter(MetaEstimatorMixin, BaseEstimator):
         self
         """
         if self.how not in ("drop", "weight"):
-            raise ValueError(f"how must be 'drop' or 'weight'; got {self.how!r}.")
+            raise ValueError(f"how must be 'drop' or 'weight', got {self.how!r}")
         if not 0.0 <= self.threshold <= 1.0:
-            raise ValueError(f"threshold must be in [0, 1]; got {self.threshold!r}.")
+            raise ValueError(f"threshold must be in [0, 1], got {self.threshold!r}")
         route = weight_route(self.estimator)
         if self.how == "weight" and not route.takes_weights:
             raise ValueError(f"how='weight' needs an estimator that takes weights, but {route.reason}; use how='drop'.")
-        prior = check_weight(sample_weight, n_rows(X), route)
+        prior = routed_weight(sample_weight, n_rows(X), route)
         given = {} if prior is None else {"sample_weight": prior}
-        self.judge_ = clone(self.judge).fit(X, y, **given)
-        self.noise_probability_ = 1.0 - np.asarray(label_issues(self.judge_, X, y)["label_quality"], dtype=float)
-        self.kept_ = self.noise_probability_ <= self.threshold
-        weight = self.kept_.astype(float) if self.how == "drop" else 1.0 - self.noise_probability_
+        judge = clone(self.judge).fit(X, y, **given)
+        wrong = 1.0 - np.asarray(label_issues(judge, X, y)["label_quality"], dtype=float)
+        kept = wrong <= self.threshold
+        weight = kept.astype(float) if self.how == "drop" else 1.0 - wrong
         total = weight if prior is None else weight * prior
-        self.estimator_ = fit_weighted(self.estimator, X, np.asarray(y), total, route, counts=prior)
-        if hasattr(self.estimator_, "classes_"):
-            self.classes_ = self.estimator_.classes_
+        model = fit_weighted(self.estimator, X, np.asarray(y), total, route, counts=prior)
+        self.judge_, self.estimator_ = judge, model
+        self.noise_probability_, self.kept_ = wrong, kept
+        if hasattr(model, "classes_"):
+            self.classes_ = model.classes_
         return self
 
     @property
@@ -119,22 +121,22 @@ class SuspectFilter(MetaEstimatorMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Predictions of the estimator."""
         check_is_fitted(self, "estimator_")
-        return self.estimator_.predict(X)
+        return np.asarray(self.estimator_.predict(X))
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the estimator."""
         check_is_fitted(self, "estimator_")
-        return self.estimator_.predict_proba(X)
+        return np.asarray(self.estimator_.predict_proba(X))
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values of the estimator."""
         check_is_fitted(self, "estimator_")
-        return self.estimator_.decision_function(X)
+        return np.asarray(self.estimator_.decision_function(X))
 
     @available_if(_has("score"))
     def score(self, X: Any, y: Any, **params: Any) -> float:
         """Score of the estimator."""
         check_is_fitted(self, "estimator_")
-        return self.estimator_.score(X, y, **params)
+        return float(self.estimator_.score(X, y, **params))

@@ -40,7 +40,7 @@ def read_output(model: Any, X: Any, *, kind: str, labels: np.ndarray) -> np.ndar
     """
     raw = np.asarray(getattr(model, kind)(X))
     if kind == "predict":
-        return (raw[:, None] == labels[None, :]).astype(float)
+        return np.asarray(raw[:, None] == labels[None, :], dtype=float)
     if raw.ndim == 1 or raw.shape[1] == 1:
         raw = raw.reshape(-1)
         raw = np.stack([1.0 - raw, raw], axis=1) if kind == "predict_proba" else np.stack([-raw / 2, raw / 2], axis=1)
@@ -58,7 +58,7 @@ def read_output(model: Any, X: Any, *, kind: str, labels: np.ndarray) -> np.ndar
 def as_logits(output: np.ndarray, kind: str) -> np.ndarray:
     """Logits of an output matrix, possibly averaged over several models, in float64."""
     if kind == "decision_function":
-        return np.nan_to_num(np.asarray(output, dtype=float), posinf=1e6, neginf=-1e6)
+        return np.asarray(np.nan_to_num(np.asarray(output, dtype=float), posinf=1e6, neginf=-1e6))
     return logits_from_proba(output)
 
 
@@ -78,4 +78,4 @@ def rival_loss(proba: np.ndarray, codes: np.ndarray) -> np.ndarray:
     given = np.maximum(proba[rows, codes], 1e-12)
     others = proba.copy()
     others[rows, codes] = 0.0
-    return np.log1p(others.max(axis=1) / given)
+    return np.asarray(np.log1p(others.max(axis=1) / given))

@@ -2,48 +2,33 @@
 
 from __future__ import annotations
 
-import math
-import time
-import warnings
-from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, column_or_1d, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from ..pacing import Fixed, Geometric, Pacing, Stages
+from ..fitting import Progress, check_rule, warn_interrupted, with_callbacks
+from ..folds import Split, make_folds
+from ..judgement import Judgement, Judging, Values, fingerprint
+from ..pacing import check_pace
 from ..path import Candidate
-from ..regularizers import Regularizer, get, relative
-from ..residuals import EfficientStop, ResidualRule, efficient_pace, efficient_rule, outlier_share
-from ..residuals.rules import TUKEY
-from ..solver import alternate
-from .common import (
-    MetaMixin,
-    Progress,
-    check_weight,
-    decide_cross_fit,
-    make_folds,
-    n_rows,
-    route_fit_params,
-    seeded,
-    weight_route,
-    with_callbacks,
-)
-from .residuals import RegressorProblem, Tried, View, better, easy_rows, record, sigma_of
+from ..regularizers import Regularizer, relative
+from ..residuals import outlier_probability, outlier_share
+from ..selection import path_of
+from .routing import n_rows, routed_weight, weight_route
+from .value_path import ValueFit, run
+from .values import Array, RegressorProblem
+from .wrapping import MetaMixin, route_fit_params, seeded
 
 __all__ = ["SelfPacedRegressor"]
 
 MIN_ROWS = 20  # below, a fold is too small to judge by
-ROUNDS = 3  # rounds of cross-fitting after the plain one
-LEAST_GAIN = 0.01  # leaving out rows of large residuals alone lowers the loss of clean rows by a little less than this
-IN_SAMPLE = 12  # rounds of a model of little capacity, which settle and are cheap
 
 
-class SelfPacedRegressor(MetaMixin, RegressorMixin, BaseEstimator):
+class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
     r"""Wrap any regressor so that outliers in the target lose their weight.
 
     A plain model is fitted first; its residuals on rows it has not seen, centred by the shortest half, select the
@@ -88,8 +73,8 @@ class SelfPacedRegressor(MetaMixin, RegressorMixin, BaseEstimator):
         Weight of each row in [0, 1]; all 1 where the plain model was chosen.
     sample_residual_, sample_loss_ : ndarray of shape (n_samples,)
         Residuals by which the rows were judged (cross-fitted or in-sample), and their squares.
-    training_values_ : ndarray of shape (n_samples,)
-        The given targets: by them :func:`selfpaced.suspects` knows the training rows.
+    judgement_ : Judgement
+        All of this in one object, as :func:`selfpaced.suspects` reads it; ``judge(X, y)`` gives it for any rows.
     lam_ : float
         The pace; ``inf`` where the plain model was chosen.
     regularizer_, loss_unit_ : Regularizer, float
@@ -99,7 +84,8 @@ class SelfPacedRegressor(MetaMixin, RegressorMixin, BaseEstimator):
     noise_rate_, noise_rate_interval_ : float, tuple of float
         Estimated share of outliers, with an interval of about 95 %.
     path_ : tuple of Candidate
-        Every round; the score is minus the mean Tukey loss at ``scale_``.
+        Every round; the score by which the last and the plain one were compared is minus the mean Tukey loss, in the
+        sigma of the last one's residuals (``nan`` where a round was not compared).
     termination_ : str
         What was chosen, and why.
     n_features_in_, feature_names_in_
@@ -170,83 +156,76 @@ class SelfPacedRegressor(MetaMixin, RegressorMixin, BaseEstimator):
         -------
         self
         """
-        rule = self._checked_rule()
+        rule, pace = relative(check_rule(self.regularizer)), check_pace(self.pace)
+        if self.cross_fit not in (True, False, "auto"):
+            raise ValueError(f"cross_fit must be True, False or 'auto', got {self.cross_fit!r}")
+        if not (isinstance(self.efficiency, Real) and 0.3 <= float(self.efficiency) < 1):
+            raise ValueError(f"efficiency must be in [0.3, 1), got {self.efficiency!r}")
         X, y, groups = indexable(X, y, groups)
         y = _checked_target(y)
         route = weight_route(self.estimator)
-        prior = check_weight(sample_weight, n_rows(X), route)
-        template = seeded(self.estimator, self.random_state)
+        prior = routed_weight(sample_weight, n_rows(X), route)
+        # taken before the fit, which may change X in place
+        mark = fingerprint(X, y.astype(np.float64))
         with Progress(self, X, y).running() as progress:
             problem = RegressorProblem(
-                estimator=template, X=X, y=y, route=route, folds=[], prior=prior,
-                fit_params=route_fit_params(self, fit_params), n_jobs=self.n_jobs, progress=progress,
+                estimator=seeded(self.estimator, self.random_state), X=X, y=y, route=route,
+                folds=self._folds(X, y, groups), prior=prior, fit_params=route_fit_params(self, fit_params),
+                n_jobs=self.n_jobs, progress=progress,
             )  # fmt: skip
             with progress.stage("plain fit"):
-                plain = problem.seen(prior)
-            self.plain_ = plain.model
-            rounds = Rounds(problem, plain)
-            if n_rows(X) >= MIN_ROWS:
-                rng = check_random_state(0 if self.random_state is None else self.random_state)
-                problem.folds = make_folds(X, None, cv=self.cv, groups=groups, random_state=rng, y=y)
-                self._run(rounds, rule)
-            else:
-                rounds.reason = f"the plain model was kept: {n_rows(X)} rows are too few to judge outliers by"
-        self._store(rounds, rule)
+                seen = problem.seen(prior)
+            found = run(problem, rule, pace, float(self.efficiency), self.cross_fit, seen)
+        self._store(found, problem, seen.model, mark)
         return self
 
-    def _checked_rule(self) -> Regularizer:
-        rule = get(self.regularizer)
-        if not isinstance(rule, Regularizer):
-            raise ValueError(f"regularizer must be an elementwise rule; {rule.name!r} needs groups of samples")
-        pace = self.pace
-        number = isinstance(pace, Real) and not isinstance(pace, bool) and pace > 0
-        if not (number or isinstance(pace, Pacing) or (isinstance(pace, str) and pace in ("auto", "paper"))):
-            raise ValueError(f"pace must be 'auto', 'paper', a positive number or a Pacing; got {pace!r}.")
-        if self.cross_fit not in (True, False, "auto"):
-            raise ValueError(f"cross_fit must be True, False or 'auto'; got {self.cross_fit!r}.")
-        if not (isinstance(self.efficiency, Real) and 0.3 <= self.efficiency < 1):
-            raise ValueError(f"efficiency must be in [0.3, 1); got {self.efficiency!r}.")
-        return relative(rule)
+    def _folds(self, X: Any, y: Array, groups: Any) -> list[Split]:
+        if n_rows(X) < MIN_ROWS:
+            return []
+        rng = check_random_state(0 if self.random_state is None else self.random_state)
+        return make_folds(n_rows(X), None, cv=self.cv, groups=groups, random_state=rng, X=X, y=y)
 
-    def _run(self, rounds: Rounds, rule: Regularizer) -> None:
-        problem = rounds.problem
-        try:
-            if self.cross_fit is not False:
-                with problem.progress.stage("plain cross-fit"):
-                    rounds.unseen = problem.unseen(problem.prior)
-            problem.cross, how = rounds.decide(self.cross_fit)
-            if not problem.route.takes_weights:
-                how += f"; rows are selected instead of weighted, because {problem.route.reason}"
-            if isinstance(self.pace, str) and self.pace == "auto":
-                rounds.automatic(rule, float(self.efficiency))
-                rounds.choose()
-            else:
-                rounds.paced(rule, self.pace, float(self.efficiency))
-            rounds.reason += f"; {how}"
-            rounds.finish()
-        except KeyboardInterrupt:
-            rounds.interrupted()
-
-    def _store(self, rounds: Rounds, rule: Regularizer) -> None:
-        problem, chosen = rounds.problem, rounds.chosen
-        plain = chosen is None
-        self.estimator_ = self.plain_ if plain else rounds.model
-        view = rounds.base if plain else chosen.view
-        self.sample_residual_ = view.residuals
-        self.sample_loss_ = np.square(view.residuals)
-        self.training_values_ = problem.y
-        self.sample_weight_ = np.ones(problem.y.size) if plain else chosen.weights
-        self.lam_ = math.inf if plain else float(chosen.lam)
-        self.regularizer_, self.loss_unit_ = (rule, 1.0) if plain else (chosen.rule.regularizer, chosen.rule.unit)
-        self.scale_ = sigma_of(problem, view.residuals)
-        share = outlier_share(view.residuals, self.scale_, problem.prior)
+    def _store(self, found: ValueFit, problem: RegressorProblem, plain: Any, mark: str) -> None:
+        kept, made = found.kept, found.kept.fit
+        residuals = made.residuals.values
+        sigma = problem.sigma(residuals)
+        share = outlier_share(residuals, sigma, problem.prior)
+        wrong = outlier_probability(residuals, sigma, share.estimate)
+        judgement = Judgement(
+            "values",
+            Values(problem.y, problem.y - residuals, wrong),
+            made.rule.losses(residuals),
+            kept.lam,
+            made.rule.regularizer,
+            mark,
+            held_out=found.cross,
+        )
+        path = path_of(found.trials, found.decision, problem.prior)
+        self.plain_ = plain
+        self.estimator_ = plain if found.model is None else found.model
+        self.judgement_ = judgement
+        self.sample_weight_ = kept.weight
+        self.sample_residual_, self.sample_loss_ = residuals, np.square(residuals)
+        self.lam_: float = kept.lam
+        self.regularizer_, self.loss_unit_ = made.rule.regularizer, made.rule.unit
+        self.scale_ = sigma
         self.noise_rate_, self.noise_rate_interval_ = share.estimate, (share.low, share.high)
-        self.path_ = rounds.path(self.scale_)
-        self.termination_ = rounds.reason[:1].upper() + rounds.reason[1:] + "."
-        if rounds.broken:
-            warnings.warn(self.termination_, ConvergenceWarning, stacklevel=3)
+        self.path_: tuple[Candidate, ...] = path
+        self.termination_ = found.termination
+        if found.interrupted:
+            warn_interrupted(self.termination_)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def _judged_rows(self, X: Any, y: Any) -> tuple[Any, Array]:
+        X, y = indexable(X, y)
+        return X, _checked_target(y).astype(np.float64)
+
+    def _judge(self, X: Any, y: Array) -> Judgement:
+        expected = np.asarray(self.estimator_.predict(X), dtype=float).reshape(-1)
+        wrong = outlier_probability(y - expected, self.scale_, self.noise_rate_)
+        losses = np.square(y - expected) / self.loss_unit_
+        return Judgement("values", Values(y, expected, wrong), losses, self.lam_, self.regularizer_)
+
+    def predict(self, X: Any) -> Array:
         """Predict the target by the chosen model.
 
         Parameters
@@ -258,138 +237,10 @@ class SelfPacedRegressor(MetaMixin, RegressorMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self, "estimator_")
-        return self.estimator_.predict(X)
+        return np.asarray(self.estimator_.predict(X))
 
 
-@dataclass(eq=False)
-class Rounds:
-    """The state of a fit: everything tried so far, so that an interrupted one is still usable."""
-
-    problem: RegressorProblem
-    seen: View
-    unseen: View | None = None
-    tried: list[Tried] = field(default_factory=list)
-    chosen: Tried | None = None
-    model: Any = None
-    reason: str = "the plain model was kept"
-    broken: bool = False
-
-    @property
-    def base(self) -> View:
-        """The plain model's residuals, of the kind that rows are judged by."""
-        return self.unseen if self.problem.cross and self.unseen is not None else self.seen
-
-    def decide(self, setting: bool | str) -> tuple[bool, str]:
-        """Cross-fitted or in-sample residuals."""
-        if self.unseen is None:
-            return decide_cross_fit(False, np.empty(0), np.empty(0), unit="")
-        unit = sigma_of(self.problem, self.unseen.residuals)
-        seen, unseen = (np.minimum(np.abs(view.residuals) / unit, 5.0) for view in (self.seen, self.unseen))
-        return decide_cross_fit(setting, seen, unseen, unit="absolute residual (in sigma)", least=0.05)
-
-    def automatic(self, rule: Regularizer, efficiency: float) -> None:
-        """Easy rows, then rounds of weights at the pace that is efficient for the current residuals."""
-        problem = self.problem
-        weights, cut = easy_rows(problem, self.base.residuals)
-        label, used, lam = "easy rows", ResidualRule(get("hard")), cut**2
-        for index in range(ROUNDS if problem.cross else IN_SAMPLE):
-            view = problem.fit(problem.total(weights))
-            self.tried.append(Tried(weights, view, used, lam, label, view.cost))
-            used, lam = efficient_rule(rule, sigma_of(problem, view.residuals), efficiency)
-            before, weights = weights, used.weights(view.residuals, lam)
-            label = f"{rule.name or 'custom'} round {index + 1}"
-            if np.abs(weights - before).max() < 1e-3:
-                break
-        # The last weights are those of the last residuals: as good as a round more, and one cross-fit cheaper.
-        self.tried.append(Tried(weights, self.tried[-1].view, used, lam, label))
-
-    def paced(self, rule: Regularizer, pace: Any, efficiency: float) -> None:
-        """Alternate along a given pace; the last round is kept, the plain model only by the paper's pace."""
-        problem = self.problem
-        sigma = sigma_of(problem, self.base.residuals)
-        problem.unit = 1.0 if rule.power is not None else efficient_pace(rule, sigma, efficiency)[1]
-        inner, pacing = 1, pace
-        if isinstance(pace, Real):
-            pacing, inner = Fixed(float(pace)), 5
-            problem.unit = 1.0
-        elif isinstance(pace, str):
-            stop = EfficientStop(efficiency, problem.unit, 1.0, problem.prior, problem.floor)
-            pacing = Geometric(floor=problem.floor**2 / problem.unit or 1e-300, stop=(stop, Stages(100)))
-        used = ResidualRule(rule, problem.unit)
-        name = rule.name or "custom"
-
-        def keep(stage: Any, state: Any) -> None:
-            label = f"{name} stage {len(self.tried) + 1}"
-            self.tried.append(Tried(np.asarray(state.weights), state.model, used, stage.lam, label, state.model.cost))
-
-        solution = alternate(
-            problem, rule, pacing, inner=inner, tolerance=1e-4, sample_weight=problem.prior, initial=self.base,
-            callback=keep,
-        )  # fmt: skip
-        self.reason = solution.status.rstrip(".")
-        self.broken = solution.interrupted
-        if isinstance(pace, str):
-            self.choose(self.reason)
-        elif self.tried:
-            self.chosen = self.tried[-1]
-
-    def choose(self, why: str = "") -> None:
-        """The last candidate, unless the plain model is as good on rows that neither has seen."""
-        if not self.tried:
-            return
-        problem, last = self.problem, self.tried[-1]
-        plain, paced = self.base.residuals, last.view.residuals
-        where = "unseen rows" if problem.cross else "the rows themselves"
-        if not problem.cross and self.unseen is not None:
-            plain, paced, where = (
-                self.unseen.residuals,
-                problem.unseen(problem.total(last.weights)).residuals,
-                "unseen rows",
-            )
-        sigma = sigma_of(problem, paced)
-        gain, error = better(problem, plain, paced, sigma)
-        figures = f"its Tukey loss on {where} is lower by {gain:.3f} +- {error:.3f}"
-        gross = bool(np.any(np.abs(paced) > TUKEY * sigma))
-        if gain > max(2 * error, LEAST_GAIN if gross else 5 * LEAST_GAIN):
-            self.chosen, self.reason = last, f"{last.label} was chosen: {figures}"
-        else:
-            self.reason = f"the plain model was kept: for {last.label}, {figures}"
-        self.reason += f"; {why[0].lower() + why[1:]}" if why else ""
-
-    def finish(self) -> None:
-        """Fit the chosen weights on all rows."""
-        if self.chosen is None:
-            return
-        began = time.perf_counter()
-        with self.problem.progress.stage("final fit"):
-            self.model = self.problem.full_fit(self.problem.total(self.chosen.weights))
-        self.chosen.cost += time.perf_counter() - began
-
-    def interrupted(self) -> None:
-        """Keep what there is: the model of the last complete in-sample round, or the plain one."""
-        self.broken, self.chosen = True, None
-        for one in reversed(self.tried):
-            if one.view.model is not None:
-                self.chosen, self.model = one, one.view.model
-                break
-        kept = "the plain model" if self.chosen is None else self.chosen.label
-        self.reason = f"interrupted from outside, {kept} was kept"
-
-    def path(self, sigma: float) -> tuple[Candidate, ...]:
-        """The plain model and every candidate."""
-        ones = np.ones(self.problem.y.size)
-        rows = [(self.base.residuals, ones, math.inf, "plain", self.chosen is None, self.seen.cost)]
-        rows += [
-            (one.view.residuals, one.weights, float(one.lam), one.label, one is self.chosen, one.cost)
-            for one in self.tried
-        ]
-        return tuple(
-            record(self.problem, residuals, sigma, weights, lam=lam, label=label, chosen=chosen, cost=cost)
-            for residuals, weights, lam, label, chosen, cost in rows
-        )
-
-
-def _checked_target(y: Any) -> np.ndarray:
+def _checked_target(y: Any) -> Array:
     if y is None:
         raise ValueError("This SelfPacedRegressor estimator requires y to be passed, but the target y is None.")
     target = np.asarray(y)
@@ -397,7 +248,7 @@ def _checked_target(y: Any) -> np.ndarray:
         target.dtype.kind == "O" and any(isinstance(value, str) for value in target.ravel()[:100])
     )
     if text:
-        raise ValueError(f"y must be numbers for a regression; got text ({target.ravel()[0]!r}, ...).")
+        raise ValueError(f"y must be numeric for a regression, got text ({target.ravel()[0]!r}, ...)")
     if target.ndim == 2 and target.shape[1] > 1:
         raise ValueError(
             f"y must have one column; got {target.shape[1]}. Outliers differ between targets: fit one model per target "
@@ -407,4 +258,4 @@ def _checked_target(y: Any) -> np.ndarray:
     target = target if target.dtype.kind == "f" else target.astype(np.float64)
     if not np.isfinite(target).all():
         raise ValueError("y must be finite; got NaN or infinity. Input y contains NaN or infinity.")
-    return target
+    return np.asarray(target)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, clone
@@ -15,7 +16,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
-__all__ = ["WeightRoute", "fit_weighted", "n_rows", "row_params", "take_rows", "weight_route"]
+from ..fitting import check_weight
+
+__all__ = ["WeightRoute", "fit_weighted", "n_rows", "routed_weight", "row_params", "take_rows", "weight_route"]
 
 # Weights below this share of the largest are dropped as rows: they cannot move a fit, and they cost time.
 NEGLIGIBLE = 1e-6
@@ -167,6 +170,27 @@ def _request(estimator: Any) -> Any:
     return getattr(getattr(_requests(estimator), "fit", None), "requests", {}).get("sample_weight")
 
 
+def routed_weight(sample_weight: Any, n: int, route: WeightRoute) -> NDArray[np.float64] | None:
+    """The user's weights, None where uniform; an error where the model could not honour them.
+
+    Parameters
+    ----------
+    sample_weight : array-like, scalar or None
+        As given to ``fit``.
+    n : int
+        Number of rows.
+    route : WeightRoute
+        How the model takes weights.
+    """
+    weight = check_weight(sample_weight, n)
+    if weight is not None and not route.takes_weights and np.any(weight != np.rint(weight)):
+        raise ValueError(
+            f"sample_weight was given, but {route.reason}, and weights are never dropped silently. Whole "
+            "numbers are honoured by repeating rows; else wrap an estimator that takes weights."
+        )
+    return weight
+
+
 def row_params(params: Mapping[str, Any], n: int, keep: np.ndarray) -> dict[str, Any]:
     """Fit parameters with one entry per row are cut to the rows kept; the rest pass unchanged."""
 
@@ -183,11 +207,11 @@ def row_params(params: Mapping[str, Any], n: int, keep: np.ndarray) -> dict[str,
 def _selected(index: np.ndarray, weight: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
     """Rows of at least half the full weight, each as often as its count says."""
     if counts is None:
-        return index[weight >= 0.5 * weight.max()]
+        return np.asarray(index[weight >= 0.5 * weight.max()])
     inside = (counts > 0.0) & (weight >= 0.5 * counts)
     if not inside.any():
         inside = weight >= 0.5 * weight.max()
-    return np.repeat(index[inside], np.rint(np.maximum(counts[inside], 1.0)).astype(np.intp))
+    return np.asarray(np.repeat(index[inside], np.rint(np.maximum(counts[inside], 1.0)).astype(np.intp)))
 
 
 def fit_weighted(

@@ -9,12 +9,13 @@ True
 
 from .efficiency import efficiency, efficient_lam, efficient_pace
 from .outliers import OutlierShare, outlier_probability, outlier_share
-from .pace import EfficientStop, Opening, ScaleStop
+from .pace import EfficientPace, EfficientStop, Opening, ScaleStop
 from .rules import ResidualRule, efficient_rule, tukey_loss
 from .scales import effective_size, m_scale, madn, noise_scale, shorth, weighted_quantile
 from .sigma import ResidualScale, residual_scale, truncated_sigma
 
 __all__ = [
+    "EfficientPace",
     "EfficientStop",
     "Opening",
     "OutlierShare",

@@ -15,7 +15,7 @@ from .efficiency import efficient_pace
 from .scales import Floats, noise_scale
 from .sigma import residual_scale
 
-__all__ = ["EfficientStop", "Opening", "ScaleStop"]
+__all__ = ["EfficientPace", "EfficientStop", "Opening", "ScaleStop"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +35,36 @@ class EfficientStop:
         if regularizer.opens * (stages[-1].lam - limit) < 0:
             return None
         return f"the rule is {self.efficiency:.0%} efficient for the residuals' sigma = {sigma:.4g}"
+
+
+@dataclass(frozen=True)
+class EfficientPace(Pacing):
+    """At every stage the pace at which the rule is efficient for the good residuals of the current fit.
+
+    Losses are squared residuals; ``dof`` is the number of coefficients they were fitted with, and no sigma is taken to
+    be below ``floor``. The path ends by its ``stop``.
+
+    >>> from selfpaced.regularizers import get
+    >>> residuals = np.r_[np.random.default_rng(0).normal(size=900), np.full(100, 50.0)]
+    >>> round(EfficientPace().first(residuals**2, get("hard")) ** 0.5, 1)
+    2.9
+    """
+
+    efficiency: float = 0.95
+    dof: float = 0.0
+    floor: float = 1e-300
+    stop: Any = ()
+
+    def at(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> tuple[float, float]:
+        """The pace, and the unit of squared residuals in which it is meant, see :func:`efficient_pace`."""
+        sigma = residual_scale(np.sqrt(np.asarray(losses)), sample_weight, dof=self.dof).sigma
+        return efficient_pace(regularizer, max(sigma, self.floor), self.efficiency)
+
+    def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
+        return self.at(losses, regularizer, sample_weight)[0]
+
+    def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> float | None:  # noqa: ARG002
+        return self.at(losses, regularizer, sample_weight)[0]
 
 
 def half_weight_loss(rule: Any, lam: float) -> float:

@@ -1,0 +1,34 @@
+"""Seeds of the wrapped models, and whether losses are cross-fitted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from selfpaced.meta.crossfit import decide_cross_fit
+from selfpaced.meta.wrapping import seeded
+
+
+def test_seeds_are_set_only_where_unset_and_asked_for() -> None:
+    pipe = make_pipeline(StandardScaler(), RandomForestClassifier())
+    assert seeded(pipe, None)[-1].random_state is None
+    assert seeded(pipe, 0)[-1].random_state == seeded(pipe, 0)[-1].random_state
+    assert isinstance(seeded(pipe, 0)[-1].random_state, int)
+    assert pipe[-1].random_state is None
+    assert seeded(RandomForestClassifier(random_state=5), 0).random_state == 5
+
+
+def test_the_gap_between_seen_and_unseen_rows_decides() -> None:
+    rng = np.random.default_rng(0)
+    unseen = (rng.random(500) < 0.3).astype(float)
+    assert decide_cross_fit("auto", np.zeros(500), unseen, unit="error")[0]
+    cross, why = decide_cross_fit("auto", unseen, unseen, unit="error")
+    assert not cross
+    assert "in-sample" in why
+    assert decide_cross_fit(True, unseen, unseen, unit="error")[0]
+    assert not decide_cross_fit(False, np.zeros(500), unseen, unit="error")[0]
+    with pytest.raises(ValueError, match="cross_fit must be"):
+        decide_cross_fit("yes", unseen, unseen, unit="error")
