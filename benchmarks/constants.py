@@ -2,7 +2,7 @@
 
     python benchmarks/constants.py AREA ... [--only NAME ...] [--quick] [--save]
 
-Areas: linear, regression, classifier, regressor, factorization, clustering, label-noise, or `all`. A constant is
+Areas: linear, regression, classifier, paper, regressor, factorization, clustering, label-noise, or `all`. A constant is
 replaced in its module and the same fits are made again, same data and same seeds. The tables show the mean change of
 the score against the value in use (above 0: the neighbour is better), ± its standard error over data sets and seeds,
 apart for clean and for dirty data, and how many of the fits changed at all.
@@ -95,7 +95,7 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
     ),
     "classifier": (
         small_fits.classifier,
-        3,
+        2,
         (
             at("meta.choice:CLEAN"),
             at("meta.choice:LEAST"),
@@ -105,6 +105,15 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
             at("meta.problem:KEPT_PER_CLASS"),
             at("label_noise:confident_error.share", values=(1 / 6, 2 / 3)),
             at("label_noise:logits_from_proba.floor", values=(1e-4, 1e-2)),
+        ),
+    ),
+    "paper": (
+        small_fits.paper,
+        2,
+        (
+            at("linear.paper:FLOORS"),
+            at("linear.paper:FULL", values=(0.95, 0.995)),
+            at("meta.choice:FLOOR"),
         ),
     ),
     "regressor": (
@@ -118,7 +127,7 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
     ),
     "factorization": (
         small_fits.factorization,
-        4,
+        2,
         (
             at("factorization.rescue:INLIER"),
             at("factorization.rescue:STARVED", values=(0.5, 0.85)),
@@ -151,6 +160,7 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
             at("clustering.paced:LEAST_CHANCE"),
             at("clustering.paced:PRUNE", values=({}, {0: 2, 1: 1 << 30})),
             at("clustering.rules:_DEFAULT_END", values=((1.1, 8), (4.4, 8), (2.2, 4), (2.2, 16))),
+            at("clustering.rules:_END", values=({"hard": (2.2, 8)}, {"hard": (4.5, 24)})),
             at("clustering.rules:UNEVEN"),
         ),
     ),
