@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..regularizers import REGISTRY, Regularizer
 
 Floats = NDArray[Any]
-LARGEST = 60.0  # e^-lam of the fused logistic formula must not leave float32
+LARGEST = 60.0  # numerical safety: e^-lam of the fused logistic formula must not leave float32
 
 
 def _welsch(z: Floats, lam: float) -> Floats:  # noqa: ARG001

@@ -21,7 +21,7 @@ from sklearn.neighbors import NearestNeighbors
 from .kernels import Block, Views
 
 Floats = NDArray[Any]
-DENSE = 64  # up to this many samples the eigenvectors come from a dense solver
+DENSE = 64  # cost: up to this many samples the eigenvectors come from a dense solver
 
 
 def unit_rows(rows: Floats) -> Floats:

@@ -25,9 +25,10 @@ from .cost import Cost
 Floats = NDArray[Any]
 Block = Any  # a C-contiguous float array or a CSR matrix, n x d
 
-# Elements of one (restarts x clusters) x samples temporary: 256 kB of float32.
+# cost: elements of one (restarts x clusters) x samples temporary: 256 kB of float32.
 CHUNK = 1 << 16
-# From this many clusters on a sparse indicator beats the dense product for the centroids' sums.
+
+# cost: from this many clusters on a sparse indicator beats the dense product for the centroids' sums.
 SPARSE_CLUSTERS = 48
 
 

@@ -20,14 +20,16 @@ from .seeding import nearest_gaps, plus_plus
 
 Floats = NDArray[Any]
 
+# Measured by benchmarks/constants.py clustering.
 WARM = 3  # steps before the first weights: losses of raw seeds say nothing
 INNER = 2  # sweeps per stage
 WIDE = 4.0  # half weight of the robust start, in median losses
 LEAST_CHANCE = 0.01  # of the most isolated sample to become a seed, relative to the least isolated
+PRUNE = {1: 2, 3: 1 << 30}  # stage -> divisor of the restarts that go on after it
+
+SUBSET = 10_000  # cost: of at least twice as many samples, the stages before the last see only so many
+
 WELSCH = Welsch()
-# Stage -> divisor of the restarts that go on after it.
-PRUNE = {1: 2, 3: 1 << 30}
-SUBSET = 10_000  # of at least twice as many samples, the stages before the last see only so many
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,15 @@ from ..fitting import check_rule
 from ..pacing import Fixed, Geometric, Ladder, Pacing, Span, check_pace
 from ..regularizers import Logistic, Regularizer
 
-# Not free of scale: what the median starting loss is scaled to before it meets the rule. At 4 the logistic
+# theory: not free of scale; what the median starting loss is scaled to before it meets the rule. At 4 the logistic
 # weight falls from near 1 to near 0 within the spread of the losses; the logarithmic rule lives in (0, 1).
 _TYPICAL = {"logistic": 4.0, "channel": 4.0, "logarithmic": 0.1}
 
+# Measured by benchmarks/constants.py clustering.
 # Last half-weight loss as a multiple of the median starting loss, and the number of stages.
 _END = {"hard": (3.2, 16), "tls": (3.2, 16), "logistic": (3.2, 16), "channel": (3.2, 16)}
 _DEFAULT_END = (2.2, 8)
-UNEVEN = 1.8
+UNEVEN = 1.8  # times as far for views of different spread
 
 
 def resolve(regularizer: Any) -> Regularizer | None:

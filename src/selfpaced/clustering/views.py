@@ -15,7 +15,8 @@ from .kernels import Views
 
 Floats = NDArray[Any]
 Scaling = Literal["zscore", "variance", "unit-row", "none"]
-SMALL = 1 << 18  # numbers in all views up to which the work is done in double precision
+SMALL = 1 << 18  # cost: numbers in all views up to which the work is done in double precision
+
 SCALINGS: tuple[str, ...] = ("zscore", "variance", "unit-row", "none")
 
 

@@ -22,7 +22,7 @@ from .inputs import Observed, observe
 from .rescue import DOUBTFUL, STARVED, inlier_shares, rescue_side
 from .solve import REJECT, FactorRun
 
-ROW_SWEEPS = 10  # L1 half-steps for a new row, before the rule and the polish
+ROW_SWEEPS = 10  # cost: L1 half-steps for a new row, before the rule and the polish
 
 
 class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.floating[Any]]
 
-# Scales are estimated from at most this many entries: their standard error is then about 0.3 %.
+# cost: scales are estimated from at most this many entries; their standard error is then about 0.3 %.
 SCALE_ENTRIES = 100_000
 
 

@@ -10,16 +10,21 @@ import numpy as np
 from .engine import Engine
 from .entries import Entries, Floats, Side
 
+# Measured by benchmarks/constants.py factorization.
 INLIER = 4.0  # residuals within this many noise scales are inliers
 STARVED = 0.7  # rows below this share of the median inlier share are refitted
 DOUBTFUL = 0.85  # the same after the polish, when the noise scale is exact
 THIN = 12  # then also rows with fewer entries per component: their inlier share does not tell a wrong optimum
-MOST_THIN = 200
 CAP = 6.0  # residuals count at most this many noise scales when candidates are compared
 BETTER = 0.99  # of the current cost: what a candidate has to reach to replace a row
 REFINED = 5  # the best candidates, which are refined before they are compared with the current row
-SUBSETS, MOST_SUBSETS = 300, 1000
-MOST = 500  # at most so many rows are refitted: beyond, it is the model that is wrong, not the rows
+SUBSETS = 300  # random ones of a row's entries
+
+MOST_SUBSETS = 1000  # cost
+MOST_THIN = 200  # cost
+LEAST_CLEAN, MOST_CLEAN = 0.35, 0.6  # a choice: what is believed of the share of clean entries in a bad row
+ALL_SPOILT = 1e-6  # a choice: the chance that no subset is clean
+MOST = 500  # cost: at most so many rows are refitted; beyond, it is the model that is wrong, not the rows
 
 
 def inlier_shares(engine: Engine, side: Side, U: Floats, V: Floats, scale: float) -> Floats:
@@ -53,8 +58,8 @@ def refit_row(X: Floats, y: Floats, current: Floats, scale: float, rng: np.rando
     """The best of many exact fits to random subsets, or None if the current row is as good."""
     n, rank = X.shape
     # enough subsets for several clean ones, if as many entries are clean as the current row explains
-    clean = min(max(float(np.mean(np.abs(X @ current - y) < INLIER * scale)), 0.35), 0.6)
-    count = int(min(MOST_SUBSETS, max(SUBSETS, math.log(1e-6) / math.log1p(-(clean ** min(rank, 12))))))
+    clean = min(max(float(np.mean(np.abs(X @ current - y) < INLIER * scale)), LEAST_CLEAN), MOST_CLEAN)
+    count = int(min(MOST_SUBSETS, max(SUBSETS, math.log(ALL_SPOILT) / math.log1p(-(clean ** min(rank, 12))))))
     chosen = np.argpartition(rng.random((count, n)), rank - 1, axis=1)[:, :rank] if n <= 200 else None
     if chosen is None:  # collisions are rare and harmless in long rows
         chosen = rng.integers(0, n, (count, rank))

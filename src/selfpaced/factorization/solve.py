@@ -32,14 +32,16 @@ from .start import (
     typical_size,
 )
 
+# Measured by benchmarks/constants.py factorization.
 FIRST_SWEEPS = 3  # at the first pace: the warm start has to forget its outliers
 RESCUE_SWEEPS = 3
 POLISH_AGAIN = 3
 REJECT = 3.5  # the polish leaves out residuals beyond this many noise scales
-NEGLIGIBLE = 1e-4
-STARVING = 0.01  # a mean weight below which there is nothing to learn from
-SPOILT = 3.0  # times the noise scale of the start: a path that has lost the factors
-TRUNCATION = 1.005  # the standard deviation of a normal cut at 3.5 sigma is too small by this
+TRUNCATION = 1.005  # a normal cut at 3.5 sigma looks narrower than it is: by 1.003 in theory
+
+NEGLIGIBLE = 1e-4  # numerical safety: of the typical entry; smaller residuals are not told apart
+STARVING = 0.01  # numerical safety: a mean weight below which there is nothing to learn from
+SPOILT = 3.0  # numerical safety: times the noise scale of the start; a path that has lost the factors
 
 
 @dataclass(frozen=True)

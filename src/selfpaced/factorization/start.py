@@ -15,9 +15,9 @@ from .entries import Entries, Floats
 Factors = tuple[Floats, Floats]
 Tick = Callable[[str], None]
 
-# Shares of the ridge bound: where the continuation ends, and where the rank shows best.
-RIDGE_END = 0.005
-RIDGE_RANK = 0.35
+# Measured by benchmarks/constants.py factorization.
+RIDGE_END = 0.005  # share of the ridge bound where the continuation ends
+RIDGE_RANK = 0.35  # and where the rank shows best
 SMOOTHING = 0.25  # eps of the warm start, in units of the MADN of its residuals
 SPARE = 4  # factors beyond the rank in the first half of the warm start
 RANK_FLOOR = 0.03  # singular values below this share of the largest one are noise
