@@ -394,12 +394,36 @@ def test_features_of_new_rows(mixed):
     assert out.filter(like="city=").sum(axis=1).tolist() == [0.0, 1.0]  # an unknown city is no city
 
 
+def test_a_column_without_values_in_the_rows_fitted_is_zero():
+    full = pd.DataFrame({"a": [1.0, 2.0, 3.0, 7.0], "b": [None, None, None, 5.0]}, dtype=float)
+    features = TableFeatures().fit(full.iloc[:3])
+    assert features.transform(full.iloc[:3])["b"].tolist() == [0.0, 0.0, 0.0]
+    with pytest.raises(ValueError, match="must have rows"):
+        TableFeatures().fit(full.iloc[:0])
+    assert features.transform(full.iloc[:0]).shape == (0, 2)
+
+
+@pytest.mark.parametrize("kind", ["linear", "tree"])
+def test_blocks_do_not_show(mixed, monkeypatch, kind):
+    wide = mixed.assign(**{f"x{j}": np.sin(np.arange(len(mixed)) * (j + 1)) for j in range(7)})
+    wide.loc[4, "x3"] = np.nan
+    typed = TypedColumns().fit_transform(wide)
+    whole = TableFeatures(kind).fit_transform(typed)
+    monkeypatch.setattr("selfpaced.tables.features.BLOCK", 200)  # two columns, or some rows, at a time
+    pieces = TableFeatures(kind).fit_transform(typed)
+    pd.testing.assert_frame_equal(pieces, whole)
+    assert whole.columns[0] == "age"
+    assert whole.columns[-1] == "x6"
+
+
 def test_rare_categories_share_a_column():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"c": [f"c{v}" for v in np.minimum(rng.geometric(0.1, 3000), 99)]})
     names = preprocessor(max_categories=5).fit_transform(frame).columns.tolist()
     assert len(names) == 5
     assert names[-1] == "c=(rare)"
+    new = preprocessor(max_categories=5).fit(frame).transform(pd.DataFrame({"c": ["c1", "c98", "never seen"]}))
+    assert new["c=(rare)"].tolist() == [0.0, 1.0, 1.0]
 
 
 def test_trees_get_gaps_and_codes(mixed):

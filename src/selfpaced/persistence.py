@@ -56,7 +56,7 @@ _FROM_LIBRARY: dict[str, tuple[str, ...]] = {
     "regularizers.custom": ("FromLoss",),
     "sketch": ("LossSketch",),
     "solver": ("Stage",),
-    "tables.encoders": ("CategoryCodes", "CategoryFlags", "Dates", "Number"),
+    "tables.encoders": ("DateParts", "Encoder"),
     "tables.features": ("TableFeatures",),
     "tables.schema": ("Column", "Schema", "TypedColumns"),
 }

@@ -1,196 +1,176 @@
-"""How one column becomes features: each encoder fills its columns of a shared matrix."""
+"""How columns become features: scikit-learn's transformers, and dates, for which it has none."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, RobustScaler, StandardScaler
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CategoryCodes", "CategoryFlags", "Dates", "Number"]
+__all__ = ["DateParts", "Encoder", "encode_category", "encode_date", "encode_numbers"]
 
+MOST_CODES = 250  # of a categorical for trees, numerical safety: scikit-learn's boosting takes at most 255
 # convention: the calendar
-_CYCLES = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
+_CYCLES = {"month": ("month", 12.0), "weekday": ("day_of_week", 7.0), "hour": ("hour", 24.0)}
 
 
 @dataclass(frozen=True)
-class Number:
-    """A number: as it is, or imputed by its median and standardised, with a flag for gaps where there were any.
+class Encoder:
+    """Columns of one kind and the fitted transformer that makes features of them.
 
     Attributes
     ----------
-    name : str
-    median, mean, spread : float
-        Of the training rows; the mean and the spread are those after imputation.
-    gaps : bool
-        Whether training rows had gaps.
-    scaled : bool
-        False keeps numbers and gaps as they are.
+    columns : tuple of str
+    transformer : transformer
+        Takes the cells of the columns; one of a category takes the categories.
+    names : tuple of str
+        Of the features.
+    sources : tuple of str
+        The column that each feature comes from.
     """
 
-    name: str
-    median: float
-    mean: float
-    spread: float
-    gaps: bool
-    scaled: bool
+    columns: tuple[str, ...]
+    transformer: Any
+    names: tuple[str, ...]
+    sources: tuple[str, ...]
 
-    @classmethod
-    def learn(cls, name: str, values: np.ndarray, scaled: bool) -> Number:
-        """From the training rows."""
-        missing = np.isnan(values)
-        gaps = bool(missing.any())
-        if not scaled:
-            return cls(name, 0.0, 0.0, 1.0, gaps, False)
-        median = float(np.median(values[~missing] if gaps else values)) if not missing.all() else 0.0
-        full = np.where(missing, median, values) if gaps else values
-        mean, spread = float(full.mean(dtype=np.float64)), float(full.std(dtype=np.float64))
-        # A spread that rounding alone can make is none.
-        noise = 10.0 * np.finfo(np.float64).eps * max(abs(mean), float(np.abs(full).max(initial=0.0)))
-        return cls(name, median, mean, spread if spread > noise else 1.0, gaps, True)
-
-    @property
-    def names(self) -> list[str]:
-        """Names of its features."""
-        return [self.name, f"{self.name} is missing"] if self.gaps and self.scaled else [self.name]
-
-    def fill(self, out: np.ndarray, values: np.ndarray) -> None:
-        """Write the features of these rows into the columns of ``out``."""
-        if not self.scaled:
-            out[:, 0] = values
-            return
-        missing = np.isnan(values)
-        full = np.where(missing, self.median, values) if missing.any() else values
-        out[:, 0] = (full - self.mean) / self.spread
-        if self.gaps:
-            out[:, 1] = missing
+    def features(self, X: pd.DataFrame) -> NDArray[np.float64]:
+        """The features of some rows of its columns."""
+        column = X.iloc[:, 0]
+        if column.dtype.name == "category":
+            # Each category is encoded once and not row by row, which on a long table is most of the time.
+            categories = np.array([*column.cat.categories, None], dtype=object)[:, None]
+            return np.asarray(self.transformer.transform(categories))[column.cat.codes]  # a gap has code -1: the None
+        return np.asarray(self.transformer.transform(X if column.dtype.kind == "M" else X.to_numpy(dtype=float)))
 
 
-@dataclass(frozen=True)
-class Dates:
-    """A date: days since the first one, and where in the year, the week and the day it falls.
+def encode_numbers(X: pd.DataFrame, linear: bool) -> Encoder:
+    """Numbers as they are for trees, else imputed by their median and standardised, with a flag for gaps."""
+    columns = tuple(map(str, X.columns))
+    transformer = _flagged() if linear else FunctionTransformer()
+    values = X.to_numpy(dtype=float)
+    empty = np.isnan(values).all(axis=0)  # in these rows, that is: there is no median
+    transformer.fit(np.where(empty, 0.0, values) if empty.any() else values)
+    gaps = [columns[j] for j in _gaps(transformer)] if linear else []
+    return Encoder(columns, transformer, (*columns, *(f"{name} is missing" for name in gaps)), (*columns, *gaps))
+
+
+def encode_category(X: pd.DataFrame, linear: bool, limit: int) -> Encoder:
+    """Categories, for linear models a feature each and the rarest beyond ``limit`` together, for trees numbers.
+
+    An unknown category counts as rare where there are rare ones; else it has no feature, and -1 for trees.
+    """
+    (name,) = map(str, X.columns)
+    if linear:
+        flags = OneHotEncoder(max_categories=limit, handle_unknown="infrequent_if_exist", sparse_output=False)
+        flags.fit(_seen(X[name], limit))
+        rare = flags.infrequent_categories_[0]
+        kept = [c for c in flags.categories_[0] if rare is None or c not in rare]
+        names = tuple(f"{name}={category}" for category in [*kept, *([] if rare is None else ["(rare)"])])
+        return Encoder((name,), flags, names, (name,) * len(names))
+    codes = OrdinalEncoder(max_categories=MOST_CODES, handle_unknown="use_encoded_value", unknown_value=-1)
+    return Encoder((name,), codes.fit(_seen(X[name], MOST_CODES)), (name,), (name,))
+
+
+def _seen(column: pd.Series, limit: int) -> NDArray[np.object_]:
+    """The categories of the rows; how often each occurs matters, and takes time, only if some are too rare to keep."""
+    distinct = column.dropna().unique()
+    cells = distinct if len(distinct) <= limit else column.dropna()
+    return np.asarray(cells, dtype=object)[:, None]
+
+
+def encode_date(X: pd.DataFrame, linear: bool) -> Encoder:
+    """Days since the first date, and where in the year, the week and the day it falls."""
+    (name,) = map(str, X.columns)
+    parts = DateParts(cyclic=linear).fit(X)
+    words = list(parts.get_feature_names_out([name]))
+    if not linear:
+        return Encoder((name,), parts, tuple(words), (name,) * len(words))
+    # A date is missing as a whole: the first part says so for all.
+    scaling = ColumnTransformer([("days", _flagged(), [0]), ("cycles", _standardised(), slice(1, None))])
+    scaling.fit(parts.transform(X))
+    if len(_gaps(scaling.named_transformers_["days"])):
+        words.insert(1, f"{words[0]} is missing")
+    return Encoder((name,), Pipeline([("parts", parts), ("scaling", scaling)]), tuple(words), (name,) * len(words))
+
+
+def _standardised() -> Pipeline:
+    """A gap is the median, which is 0 once it is taken from all; SimpleImputer's own median sorts, and slowly."""
+    impute = SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True, copy=False)
+    return make_pipeline(RobustScaler(with_scaling=False), impute, StandardScaler(copy=False))
+
+
+def _flagged() -> FeatureUnion:
+    return FeatureUnion([("values", _standardised()), ("gaps", MissingIndicator(error_on_new=False))])
+
+
+def _gaps(flagged: FeatureUnion) -> NDArray[np.int64]:
+    """Which of its columns had gaps."""
+    found: NDArray[np.int64] = flagged.named_transformers["gaps"].features_
+    return found
+
+
+class DateParts(TransformerMixin, BaseEstimator):
+    """A column of dates as numbers: days since the first one, month, weekday and, if there are times, hour.
+
+    Parameters
+    ----------
+    cyclic : bool, default=True
+        Give sine and cosine of month, weekday and hour: on a circle December is next to January, which trees do not
+        need.
 
     Attributes
     ----------
-    name : str
-    first : int
+    first_ : int
         The first date, in seconds since 1970.
-    hours : bool
+    hours_ : bool
         Whether there are times of day.
-    parts : tuple of Number
-        One for each number a date is taken apart into.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> dates = pd.DataFrame({"seen": pd.to_datetime(["2024-01-01", "2024-03-02"])})
+    >>> DateParts(cyclic=False).fit_transform(dates).tolist()
+    [[0.0, 1.0, 0.0], [61.0, 3.0, 5.0]]
     """
 
-    name: str
-    first: int
-    hours: bool
-    parts: tuple[Number, ...]
+    def __init__(self, cyclic: bool = True) -> None:
+        self.cyclic = cyclic
 
-    @classmethod
-    def learn(cls, name: str, dates: pd.Series, scaled: bool) -> Dates:
-        """From the training rows."""
-        first = int(dates.min().timestamp())
-        hours = bool((dates.dt.hour > 0).any())
-        bare = cls(name, first, hours, ())
-        parts = [Number.learn(f"{name} {part}", v, scaled) for part, v in bare.take_apart(dates, scaled).items()]
-        # A date is missing as a whole: the first part says so for all.
-        return cls(name, first, hours, (parts[0], *(replace(part, gaps=False) for part in parts[1:])))
+    def fit(self, X: pd.DataFrame, y: Any = None) -> DateParts:  # noqa: ARG002
+        """Find the first date and whether there are times."""
+        dates = X.iloc[:, 0]
+        self.first_ = int(dates.min().timestamp())
+        self.hours_ = bool((dates.dt.hour > 0).any())
+        return self
 
-    def take_apart(self, dates: pd.Series, cyclic: bool) -> dict[str, np.ndarray]:
-        """The numbers; on a circle (sine and cosine) December is next to January, which trees do not need."""
+    def transform(self, X: pd.DataFrame) -> NDArray[np.float64]:
+        """One row of numbers for each date; a gap is missing in all of them."""
+        dates = X.iloc[:, 0]
         seconds = dates.to_numpy(dtype="datetime64[s]")
-        days = seconds.astype(np.int64).astype(float) - self.first
-        parts = {"days": np.where(np.isnat(seconds), np.nan, days / 86400.0)}
-        for cycle, period in _CYCLES.items():
-            if cycle == "hour" and not self.hours:
-                continue
-            accessor = {"month": "month", "weekday": "day_of_week", "hour": "hour"}[cycle]
+        days = (seconds.astype(np.int64).astype(float) - self.first_) / 86400.0
+        parts = [np.where(np.isnat(seconds), np.nan, days)]
+        for accessor, period in self._cycles().values():
             value = getattr(dates.dt, accessor).to_numpy(dtype=float, na_value=np.nan)
-            if cyclic:
-                angle = 2.0 * np.pi * value / period
-                parts |= {f"{cycle} sin": np.sin(angle), f"{cycle} cos": np.cos(angle)}
-            else:
-                parts[cycle] = value
-        return parts
+            angle = 2.0 * np.pi * value / period
+            parts += [np.sin(angle), np.cos(angle)] if self.cyclic else [value]
+        return np.column_stack(parts)
 
-    @property
-    def names(self) -> list[str]:
-        """Names of its features."""
-        return [name for part in self.parts for name in part.names]
+    def get_feature_names_out(self, input_features: Sequence[str]) -> NDArray[np.object_]:
+        """``seen days``, ``seen month sin`` and so on."""
+        shapes = (" sin", " cos") if self.cyclic else ("",)
+        words = ["days", *(f"{cycle}{shape}" for cycle in self._cycles() for shape in shapes)]
+        return np.array([f"{input_features[0]} {word}" for word in words], dtype=object)
 
-    def fill(self, out: np.ndarray, dates: pd.Series) -> None:
-        """Write the features of these rows into the columns of ``out``."""
-        scaled = self.parts[0].scaled
-        start = 0
-        for part, values in zip(self.parts, self.take_apart(dates, scaled).values(), strict=True):
-            part.fill(out[:, start : start + len(part.names)], values)
-            start += len(part.names)
-
-
-@dataclass(frozen=True)
-class CategoryFlags:
-    """Categories, one column each that is 1 where a row has it; rare ones share the last."""
-
-    name: str
-    kept: tuple[str, ...]
-    rare: bool
-
-    @classmethod
-    def learn(cls, name: str, column: pd.Series, limit: int) -> CategoryFlags:
-        """From the training rows: the most frequent categories, in the order of their names."""
-        kept, rare = _frequent(column, limit)
-        return cls(name, kept, rare)
-
-    @property
-    def names(self) -> list[str]:
-        """Names of its features."""
-        return [f"{self.name}={category}" for category in (*self.kept, *(["(rare)"] if self.rare else []))]
-
-    def fill(self, out: np.ndarray, column: pd.Series) -> None:
-        """Write the features of these rows into the columns of ``out``; an unknown category counts as rare."""
-        codes = _codes(column, self.kept, unknown=len(self.kept) if self.rare else -1)
-        out[:] = 0.0
-        known = codes >= 0
-        out[np.flatnonzero(known), codes[known]] = 1.0
-
-
-@dataclass(frozen=True)
-class CategoryCodes:
-    """Categories as numbers for trees; rare ones share the last, unknown ones are -1, which trees take as missing."""
-
-    name: str
-    kept: tuple[str, ...]
-    rare: bool
-
-    @classmethod
-    def learn(cls, name: str, column: pd.Series, limit: int) -> CategoryCodes:
-        """From the training rows: the most frequent categories, in the order of their names."""
-        kept, rare = _frequent(column, limit)
-        return cls(name, kept, rare)
-
-    @property
-    def names(self) -> list[str]:
-        """Name of its feature."""
-        return [self.name]
-
-    def fill(self, out: np.ndarray, column: pd.Series) -> None:
-        """Write the codes of these rows into the column of ``out``."""
-        out[:, 0] = _codes(column, self.kept, unknown=len(self.kept) if self.rare else -1)
-
-
-def _frequent(column: pd.Series, limit: int) -> tuple[tuple[str, ...], bool]:
-    counts = column.value_counts()
-    counts = counts[counts > 0]
-    rare = len(counts) > limit
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))[: limit - 1 if rare else limit]
-    return tuple(sorted(str(name) for name, _ in ranked)), rare
-
-
-def _codes(column: Any, kept: tuple[str, ...], unknown: int) -> np.ndarray:
-    """Positions of the rows' categories among the kept ones."""
-    place = {category: position for position, category in enumerate(kept)}
-    table = np.array([place.get(str(category), unknown) for category in column.cat.categories] + [unknown])
-    return table[column.cat.codes.to_numpy()]  # a missing row has code -1, the last entry
+    def _cycles(self) -> dict[str, tuple[str, float]]:
+        return {name: cycle for name, cycle in _CYCLES.items() if name != "hour" or self.hours_}

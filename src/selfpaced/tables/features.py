@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .encoders import CategoryCodes, CategoryFlags, Dates, Number
+from .encoders import Encoder, encode_category, encode_date, encode_numbers
 from .schema import TypedColumns
 
 if TYPE_CHECKING:
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["TableFeatures", "preprocessor"]
 
 LARGE = 10_000_000  # cost: cells above which features are kept in single precision
-MOST_CODES = 250  # of a categorical for trees, numerical safety: scikit-learn's boosting takes at most 255
+BLOCK = 1 << 20  # cost: cells that are encoded at a time, 8 MB
 
 
 class TableFeatures(TransformerMixin, BaseEstimator):
-    """Features of typed columns in one matrix, filled column by column: no second copy of a large table.
+    """Features of typed columns in one matrix, filled block by block: no second copy of a large table.
 
     For linear models numbers are imputed by their median, with a feature that says so, and standardised; categories
     become a feature each, rare ones together; dates become days and points on the circles of year, week and day.
@@ -40,8 +41,8 @@ class TableFeatures(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    encoders_ : tuple
-        What was learnt about each column.
+    encoders_ : tuple of Encoder
+        What was learnt about the columns.
 
     Examples
     --------
@@ -73,22 +74,30 @@ class TableFeatures(TransformerMixin, BaseEstimator):
             raise ValueError(f"kind must be 'linear' or 'tree', got {self.kind!r}")
         if self.max_categories < 2:
             raise ValueError(f"max_categories must be at least 2, got {self.max_categories!r}")
-        self.encoders_ = tuple(self._learn(str(name), X[name]) for name in X.columns)
+        if not len(X):
+            raise ValueError("X must have rows, got none")
+        self.encoders_ = tuple(self._learn(X))
         self.feature_names_in_ = np.asarray(X.columns, dtype=object)
         self.n_features_in_ = X.shape[1]
-        large = len(X) * len(self.get_feature_names_out()) >= LARGE
+        # Features stand in the order of the columns they come from, whichever block made them.
+        position = {str(name): place for place, name in enumerate(X.columns)}
+        sources = [position[source] for encoder in self.encoders_ for source in encoder.sources]
+        self.order_ = np.argsort(sources, kind="stable")
+        large = len(X) * len(sources) >= LARGE
         self.dtype_ = ("float32" if large else "float64") if self.dtype == "auto" else str(np.dtype(self.dtype))
         return self
 
-    def _learn(self, name: str, column: pd.Series) -> Any:
-        linear = self.kind == "linear"
-        if column.dtype.kind == "M":
-            return Dates.learn(name, column, scaled=linear)
-        if column.dtype.name == "category":
-            if linear:
-                return CategoryFlags.learn(name, column, self.max_categories)
-            return CategoryCodes.learn(name, column, MOST_CODES)
-        return Number.learn(name, column.to_numpy(), scaled=linear)
+    def _learn(self, X: pd.DataFrame) -> Iterator[Encoder]:
+        linear, numbers = self.kind == "linear", []
+        for name in X.columns:
+            if X[name].dtype.kind == "M":
+                yield encode_date(X[[name]], linear)
+            elif X[name].dtype.name == "category":
+                yield encode_category(X[[name]], linear, self.max_categories)
+            else:
+                numbers.append(name)
+        for block in _slices(len(numbers), BLOCK // len(X)):
+            yield encode_numbers(X[numbers[block]], linear)
 
     def transform(self, X: pd.DataFrame) -> pd.DataFrame:
         """The features of these rows.
@@ -105,19 +114,26 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         import pandas as pd
 
         check_is_fitted(self, "encoders_")
-        names = self.get_feature_names_out()
-        out = np.empty((len(X), len(names)), dtype=self.dtype_)
-        start = 0
+        # No ColumnTransformer: it keeps the features of all columns, and then a copy of them side by side.
+        out = np.empty((len(X), len(self.order_)), dtype=self.dtype_)
+        places, start = np.argsort(self.order_), 0
         for encoder in self.encoders_:
-            column, end = X[encoder.name], start + len(encoder.names)
-            encoder.fill(out[:, start:end], column.to_numpy() if isinstance(encoder, Number) else column)
-            start = end
-        return pd.DataFrame(out, columns=names, index=X.index, copy=False)
+            columns, width = X[list(encoder.columns)], len(encoder.names)
+            for rows in _slices(len(X), BLOCK // width):
+                out[rows, places[start : start + width]] = encoder.features(columns.iloc[rows])
+            start += width
+        return pd.DataFrame(out, columns=self.get_feature_names_out(), index=X.index, copy=False)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:  # noqa: ARG002
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ARG002
         """``age``, ``age is missing``, ``city=Rome``, ``seen days`` and so on."""
         check_is_fitted(self, "encoders_")
-        return np.array([name for encoder in self.encoders_ for name in encoder.names], dtype=object)
+        names = [name for encoder in self.encoders_ for name in encoder.names]
+        return np.array(names, dtype=object)[self.order_]
+
+
+def _slices(count: int, step: int) -> Iterator[slice]:
+    step = max(step, 1)
+    return (slice(start, start + step) for start in range(0, count, step))
 
 
 def preprocessor(
