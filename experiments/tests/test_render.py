@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 
 import pytest
+from rich.console import Console
 
 from selfpaced_experiments.claims import judge
-from selfpaced_experiments.progress import PlainProgress, RichProgress, make_progress
+from selfpaced_experiments.progress import StageProgress
 from selfpaced_experiments.render import cell_text, claims_page, results_page, table_markdown
 from selfpaced_experiments.results import Column, Published, Row, Score
 from selfpaced_experiments.terminal import show
@@ -52,27 +53,53 @@ def test_plain_text_has_aligned_tables_and_verdicts(results):
     assert "Breast paper" in text
     assert "- not confirmed: Implicit rules improve" in text
     assert "skipped: clustering: no file" in text
-    lines = [line for line in text.splitlines() if line.startswith(("LR ", "SPL-"))]
+    assert "\x1b" not in text
+    lines = [line for line in text.splitlines() if line.startswith(("  LR ", "  SPL-"))]
+    assert len(lines) == 14
     assert len({line.index("(") for line in lines[:7]}) == 1
+    assert max(len(line.rstrip()) for line in text.splitlines() if line.startswith(("-", "    "))) <= 116
 
 
-def test_a_terminal_gets_colours(results):
-    pytest.importorskip("rich")
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
 
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+    def isatty(self):
+        return True
 
+
+@pytest.fixture
+def colours(monkeypatch):
+    """A terminal that can show them, whatever the tests run in."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+@pytest.mark.usefixtures("colours")
+def test_a_terminal_gets_colours_unless_plain_text_is_asked_for(results):
     stream = Terminal()
     show(judge(results), stream)
-    text = stream.getvalue()
-    assert "\x1b[32m" in text
-    assert "\x1b[31m" in text
+    assert "\x1b[32m" in stream.getvalue()
+    assert "\x1b[31m" in stream.getvalue()
+    stream = Terminal()
+    show(judge(results), stream, plain=True)
+    assert "\x1b" not in stream.getvalue()
 
 
-def test_plain_progress_tells_stage_cell_and_time_left():
+@pytest.mark.usefixtures("colours")
+def test_a_table_that_is_too_wide_for_the_terminal_comes_in_parts(results, monkeypatch):
+    from dataclasses import replace
+
+    monkeypatch.setenv("COLUMNS", "80")
+    table = results.tables[0]
+    wide = replace(table, columns=tuple(replace(table.columns[0], name=f"set {i}") for i in range(3)))
+    stream = Terminal()
+    show(replace(results, tables=(wide,)), stream)
+    assert stream.getvalue().count(table.title) == 3
+
+
+def test_a_log_tells_stage_cell_and_time_left():
     stream = io.StringIO()
-    with PlainProgress(stream) as bar:
+    with StageProgress(Console(file=stream, highlight=False)) as bar:
         bar.start("clustering", 20)
         for seed in range(20):
             bar.step(f"welsch seed {seed}")
@@ -82,21 +109,9 @@ def test_plain_progress_tells_stage_cell_and_time_left():
     assert lines[-1].startswith("clustering: 20/20  welsch seed 19  about 0 s left")
 
 
-def test_cached_cells_do_not_promise_an_early_end(monkeypatch):
-    clock = iter([0.0, 1.0, 1.0, 11.0])
-    monkeypatch.setattr("selfpaced_experiments.progress.time.monotonic", lambda: next(clock))
+def test_a_terminal_shows_the_cell():
     stream = io.StringIO()
-    bar = PlainProgress(stream)
-    bar.start("x", 10)
-    bar.step("kept", cached=True)  # one look at the clock to begin anew, one to tell
-    bar.step("computed")
-    assert "about 80 s left" in stream.getvalue().splitlines()[-1]
-
-
-def test_rich_progress_shows_the_cell(capsys):
-    console = pytest.importorskip("rich.console")
-    stream = io.StringIO()
-    with RichProgress(console.Console(file=stream, force_terminal=True, width=120)) as bar:
+    with StageProgress(Console(file=stream, force_terminal=True, width=120)) as bar:
         bar.start("theory", 2)
         bar.step("first")
         bar.step("second")
@@ -105,7 +120,7 @@ def test_rich_progress_shows_the_cell(capsys):
 
 
 def test_quiet_writes_nothing(capsys):
-    with make_progress(quiet=True) as bar:
+    with StageProgress(quiet=True) as bar:
         bar.start("x", 1)
         bar.step("y")
     assert capsys.readouterr().err == ""

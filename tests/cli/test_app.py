@@ -101,12 +101,27 @@ def test_a_missing_package_is_named(selfpaced, folder, monkeypatch):
     assert list(folder.iterdir()) == []
 
 
-def test_without_rich_steps_are_plain_lines(selfpaced, folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "rich.progress", None)
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    code, _, err = selfpaced("fit", "--no-report")
-    assert code == 0
+@pytest.mark.parametrize("package", ["rich.console", "pandas"])
+def test_without_the_extra_the_command_line_says_which(selfpaced, folder, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    code, out, err = selfpaced("demo")
+    assert (code, out) == (6, "")
+    assert f"needs {package}" in err
+    assert 'pip install "selfpaced[cli]"' in err
+    assert err.count("\n") == 1
+
+
+def test_steps_are_lines_in_a_log_and_a_bar_on_a_terminal(selfpaced, folder, monkeypatch):
+    _, out, err = selfpaced("fit", "--no-report")
     assert "fitting plain and self-paced logistic ... " in err
+    assert "\x1b" not in out + err
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    code, out, err = selfpaced("fit", "--no-report", "--force")
+    assert code == 0
+    assert "logistic ... " not in err
+    assert "\x1b[" in err
+    assert "\x1b" not in out
 
 
 # -------------------------------------------------------------------------------------------------- list, check

@@ -71,7 +71,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command from parsed arguments and return its exit code."""
     from selfpaced_experiments.cells import Cache
-    from selfpaced_experiments.progress import make_progress
+    from selfpaced_experiments.progress import StageProgress
     from selfpaced_experiments.reproduce import Settings, reproduce, write
     from selfpaced_experiments.terminal import show
 
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         compute=not args.cached,
     )
     try:
-        results = reproduce(settings, make_progress(args.quiet))
+        results = reproduce(settings, StageProgress(quiet=args.quiet))
     except KeyboardInterrupt:
         sys.stderr.write("\nInterrupted. What is done is cached: the same command continues from here.\n")
         return 130

@@ -1,115 +1,75 @@
-"""A progress bar with the cell at work and the time left: rich if installed, plain lines elsewhere."""
+"""Progress of a run: a live bar on a terminal, a line for each tenth of a stage in a log."""
 
 from __future__ import annotations
 
-import sys
-import time
 from types import TracebackType
-from typing import Any, Protocol, Self, TextIO
+from typing import Self
 
-__all__ = ["PlainProgress", "Progress", "RichProgress", "make_progress"]
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
-
-class Progress(Protocol):
-    """What an experiment tells about its work."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *details: object) -> None: ...
-
-    def start(self, stage: str, total: int) -> None:
-        """A stage (a table, the figures) of so many cells begins."""
-
-    def step(self, label: str, cached: bool = False) -> None:
-        """One cell is done; a cached one says nothing about the time that the others will take."""
+__all__ = ["StageProgress"]
 
 
-class PlainProgress:
-    """Lines on a stream, at most one for each tenth of a stage."""
+class StageProgress:
+    """Stage, cell (with its seed), share done, time spent and time left.
 
-    def __init__(self, stream: TextIO | None = None, quiet: bool = False) -> None:
-        self.stream, self.quiet = stream or sys.stderr, quiet
-        self.stage, self.total, self.done, self.ready, self.began = "", 0, 0, 0, 0.0
+    Parameters
+    ----------
+    console : rich.console.Console, optional
+        Default: standard error.
+    quiet : bool, default=False
+        Show nothing.
+    """
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *details: object) -> None:
-        return None
-
-    def start(self, stage: str, total: int) -> None:
-        """See :class:`Progress`."""
-        self.stage, self.total, self.done, self.ready, self.began = stage, total, 0, 0, time.monotonic()
-        self._write(f"{stage}: {total} cells")
-
-    def step(self, label: str, cached: bool = False) -> None:
-        """See :class:`Progress`."""
-        self.done += 1
-        if cached:
-            self.ready, self.began = self.done, time.monotonic()
-        if self.done * 10 // max(self.total, 1) > (self.done - 1) * 10 // max(self.total, 1):
-            spent = time.monotonic() - self.began
-            left = spent / max(self.done - self.ready, 1) * (self.total - self.done)
-            self._write(f"{self.stage}: {self.done}/{self.total}  {label}  about {left:.0f} s left")
-
-    def _write(self, line: str) -> None:
-        if not self.quiet:
-            self.stream.write(line + "\n")
-            self.stream.flush()
-
-
-class RichProgress:
-    """A live bar: stage, cell (with its seed), share done, time spent and time left."""
-
-    def __init__(self, console: Any) -> None:
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-        from rich.progress import Progress as Bars
-
-        self.bars = Bars(
+    def __init__(self, console: Console | None = None, quiet: bool = False) -> None:
+        self.console = console or Console(stderr=True, highlight=False)
+        self.quiet = quiet
+        self.log = not (quiet or self.console.is_terminal)
+        self.bars = Progress(
             TextColumn("[bold]{task.fields[stage]}"),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[label]}", style="dim"),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
-            console=console,
-            transient=False,
+            console=self.console,
+            disable=quiet or self.log,
         )
-        self.task: Any = None
+        self.task = TaskID(0)
 
     def __enter__(self) -> Self:
-        self.bars.__enter__()
+        self.bars.start()
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        error: BaseException | None = None,
-        trace: TracebackType | None = None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.bars.__exit__(kind, error, trace)
+        self.bars.stop()
 
     def start(self, stage: str, total: int) -> None:
-        """See :class:`Progress`."""
+        """A stage (a table, the figures) of so many cells begins."""
         self.task = self.bars.add_task(stage, total=total, stage=stage, label="")
+        if self.log:
+            self._line(f"{stage}: {total} cells")
 
-    def step(self, label: str, cached: bool = False) -> None:  # noqa: ARG002
-        """See :class:`Progress`."""
+    def step(self, label: str) -> None:
+        """One cell is done."""
         self.bars.update(self.task, advance=1, label=label)
+        if self.log:
+            task = self.bars.tasks[self.task]
+            done, total = int(task.completed), int(task.total or 1)
+            if done * 10 // total > (done - 1) * 10 // total:
+                left = "" if task.time_remaining is None else f"  about {task.time_remaining:.0f} s left"
+                self._line(f"{task.description}: {done}/{total}  {label}{left}")
 
-
-def make_progress(quiet: bool = False) -> Progress:
-    """A live bar on a terminal with rich installed, plain lines otherwise, nothing when quiet."""
-    if quiet or not sys.stderr.isatty():
-        return PlainProgress(quiet=quiet)
-    try:
-        from rich.console import Console
-    except ImportError:
-        return PlainProgress()
-    return RichProgress(Console(stderr=True))
+    def _line(self, text: str) -> None:
+        self.console.print(text, markup=False, soft_wrap=True)

@@ -15,7 +15,7 @@ from selfpaced import datasets
 from selfpaced_experiments import SECTIONS, classification, clustering, factorization, figures, theory
 from selfpaced_experiments.cells import Cache, Cell, Outcome, run_cells
 from selfpaced_experiments.claims import judge
-from selfpaced_experiments.progress import PlainProgress, Progress
+from selfpaced_experiments.progress import StageProgress
 from selfpaced_experiments.render import claims_page, results_page
 from selfpaced_experiments.results import Figure, Results, Run, Statement, Table, save
 from selfpaced_experiments.sources import fingerprint
@@ -75,7 +75,7 @@ class _Tally:
     skipped: list[str] = field(default_factory=list)
 
 
-def reproduce(settings: Settings, progress: Progress | None = None) -> Results:
+def reproduce(settings: Settings, progress: StageProgress | None = None) -> Results:
     """Run the sections and return everything they found; figures are written on the way."""
     unknown = sorted(set(settings.sections) - set(SECTIONS))
     if unknown:
@@ -85,7 +85,7 @@ def reproduce(settings: Settings, progress: Progress | None = None) -> Results:
     tables: list[Table] = []
     drawn: list[Figure] = []
     proved: tuple[Statement, ...] = ()
-    with progress or PlainProgress(quiet=True) as bar:
+    with progress or StageProgress(quiet=True) as bar:
         if "theory" in settings.sections:
             bar.start("theory", theory.STEPS)
             proved = theory.statements(bar.step)
@@ -121,7 +121,7 @@ def write(results: Results, directory: Path) -> tuple[Path, ...]:
     return tuple(written)
 
 
-def _compute(stage: str, cells: Sequence[Cell], settings: Settings, bar: Progress, tally: _Tally) -> list[Outcome]:
+def _compute(stage: str, cells: Sequence[Cell], settings: Settings, bar: StageProgress, tally: _Tally) -> list[Outcome]:
     bar.start(stage, len(cells))
     found = []
     options = {"jobs": settings.jobs, "data_dir": settings.data_dir, "compute": settings.compute}
@@ -129,19 +129,19 @@ def _compute(stage: str, cells: Sequence[Cell], settings: Settings, bar: Progres
         found.append(outcome)
         tally.cells += 1
         tally.cached += outcome.cached
-        bar.step(outcome.cell.label, outcome.cached)
+        bar.step(outcome.cell.label)
     tally.missing += len(cells) - len(found)
     tally.work += sum(outcome.seconds for outcome in found)
     tally.seeds[stage] = len({outcome.cell.params["seed"] for outcome in found})
     return found
 
 
-def _answers(stage: str, settings: Settings, bar: Progress, tally: _Tally) -> list[Outcome]:
+def _answers(stage: str, settings: Settings, bar: StageProgress, tally: _Tally) -> list[Outcome]:
     made = {"factorization": factorization.cells, "clustering": clustering.cells}[stage]
     return _compute(stage, made(quick=settings.quick, seeds=settings.seeds.get(stage)), settings, bar, tally)
 
 
-def _clustering(settings: Settings, bar: Progress, tally: _Tally) -> list[Table]:
+def _clustering(settings: Settings, bar: StageProgress, tally: _Tally) -> list[Table]:
     try:
         datasets.load_mfeat(data_dir=settings.data_dir)
     except datasets.DataNotFoundError as error:
@@ -150,7 +150,7 @@ def _clustering(settings: Settings, bar: Progress, tally: _Tally) -> list[Table]
     return clustering.tables(_answers("clustering", settings, bar, tally))
 
 
-def _classification(settings: Settings, bar: Progress, tally: _Tally) -> list[Table]:
+def _classification(settings: Settings, bar: StageProgress, tally: _Tally) -> list[Table]:
     sets = []
     for name, loader in SETS.items():
         try:
@@ -162,7 +162,7 @@ def _classification(settings: Settings, bar: Progress, tally: _Tally) -> list[Ta
     return classification.tables(_compute("classification", cells, settings, bar, tally))
 
 
-def _figures(settings: Settings, bar: Progress, tally: _Tally) -> list[Figure]:
+def _figures(settings: Settings, bar: StageProgress, tally: _Tally) -> list[Figure]:
     drawn = [figures.draw_losses(settings.out), figures.draw_toy(settings.out)]
     cells = factorization.figure_cells(quick=settings.quick, seeds=settings.seeds.get("figures"))
     outcomes = _compute("figures", cells, settings, bar, tally)

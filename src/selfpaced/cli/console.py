@@ -10,9 +10,12 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 __all__ = ["Console", "plain_data"]
 
@@ -34,7 +37,7 @@ class Console:
         self.seconds: dict[str, float] = {}
         self.signal: int | None = None
         self._shielded = False
-        self._bar: Any = None
+        self._bar: tuple[Progress, TaskID] | None = None
 
     # ------------------------------------------------------------------------------------------- results
 
@@ -97,18 +100,23 @@ class Console:
 
     @contextmanager
     def progress(self, total: int) -> Iterator[None]:
-        """A bar over so many steps, where standard error is a terminal and rich is installed."""
-        bar = None if self.quiet else _rich_bar()
-        if bar is None:
+        """A bar over so many steps where standard error is a terminal; elsewhere each step is a line."""
+        from rich.console import Console as Screen
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        if self.quiet or not sys.stderr.isatty():
             yield
             return
-        with bar, _stages(lambda name: bar.update(task, detail=name)):
+        words, detail = TextColumn("{task.description}"), TextColumn("[dim]{task.fields[detail]}")
+        columns = (SpinnerColumn(), words, BarColumn(bar_width=24), TimeElapsedColumn(), detail)
+        with Progress(*columns, console=Screen(stderr=True), transient=True) as bar:
             task = bar.add_task("", total=total, detail="")
-            self._bar = (bar, task)
-            try:
-                yield
-            finally:
-                self._bar = None
+            with _stages(lambda name: bar.update(task, detail=name)):
+                self._bar = (bar, task)
+                try:
+                    yield
+                finally:
+                    self._bar = None
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -190,27 +198,8 @@ def plain_data(value: Any) -> Any:
     return value if isinstance(value, str | int | bool | type(None)) else str(value)
 
 
-def _rich_bar() -> Any:
-    """A progress bar on standard error; None where there is no terminal or no rich."""
-    if not sys.stderr.isatty():
-        return None
-    try:
-        from rich.console import Console as RichConsole
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-    except ImportError:
-        return None
-    columns = [
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TimeElapsedColumn(),
-    ]
-    columns.append(TextColumn("[dim]{task.fields[detail]}"))
-    return Progress(*columns, console=RichConsole(stderr=True), transient=True)
-
-
 @contextmanager
-def _stages(show: Any) -> Iterator[None]:
+def _stages(show: Callable[[str], None]) -> Iterator[None]:
     """Show what estimators log about their stages."""
     logger = logging.getLogger("selfpaced")
 

@@ -48,6 +48,8 @@ def classify(error: BaseException) -> tuple[int, str]:
         return REFUSED, str(error)
     if isinstance(error, TableError):
         return DATA, str(error)
+    if isinstance(error, ModuleNotFoundError):  # where the library asks for a package itself, it names the extra
+        return PACKAGE, f'the command line needs {error.name}: pip install "selfpaced[cli]"'
     if isinstance(error, ImportError):
         return PACKAGE, str(error)
     if isinstance(error, MemoryError):
