@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
-from sklearn.metrics.cluster import contingency_matrix
+from sklearn.metrics.cluster import contingency_matrix, pair_confusion_matrix
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 __all__ = [
@@ -29,11 +29,11 @@ __all__ = [
 
 def _table(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.int64]:
     """Contingency table of two labelings, rows true classes, columns found clusters."""
-    y_true, y_pred = column_or_1d(y_true), column_or_1d(y_pred)
-    check_consistent_length(y_true, y_pred)
-    if y_true.size == 0:
+    true, found = column_or_1d(y_true), column_or_1d(y_pred)
+    check_consistent_length(true, found)
+    if true.size == 0:
         raise ValueError("y_true and y_pred must hold at least one sample, got none")
-    return contingency_matrix(y_true, y_pred).astype(np.int64)
+    return np.asarray(contingency_matrix(true, found), dtype=np.int64)
 
 
 def clustering_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
@@ -107,13 +107,11 @@ def pairwise_precision_recall(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[flo
     >>> pairwise_precision_recall([0, 0, 1, 1], [0, 0, 1, 2])
     (1.0, 0.5)
     """
-    table = _table(y_true, y_pred)
-
-    def pairs(counts: NDArray[np.int64]) -> int:
-        return int((counts * (counts - 1) // 2).sum())
-
-    both, true, found = pairs(table), pairs(table.sum(axis=1)), pairs(table.sum(axis=0))
-    return (both / found if found else 1.0), (both / true if true else 1.0)
+    _table(y_true, y_pred)
+    (_, only_found), (only_true, both) = pair_confusion_matrix(y_true, y_pred).tolist()
+    precision = both / (both + only_found) if both + only_found else 1.0
+    recall = both / (both + only_true) if both + only_true else 1.0
+    return precision, recall
 
 
 def pairwise_f(y_true: ArrayLike, y_pred: ArrayLike) -> float:

@@ -9,6 +9,7 @@ import types
 
 import numpy as np
 import pytest
+from platformdirs import user_cache_path
 
 from selfpaced.datasets import CorruptDataError, DataNotFoundError, cache_directory
 from selfpaced.datasets.fetch import read_table
@@ -156,16 +157,15 @@ def test_svmlight_rows_may_leave_zeros_out(places):
     file = DataFile("tiny", hashlib.sha256(text).hexdigest(), "0", (2, 3), "svmlight")
     (places["explicit"] / "tiny").write_bytes(text)
     np.testing.assert_array_equal(read_table(file, places["explicit"])[0], values)
-    (places["explicit"] / "tiny").write_bytes(b"1 3:2.5\n0 2:1\n")
-    with pytest.raises(CorruptDataError, match="feature index"):
-        read_table(file, places["explicit"])
+    for damaged in (b"1 3:2.5\n0 2:1\n", b"1 0:2.5\n0 2:1\n", b"1 a:2.5\n", b"1 1:\xff\n", b""):
+        (places["explicit"] / "tiny").write_bytes(damaged)
+        with pytest.raises(CorruptDataError, match="cannot be parsed"):
+            read_table(file, places["explicit"])
 
 
-def test_cache_directory_follows_the_environment(monkeypatch, tmp_path):
+def test_cache_directory_is_the_platform_s_unless_the_environment_names_one(monkeypatch, tmp_path):
     monkeypatch.delenv("SELFPACED_CACHE", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(sys, "platform", "linux")
-    assert cache_directory() == tmp_path / "selfpaced"
+    assert cache_directory() == user_cache_path("selfpaced", appauthor=False)
     monkeypatch.setenv("SELFPACED_CACHE", str(tmp_path / "own"))
     assert cache_directory() == tmp_path / "own"
 

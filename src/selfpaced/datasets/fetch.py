@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import logging
 import os
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from platformdirs import user_cache_path
+from sklearn.datasets import load_svmlight_file
 
 from selfpaced.datasets.registry import DataFile
 
@@ -40,16 +42,9 @@ def cache_directory() -> Path:
     >>> bool(cache_directory().name)
     True
     """
-    chosen = os.environ.get(CACHE_ENVIRONMENT)
-    if chosen:
+    if chosen := os.environ.get(CACHE_ENVIRONMENT):
         return Path(chosen)
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home()))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return base / "selfpaced"
+    return user_cache_path("selfpaced", appauthor=False)
 
 
 def read_table(
@@ -129,26 +124,14 @@ def _values_checksum(values: NDArray[np.float64]) -> str:
 
 
 def _parse(file: DataFile, raw: bytes) -> NDArray[np.float64]:
-    lines = raw.decode("ascii").split("\n")
     if file.kind == "svmlight":
-        values = _parse_svmlight(lines, file.shape[1] - 1)
+        X, y = load_svmlight_file(io.BytesIO(raw), n_features=file.shape[1] - 1, zero_based=False)
+        values = np.column_stack([X.toarray(), y])
     else:
+        lines = raw.decode("ascii").split("\n")
         values = np.loadtxt(lines, delimiter="," if file.kind == "csv" else None, ndmin=2)
     if values.shape != file.shape:
         raise ValueError(f"expected {file.shape[0]} rows of {file.shape[1]} values, got shape {values.shape}")
-    return values
-
-
-def _parse_svmlight(lines: list[str], n_features: int) -> NDArray[np.float64]:
-    rows = [line.split() for line in lines if line.strip()]
-    values = np.zeros((len(rows), n_features + 1))
-    for row, words in zip(values, rows, strict=True):
-        row[-1] = float(words[0])
-        for word in words[1:]:
-            index, _, value = word.partition(":")
-            if not 1 <= int(index) <= n_features:
-                raise ValueError(f"feature index must be in 1..{n_features}, got {index!r}")
-            row[int(index) - 1] = float(value)
     return values
 
 
