@@ -5,17 +5,27 @@ from __future__ import annotations
 import pytest
 
 from selfpaced_experiments import paper
-from selfpaced_experiments.results import Column, Figure, Fit, Results, Row, Run, Score, Statement, Table
+from selfpaced_experiments.results import (
+    Figure,
+    FitCost,
+    Measure,
+    Results,
+    ResultTable,
+    Row,
+    RunRecord,
+    Score,
+    Statement,
+)
 
 
 def _row(method, group, values, published=None):
     scores = {name: Score.of({0: [value], 1: [value + 0.1]}) for name, value in values.items()}
-    return Row(method, group, published or {}, scores, Fit(0.5, 2), "a note" if group == "ours" else "")
+    return Row(method, group, published or {}, scores, FitCost(0.5, 2), "a note" if group == "ours" else "")
 
 
 @pytest.fixture
 def run():
-    return Run(
+    return RunRecord(
         "selfpaced reproduce all --jobs 2",
         False,
         {"classification": 2},
@@ -40,8 +50,10 @@ def results(run):
             value = {"Breast": 97.0 - 20 * rate + shift + 0.01 * index}
             rows.append(_row(label, "paper", value, {"Breast": printed[label]["Breast"]}))
         rows.append(_row("SelfPacedLogisticRegression()", "ours", {"Breast": 97.0}))
-        columns = (Column("Breast", True, 2),)
-        tables.append(Table(f"classification-{round(100 * rate)}", f"At {rate}", "Ten folds.", columns, tuple(rows)))
+        columns = (Measure("Breast", True, 2),)
+        tables.append(
+            ResultTable(f"classification-{round(100 * rate)}", f"At {rate}", "Ten folds.", columns, tuple(rows))
+        )
     theory = (
         Statement("theorem", "welsch", "same model", True, "1e-9"),
         Statement("misprint", "L1-L2", "phi(0) = 0", False, "it is 3"),

@@ -38,11 +38,11 @@ def _cells(count=4):
 def test_answers_are_computed_once(worker, tmp_path):
     cache = Cache(tmp_path / "deep" / "cells")
     first = list(run_cells(_cells(), cache=cache, data_dir="there"))
-    assert [o.value["square"] for o in first] == [0, 1, 4, 9]
+    assert [a.value["square"] for a in first] == [0, 1, 4, 9]
     assert worker.calls[1] == (1, "there")
     again = list(run_cells(_cells(), cache=cache))
-    assert [o.cached for o in again] == [True] * 4
-    assert [o.value for o in again] == [o.value for o in first]
+    assert [a.cached for a in again] == [True] * 4
+    assert [a.value for a in again] == [a.value for a in first]
     assert len(worker.calls) == 4
 
 
@@ -52,16 +52,16 @@ def test_an_interrupted_run_continues_where_it_was(worker, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         list(run_cells(_cells(), cache=cache))
     worker.fail_at = None
-    outcomes = list(run_cells(_cells(), cache=cache))
-    assert sorted(o.cell.params["x"] for o in outcomes) == [0, 1, 2, 3]
+    answers = list(run_cells(_cells(), cache=cache))
+    assert sorted(a.cell.params["x"] for a in answers) == [0, 1, 2, 3]
     assert [x for x, _ in worker.calls] == [0, 1, 2, 3]
-    assert sum(o.cached for o in outcomes) == 2
+    assert sum(a.cached for a in answers) == 2
 
 
 def test_what_is_cached_can_be_looked_at_without_computing(worker, tmp_path):
     list(run_cells(_cells(2), cache=Cache(tmp_path)))
     found = list(run_cells(_cells(4), cache=Cache(tmp_path), compute=False))
-    assert [o.value["square"] for o in found] == [0, 1]
+    assert [a.value["square"] for a in found] == [0, 1]
     assert len(worker.calls) == 2
 
 
@@ -78,9 +78,9 @@ def test_fresh_computes_anew_and_a_damaged_file_counts_as_absent(worker, tmp_pat
 
 def test_parallel_workers_give_the_same_answers(tmp_path):
     cells = [Cell("collections:OrderedDict", {"x": x}, str(x)) for x in range(6)]
-    outcomes = list(run_cells(cells, cache=Cache(tmp_path), jobs=2))
-    assert sorted(o.value["x"] for o in outcomes) == list(range(6))
-    assert all(o.cached for o in run_cells(cells, cache=Cache(tmp_path), jobs=2))
+    answers = list(run_cells(cells, cache=Cache(tmp_path), jobs=2))
+    assert sorted(a.value["x"] for a in answers) == list(range(6))
+    assert all(a.cached for a in run_cells(cells, cache=Cache(tmp_path), jobs=2))
 
 
 def test_the_key_follows_what_decides_the_answer():

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from selfpaced_experiments.claims import judge
-from selfpaced_experiments.results import Column, Row, Score
+from selfpaced_experiments.results import Measure, Row, Score
 from selfpaced_experiments.verdicts import Tally, compare
 
-UP, DOWN = Column("x", True), Column("x", False)
+UP, DOWN = Measure("x", True), Measure("x", False)
 
 
 def _row(*by_seed):

@@ -10,14 +10,14 @@ from rich.console import Console
 from selfpaced_experiments.claims import judge
 from selfpaced_experiments.progress import StageProgress
 from selfpaced_experiments.render import cell_text, claims_page, results_page, table_markdown
-from selfpaced_experiments.results import Column, Published, Row, Score
+from selfpaced_experiments.results import Measure, Published, Row, Score
 from selfpaced_experiments.terminal import show
 
 
 def test_a_cell_shows_paper_ours_and_the_signed_difference():
     row = Row("m", "paper", {"e": Published(0.5, 0.1)}, {"e": Score.of({0: [0.4], 1: [0.2]})})
-    assert cell_text(Column("e", False, 2), row) == ("0.50 (0.10)", "0.30 (0.10)", "-0.20")
-    assert cell_text(Column("other"), row) == ("", "", "")
+    assert cell_text(Measure("e", False, 2), row) == ("0.50 (0.10)", "0.30 (0.10)", "-0.20")
+    assert cell_text(Measure("other"), row) == ("", "", "")
 
 
 def test_the_page_holds_every_row_and_figure(results):

@@ -9,7 +9,7 @@ import pytest
 
 from selfpaced import datasets
 from selfpaced_experiments import classification, clustering, factorization, paper
-from selfpaced_experiments.cells import Outcome
+from selfpaced_experiments.cells import Answer
 from selfpaced_experiments.tasks import classification as folds
 from selfpaced_experiments.tasks import clustering as partitions
 from selfpaced_experiments.theory import STEPS, statements
@@ -59,8 +59,8 @@ def test_seeds_can_be_asked_for(module):
 
 def test_tables_average_their_cells():
     cells = [c for c in classification.cells(quick=True, seeds=2, sets=["Breast"]) if c.params["method"] == "LR"]
-    outcomes = [Outcome(cell, {"accuracy": [90.0 + cell.params["seed"], 92.0], "seconds": 0.5}) for cell in cells]
-    clean, noisy = classification.tables(outcomes)
+    answers = [Answer(cell, {"accuracy": [90.0 + cell.params["seed"], 92.0], "seconds": 0.5}) for cell in cells]
+    clean, noisy = classification.tables(answers)
     assert (clean.key, noisy.key) == ("classification-0", "classification-20")
     row = noisy.row("LR")
     assert row.scores["Breast"].mean == 91.25

@@ -58,7 +58,7 @@ _FROM_LIBRARY: dict[str, tuple[str, ...]] = {
     "solver": ("Stage",),
     "tables.encoders": ("DateParts", "Encoder"),
     "tables.features": ("TableFeatures",),
-    "tables.schema": ("Column", "Schema", "TypedColumns"),
+    "tables.schema": ("SchemaColumn", "Schema", "TypedColumns"),
 }
 # Types of others that skops asks about. The first holds nothing that runs; a partial runs nothing but a function that
 # is itself asked about, and boosting keeps scikit-learn's check of arrays in one; the trees are checked by `load`.

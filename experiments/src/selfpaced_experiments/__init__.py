@@ -11,7 +11,7 @@ from typing import Any
 _EXPORTS = {
     "Cache": "cells",
     "Results": "results",
-    "Settings": "reproduce",
+    "ReproduceSettings": "reproduce",
     "load": "results",
     "write": "reproduce",
 }
@@ -19,7 +19,7 @@ _EXPORTS = {
 #: What can be run by itself.
 SECTIONS = ("classification", "factorization", "clustering", "figures", "theory")
 
-__all__ = ["SECTIONS", "Cache", "Results", "Settings", "load", "write"]
+__all__ = ["SECTIONS", "Cache", "ReproduceSettings", "Results", "load", "write"]
 
 
 def __getattr__(name: str) -> Any:

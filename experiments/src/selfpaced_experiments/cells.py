@@ -18,7 +18,7 @@ from typing import Any
 from selfpaced.datasets import cache_directory
 from selfpaced_experiments.sources import fingerprint
 
-__all__ = ["Cache", "Cell", "Outcome", "run_cells"]
+__all__ = ["Answer", "Cache", "Cell", "run_cells"]
 
 # Not the whole package: where a file is found does not change what it holds, since its checksum is verified.
 _DATA = ("selfpaced.datasets.loaders", "selfpaced.datasets.noise", "selfpaced.datasets.synthetic")
@@ -62,7 +62,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Answer:
     """The answer of a cell, the seconds it took when it was computed, and whether it came from the cache."""
 
     cell: Cell
@@ -93,27 +93,27 @@ class Cache:
     directory: Path = field(default_factory=lambda: cache_directory() / "experiments")
     fresh: bool = False
 
-    def get(self, cell: Cell) -> Outcome | None:
+    def get(self, cell: Cell) -> Answer | None:
         """The stored answer, or None; an unreadable file counts as absent and is computed again."""
         if self.fresh:
             return None
         try:
             stored = json.loads((self.directory / f"{cell.key}.json").read_text(encoding="utf-8"))
-            return Outcome(cell, stored["value"], float(stored["seconds"]), cached=True)
+            return Answer(cell, stored["value"], float(stored["seconds"]), cached=True)
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def put(self, outcome: Outcome, key: str | None = None) -> None:
+    def put(self, answer: Answer, key: str | None = None) -> None:
         """Store an answer; the rename makes it all or nothing."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        path = self.directory / f"{key or outcome.cell.key}.json"
+        path = self.directory / f"{key or answer.cell.key}.json"
         part = path.with_suffix(f".{uuid.uuid4().hex[:8]}.part")
-        stored = {"label": outcome.cell.label, "value": outcome.value, "seconds": outcome.seconds}
+        stored = {"label": answer.cell.label, "value": answer.value, "seconds": answer.seconds}
         part.write_text(json.dumps(stored), encoding="utf-8")
         part.replace(path)
 
 
-def _compute(cell: Cell, key: str, cache: Cache, data_dir: str | None) -> Outcome:
+def _compute(cell: Cell, key: str, cache: Cache, data_dir: str | None) -> Answer:
     """Run one cell in a worker and store its answer there, so that an interrupted run keeps it."""
     module, _, name = cell.function.partition(":")
     function = getattr(importlib.import_module(module), name)
@@ -121,9 +121,9 @@ def _compute(cell: Cell, key: str, cache: Cache, data_dir: str | None) -> Outcom
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they would hide the progress bar
         value = function(data_dir=data_dir, **cell.params)
-    outcome = Outcome(cell, value, time.perf_counter() - start)
-    cache.put(outcome, key)  # the key of the code that was asked, should a file change meanwhile
-    return outcome
+    answer = Answer(cell, value, time.perf_counter() - start)
+    cache.put(answer, key)  # the key of the code that was asked, should a file change meanwhile
+    return answer
 
 
 def run_cells(
@@ -133,8 +133,8 @@ def run_cells(
     jobs: int = 1,
     data_dir: str | os.PathLike[str] | None = None,
     compute: bool = True,
-) -> Iterator[Outcome]:
-    """Yield the outcome of every cell, cached ones first, the others as they finish.
+) -> Iterator[Answer]:
+    """Yield the answer of every cell, cached ones first, the others as they finish.
 
     Parameters
     ----------

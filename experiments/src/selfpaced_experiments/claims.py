@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from selfpaced_experiments.results import Claim, Column, Results, Table, Verdict
+from selfpaced_experiments.results import Claim, Measure, Results, ResultTable, Verdict
 from selfpaced_experiments.verdicts import Tally, against, rows_of, verdict_of
 
 __all__ = ["judge"]
@@ -26,7 +26,7 @@ def judge(results: Results) -> Results:
     return replace(results, claims=tuple(claims))
 
 
-def _figures(table: Table, methods: Sequence[str], column: Column) -> str:
+def _figures(table: ResultTable, methods: Sequence[str], column: Measure) -> str:
     parts = []
     for row in rows_of(table, methods):
         if column.name in row.scores:
@@ -244,7 +244,7 @@ def _better_on_clean(results: Results) -> Claim | None:
     )
 
 
-def _by_set(table: Table, methods: Sequence[str]) -> str:
+def _by_set(table: ResultTable, methods: Sequence[str]) -> str:
     return "; ".join(_figures(table, methods, column) for column in table.columns)
 
 
@@ -280,7 +280,7 @@ def _robust_to_noise(results: Results) -> Claim | None:
     )
 
 
-def _pairs(table: Table, self_paced: bool) -> list[tuple[float, float | None]]:
+def _pairs(table: ResultTable, self_paced: bool) -> list[tuple[float, float | None]]:
     """Ours minus the paper's (positive is better) and the paper's spread, for its self-paced rows or its baselines."""
     pairs = []
     for row in table.rows:

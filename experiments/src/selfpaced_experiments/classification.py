@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 from selfpaced_experiments import paper
-from selfpaced_experiments.cells import Cell, Outcome
-from selfpaced_experiments.results import Column, Fit, Row, Score, Table
+from selfpaced_experiments.cells import Answer, Cell
+from selfpaced_experiments.results import FitCost, Measure, ResultTable, Row, Score
 from selfpaced_experiments.tasks.classification import SETS
 
 __all__ = ["RATES", "cells", "tables"]
@@ -68,22 +68,22 @@ def _make_cell(method: str, spec: Method, name: str, rate: float, seed: int, fol
     )
 
 
-def tables(outcomes: Sequence[Outcome]) -> list[Table]:
+def tables(answers: Sequence[Answer]) -> list[ResultTable]:
     """One table for each noise rate that was run."""
     made = []
-    for rate in sorted({outcome.cell.params["rate"] for outcome in outcomes}):
-        here = [outcome for outcome in outcomes if outcome.cell.params["rate"] == rate]
+    for rate in sorted({answer.cell.params["rate"] for answer in answers}):
+        here = [answer for answer in answers if answer.cell.params["rate"] == rate]
         made.append(_table(rate, here))
     return made
 
 
-def _table(rate: float, outcomes: Sequence[Outcome]) -> Table:
-    sets = [name for name in SETS if any(o.cell.params["dataset"] == name for o in outcomes)]
-    rows = [row for method in METHODS if (row := _row(method, rate, sets, outcomes)) is not None]
-    folds = outcomes[0].cell.params["folds"]
-    seeds = len({o.cell.params["seed"] for o in outcomes})
+def _table(rate: float, answers: Sequence[Answer]) -> ResultTable:
+    sets = [name for name in SETS if any(a.cell.params["dataset"] == name for a in answers)]
+    rows = [row for method in METHODS if (row := _row(method, rate, sets, answers)) is not None]
+    folds = answers[0].cell.params["folds"]
+    seeds = len({a.cell.params["seed"] for a in answers})
     noise = "clean labels" if rate == 0 else f"{rate:.0%} of the training labels flipped"
-    return Table(
+    return ResultTable(
         key=f"classification-{round(100 * rate)}",
         title=f"Classification accuracy in %, {noise}",
         protocol=(
@@ -91,18 +91,18 @@ def _table(rate: float, outcomes: Sequence[Outcome]) -> Table:
             "z-scored on the training fold, accuracy on clean test labels; the spread is over all folds and "
             "seeds, as the paper's is over folds."
         ),
-        columns=tuple(Column(name, True, 2) for name in sets),
+        columns=tuple(Measure(name, True, 2) for name in sets),
         rows=tuple(rows),
     )
 
 
-def _row(method: str, rate: float, sets: Sequence[str], outcomes: Sequence[Outcome]) -> Row | None:
+def _row(method: str, rate: float, sets: Sequence[str], answers: Sequence[Answer]) -> Row | None:
     scores, seconds, seeds = {}, [], 0
     for name in sets:
-        mine = [o for o in outcomes if o.cell.params["method"] == method and o.cell.params["dataset"] == name]
+        mine = [a for a in answers if a.cell.params["method"] == method and a.cell.params["dataset"] == name]
         if mine:
-            scores[name] = Score.of({o.cell.params["seed"]: o.value["accuracy"] for o in mine})
-            seconds += [o.value["seconds"] for o in mine]
+            scores[name] = Score.of({a.cell.params["seed"]: a.value["accuracy"] for a in mine})
+            seconds += [a.value["seconds"] for a in mine]
             seeds = max(seeds, len(mine))
     if not scores:
         return None
@@ -112,14 +112,14 @@ def _row(method: str, rate: float, sets: Sequence[str], outcomes: Sequence[Outco
         group=METHODS[method].group,
         published={name: published[name] for name in sets if name in published},
         scores=scores,
-        fit=Fit(float(np.mean(seconds)), seeds),
-        note=METHODS[method].note + _fewer(scores, outcomes),
+        fit=FitCost(float(np.mean(seconds)), seeds),
+        note=METHODS[method].note + _fewer(scores, answers),
     )
 
 
-def _fewer(scores: dict[str, Score], outcomes: Sequence[Outcome]) -> str:
+def _fewer(scores: dict[str, Score], answers: Sequence[Answer]) -> str:
     """What is said of a row that has fewer seeds than the table."""
-    whole = len({o.cell.params["seed"] for o in outcomes})
+    whole = len({a.cell.params["seed"] for a in answers})
     counts = {name: len(score.seeds) for name, score in scores.items() if len(score.seeds) < whole}
     told = ", ".join(f"{name} {count}" for name, count in counts.items())
     return f"; fewer than {whole} seeds: {told}" if told else ""

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from selfpaced_experiments import paper
-from selfpaced_experiments.cells import Cell, Outcome
-from selfpaced_experiments.results import Column, Fit, Row, Score, Table
+from selfpaced_experiments.cells import Answer, Cell
+from selfpaced_experiments.results import FitCost, Measure, ResultTable, Row, Score
 
 __all__ = ["cells", "tables"]
 
@@ -44,20 +44,20 @@ def cells(*, quick: bool, seeds: int | None) -> list[Cell]:
     ]
 
 
-def tables(outcomes: Sequence[Outcome]) -> list[Table]:
+def tables(answers: Sequence[Answer]) -> list[ResultTable]:
     """One table for each scaling; the paper's figures stand in both, since its scaling is not stated."""
-    return [table for scaling in SCALINGS if (table := _table(scaling, outcomes)).rows]
+    return [table for scaling in SCALINGS if (table := _table(scaling, answers)).rows]
 
 
-def _table(scaling: str, outcomes: Sequence[Outcome]) -> Table:
-    here = [o for o in outcomes if o.cell.params["scaling"] == scaling]
-    seeds = len({o.cell.params["seed"] for o in here})
+def _table(scaling: str, answers: Sequence[Answer]) -> ResultTable:
+    here = [a for a in answers if a.cell.params["scaling"] == scaling]
+    seeds = len({a.cell.params["seed"] for a in here})
     rows = [_row(method, here) for method in (*_SINGLE, "Con-MC", *_RULES, *_EXTRA)]
     described = {
         "unit-row": "every sample has length one in every view, which gives the paper's single-view rows",
         "zscore": "the library's default: columns z-scored, every view divided to total variance one",
     }
-    return Table(
+    return ResultTable(
         key=f"clustering-{SCALINGS[scaling]}",
         title=f"Clustering of UCI digits, {'the paper’s' if scaling == 'unit-row' else 'our default'} scaling",
         protocol=(
@@ -65,13 +65,13 @@ def _table(scaling: str, outcomes: Sequence[Outcome]) -> Table:
             "one start, as the paper's figures say; the self-paced rows use the library's restarts, chosen by the "
             "latent objective. Labels are used for measuring only."
         ),
-        columns=tuple(Column(name, True, 3) for name in paper.METRICS),
+        columns=tuple(Measure(name, True, 3) for name in paper.METRICS),
         rows=tuple(row for row in rows if row is not None),
     )
 
 
-def _row(method: str, outcomes: Sequence[Outcome]) -> Row | None:
-    mine = sorted((o for o in outcomes if o.cell.params["method"] == method), key=lambda o: o.cell.params["seed"])
+def _row(method: str, answers: Sequence[Answer]) -> Row | None:
+    mine = sorted((a for a in answers if a.cell.params["method"] == method), key=lambda a: a.cell.params["seed"])
     if not mine:
         return None
     group, note = _EXTRA.get(method, ("paper", _NOTES.get(method, "")))
@@ -80,8 +80,8 @@ def _row(method: str, outcomes: Sequence[Outcome]) -> Row | None:
         group=group,
         published=paper.CLUSTERING.get(method, {}),
         scores={
-            name: Score.of({o.cell.params["seed"]: [o.value["scores"][name]] for o in mine}) for name in paper.METRICS
+            name: Score.of({a.cell.params["seed"]: [a.value["scores"][name]] for a in mine}) for name in paper.METRICS
         },
-        fit=Fit(float(np.mean([o.value["seconds"] for o in mine])), len(mine)),
+        fit=FitCost(float(np.mean([a.value["seconds"] for a in mine])), len(mine)),
         note=note,
     )

@@ -72,14 +72,14 @@ def run(args: argparse.Namespace) -> int:
     """Run the command from parsed arguments and return its exit code."""
     from selfpaced_experiments.cells import Cache
     from selfpaced_experiments.progress import StageProgress
-    from selfpaced_experiments.reproduce import Settings, reproduce, write
+    from selfpaced_experiments.reproduce import ReproduceSettings, reproduce, write
     from selfpaced_experiments.terminal import show
 
     if args.data_dir is not None and not args.data_dir.is_dir():
         sys.stderr.write(f"selfpaced reproduce: --data-dir must be a directory, got {str(args.data_dir)!r}\n")
         return 2
     cache = Cache(fresh=args.fresh) if args.cache is None else Cache(args.cache, fresh=args.fresh)
-    settings = Settings(
+    settings = ReproduceSettings(
         sections=SECTIONS if args.section == "all" else (args.section,),
         quick=args.quick,
         seeds=args.seeds or {},

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from selfpaced_experiments.render import figure_markdown, table_markdown
-from selfpaced_experiments.results import Column, Results, Row, load
+from selfpaced_experiments.results import Measure, Results, Row, load
 
 __all__ = ["main", "refresh", "stale"]
 
@@ -88,7 +88,7 @@ def _value(kind: str, key: str, results: Results) -> str:
     return f"{figure.mean:.{column.digits}f}"
 
 
-def _find(key: str, results: Results) -> tuple[Row, Column]:
+def _find(key: str, results: Results) -> tuple[Row, Measure]:
     parts = [part.strip() for part in key.split("|")]
     if len(parts) == 3:
         table = results.table(parts[0])

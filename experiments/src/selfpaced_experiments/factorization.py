@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from selfpaced_experiments import paper
-from selfpaced_experiments.cells import Cell, Outcome
-from selfpaced_experiments.results import Column, Fit, Row, Score, Table
+from selfpaced_experiments.cells import Answer, Cell
+from selfpaced_experiments.results import FitCost, Measure, ResultTable, Row, Score
 from selfpaced_experiments.tasks.factorization import FIXED, LAMS, STAGES
 
 __all__ = ["PARTS", "cells", "figure_cells", "half_quadratic_series", "tables", "tendency_series"]
@@ -58,55 +58,55 @@ def figure_cells(*, quick: bool, seeds: int | None) -> list[Cell]:
     return made
 
 
-def tables(outcomes: Sequence[Outcome]) -> list[Table]:
+def tables(answers: Sequence[Answer]) -> list[ResultTable]:
     """The paper's table with our defaults, and again with the path alone."""
-    parts = [[o for o in outcomes if o.cell.params["bare"] == bare] for bare in (False, True)]
+    parts = [[a for a in answers if a.cell.params["bare"] == bare] for bare in (False, True)]
     return [_table(bare, part) for bare, part in zip((False, True), parts, strict=True) if part]
 
 
-def _table(bare: bool, outcomes: Sequence[Outcome]) -> Table:
-    seeds = len({o.cell.params["seed"] for o in outcomes})
-    rows = [_row(method, outcomes) for method in _METHODS]
+def _table(bare: bool, answers: Sequence[Answer]) -> ResultTable:
+    seeds = len({a.cell.params["seed"] for a in answers})
+    rows = [_row(method, answers) for method in _METHODS]
     settings = (
         "Without rescue of rows and columns and without the final polish: the path alone, which is what the paper has."
         if bare
         else "Rows of the paper: rank 4 given, everything else at the library's default (rescue and polish included)."
     )
-    return Table(
+    return ResultTable(
         key="factorization-path" if bare else "factorization",
         title=f"Matrix factorization: error against the true matrix{', the path alone' * bare}",
         protocol=(
             "The paper's synthetic set (100 x 100, rank 4, 40 % missing, 20 % with uniform noise on [-20, 20], normal "
             f"noise of 0.1 on the rest), mean (std) of {seeds} realizations; the paper gives no spread. {settings}"
         ),
-        columns=(Column("RMSE", False, 4), Column("MAE", False, 4)),
+        columns=(Measure("RMSE", False, 4), Measure("MAE", False, 4)),
         rows=tuple(row for row in rows if row is not None),
     )
 
 
-def _row(method: str, outcomes: Sequence[Outcome]) -> Row | None:
-    mine = sorted((o for o in outcomes if o.cell.params["method"] == method), key=lambda o: o.cell.params["seed"])
+def _row(method: str, answers: Sequence[Answer]) -> Row | None:
+    mine = sorted((a for a in answers if a.cell.params["method"] == method), key=lambda a: a.cell.params["seed"])
     if not mine:
         return None
     group, note = _EXTRA.get(method, ("paper", ""))
     scores = {
-        name: Score.of({o.cell.params["seed"]: [o.value["errors"][name]] for o in mine}) for name in ("RMSE", "MAE")
+        name: Score.of({a.cell.params["seed"]: [a.value["errors"][name]] for a in mine}) for name in ("RMSE", "MAE")
     }
-    worst = max(o.value["errors"]["RMSE"] for o in mine)
+    worst = max(a.value["errors"]["RMSE"] for a in mine)
     return Row(
         method=method,
         group=group,
         published=paper.FACTORIZATION.get(method, {}),
         scores=scores,
         # The first fit of a process compiles the kernels: the median leaves that out.
-        fit=Fit(float(np.median([o.value["seconds"] for o in mine])), len(mine)),
+        fit=FitCost(float(np.median([a.value["seconds"] for a in mine])), len(mine)),
         note=f"{note}{'; ' if note else ''}worst realization {worst:.3f}",
     )
 
 
-def half_quadratic_series(outcomes: Sequence[Outcome]) -> tuple[Series, str]:
+def half_quadratic_series(answers: Sequence[Answer]) -> tuple[Series, str]:
     """The curves of figure 2b and how many realizations they average."""
-    mine = [o for o in outcomes if o.cell.function.endswith(":half_quadratic")]
+    mine = [a for a in answers if a.cell.function.endswith(":half_quadratic")]
     names = {
         "half-quadratic, cold start": "random",
         "half-quadratic, warm start": "warm",
@@ -114,7 +114,7 @@ def half_quadratic_series(outcomes: Sequence[Outcome]) -> tuple[Series, str]:
     }
     series: Series = {"lam": {"lam": LAMS}}
     for label, key in names.items():
-        values = np.array([o.value[key] for o in mine])
+        values = np.array([a.value[key] for a in mine])
         series[label] = {
             "mean": _floats(values.mean(axis=0)),
             "std": _floats(values.std(axis=0)),
@@ -124,17 +124,17 @@ def half_quadratic_series(outcomes: Sequence[Outcome]) -> tuple[Series, str]:
     return series, f"Mean of {len(mine)} realizations, without rescue and polish."
 
 
-def tendency_series(outcomes: Sequence[Outcome]) -> tuple[Series, str]:
+def tendency_series(answers: Sequence[Answer]) -> tuple[Series, str]:
     """The curves of figure 3, mean over realizations."""
     series: Series = {}
     count = 0
     for rule in _CURVES:
-        mine = [o for o in outcomes if o.cell.params.get("rule") == rule]
+        mine = [a for a in answers if a.cell.params.get("rule") == rule]
         count = len(mine)
         series[rule] = {}
         for name in ("RMSE", "MAE"):
-            shortest = min(len(o.value[name]) for o in mine)
-            series[rule][name] = _floats(np.mean([o.value[name][:shortest] for o in mine], axis=0))
+            shortest = min(len(a.value[name]) for a in mine)
+            series[rule][name] = _floats(np.mean([a.value[name][:shortest] for a in mine], axis=0))
     note = f"Mean of {count} realizations, {STAGES} stages of mu = 1.05, without rescue and polish."
     return series, note
 

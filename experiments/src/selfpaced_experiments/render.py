@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from selfpaced_experiments.results import Claim, Column, Figure, Published, Results, Row, Score, Statement, Table
+from selfpaced_experiments.results import Claim, Figure, Measure, Published, Results, ResultTable, Row, Score, Statement
 
 __all__ = ["cell_text", "claims_page", "results_page", "table_markdown"]
 
@@ -12,7 +12,7 @@ _GROUPS = {"paper": "", "ours": "**ours**", "peer": "peer", "reference": "refere
 _MARKS = {"confirmed": "confirmed", "not confirmed": "**not confirmed**", "only if": "*only if*"}
 
 
-def published_text(column: Column, value: Published | None) -> str:
+def published_text(column: Measure, value: Published | None) -> str:
     """A figure of the paper, with its spread where it has one."""
     if value is None:
         return ""
@@ -20,14 +20,14 @@ def published_text(column: Column, value: Published | None) -> str:
     return f"{value.mean:.{column.digits}f}{spread}"
 
 
-def score_text(column: Column, score: Score | None) -> str:
+def score_text(column: Measure, score: Score | None) -> str:
     """A figure of ours, mean (std)."""
     if score is None:
         return ""
     return f"{score.mean:.{column.digits}f} ({score.std:.{column.digits}f})"
 
 
-def difference(column: Column, row: Row) -> float | None:
+def difference(column: Measure, row: Row) -> float | None:
     """Ours minus the paper's, signed so that more than zero is better; None without a figure of the paper."""
     score, value = row.scores.get(column.name), row.published.get(column.name)
     if score is None or value is None:
@@ -35,7 +35,7 @@ def difference(column: Column, row: Row) -> float | None:
     return (score.mean - value.mean) * (1 if column.higher_is_better else -1)
 
 
-def cell_text(column: Column, row: Row) -> tuple[str, str, str]:
+def cell_text(column: Measure, row: Row) -> tuple[str, str, str]:
     """Paper, ours and the difference as printed (the difference is ours minus the paper's, unsigned by taste)."""
     gap = difference(column, row)
     if gap is None:
@@ -52,7 +52,7 @@ def _grid(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return lines + ["| " + " | ".join(row) + " |" for row in rows]
 
 
-def table_markdown(table: Table) -> str:
+def table_markdown(table: ResultTable) -> str:
     """A table as Markdown: for each column the paper's figure, ours, and the difference where both exist."""
     compared = [c for c in table.columns if any(c.name in row.published for row in table.rows)]
     header = ["method", ""]
@@ -84,7 +84,7 @@ def table_markdown(table: Table) -> str:
     )
 
 
-def _costs(table: Table) -> list[str]:
+def _costs(table: ResultTable) -> list[str]:
     timed = [row for row in table.rows if row.fit is not None]
     if not timed:
         return []

@@ -13,21 +13,21 @@ from pathlib import Path
 
 from selfpaced import datasets
 from selfpaced_experiments import SECTIONS, classification, clustering, factorization, figures, theory
-from selfpaced_experiments.cells import Cache, Cell, Outcome, run_cells
+from selfpaced_experiments.cells import Answer, Cache, Cell, run_cells
 from selfpaced_experiments.claims import judge
 from selfpaced_experiments.progress import StageProgress
 from selfpaced_experiments.render import claims_page, results_page
-from selfpaced_experiments.results import Figure, Results, Run, Statement, Table, save
+from selfpaced_experiments.results import Figure, Results, ResultTable, RunRecord, Statement, save
 from selfpaced_experiments.sources import fingerprint
 from selfpaced_experiments.tasks.classification import SETS
 
-__all__ = ["Settings", "reproduce", "write"]
+__all__ = ["ReproduceSettings", "reproduce", "write"]
 
 _PACKAGES = ("selfpaced", "numpy", "scipy", "scikit-learn", "numba", "cleanlab")
 
 
 @dataclass(frozen=True)
-class Settings:
+class ReproduceSettings:
     """What to run and how.
 
     Parameters
@@ -64,7 +64,7 @@ class Settings:
 
 
 @dataclass
-class _Tally:
+class _Counts:
     """Counts over all cells of a run."""
 
     cells: int = 0
@@ -75,14 +75,14 @@ class _Tally:
     skipped: list[str] = field(default_factory=list)
 
 
-def reproduce(settings: Settings, progress: StageProgress | None = None) -> Results:
+def reproduce(settings: ReproduceSettings, progress: StageProgress | None = None) -> Results:
     """Run the sections and return everything they found; figures are written on the way."""
     unknown = sorted(set(settings.sections) - set(SECTIONS))
     if unknown:
         raise ValueError(f"sections must be some of {SECTIONS}, got {unknown!r}")
-    begun, tally = time.monotonic(), _Tally()
+    begun, tally = time.monotonic(), _Counts()
     settings.out.mkdir(parents=True, exist_ok=True)
-    tables: list[Table] = []
+    tables: list[ResultTable] = []
     drawn: list[Figure] = []
     proved: tuple[Statement, ...] = ()
     with progress or StageProgress(quiet=True) as bar:
@@ -121,27 +121,29 @@ def write(results: Results, directory: Path) -> tuple[Path, ...]:
     return tuple(written)
 
 
-def _compute(stage: str, cells: Sequence[Cell], settings: Settings, bar: StageProgress, tally: _Tally) -> list[Outcome]:
+def _compute(
+    stage: str, cells: Sequence[Cell], settings: ReproduceSettings, bar: StageProgress, tally: _Counts
+) -> list[Answer]:
     bar.start(stage, len(cells))
     found = []
     options = {"jobs": settings.jobs, "data_dir": settings.data_dir, "compute": settings.compute}
-    for outcome in run_cells(cells, cache=settings.cache, **options):
-        found.append(outcome)
+    for answer in run_cells(cells, cache=settings.cache, **options):
+        found.append(answer)
         tally.cells += 1
-        tally.cached += outcome.cached
-        bar.step(outcome.cell.label)
+        tally.cached += answer.cached
+        bar.step(answer.cell.label)
     tally.missing += len(cells) - len(found)
-    tally.work += sum(outcome.seconds for outcome in found)
-    tally.seeds[stage] = len({outcome.cell.params["seed"] for outcome in found})
+    tally.work += sum(answer.seconds for answer in found)
+    tally.seeds[stage] = len({answer.cell.params["seed"] for answer in found})
     return found
 
 
-def _answers(stage: str, settings: Settings, bar: StageProgress, tally: _Tally) -> list[Outcome]:
+def _answers(stage: str, settings: ReproduceSettings, bar: StageProgress, tally: _Counts) -> list[Answer]:
     made = {"factorization": factorization.cells, "clustering": clustering.cells}[stage]
     return _compute(stage, made(quick=settings.quick, seeds=settings.seeds.get(stage)), settings, bar, tally)
 
 
-def _clustering(settings: Settings, bar: StageProgress, tally: _Tally) -> list[Table]:
+def _clustering(settings: ReproduceSettings, bar: StageProgress, tally: _Counts) -> list[ResultTable]:
     try:
         datasets.load_mfeat(data_dir=settings.data_dir)
     except datasets.DataNotFoundError as error:
@@ -150,7 +152,7 @@ def _clustering(settings: Settings, bar: StageProgress, tally: _Tally) -> list[T
     return clustering.tables(_answers("clustering", settings, bar, tally))
 
 
-def _classification(settings: Settings, bar: StageProgress, tally: _Tally) -> list[Table]:
+def _classification(settings: ReproduceSettings, bar: StageProgress, tally: _Counts) -> list[ResultTable]:
     sets = []
     for name, loader in SETS.items():
         try:
@@ -162,21 +164,21 @@ def _classification(settings: Settings, bar: StageProgress, tally: _Tally) -> li
     return classification.tables(_compute("classification", cells, settings, bar, tally))
 
 
-def _figures(settings: Settings, bar: StageProgress, tally: _Tally) -> list[Figure]:
+def _figures(settings: ReproduceSettings, bar: StageProgress, tally: _Counts) -> list[Figure]:
     drawn = [figures.draw_losses(settings.out), figures.draw_toy(settings.out)]
     cells = factorization.figure_cells(quick=settings.quick, seeds=settings.seeds.get("figures"))
-    outcomes = _compute("figures", cells, settings, bar, tally)
-    if len(outcomes) < len(cells):
+    answers = _compute("figures", cells, settings, bar, tally)
+    if len(answers) < len(cells):
         tally.skipped.append("figures 2b and 3: their cells are not all cached")
         return drawn
-    fixed, note = factorization.half_quadratic_series(outcomes)
+    fixed, note = factorization.half_quadratic_series(answers)
     drawn.append(figures.draw_half_quadratic(settings.out, fixed, note))
-    curves, note = factorization.tendency_series(outcomes)
+    curves, note = factorization.tendency_series(answers)
     drawn.append(figures.draw_tendency(settings.out, curves, note))
     return drawn
 
 
-def _run(settings: Settings, tally: _Tally, seconds: float) -> Run:
+def _run(settings: ReproduceSettings, tally: _Counts, seconds: float) -> RunRecord:
     versions = {"Python": platform.python_version()}
     for name in _PACKAGES:
         try:
@@ -188,7 +190,7 @@ def _run(settings: Settings, tally: _Tally, seconds: float) -> Run:
         "factorization": fingerprint(factorization.PARTS),
         "clustering": fingerprint(clustering.PARTS),
     }
-    return Run(
+    return RunRecord(
         command=settings.command,
         quick=settings.quick,
         seeds=tally.seeds,

@@ -17,16 +17,16 @@ import numpy as np
 
 __all__ = [
     "Claim",
-    "Column",
     "Figure",
-    "Fit",
+    "FitCost",
+    "Measure",
     "Published",
+    "ResultTable",
     "Results",
     "Row",
-    "Run",
+    "RunRecord",
     "Score",
     "Statement",
-    "Table",
     "load",
     "save",
 ]
@@ -37,7 +37,7 @@ Verdict = Literal["confirmed", "not confirmed", "only if", "not tested"]
 
 
 @dataclass(frozen=True)
-class Column:
+class Measure:
     """One measured quantity of a table: its name, whether more is better, and how many digits it is given."""
 
     name: str
@@ -86,7 +86,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Fit:
+class FitCost:
     """Where a method's figures come from and what one fit cost, in CPU seconds."""
 
     seconds: float
@@ -101,18 +101,18 @@ class Row:
     group: Literal["paper", "ours", "peer", "reference"]
     published: dict[str, Published] = field(default_factory=dict)
     scores: dict[str, Score] = field(default_factory=dict)
-    fit: Fit | None = None
+    fit: FitCost | None = None
     note: str = ""
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """A table of an experiment: its protocol in one sentence, columns, rows, and remarks."""
 
     key: str
     title: str
     protocol: str
-    columns: tuple[Column, ...]
+    columns: tuple[Measure, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
 
@@ -156,7 +156,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunRecord:
     """How the results were made."""
 
     command: str
@@ -179,21 +179,21 @@ class Results:
 
     Examples
     --------
-    >>> from selfpaced_experiments.results import Results, Run
-    >>> run = Run("selfpaced reproduce theory", True, {}, "2026-01-01", 1.0, 1, {}, {}, 0, 0)
+    >>> from selfpaced_experiments.results import Results, RunRecord
+    >>> run = RunRecord("selfpaced reproduce theory", True, {}, "2026-01-01", 1.0, 1, {}, {}, 0, 0)
     >>> Results.from_json(Results(run=run).to_json()).run == run
     True
     """
 
-    run: Run
-    tables: tuple[Table, ...] = ()
+    run: RunRecord
+    tables: tuple[ResultTable, ...] = ()
     theory: tuple[Statement, ...] = ()
     figures: tuple[Figure, ...] = ()
     claims: tuple[Claim, ...] = ()
     skipped: tuple[str, ...] = ()
     schema: int = SCHEMA
 
-    def table(self, key: str) -> Table | None:
+    def table(self, key: str) -> ResultTable | None:
         """The table of this key, or None."""
         return next((table for table in self.tables if table.key == key), None)
 

@@ -12,7 +12,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from selfpaced_experiments.render import cell_text, difference
-from selfpaced_experiments.results import Column, Results, Row, Table
+from selfpaced_experiments.results import Measure, Results, ResultTable, Row
 
 __all__ = ["show"]
 
@@ -49,7 +49,7 @@ def _paragraph(console: Console, head: Text, body: str) -> None:
     console.print(Padding(Text(body), (0, 0, 0, 4), expand=False), width=width)
 
 
-def _fitting(table: Table, console: Console) -> list[Table]:
+def _fitting(table: ResultTable, console: Console) -> list[ResultTable]:
     """The table in as many parts as its columns need to fit the width."""
     name = max(len(row.method) for row in table.rows) + 4
     count = max((console.width - name) // _COMPARED, 1)
@@ -57,7 +57,7 @@ def _fitting(table: Table, console: Console) -> list[Table]:
     return [replace(table, columns=columns) for columns in parts]
 
 
-def _grid(table: Table) -> Grid:
+def _grid(table: ResultTable) -> Grid:
     grid = Grid(title=table.title, title_justify="left", box=box.SIMPLE_HEAD, header_style="bold")
     grid.add_column("method", no_wrap=True)
     compared = [column for column in table.columns if any(column.name in row.published for row in table.rows)]
@@ -70,7 +70,7 @@ def _grid(table: Table) -> Grid:
     return grid
 
 
-def _cells(column: Column, row: Row, compared: bool) -> list[Text]:
+def _cells(column: Measure, row: Row, compared: bool) -> list[Text]:
     """Ours, or the paper's figure, ours and their difference: green where ours is better, red where it is worse."""
     paper, ours, told = cell_text(column, row)
     gap = difference(column, row)

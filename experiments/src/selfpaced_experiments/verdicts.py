@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from selfpaced_experiments.results import Column, Row, Table, Verdict
+from selfpaced_experiments.results import Measure, ResultTable, Row, Verdict
 
 __all__ = ["Tally", "against", "compare", "rows_of", "verdict_of"]
 
@@ -32,7 +32,7 @@ class Tally:
         return f"{self.won} of {self.total} won, {self.tied} tied, {self.lost} lost"
 
 
-def compare(row: Row, other: Row, columns: Iterable[Column]) -> Tally:
+def compare(row: Row, other: Row, columns: Iterable[Measure]) -> Tally:
     """Compare two methods column by column, seed by seed.
 
     A difference counts if it is more than two standard errors of the paired differences; with a single seed, if it
@@ -62,11 +62,11 @@ def verdict_of(tally: Tally, ties_count: bool = False) -> Verdict:
     return "only if" if good * 2 >= tally.total else "not confirmed"
 
 
-def rows_of(table: Table, methods: Sequence[str]) -> list[Row]:
+def rows_of(table: ResultTable, methods: Sequence[str]) -> list[Row]:
     return [row for method in methods if (row := table.row(method)) is not None]
 
 
-def against(table: Table | None, methods: Sequence[str], other: str) -> Tally | None:
+def against(table: ResultTable | None, methods: Sequence[str], other: str) -> Tally | None:
     if table is None or (reference := table.row(other)) is None or not rows_of(table, methods):
         return None
     tallies = [compare(row, reference, table.columns) for row in rows_of(table, methods)]

@@ -12,7 +12,7 @@ from .models import add_model_arguments
 
 if TYPE_CHECKING:
     from .console import Console
-    from .training import Run
+    from .training import Training
 
 USAGE = "selfpaced clean [DATA] --target COLUMN [--how drop|flag|relabel] [--out FILE] [options]"
 DESCRIPTION = """\
@@ -82,7 +82,7 @@ def _default(data: str | None) -> Path:
     return Path(f"{stem.stem}.clean{stem.suffix or '.csv'}{'.gz' if packed else ''}")
 
 
-def _write(result: Run, out: Path, how: str) -> int:
+def _write(result: Training, out: Path, how: str) -> int:
     """Text to text is copied cell by cell; everything else goes through the frame."""
     from .writing import format_of, write_frame, write_rows
 
@@ -96,11 +96,11 @@ def _write(result: Run, out: Path, how: str) -> int:
     return len(frame)
 
 
-def _copied(result: Run, how: str) -> Iterator[list[str]]:
+def _copied(result: Training, how: str) -> Iterator[list[str]]:
     """The records of the file, changed only where asked."""
     from selfpaced.tables import text_rows
 
-    table, name = result.table, result.labels.name
+    table, name = result.table, result.target.name
     position = list(table.frame.columns).index(name)
     suspects = {int(r["row"]): r for r in result.suspects.to_dict("records")}
     written = _spelling(result, position) if how == "relabel" else {}
@@ -119,14 +119,14 @@ def _copied(result: Run, how: str) -> Iterator[list[str]]:
             yield [*cells[:position], written.get(expected, _text(expected)), *cells[position + 1 :]]
 
 
-def _spelling(result: Run, position: int) -> dict[Any, str]:
+def _spelling(result: Training, position: int) -> dict[Any, str]:
     """How the file itself writes each class: 01 stays 01."""
     from selfpaced.tables import text_rows
 
-    if result.labels.task != "classification":
+    if result.target.task != "classification":
         return {}
-    missing = set(result.labels.values.tolist())
-    label_of = dict(zip(result.labels.rows.tolist(), result.labels.values.tolist(), strict=True))
+    missing = set(result.target.values.tolist())
+    label_of = dict(zip(result.target.rows.tolist(), result.target.values.tolist(), strict=True))
     spelling: dict[Any, str] = {}
     records = text_rows(result.table)
     if result.table.dialect.header:
@@ -141,7 +141,7 @@ def _spelling(result: Run, position: int) -> dict[Any, str]:
     return spelling
 
 
-def _changed(result: Run, how: str) -> Any:
+def _changed(result: Training, how: str) -> Any:
     """The frame, changed as asked."""
     frame, found = result.table.frame, result.suspects
     rows = found["row"].to_numpy()
@@ -149,9 +149,9 @@ def _changed(result: Run, how: str) -> Any:
         return frame.drop(index=frame.index[rows])
     frame = frame.copy()
     if how == "relabel":
-        values = frame[result.labels.name].astype(object)
+        values = frame[result.target.name].astype(object)
         values.iloc[rows] = found["expected"].to_numpy()
-        frame[result.labels.name] = values.infer_objects()
+        frame[result.target.name] = values.infer_objects()
         return frame
     names = _flag_names([str(column) for column in frame.columns])
     for name, source, default in zip(names, (None, "expected", "noise_probability"), (0, None, None), strict=True):

@@ -13,11 +13,11 @@ from .errors import UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from selfpaced.tables import Table
+    from selfpaced.tables import LoadedTable
 
     from .console import Console
 
-__all__ = ["Labels", "add_data_arguments", "built_in", "labels", "open_table", "task_of"]
+__all__ = ["Target", "add_data_arguments", "built_in", "find_target", "open_table", "task_of"]
 
 TARGET = "diagnosis"
 NAMES = ("target", "label", "labels", "class", "y", "outcome", "price", "value")
@@ -25,7 +25,7 @@ MOST_CLASSES = 20  # a choice: text with more distinct values that reads as numb
 
 
 @dataclass(frozen=True)
-class Labels:
+class Target:
     """The target column of the rows that have one.
 
     Attributes
@@ -76,13 +76,13 @@ def add_data_arguments(parser: argparse.ArgumentParser, *, target: bool = True) 
     group.add_argument("--skip-broken", action="store_true", help="leave rows with too many or few fields out")
 
 
-def open_table(args: argparse.Namespace) -> Table:
+def open_table(args: argparse.Namespace) -> LoadedTable:
     """The table of the arguments."""
-    from selfpaced.tables import Table, read_table
+    from selfpaced.tables import LoadedTable, read_table
 
     if args.data is None:
         frame = getattr(args, "frame", None)
-        return Table(built_in()[0] if frame is None else frame)
+        return LoadedTable(built_in()[0] if frame is None else frame)
     separator = {"tab": "\t", "\\t": "\t"}.get(args.separator, args.separator)
     if separator is not None and len(separator) != 1:
         raise UsageError(f"--separator must be one character or 'tab', got {args.separator!r}")
@@ -109,7 +109,7 @@ def built_in(seed: int = 0, rate: float = 0.2) -> tuple[pd.DataFrame, np.ndarray
     return frame, wrong
 
 
-def labels(table: Table, args: argparse.Namespace, console: Console) -> Labels:
+def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) -> Target:
     """The target column, what kind of task it makes, and which rows have it."""
     from selfpaced.tables import TableError
 
@@ -130,7 +130,7 @@ def labels(table: Table, args: argparse.Namespace, console: Console) -> Labels:
         console.warn(f"{count} no value in {name!r}{at}; left out of the fit")
     values = series.iloc[rows]
     task = task_of(values) if args.task == "auto" else args.task
-    return Labels(name, rows, _values(values, task, name, table, rows), task)
+    return Target(name, rows, _values(values, task, name, table, rows), task)
 
 
 def task_of(values: pd.Series) -> str:
@@ -154,7 +154,7 @@ def task_of(values: pd.Series) -> str:
     return "classification" if whole and few else "regression"
 
 
-def _values(values: Any, task: str, name: str, table: Table, rows: np.ndarray) -> np.ndarray:
+def _values(values: Any, task: str, name: str, table: LoadedTable, rows: np.ndarray) -> np.ndarray:
     from pandas.api import types
 
     from selfpaced.tables import TableError, parse_numbers
@@ -200,5 +200,5 @@ def _nearest(name: str, frame: pd.DataFrame) -> str:
     return suggestion(name, frame.columns)
 
 
-def _where(table: Table) -> str:
+def _where(table: LoadedTable) -> str:
     return str(table.path) if table.path is not None else "the built-in table"

@@ -15,7 +15,7 @@ from .models import add_model_arguments, share
 
 if TYPE_CHECKING:
     from .console import Console
-    from .training import Run
+    from .training import Training
 
 USAGE = "selfpaced demo [--noise SHARE] [--out OUT] [options]"
 DESCRIPTION = """\
@@ -95,18 +95,18 @@ def run(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _truth(result: Run, wrong: np.ndarray) -> np.ndarray:
-    classes = np.unique(result.labels.values)
-    other = np.where(result.labels.values == classes[0], classes[1], classes[0])
-    return np.where(wrong, other, result.labels.values)
+def _truth(result: Training, wrong: np.ndarray) -> np.ndarray:
+    classes = np.unique(result.target.values)
+    other = np.where(result.target.values == classes[0], classes[1], classes[0])
+    return np.where(wrong, other, result.target.values)
 
 
-def _accuracy(result: Run, truth: np.ndarray) -> dict[str, dict[str, float]]:
+def _accuracy(result: Training, truth: np.ndarray) -> dict[str, dict[str, float]]:
     """Cross-validated accuracy on the right labels of models that saw the wrong ones."""
     from sklearn.base import clone
     from sklearn.model_selection import StratifiedKFold
 
-    given, frame = result.labels.values, result.table.frame
+    given, frame = result.target.values, result.table.frame
     hits: dict[str, list[float]] = {"plain": [], "self-paced": []}
     for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(frame, given):
         pipeline = clone(result.pipeline).fit(frame.iloc[train], given[train])
@@ -119,18 +119,18 @@ def _accuracy(result: Run, truth: np.ndarray) -> dict[str, dict[str, float]]:
     }
 
 
-def _by_loss(result: Run) -> Found:
+def _by_loss(result: Training) -> Found:
     """The plain model's doubts: how improbable it finds the given label."""
-    plain, given = result.model.plain_, result.labels.values
+    plain, given = result.model.plain_, result.target.values
     chances = plain.predict_proba(result.features)
     own = chances[np.arange(len(given)), np.searchsorted(plain.classes_, given)]
     return Found(1.0 - own, plain.predict(result.features) != given)
 
 
-def _by_suspicion(result: Run) -> Found:
+def _by_suspicion(result: Training) -> Found:
     from .suspicion import ranked
 
-    table = ranked(result.model, result.features, result.labels.values)
+    table = ranked(result.model, result.features, result.target.values)
     score = np.empty(len(table))
     # Ties in probability (many are nearly 1) keep the order of the table.
     score[table["row"].to_numpy()] = np.arange(len(table), 0, -1)
@@ -139,7 +139,7 @@ def _by_suspicion(result: Run) -> Found:
     return Found(score, flagged)
 
 
-def _figure(result: Run, wrong: np.ndarray, finders: dict[str, Found], path: Path, console: Console) -> list[str]:
+def _figure(result: Training, wrong: np.ndarray, finders: dict[str, Found], path: Path, console: Console) -> list[str]:
     """Weights of right and wrong rows, and the search for the wrong ones."""
     try:
         from matplotlib.figure import Figure
@@ -167,8 +167,8 @@ def _figure(result: Run, wrong: np.ndarray, finders: dict[str, Found], path: Pat
     return [path.name]
 
 
-def _tell(result: Run, measured: dict[str, dict[str, float]], wrong: int, console: Console) -> None:
-    rows = len(result.labels.values)
+def _tell(result: Training, measured: dict[str, dict[str, float]], wrong: int, console: Console) -> None:
+    rows = len(result.target.values)
     console.say(f"\nBreast cancer diagnoses, {rows} rows; {wrong} labels were flipped, and nobody told the models.\n")
     table = [["logistic regression", "accuracy", "flips found", "of its suspects right", "average precision"]]
     if result.model_name != "logistic":

@@ -13,7 +13,7 @@ from .models import add_model_arguments
 
 if TYPE_CHECKING:
     from .console import Console
-    from .training import Run
+    from .training import Training
 
 USAGE = "selfpaced fit [DATA] --target COLUMN [--out OUT] [options]"
 DESCRIPTION = """\
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         with console.progress(STEPS + 1):
             result = train(args, console)
             with console.step("writing"):
-                facts = {"target": result.labels.name, "task": result.labels.task, "model": result.model_name}
+                facts = {"target": result.target.name, "task": result.target.task, "model": result.model_name}
                 save(result.pipeline, stage / "model.skops", facts=facts)
                 result.suspects.to_csv(stage / "suspects.csv", index=False)
                 written = [name for name in FILES if name != "report.html"]
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def write_report(result: Run, path: Path, console: Console) -> bool:
+def write_report(result: Training, path: Path, console: Console) -> bool:
     """The page, unless the packages for it are not installed."""
     try:
         from selfpaced.report import report
@@ -84,11 +84,11 @@ def write_report(result: Run, path: Path, console: Console) -> bool:
         report(
             result.model,
             result.features,
-            result.labels.values,
+            result.target.values,
             path,
             suspects=result.suspects,
             cells=result.table.frame,
-            title=f"{result.labels.name} in {name}",
+            title=f"{result.target.name} in {name}",
         )
     except ImportError as error:
         console.warn(f"no report: {error}")
@@ -96,7 +96,7 @@ def write_report(result: Run, path: Path, console: Console) -> bool:
     return True
 
 
-def tell(result: Run, measured: dict[str, Any], console: Console) -> None:
+def tell(result: Training, measured: dict[str, Any], console: Console) -> None:
     """The result in a few lines."""
     rows, features = measured["rows_fitted"], measured["features"]
     kinds = ", ".join(f"{len(names)} {kind}" for kind, names in measured["columns"].items() if names)
@@ -125,7 +125,7 @@ def _show_path(measured: dict[str, Any], console: Console) -> None:
     console.say()
 
 
-def show_suspects(result: Run, console: Console, n: int = 5) -> None:
+def show_suspects(result: Training, console: Console, n: int = 5) -> None:
     """The most suspicious rows."""
     found = result.suspects
     if found.empty:

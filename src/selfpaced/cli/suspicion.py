@@ -9,9 +9,9 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-    from selfpaced.tables import Table
+    from selfpaced.tables import LoadedTable
 
-    from .data import Labels
+    from .data import Target
 
 __all__ = ["COLUMNS", "ranked", "suspicious"]
 
@@ -23,7 +23,9 @@ RANKED = 200_000  # cost: rows up to which all are ranked
 EXPLAINED = 5_000  # cost: suspects that get neighbours; the table is sorted, the rest is far down
 
 
-def suspicious(model: Any, features: pd.DataFrame, given: Labels, table: Table, *, threshold: float) -> pd.DataFrame:
+def suspicious(
+    model: Any, features: pd.DataFrame, given: Target, table: LoadedTable, *, threshold: float
+) -> pd.DataFrame:
     """The suspects, most suspicious first.
 
     Parameters
@@ -32,9 +34,9 @@ def suspicious(model: Any, features: pd.DataFrame, given: Labels, table: Table, 
         Fitted self-paced model.
     features : pandas.DataFrame
         What it was fitted on.
-    given : Labels
+    given : Target
         The given labels.
-    table : Table
+    table : LoadedTable
         Knows the lines.
     threshold : float
         Rows at least this likely to be wrong are suspects.
@@ -85,7 +87,7 @@ def ranked(model: Any, features: pd.DataFrame, values: np.ndarray, least: float 
         n = min(len(values), 4 * n)
 
 
-def _why(model: Any, features: Any, given: Labels, table: Table, places: Any, found: Any) -> list[str]:
+def _why(model: Any, features: Any, given: Target, table: LoadedTable, places: Any, found: Any) -> list[str]:
     """One sentence per suspect about the confident rows next to it."""
     from sklearn.neighbors import NearestNeighbors
 

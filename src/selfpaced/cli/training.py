@@ -9,30 +9,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .data import Labels, labels, open_table
+from .data import Target, find_target, open_table
 from .models import build, kind_of, model_of
 
 if TYPE_CHECKING:
     import pandas as pd
     from sklearn.pipeline import Pipeline
 
-    from selfpaced.tables import Schema, Table
+    from selfpaced.tables import LoadedTable, Schema
 
     from .console import Console
 
-__all__ = ["STEPS", "Run", "describe", "metrics", "train"]
+__all__ = ["STEPS", "Training", "describe", "metrics", "train"]
 
 STEPS = 4  # display: of `train`
 
 
 @dataclass(frozen=True)
-class Run:
+class Training:
     """Everything a fit on a table has made.
 
     Attributes
     ----------
-    table : Table
-    labels : Labels
+    table : LoadedTable
+    target : Target
     model_name : str
     pipeline : Pipeline
         From raw table to prediction, fitted.
@@ -42,8 +42,8 @@ class Run:
         ``row, line, given, expected, weight, noise_probability, why``.
     """
 
-    table: Table
-    labels: Labels
+    table: LoadedTable
+    target: Target
     model_name: str
     pipeline: Pipeline
     features: pd.DataFrame
@@ -60,11 +60,11 @@ class Run:
         return self.pipeline.named_steps["types"].schema_
 
 
-def train(args: argparse.Namespace, console: Console) -> Run:
+def train(args: argparse.Namespace, console: Console) -> Training:
     """Read, prepare, fit, and look for suspects."""
     with console.step(f"reading {args.data or 'the built-in table'}"):
         table = open_table(args)
-        given = labels(table, args, console)
+        given = find_target(table, args, console)
     name = model_of(args, given.task)
     with console.step("preparing the columns"):
         prepare, features = _prepare(table, given, args, kind_of(name), console)
@@ -79,10 +79,10 @@ def train(args: argparse.Namespace, console: Console) -> Run:
 
         found = suspicious(model, features, given, table, threshold=args.threshold)
     pipeline = _joined(prepare, model)
-    return Run(table, given, name, pipeline, features, found)
+    return Training(table, given, name, pipeline, features, found)
 
 
-def _prepare(table: Table, given: Labels, args: argparse.Namespace, kind: str, console: Console) -> Any:
+def _prepare(table: LoadedTable, given: Target, args: argparse.Namespace, kind: str, console: Console) -> Any:
     from selfpaced.tables import preprocessor
 
     from .errors import UsageError
@@ -105,7 +105,7 @@ def _prepare(table: Table, given: Labels, args: argparse.Namespace, kind: str, c
     return prepare, features
 
 
-def _check_classes(given: Labels, console: Console) -> None:
+def _check_classes(given: Target, console: Console) -> None:
     """A class with one row cannot be learnt; many classes are probably values."""
     if given.task != "classification":
         return
@@ -132,12 +132,12 @@ def _joined(prepare: Any, model: Any) -> Any:
     return Pipeline([*prepare.steps, ("model", model)])
 
 
-def describe(run: Run) -> dict[str, Any]:
+def describe(run: Training) -> dict[str, Any]:
     """The plain model against the chosen one, as the model's own path has scored them."""
     path = list(getattr(run.model, "path_", ()))
     plain = next((c for c in path if math.isinf(c.lam)), None)
     chosen = next((c for c in path if c.chosen), None)
-    score = "held-out score on the given labels" if run.labels.task == "classification" else "minus the robust loss"
+    score = "held-out score on the given labels" if run.target.task == "classification" else "minus the robust loss"
     return {"score": score, "plain": _candidate(plain), "chosen": _candidate(chosen)}
 
 
@@ -148,7 +148,7 @@ def _candidate(candidate: Any) -> dict[str, Any] | None:
     return {key: getattr(candidate, key) for key in keys}
 
 
-def metrics(run: Run, console: Console) -> dict[str, Any]:
+def metrics(run: Training, console: Console) -> dict[str, Any]:
     """What ``metrics.json`` holds."""
     from selfpaced import __version__
 
@@ -157,9 +157,9 @@ def metrics(run: Run, console: Console) -> dict[str, Any]:
         "selfpaced": __version__,
         "data": str(run.table.path) if run.table.path is not None else "built-in",
         "rows": len(run.table.frame),
-        "rows_fitted": int(run.labels.rows.size),
-        "target": run.labels.name,
-        "task": run.labels.task,
+        "rows_fitted": int(run.target.rows.size),
+        "target": run.target.name,
+        "task": run.target.task,
         "model": run.model_name,
         "features": int(run.features.shape[1]),
         "columns": {kind: schema.names(kind) for kind in ("numeric", "categorical", "date")},

@@ -12,16 +12,16 @@ out what each column holds; :func:`preprocessor` turns a messy table into featur
 
 from .features import TableFeatures, preprocessor
 from .parsing import parse_numbers
-from .reading import Table, read_table, text_rows
-from .schema import Column, Schema, TypedColumns, infer_schema, suggestion
+from .reading import LoadedTable, read_table, text_rows
+from .schema import Schema, SchemaColumn, TypedColumns, infer_schema, suggestion
 from .text import Dialect, Lines, TableError, TableWarning
 
 __all__ = [
-    "Column",
     "Dialect",
     "Lines",
+    "LoadedTable",
     "Schema",
-    "Table",
+    "SchemaColumn",
     "TableError",
     "TableFeatures",
     "TableWarning",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .text import (
     Dialect,
-    Facts,
+    FileFacts,
     Lines,
     TableError,
     column_names,
@@ -27,7 +27,7 @@ from .text import (
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Table", "read_table", "text_rows"]
+__all__ = ["LoadedTable", "read_table", "text_rows"]
 
 # What counts as "no value" in a text file. "None" and "-" are left to the column types: they are also words.
 NULLS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "#N/A", "<NA>", "?"]
@@ -36,7 +36,7 @@ PIECE = 1 << 20  # cost: larger ones leave the processor's cache: half as fast a
 
 
 @dataclass(frozen=True)
-class Table:
+class LoadedTable:
     """A table in memory and where it came from.
 
     Attributes
@@ -67,7 +67,7 @@ def read_table(
     header: bool = True,
     encoding: str | None = None,
     skip_broken: bool = False,
-) -> Table:
+) -> LoadedTable:
     """Read a CSV, TSV or Parquet file, gzipped or not.
 
     Rows with too many or too few fields are errors that name their line. Numbers and ISO dates get their types;
@@ -88,7 +88,7 @@ def read_table(
 
     Returns
     -------
-    Table
+    LoadedTable
 
     Raises
     ------
@@ -113,14 +113,14 @@ def read_table(
         return _read_text(path, facts, dialect, skip_broken)
 
 
-def text_rows(table: Table) -> Iterator[list[str]]:
+def text_rows(table: LoadedTable) -> Iterator[list[str]]:
     """The records of a text file as they are written: the header first, then the rows of ``table.frame``."""
     assert table.path is not None
     width = table.lines.width
     return (cells for _, cells in records(table.path, table.dialect) if len(cells) == width)
 
 
-def _read_text(path: Path, facts: Facts, dialect: Dialect, skip_broken: bool) -> Table:
+def _read_text(path: Path, facts: FileFacts, dialect: Dialect, skip_broken: bool) -> LoadedTable:
     names, skip = column_names(path, dialect)
     if facts.quotes % 2:
         find_open_quote(path, dialect)
@@ -131,10 +131,10 @@ def _read_text(path: Path, facts: Facts, dialect: Dialect, skip_broken: bool) ->
         raise TableError(path, "has column names but no rows" if dialect.header else "has no rows")
     simple = not broken and facts.lines == table.num_rows + skip
     lines = Lines(path, dialect, len(names), skip + 1 if simple else None)
-    return Table(_frame(table), path, "csv", lines, dialect)
+    return LoadedTable(_frame(table), path, "csv", lines, dialect)
 
 
-def _arrow(path: Path, names: list[str], skip: int, facts: Facts, dialect: Dialect) -> tuple[Any, int]:
+def _arrow(path: Path, names: list[str], skip: int, facts: FileFacts, dialect: Dialect) -> tuple[Any, int]:
     """The file as an Arrow table, and how many rows did not fit."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
@@ -175,7 +175,7 @@ def _arrow(path: Path, names: list[str], skip: int, facts: Facts, dialect: Diale
     return table, broken
 
 
-def _read_within(read: Callable[[bool], tuple[Any, int]], facts: Facts) -> tuple[Any, int]:
+def _read_within(read: Callable[[bool], tuple[Any, int]], facts: FileFacts) -> tuple[Any, int]:
     """Read a large file piece by piece, which holds no text in memory, if its beginning tells the types truly."""
     import pyarrow as pa
 
@@ -202,7 +202,7 @@ def _frame(table: Any) -> pd.DataFrame:
     return frame
 
 
-def _read_parquet(path: Path) -> Table:
+def _read_parquet(path: Path) -> LoadedTable:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -216,7 +216,7 @@ def _read_parquet(path: Path) -> Table:
         raise TableError(path, f"cannot be read as Parquet: {error}") from error
     if not table.num_rows:
         raise TableError(path, "has no rows")
-    return Table(_frame(table), path, "parquet")
+    return LoadedTable(_frame(table), path, "parquet")
 
 
 def _absent(path: Path) -> str:

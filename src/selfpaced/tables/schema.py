@@ -19,7 +19,7 @@ from .text import TableWarning
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MISSING", "Column", "Schema", "TypedColumns", "infer_schema", "suggestion"]
+__all__ = ["MISSING", "Schema", "SchemaColumn", "TypedColumns", "infer_schema", "suggestion"]
 
 USED = ("numeric", "categorical", "date")
 MISSING = "(missing)"
@@ -30,7 +30,7 @@ WORDS, LETTERS = 3.5, 40  # a choice: a mean from which on a column is free text
 
 
 @dataclass(frozen=True)
-class Column:
+class SchemaColumn:
     """One column and what was found in it.
 
     Attributes
@@ -65,15 +65,15 @@ class Column:
 class Schema:
     """The columns of a table in their order."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[SchemaColumn, ...]
 
     @property
-    def used(self) -> tuple[Column, ...]:
+    def used(self) -> tuple[SchemaColumn, ...]:
         """The columns a model sees."""
         return tuple(column for column in self.columns if column.used)
 
     @property
-    def left_out(self) -> tuple[Column, ...]:
+    def left_out(self) -> tuple[SchemaColumn, ...]:
         """The columns nobody excluded and that are left out all the same."""
         return tuple(c for c in self.columns if not c.used and c.kind != "excluded")
 
@@ -116,54 +116,54 @@ def infer_schema(frame: pd.DataFrame, *, categorical: Iterable[str] = (), exclud
     columns = []
     for name in frame.columns:
         if name in exclude:
-            columns.append(Column(str(name), "excluded"))
+            columns.append(SchemaColumn(str(name), "excluded"))
         else:
             columns.append(_infer(frame[name], str(name), name in categorical))
     return Schema(tuple(columns))
 
 
-def _infer(series: pd.Series, name: str, categorical: bool) -> Column:
+def _infer(series: pd.Series, name: str, categorical: bool) -> SchemaColumn:
     from pandas.api import types
 
     missing = int(series.isna().sum())
     values = series.dropna() if missing else series
     if not len(values):
-        return Column(name, "empty", missing, note="it has no values")
+        return SchemaColumn(name, "empty", missing, note="it has no values")
     if categorical:
-        return Column(name, "categorical", missing)
+        return SchemaColumn(name, "categorical", missing)
     if types.is_datetime64_any_dtype(series.dtype):
-        return Column(name, "date", missing)
+        return SchemaColumn(name, "date", missing)
     if types.is_numeric_dtype(series.dtype) or types.is_timedelta64_dtype(series.dtype):
         return _infer_numeric(values, name, missing)
     if series.dtype == object and values.map(type).isin([list, dict, np.ndarray, set, bytes]).any():
-        return Column(name, "text", missing, note="it holds nested values")
+        return SchemaColumn(name, "text", missing, note="it holds nested values")
     text = values.astype(str)
     blank = _blank(text)
     if blank.all():
-        return Column(name, "empty", missing + len(text), note="it has no values")
+        return SchemaColumn(name, "empty", missing + len(text), note="it has no values")
     return _infer_text(text[~blank], name, missing + int(blank.sum()))
 
 
-def _infer_numeric(values: pd.Series, name: str, missing: int) -> Column:
+def _infer_numeric(values: pd.Series, name: str, missing: int) -> SchemaColumn:
     array = values.to_numpy()
     if array.min() == array.max():
         return (
-            Column(name, "constant", missing, note=f"every value is {array[0]!s}")
+            SchemaColumn(name, "constant", missing, note=f"every value is {array[0]!s}")
             if not missing
-            else Column(name, "numeric", missing)
+            else SchemaColumn(name, "numeric", missing)
         )
     if array.dtype.kind in "iu" and array.size >= FEW and not missing:
         steps = np.diff(array)
         if np.all(steps == 1) or np.all(steps == -1):
-            return Column(name, "identifier", missing, note="it only counts the rows")
+            return SchemaColumn(name, "identifier", missing, note="it only counts the rows")
         if re.search(r"(^|[\W_])id$|ID$", name, re.ASCII) and np.unique(array).size == array.size:
-            return Column(name, "identifier", missing, note="every row has its own number")
+            return SchemaColumn(name, "identifier", missing, note="every row has its own number")
     infinite = int(np.isinf(array).sum()) if array.dtype.kind == "f" else 0
     note = f"{infinite:,} infinite values count as missing" if infinite else ""
-    return Column(name, "numeric", missing, note=note)
+    return SchemaColumn(name, "numeric", missing, note=note)
 
 
-def _infer_text(values: pd.Series, name: str, missing: int) -> Column:
+def _infer_text(values: pd.Series, name: str, missing: int) -> SchemaColumn:
     sample = values.iloc[:: max(1, len(values) // SAMPLE)]
     if parse_numbers(sample).notna().mean() >= ENOUGH:
         return _converted(values, name, missing, "numeric", "", parse_numbers(values))
@@ -172,30 +172,30 @@ def _infer_text(values: pd.Series, name: str, missing: int) -> Column:
         column = _converted(values, name, missing, "date", found, parse_dates(values, found))
         if ambiguous and not column.note:
             note = f"dates read as {found}: day and month cannot be told apart"
-            return Column(name, "date", missing, found, note)
+            return SchemaColumn(name, "date", missing, found, note)
         return column
     distinct, n = int(values.nunique()), len(values)
     if distinct == 1 and not missing:
-        return Column(name, "constant", missing, note=f"every value is {values.iloc[0]!r}")
+        return SchemaColumn(name, "constant", missing, note=f"every value is {values.iloc[0]!r}")
     if distinct <= FEW and 2 * distinct <= n:
-        return Column(name, "categorical", missing)
+        return SchemaColumn(name, "categorical", missing)
     words, letters = float(sample.str.count(r"\S+").mean()), float(sample.str.len().mean())
     if words >= WORDS or letters >= LETTERS:
-        return Column(name, "text", missing, note=f"it is free text ({words:.0f} words on average)")
+        return SchemaColumn(name, "text", missing, note=f"it is free text ({words:.0f} words on average)")
     if 2 * distinct > n:
-        return Column(name, "identifier", missing, note=f"{distinct:,} different values in {n:,} rows")
-    return Column(name, "categorical", missing)
+        return SchemaColumn(name, "identifier", missing, note=f"{distinct:,} different values in {n:,} rows")
+    return SchemaColumn(name, "categorical", missing)
 
 
-def _converted(values: pd.Series, name: str, missing: int, kind: str, form: str, parsed: pd.Series) -> Column:
+def _converted(values: pd.Series, name: str, missing: int, kind: str, form: str, parsed: pd.Series) -> SchemaColumn:
     """A text column that reads as numbers or dates, with a note on the cells that do not."""
     bad = parsed.isna()
     count = int(bad.sum())
     if not count:
-        return Column(name, kind, missing, form)
+        return SchemaColumn(name, kind, missing, form)
     first, what = bad.idxmax(), {"numeric": "numbers", "date": "dates"}[kind]
     note = f"{count:,} cell{'s are' if count > 1 else ' is'} not {what} and count as missing, first {values[first]!r}"
-    return Column(name, kind, missing + count, form, note, int(first))
+    return SchemaColumn(name, kind, missing + count, form, note, int(first))
 
 
 class TypedColumns(TransformerMixin, BaseEstimator):
@@ -275,7 +275,7 @@ class TypedColumns(TransformerMixin, BaseEstimator):
             )
         return pd.DataFrame({c.name: self._typed(X[c.name], c) for c in used}, index=X.index, copy=False)
 
-    def _typed(self, series: pd.Series, column: Column) -> Any:
+    def _typed(self, series: pd.Series, column: SchemaColumn) -> Any:
         if column.kind == "categorical":
             return _categories(series)
         if column.kind == "date":
@@ -313,7 +313,7 @@ def _frame(X: Any) -> pd.DataFrame:
     raise TypeError(f"X must be a table with column names (a pandas or polars DataFrame), got {type(X).__name__}")
 
 
-def _numbers(series: pd.Series, column: Column) -> np.ndarray:
+def _numbers(series: pd.Series, column: SchemaColumn) -> np.ndarray:
     """Numbers without a copy where they are numbers already."""
     from pandas.api import types
 
@@ -330,7 +330,7 @@ def _numbers(series: pd.Series, column: Column) -> np.ndarray:
     return np.where(np.isinf(values), np.nan, values)
 
 
-def _dates(series: pd.Series, column: Column) -> pd.Series:
+def _dates(series: pd.Series, column: SchemaColumn) -> pd.Series:
     from pandas.api import types
 
     if types.is_datetime64_any_dtype(series.dtype):
@@ -358,7 +358,7 @@ def _blank(text: pd.Series) -> pd.Series:
     return text.str.strip() == ""
 
 
-def _tell_unreadable(series: pd.Series, parsed: pd.Series, column: Column, what: str) -> None:
+def _tell_unreadable(series: pd.Series, parsed: pd.Series, column: SchemaColumn, what: str) -> None:
     """Warn of unreadable cells in new data; those of the training table are in the schema's notes."""
     unread = series[parsed.isna() & series.notna()]
     count = int((~_blank(unread.astype(str))).sum())

@@ -58,7 +58,7 @@ class Dialect:
 
 
 @dataclass(frozen=True)
-class Facts:
+class FileFacts:
     """What one pass over the bytes tells: number of lines, quotes and bytes, and the beginning."""
 
     lines: int
@@ -104,7 +104,7 @@ class Lines:
         return rows + self.first if self.first is not None else self._starts[rows]
 
 
-def scan(path: Path) -> Facts:
+def scan(path: Path) -> FileFacts:
     """One pass over the bytes."""
     newlines = returns = quotes = size = 0
     head, last = b"", b""
@@ -123,10 +123,10 @@ def scan(path: Path) -> Facts:
     if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise TableError(path, "is not text; CSV, TSV and Parquet (.parquet) can be read")
     count = newlines or returns
-    return Facts(count + (last not in (b"\n", b"\r")), quotes, size, head)
+    return FileFacts(count + (last not in (b"\n", b"\r")), quotes, size, head)
 
 
-def find_dialect(path: Path, facts: Facts, separator: str | None, header: bool, encoding: str | None) -> Dialect:
+def find_dialect(path: Path, facts: FileFacts, separator: str | None, header: bool, encoding: str | None) -> Dialect:
     if encoding is None:
         encoding = next((name for mark, name in _BOMS.items() if facts.head.startswith(mark)), "utf-8")
     text = facts.head.decode(encoding, errors="replace")
@@ -147,7 +147,7 @@ def find_dialect(path: Path, facts: Facts, separator: str | None, header: bool, 
 
 
 def column_names(path: Path, dialect: Dialect) -> tuple[list[str], int]:
-    """Column names, unique and not empty, and how many lines they take."""
+    """SchemaColumn names, unique and not empty, and how many lines they take."""
     with _text(path, dialect) as stream:
         reader = csv.reader(stream, delimiter=dialect.separator)
         cells = next((record for record in reader if record), [])
