@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from selfpaced_experiments import paper
 from selfpaced_experiments.cells import Answer, Cell
-from selfpaced_experiments.results import FitCost, Measure, ResultTable, Row, Score
+from selfpaced_experiments.results import FitCost, Group, Measure, ResultTable, Row, Score
 from selfpaced_experiments.tasks.classification import SETS
 
 __all__ = ["RATES", "cells", "tables"]
@@ -23,7 +22,7 @@ OURS = ("selfpaced.linear.logistic", "selfpaced_experiments.tasks.ours")
 class Method:
     """A column of the paper's table or a peer: how it is made and where it is run."""
 
-    group: Literal["paper", "ours", "peer", "reference"]
+    group: Group
     rates: tuple[float, ...] = RATES
     ours: bool = False
     packages: tuple[str, ...] = ("numpy", "scikit-learn")

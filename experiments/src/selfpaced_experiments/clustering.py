@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
 from selfpaced_experiments import paper
 from selfpaced_experiments.cells import Answer, Cell
-from selfpaced_experiments.results import FitCost, Measure, ResultTable, Row, Score
+from selfpaced_experiments.results import FitCost, Group, Measure, ResultTable, Row, Score
 
 __all__ = ["cells", "tables"]
 
@@ -17,7 +16,7 @@ PARTS = ("selfpaced.clustering", "selfpaced.metrics")
 SCALINGS = {"unit-row": "paper", "zscore": "default"}
 _SINGLE = ("FOU", "FAC", "KAR", "MOR", "PIX", "ZER")
 _RULES = ("SPL-hard", "SPL-mixture", "MSPL", "SPL-IR-huber", "SPL-IR-L1-L2", "SPL-IR-cauchy", "SPL-IR-welsch")
-_EXTRA: dict[str, tuple[Literal["ours", "peer", "reference"], str]] = {
+_EXTRA: dict[str, tuple[Group, str]] = {
     "SPL-IR-welsch, one start": ("reference", "n_init=1: the paper does not speak of restarts"),
     'embedding="spectral"': ("ours", "SelfPacedMultiViewKMeans on per-view and joint spectral embeddings"),
     "KMeans(n_init=10)": ("peer", "scikit-learn, views side by side"),

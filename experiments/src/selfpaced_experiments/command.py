@@ -23,7 +23,7 @@ named by SELFPACED_DATA) nor in the cache are downloaded; without a network thei
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     """Register ``reproduce`` below another command's subparsers."""
-    parser = subparsers.add_parser(
+    parser: argparse.ArgumentParser = subparsers.add_parser(
         "reproduce",
         help=_HELP,
         description=_HELP.capitalize() + ".",

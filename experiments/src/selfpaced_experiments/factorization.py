@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
 from selfpaced_experiments import paper
 from selfpaced_experiments.cells import Answer, Cell
-from selfpaced_experiments.results import FitCost, Measure, ResultTable, Row, Score
+from selfpaced_experiments.results import FitCost, Group, Measure, ResultTable, Row, Score
 from selfpaced_experiments.tasks.factorization import FIXED, LAMS, STAGES
 
 __all__ = ["PARTS", "cells", "figure_cells", "half_quadratic_series", "tables", "tendency_series"]
 
 PARTS = ("selfpaced.factorization",)
 _PACKAGES = ("numpy", "scikit-learn", "numba")
-_EXTRA: dict[str, tuple[Literal["ours", "reference"], str]] = {
+_EXTRA: dict[str, tuple[Group, str]] = {
     "SelfPacedMF()": ("ours", "every setting at its default: the rank is found, not given"),
     "oracle": ("reference", "least squares on the entries known to be clean"),
     "PRMF, fixed ridge": ("reference", "without the falling ridge of the library's PRMF"),

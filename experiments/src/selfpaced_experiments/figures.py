@@ -40,7 +40,7 @@ def canvas(width: float, height: float, columns: int, **layout: Any) -> Iterator
         from matplotlib.figure import Figure as Canvas
     except ImportError as error:
         raise ImportError('figures need matplotlib: pip install "selfpaced[plot]"') from error
-    style = {
+    style: Any = {
         "font.size": 9,
         "axes.spines.top": False,
         "axes.spines.right": False,

@@ -109,8 +109,8 @@ def theory_markdown(theory: Sequence[Statement]) -> str:
         common = {s.statement for s in chosen}
         if len(common) == 1:
             lines += [f"Tested: {common.pop()}.", ""]
-            rows = [(s.subject, "holds" if s.holds else "**fails**", s.value) for s in chosen]
-            lines += _grid(("rule", "verdict", "figure"), rows)
+            brief = [(s.subject, "holds" if s.holds else "**fails**", s.value) for s in chosen]
+            lines += _grid(("rule", "verdict", "figure"), brief)
         else:
             rows = [(s.subject, s.statement, "holds" if s.holds else "**fails**", s.value) for s in chosen]
             lines += _grid(("what", "statement", "verdict", "figure"), rows)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from selfpaced import datasets
 from selfpaced_experiments import SECTIONS, classification, clustering, factorization, figures, theory
@@ -126,7 +127,7 @@ def _compute(
 ) -> list[Answer]:
     bar.start(stage, len(cells))
     found = []
-    options = {"jobs": settings.jobs, "data_dir": settings.data_dir, "compute": settings.compute}
+    options: dict[str, Any] = {"jobs": settings.jobs, "data_dir": settings.data_dir, "compute": settings.compute}
     for answer in run_cells(cells, cache=settings.cache, **options):
         found.append(answer)
         tally.cells += 1

@@ -34,6 +34,7 @@ __all__ = [
 SCHEMA = 1
 _NUMBERS = re.compile(r"\[\n[-+\d.e,\s]*\]")  # a list of nothing but numbers goes on one line
 Verdict = Literal["confirmed", "not confirmed", "only if", "not tested"]
+Group = Literal["paper", "ours", "peer", "reference"]
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Row:
     """A method: its group (``paper``, ``ours``, ``peer`` or ``reference``), the paper's figures and ours."""
 
     method: str
-    group: Literal["paper", "ours", "peer", "reference"]
+    group: Group
     published: dict[str, Published] = field(default_factory=dict)
     scores: dict[str, Score] = field(default_factory=dict)
     fit: FitCost | None = None
@@ -208,7 +209,8 @@ class Results:
         data = json.loads(text)
         if data.get("schema") != SCHEMA:
             raise ValueError(f"results.json must have schema {SCHEMA}, got {data.get('schema')!r}")
-        return _typed(cls, data, "results")
+        results: Results = _typed(cls, data, "results")
+        return results
 
 
 def save(results: Results, directory: Path) -> Path:

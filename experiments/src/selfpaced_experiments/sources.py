@@ -97,7 +97,6 @@ def code(text: str) -> str:
     """The code without comments, layout and docstrings: what cannot change an answer does not make it stale."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
-        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        if documented and ast.get_docstring(node, clean=False) is not None:
-            del node.body[0]
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            del node.body[: ast.get_docstring(node, clean=False) is not None]
     return ast.dump(tree)

@@ -95,10 +95,10 @@ class _Ridge:
     y: NDArray[np.float64]
     ridge: float = 0.1
 
-    def fit(self, weights: Any, previous: NDArray | None) -> NDArray[np.float64]:  # noqa: ARG002
+    def fit(self, weights: Any, previous: NDArray[np.float64] | None) -> NDArray[np.float64]:  # noqa: ARG002
         v = np.ones(len(self.y)) if weights is None else weights
         gram = self.X.T @ (v[:, None] * self.X) + self.ridge * np.eye(self.X.shape[1])
-        return np.linalg.solve(gram, self.X.T @ (v * self.y))
+        return np.asarray(np.linalg.solve(gram, self.X.T @ (v * self.y)), dtype=np.float64)
 
     def losses(self, model: NDArray[np.float64]) -> NDArray[np.float64]:
         return (self.y - self.X @ model) ** 2
@@ -196,7 +196,7 @@ def _printed_diversity() -> Statement:
     )
 
 
-def _diversity(losses: NDArray, chosen: NDArray[np.bool_], lam: float, gamma: float) -> float:
+def _diversity(losses: NDArray[np.float64], chosen: NDArray[np.bool_], lam: float, gamma: float) -> float:
     return float(losses[chosen].sum() - lam * chosen.sum() - gamma * np.sqrt(chosen.sum()))
 
 

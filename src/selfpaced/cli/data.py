@@ -101,8 +101,8 @@ def built_in(seed: int = 0, rate: float = 0.2) -> tuple[pd.DataFrame, np.ndarray
 
     from selfpaced.datasets import flip_symmetric, load_breast
 
-    breast = load_breast()
-    names = np.asarray(breast.target_names, dtype=object)
+    breast: Any = load_breast()
+    names = np.array(breast.target_names, dtype=np.object_)
     noisy, wrong = flip_symmetric(names[breast.target].astype(str), rate, random_state=seed)
     frame = pd.DataFrame(breast.data, columns=list(breast.feature_names))
     frame[TARGET] = noisy
@@ -171,7 +171,7 @@ def _values(values: Any, task: str, name: str, table: LoadedTable, rows: np.ndar
         return numbers
     if not numeric:
         return _text(values)
-    numbers = values.to_numpy()
+    numbers = np.asarray(values.to_numpy())
     if np.all(np.mod(numbers, 1) == 0):
         return numbers.astype(np.int64)
     if len(np.unique(numbers)) > max(MOST_CLASSES, len(numbers) // 10):
@@ -184,7 +184,7 @@ def _text(values: pd.Series) -> np.ndarray:
     import pandas as pd
 
     codes, distinct = pd.factorize(values)
-    return np.array([str(label) for label in distinct.tolist()])[codes]
+    return np.asarray(np.array([str(label) for label in distinct.tolist()])[codes])
 
 
 def _ask_target(frame: pd.DataFrame) -> str:

@@ -57,7 +57,8 @@ class Training:
     @property
     def schema(self) -> Schema:
         """What the columns hold."""
-        return self.pipeline.named_steps["types"].schema_
+        found: Schema = self.pipeline.named_steps["types"].schema_
+        return found
 
 
 def train(args: argparse.Namespace, console: Console) -> Training:
@@ -138,12 +139,10 @@ def describe(run: Training) -> dict[str, Any]:
     plain = next((c for c in path if math.isinf(c.lam)), None)
     chosen = next((c for c in path if c.chosen), None)
     score = "held-out score on the given labels" if run.target.task == "classification" else "minus the robust loss"
-    return {"score": score, "plain": _candidate(plain), "chosen": _candidate(chosen)}
+    return {"score": score, "plain": plain and _candidate(plain), "chosen": chosen and _candidate(chosen)}
 
 
-def _candidate(candidate: Any) -> dict[str, Any] | None:
-    if candidate is None:
-        return None
+def _candidate(candidate: Any) -> dict[str, Any]:
     keys = ("label", "lam", "score", "spread", "mean_weight", "cost")
     return {key: getattr(candidate, key) for key in keys}
 

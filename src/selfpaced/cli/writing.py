@@ -71,7 +71,7 @@ def write_rows(rows: Iterable[list[str]], path: Path, separator: str, dialect: D
 @contextmanager
 def _text(stream: IO[bytes], packed: bool, encoding: str = "utf-8") -> Iterator[IO[str]]:
     target = gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) if packed else stream
-    text = io.TextIOWrapper(target, encoding=encoding, newline="")  # type: ignore[arg-type]
+    text = io.TextIOWrapper(target, encoding=encoding, newline="")
     try:
         yield text
         text.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +20,8 @@ __all__ = [
 ]
 
 _Seed = int | np.random.RandomState | None
-_Noisy = tuple[NDArray, NDArray[np.bool_]]
+_Array = NDArray[Any]
+_Noisy = tuple[_Array, NDArray[np.bool_]]
 
 
 def flip_symmetric(y: ArrayLike, rate: float, *, random_state: _Seed = None) -> _Noisy:
@@ -214,7 +216,7 @@ def _rate(rate: float) -> float:
     return float(rate)
 
 
-def _coded(y: ArrayLike) -> tuple[NDArray, NDArray, NDArray[np.int64]]:
+def _coded(y: ArrayLike) -> tuple[_Array, _Array, NDArray[np.int64]]:
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise ValueError(f"y must be one-dimensional, got shape {labels.shape}")
@@ -224,7 +226,7 @@ def _coded(y: ArrayLike) -> tuple[NDArray, NDArray, NDArray[np.int64]]:
     return labels, classes, codes
 
 
-def _rates_of(rates: Mapping[object, float] | Sequence[float], classes: NDArray) -> list[float]:
+def _rates_of(rates: Mapping[object, float] | Sequence[float], classes: _Array) -> list[float]:
     if isinstance(rates, Mapping):
         unknown = set(rates) - set(classes.tolist())
         if unknown:
@@ -235,7 +237,7 @@ def _rates_of(rates: Mapping[object, float] | Sequence[float], classes: NDArray)
     return [_rate(rate) for rate in rates]
 
 
-def _shift(labels: NDArray, classes: NDArray, codes: NDArray, chosen: NDArray, rng: np.random.RandomState) -> _Noisy:
+def _shift(labels: _Array, classes: _Array, codes: _Array, chosen: _Array, rng: np.random.RandomState) -> _Noisy:
     """Move the chosen labels on by 1 .. K-1 classes, which never lands on the old one."""
     moved = codes.copy()
     moved[chosen] = (codes[chosen] + rng.randint(1, classes.size, size=chosen.size)) % classes.size

@@ -50,7 +50,8 @@ class Encoder:
         if column.dtype.name == "category":
             # Each category is encoded once and not row by row, which on a long table is most of the time.
             categories = np.array([*column.cat.categories, None], dtype=object)[:, None]
-            return np.asarray(self.transformer.transform(categories))[column.cat.codes]  # a gap has code -1: the None
+            codes: NDArray[np.intp] = column.cat.codes.to_numpy(dtype=np.intp)  # a gap has -1: the None
+            return np.asarray(self.transformer.transform(categories), dtype=np.float64)[codes]
         return np.asarray(self.transformer.transform(X if column.dtype.kind == "M" else X.to_numpy(dtype=float)))
 
 

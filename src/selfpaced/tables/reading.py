@@ -96,7 +96,8 @@ def read_table(
         The file is absent, empty, not a table, or has a broken row.
     """
     path = Path(path)
-    _require("pandas"), _require("pyarrow")
+    _require("pandas")
+    _require("pyarrow")
     if path.is_dir() or not path.exists():
         raise TableError(path, "is a directory, not a file" if path.is_dir() else _absent(path))
     if path.name.lower().endswith((".parquet", ".pq", ".parquet.gz", ".pq.gz")):
@@ -152,10 +153,15 @@ def _arrow(path: Path, names: list[str], skip: int, facts: FileFacts, dialect: D
 
     def read(streaming: bool) -> tuple[Any, int]:
         broken: list[None] = []
+
+        def skip_row(_: Any) -> str:
+            broken.append(None)
+            return "skip"
+
         parsing = arrow_csv.ParseOptions(
             delimiter=dialect.separator,
             newlines_in_values=facts.quotes > 0,
-            invalid_row_handler=lambda _: (broken.append(None), "skip")[1],
+            invalid_row_handler=skip_row,
         )
         with pa.input_stream(str(path), compression="detect") as stream:
             if streaming:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -282,7 +283,7 @@ class TypedColumns(TransformerMixin, BaseEstimator):
             return _dates(series, column)
         return _numbers(series, column)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:  # noqa: ARG002
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ARG002
         """Names of the used columns."""
         check_is_fitted(self, "schema_")
         return np.array([c.name for c in self.schema_.used], dtype=object)
@@ -313,7 +314,7 @@ def _frame(X: Any) -> pd.DataFrame:
     raise TypeError(f"X must be a table with column names (a pandas or polars DataFrame), got {type(X).__name__}")
 
 
-def _numbers(series: pd.Series, column: SchemaColumn) -> np.ndarray:
+def _numbers(series: pd.Series, column: SchemaColumn) -> NDArray[Any]:
     """Numbers without a copy where they are numbers already."""
     from pandas.api import types
 
@@ -324,7 +325,7 @@ def _numbers(series: pd.Series, column: SchemaColumn) -> np.ndarray:
         _tell_unreadable(series, parsed, column, "numbers")
         series = parsed
     plain = isinstance(series.dtype, np.dtype) and series.dtype.kind in "fiu"
-    values = series.to_numpy() if plain else series.to_numpy(dtype=float, na_value=np.nan)
+    values: NDArray[Any] = series.to_numpy() if plain else series.to_numpy(dtype=float, na_value=np.nan)
     if values.dtype.kind != "f" or not np.isinf(values).any():
         return values
     return np.where(np.isinf(values), np.nan, values)

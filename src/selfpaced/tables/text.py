@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -224,11 +224,11 @@ def records(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
 
 
 def _text(path: Path, dialect: Dialect) -> IO[str]:
-    return io.TextIOWrapper(_binary(path), encoding=dialect.encoding, newline="")  # type: ignore[arg-type]
+    return io.TextIOWrapper(_binary(path), encoding=dialect.encoding, newline="")
 
 
-def _binary(path: Path) -> IO[bytes]:
-    return gzip.open(path) if path.suffix.lower() == ".gz" else open(path, "rb")  # type: ignore[return-value]
+def _binary(path: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(path)) if path.suffix.lower() == ".gz" else open(path, "rb")
 
 
 def warn(message: str) -> None:

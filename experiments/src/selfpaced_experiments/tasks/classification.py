@@ -67,7 +67,8 @@ MAKERS: dict[str, Callable[[int], Any]] = {
 @functools.lru_cache(maxsize=3)
 def _data(name: str, data_dir: str | None) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     loader = getattr(datasets, SETS[name])
-    return loader(return_X_y=True) if name == "Breast" else loader(data_dir=data_dir, return_X_y=True)
+    X, y = loader(return_X_y=True) if name == "Breast" else loader(data_dir=data_dir, return_X_y=True)
+    return X, y
 
 
 def run(*, dataset: str, rate: float, seed: int, folds: int, method: str, data_dir: str | None) -> dict[str, Any]:

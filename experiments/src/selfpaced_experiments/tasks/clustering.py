@@ -57,7 +57,7 @@ def _labels(method: str, scaling: str, seed: int, views: dict[str, NDArray[np.fl
         model = SelfPacedMultiViewKMeans(10, regularizer=rule, n_init=1, n_keep=1, **options)
     else:
         model = SelfPacedMultiViewKMeans(10, regularizer=RULE_NAMES[method], **options)
-    return model.fit(views).labels_
+    return np.asarray(model.fit(views).labels_)
 
 
 def _spectral(views: dict[str, NDArray[np.float64]], scaling: str, seed: int) -> NDArray[np.int32]:
@@ -66,4 +66,4 @@ def _spectral(views: dict[str, NDArray[np.float64]], scaling: str, seed: int) ->
     from selfpaced.clustering import scale_views
 
     table = np.hstack(list(scale_views(views, scaling).values()))
-    return SpectralClustering(10, affinity="nearest_neighbors", random_state=seed).fit_predict(table)
+    return np.asarray(SpectralClustering(10, affinity="nearest_neighbors", random_state=seed).fit_predict(table))

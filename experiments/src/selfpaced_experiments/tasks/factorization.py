@@ -15,6 +15,7 @@ from selfpaced_experiments.paper import RULES
 __all__ = ["FIXED", "LAMS", "STAGES", "half_quadratic", "run", "tendency"]
 
 RANK = 4
+Factor = NDArray[np.float64]
 #: The fixed pace of the half-quadratic rows: near the best of figure 2b, which is a favour to them.
 FIXED = 1.0
 #: Fixed paces of figure 2b.
@@ -78,7 +79,7 @@ def _oracle(made: Bunch, sweeps: int = 60, ridge: float = 0.05) -> NDArray[np.fl
     return U @ V.T
 
 
-def _solve(values: NDArray, mask: NDArray[np.bool_], fixed: NDArray, ridge: float) -> NDArray[np.float64]:
+def _solve(values: Factor, mask: NDArray[np.bool_], fixed: Factor, ridge: float) -> Factor:
     gram = np.einsum("ij,jk,jl->ikl", mask, fixed, fixed, optimize=True) + ridge * np.eye(fixed.shape[1])
     return np.linalg.solve(gram, (values @ fixed)[:, :, None])[:, :, 0]
 
