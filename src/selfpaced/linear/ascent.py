@@ -10,66 +10,99 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..pacing import Fixed, Pacing, Stages
+from ..regularizers import relative
 from ..residuals import ResidualRule, ResidualScale, residual_scale, truncated_sigma, weighted_quantile
 from ..residuals.sigma import CUTOFF
+from ..solver import DeadEnd, Solution, State, walk
 from .squares import DENSE_GRAM, Squares
 from .start import column_medians, majority_share, s_estimate, sensitivity_start
 
-__all__ = ["Reweighted", "ascend", "exact_floor", "fit_scale", "objective", "reweight", "robust_start"]
+__all__ = ["Reweighted", "ascend", "exact_floor", "fit_scale", "objective", "robust_start", "settle"]
 
 Floats = NDArray[np.floating[Any]]
 SUBSET = 1000  # rows that the search for a start looks at, unless 10 per column are more
 WIDE = 600  # columns up to which the search for a start is worth its cost; beyond, least absolute deviations
+GROWTH = 1.5  # of the cut per stage of the way up: a gap between good residuals and outliers must not be jumped
+ENOUGH_STAGES = Stages(30)  # of the way up, which ends at its limit long before
 
 
-def objective(squares: Squares, rule: ResidualRule, b: Floats, lam: float) -> float:
+# ----------------------------------------------------------------------------------------------- reweighting
+
+
+def objective(squares: Squares, rule: ResidualRule, fit: Reweighted, lam: float) -> float:
     """The penalised latent loss of a fit."""
-    latent = rule.latent(squares.residuals(b), lam)
+    latent = rule.latent(fit.residuals, lam)
     weight = squares.sample_weight
-    return float(latent.sum() if weight is None else weight @ latent) + squares.penalty(b)
+    return float(latent.sum() if weight is None else weight @ latent) + squares.penalty(fit.b)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reweighted:
-    """A fit at one pace: coordinates, how many weighted fits it took, and whether they settled."""
+    """A fit at one pace: coordinates, residuals, and whether the weighted fits settled."""
 
     b: Floats
-    n_iter: int
-    converged: bool
+    residuals: Floats
+    converged: bool = True
 
 
-def reweight(squares: Squares, rule: ResidualRule, lam: float, b: Floats, *, tol: float, max_iter: int) -> Reweighted:
-    """Iteratively reweighted least squares: half-quadratic minimisation of the latent loss at a fixed pace.
+@dataclass(frozen=True, eq=False)
+class Reweighting:
+    """The step of iteratively reweighted least squares: half-quadratic minimisation of the latent loss at one pace.
 
     The normal matrix is factorised again only while the weights still move; with a stale factor each step is
     still exact in its fixed point, because the step is driven by the current gradient.
     """
-    factor, before, stale = None, math.inf, True
-    last: tuple[Floats, Floats] | None = None
-    matrix_free = sparse.issparse(squares.matrix) and squares.n_columns > DENSE_GRAM
-    floor = exact_floor(squares)
-    for iteration in range(1, max_iter + 1):
-        residuals = squares.residuals(b)
-        weights = rule.weights(residuals, lam)
-        total = squares.total(weights)
-        mass = float(total.sum())
-        if not mass > 0:
-            return Reweighted(b, iteration - 1, False)
-        spread = math.sqrt(float(total @ np.square(residuals)) / mass)
-        if matrix_free:
-            step = squares.solve(weights, b) - b
-        else:
-            if factor is None or stale:
-                factor = squares.factor(total)
-            step = squares.correct(factor, total, b, residuals)
-        moved = float(np.max(np.abs(step), initial=0.0))
-        # The coordinates are scaled: a step of one is about one unit of the target.
-        if moved <= tol * spread + 1e-2 * floor:
-            return Reweighted(b + step, iteration, True)
-        stale = moved > 0.2 * before or iteration == 1
-        b, last = _mixed(b, step, last if moved < 2 * before else None), (b, step)
-        before = moved
-    return Reweighted(b, max_iter, False)
+
+    squares: Squares
+    rule: ResidualRule
+    tol: float
+    max_iter: int
+
+    def __call__(self, lam: float, state: State[Reweighted]) -> State[Reweighted]:
+        """Weigh and fit until the coordinates settle."""
+        b, fits, converged = self._settled(lam, state.model.b)
+        residuals = self.squares.residuals(b)
+        weights = self.rule.weights(residuals, lam)
+        return State(Reweighted(b, residuals, converged), self.rule.losses(residuals), weights, fits)
+
+    def _settled(self, lam: float, b: Floats) -> tuple[Floats, int, bool]:
+        squares, floor = self.squares, exact_floor(self.squares)
+        factor, before, stale = None, math.inf, True
+        last: tuple[Floats, Floats] | None = None
+        matrix_free = sparse.issparse(squares.matrix) and squares.n_columns > DENSE_GRAM
+        for iteration in range(1, self.max_iter + 1):
+            residuals = squares.residuals(b)
+            weights = self.rule.weights(residuals, lam)
+            total: Floats = weights if squares.sample_weight is None else weights * squares.sample_weight
+            mass = float(total.sum())
+            if not mass > 0:
+                raise DeadEnd(f"at lam = {lam:.4g} every weight is zero")
+            spread = math.sqrt(float(total @ np.square(residuals)) / mass)
+            step: Floats
+            if matrix_free:
+                step = squares.solve(weights, b) - b
+            else:
+                if factor is None or stale:
+                    factor = squares.factor(total)
+                step = squares.correct(factor, total, b, residuals)
+            moved = float(np.max(np.abs(step), initial=0.0))
+            # The coordinates are scaled: a step of one is about one unit of the target.
+            if moved <= self.tol * spread + 1e-2 * floor:
+                return b + step, iteration, True
+            stale = moved > 0.2 * before or iteration == 1
+            b, last = _mixed(b, step, last if moved < 2 * before else None), (b, step)
+            before = moved
+        return b, self.max_iter, False
+
+
+def settle(
+    squares: Squares, rule: ResidualRule, lam: float, b: Floats, *, tol: float, max_iter: int
+) -> Solution[Reweighted]:
+    """A fit at a fixed pace from b; without a stage where no row has weight there."""
+    begin = State(Reweighted(b, np.empty(0)), np.empty(0))  # a fixed pace asks for no losses
+    step = Reweighting(squares, rule, tol, max_iter)
+    return walk(step, relative(rule.regularizer), Fixed(lam), begin).uninterrupted()
 
 
 def _mixed(b: Floats, step: Floats, last: tuple[Floats, Floats] | None) -> Floats:
@@ -158,27 +191,60 @@ def least_absolute(squares: Squares, max_iter: int = 10) -> Floats:
     return b
 
 
-def ascend(squares: Squares, b: Floats, *, growth: float = 1.5, max_iter: int = 30) -> Floats:
+@dataclass(frozen=True, eq=False)
+class Upward(Pacing):
+    """From the cut that lets the easy half in, up to 2.5 sigma of the fit's own good residuals; losses are squares."""
+
+    share: float
+    dof: float
+    floor: float
+    growth: float = GROWTH
+    stop: Any = ENOUGH_STAGES
+
+    def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:  # noqa: ARG002
+        size = np.sqrt(losses)
+        return self._next(weighted_quantile(size, self.share, sample_weight), self._limit(size, sample_weight))
+
+    def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> float | None:  # noqa: ARG002
+        cut, limit = math.sqrt(lam), self._limit(np.sqrt(losses), sample_weight)
+        return None if cut >= limit * (1 - 1e-3) else self._next(cut, limit)
+
+    def _limit(self, size: Floats, sample_weight: Floats | None) -> float:
+        return max(CUTOFF * residual_scale(size, sample_weight, dof=self.dof).sigma, self.floor)
+
+    def _next(self, cut: float, limit: float) -> float:
+        return max(max(min(max(limit, cut), self.growth * cut), self.floor) ** 2, 1e-300)
+
+
+@dataclass(frozen=True, eq=False)
+class HardSelection:
+    """The step of hard self-pacing: least squares on the rows within the cut, whose square is the pace."""
+
+    squares: Squares
+
+    def __call__(self, lam: float, state: State[Floats]) -> State[Floats]:
+        """One fit to the rows that are in."""
+        squares, cut = self.squares, math.sqrt(lam)
+        inside = np.sqrt(state.losses) <= cut
+        if np.average(inside, weights=squares.sample_weight) * squares.size < squares.dof + 1:
+            raise DeadEnd("fewer rows than coefficients are within the cut")
+        b = squares.solve(inside.astype(np.float64), state.model)
+        residuals = squares.residuals(b)
+        return State(b, np.square(residuals), (np.abs(residuals) <= cut).astype(np.float64), 1)
+
+
+def ascend(squares: Squares, b: Floats) -> Floats:
     """Hard self-pacing upward: from the easy half, the cut grows to 2.5 sigma of the fit's own good residuals."""
-    dof, floor = squares.dof, exact_floor(squares)
-    size = np.abs(squares.residuals(b))
-    cut = weighted_quantile(size, majority_share(squares), squares.sample_weight)
-    for iteration in range(max_iter):
-        limit = max(CUTOFF * residual_scale(size, squares.sample_weight, dof=dof).sigma, floor)
-        if iteration and cut >= limit * (1 - 1e-3):
-            break
-        cut = max(min(max(limit, cut), growth * cut), floor)
-        if np.average(size <= cut, weights=squares.sample_weight) * squares.size < dof + 1:
-            break
-        b = _selected(squares, b, cut)
-        size = np.abs(squares.residuals(b))
-    return b
+    pacing = Upward(majority_share(squares), squares.dof, exact_floor(squares))
+    start = State(b, np.square(squares.residuals(b)))
+    step = HardSelection(squares)
+    return walk(step, "hard", pacing, start, sample_weight=squares.sample_weight).uninterrupted().model
 
 
 def _selected(squares: Squares, b: Floats, cut: float) -> Floats:
     return squares.solve((np.abs(squares.residuals(b)) <= cut).astype(np.float64), b)
 
 
-def fit_scale(squares: Squares, b: Floats) -> ResidualScale:
+def fit_scale(squares: Squares, residuals: Floats) -> ResidualScale:
     """Sigma and M-scale of the residuals of a fit."""
-    return residual_scale(squares.residuals(b), squares.sample_weight, dof=squares.dof)
+    return residual_scale(residuals, squares.sample_weight, dof=squares.dof)

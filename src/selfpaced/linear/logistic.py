@@ -162,7 +162,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
 
     # ---------------------------------------------------------------------------------------------- fitting
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SelfPacedLogisticRegression:
         """Fit to labels some of which may be wrong.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 import warnings
 from numbers import Integral, Real
 from typing import Any
@@ -14,18 +13,27 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, Ridge
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..fitting import CallbackSupportMixin, Progress, with_callbacks
-from ..pacing import Geometric, Pacing, Stages
-from ..regularizers import Regularizer, get
-from ..regularizers import relative as relative_rule
-from ..residuals import EfficientStop, ResidualRule, efficient_pace
-from ..solver import alternate
-from .ascent import exact_floor, fit_scale, objective, reweight, robust_start
-from .robust import ROWS_PER_COEFFICIENT, Search
-from .squares import Squares, build
+from ..fitting import (
+    CallbackSupportMixin,
+    Interruptible,
+    Progress,
+    all_or_nothing,
+    check_rule,
+    check_weight,
+    interrupted_sentence,
+    warn_interrupted,
+    with_callbacks,
+)
+from ..judgement import Judgement, Judging, Values, fingerprint
+from ..pacing import check_pace
+from ..regularizers import Regularizer
+from ..residuals import ResidualRule, outlier_probability
+from .paces import fits
+from .robust import RegressionFit, RegressionSettings, plain_fit
+from .squares import build
 
 __all__ = ["SelfPacedLinearRegression"]
 
@@ -33,7 +41,7 @@ Floats = NDArray[np.floating[Any]]
 logger = logging.getLogger(__name__)
 
 
-class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, BaseEstimator):
+class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, BaseEstimator):
     r"""Least squares on the rows that agree, with the outliers found and left out by itself.
 
     Minimises :math:`\sum_i \phi(\lambda, r_i^2) / \phi'(\lambda, 0) + \alpha \|b\|^2` over the coefficients, where
@@ -92,7 +100,10 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, BaseEstima
     noise_rate_, noise_rate_interval_ : float, tuple of float
         Estimated share of outliers, with an interval of about 95 %.
     path_ : tuple of Candidate
-        Every fit that was tried; the score is minus the mean Tukey loss at ``scale_``.
+        Every fit that was tried; the score is minus the mean Tukey loss at ``scale_`` or, where most rows repeat one
+        value and are fitted exactly, minus the mean absolute residual.
+    judgement_ : Judgement
+        What the model holds about the training rows; ``judge`` gives the same for others.
     plain_ : LinearRegression or Ridge
         The plain fit.
     termination_ : str
@@ -147,6 +158,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, BaseEstima
         self.verbose = verbose
 
     @with_callbacks
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SelfPacedLinearRegression:
         """Fit the model and weigh the rows.
 
@@ -162,9 +174,9 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, BaseEstima
         -------
         self
         """
-        rule = self._validated_rule()
+        settings = self._settings()
         X, y = self._validated_data(X, y)
-        weight = _validated_weight(sample_weight, X.shape[0])
+        weight = check_weight(sample_weight, X.shape[0])
         kept = slice(None) if weight is None else np.flatnonzero(weight)
         squares = build(
             X[kept],
@@ -175,88 +187,24 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, BaseEstima
         )
         with Progress(self, X, y).running() as progress:
             with progress.stage("plain fit"):
-                search = Search.begin(squares)
-            try:
-                with progress.stage(f"pace {self.pace!r}"):
-                    self._search(search, rule)
-            except KeyboardInterrupt:
-                search.reason += "; interrupted from outside, the best fit so far was kept"
-            logger.log(logging.INFO if self.verbose else logging.DEBUG, "%s", search.sentence())
-        self._store(search, X, y)
+                plain = found = plain_fit(squares)
+            with Interruptible() as guard, progress.stage(f"pace {self.pace!r}"):
+                for found in fits(plain, settings):  # noqa: B007
+                    pass
+        termination = found.termination
+        if guard.interrupted:
+            termination = interrupted_sentence("the plain model" if found.trial.plain else found.trial.label)
+        logger.log(logging.INFO if self.verbose else logging.DEBUG, "%s", termination)
+        self._store(found, X, y, termination)
+        if guard.interrupted:
+            warn_interrupted(termination)
+        elif found.warning:
+            warnings.warn(found.warning, ConvergenceWarning, stacklevel=4)
         return self
-
-    def _search(self, search: Search, rule: Regularizer) -> None:
-        if isinstance(self.pace, str) and self.pace == "auto":
-            search.automatic(
-                rule,
-                efficiency=float(self.efficiency),
-                tol=float(self.tol),
-                max_iter=int(self.max_iter),
-                rng=check_random_state(self.random_state),
-            )
-        elif isinstance(self.pace, Real):
-            self._fixed(search, rule, float(self.pace))
-        else:
-            self._paced(search, rule)
-
-    def _robust(self, squares: Squares) -> Floats | None:
-        if squares.size < ROWS_PER_COEFFICIENT * squares.dof:
-            return None
-        return robust_start(squares, check_random_state(self.random_state))[0]
-
-    def _fixed(self, search: Search, regularizer: Regularizer, lam: float) -> None:
-        """Half-quadratic fitting at one pace, from the plain and from a robust start; the better one wins."""
-        squares, rule, began = search.squares, ResidualRule(regularizer), time.perf_counter()
-        starts = [] if self.start == "robust" else [search.plain]
-        if self.start != "plain" and (robust := self._robust(squares)) is not None:
-            starts.append(robust)
-        fits = [
-            reweight(squares, rule, lam, b, tol=float(self.tol), max_iter=int(self.max_iter))
-            for b in starts or [search.plain]
-        ]
-        best = min(fits, key=lambda fit: objective(squares, rule, fit.b, lam))
-        search.n_iter, search.converged = best.n_iter, best.converged
-        search.choose(
-            search.add(best.b, lam, f"{_name(regularizer)}, fixed", rule, began), f"fixed pace lam = {lam:.4g}"
-        )
-        search.scale = fit_scale(squares, best.b)
-
-    def _paced(self, search: Search, regularizer: Regularizer) -> None:
-        """The alternation of the core along a given pace, or the paper's."""
-        squares, began = search.squares, time.perf_counter()
-        floor = exact_floor(squares)
-        sigma = max(search.scale.sigma, floor)
-        unit = 1.0 if regularizer.power is not None else efficient_pace(regularizer, sigma, float(self.efficiency))[1]
-        rule = ResidualRule(relative_rule(regularizer), unit)
-        pacing = self.pace
-        if not isinstance(pacing, Pacing):
-            stop = EfficientStop(float(self.efficiency), unit, squares.dof, squares.sample_weight, floor)
-            pacing = Geometric(mu=1.05, fraction=0.5, floor=(floor**2 / unit) or 1e-300, stop=(stop, Stages(400)))
-        initial = self._robust(squares) if self.start == "robust" else None
-        solution = alternate(
-            _SquaresProblem(squares, rule),
-            rule.regularizer,
-            pacing,
-            inner=int(self.max_iter) if not isinstance(self.pace, str) else 5,
-            tolerance=1e-10,
-            sample_weight=squares.sample_weight,
-            initial=search.plain if initial is None else initial,
-        )
-        search.n_iter = sum(stage.inner for stage in solution.stages)
-        label = f"{_name(regularizer)}, {self.pace if isinstance(self.pace, str) else type(self.pace).__name__}"
-        index = search.add(np.asarray(solution.model), solution.lam, label, rule, began)
-        search.choose(index, solution.status.rstrip("."))
-        search.scale = fit_scale(squares, search.best.b)
 
     # -------------------------------------------------------------------------------------------- validation
 
-    def _validated_rule(self) -> Regularizer:
-        rule = get(self.regularizer)
-        if not isinstance(rule, Regularizer):
-            raise ValueError(
-                f"regularizer must weigh each row by itself; {type(rule).__name__} needs groups, which a linear "
-                f"regression does not have, got {self.regularizer!r}"
-            )
+    def _settings(self) -> RegressionSettings:
         if not (isinstance(self.alpha, Real) and 0 <= self.alpha < math.inf):
             raise ValueError(f"alpha must be a finite number >= 0, got {self.alpha!r}")
         if not (isinstance(self.efficiency, Real) and 0.3 <= self.efficiency < 1):
@@ -267,17 +215,15 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, BaseEstima
             raise ValueError(f"max_iter must be an integer >= 1, got {self.max_iter!r}")
         if not (isinstance(self.tol, Real) and self.tol > 0):
             raise ValueError(f"tol must be > 0, got {self.tol!r}")
-        self._validated_pace()
-        return rule
-
-    def _validated_pace(self) -> None:
-        pace = self.pace
-        known = isinstance(pace, Pacing) or (isinstance(pace, str) and pace in ("auto", "paper"))
-        number = isinstance(pace, Real) and not isinstance(pace, bool) and pace > 0
-        if not (known or number):
-            raise ValueError(
-                f"pace must be 'auto', 'paper', a number > 0 (a fixed lam) or a selfpaced.pacing.Pacing, got {pace!r}"
-            )
+        return RegressionSettings(
+            regularizer=check_rule(self.regularizer),
+            pace=check_pace(self.pace),
+            efficiency=float(self.efficiency),
+            start=self.start,
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            rng=check_random_state(self.random_state),
+        )
 
     def _validated_data(self, X: Any, y: Any) -> tuple[Any, Floats]:
         target = np.asarray(y) if y is not None else None
@@ -298,43 +244,61 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, BaseEstima
 
     # ---------------------------------------------------------------------------------------------- results
 
-    def _store(self, search: Search, X: Any, y: Floats) -> None:
-        squares, best = search.squares, search.best
+    def _store(self, found: RegressionFit, X: Any, y: Floats, termination: str) -> None:
+        squares, best = found.squares, found.best
         coef, intercept = squares.coefficients(best.b)
         self.coef_ = coef.astype(X.dtype)
         self.intercept_ = X.dtype.type(intercept)
-        residuals = y - np.asarray(X @ coef + intercept)
-        rule = best.rule or ResidualRule(get(self.regularizer))
-        self.sample_loss_ = np.square(residuals).astype(X.dtype)
+        expected = np.asarray(X @ coef + intercept)
+        rule = best.rule or ResidualRule(check_rule(self.regularizer))
         self.regularizer_, self.loss_unit_ = rule.regularizer, rule.unit
-        plain = best.rule is None
-        self.sample_weight_ = np.ones(len(y), X.dtype) if plain else rule.weights(residuals, best.lam).astype(X.dtype)
-        self.lam_ = float(best.lam)
-        self.scale_ = float(search.scale.sigma)
-        share = search.outliers()
+        self.lam_ = float(found.trial.lam)
+        self.scale_ = float(found.scale.sigma)
+        share = found.outliers()
         self.noise_rate_ = share.estimate
         self.noise_rate_interval_ = (share.low, share.high)
-        self.path_ = search.path()
-        self.plain_ = self._plain_model(search)
-        self.n_iter_ = max(int(search.n_iter), 1)
-        self.termination_ = search.sentence()
-        if not search.converged:
-            message = (
-                f"the fit at lam = {best.lam:.4g} did not settle in {self.max_iter} weighted fits and the last one is "
-                "kept; raise max_iter or tol"
-            )
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        self.path_ = found.path()
+        self.plain_ = self._plain_model(found)
+        self.n_iter_ = max(int(found.n_iter), 1)
+        self.termination_ = termination
+        self.judgement_ = self._judgement(expected, y, fingerprint(X, y))
+        self.sample_loss_ = np.square(y - expected).astype(X.dtype)
+        self.sample_weight_ = self.judgement_.weight.astype(X.dtype, copy=False)
 
-    def _plain_model(self, search: Search) -> LinearRegression | Ridge:
+    def _plain_model(self, found: RegressionFit) -> LinearRegression | Ridge:
         """The plain fit as the scikit-learn model that it is, without fitting it again."""
         model = Ridge(alpha=self.alpha, fit_intercept=self.fit_intercept) if self.alpha else LinearRegression()
         model.set_params(fit_intercept=self.fit_intercept)
-        coef, intercept = search.squares.coefficients(search.plain)
+        coef, intercept = found.squares.coefficients(found.plain.b)
         model.coef_, model.intercept_ = coef.astype(self.coef_.dtype), self.coef_.dtype.type(intercept)
         model.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
         return model
+
+    # ---------------------------------------------------------------------------------------------- judging
+
+    def _judged_rows(self, X: Any, y: Any) -> tuple[Any, Floats]:
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        given = column_or_1d(y)
+        if given.dtype.kind not in "fiub":
+            raise ValueError(f"y must be numbers for a regression, got dtype {given.dtype}")
+        if len(given) != X.shape[0]:
+            raise ValueError(f"X and y must have the same number of rows, got {X.shape[0]} and {len(given)}")
+        # as validate_data has it in fit
+        return X, given if given.dtype.kind == "f" else given.astype(np.float64)
+
+    def _judge(self, X: Any, y: Floats) -> Judgement:
+        return self._judgement(np.asarray(X @ self.coef_ + self.intercept_, dtype=np.float64), y)
+
+    def _judgement(self, expected: Floats, y: Floats, seen: str = "") -> Judgement:
+        """Rows with these predictions: the rule, unit and pace are those that the fit ended with."""
+        residuals = y - expected
+        wrong = outlier_probability(residuals, self.scale_, self.noise_rate_)
+        losses = ResidualRule(self.regularizer_, self.loss_unit_).losses(residuals)
+        return Judgement("values", Values(y, expected, wrong), losses, self.lam_, self.regularizer_, seen)
+
+    # ------------------------------------------------------------------------------------------- predicting
 
     def predict(self, X: Any) -> Floats:
         """Predict the target.
@@ -357,46 +321,5 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, BaseEstima
         return tags
 
 
-class _SquaresProblem:
-    """The linear model as a Problem of the core."""
-
-    def __init__(self, squares: Squares, rule: ResidualRule) -> None:
-        self.squares, self.rule = squares, rule
-
-    def fit(self, weights: Floats | None, previous: Floats | None) -> Floats:
-        if weights is not None and self.squares.sample_weight is not None:
-            # The core multiplies the prior weights in; the squares do so by themselves.
-            weights = weights / self.squares.sample_weight
-        return self.squares.solve(weights, previous)
-
-    def losses(self, model: Floats) -> Floats:
-        return self.rule.losses(self.squares.residuals(model))
-
-    def penalty(self, model: Floats) -> float:
-        return self.squares.penalty(model) / self.rule.unit
-
-
-def _name(regularizer: Regularizer) -> str:
-    return regularizer.name or type(regularizer).__name__
-
-
 def _holds_text(target: NDArray[Any]) -> bool:
     return target.dtype.kind == "O" and any(isinstance(value, str) for value in target.ravel()[:100])
-
-
-def _validated_weight(sample_weight: Any, n_rows: int) -> Floats | None:
-    """Weights per row, or None where they are all the same."""
-    if sample_weight is None:
-        return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.ndim == 0:
-        weight = np.full(n_rows, float(weight))
-    if weight.ndim != 1:
-        raise ValueError(f"Sample weights must be 1D array or scalar, got {weight.ndim}D array.")
-    if weight.shape != (n_rows,):
-        raise ValueError(f"sample_weight must have one value per row: got {weight.shape} for {n_rows} rows")
-    if not (np.isfinite(weight).all() and (weight >= 0).all()):
-        raise ValueError("sample_weight must be finite and >= 0")
-    if not weight.any():
-        raise ValueError("sample_weight must not be zero for every row")
-    return None if np.all(weight == 1) else weight

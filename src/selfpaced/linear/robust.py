@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import chi2
 
-from ..path import Candidate, weight_histogram
+from ..path import Candidate
 from ..regularizers import Regularizer, get
 from ..residuals import (
     OutlierShare,
@@ -23,184 +24,284 @@ from ..residuals import (
     outlier_share,
     tukey_loss,
 )
-from .ascent import exact_floor, fit_scale, reweight, robust_start
+from ..residuals.sigma import CUTOFF
+from ..selection import Decision, Trial, gap, path_of, sentence
+from .ascent import Reweighted, exact_floor, fit_scale, robust_start, settle
 from .squares import Squares
 
-__all__ = ["Search", "Trial", "judge"]
+__all__ = ["Attempt", "RegressionFit", "RegressionSettings", "automatic", "plain_fit"]
 
 Floats = NDArray[np.floating[Any]]
 GUARD = 1.08  # a stage may not raise the M-scale of the residuals by more than this
 ROWS_PER_COEFFICIENT = 3  # below, outliers and a flexible fit cannot be told apart
+EXACT = 5.0  # of the size of rounding: a residual within it is none (Tukey's rule at that sigma reaches 4.7 of it)
+GATHERED = 0.2  # of the residuals within 2.5 sigma, the share within one: 0.69 of normal, 0.4 of even ones
+FEW = 1 / 3  # rows off a target that mostly repeats one value: more of them are no outliers of it
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
-    """One fit that was tried."""
+class RegressionSettings:
+    """The estimator's parameters that a fit needs."""
+
+    regularizer: Regularizer
+    pace: Any
+    efficiency: float
+    start: str
+    tol: float
+    max_iter: int
+    rng: np.random.RandomState
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """One fit that was tried: coordinates, residuals, and the rule that weighed the rows (None: the plain fit)."""
 
     b: Floats
-    lam: float
-    label: str
-    rule: ResidualRule | None
-    cost: float
+    residuals: Floats
+    rule: ResidualRule | None = None
 
 
-@dataclass(eq=False)
-class Search:
-    """The fits tried so far on one problem, and what is known about its noise.
+@dataclass(frozen=True, eq=False)
+class RegressionFit:
+    """A complete result: every fit tried so far, the choice among them, and what is known about the noise.
 
-    Every step leaves a complete result behind, so that an interrupted search is still a usable one.
+    Attributes
+    ----------
+    squares : Squares
+        The problem.
+    trials : tuple of Trial
+        The plain fit first; the ``fit`` of each is an `Attempt`.
+    decision : Decision
+        Which one is kept, and why.
+    scale : ResidualScale
+        Of the residuals of that one.
+    status : str
+        The closing sentence of a given path; empty where the choice has its own.
+    warning : str
+        What the user has to be told besides.
     """
 
     squares: Squares
-    plain: Floats
-    trials: list[Trial] = field(default_factory=list)
-    scale: ResidualScale = field(default_factory=lambda: ResidualScale(math.nan, math.nan))
-    chosen: int = 0
-    reason: str = ""
-    n_iter: int = 0
-    converged: bool = True
-
-    @classmethod
-    def begin(cls, squares: Squares) -> Search:
-        began = time.perf_counter()
-        plain = squares.solve()
-        search = cls(squares, plain)
-        search.add(plain, math.inf, "plain", None, began)
-        search.scale = fit_scale(squares, plain)
-        search.reason = "the plain fit was kept"
-        return search
-
-    def add(self, b: Floats, lam: float, label: str, rule: ResidualRule | None, began: float) -> int:
-        self.trials.append(Trial(b, lam, label, rule, time.perf_counter() - began))
-        return len(self.trials) - 1
+    trials: tuple[Trial, ...]
+    decision: Decision
+    scale: ResidualScale
+    n_iter: int = 1
+    status: str = ""
+    warning: str = ""
 
     @property
-    def best(self) -> Trial:
-        return self.trials[self.chosen]
+    def plain(self) -> Attempt:
+        """The plain fit."""
+        found: Attempt = self.trials[0].fit
+        return found
 
-    def choose(self, index: int, reason: str) -> None:
-        self.chosen, self.reason = index, reason
+    @property
+    def trial(self) -> Trial:
+        """The chosen candidate."""
+        return self.trials[self.decision.index]
 
-    def sentence(self) -> str:
+    @property
+    def best(self) -> Attempt:
+        """The chosen fit."""
+        found: Attempt = self.trial.fit
+        return found
+
+    @property
+    def termination(self) -> str:
         """What was chosen, and why."""
-        return self.reason[0].upper() + self.reason[1:] + "."
+        return self.status or sentence(self.trials, self.decision)
 
-    # ------------------------------------------------------------------------------------------- automatic
+    @property
+    def sigma(self) -> float:
+        """Sigma of the good residuals, at least the size of rounding."""
+        return max(self.scale.sigma, exact_floor(self.squares))
 
-    def automatic(
-        self, regularizer: Regularizer, *, efficiency: float, tol: float, max_iter: int, rng: np.random.RandomState
-    ) -> None:
-        """Robust start, upward pace, efficient stop, guard, and the plain fit where nothing speaks against it."""
-        squares = self.squares
-        if squares.size < ROWS_PER_COEFFICIENT * squares.dof:
-            self.reason = (
-                f"plain fit, because {squares.size:g} rows for {squares.dof:.3g} coefficients do not show which rows "
-                f"are outliers (at least {ROWS_PER_COEFFICIENT} per coefficient are needed; a ridge, alpha, helps)"
-            )
-            return
-        if not np.any(squares.residuals(self.plain) > exact_floor(squares)):
-            self.scale = ResidualScale(0.0, 0.0)
-            self.reason = "plain fit, because it fits every row exactly"
-            return
-        began = time.perf_counter()
-        start, majority = robust_start(squares, rng)
-        scale = fit_scale(squares, start)
-        self.scale = ResidualScale(min(scale.sigma, majority), scale.majority)
-        floor = exact_floor(squares)
-        sigma = max(self.scale.sigma, floor)
-        hard = ResidualRule(get("hard"))
-        index = self.add(start, efficient_lam(hard.regularizer, sigma), "hard, upward", hard, began)
-        self.choose(index, f"hard selection at sigma = {sigma:.4g}")
-        self._efficient(regularizer, index, majority, floor, efficiency, tol, max_iter)
-        if self.scale.sigma <= floor:
-            self.scale = ResidualScale(0.0, self.scale.majority)
-            self.reason += "; the rows that count are fitted exactly"
-        else:
-            self._prefer_plain(efficiency)
-
-    def _efficient(
-        self,
-        regularizer: Regularizer,
-        index: int,
-        majority: float,
-        floor: float,
-        efficiency: float,
-        tol: float,
-        max_iter: int,
-    ) -> None:
-        """The rule at the pace where it wastes little on clean data, unless it lets the majority down."""
-        squares, start, before = self.squares, self.trials[index].b, self.scale
-        for target in (efficiency, 0.9 * efficiency):
-            began = time.perf_counter()
-            rule, lam = efficient_rule(regularizer, max(before.sigma, floor), target)
-            b = reweight(squares, rule, lam, start, tol=tol, max_iter=2).b
-            sigma = max(min(fit_scale(squares, b).sigma, 1.1 * before.sigma, majority), floor)
-            rule, lam = efficient_rule(regularizer, sigma, target)
-            fit = reweight(squares, rule, lam, b, tol=tol, max_iter=max_iter)
-            self.n_iter, self.converged = fit.n_iter, fit.converged
-            after = fit_scale(squares, fit.b)
-            label = f"{regularizer.name or 'custom'}, {target:.0%} efficient"
-            index = self.add(fit.b, lam, label, rule, began)
-            if after.majority <= max(GUARD * before.majority, floor):
-                self.scale = ResidualScale(sigma if sigma > floor else 0.0, after.majority)
-                self.choose(index, f"{label} at sigma = {sigma:.4g}")
-                return
-        self.reason = (
-            f"hard selection at sigma = {before.sigma:.4g}, because {regularizer.name or 'the rule'} at an efficient "
-            f"pace would raise the scale of the majority by more than {GUARD - 1:.0%}"
-        )
-
-    def _prefer_plain(self, efficiency: float) -> None:
-        """Keep the plain fit where it differs from the paced one by no more than clean data explain.
-
-        Least squares is the efficient fit at the normal, so the squared distance of the two, in units of the paced
-        fit's extra variance, is chi-squared (Hausman 1978); and no residual may be an outlier by itself.
-        """
-        squares, trial, sigma = self.squares, self.best, self.scale.sigma
-        if trial.label.startswith("hard"):
-            return
-        step = squares.matrix @ (self.plain - trial.b)
-        weight = squares.sample_weight
-        extra = sigma**2 * (1 / efficiency - 1)
-        distance = float(np.sum(np.square(step) if weight is None else weight * np.square(step))) / extra
-        if weight is not None:
-            distance *= squares.size / float(weight.sum())
-        residuals = squares.residuals(trial.b)
-        share = outlier_share(residuals, sigma, weight)
-        largest = float(np.max(np.abs(residuals))) / sigma
-        limit = -1.1 * float(ndtri(0.005 / squares.size))
-        if distance <= chi2.ppf(0.99, squares.dof) and share.low == 0 and largest <= limit:
-            self.choose(0, f"plain fit, because it agrees with {trial.label} and no residual is an outlier")
-
-    # ----------------------------------------------------------------------------------------------- report
+    def keeping_plain(self, reason: str) -> RegressionFit:
+        """The same search, ended with the plain fit."""
+        scale = fit_scale(self.squares, self.plain.residuals)
+        return replace(self, decision=Decision(0, reason), scale=scale)
 
     def outliers(self) -> OutlierShare:
         """The share of rows that the noise of the chosen fit does not explain."""
-        floor = exact_floor(self.squares)
-        residuals = self.squares.residuals(self.best.b)
-        return outlier_share(residuals, max(self.scale.sigma, floor), self.squares.sample_weight)
+        return outlier_share(self.best.residuals, self.sigma, self.squares.sample_weight)
 
     def path(self) -> tuple[Candidate, ...]:
-        """Every fit with its score: minus the mean Tukey loss of all rows at one common sigma."""
-        return tuple(judge(self, index) for index in range(len(self.trials)))
+        """Every fit with its score: minus the mean Tukey loss of all rows at one common sigma, unless it has one."""
+        trials = [
+            trial if trial.scores is not None else replace(trial, scores=-tukey_loss(trial.fit.residuals, self.sigma))
+            for trial in self.trials
+        ]
+        return path_of(trials, self.decision, self.squares.sample_weight)
 
 
-def judge(search: Search, index: int) -> Candidate:
-    """The record of one trial."""
-    trial, squares = search.trials[index], search.squares
-    residuals = squares.residuals(trial.b)
+def plain_fit(squares: Squares) -> RegressionFit:
+    """The plain fit, to be kept until something better is found."""
+    began = time.perf_counter()
+    b = squares.solve()
+    attempt = Attempt(b, squares.residuals(b))
+    trial = Trial(math.inf, "plain", cost=time.perf_counter() - began, fit=attempt)
+    return RegressionFit(
+        squares, (trial,), Decision(0, "nothing else was tried"), fit_scale(squares, attempt.residuals)
+    )
+
+
+def paced_trial(fit: Reweighted, lam: float, label: str, rule: ResidualRule, weight: Floats, began: float) -> Trial:
+    """A fit at a pace as a candidate."""
+    return Trial(lam, label, None, weight, time.perf_counter() - began, Attempt(fit.b, fit.residuals, rule))
+
+
+def unsettled(lam: float, max_iter: int) -> str:
+    """What a user is told of a fit that did not settle."""
+    return (
+        f"the fit at lam = {lam:.4g} did not settle in {max_iter} weighted fits and the last one is kept; raise "
+        "max_iter or tol"
+    )
+
+
+# ------------------------------------------------------------------------------------------------- automatic
+
+
+def automatic(plain: RegressionFit, settings: RegressionSettings) -> Iterator[RegressionFit]:
+    """Robust start, upward pace, efficient stop, guard, and the plain fit where nothing speaks against it."""
+    squares, floor = plain.squares, exact_floor(plain.squares)
+    if squares.size < ROWS_PER_COEFFICIENT * squares.dof:
+        reason = (
+            f"{squares.size:g} rows for {squares.dof:.3g} coefficients do not show which rows are outliers (at least "
+            f"{ROWS_PER_COEFFICIENT} per coefficient are needed; a ridge, alpha, helps)"
+        )
+        yield plain.keeping_plain(reason)
+        return
+    if not np.any(np.abs(plain.plain.residuals) > floor):
+        yield replace(plain, decision=Decision(0, "it fits every row exactly"), scale=ResidualScale(0.0, 0.0))
+        return
+    began = time.perf_counter()
+    b, majority = robust_start(squares, settings.rng)
+    residuals = squares.residuals(b)
+    scale = fit_scale(squares, residuals)
+    scale = ResidualScale(min(scale.sigma, majority), scale.majority)
+    hard = ResidualRule(get("hard"))
+    lam = efficient_lam(hard.regularizer, max(scale.sigma, floor))
+    trial = paced_trial(Reweighted(b, residuals), lam, "hard, upward", hard, hard.weights(residuals, lam), began)
+    upward = replace(
+        plain,
+        trials=(*plain.trials, trial),
+        decision=Decision(1, f"the sigma of its good residuals is {scale.sigma:.4g}"),
+        scale=scale,
+    )
+    if scale.sigma > floor and not _gathered(upward):
+        yield _without_majority(upward)
+        return
+    yield upward
+    fit = _efficient(upward, settings, majority, floor)
+    yield fit
+    yield _exact(fit, floor) if fit.scale.sigma <= floor else _prefer_plain(fit, settings.efficiency)
+
+
+def _efficient(upward: RegressionFit, settings: RegressionSettings, majority: float, floor: float) -> RegressionFit:
+    """The rule at the pace where it wastes little on clean data, unless it lets the majority down."""
+    squares, rule_name, before = upward.squares, settings.regularizer.name or "custom", upward.scale
+    options, fit = {"tol": settings.tol}, upward
+    for target in (settings.efficiency, 0.9 * settings.efficiency):
+        began = time.perf_counter()
+        rule, lam = efficient_rule(settings.regularizer, max(before.sigma, floor), target)
+        rough = settle(squares, rule, lam, upward.best.b, max_iter=2, **options).model
+        residuals = rough.residuals if rough.residuals.size else upward.best.residuals
+        sigma = max(min(fit_scale(squares, residuals).sigma, 1.1 * before.sigma, majority), floor)
+        rule, lam = efficient_rule(settings.regularizer, sigma, target)
+        solution = settle(squares, rule, lam, rough.b, max_iter=settings.max_iter, **options)
+        if not solution.stages:  # no row has weight at this pace
+            continue
+        found = solution.model
+        label = f"{rule_name}, {target:.0%} efficient"
+        trial = paced_trial(found, lam, label, rule, solution.weights, began)
+        fit = replace(
+            fit,
+            trials=(*fit.trials, trial),
+            n_iter=solution.stages[-1].inner,
+            warning="" if found.converged else unsettled(lam, settings.max_iter),
+        )
+        after = fit_scale(squares, found.residuals)
+        if after.majority <= max(GUARD * before.majority, floor):
+            reason = f"the sigma of its good residuals is {sigma:.4g}"
+            scale = ResidualScale(sigma if sigma > floor else 0.0, after.majority)
+            return replace(fit, decision=Decision(len(fit.trials) - 1, reason), scale=scale)
+    reason = (
+        f"{rule_name} at an efficient pace would raise the scale of the majority by more than {GUARD - 1:.0%} of "
+        f"sigma = {before.sigma:.4g}"
+    )
+    return replace(fit, decision=Decision(1, reason))
+
+
+def _prefer_plain(fit: RegressionFit, efficiency: float) -> RegressionFit:
+    """Keep the plain fit where it differs from the paced one by no more than clean data explain.
+
+    Least squares is the efficient fit at the normal, so the squared distance of the two, in units of the paced
+    fit's extra variance, is chi-squared (Hausman 1978); and no residual may be an outlier by itself.
+    """
+    squares, sigma = fit.squares, fit.scale.sigma
+    if fit.trial.label.startswith("hard"):
+        return fit
+    step = squares.matrix @ (fit.plain.b - fit.best.b)
     weight = squares.sample_weight
-    loss = tukey_loss(residuals, max(search.scale.sigma, exact_floor(squares)))
-    mean = float(np.average(loss, weights=weight))
-    spread = math.sqrt(float(np.average(np.square(loss - mean), weights=weight)) / squares.size)
-    relative = np.ones(squares.n_rows) if trial.rule is None else trial.rule.weights(residuals, trial.lam)
-    return Candidate(
-        lam=trial.lam,
-        score=-mean,
-        spread=spread,
-        mean_weight=float(np.average(relative, weights=weight)),
-        cost=trial.cost,
-        chosen=index == search.chosen,
-        histogram=weight_histogram(relative),
-        label=trial.label,
+    extra = sigma**2 * (1 / efficiency - 1)
+    distance = float(np.sum(np.square(step) if weight is None else weight * np.square(step))) / extra
+    if weight is not None:
+        distance *= squares.size / float(weight.sum())
+    residuals = fit.best.residuals
+    share = outlier_share(residuals, sigma, weight)
+    largest = float(np.max(np.abs(residuals))) / sigma
+    limit = -1.1 * float(ndtri(0.005 / squares.size))
+    if distance <= chi2.ppf(0.99, squares.dof) and share.low == 0 and largest <= limit:
+        return replace(fit, decision=Decision(0, f"it agrees with {fit.trial.label} and no residual is an outlier"))
+    return fit
+
+
+# ------------------------------------------------------------------------------------------------ the plain fit
+
+
+def _gathered(fit: RegressionFit) -> bool:
+    """Whether the good residuals lie around zero, as those of a fit do."""
+    size, weight = np.abs(fit.best.residuals), fit.squares.sample_weight
+    near, good = (float(np.average(size <= cut * fit.scale.sigma, weights=weight)) for cut in (1.0, CUTOFF))
+    return near >= GATHERED * good
+
+
+def _without_majority(fit: RegressionFit) -> RegressionFit:
+    """The plain fit, with its own root mean square as scale: no part of the rows is fitted better than the rest."""
+    squares, residuals = fit.squares, fit.plain.residuals
+    square = float(np.average(np.square(residuals), weights=squares.sample_weight))
+    sigma = math.sqrt(square * squares.size / max(squares.size - squares.dof, 1.0))
+    reason = f"the residuals of {fit.trial.label} do not lie around zero, so there is no majority to follow"
+    if not squares.fit_intercept:
+        reason += " (an intercept may be missing)"
+    return replace(fit, decision=Decision(0, reason), scale=ResidualScale(sigma, sigma))
+
+
+def _exact(fit: RegressionFit, floor: float) -> RegressionFit:
+    """What can be said where the scale of the residuals is that of rounding.
+
+    An exact fit of most rows is no coincidence, unless it only repeats a value that the target itself repeats (zeros,
+    often): then the rest may as well be the message, and the plain fit is asked whether it comes nearer.
+    """
+    squares, weight = fit.squares, fit.squares.sample_weight
+    exact = np.abs(fit.best.residuals) <= EXACT * floor
+    share = float(np.average(exact, weights=weight))
+    if share < 0.5:
+        return fit.keeping_plain(f"{fit.trial.label} fits only {share:.0%} of the rows, those exactly")
+    said = f"{share:.0%} of the rows are fitted exactly"
+    values = squares.target[exact] + squares.offset
+    if np.ptp(values) > EXACT * floor:
+        return replace(fit, decision=replace(fit.decision, reason=said), scale=ResidualScale(0.0, fit.scale.majority))
+    trials = tuple(replace(trial, scores=-np.abs(trial.fit.residuals)) for trial in fit.trials)
+    fit = replace(fit, trials=trials)
+    nearer = gap(trials[0], fit.trial, weight)
+    constant = f"{share:.0%} of the rows have the value {float(values[0]):.4g}"
+    if nearer.mean > 0:
+        return fit.keeping_plain(f"{constant}, and it comes nearer to the rows than {fit.trial.label}, by {nearer}")
+    if 1 - share > FEW:
+        return fit.keeping_plain(f"{constant}, and the rest are too many to be its outliers")
+    return replace(
+        fit,
+        decision=replace(fit.decision, reason=f"{said}, all of the value {float(values[0]):.4g}"),
+        scale=ResidualScale(0.0, fit.scale.majority),
     )

@@ -64,7 +64,7 @@ class Squares:
         return effective_size(self.sample_weight, self.n_rows)
 
     def residuals(self, b: Floats) -> Floats:
-        return self.target - self.matrix @ b
+        return np.asarray(self.target - self.matrix @ b)
 
     def zero(self) -> Floats:
         return np.zeros(self.n_columns)
@@ -131,7 +131,7 @@ class Squares:
         )
         aim = np.concatenate([root * self.residuals(b), -damped * b])
         step = lsmr(operator, aim, atol=tol, btol=tol, maxiter=1000)[0]
-        return b + step
+        return np.asarray(b + step)
 
     @cached_property
     def dof(self) -> float:
@@ -189,15 +189,15 @@ class Factor:
 
     def solve(self, right: Floats) -> Floats:
         scaled = self.scale * right
-        if self.lower is None:
-            return self.scale * (self.pseudo @ scaled)
-        return self.scale * linalg.cho_solve((self.lower, True), scaled, check_finite=False)
+        if self.pseudo is not None:
+            return np.asarray(self.scale * (self.pseudo @ scaled))
+        return np.asarray(self.scale * linalg.cho_solve((self.lower, True), scaled, check_finite=False))
 
     def inverse_diagonal(self) -> Floats:
-        if self.lower is None:
-            return self.scale**2 * np.diag(self.pseudo)
-        inverse = linalg.solve_triangular(self.lower, np.eye(self.lower.shape[0]), lower=True)
-        return self.scale**2 * np.square(inverse).sum(axis=0)
+        if self.pseudo is not None:
+            return np.asarray(self.scale**2 * self.pseudo.diagonal())
+        inverse = linalg.solve_triangular(self.lower, np.eye(self.scale.size), lower=True)
+        return np.asarray(self.scale**2 * np.square(inverse).sum(axis=0))
 
 
 def build(

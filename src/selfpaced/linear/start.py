@@ -117,7 +117,7 @@ def column_medians(table: Floats, weight: Floats | None) -> Floats:
     """The weighted median of every column."""
     if weight is None:
         rank = (table.shape[0] + 1) // 2 - 1
-        return np.partition(table, rank, axis=0)[rank]
+        return np.asarray(np.partition(table, rank, axis=0)[rank])
     return np.array([weighted_quantile(column, 0.5, weight) for column in table.T])
 
 

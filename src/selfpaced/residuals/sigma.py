@@ -81,6 +81,8 @@ def truncated_sigma(
             continue
         cut, before = cutoff * sigma, sigma
         sigma = below.sigma(cut)
+        if not sigma > 0:  # the cut has fallen below every residual: none is near zero, so they have no small ones
+            return before
         if abs(sigma - before) <= 1e-8 * before:
             break
     return sigma

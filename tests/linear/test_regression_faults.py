@@ -1,0 +1,110 @@
+"""Faults that linear regression once had: claims of exact fits, models without a row, rows judged in another unit."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from selfpaced import SelfPacedLinearRegression
+from selfpaced.linear.ascent import settle
+from selfpaced.linear.squares import build
+from selfpaced.regularizers import get
+from selfpaced.residuals import ResidualRule, truncated_sigma
+
+
+@pytest.mark.parametrize("level", [-5.0, 5.0])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_target_far_from_zero_without_an_intercept(level: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 3))
+    X -= X.mean(axis=0)
+    y = level + 0.1 * rng.normal(size=200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SelfPacedLinearRegression(fit_intercept=False).fit(X, y)
+    assert "exactly" not in model.termination_
+    assert "intercept may be missing" in model.termination_
+    np.testing.assert_array_equal(model.coef_, model.plain_.coef_)
+    np.testing.assert_array_equal(model.sample_weight_, 1.0)
+    assert model.noise_rate_ == 0
+    assert model.scale_ == pytest.approx(5, abs=0.2)
+    assert len(model.path_) == 2  # the paced fit was tried
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("rest", ["unrelated", "linear", "bent"])
+def test_a_target_of_many_zeros(fit_intercept: bool, rest: str) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 3))
+    line = X @ [1.0, 2.0, 3.0]
+    other = {"unrelated": rng.uniform(3, 8, size=300), "linear": line + 5, "bent": np.maximum(line, 0) + 0.1}[rest]
+    y = np.where(rng.random(300) < 0.6, 0.0, other)
+    model = SelfPacedLinearRegression(fit_intercept=fit_intercept).fit(X, y)
+    assert model.score(X, y) == pytest.approx(model.plain_.score(X, y))  # once down to -0.65
+    assert "exactly" not in model.termination_
+    plain, *others = model.path_
+    assert plain.chosen
+    assert others
+    shown = -np.abs(y - model.plain_.predict(X)).mean()
+    assert plain.score == pytest.approx(shown)  # what was compared is what is shown
+
+
+def test_zeros_with_few_rows_off_them_are_fitted_exactly() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(200, 3))
+    y = np.where(np.arange(200) < 40, rng.uniform(3, 8, size=200), 0.0)
+    model = SelfPacedLinearRegression().fit(X, y)
+    np.testing.assert_allclose(model.predict(X), 0, atol=1e-9)
+    assert "80% of the rows are fitted exactly, all of the value 0" in model.termination_
+    # the claim is true of as many rows as it speaks of
+    assert np.mean(np.abs(y - model.predict(X)) < 1e-9) == 0.8
+    assert model.noise_rate_ == pytest.approx(0.2, abs=0.03)
+
+
+def test_zeros_that_the_features_explain_are_no_majority() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 3))
+    line = X @ [1.0, 2.0, 3.0]
+    y = np.maximum(line - np.quantile(line, 0.7), 0)  # 30 % off zero: few, but in line with the features
+    model = SelfPacedLinearRegression().fit(X, y)
+    assert np.isinf(model.lam_)
+    assert "comes nearer to the rows" in model.termination_
+
+
+def test_residuals_far_from_zero_have_a_scale() -> None:
+    residuals = 5 + 0.1 * np.random.default_rng(0).normal(size=200)
+    assert truncated_sigma(residuals) > 1  # once 0, which is an exact fit
+
+
+def test_a_pace_that_leaves_no_row_keeps_the_plain_model() -> None:
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(60, 2))
+    y = X @ [1.0, 2.0] + rng.normal(size=60)
+    with pytest.warns(UserWarning, match="no row has any weight"):
+        model = SelfPacedLinearRegression(pace=1e-9).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, model.plain_.coef_)
+    np.testing.assert_array_equal(model.sample_weight_, 1.0)
+    squares = build(X, y)
+    solution = settle(squares, ResidualRule(get("tukey")), 1e-9, squares.solve(), tol=1e-7, max_iter=20)
+    assert not solution.stages
+    assert "every weight is zero" in solution.status
+
+
+@pytest.mark.parametrize("regularizer", ["tukey", "logistic"])
+@pytest.mark.parametrize("size", [1.0, 1e-3])
+def test_the_rows_of_the_fit_weigh_the_same_as_new_ones(regularizer: str, size: float) -> None:
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(200, 3))
+    y = size * (X @ [1.0, 2.0, 3.0] + rng.normal(size=200) + 15 * (np.arange(200) < 50))
+    model = SelfPacedLinearRegression(regularizer=regularizer).fit(X, y)
+    known, new = model.judge(X, y), model.judge(np.vstack([X, X[:1]]), np.append(y, y[0]))
+    assert known is model.judgement_
+    np.testing.assert_array_equal(known.weight, model.sample_weight_)
+    np.testing.assert_allclose(new.weight[:-1], known.weight, atol=1e-9)
+    np.testing.assert_allclose(new.losses[:-1] * model.loss_unit_, model.sample_loss_, rtol=1e-6, atol=1e-12 * size)
+    assert known.wrong[:50].min() > 0.9 > 0.1 > np.median(known.wrong[50:])
+    assert set(known.ranking(50)) == set(range(50))
+    with pytest.raises(ValueError, match="y must be numbers"):
+        model.judge(X, np.full(200, "high"))
