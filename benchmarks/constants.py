@@ -86,7 +86,6 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
         (
             at("residuals.sigma:CUTOFF", "residuals.sigma:truncated_sigma.cutoff", values=(2.0, 3.0)),
             at("residuals.sigma:RISE", values=(1.2, 2.0)),
-            at("residuals.rules:TUKEY"),
             at("linear.robust:GUARD", values=(1.04, 1.16)),
             at("linear.robust:ROWS_PER_COEFFICIENT", values=(2, 6)),
             at("linear.ascent:ascend.growth", values=(1.25, 2.0)),
@@ -97,12 +96,12 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
         small_fits.classifier,
         2,
         (
-            at("meta.choice:CLEAN"),
-            at("meta.choice:LEAST"),
-            at("meta.choice:MEMORY"),
-            at("meta.choice:IN_SAMPLE"),
-            at("meta.problem:HEAVY"),
-            at("meta.problem:KEPT_PER_CLASS"),
+            at("meta.label_path:CLEAN"),
+            at("meta.label_path:LEAST"),
+            at("meta.label_path:MEMORY"),
+            at("meta.label_path:IN_SAMPLE"),
+            at("meta.labels:HEAVY"),
+            at("meta.labels:KEPT_PER_CLASS"),
             at("label_noise:confident_error.share", values=(1 / 6, 2 / 3)),
             at("label_noise:logits_from_proba.floor", values=(1e-4, 1e-2)),
         ),
@@ -113,16 +112,16 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
         (
             at("linear.paper:FLOORS"),
             at("linear.paper:FULL", values=(0.95, 0.995)),
-            at("meta.choice:FLOOR"),
+            at("meta.label_path:FLOOR"),
         ),
     ),
     "regressor": (
         small_fits.regressor,
         4,
         (
-            at("meta.regressor:ROUNDS", values=(1, 6)),
-            at("meta.regressor:LEAST_GAIN"),
-            at("meta.regressor:IN_SAMPLE"),
+            at("meta.value_path:ROUNDS", values=(1, 6)),
+            at("meta.value_path:LEAST_GAIN"),
+            at("meta.value_path:IN_SAMPLE"),
         ),
     ),
     "factorization": (

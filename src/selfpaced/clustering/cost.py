@@ -169,7 +169,7 @@ class Cost:
         return (formula, scale) if 1e-12 < scale < 1e12 else None
 
 
-# 1 / slope of the fused formula at zero, so that every latent loss starts with slope 1.
+# theory: 1 / slope of the fused formula at zero, so that every latent loss starts with slope 1.
 _SLOPE = {
     "welsch": 1.0,
     "cauchy": 1.0,

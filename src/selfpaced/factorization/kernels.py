@@ -23,12 +23,12 @@ except ImportError as error:  # the NumPy path needs none of this file
 # Reassociation lets sums be vectorised; NaN and infinity keep their meaning (an infinite pace is legal).
 _FAST = {"reassoc", "contract", "arcp", "nsz"}
 
-# Numbered here and not where the steps are made: the machine code on disk is as old as this file.
+# convention: numbered here and not where the steps are made: the machine code on disk is as old as this file.
 BEND, FILL, COPY, WHERE, ABS, SQRT, SQUARE, EXP, EXPM1, LOG, LOG1P, TANH, ARCTAN = range(13)
 ADD, SUB, MUL, DIV, POW, MAX, MIN, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, RSUB, RDIV = range(13, 26)
 OPCODES = {name: int(globals()[name.upper()]) for name in OPERATIONS}
 CONSTANT = -1  # in the place of an operand's register
-# Entries weighed at a time: their registers stay in the cache.
+# cost: entries weighed at a time; their registers stay in the cache.
 BLOCK = 1024
 
 

@@ -18,6 +18,7 @@ from .folds import FoldLayout
 from .minimize import Metric, minimize
 from .objective import Codes, Latent, Objective, Vector, loss_of_scores
 
+# Measured by benchmarks/constants.py linear.
 STEPS = 10  # per pace and fold: enough to tell candidates apart
 ROUGH = 2e-4  # gradient entry at which a fold fit ends
 

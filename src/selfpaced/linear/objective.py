@@ -26,8 +26,8 @@ Matrix = Any  # dense array or CSR
 Vector = NDArray[np.floating[Any]]
 Codes = NDArray[np.intp]
 
-_BLOCK_BYTES = 1 << 21
-_TINY = 1e-300
+_BLOCK_BYTES = 1 << 21  # cost: 2 MB, which stay in the processor's cache
+_TINY = 1e-300  # numerical safety: no logarithm of zero
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,13 @@ from .minimize import Metric, minimize
 from .objective import Latent, Objective, Vector, loss_of_scores
 from .selection import Verdict, decide, verdict
 
+# Measured by benchmarks/constants.py paper.
 # Half the samples of well separated classes have hardly any loss: a floor (a loss that has half the weight) keeps
 # the first stage from being decided by rounding.  Rules with a unit of their own do not reach every floor.
 FLOORS = tuple(np.log(2.0) * np.array([0.5, 1.0, 2.0, 4.0]))
 FULL = 0.98  # mean weight at which the model is the plain one again
-LOOSE, FEW = 1e-3, 20  # gradient entry and iterations at which a weighted fold fit ends: the next stage goes on
+
+LOOSE, FEW = 1e-3, 20  # cost: gradient entry and iterations at which a weighted fold fit ends: the next stage goes on
 
 
 @dataclass(frozen=True, eq=False)

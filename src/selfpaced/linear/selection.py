@@ -31,6 +31,7 @@ from ..solver import Solution, Stage, walk
 from .descent import FoldDescent, FoldFits, FoldModel, pace_label
 from .objective import Codes, Latent, Vector, loss_of_scores
 
+# Measured by benchmarks/constants.py linear.
 # Losses (nats) that have half the full weight: Welsch with lam^2 = 2/3, 1, 4/3, 2, whose weights are the powers
 # 3/2, 1, 3/4 and 1/2 of the probability of the given label.
 HALF_LOSSES = tuple(np.log(2.0) * np.array([2 / 3, 1.0, 4 / 3, 2.0]))
@@ -39,7 +40,8 @@ LITTLE, MUCH = 0.1, 0.4  # rho: below, plain unless clearly beaten; above, the s
 MODERATE = 0.3  # rho below which the paces that are as good are averaged
 DOUBT = 0.5  # standard errors that the best pace must be ahead of the plain model unless there is much noise
 RARE = 0.2  # share of a class below which it gets a pace of its own
-GIVEN_STEPS = 50  # of fold fits at a given pace: there is but one, so it may take its time
+
+GIVEN_STEPS = 50  # cost: of fold fits at a given pace: there is but one, so it may take its time
 
 
 @dataclass(frozen=True, eq=False)

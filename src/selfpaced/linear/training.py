@@ -25,6 +25,7 @@ from .objective import Codes, Latent, Matrix, Objective, Vector
 from .paper import Iterate, LogisticProblem, paper_path
 from .selection import Verdict, automatic, given, verdict
 
+# Measured by benchmarks/constants.py linear.
 MISMATCH = 0.1  # class shares of full and held-out predictions further apart: no shift of decisions
 
 

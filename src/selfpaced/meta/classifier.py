@@ -31,7 +31,7 @@ from .wrapping import MetaMixin, route_fit_params, seeded
 
 __all__ = ["SelfPacedClassifier"]
 
-MIN_ROWS = 40
+MIN_ROWS = 40  # a choice: below, a fold is too small to judge by
 
 
 def _has(*names: str) -> Callable[[Any], bool]:

@@ -25,7 +25,7 @@ from .wrapping import MetaMixin, route_fit_params, seeded
 
 __all__ = ["SelfPacedRegressor"]
 
-MIN_ROWS = 20  # below, a fold is too small to judge by
+MIN_ROWS = 20  # a choice: below, a fold is too small to judge by
 
 
 class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):

@@ -20,7 +20,7 @@ from ..fitting import check_weight
 
 __all__ = ["WeightRoute", "fit_weighted", "n_rows", "routed_weight", "row_params", "take_rows", "weight_route"]
 
-# Weights below this share of the largest are dropped as rows: they cannot move a fit, and they cost time.
+# numerical safety: weights below this share of the largest cannot move a fit, and as rows they cost time.
 NEGLIGIBLE = 1e-6
 
 

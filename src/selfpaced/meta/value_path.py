@@ -30,12 +30,14 @@ from .values import Array, RegressorProblem, Residuals
 
 __all__ = ["Round", "ValueFit", "run"]
 
+# Measured by benchmarks/constants.py regressor.
 ROUNDS = 3  # rounds of cross-fitting after the plain one
 IN_SAMPLE = 12  # rounds of a model of little capacity, which settle and are cheap
-SETTLED = 1e-3  # largest change of a weight below which another round would change nothing
-HALF_QUADRATIC = 5  # rounds at a fixed pace
-TOLERANCE = 1e-4  # of the latent objective, where a pace has more than one round
 LEAST_GAIN = 0.01  # leaving out rows of large residuals alone lowers the loss of clean rows by a little less than this
+
+SETTLED = 1e-3  # numerical safety: largest change of a weight below which another round would change nothing
+HALF_QUADRATIC = 5  # cost: rounds at a fixed pace
+TOLERANCE = 1e-4  # numerical safety: of the latent objective, where a pace has more than one round
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ import numpy as np
 
 Value = Any  # a Node, or a number
 
-# Constants are merged, and divisions turned into products, only far from overflow and underflow.
+# numerical safety: constants are merged, and divisions turned into products, only far from overflow and underflow.
 _SAFE = 1e30
 
 

@@ -17,9 +17,9 @@ from .rows import Rows
 
 Ints = NDArray[np.int64]
 
-# Losses of each class are counted sixteen bins of the sketch together, 1e-7 ... 52: 512 bytes for a class.
+# cost: losses of each class are counted sixteen bins of the sketch together, 1e-7 ... 52: 512 bytes for a class.
 CLASS_BINS, _STRIDE, _FIRST = 64, 16, 1292
-MOST_CLASSES = 1800  # counts of more would take over 1 MB on the device; their totals are then left as they fall
+MOST_CLASSES = 1800  # cost: counts of more would take over 1 MB on the device; their totals are then left as they fall
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from .verdict import LOOK, PACED, PLAIN, GapVerdict, GivenVerdict, LapseVerdict,
 # While looking, a row weighs the square root of the probability of its label: that learns like cross entropy and
 # memorises more slowly. Power 1 halves the speed of learning on hard data, 0 memorises at once (benchmarks/torch.py).
 _LOOKING = Welsch(), math.sqrt(2.0)
-_LEAST_MEAN = 0.05  # no class is multiplied by more than 20
+_LEAST_MEAN = 0.05  # numerical safety: no class is multiplied by more than 20
 
 
 class SelfPacedLoss(nn.Module):

@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-BINS, WIDTH = 64, 0.25  # log-odds 0 ... 16; a network surer than that is in the last bin
+BINS, WIDTH = 64, 0.25  # cost: log-odds 0 ... 16; a network surer than that is in the last bin
+
 _ODDS = (np.arange(BINS) + 0.5) * WIDTH
+# a choice: the grid on which the likelihood is looked at first
 _RATES = np.linspace(0.0, 0.7, 57)
 _SLOPES = np.logspace(-1.0, 0.7, 9)
 _SHIFTS = np.linspace(-3.0, 1.0, 5)
 _LOW, _HIGH = np.array([_SLOPES[0], _SHIFTS[0]]), np.array([_SLOPES[-1], _SHIFTS[-1]])
-_STEPS = 8  # numerical: of Fisher scoring from the best point of the grid
+_STEPS = 8  # numerical safety: of Fisher scoring from the best point of the grid
 _DROP = 2.0  # theory: log-likelihood below the best that bounds the rate: about 95 %
 
 

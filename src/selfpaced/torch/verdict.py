@@ -185,9 +185,9 @@ class GapVerdict(Verdict):
             self.reason = "no part of the losses lies off the others: nothing is held back"
 
 
-_STEP = 0.25  # of the histogram of log-losses
-_FAR = 15.0  # the hill must be this many medians up: 2.6 standard deviations for squared normal errors
-_VALLEY = 0.5  # and the gap before it at most half as high
+_STEP = 0.25  # a choice: of the histogram of log-losses
+_FAR = 15.0  # theory: the hill must be this many medians up: 2.6 standard deviations for squared normal errors
+_VALLEY = 0.5  # a choice: and the gap before it at most half as high
 
 
 def far_share(losses: LossSketch) -> float:
