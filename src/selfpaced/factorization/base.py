@@ -43,7 +43,7 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         shape: tuple[int, int] | None = None,
     ) -> Floats:
         """Fit, and return the rows' factors."""
-        self.fit(X, y, mask=mask, sample_weight=sample_weight, shape=shape)  # type: ignore[attr-defined]
+        self.fit(X, y, mask=mask, sample_weight=sample_weight, shape=shape)
         return self.row_factors_
 
     def transform(self, X: Any, *, mask: Any = None) -> Floats:
@@ -71,7 +71,7 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         factors = check_array(X, dtype=(np.float64, np.float32))
         if factors.shape[1] != self.rank_:
             raise ValueError(f"X must have rank_ = {self.rank_} columns, got {factors.shape[1]}")
-        return factors @ self.components_
+        return np.asarray(factors @ self.components_)
 
     def reconstruct(self, rows: ArrayLike | None = None, columns: ArrayLike | None = None) -> Floats:
         """The fitted matrix at the entries (rows[k], columns[k]), or all of it.
@@ -153,7 +153,7 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             return None
         if isinstance(rank, bool) or not isinstance(rank, numbers.Integral) or rank < 1:
             raise ValueError(f"rank must be 'auto' or an integer >= 1, got {rank!r}")
-        if rank > min(shape):
+        if int(rank) > min(shape):
             raise ValueError(f"rank must be at most min(shape) = {min(shape)}, got {rank!r}")
         return int(rank)
 

@@ -93,10 +93,10 @@ class Entries:
 def _side(matrix: Any, sample_weight: Floats) -> Side:
     # read-only arrays (memory maps) would make the kernels compile once more
     return Side(
-        np.require(matrix.indptr, np.int64, "CW"),
-        np.require(matrix.indices, np.int32, "CW"),
-        np.require(matrix.data, None, "CW"),
-        np.require(sample_weight, matrix.dtype, "CW"),
+        np.require(matrix.indptr, np.int64, ["C", "W"]),
+        np.require(matrix.indices, np.int32, ["C", "W"]),
+        np.require(matrix.data, None, ["C", "W"]),
+        np.require(sample_weight, matrix.dtype, ["C", "W"]),
     )
 
 

@@ -272,7 +272,7 @@ class SelfPacedMF(Factorization):
                 raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
         for name in ("ridge", "tol"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value < np.inf:
+            if isinstance(value, bool) or not isinstance(value, numbers.Real) or value < 0 or not value < np.inf:
                 raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
         if self.init not in ("warm", "random"):
             raise ValueError(f"init must be 'warm' or 'random', got {self.init!r}")

@@ -254,9 +254,9 @@ def _sparse_weights(sample_weight: Any, X: Any) -> Floats | None:
     if weights.shape == (X.data.size,):
         return weights
     if weights.shape == (X.shape[0],):
-        return weights[_coordinates(X)[0]]
+        return np.asarray(weights[_coordinates(X)[0]])
     if weights.shape == X.shape:
-        return weights[_coordinates(X)]
+        return np.asarray(weights[_coordinates(X)])
     raise ValueError(
         f"sample_weight must have one value per stored entry ({X.data.size}), one per row ({X.shape[0]}) or the shape "
         f"of X {X.shape}, got shape {weights.shape}"

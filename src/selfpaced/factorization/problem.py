@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -93,9 +92,8 @@ class MatrixProblem:
         def side(of: Side, values: Floats) -> Side:
             return replace(of, sample_weight=np.ascontiguousarray(values))
 
-        entries: Any = self.entries
         return replace(
-            entries,
-            by_row=side(entries.by_row, weights),
-            by_column=side(entries.by_column, weights[self._by_column]),
+            self.entries,
+            by_row=side(self.entries.by_row, weights),
+            by_column=side(self.entries.by_column, weights[self._by_column]),
         )

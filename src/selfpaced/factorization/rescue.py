@@ -76,7 +76,7 @@ def refit_row(X: Floats, y: Floats, current: Floats, scale: float, rng: np.rando
 
 def _cost(X: Floats, y: Floats, candidates: Floats, scale: float) -> Floats:
     """The absolute residuals of each candidate, cut off: what a row with outliers is judged by."""
-    return np.minimum(np.abs(candidates @ X.T - y), CAP * scale).sum(axis=1)
+    return np.asarray(np.minimum(np.abs(candidates @ X.T - y), CAP * scale).sum(axis=1))
 
 
 def _concentrate(X: Floats, y: Floats, row: Floats, scale: float, steps: int = 3) -> Floats:

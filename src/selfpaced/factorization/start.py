@@ -30,7 +30,7 @@ def ridge_bound(entries: Entries, sweeps: int = 20) -> float:
     iterations are enough, because only its magnitude matters.
     """
     side = entries.by_row
-    signs = np.sign(side.values).astype(np.float32, copy=False)
+    signs: Floats = np.sign(side.values).astype(np.float32, copy=False)
     if side.sample_weight.size:
         signs = signs * side.sample_weight
     matrix = side.matrix(signs, entries.shape[1])
