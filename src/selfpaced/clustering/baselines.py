@@ -57,4 +57,4 @@ def concatenated_kmeans(
     """Labels of a k-means on all views side by side, the paper's Con-MC; its defaults as well."""
     scaled = list(scale_views(views, scaling).values())
     table = sp.csr_matrix(sp.hstack(scaled)) if any(map(sp.issparse, scaled)) else np.hstack(scaled)
-    return KMeans(n_clusters, n_init=n_init, random_state=random_state).fit_predict(table)
+    return np.asarray(KMeans(n_clusters, n_init=n_init, random_state=random_state).fit_predict(table))

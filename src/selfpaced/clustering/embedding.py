@@ -72,7 +72,7 @@ def _parts(adjacency: Any, degree: Floats) -> Floats:
     order = np.argsort(np.argsort(-np.bincount(part, minlength=count), kind="stable"))
     vectors = np.zeros((len(part), count))
     vectors[np.arange(len(part)), order[part]] = np.sqrt(degree)
-    return vectors / np.linalg.norm(vectors, axis=0)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=0))
 
 
 def _lanczos(operator: Any, wanted: int) -> Floats:
@@ -83,7 +83,7 @@ def _lanczos(operator: Any, wanted: int) -> Floats:
         values, vectors = eigsh(operator, k=wanted, which="LA", v0=begin, tol=1e-4)
     except ArpackNoConvergence:
         values, vectors = eigsh(operator, k=wanted, which="LA", v0=begin, tol=1e-2, ncv=max(10 * wanted, 100))
-    return vectors[:, np.argsort(values)[::-1]]
+    return np.asarray(vectors[:, np.argsort(values)[::-1]])
 
 
 def fit_graph(block: Block, components: int, neighbors: int) -> Graph:

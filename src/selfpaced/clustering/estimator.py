@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -21,7 +21,7 @@ from ..residuals.scales import MAD_TO_SIGMA
 from ..selection import Decision, path_of, sentence
 from ..solver import Callback
 from .embedding import SpectralEmbedding
-from .kernels import Views, distances, sweep
+from .kernels import Sweep, Views, distances, sweep
 from .paced import Clustering, Plan, fit_paced
 from .rules import pace_of, resolve
 from .views import (
@@ -133,6 +133,9 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
     True
     """
 
+    _kind: str | None  # what X was in fit: a list or a dict of views, or None for a single one
+    _columns: Mapping[Hashable, NDArray[np.intp] | None]  # of the views in one array X; empty if they came apart
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -239,7 +242,7 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
         A dict may lack views, a list may hold None in their place, and a row of NaN is a view that the sample lacks.
         """
         data, places = self._prepare(X)
-        return self._sweep(data, places).labels[0]
+        return np.asarray(self._sweep(data, places).labels[0])
 
     def transform(self, X: Any) -> Floats:
         """Latent loss of every sample in every cluster, mean over its views, (n, n_clusters).
@@ -290,7 +293,7 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
     def _n_features_out(self) -> int:
         return int(self._centers[0].shape[1])
 
-    def _sweep(self, data: Views, places: list[int]) -> Any:
+    def _sweep(self, data: Views, places: list[int]) -> Sweep:
         return sweep(data, data.norms(), [self._centers[place] for place in places], self._cost, update=False)
 
     def _prepare(self, X: Any) -> tuple[Views, list[int]]:
@@ -304,7 +307,7 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
         """The views by name, checked one by one; not yet scaled."""
         if is_collection(X):
             return self._collection(X, reset)
-        if not reset and self._columns is None and self._kind is not None:
+        if not reset and not self._columns:
             raise ValueError(
                 f"X must be a {self._kind} of views, as in fit, got {type(X).__name__}; "
                 f"the views are {self.view_names_!r}"
@@ -327,7 +330,7 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
         given = named(X)
         if reset:
             self._kind = "dict" if isinstance(X, Mapping) else "list"
-            self._columns = None
+            self._columns = {}
         elif not isinstance(X, Mapping) and len(given) != len(self._scalers):
             raise ValueError(
                 f"X must hold the {len(self._scalers)} views of fit, None for one that is not there, got {len(given)}"
@@ -387,6 +390,7 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
                 centers[scaler.name] = scaler.invert(center[0])
             else:
                 centers[scaler.name] = _class_means(blocks[scaler.name], self.labels_, self.n_clusters)
+        kinds: dict[str | None, Callable[[dict[Hashable, Floats]], Any]]
         kinds = {None: lambda c: c[0], "list": lambda c: list(c.values()), "dict": lambda c: c}
         self.cluster_centers_ = kinds[self._kind](centers)
         decision = Decision(len(found.trials) - 1, self._reason(found))

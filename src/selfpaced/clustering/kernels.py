@@ -56,7 +56,8 @@ class Views:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.blocks[0].dtype
+        dtype: np.dtype[Any] = self.blocks[0].dtype
+        return dtype
 
     def norms(self) -> Floats:
         """Squared lengths of all rows, (V, n)."""
@@ -86,7 +87,7 @@ def row_norms(block: Block) -> Floats:
     """Squared length of every row."""
     if sp.issparse(block):
         return np.asarray(block.multiply(block).sum(axis=1)).ravel().astype(block.dtype)
-    return np.einsum("ij,ij->i", block, block)
+    return np.asarray(np.einsum("ij,ij->i", block, block))
 
 
 def chunks(n: int, width: int) -> Iterator[slice]:
@@ -119,7 +120,7 @@ def distances(block: Block, norms: Floats, centers: Floats) -> Floats:
     out += np.einsum("ij,ij->i", flat, flat)[:, None]
     out += norms
     np.maximum(out, 0, out=out)  # rounding can leave a tiny negative
-    return out.reshape(*centers.shape[:-1], -1)
+    return np.asarray(out.reshape(*centers.shape[:-1], -1))
 
 
 def nearest(cost: Floats) -> tuple[NDArray[np.int32], Floats]:
@@ -149,7 +150,7 @@ def assign(found: list[Floats], cost: Cost) -> tuple[NDArray[np.int32], Floats]:
     flat = total.max(axis=1) - best <= 1e-5 * best
     if flat.any():
         restart, sample = np.nonzero(flat)
-        plain = sum(distance[restart, :, sample] for distance in found)
+        plain = np.sum([distance[restart, :, sample] for distance in found], axis=0)
         labels[restart, sample] = plain.argmin(axis=1)
     return labels, best
 

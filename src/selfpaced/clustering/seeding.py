@@ -131,4 +131,4 @@ def _draw(mass: Floats, order: NDArray[np.intp], trials: int, rng: np.random.Gen
     total = np.cumsum(mass[:, order], axis=1, dtype=np.float64)
     level = rng.random((len(mass), trials)) * total[:, -1:]
     places = np.stack([np.searchsorted(row, at, side="right") for row, at in zip(total, level, strict=True)])
-    return order[np.minimum(places, mass.shape[1] - 1)]
+    return np.asarray(order[np.minimum(places, mass.shape[1] - 1)])

@@ -120,17 +120,17 @@ class Scaler:
             raise ValueError(
                 f"view {self.name!r} must have the {self.n_features} columns it was fitted with, got {block.shape[1]}"
             )
-        holes = missing is not None and missing.any()
+        holes = missing if missing is not None and missing.any() else None
         if sp.issparse(block):
-            if holes:
-                block = sp.diags((~missing).astype(block.dtype)) @ _without_nan(block)
+            if holes is not None:
+                block = sp.diags((~holes).astype(block.dtype)) @ _without_nan(block)
             block = _unit_rows(block) if self.scaling == "unit-row" else block
             return sp.csr_matrix(block @ sp.diags(1 / self.scale), dtype=dtype)
         if self.scaling == "unit-row":
             block = _unit_rows(block)
         out = np.asarray((block - self.center) / self.scale, dtype=dtype, order="C")
-        if holes:
-            out[missing] = 0
+        if holes is not None:
+            out[holes] = 0
         return out
 
     def invert(self, centers: Floats) -> Floats:
@@ -227,7 +227,7 @@ def assemble(
 
 def check_lengths(blocks: Mapping[Hashable, Any]) -> int:
     """The common number of samples, or an error that says which view differs."""
-    lengths = {name: block.shape[0] for name, block in blocks.items() if block is not None}
+    lengths = {name: int(block.shape[0]) for name, block in blocks.items() if block is not None}
     if not lengths:
         raise ValueError("X must hold at least one view, got none")
     usual = max(set(lengths.values()), key=list(lengths.values()).count)
