@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..regularizers.program import OPERATIONS, Program
+from ..regularizers.program import OPERATIONS, Instruction, Program
 
 try:
     import numba as nb
@@ -26,7 +26,7 @@ _FAST = {"reassoc", "contract", "arcp", "nsz"}
 # convention: numbered here and not where the steps are made: the machine code on disk is as old as this file.
 BEND, FILL, COPY, WHERE, ABS, SQRT, SQUARE, EXP, EXPM1, LOG, LOG1P, TANH, ARCTAN = range(13)
 ADD, SUB, MUL, DIV, POW, MAX, MIN, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, RSUB, RDIV = range(13, 26)
-OPCODES = {name: int(globals()[name.upper()]) for name in OPERATIONS}
+OPCODES = {name: int(globals()[name.upper()]) for name in OPERATIONS if name != "clip"}
 CONSTANT = -1  # in the place of an operand's register
 # cost: entries weighed at a time; their registers stay in the cache.
 BLOCK = 1024
@@ -352,16 +352,18 @@ def residuals_at(rows, columns, y, U, V, out):  # type: ignore[no-untyped-def]
         out[p] = e
 
 
-_LINEAR = {"mul", "add", "rsub", "max", "min"}
+Bend = tuple[float, float, float, float]  # clip(slope x + shift, low, high)
+_BENDS = {"clip", "mul", "add", "rsub"}
 
 
-def _bent(bend: tuple[float, float, float, float], op: str, c: float) -> tuple[float, float, float, float]:
-    """clip(slope x + shift, low, high), followed by another step of that kind."""
+def _bent(bend: Bend, step: Instruction) -> Bend:
+    """What scales, shifts and clips, followed by another step that does."""
     slope, shift, low, high = bend
-    if op in ("max", "min"):
-        limit = max if op == "max" else min
-        return slope, shift, limit(low, c), limit(high, c)
-    factor, more = (c, 0.0) if op == "mul" else (1.0, c) if op == "add" else (-1.0, c)
+    if step.op == "clip":
+        low, high = (min(max(bound, step.constant), step.upper) for bound in (low, high))
+        return slope, shift, low, high
+    factor = {"mul": step.constant, "add": 1.0, "rsub": -1.0}[step.op]
+    more = 0.0 if step.op == "mul" else step.constant
     low, high = sorted((factor * low + more, factor * high + more))
     return factor * slope, factor * shift + more, low, high
 
@@ -372,10 +374,9 @@ def encode(program: Program, dtype: Any) -> tuple[Any, Any, int, int]:
     Steps that only scale, shift and clip are one: the fewer loops, the less time goes into loads and stores.
     """
     codes: list[tuple[int, int, int, int]] = []
-    constants: list[tuple[float, float, float, float]] = []
+    constants: list[Bend] = []
     for step in program.steps:
-        bends = step.op in _LINEAR and step.other is None and (step.op != "mul" or step.constant != 0)
-        if not bends:
+        if step.op not in _BENDS or step.other is not None:
             other, third = (CONSTANT if place is None else place for place in (step.other, step.third))
             codes.append((OPCODES[step.op], step.target, other, max(third, 0)))
             constants.append((step.constant, 0.0, 0.0, 0.0))
@@ -383,7 +384,7 @@ def encode(program: Program, dtype: Any) -> tuple[Any, Any, int, int]:
         if not codes or codes[-1][:2] != (BEND, step.target):
             codes.append((BEND, step.target, CONSTANT, 0))
             constants.append((1.0, 0.0, -math.inf, math.inf))
-        constants[-1] = _bent(constants[-1], step.op, step.constant)
+        constants[-1] = _bent(constants[-1], step)
     return (
         np.array(codes, dtype=np.int64).reshape(-1, 4),
         np.array(constants, dtype=dtype).reshape(-1, 4),

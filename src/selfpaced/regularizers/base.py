@@ -50,6 +50,10 @@ class Regularizer(ABC):
     @abstractmethod
     def _weight(self, xp: Any, loss: Array, lam: Any) -> Array: ...
 
+    def _quick_latent(self, xp: Any, loss: Array, lam: Any) -> Array:
+        """phi to the digits that sums of float32 have, for finite losses: what sweeps over millions of them need."""
+        return self._latent(xp, loss, lam)
+
     def _dual(self, xp: Any, weight: Array, lam: Any) -> Array:
         return conjugate(self._latent, self._weight, xp, weight, lam)
 
@@ -113,6 +117,10 @@ class Scaled(Regularizer):
     def slope(self, xp: Any, z: Array) -> Array:
         """f'(z), in [0, 1] or [0, slope(0)]."""
 
+    def quick_profile(self, xp: Any, z: Array) -> Array:
+        """f(z) for finite z >= 0, where digits near zero do not matter; given where ``profile`` has branches."""
+        return self.profile(xp, z)
+
     def conjugate(self, xp: Any, weight: Array) -> Array:
         """sup over z >= 0 of f(z) - weight * z, for 0 <= weight <= slope(0)."""
         return conjugate(
@@ -156,6 +164,9 @@ class Scaled(Regularizer):
         near = loss * (value / z)
         return xp.where(inside, xp.where(z <= 1, near, self._unit(value, lam)), loss * self._max_weight(lam))
 
+    def _quick_latent(self, xp: Any, loss: Array, lam: Any) -> Array:
+        return self._unit(self.quick_profile(xp, self._ratio(loss, lam)), lam)
+
     def _dual(self, xp: Any, weight: Array, lam: Any) -> Array:
         largest = self._max_weight(lam)
         value = self.conjugate(xp, xp.clip(weight, max=largest))
@@ -195,6 +206,9 @@ class Relative(Regularizer):
 
     def _latent(self, xp: Any, loss: Array, lam: Any) -> Array:
         return self.base._latent(xp, loss, lam) / self.base._max_weight(lam)
+
+    def _quick_latent(self, xp: Any, loss: Array, lam: Any) -> Array:
+        return self.base._quick_latent(xp, loss, lam) / self.base._max_weight(lam)
 
     def _weight(self, xp: Any, loss: Array, lam: Any) -> Array:
         return self.base._weight(xp, loss, lam) / self.base._max_weight(lam)

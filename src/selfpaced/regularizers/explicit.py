@@ -198,6 +198,14 @@ class MixtureZhao(Regularizer):
         soft = start * start + k * (between - start) * (2 - between - start)
         return xp.where(x <= start, loss, lam * (lam * soft))
 
+    def _quick_latent(self, xp: Any, loss: Array, lam: Any) -> Array:
+        k = self._relative_gamma(xp, lam)
+        start, z = k / (1 + k), loss / (lam * lam)
+        # one formula for the three parts: each bound stops one term
+        between = xp.clip(z, start * start, 1.0)
+        soft = 2 * k * xp.sqrt(between) - k * between
+        return lam * (lam * (xp.clip(z, max=start * start) + soft - k * start * (2 - start)))
+
     def _dual(self, xp: Any, weight: Array, lam: Any) -> Array:
         gamma = lam if self.gamma is None else self.gamma
         weight = xp.clip(weight, max=1.0)
@@ -229,6 +237,10 @@ class Logistic(Regularizer):
         small = xp.clip(loss, max=1.0)  # there the two logarithms would cancel
         near = small - xp.log1p(tail / (1 + tail) * xp.expm1(small))
         return (1 + tail) * xp.where(loss <= 1, near, far)
+
+    def _quick_latent(self, xp: Any, loss: Array, lam: Any) -> Array:
+        tail = _tail(xp, lam)
+        return (1 + tail) * (xp.log1p(tail) - xp.log(xp.exp(-loss) + tail))
 
     def _dual(self, xp: Any, weight: Array, lam: Any) -> Array:
         weight = xp.clip(weight, max=1.0)

@@ -123,13 +123,15 @@ def _safe(value: float) -> bool:
     return 1 / _SAFE < abs(value) < _SAFE
 
 
-def _scale(x: Node, factor: float) -> Node:
+def _scale(x: Node, factor: float) -> Any:
     """x * factor, into a constant that is already there."""
+    if factor == 0:
+        return 0.0
     if factor == 1:
         return x
     if x.constant("mul", "rdiv") and _safe(x.args[1] * factor):
         return _node(x.op, x.args[0], x.args[1] * factor)
-    if x.constant("div") and factor and _safe(x.args[1] / factor):
+    if x.constant("div") and _safe(x.args[1] / factor):
         return _node("div", x.args[0], x.args[1] / factor)
     if factor == -1 and x.constant("add"):
         return _node("rsub", x.args[0], -x.args[1])
@@ -284,6 +286,18 @@ _UFUNCS: dict[str, Callable[..., Value]] = {
     **{name: lambda a, b, op=name: _compare(op, a, b) for name in _MIRRORED},
     **{
         name: getattr(RECORDER, name)
-        for name in ("sqrt", "exp", "expm1", "log", "log1p", "tanh", "arctan", "maximum", "minimum", "logaddexp")
+        for name in (
+            "sqrt",
+            "exp",
+            "expm1",
+            "log",
+            "log1p",
+            "tanh",
+            "arctan",
+            "maximum",
+            "minimum",
+            "logaddexp",
+            "isinf",
+        )
     },
 }

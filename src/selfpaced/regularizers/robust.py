@@ -31,7 +31,7 @@ class Huber(Scaled):
     )
 
     def profile(self, xp: Any, z: Array) -> Array:
-        return xp.where(z <= 1, z / 2, xp.sqrt(xp.clip(z, min=1.0)) - 0.5)
+        return xp.clip(z, max=1.0) / 2 + (xp.sqrt(xp.clip(z, min=1.0)) - 1)
 
     def slope(self, xp: Any, z: Array) -> Array:
         return 0.5 / xp.sqrt(xp.clip(z, min=1.0))
@@ -89,6 +89,9 @@ class L1L2(Regularizer):
         # The quotient is exact for small losses, the difference is finite for infinite ones.
         return xp.where(loss <= lam, loss / (root + at_zero), root - at_zero)
 
+    def _quick_latent(self, xp: Any, loss: Array, lam: Any) -> Array:
+        return xp.sqrt(loss + lam) - lam**0.5
+
     def _weight(self, xp: Any, loss: Array, lam: Any) -> Array:
         return 0.5 / xp.sqrt(loss + lam)
 
@@ -134,6 +137,9 @@ class GemanMcClure(Scaled):
     def profile(self, xp: Any, z: Array) -> Array:
         return xp.where(z <= 1, z / (1 + xp.clip(z, max=1.0)), 1 / (1 + 1 / xp.clip(z, min=1.0)))
 
+    def quick_profile(self, xp: Any, z: Array) -> Array:  # noqa: ARG002
+        return 1 - 1 / (1 + z)
+
     def slope(self, xp: Any, z: Array) -> Array:  # noqa: ARG002
         relative = 1 / (1 + z)
         return relative * relative
@@ -160,7 +166,7 @@ class Tukey(Scaled):
 
     def profile(self, xp: Any, z: Array) -> Array:
         z = xp.clip(z, max=1.0)
-        return z * (1 - z + z * z / 3)
+        return z * (1 - z * (1 - z / 3))
 
     def slope(self, xp: Any, z: Array) -> Array:
         relative = 1 - xp.clip(z, max=1.0)
