@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .base import Regularizer
 
 Floats = NDArray[Any]
+_Key = ParamSpec("_Key")
 
 _UNARY: dict[str, Any] = {
     "abs": np.abs,
@@ -242,16 +243,17 @@ def _checked(formula: Formula, exact: Formula, probes: Floats, namespace: Any) -
     return program if bool(close.all()) else None
 
 
-def _cached(function: Any) -> Any:
+def _cached(function: Callable[_Key, Program | None]) -> Callable[_Key, Program | None]:
     """Remember programs; a rule that cannot be hashed is recorded every time."""
-    remembered = functools.lru_cache(maxsize=256)(function)
+    remembered: Any = functools.lru_cache(maxsize=256)(function)
 
     @functools.wraps(function)
-    def call(*key: Any) -> Any:
+    def call(*key: _Key.args, **named: _Key.kwargs) -> Program | None:
         try:
-            return remembered(*key)
+            found: Program | None = remembered(*key, **named)
         except TypeError:
-            return function(*key)
+            found = function(*key, **named)
+        return found
 
     return call
 

@@ -31,6 +31,9 @@ class Huber(Scaled):
     )
 
     def profile(self, xp: Any, z: Array) -> Array:
+        return xp.where(z <= 1, z / 2, xp.sqrt(xp.clip(z, min=1.0)) - 0.5)
+
+    def quick_profile(self, xp: Any, z: Array) -> Array:
         return xp.clip(z, max=1.0) / 2 + (xp.sqrt(xp.clip(z, min=1.0)) - 1)
 
     def slope(self, xp: Any, z: Array) -> Array:
@@ -166,7 +169,11 @@ class Tukey(Scaled):
 
     def profile(self, xp: Any, z: Array) -> Array:
         z = xp.clip(z, max=1.0)
-        return z * (1 - z * (1 - z / 3))
+        return z * (1 - z + z * z / 3)
+
+    def quick_profile(self, xp: Any, z: Array) -> Array:
+        rest = 1 - xp.clip(z, max=1.0)
+        return (1 - rest * rest * rest) / 3
 
     def slope(self, xp: Any, z: Array) -> Array:
         relative = 1 - xp.clip(z, max=1.0)
