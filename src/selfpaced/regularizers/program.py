@@ -18,13 +18,17 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 import numpy as np
 from numpy.typing import NDArray
 
-from .recording import QUICK, RECORDER, Node
+from .recording import QUICK, RECORDER, Node, safe
 
 if TYPE_CHECKING:
     from .base import Regularizer
 
 Floats = NDArray[Any]
 _Key = ParamSpec("_Key")
+
+_ROUNDINGS = 64  # numerical safety: how far a program may be from the rule at its probes
+# numerical safety: beyond it the ratio of a loss to the scale leaves float32, and the rule's careful formula is needed
+_WIDEST = 1e12
 
 _UNARY: dict[str, Any] = {
     "abs": np.abs,
@@ -200,7 +204,7 @@ def _with_constant(op: str, target: int, constant: float | None) -> Instruction:
         return Instruction("clip", target, constant=value)
     if op == "min":
         return Instruction("clip", target, constant=-math.inf, upper=value)
-    if op == "div" and 1e-30 < abs(value) < 1e30:
+    if op == "div" and safe(value):
         return Instruction("mul", target, constant=1 / value)  # several times faster, a rounding apart
     return Instruction(op, target, constant=value)
 
@@ -237,7 +241,7 @@ def _checked(formula: Formula, exact: Formula, probes: Floats, namespace: Any) -
             program = record(formula, probes.dtype, namespace)
     except Exception:  # a user's formula may do anything with a value that is no array
         return None
-    slack = 64 * float(np.finfo(probes.dtype).eps)
+    slack = _ROUNDINGS * float(np.finfo(probes.dtype).eps)
     size = np.abs(expected)
     close = np.abs(program(probes) - expected) <= slack * (size + float(size.max(initial=0.0)))
     return program if bool(close.all()) else None
@@ -279,8 +283,7 @@ def weight_program(rule: Regularizer, lam: float, dtype: Any) -> Program | None:
 def latent_program(rule: Regularizer, lam: float, unit: float, dtype: Any) -> Program | None:
     """The latent loss of losses in this unit, divided by the largest weight: to the digits of float32 sums."""
     scale = unit * _scale(rule, lam)
-    # Beyond these the ratio of a loss to the scale leaves float32: the rule's careful formula is for that.
-    if not _inside(rule, lam) or not 1e-12 < scale < 1e12:
+    if not _inside(rule, lam) or not 1 / _WIDEST < scale < _WIDEST:
         return None
     factor = unit / float(rule.max_weight(lam))
 

@@ -119,7 +119,8 @@ def _node(op: str, a: Node, b: Value) -> Node:
     return Node(op, (a, b if isinstance(b, Node) else float(b)), a.dtype)
 
 
-def _safe(value: float) -> bool:
+def safe(value: float) -> bool:
+    """Whether constants may be merged into it, and a division by it be a product."""
     return 1 / _SAFE < abs(value) < _SAFE
 
 
@@ -129,9 +130,9 @@ def _scale(x: Node, factor: float) -> Any:
         return 0.0
     if factor == 1:
         return x
-    if x.constant("mul", "rdiv") and _safe(x.args[1] * factor):
+    if x.constant("mul", "rdiv") and safe(x.args[1] * factor):
         return _node(x.op, x.args[0], x.args[1] * factor)
-    if x.constant("div") and _safe(x.args[1] / factor):
+    if x.constant("div") and safe(x.args[1] / factor):
         return _node("div", x.args[0], x.args[1] / factor)
     if factor == -1 and x.constant("add"):
         return _node("rsub", x.args[0], -x.args[1])
@@ -177,9 +178,9 @@ def _divide(a: Value, b: Value) -> Any:
     if not isinstance(a, Node):
         return a / b
     number = float(b)
-    if a.constant("div") and _safe(a.args[1] * number):
+    if a.constant("div") and safe(a.args[1] * number):
         return _node("div", a.args[0], a.args[1] * number)
-    if a.constant("mul", "rdiv") and _safe(a.args[1] / number):
+    if a.constant("mul", "rdiv") and safe(a.args[1] / number):
         return _node(a.op, a.args[0], a.args[1] / number)
     return a if number == 1 else _node("div", a, number)
 
@@ -199,7 +200,7 @@ _MIRRORED = {"less": "greater", "less_equal": "greater_equal", "greater": "less"
 def _compare(op: str, a: Value, b: Value) -> Any:
     if not isinstance(a, Node):
         return _compare(_MIRRORED[op], b, a) if isinstance(b, Node) else getattr(np, op)(a, b)
-    if not isinstance(b, Node) and a.constant("div") and a.args[1] > 0 and _safe(a.args[1]):
+    if not isinstance(b, Node) and a.constant("div") and a.args[1] > 0 and safe(a.args[1]):
         return _node(op, a.args[0], float(b) * a.args[1])  # exact where the bound is 1
     return _node(op, a, b)
 
