@@ -16,7 +16,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
+from .inspection import unwrap
+from .judgement import Judging
 from .pacing import lam_at
 from .path import Candidate
 from .regularizers import REGISTRY, GroupRegularizer, get
@@ -34,18 +37,13 @@ def _axes(ax: Any, **figure: Any) -> Any:
     return plt.subplots(layout="constrained", **figure)[1]
 
 
-def _inner(estimator: Any) -> Any:
+def _fitted(estimator: Any) -> Judging:
     """The library's own estimator inside a search or a Pipeline."""
-    estimator = getattr(estimator, "best_estimator_", estimator)
-    return _inner(estimator[-1]) if hasattr(estimator, "named_steps") else estimator
-
-
-def _fitted(estimator: Any, *names: str) -> Any:
-    found = next((getattr(estimator, name) for name in names if hasattr(estimator, name)), None)
-    if found is None:
-        wanted = " or ".join(names)
-        raise TypeError(f"{type(estimator).__name__} has no {wanted}: it must be a fitted estimator of selfpaced")
-    return found
+    inner, _ = unwrap(estimator)
+    if not isinstance(inner, Judging):
+        raise TypeError(f"estimator must be a fitted estimator of selfpaced, got {type(inner).__name__}")
+    check_is_fitted(inner)
+    return inner
 
 
 class PathDisplay:
@@ -72,7 +70,7 @@ class PathDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **line: Any) -> PathDisplay:
         """Draw the path of a fitted estimator, or of a Pipeline or search that ends in one."""
-        return cls(_fitted(_inner(estimator), "path_")).plot(ax, **line)
+        return cls(_fitted(estimator).path_).plot(ax, **line)
 
     def plot(self, ax: Any = None, **line: Any) -> PathDisplay:
         """Draw into ``ax``, or into a new figure; further keywords are for the line of the score."""
@@ -139,13 +137,10 @@ class WeightsDisplay:
 
         A clustering is drawn per view, a factorization over its observed entries.
         """
-        inner = _inner(estimator)
-        weights = _fitted(inner, "entry_weight_", "sample_weight_")
-        if hasattr(weights, "tocoo"):
-            weights = weights.tocoo().data
-        weights, groups = np.asarray(weights, dtype=np.float64), y
-        if weights.ndim == 2 and hasattr(inner, "view_names_"):
-            names = [str(name) for name in inner.view_names_]
+        inner = _fitted(estimator)
+        weights, groups = np.asarray(inner.judgement_.weight, dtype=np.float64), y
+        if inner.judgement_.kind == "samples":
+            names = [str(name) for name in inner.view_names_]  # type: ignore[attr-defined]
             groups = np.tile(np.array(names), len(weights)) if len(names) > 1 else None
         return cls(weights, groups).plot(ax, **bars)
 

@@ -7,7 +7,7 @@ import pytest
 
 from selfpaced.path import Candidate, weight_histogram
 from selfpaced.report import report
-from selfpaced.report.data import Column, Summary, Table
+from selfpaced.report.data import ReportColumn, ReportTable, Summary
 from selfpaced.report.page import render
 
 By = pytest.importorskip("selenium.webdriver.common.by", reason="the browser tests need Selenium").By
@@ -203,12 +203,14 @@ def test_a_hundred_thousand_rows(browser, tmp_path):
     rng = np.random.default_rng(0)
     weight = np.sort(rng.random(n)).round(4)
     columns = (
-        Column("row", "Row", "integer", rng.permutation(n).tolist()),
-        Column("given", "Given", "text", [f"label {k % 7}" for k in range(n)]),
-        Column("weight", "Weight", "weight", weight.tolist()),
+        ReportColumn("row", "Row", "integer", rng.permutation(n).tolist()),
+        ReportColumn("given", "Given", "text", [f"label {k % 7}" for k in range(n)]),
+        ReportColumn("weight", "Weight", "weight", weight.tolist()),
     )
     path = tmp_path / "large.html"
-    path.write_text(render(Summary("Large", "samples", "Many rows.", suspects=Table(columns, n))), encoding="utf-8")
+    path.write_text(
+        render(Summary("Large", "samples", "Many rows.", suspects=ReportTable(columns, n))), encoding="utf-8"
+    )
     browser.get(path.as_uri())
     wait(browser, lambda b: text(b, "position") == "1–25 of 100,000")
     search(browser, "label 3")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..path import BINS
-from .data import Grid, Histogram, History, Step, Summary, View
+from .data import Grid, Histogram, History, PathStep, Summary, ViewWeights
 from .words import number
 
 Spec = dict[str, Any]
@@ -53,17 +53,17 @@ def _spec(height: int, data: list[dict[str, Any]], **rest: Any) -> Spec:
     }
 
 
-def initial_stage(path: tuple[Step, ...]) -> int:
+def initial_stage(path: tuple[PathStep, ...]) -> int:
     """Where the slider stands at first: at the chosen candidate, else at the last."""
     return next((step.stage for step in path if step.chosen), len(path) - 1)
 
 
-def lam_text(step: Step) -> str:
+def lam_text(step: PathStep) -> str:
     """The pace as an axis label."""
     return "plain" if step.plain else step.label if step.lam is None else number(step.lam)
 
 
-def _stage_axis(path: tuple[Step, ...]) -> Spec:
+def _stage_axis(path: tuple[PathStep, ...]) -> Spec:
     return {
         "field": "stage",
         "type": "ordinal",
@@ -73,14 +73,14 @@ def _stage_axis(path: tuple[Step, ...]) -> Spec:
     }
 
 
-def _stage_params(path: tuple[Step, ...]) -> list[dict[str, Any]]:
+def _stage_params(path: tuple[PathStep, ...]) -> list[dict[str, Any]]:
     return [
         {"name": "stage", "value": initial_stage(path)},
         {"name": "labels", "value": [lam_text(step) for step in path]},
     ]
 
 
-def path_chart(path: tuple[Step, ...], field: str, title: str) -> Spec:
+def path_chart(path: tuple[PathStep, ...], field: str, title: str) -> Spec:
     """A number of every candidate along the path, with its spread where there is one."""
     data = []
     for step in path:
@@ -131,7 +131,7 @@ def _weight_x(title: str = "weight relative to the largest") -> Spec:
     }
 
 
-def stage_chart(path: tuple[Step, ...], noun: str) -> Spec:
+def stage_chart(path: tuple[PathStep, ...], noun: str) -> Spec:
     """The weights at the stage that the slider shows."""
     data = [
         {"stage": step.stage, "from": low, "to": high, "share": share}
@@ -188,7 +188,7 @@ def weights_chart(histogram: Histogram, noun: str) -> Spec:
     return _spec(220, data, mark={"type": "bar"}, encoding=encoding)
 
 
-def view_means(views: tuple[View, ...]) -> Spec:
+def view_means(views: tuple[ViewWeights, ...]) -> Spec:
     """The mean weight of every view."""
     data = [{"view": view.name, "weight": view.mean_weight} for view in views]
     x = {
@@ -203,7 +203,7 @@ def view_means(views: tuple[View, ...]) -> Spec:
     return _spec(26 * len(views), data, mark={"type": "bar"}, encoding={"x": x, "y": y, "tooltip": tooltip})
 
 
-def view_weights(views: tuple[View, ...]) -> Spec:
+def view_weights(views: tuple[ViewWeights, ...]) -> Spec:
     """The distribution of weights in every view, as a heat map."""
     data = [
         {"view": view.name, "from": low, "to": high, "share": share}

@@ -29,7 +29,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Step:
+class PathStep:
     """One candidate of the path; ``histogram`` holds shares of samples, not counts."""
 
     stage: int
@@ -53,7 +53,7 @@ class Histogram:
 
 
 @dataclass(frozen=True)
-class Column:
+class ReportColumn:
     """A column of a table: ``kind`` is "text", "integer", "number" or "weight" (a number in [0, 1])."""
 
     key: str
@@ -63,10 +63,10 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """Columns of equal length; ``total`` counts the rows there would be without a limit."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[ReportColumn, ...]
     total: int
 
     def __len__(self) -> int:
@@ -94,7 +94,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class View:
+class ViewWeights:
     """One view of a clustering: its mean weight and the shares of samples by weight."""
 
     name: str
@@ -122,13 +122,13 @@ class Summary:
     termination: str = ""
     facts: tuple[Fact, ...] = ()
     comparison: tuple[Comparison, ...] = ()
-    path: tuple[Step, ...] = ()
+    path: tuple[PathStep, ...] = ()
     score_name: str = "selection score"
     weights: Histogram | None = None
-    suspects: Table | None = None
+    suspects: ReportTable | None = None
     features: Features | None = None
     grid: Grid | None = None
-    views: tuple[View, ...] = ()
+    views: tuple[ViewWeights, ...] = ()
     history: History | None = None
     parameters: tuple[tuple[str, str], ...] = ()
     versions: tuple[tuple[str, str], ...] = ()

@@ -10,11 +10,12 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_regressor
+from sklearn.base import BaseEstimator
 
+from ..inspection import unwrap
 from ..path import BINS, Candidate
-from . import kinds
-from .data import Comparison, Fact, Histogram, History, Step, Summary
+from .data import Comparison, Fact, Histogram, History, PathStep, Summary
+from .stories import Story, story_of
 from .tables import as_columns, cell, feature_rows, make_table
 from .words import count, number, percent
 
@@ -69,33 +70,32 @@ def summarise(
     -------
     Summary
     """
-    fitted = getattr(fitted, "judge_", fitted)  # of a SuspectFilter: the judge has the weights
-    model, seen = _unwrap(fitted, X)
-    facts = kinds.facts_of(model, _kind(model), seen)
-    _check_rows(facts.weights, X, y, facts.kind)
-    table = suspects if suspects is not None else kinds.suspects_of(facts, model, fitted, X, y)
+    model, seen = unwrap(fitted, X)
+    story = story_of(model)
+    story.check_rows(X, y)
+    table = suspects if suspects is not None else story.suspects(seen, y)
     shown = None if table is None else make_table(table, limit=max_rows)
-    path = tuple(_steps(getattr(model, "path_", None)))
+    path = tuple(_steps(story.path))
     return Summary(
-        title=title or type(model).__name__,
-        kind=facts.kind,
-        sentence=facts.sentence,
-        noun=facts.noun,
-        termination=str(getattr(model, "termination_", getattr(model, "status", "")) or ""),
-        facts=_headline(model, facts, path),
+        title=title or story.name,
+        kind=story.kind,
+        sentence=story.sentence(),
+        noun=story.noun,
+        termination=story.termination,
+        facts=_headline(story, path),
         comparison=(
-            *_selection(path, facts.score_name),
-            *kinds.comparison_of(facts, model, seen, y),
+            *_selection(path, story.score_name),
+            *story.comparison(seen, y),
             *_given_metrics(metrics),
         ),
         path=path,
-        score_name=facts.score_name,
-        weights=_histogram(facts.weights, y if facts.kind == "classification" else None),
+        score_name=story.score_name,
+        weights=_histogram(story.weights, y if story.kind == "classification" else None),
         suspects=shown,
-        features=_features(shown, cells if cells is not None else X, facts.kind, model, by_label=suspects is not None),
-        grid=facts.grid,
-        views=facts.views,
-        history=_history(model),
+        features=_features(shown, cells if cells is not None else X, story, by_label=suspects is not None),
+        grid=story.grid,
+        views=story.views,
+        history=_history(story),
         parameters=_parameters(model),
         versions=_versions(),
         citation=CITATION,
@@ -103,79 +103,20 @@ def summarise(
     )
 
 
-def _unwrap(fitted: Any, X: Any) -> tuple[Any, Any]:
-    """The library's own estimator inside a search or Pipeline, and X as that estimator sees it."""
-    model = getattr(fitted, "best_estimator_", fitted)
-    if hasattr(model, "steps") and hasattr(model, "named_steps"):
-        head, last = model[:-1], model[-1]
-        seen = X if X is None or not len(head.steps) else head.transform(X)
-        return _unwrap(last, seen)
-    return model, X
-
-
-def _kind(model: Any) -> str:
-    if hasattr(model, "entry_weight_"):
-        return "factorization"
-    if hasattr(model, "labels_") and hasattr(model, "sample_weight_"):
-        return "clustering"
-    if hasattr(model, "sample_weight_"):
-        known = hasattr(model, "__sklearn_tags__")
-        return "samples" if not known else "regression" if is_regressor(model) else "classification"
-    if hasattr(model, "stages") and hasattr(model, "weights"):
-        return "solution"
-    if _recorded(model) is not None:
-        return "history"
-    raise TypeError(
-        "report needs a fitted estimator of selfpaced, a Solution, or an object with a history; got "
-        f"{type(model).__name__} without sample_weight_, entry_weight_, stages or history_. Was it fitted?"
-    )
-
-
-def _check_rows(weights: Any, X: Any, y: Any, kind: str) -> None:
-    if weights is None or kind not in ("classification", "regression"):
-        return
-    for name, data in (("X", X), ("y", y)):
-        rows = None if data is None else data.shape[0] if hasattr(data, "shape") else len(data)
-        if rows is not None and rows != len(weights):
-            raise ValueError(f"{name} must be what the model was fitted on ({len(weights)} rows), got {rows} rows")
-
-
-def _headline(model: Any, facts: kinds.Facts, path: tuple[Step, ...]) -> tuple[Fact, ...]:
-    out = [*facts.counts]
-    if facts.weights is not None and facts.weights.size:
-        low = int((facts.weights < 0.5).sum())
-        out.append(Fact("below half weight", count(low), percent(low / facts.weights.size)))
-        out.append(Fact("mean weight", number(float(facts.weights.mean()))))
-    out += _noise(model)
-    lam = getattr(model, "lam_", None)
-    if lam is not None and np.ndim(lam) == 0:
-        out.append(Fact("pace", "plain" if math.isinf(float(lam)) else f"λ = {number(float(lam))}"))
+def _headline(story: Story, path: tuple[PathStep, ...]) -> tuple[Fact, ...]:
+    out, weights = story.counts(), story.weights
+    if weights is not None and weights.size:
+        low = int((weights < 0.5).sum())
+        out.append(Fact("below half weight", count(low), percent(low / weights.size)))
+        out.append(Fact("mean weight", number(float(weights.mean()))))
+    out += story.pace()
     spent = sum(step.cost for step in path)
     if path:
         out.append(Fact("candidates tried", count(len(path)), f"{number(spent, 2)} s" if spent > 0 else ""))
     return tuple(out)
 
 
-def _noise(model: Any) -> list[Fact]:
-    rate = getattr(model, "noise_rate_", None)
-    if rate is None:
-        return []
-    interval = getattr(model, "noise_rate_interval_", None)
-    if interval is None:
-        interval = (getattr(rate, "low", None), getattr(rate, "high", None))
-    value = getattr(rate, "rate", rate)
-    if np.ndim(value) == 1 and len(value) == 3:
-        value, *interval = value
-    elif np.ndim(value) == 1 and len(value) == 2:
-        value, interval = value
-    if np.ndim(value) or not math.isfinite(float(value)):
-        return []
-    known = interval is not None and all(end is not None for end in interval)
-    note = f"{percent(float(interval[0]))} to {percent(float(interval[1]))}" if known else ""
-    return [Fact("estimated noise rate", percent(float(value)), note)]
-
-
-def _steps(path: Any) -> list[Step]:
+def _steps(path: Any) -> list[PathStep]:
     steps = []
     # the plain model is where an opening path leads to: show it last
     for stage, candidate in enumerate(sorted(path or (), key=lambda c: math.isinf(c.lam))):
@@ -184,7 +125,7 @@ def _steps(path: Any) -> list[Step]:
             counts = np.eye(BINS)[-1]  # the plain model: every sample has full weight
         share = counts / counts.sum() if counts.size and counts.sum() > 0 else counts
         steps.append(
-            Step(
+            PathStep(
                 stage=stage,
                 label=candidate.label or _lam_label(candidate),
                 plain=math.isinf(candidate.lam),
@@ -209,7 +150,7 @@ def _finite(value: Any) -> float | None:
     return float(f"{number:.6g}") if math.isfinite(number) else None
 
 
-def _selection(path: tuple[Step, ...], name: str) -> list[Comparison]:
+def _selection(path: tuple[PathStep, ...], name: str) -> list[Comparison]:
     """The score by which the stop was chosen, of the plain candidate and of the chosen one."""
     plain = next((s for s in path if s.plain and s.score is not None), None)
     chosen = next((s for s in path if s.chosen and s.score is not None), None)
@@ -219,7 +160,7 @@ def _selection(path: tuple[Step, ...], name: str) -> list[Comparison]:
     return [Comparison(name.capitalize(), _scored(plain), _scored(chosen), note)]
 
 
-def _scored(step: Step) -> str:
+def _scored(step: PathStep) -> str:
     spread = "" if step.spread is None else f" ± {number(step.spread, 2)}"
     return f"{number(step.score, 4)}{spread}"  # type: ignore[arg-type]
 
@@ -245,32 +186,22 @@ def _histogram(weights: Any, y: Any) -> Histogram | None:
     return Histogram(tuple(names), tuple(tuple(int(c) for c in series) for series in counts))
 
 
-def _features(table: Any, X: Any, kind: str, model: Any, *, by_label: bool) -> Any:
-    if table is None or X is None or kind == "factorization" or isinstance(X, list | dict):
+def _features(table: Any, X: Any, story: Story, *, by_label: bool) -> Any:
+    if table is None or X is None or story.kind == "factorization" or isinstance(X, list | dict):
         return None
-    rows = next((column.values for column in table.columns if column.key == "row"), [])[:MAX_DETAILED]
+    rows: Any = next((column.values for column in table.columns if column.key == "row"), [])[:MAX_DETAILED]
     if not rows or not all(isinstance(row, int) for row in rows):
         return None
     if by_label and hasattr(X, "iloc"):
         rows = X.index.get_indexer(rows).tolist() if X.index.is_unique else [-1]
     if min(rows) < 0 or max(rows) >= X.shape[0]:
         return None  # a table about other data
-    return feature_rows(X, rows, getattr(model, "feature_names_in_", None), limit=MAX_DETAILED)
+    return feature_rows(X, rows, getattr(story.model, "feature_names_in_", None), limit=MAX_DETAILED)
 
 
-def _recorded(model: Any) -> Any:
-    for name in ("history_", "history"):
-        value = getattr(model, name, None)
-        if value is not None and not callable(value):
-            return value
-    return None
-
-
-def _history(model: Any) -> History | None:
-    """Numbers per epoch (``history_``) or, of a Solution, per stage."""
-    recorded, unit = _recorded(model), "epoch"
-    if recorded is None and hasattr(model, "stages"):
-        recorded, unit = model.stages, "stage"
+def _history(story: Story) -> History | None:
+    """Numbers per epoch or, of a Solution, per stage."""
+    recorded, unit = story.recorded, story.unit
     if recorded is None:
         return None
     columns = as_columns(recorded)
@@ -287,7 +218,7 @@ def _history(model: Any) -> History | None:
 
 
 def _parameters(model: Any) -> tuple[tuple[str, str], ...]:
-    if not hasattr(model, "get_params"):
+    if not isinstance(model, BaseEstimator):
         return ()
     return tuple((name, str(cell(repr(value)))) for name, value in sorted(model.get_params(deep=False).items()))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .data import Cell, Column, Features, Table
+from .data import Cell, Features, ReportColumn, ReportTable
 
 LABELS = {
     "row": "Row",
@@ -85,7 +85,7 @@ def cell(value: Any, digits: int = 6) -> Cell:
     return text if len(text) <= _TEXT_LIMIT else text[: _TEXT_LIMIT - 1] + "…"
 
 
-def make_table(table: Any, *, limit: int) -> Table:
+def make_table(table: Any, *, limit: int) -> ReportTable:
     """A table of at most ``limit`` rows, in the order given, without its empty columns."""
     columns = as_columns(table)
     lengths = {len(values) for values in columns.values()}
@@ -94,10 +94,10 @@ def make_table(table: Any, *, limit: int) -> Table:
     length = lengths.pop() if lengths else 0
     made = [_column(key, values, limit) for key, values in columns.items()]
     filled = [column for column in made if any(value is not None for value in column.values)]
-    return Table(tuple(filled or made), length)
+    return ReportTable(tuple(filled or made), length)
 
 
-def _column(key: str, values: Any, limit: int) -> Column:
+def _column(key: str, values: Any, limit: int) -> ReportColumn:
     plain = _plain(_head(values, limit))
     kinds = {type(value) for value in plain if value is not None}
     if kinds == {int}:
@@ -109,7 +109,7 @@ def _column(key: str, values: Any, limit: int) -> Column:
     else:
         kind = "text"
         plain = [value if value is None else str(value) for value in plain]
-    return Column(key, LABELS.get(key, key.replace("_", " ").capitalize()), kind, plain)
+    return ReportColumn(key, LABELS.get(key, key.replace("_", " ").capitalize()), kind, plain)
 
 
 def _plain(values: list[Any]) -> list[Cell]:

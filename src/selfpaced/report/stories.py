@@ -1,0 +1,366 @@
+"""What is particular to each kind of fitted object: its weights, its sentence, its suspects, its comparison.
+
+A story reads the model's judgement and path; which one tells it follows from what the judgement is about.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..judgement import Judging
+from ..path import weight_histogram
+from ..solver import Solution
+from .data import Comparison, Fact, Grid, ViewWeights
+from .matrix import grid_of
+from .tables import as_columns, key_of
+from .words import count, number, percent, plural
+
+Floats = NDArray[np.float64]
+
+
+class Story:
+    """What a page says of anything; the kinds below add what they know."""
+
+    kind = ""
+    noun = "samples"
+    score_name = "selection score"
+    termination = ""
+    path: tuple[Any, ...] = ()
+    recorded: Any = None  # numbers per epoch or stage
+    unit = "epoch"
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    @property
+    def name(self) -> str:
+        """What the model calls itself."""
+        return type(self.model).__name__
+
+    @property
+    def weights(self) -> Floats | None:
+        """Relative weights, one per sample or entry."""
+        return None
+
+    def sentence(self) -> str:
+        """What happened, in one sentence."""
+        raise NotImplementedError
+
+    def counts(self) -> list[Fact]:
+        """The first figures of the headline."""
+        return []
+
+    def pace(self) -> list[Fact]:
+        """The pace, as a figure of the headline."""
+        return []
+
+    def suspects(self, X: Any, y: Any) -> dict[str, Any] | None:  # noqa: ARG002
+        """The table of suspects, most suspicious first; None where there is nothing to rank."""
+        return None
+
+    def comparison(self, X: Any, y: Any) -> list[Comparison]:  # noqa: ARG002
+        """Plain against self-paced on the data as given."""
+        return []
+
+    @property
+    def grid(self) -> Grid | None:
+        """A matrix from afar."""
+        return None
+
+    @property
+    def views(self) -> tuple[ViewWeights, ...]:
+        """The weights of every view."""
+        return ()
+
+    def check_rows(self, X: Any, y: Any) -> None:
+        """Refuse data of another length than the model was fitted on."""
+
+
+class Recorded(Story):
+    """Numbers that a training loop has kept, once per epoch."""
+
+    kind = "history"
+
+    def __init__(self, model: Any, recorded: Any) -> None:
+        super().__init__(model)
+        self.recorded = recorded
+
+    def sentence(self) -> str:
+        return f"{self.name} recorded the numbers below, once per epoch."
+
+
+class Walked(Story):
+    """A path of the core, without an estimator."""
+
+    kind = "solution"
+    unit = "stage"
+    model: Solution[Any]
+
+    def __init__(self, model: Solution[Any]) -> None:
+        super().__init__(model)
+        self.recorded, self.termination = model.stages, model.status
+
+    @property
+    def weights(self) -> Floats:
+        weights = np.asarray(self.model.weights, dtype=np.float64).ravel()
+        largest = float(weights.max(initial=0.0))
+        return weights / largest if largest > 0 else weights
+
+    def sentence(self) -> str:
+        low = int((self.weights < 0.5).sum())
+        return (
+            f"The alternation went through {plural(len(self.model.stages), 'stage')} over "
+            f"{plural(self.weights.size, 'sample')}; {count(low)} ended with less than half the largest weight."
+        )
+
+    def counts(self) -> list[Fact]:
+        return [Fact("samples", count(self.weights.size))]
+
+    def suspects(self, X: Any, y: Any) -> dict[str, Any] | None:  # noqa: ARG002
+        return by_weight(self.weights, np.asarray(self.model.losses, dtype=np.float64).ravel(), y)
+
+
+class Judged(Story):
+    """Anything that this library has fitted."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.judgement = model.judgement_
+        self.path, self.termination = tuple(model.path_), str(model.termination_)
+
+    @property
+    def weights(self) -> Floats:
+        return np.asarray(self.judgement.weight, dtype=np.float64)
+
+    @property
+    def by_rule(self) -> str:
+        """The rule that made the weights, as a part of a sentence."""
+        rule = getattr(self.judgement.rule, "name", None)
+        return f" by the {rule} rule" if rule else ""
+
+    def pace(self) -> list[Fact]:
+        lam = float(self.model.lam_)
+        return [Fact("pace", "plain" if math.isinf(lam) else f"λ = {number(lam)}")]
+
+
+class Supervised(Judged):
+    """Given labels or values."""
+
+    def sentence(self) -> str:
+        weights = self.weights
+        head = f"{self.name} learned from {plural(weights.size, 'sample')}, easy ones first,"
+        if math.isinf(float(self.model.lam_)):
+            return f"{head} and kept the plain model: no self-paced candidate earned its place."
+        low = int((weights < 0.5).sum())
+        which = "none of them" if low == 0 else f"{count(low)} of them ({percent(low / weights.size)})"
+        return f"{head} weighted{self.by_rule}: {which} ended with less than half the full weight."
+
+    def counts(self) -> list[Fact]:
+        return [
+            Fact("samples", count(self.weights.size)),
+            Fact("features", count(int(self.model.n_features_in_))),
+        ]
+
+    def noise(self) -> list[Fact]:
+        """The estimated share of wrong labels or values."""
+        low, high = self.model.noise_rate_interval_
+        note = f"{percent(float(low))} to {percent(float(high))}"
+        return [Fact("estimated noise rate", percent(float(self.model.noise_rate_)), note)]
+
+    def pace(self) -> list[Fact]:
+        return [*self.noise(), *super().pace()]
+
+    def suspects(self, X: Any, y: Any) -> dict[str, Any]:
+        if X is None or y is None:
+            return by_weight(self.weights, np.asarray(self.judgement.losses, dtype=np.float64), y)
+        from ..inspection import suspects
+
+        table = dict(as_columns(suspects(self.model, X, y)))
+        table.pop("label_quality", None)  # one minus the probability beside it
+        return table
+
+    def check_rows(self, X: Any, y: Any) -> None:
+        n = self.weights.size
+        for name, data in (("X", X), ("y", y)):
+            rows = None if data is None else data.shape[0] if hasattr(data, "shape") else len(data)
+            if rows is not None and rows != n:
+                raise ValueError(f"{name} must be what the model was fitted on ({n} rows), got {rows} rows")
+
+
+class OfLabels(Supervised):
+    """A classifier."""
+
+    kind = "classification"
+
+    def comparison(self, X: Any, y: Any) -> list[Comparison]:
+        if X is None or y is None:
+            return []
+        labels, weights = np.asarray(y), self.weights
+        before, after = np.asarray(self.model.plain_.predict(X)), np.asarray(self.model.predict(X))
+        if before.dtype.kind in "iu" and before.dtype.kind != labels.dtype.kind:
+            before = np.asarray(self.model.classes_)[before]  # the plain model may know classes by number
+        rows = [("all samples", np.ones(len(labels), bool)), ("trusted samples (weight ≥ ½)", weights >= 0.5)]
+        rows.append(("distrusted samples (weight < ½)", weights < 0.5))
+        out = [
+            Comparison(
+                f"Agrees with the given label: {name}",
+                percent(float(np.mean(before[mask] == labels[mask])), 1),
+                percent(float(np.mean(after[mask] == labels[mask])), 1),
+                f"{count(int(mask.sum()))} samples",
+            )
+            for name, mask in rows
+            if mask.any()
+        ]
+        changed = int(np.sum(before != after))
+        note = f"the two models disagree on {percent(changed / len(labels))} of the samples"
+        out.append(Comparison("Predictions changed", "–", count(changed), note))
+        return out
+
+
+class OfValues(Supervised):
+    """A regressor."""
+
+    kind = "regression"
+
+    def comparison(self, X: Any, y: Any) -> list[Comparison]:
+        if X is None or y is None:
+            return []
+        values = np.asarray(y, dtype=np.float64)
+        before, after = (np.abs(values - np.asarray(m.predict(X))) for m in (self.model.plain_, self.model))
+        plain, paced = (number(float(np.median(r))) for r in (before, after))
+        out = [Comparison("Median absolute residual", plain, paced, "all samples; outliers hardly move it")]
+        masks = (("all samples", np.ones(len(values), bool)), ("trusted samples (weight ≥ ½)", self.weights >= 0.5))
+        for name, mask in masks:
+            if mask.any():
+                plain, paced = (number(float(np.sqrt(np.mean(r[mask] ** 2)))) for r in (before, after))
+                note = "outliers dominate it" if name == "all samples" else f"{count(int(mask.sum()))} samples"
+                out.append(Comparison(f"Root mean squared residual: {name}", plain, paced, note))
+        return out
+
+
+class OfEntries(Judged):
+    """A factorized matrix."""
+
+    kind = "factorization"
+    noun = "entries"
+    score_name = "minus the noise scale"
+
+    def sentence(self) -> str:
+        weights, places = self.weights, self.judgement.places
+        low = int((weights < 0.5).sum())
+        size = f"{count(places.shape[0])} × {count(places.shape[1])} matrix"
+        return (
+            f"{self.name} explained {plural(weights.size, 'observed entry')} of a {size} by rank {self.model.rank_}; "
+            f"{'none' if low == 0 else f'{count(low)} ({percent(low / weights.size)})'} ended with less than half "
+            "the full weight."
+        )
+
+    def counts(self) -> list[Fact]:
+        return [
+            Fact("observed entries", count(self.weights.size)),
+            Fact("rank", str(self.model.rank_)),
+            Fact("noise scale", number(float(self.model.scale_))),
+        ]
+
+    def suspects(self, X: Any, y: Any) -> dict[str, Any]:  # noqa: ARG002
+        return dict(as_columns(self.model.outliers_))
+
+    @property
+    def grid(self) -> Grid:
+        return grid_of(self.judgement)
+
+
+class OfSamples(Judged):
+    """A clustering."""
+
+    kind = "clustering"
+    score_name = "minus the latent objective"
+
+    @property
+    def per_view(self) -> Floats:
+        """Weights, one column per view."""
+        return np.asarray(self.judgement.weight, dtype=np.float64)
+
+    @property
+    def weights(self) -> Floats:
+        return np.asarray(self.per_view.mean(axis=1))
+
+    def sentence(self) -> str:
+        n, v = self.per_view.shape
+        outliers = int(self.model.outliers_.sum())
+        seen = f", seen in {plural(v, 'view')}," if v > 1 else ""
+        marked = "no sample" if outliers == 0 else plural(outliers, "sample")
+        clusters = plural(len(np.unique(self.model.labels_)), "cluster")
+        grouped = f"{self.name} grouped {plural(n, 'sample')}{seen} into {clusters}{self.by_rule}"
+        return f"{grouped} and marked {marked} as outlying."
+
+    def counts(self) -> list[Fact]:
+        return [
+            Fact("samples", count(len(self.per_view))),
+            Fact("clusters", count(len(np.unique(self.model.labels_)))),
+            Fact("outliers", count(int(self.model.outliers_.sum()))),
+        ]
+
+    @property
+    def views(self) -> tuple[ViewWeights, ...]:
+        names = [key_of(name) for name in self.model.view_names_]
+        if len(names) == 1:
+            return ()
+        means = self.model.view_weight_
+        return tuple(
+            ViewWeights(name, round(float(means[j]), 4), _shares(self.per_view[:, j])) for j, name in enumerate(names)
+        )
+
+    def suspects(self, X: Any, y: Any) -> dict[str, Any]:  # noqa: ARG002
+        weights, total = self.weights, np.asarray(self.judgement.losses, dtype=np.float64).mean(axis=1)
+        order = np.lexsort((-total, weights))
+        out: dict[str, Any] = {"row": order, "cluster": self.model.labels_[order], "weight": weights[order]}
+        if self.per_view.shape[1] > 1:
+            for j, name in enumerate(self.model.view_names_):
+                out[f"{key_of(name)} weight"] = self.per_view[order, j]
+        out["loss"] = total[order]
+        out["outlier"] = np.where(self.model.outliers_[order], "yes", "no")
+        return out
+
+
+#: What a judgement is about -> who tells the story.
+STORIES: dict[str, type[Judged]] = {
+    "labels": OfLabels,
+    "values": OfValues,
+    "entries": OfEntries,
+    "samples": OfSamples,
+}
+
+
+def story_of(model: Any) -> Story:
+    """The story of a fitted object."""
+    if isinstance(model, Judging):
+        return STORIES[model.judgement_.kind](model)
+    if isinstance(model, Solution):
+        return Walked(model)
+    for name in ("history_", "history"):  # training loops of others: skorch, Keras, one's own
+        recorded = getattr(model, name, None)
+        if recorded is not None and not callable(recorded):
+            return Recorded(model, recorded)
+    raise TypeError(
+        "report needs a fitted estimator of selfpaced, a Solution, or an object with a history of epochs; got "
+        f"{type(model).__name__}, which is none of them"
+    )
+
+
+def by_weight(weights: Floats, losses: Floats, y: Any) -> dict[str, Any]:
+    """Rows by their weight, where nothing better is known."""
+    order = np.lexsort((-losses, weights))
+    out: dict[str, Any] = {"row": order}
+    if y is not None:
+        out["given"] = np.asarray(y)[order]
+    return out | {"weight": weights[order], "loss": losses[order]}
+
+
+def _shares(weights: Floats) -> tuple[float, ...]:
+    counts = np.asarray(weight_histogram(weights), dtype=float)
+    return tuple(round(float(c), 6) for c in counts / max(counts.sum(), 1.0))
