@@ -1,7 +1,6 @@
 """Models saved and loaded: by skops with types we vouch for, by pickle and joblib across processes."""
 
 import functools
-import importlib
 import io
 import json
 import os
@@ -33,15 +32,11 @@ from selfpaced import (
     SelfPacedMultiViewKMeans,
     SelfPacedRegressor,
 )
-from selfpaced.persistence import (
-    UntrustedFileError,
-    load,
-    metadata,
-    replacing,
-    save,
-    trusted_types,
-)
+from selfpaced.pacing import Fixed, Geometric, Graduated, Ladder, Pacing, Quantile, Span
+from selfpaced.persistence import UntrustedFileError, is_trusted, load, metadata, replacing, save
+from selfpaced.registry import ESTIMATORS, estimator
 from selfpaced.regularizers import REGISTRY, GroupRegularizer, from_loss, get
+from selfpaced.residuals import Opening
 
 X, Y = load_iris(return_X_y=True)
 NOISY = np.where(np.random.default_rng(0).random(len(Y)) < 0.15, (Y + 1) % 3, Y)
@@ -106,13 +101,42 @@ def test_every_rule_can_be_saved(rule):
     assert load(dumped(model)).regularizer == get(rule)
 
 
-def test_the_list_of_trusted_types_is_true():
-    names = trusted_types()
-    assert len(set(names)) == len(names)
-    for name in names:
-        module, _, attribute = name.rpartition(".")
-        found = getattr(importlib.import_module(module), attribute)
-        assert f"{found.__module__}.{found.__qualname__}" == name, "trusted under another name than its own"
+PACES = [Fixed(2.0), Geometric(), Graduated(1.0), Ladder((1.0, 2.0)), Opening(), Quantile(), Span()]
+
+
+def test_every_pace_is_among_those_that_are_tried():
+    ours = {kind for kind in Pacing.__subclasses__() if kind.__module__.startswith("selfpaced.")}
+    assert {type(pace) for pace in PACES} >= ours
+
+
+@pytest.mark.parametrize("pace", PACES, ids=lambda pace: type(pace).__name__)
+def test_every_pace_can_be_saved(pace):
+    assert load(dumped(SelfPacedLogisticRegression(pace=pace))).pace == pace
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_is_trusted(name):
+    found = estimator(name)
+    assert is_trusted(f"{found.__module__}.{found.__qualname__}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "os.system",
+        "builtins.eval",
+        "selfpaced.persistence.load",  # a function
+        "selfpaced.persistence.os.system",
+        "selfpaced.persistence.Path",  # not its own
+        "selfpaced.nowhere.Thing",
+        "selfpaced.pacing.",
+        "selfpaced.pacing.Geometric.first",
+        "selfpacedevil.Geometric",
+        "",
+    ],
+)
+def test_nothing_else_is_trusted(name):
+    assert not is_trusted(name)
 
 
 def test_facts_and_versions_are_kept(tmp_path, fitted):

@@ -1,8 +1,8 @@
 """Save fitted models as files that can be opened without running a stranger's code.
 
 A pickle may run anything when it is loaded. A skops file names every type in it, and only types that are known to be
-harmless are built: scikit-learn's, NumPy's, and those of this library, which are listed here by hand. Trees are
-read by compiled code that believes its input, so they are checked node by node.
+harmless are built: scikit-learn's, NumPy's, and the estimators and values of this library. Trees are read by compiled
+code that believes its input, so they are checked node by node.
 
 >>> import io
 >>> from sklearn.datasets import load_iris
@@ -27,39 +27,17 @@ import warnings
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import is_dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-__all__ = ["UntrustedFileError", "load", "metadata", "replacing", "save", "trusted_types"]
+__all__ = ["UntrustedFileError", "is_trusted", "load", "metadata", "replacing", "save"]
 
 _FACTS = "selfpaced.json"
-_FROM_LIBRARY: dict[str, tuple[str, ...]] = {
-    "judgement": ("Judgement", "Labels", "Values"),
-    "label_noise": ("NoiseChannel",),
-    "clustering.cost": ("Cost",),
-    "clustering.embedding": ("SpectralEmbedding",),
-    "clustering.estimator": ("SelfPacedMultiViewKMeans",),
-    "clustering.views": ("Scaler",),
-    "factorization.prmf": ("PRMF",),
-    "factorization.engine": ("WeightedSolve",),
-    "factorization.estimator": ("SelfPacedMF",),
-    "linear.logistic": ("SelfPacedLogisticRegression",),
-    "linear.regression": ("SelfPacedLinearRegression",),
-    "meta.classifier": ("SelfPacedClassifier",),
-    "meta.filter": ("SuspectFilter",),
-    "meta.regressor": ("SelfPacedRegressor",),
-    "pacing": ("Fixed", "Geometric", "Graduated", "Plateau", "Quantile", "ScaleRatio", "Stages"),
-    "path": ("Candidate",),
-    "regularizers.base": ("Relative",),
-    "regularizers.custom": ("FromLoss",),
-    "sketch": ("LossSketch",),
-    "solver": ("Stage",),
-    "tables.encoders": ("DateParts", "Encoder"),
-    "tables.features": ("TableFeatures",),
-    "tables.schema": ("SchemaColumn", "Schema", "TypedColumns"),
-}
 # Types of others that skops asks about. The first holds nothing that runs; a partial runs nothing but a function that
 # is itself asked about, and boosting keeps scikit-learn's check of arrays in one; the trees are checked by `load`.
 _FROM_OTHERS = (
@@ -85,13 +63,27 @@ class UntrustedFileError(ValueError):
         self.types = tuple(types)
 
 
-def trusted_types() -> tuple[str, ...]:
-    """Names of the types that :func:`load` builds besides those skops trusts by itself."""
-    from .regularizers import REGISTRY
+def is_trusted(name: str) -> bool:
+    """Whether :func:`load` builds objects of this type, besides those skops trusts by itself.
 
-    ours = [f"selfpaced.{module}.{name}" for module, names in _FROM_LIBRARY.items() for name in names]
-    rules = [f"{rule.__module__}.{rule.__qualname__}" for rule in REGISTRY.values()]
-    return (*ours, *rules, *_FROM_OTHERS)
+    Of this library they are its estimators, rules, paces and other values (dataclasses): they hold what they are given
+    and run nothing when they are built. Functions and everything else have to be declared by whoever opens the file.
+
+    >>> is_trusted("selfpaced.pacing.Geometric"), is_trusted("selfpaced.persistence.load"), is_trusted("os.system")
+    (True, False, False)
+    """
+    if name in _FROM_OTHERS:
+        return True
+    module, _, last = name.rpartition(".")
+    if module.split(".")[0] != __package__ or not name.replace(".", "").isidentifier():
+        return False
+    try:
+        found = getattr(import_module(module), last, None)
+    except ImportError:
+        return False
+    if not isinstance(found, type) or found.__module__ != module:
+        return False
+    return is_dataclass(found) or issubclass(found, BaseEstimator)
 
 
 def save(model: Any, file: str | os.PathLike[str] | IO[bytes], *, facts: Mapping[str, Any] | None = None) -> None:
@@ -140,11 +132,12 @@ def load(file: str | os.PathLike[str] | bytes | IO[bytes], *, trusted: Iterable[
     """
     name, data = _content(file)
     skops = _skops()
-    known = {*trusted_types(), *trusted}
+    declared = set(trusted)
     try:
-        strangers = sorted(set(skops.get_untrusted_types(data=data)) - known)
+        asked = set(skops.get_untrusted_types(data=data))
     except Exception as error:  # whatever a damaged schema makes skops do, it is the file's fault
         raise UntrustedFileError(f"{name} is damaged, or no model file: {error}") from error
+    strangers = sorted(name for name in asked - declared if not is_trusted(name))
     if strangers:
         shown = ", ".join(strangers[:5]) + (f" and {len(strangers) - 5} more" if len(strangers) > 5 else "")
         raise UntrustedFileError(
@@ -154,7 +147,7 @@ def load(file: str | os.PathLike[str] | bytes | IO[bytes], *, trusted: Iterable[
         )
     _tell_versions(name, data)
     try:
-        model = skops.loads(data, trusted=sorted(known & set(skops.get_untrusted_types(data=data))))
+        model = skops.loads(data, trusted=sorted(asked))
     except Exception as error:
         raise UntrustedFileError(f"{name} cannot be rebuilt here: {error}") from error
     if not all(_sound(tree, width) for tree, width in _trees(model, set(), 0)):
