@@ -3,25 +3,19 @@
 from importlib import import_module
 from typing import Any
 
+from .registry import ESTIMATORS
+
 __version__ = "0.1.0"
 
 # Attribute -> the module that defines it. Loaded on first use, so that `import selfpaced` costs nothing.
-_EXPORTS = {
-    "PRMF": "factorization",
-    "SelfPacedClassifier": "meta",
-    "SelfPacedLinearRegression": "linear",
-    "SelfPacedLogisticRegression": "linear",
-    "SelfPacedMF": "factorization",
-    "SelfPacedMultiViewKMeans": "clustering",
-    "SelfPacedRegressor": "meta",
+_EXPORTS = {name: known.module for name, known in ESTIMATORS.items()} | {
     "SuspectFilter": "meta",
     "label_issues": "inspection",
     "suspects": "inspection",
 }
-# `report` is a package that can be called: selfpaced.report(model, X, y).
-_MODULES = ("clustering", "datasets", "factorization", "inspection", "label_noise", "linear", "meta")
-_MODULES += ("metrics", "pacing", "path", "persistence", "plot", "regularizers", "report", "residuals")
-_MODULES += ("solver", "tables")
+# The documented modules. `report` is a package that can be called: selfpaced.report(model, X, y).
+_MODULES = ("clustering", "datasets", "inspection", "judgement", "metrics", "pacing", "path", "persistence", "plot")
+_MODULES += ("regularizers", "report", "residuals", "solver")
 _EXTRAS = ("torch",)  # need a package of their own: there when asked for, but no part of `import *`
 
 __all__ = ["__version__", *sorted(_EXPORTS), *_MODULES]

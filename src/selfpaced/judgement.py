@@ -10,17 +10,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .fingerprint import fingerprint
 from .path import Candidate
+from .registry import Kind
 from .regularizers import get
 
 Array = NDArray[Any]
-Kind = Literal["labels", "values", "entries", "samples"]
 
 
 class Noise(Protocol):
@@ -269,7 +269,6 @@ __all__ = [
     "JudgedByAnother",
     "Judgement",
     "Judging",
-    "Kind",
     "Labels",
     "Noise",
     "Opinion",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from .judgement import Kind
+#: What an estimator judges: labels, values, entries of a matrix, samples of a clustering.
+Kind = Literal["labels", "values", "entries", "samples"]
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(NamedTuple):
     """Where an estimator lives, and what it judges."""
 
     module: str
@@ -34,4 +33,4 @@ def estimator(name: str) -> Any:
     return getattr(import_module(f"{__package__}.{ESTIMATORS[name].module}"), name)
 
 
-__all__ = ["ESTIMATORS", "Known", "estimator"]
+__all__ = ["ESTIMATORS", "Kind", "Known", "estimator"]

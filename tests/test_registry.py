@@ -1,0 +1,162 @@
+"""What an estimator must be known to: nothing here is listed by hand, so that a new one cannot be forgotten."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.linear_model import LogisticRegression, Ridge
+
+import selfpaced
+from selfpaced.judgement import Judgement, Judging
+from selfpaced.registry import ESTIMATORS, estimator
+
+ROOT = Path(selfpaced.__file__).parents[2]
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 4))
+LABELS = np.where((X[:, 0] > 0) ^ (RNG.random(120) < 0.1), "yes", "no")
+VALUES = X @ [1.0, -2.0, 0.5, 0.0] + 0.1 * RNG.normal(size=120) + 10 * (RNG.random(120) < 0.1)
+TARGET = {"labels": LABELS, "values": VALUES, "entries": None, "samples": None}
+
+
+def fitted(name):
+    kind = estimator(name)
+    needs_model = "estimator" in kind().get_params() if name not in WRAPPERS else True
+    made = kind(WRAPPERS[name]) if needs_model else kind()
+    params = {"random_state": 0, "n_clusters": 3, "rank": 2}
+    made.set_params(**{key: value for key, value in params.items() if key in made.get_params()})
+    target = TARGET[ESTIMATORS[name].kind]
+    return (made.fit(X) if target is None else made.fit(X, target)), target
+
+
+WRAPPERS = {"SelfPacedClassifier": LogisticRegression(), "SelfPacedRegressor": Ridge()}
+
+
+@pytest.fixture(scope="module", params=ESTIMATORS)
+def case(request):
+    return request.param, *fitted(request.param)
+
+
+def test_it_is_exported(case):
+    name, _, _ = case
+    assert name in selfpaced.__all__
+    assert getattr(selfpaced, name) is estimator(name)
+
+
+def test_it_judges_what_the_registry_says(case):
+    name, model, _ = case
+    assert isinstance(model, Judging)
+    assert isinstance(model.judgement_, Judgement)
+    assert model.judgement_.kind == ESTIMATORS[name].kind
+    assert is_classifier(model) == (ESTIMATORS[name].kind == "labels")
+    assert is_regressor(model) == (ESTIMATORS[name].kind == "values")
+
+
+def test_it_knows_its_training_rows_and_no_others(case):
+    _, model, target = case
+    assert model.judge(X.copy(), target) is model.judgement_
+    other = X.copy()
+    other[3] += 1.0
+    assert model.judge(other, target) is not model.judgement_
+
+
+def test_new_rows_are_weighed_by_the_loss_and_pace_of_the_fit(case):
+    """The judgement of the same rows as new ones has the same weights, unless the training one is held out."""
+    name, model, target = case
+    if model.judgement_.held_out:
+        pytest.skip(f"{name} judged its training rows by models that had not seen them")
+    if ESTIMATORS[name].kind == "entries":
+        pytest.skip("new rows of a matrix get factors of their own, so their residuals differ")
+    longer = np.vstack([X, X[:1]])
+    given = None if target is None else np.r_[target, target[:1]]
+    new = model.judge(longer, given)
+    np.testing.assert_allclose(new.weight[:-1], model.judgement_.weight, rtol=1e-5, atol=1e-6)
+
+
+def test_what_it_says_about_rows_is_whole(case):
+    _, model, _ = case
+    judgement = model.judgement_
+    n = np.size(judgement.wrong)
+    assert np.shape(judgement.weight) == np.shape(judgement.losses)
+    assert np.all((judgement.weight >= 0) & (judgement.weight <= 1))
+    assert np.all((judgement.wrong >= 0) & (judgement.wrong <= 1))
+    assert np.size(judgement.opinion.given) == np.size(judgement.opinion.expected) == n
+    assert sorted(judgement.ranking().tolist()) == list(range(n))
+
+
+def test_it_tells_its_path_and_why_it_stopped(case):
+    _, model, _ = case
+    assert model.termination_.endswith(".")
+    assert model.path_
+    assert sum(candidate.chosen for candidate in model.path_) == 1
+
+
+def test_it_can_be_saved(case):
+    pytest.importorskip("skops", reason='saving models needs the extra "io"')
+    import io
+
+    from selfpaced.persistence import load, save
+
+    _, model, target = case
+    file = io.BytesIO()
+    save(model, file)
+    again = load(file)
+    np.testing.assert_array_equal(again.judgement_.weight, model.judgement_.weight)
+    assert again.judge(X, target) is again.judgement_
+
+
+def test_it_can_be_reported(case):
+    pytest.importorskip("jinja2", reason="the report needs Jinja2")
+    from selfpaced.report import summarise
+
+    name, model, target = case
+    summary = summarise(model, X, target)
+    assert summary.title == name
+    assert summary.termination == model.termination_
+    assert summary.suspects is not None
+
+
+def test_its_path_and_weights_can_be_drawn(case):
+    pytest.importorskip("matplotlib", reason="plots need Matplotlib")
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from selfpaced import plot
+
+    _, model, _ = case
+    plot.PathDisplay.from_estimator(model)
+    plot.WeightsDisplay.from_estimator(model)
+    plt.close("all")
+
+
+def test_it_is_documented(case):
+    name, model, _ = case
+    assert f"::: {type(model).__module__}.{name}" in (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    assert type(model).__doc__
+    assert "Examples" in type(model).__doc__
+
+
+def test_pace_is_the_one_word_for_pace(case):
+    _, model, _ = case
+    params = clone(model).get_params(deep=False)
+    assert not {"pacing", "start_pace", "n_stages", "end"} & set(params)
+
+
+def test_every_class_name_means_one_thing():
+    """Private helpers (a leading underscore) may share a name; everything else is one thing in the whole package."""
+    where: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "src" / "selfpaced").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                where.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    stand_ins = {"CallbackSupportMixin"}  # defined again where scikit-learn has none
+    assert {name: files for name, files in where.items() if len(files) > 1 and name not in stand_ins} == {}
+
+
+def test_one_privacy_convention():
+    """What is public is in ``__all__`` and the documentation; file names have no underscores in front."""
+    hidden = [path.name for path in (ROOT / "src" / "selfpaced").rglob("_*.py") if not path.name.startswith("__")]
+    assert hidden == []
