@@ -20,17 +20,15 @@ VALUES = X @ [1.0, -2.0, 0.5, 0.0] + 0.1 * RNG.normal(size=120) + 10 * (RNG.rand
 TARGET = {"labels": LABELS, "values": VALUES, "entries": None, "samples": None}
 
 
+WRAPPED = {"SelfPacedClassifier": LogisticRegression(), "SelfPacedRegressor": Ridge()}
+
+
 def fitted(name):
-    kind = estimator(name)
-    needs_model = "estimator" in kind().get_params() if name not in WRAPPERS else True
-    made = kind(WRAPPERS[name]) if needs_model else kind()
+    made = estimator(name)(WRAPPED[name]) if name in WRAPPED else estimator(name)()
     params = {"random_state": 0, "n_clusters": 3, "rank": 2}
     made.set_params(**{key: value for key, value in params.items() if key in made.get_params()})
     target = TARGET[ESTIMATORS[name].kind]
     return (made.fit(X) if target is None else made.fit(X, target)), target
-
-
-WRAPPERS = {"SelfPacedClassifier": LogisticRegression(), "SelfPacedRegressor": Ridge()}
 
 
 @pytest.fixture(scope="module", params=ESTIMATORS)

@@ -12,9 +12,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from selfpaced import SelfPacedLogisticRegression, SelfPacedMF, SelfPacedRegressor, SuspectFilter
+from selfpaced.judgement import Judgement, Places, Values
 from selfpaced.pacing import Fixed
-from selfpaced.path import Candidate
 from selfpaced.report import summarise
+from selfpaced.report.matrix import grid_of
 from selfpaced.solver import alternate
 
 
@@ -77,7 +78,9 @@ def test_the_path_ends_in_the_plain_model(classified):
 
 
 def test_a_plain_outcome_is_said_plainly(classified):
-    model = SimpleNamespace(sample_weight_=np.ones(5), lam_=math.inf, path_=(Candidate(math.inf, chosen=True),))
+    clean = np.where(classified.X @ np.arange(6.0) > 0, "yes", "no")
+    model = SelfPacedLogisticRegression().fit(classified.X, clean)
+    assert math.isinf(model.lam_)
     summary = summarise(model)
     assert "kept the plain model" in summary.sentence
     assert fact(summary, "pace").value == "plain"
@@ -115,15 +118,17 @@ def test_sparse_and_triplets_have_the_same_map(factorized):
     triplets = (rows, columns, Y[rows, columns])
     model = SelfPacedMF(rank=2, backend="numpy", random_state=0)
     maps = [summarise(model.fit(X), X).grid for X in (sparse, triplets)]
-    assert maps[0] == maps[1]
-    assert summarise(model, None).grid is None  # triplets without their positions
+    assert maps[0] == maps[1] == summarise(model).grid
 
 
 def test_a_large_matrix_is_seen_in_blocks():
-    model = SimpleNamespace(entry_weight_=np.ones((333, 70)), sample_loss_=np.full((333, 70), 2.0))
-    grid = summarise(model).grid
+    rows, columns = np.divmod(np.arange(333 * 70), 70)
+    opinion = Values(np.full(rows.size, 2.0), np.zeros(rows.size), np.zeros(rows.size))
+    places = Places(rows, columns, (333, 70))
+    grid = grid_of(Judgement("entries", opinion, np.full(rows.size, 2.0), math.inf, places=places))
     assert (len(grid.row_starts), len(grid.column_starts)) == (50, 50)
     assert {value for row in grid.residual for value in row} == {2.0}
+    assert {value for row in grid.weight for value in row} == {1.0}
     assert grid.row_starts[-1] == 327  # the first row of the last of 50 blocks
     assert 327 * 50 // 333 == 49 > 326 * 50 // 333
 
@@ -216,7 +221,7 @@ def test_the_data_must_be_those_of_the_fit(classified):
 
 
 def test_something_else_is_refused(classified):
-    with pytest.raises(TypeError, match="got LogisticRegression without"):
+    with pytest.raises(TypeError, match="got LogisticRegression, which is none of them"):
         summarise(LogisticRegression().fit(classified.X, classified.y))
 
 
