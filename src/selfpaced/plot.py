@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .inspection import unwrap
+from .inspection import look_through
 from .judgement import Judging
 from .pacing import lam_at
 from .path import Candidate
@@ -39,7 +39,7 @@ def _axes(ax: Any, **figure: Any) -> Any:
 
 def _fitted(estimator: Any) -> Judging:
     """The library's own estimator inside a search or a Pipeline."""
-    inner, _ = unwrap(estimator)
+    inner, _ = look_through(estimator)
     if not isinstance(inner, Judging):
         raise TypeError(f"estimator must be a fitted estimator of selfpaced, got {type(inner).__name__}")
     check_is_fitted(inner)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..inspection import unwrap
+from ..inspection import look_through
 from ..path import BINS, Candidate
 from .data import Comparison, Fact, Histogram, History, PathStep, Summary
 from .stories import Story, story_of
@@ -70,7 +70,7 @@ def summarise(
     -------
     Summary
     """
-    model, seen = unwrap(fitted, X)
+    model, seen = look_through(fitted, X)
     story = story_of(model)
     story.check_rows(X, y)
     table = suspects if suspects is not None else story.suspects(seen, y)
