@@ -36,7 +36,7 @@ from selfpaced.pacing import Fixed, Geometric, Graduated, Ladder, Pacing, Quanti
 from selfpaced.persistence import UntrustedFileError, is_trusted, load, metadata, replacing, save
 from selfpaced.registry import ESTIMATORS, estimator
 from selfpaced.regularizers import REGISTRY, GroupRegularizer, from_loss, get
-from selfpaced.residuals import Opening
+from selfpaced.residuals import EfficientPace, Opening
 
 X, Y = load_iris(return_X_y=True)
 NOISY = np.where(np.random.default_rng(0).random(len(Y)) < 0.15, (Y + 1) % 3, Y)
@@ -101,7 +101,7 @@ def test_every_rule_can_be_saved(rule):
     assert load(dumped(model)).regularizer == get(rule)
 
 
-PACES = [Fixed(2.0), Geometric(), Graduated(1.0), Ladder((1.0, 2.0)), Opening(), Quantile(), Span()]
+PACES = [EfficientPace(), Fixed(2.0), Geometric(), Graduated(1.0), Ladder((1.0, 2.0)), Opening(), Quantile(), Span()]
 
 
 def test_every_pace_is_among_those_that_are_tried():
