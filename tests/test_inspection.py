@@ -90,7 +90,7 @@ def test_regressors(values: Any, model: Any) -> None:
     np.testing.assert_allclose(table["given"] - table["expected"], table["residual"], atol=1e-8)
     assert table["noise_probability"][0] > 0.99
     assert table["noise_probability"].iloc[-1] < 0.05
-    with pytest.raises(ValueError, match="numeric"):
+    with pytest.raises(ValueError, match="y must be num"):
         suspects(model, X, np.repeat("a", 200))
 
 

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -122,10 +124,11 @@ def test_suspects_of_values_and_entries():
 
 
 def test_an_unfitted_estimator_is_refused():
-    with pytest.raises(TypeError, match="SelfPacedLogisticRegression has no path_"):
-        plot.path(SelfPacedLogisticRegression())
-    with pytest.raises(TypeError, match="has no entry_weight_ or sample_weight_"):
-        plot.weights(SelfPacedLogisticRegression())
+    for draw in (plot.path, plot.weights):
+        with pytest.raises(NotFittedError, match="SelfPacedLogisticRegression instance is not fitted yet"):
+            draw(SelfPacedLogisticRegression())
+        with pytest.raises(TypeError, match="must be a fitted estimator of selfpaced, got LogisticRegression"):
+            draw(LogisticRegression())
 
 
 @pytest.mark.parametrize("quantity", ["weight", "latent", "dual"])
