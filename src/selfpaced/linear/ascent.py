@@ -47,7 +47,7 @@ class Reweighted:
 
 
 @dataclass(frozen=True, eq=False)
-class Reweighting:
+class LinearReweighting:
     """The step of iteratively reweighted least squares: half-quadratic minimisation of the latent loss at one pace.
 
     The normal matrix is factorised again only while the weights still move; with a stale factor each step is
@@ -101,7 +101,7 @@ def settle(
 ) -> Solution[Reweighted]:
     """A fit at a fixed pace from b; without a stage where no row has weight there."""
     begin = State(Reweighted(b, np.empty(0)), np.empty(0))  # a fixed pace asks for no losses
-    step = Reweighting(squares, rule, tol, max_iter)
+    step = LinearReweighting(squares, rule, tol, max_iter)
     return walk(step, relative(rule.regularizer), Fixed(lam), begin).uninterrupted()
 
 

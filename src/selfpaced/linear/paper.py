@@ -19,7 +19,7 @@ from ..solver import Solution, Stage, alternate
 from .descent import FoldFits, FoldModel
 from .minimize import Metric, minimize
 from .objective import Latent, Objective, Vector, loss_of_scores
-from .selection import Verdict, decide, verdict
+from .selection import FoldVerdict, decide, verdict
 
 # Measured by benchmarks/constants.py paper.
 # Half the samples of well separated classes have hardly any loss: a floor (a loss that has half the weight) keeps
@@ -76,7 +76,7 @@ class FoldStage:
     cost: float
 
 
-def paper_path(fits: FoldFits, regularizer: Regularizer, tol: float) -> tuple[Verdict, Geometric]:
+def paper_path(fits: FoldFits, regularizer: Regularizer, tol: float) -> tuple[FoldVerdict, Geometric]:
     """Held-out verdict on every stage, and the pace; the chosen index is the number of stages to run on all rows."""
     plain, pacing = fits.plain, paper_pace(regularizer)
     runs = [_fold_path(fits, fold, regularizer, pacing, tol) for fold in range(len(fits.objectives))]

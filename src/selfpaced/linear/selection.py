@@ -45,7 +45,7 @@ GIVEN_STEPS = 50  # cost: of fold fits at a given pace: there is but one, so it 
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
+class FoldVerdict:
     """What the folds decided, and on which rows.
 
     Attributes
@@ -78,7 +78,7 @@ class Verdict:
         return chosen if self.trial.plain or self.blended is None else self.blended
 
 
-def automatic(fits: FoldFits, regularizer: Regularizer) -> Verdict:
+def automatic(fits: FoldFits, regularizer: Regularizer) -> FoldVerdict:
     """Plain fits, the noise gauge, and the path where it says so."""
     plain = fits.plain
     rho, by_class = confident_error(plain.fit.scores, fits.codes, fits.sample_weight)
@@ -93,15 +93,17 @@ def automatic(fits: FoldFits, regularizer: Regularizer) -> Verdict:
     return verdict(fits, trials, decision)
 
 
-def given(fits: FoldFits, regularizer: Regularizer, lam: float) -> Verdict:
+def given(fits: FoldFits, regularizer: Regularizer, lam: float) -> FoldVerdict:
     """Held-out scores at one given pace beside the plain model, nothing being chosen."""
     trials = follow(fits, regularizer, {lam: Latent(regularizer, lam)}, GIVEN_STEPS)
     return verdict(fits, trials, Decision(1, "it is the given pace"))
 
 
-def verdict(fits: FoldFits, trials: tuple[Trial, ...], decision: Decision, blended: FoldModel | None = None) -> Verdict:
+def verdict(
+    fits: FoldFits, trials: tuple[Trial, ...], decision: Decision, blended: FoldModel | None = None
+) -> FoldVerdict:
     """The decision with the labels it was reached on."""
-    return Verdict(trials, decision, fits.codes, fits.sample_weight, blended)
+    return FoldVerdict(trials, decision, fits.codes, fits.sample_weight, blended)
 
 
 def follow(fits: FoldFits, regularizer: Regularizer, latents: dict[float, Latent], max_iter: int) -> tuple[Trial, ...]:

@@ -23,7 +23,7 @@ from .folds import MANY, FoldLayout, lay_out
 from .minimize import Metric, Minimum, minimize
 from .objective import Codes, Latent, Matrix, Objective, Vector
 from .paper import Iterate, LogisticProblem, paper_path
-from .selection import Verdict, automatic, given, verdict
+from .selection import FoldVerdict, automatic, given, verdict
 
 # Measured by benchmarks/constants.py linear.
 MISMATCH = 0.1  # class shares of full and held-out predictions further apart: no shift of decisions
@@ -214,7 +214,7 @@ class Trainer:
 
     # -------------------------------------------------------------------------------------------- paces
 
-    def _auto(self, fit: LogisticFit, chosen: Verdict, cost: float) -> Iterator[LogisticFit]:
+    def _auto(self, fit: LogisticFit, chosen: FoldVerdict, cost: float) -> Iterator[LogisticFit]:
         if chosen.decision.index:
             model, lam = chosen.model, chosen.trial.lam
             if len(model.params) > 1:
@@ -229,7 +229,7 @@ class Trainer:
                 chosen = replace(chosen, decision=Decision(0, reason))
         yield from self._reported(fit, chosen, cost)
 
-    def _sane(self, scores: Vector, chosen: Verdict) -> bool:
+    def _sane(self, scores: Vector, chosen: FoldVerdict) -> bool:
         """Whether the full fit is no worse on its own noisy labels than the plain model on held-out ones."""
         right = predicted(scores) == self.codes
         held_out = predicted(chosen.trials[0].fit.scores) == chosen.codes
@@ -314,7 +314,7 @@ class Trainer:
 
     # ------------------------------------------------------------------------------------------ reports
 
-    def _reported(self, fit: LogisticFit, chosen: Verdict, cost: float) -> Iterator[LogisticFit]:
+    def _reported(self, fit: LogisticFit, chosen: FoldVerdict, cost: float) -> Iterator[LogisticFit]:
         """The fit with its path and sentence, then calibrated too."""
         plain, *others = chosen.trials
         trials = (replace(plain, cost=plain.cost + cost), *others)
@@ -323,7 +323,7 @@ class Trainer:
         yield fit
         yield self._calibrated(fit, chosen)
 
-    def _calibrated(self, fit: LogisticFit, chosen: Verdict) -> LogisticFit:
+    def _calibrated(self, fit: LogisticFit, chosen: FoldVerdict) -> LogisticFit:
         """Noise channel on held-out scores; decisions move only if full and held-out predictions agree."""
         scores, codes, weight = chosen.model.scores, chosen.codes, chosen.sample_weight
         full = self.objective.scores(fit.params) if fit.scores is None else fit.scores
