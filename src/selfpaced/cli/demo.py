@@ -83,7 +83,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
                 written += ["report.html"] * write_report(result, stage / "report.html", console)
         facts = {"selfpaced": _version(), "noise": args.noise, "seed": args.seed, "models": measured}
         facts |= {
-            "noise_rate": getattr(result.model, "noise_rate_", None),
+            "noise_rate": result.model.noise_rate_,
             "termination": result.model.termination_,
         }
         text = json.dumps(plain_data(facts), indent=2, allow_nan=False)
@@ -150,7 +150,7 @@ def _figure(result: Training, wrong: np.ndarray, finders: dict[str, Found], path
 
     figure = Figure(figsize=(9.6, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
-    weight, bins = result.model.sample_weight_, np.linspace(0, 1, 21)
+    weight, bins = result.model.judgement_.weight, np.linspace(0, 1, 21)
     left.hist([weight[~wrong], weight[wrong]], bins=bins, stacked=True, color=["#4c78a8", "#e45756"])
     left.legend(["right labels", "flipped labels"], frameon=False, loc="upper center")
     left.set(xlabel="weight", ylabel="rows", title="The weights find the flipped labels")
@@ -179,13 +179,9 @@ def _tell(result: Training, measured: dict[str, dict[str, float]], wrong: int, c
         table.append([name, accuracy, *cells])
     console.table(table)
     console.say()
-    noise = getattr(result.model, "noise_rate_", None)
-    if noise is not None:
-        low, high = result.model.noise_rate_interval_
-        true = wrong / rows
-        console.say(
-            f"It estimates {noise:.1%} wrong labels (between {low:.1%} and {high:.1%}); the truth is {true:.1%}."
-        )
+    noise, (low, high) = result.model.noise_rate_, result.model.noise_rate_interval_
+    true = wrong / rows
+    console.say(f"It estimates {noise:.1%} wrong labels (between {low:.1%} and {high:.1%}); the truth is {true:.1%}.")
     console.say(result.model.termination_)
 
 

@@ -89,6 +89,7 @@ def predictions(model: Any, table: Any) -> pd.DataFrame:
     """Predictions with row, line and, for classes, probabilities."""
     import numpy as np
     import pandas as pd
+    from sklearn.pipeline import Pipeline
 
     frame = table.frame
     rows = np.arange(len(frame))
@@ -97,10 +98,10 @@ def predictions(model: Any, table: Any) -> pd.DataFrame:
     if lines is not None:
         columns["line"] = lines
     try:
-        features = model[:-1].transform(frame) if hasattr(model, "steps") else frame
+        features = model[:-1].transform(frame) if isinstance(model, Pipeline) else frame
     except ValueError as error:
         raise UsageError(str(error)) from error
-    final = model[-1] if hasattr(model, "steps") else model
+    final = model[-1] if isinstance(model, Pipeline) else model
     columns["prediction"] = final.predict(features)
     if hasattr(final, "predict_proba"):
         chances = np.asarray(final.predict_proba(features), dtype=float).round(6)

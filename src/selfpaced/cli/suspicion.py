@@ -121,7 +121,7 @@ def _rounded(values: np.ndarray) -> np.ndarray:
 
 def _confident(model: Any, suspects: np.ndarray) -> np.ndarray:
     """Rows with nearly full weight that are not suspects themselves; a sample of them where there are many."""
-    weight = np.asarray(model.sample_weight_, dtype=float)
+    weight = np.asarray(model.judgement_.weight, dtype=float)
     trusted = weight >= min(TRUSTED, float(np.median(weight)))
     trusted[suspects] = False
     reference = np.flatnonzero(trusted)

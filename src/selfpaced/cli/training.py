@@ -135,7 +135,7 @@ def _joined(prepare: Any, model: Any) -> Any:
 
 def describe(run: Training) -> dict[str, Any]:
     """The plain model against the chosen one, as the model's own path has scored them."""
-    path = list(getattr(run.model, "path_", ()))
+    path = run.model.path_
     plain = next((c for c in path if math.isinf(c.lam)), None)
     chosen = next((c for c in path if c.chosen), None)
     score = "held-out score on the given labels" if run.target.task == "classification" else "minus the robust loss"
@@ -164,12 +164,12 @@ def metrics(run: Training, console: Console) -> dict[str, Any]:
         "columns": {kind: schema.names(kind) for kind in ("numeric", "categorical", "date")},
         "left_out": {column.name: column.note for column in schema.left_out},
         "comparison": describe(run),
-        "lam": getattr(model, "lam_", None),
-        "mean_weight": float(np.mean(model.sample_weight_)),
-        "noise_rate": getattr(model, "noise_rate_", None),
-        "noise_rate_interval": getattr(model, "noise_rate_interval_", None),
+        "lam": model.lam_,
+        "mean_weight": float(np.mean(model.judgement_.weight)),
+        "noise_rate": model.noise_rate_,
+        "noise_rate_interval": model.noise_rate_interval_,
         "suspects": len(run.suspects),
         "termination": model.termination_,
-        "path": [_candidate(candidate) | {"chosen": candidate.chosen} for candidate in getattr(model, "path_", ())],
+        "path": [_candidate(candidate) | {"chosen": candidate.chosen} for candidate in model.path_],
         "seconds": dict(console.seconds),
     }
