@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-DIGESTED = 1 << 20  # cost: bytes up to which the digest itself is fast enough: about a millisecond
+DIGESTED = 1 << 17  # cost: bytes up to which the digest itself is fast enough: about a tenth of a millisecond
 BLOCK = 1 << 22  # cost: bytes that are laid out in order at a time, so that no table is copied as a whole
 CHUNK = 1 << 14  # cost: cells that are turned into text at a time
 LINE = 1024  # cost: words of 32 bits that are summed to one number: 4 kB

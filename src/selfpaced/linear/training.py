@@ -199,7 +199,7 @@ class Trainer:
 
     def _plain_fit(self, found: Minimum, cost: float) -> LogisticFit:
         """The plain model as long as nothing better is known."""
-        trials, decision = (_bare(np.ones(len(self.codes)), cost),), Decision(0, "nothing else was tried")
+        trials, decision = (_bare(None, cost),), Decision(0, "nothing else was tried")
         return LogisticFit(
             plain=found.x,
             params=found.x,
@@ -338,7 +338,7 @@ class Trainer:
         return replace(fit, channel=channel, scores=full)
 
 
-def _bare(weight: Vector, cost: float) -> Trial:
+def _bare(weight: Vector | None, cost: float) -> Trial:
     """The plain model where no score is known."""
     return Trial(math.inf, "plain", None, weight, cost)
 
