@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .judgement import JudgedByAnother, Judgement, Judging
 
-__all__ = ["Records", "label_issues", "look_through", "suspects"]
+__all__ = ["Records", "judgement_of", "label_issues", "look_through", "suspects"]
 
 
 class Records(dict[str, np.ndarray]):
@@ -103,7 +103,7 @@ def suspects(fitted: Any, X: Any, y: Any, n: int | None = None) -> Any:
     """
     if n is not None and (int(n) != n or n < 0):
         raise ValueError(f"n must be an integer >= 0 or None, got {n!r}")
-    judged = _judged(fitted, X, y)
+    judged = judgement_of(fitted, X, y)
     opinion, order = judged.opinion, judged.ranking(None if n is None else int(n))
     columns = {
         "row": order,
@@ -134,7 +134,7 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float = 0.5) -> Any:
     pandas.DataFrame, or Records where pandas is not installed
         ``is_label_issue``, ``label_quality``, ``given_label``, ``predicted_label``.
     """
-    opinion = _judged(fitted, X, y).opinion
+    opinion = judgement_of(fitted, X, y).opinion
     columns = {
         "is_label_issue": opinion.wrong > threshold,
         "label_quality": 1.0 - opinion.wrong,
@@ -152,20 +152,21 @@ def _table(columns: dict[str, np.ndarray]) -> Any:
     return pd.DataFrame(columns)
 
 
-def _judged(fitted: Any, X: Any, y: Any) -> Judgement:
+def judgement_of(fitted: Any, X: Any, y: Any) -> Judgement:
+    """What a fitted estimator, or the one inside it that judges rows, says about labels or values."""
     model, rows = look_through(fitted, X)
     if not isinstance(model, Judging):
         raise TypeError(
             "fitted must be a fitted self-paced classifier or regressor of this library (or a Pipeline or search that "
             f"ends in one), got {type(model).__name__}; wrap it: SelfPacedClassifier({type(model).__name__}())"
         )
-    judged = model.judge(rows, y)
-    if judged.kind not in ("labels", "values"):
+    judgement = model.judge(rows, y)
+    if judgement.kind not in ("labels", "values"):
         raise TypeError(
-            f"fitted must judge labels or values, got {type(model).__name__}, which judges {judged.kind}: see its "
+            f"fitted must judge labels or values, got {type(model).__name__}, which judges {judgement.kind}: see its "
             "outliers_, or model.judge(X)"
         )
-    return judged
+    return judgement
 
 
 def look_through(fitted: Any, X: Any = None) -> tuple[Any, Any]:

@@ -15,7 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
-from selfpaced import SelfPacedClassifier, SelfPacedRegressor
+from selfpaced import SelfPacedClassifier, SelfPacedRegressor, SuspectFilter
 from selfpaced.meta import label_path, value_path
 from selfpaced.pacing import Geometric, Quantile, Stages
 
@@ -158,3 +158,13 @@ def test_a_chain_that_is_broken_off_is_no_evidence() -> None:
         fitted = attempt(SelfPacedClassifier(Bayes()), (X, y), in_chains)
     assert "Interrupted" in fitted.termination_
     assert all(np.isnan(one.score) for one in fitted.path_[1:])
+
+
+def test_a_filter_that_is_broken_off_keeps_its_old_model() -> None:
+    X, y = labels()
+    fitted = SuspectFilter(SelfPacedClassifier(DecisionTreeClassifier(random_state=0)), Tree(random_state=0)).fit(X, y)
+    before = dict(vars(fitted))
+    Counted.fits, Counted.at = 0, 1
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(X[:-10], y[:-10])
+    assert vars(fitted) == before

@@ -11,7 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..inspection import label_issues
+from ..inspection import judgement_of
 from ..judgement import JudgedByAnother
 from .routing import fit_weighted, n_rows, routed_weight, weight_route
 
@@ -93,7 +93,7 @@ class SuspectFilter(JudgedByAnother, MetaEstimatorMixin, BaseEstimator):
         prior = routed_weight(sample_weight, n_rows(X), route)
         given = {} if prior is None else {"sample_weight": prior}
         judge = clone(self.judge).fit(X, y, **given)
-        wrong = 1.0 - np.asarray(label_issues(judge, X, y)["label_quality"], dtype=float)
+        wrong = np.asarray(judgement_of(judge, X, y).wrong, dtype=float)
         kept = wrong <= self.threshold
         weight = kept.astype(float) if self.how == "drop" else 1.0 - wrong
         total = weight if prior is None else weight * prior
