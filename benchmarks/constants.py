@@ -5,7 +5,7 @@
 Areas: linear, regression, classifier, paper, regressor, factorization, clustering, label-noise, or `all`. A constant is
 replaced in its module and the same fits are made again, same data and same seeds. The tables show the mean change of
 the score against the value in use (above 0: the neighbour is better), ± its standard error over data sets and seeds,
-apart for clean and for dirty data, and how many of the fits changed at all.
+apart for clean and for dirty data, and how many of the fits changed at all: none where the data never come near it.
 
 The fits and their scores are those of `small_fits.py`.
 """
@@ -75,6 +75,8 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
             at("linear.selection:MODERATE", values=(0.15, 0.6)),
             at("linear.selection:DOUBT"),
             at("linear.selection:RARE"),
+            at("linear.selection:MOST_FLIPS", values=(0.2, 0.45)),
+            at("linear.descent:ROWS_PER_PARAMETER", values=(5, 80)),
             at("linear.folds:N_FOLDS", values=(3, 10)),
             at("linear.training:MISMATCH"),
             at("label_noise:confident_error.share", values=(1 / 6, 2 / 3)),
@@ -88,7 +90,11 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
             at("residuals.sigma:RISE", values=(1.2, 2.0)),
             at("linear.robust:GUARD", values=(1.04, 1.16)),
             at("linear.robust:ROWS_PER_COEFFICIENT", values=(2, 6)),
-            at("linear.ascent:ascend.growth", values=(1.25, 2.0)),
+            at("linear.ascent:GROWTH", "linear.ascent:Upward.growth", values=(1.25, 2.0)),
+            at("linear.ascent:EXPLAINED", values=(0.6, 0.85)),
+            at("linear.ascent:TIGHTER", values=(0.9, 1.0)),
+            at("linear.robust:SECOND", values=(0.8, 0.95)),
+            at("linear.robust:WIDER", values=(1.0, 1.3)),
             at("linear.start:DIRECTIONS"),
         ),
     ),
@@ -100,6 +106,7 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
             at("meta.label_path:LEAST"),
             at("meta.label_path:MEMORY"),
             at("meta.label_path:IN_SAMPLE"),
+            at("meta.crossfit:decide_cross_fit.least"),
             at("meta.labels:HEAVY"),
             at("meta.labels:KEPT_PER_CLASS"),
             at("label_noise:confident_error.share", values=(1 / 6, 2 / 3)),
@@ -122,6 +129,9 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
             at("meta.value_path:ROUNDS", values=(1, 6)),
             at("meta.value_path:LEAST_GAIN"),
             at("meta.value_path:IN_SAMPLE"),
+            at("meta.value_path:ERRORS"),
+            at("meta.value_path:NO_OUTLIERS"),
+            at("meta.value_path:LEAST_GAP"),
         ),
     ),
     "factorization": (
@@ -277,6 +287,19 @@ def table(area: str, only: list[str], quick: bool) -> str:
     return "\n".join(lines)
 
 
+def merged(area: str, old: str, new: str) -> str:
+    """The new table, with the old rows of constants that were not varied this time; in the order of `AREAS`."""
+    rows: dict[str, list[str]] = {}
+    for text in (old, new):
+        found: dict[str, list[str]] = {}
+        for name, row in re.findall(r"^(\| `(?:[^`]+)`) (.*)$", text, flags=re.MULTILINE):
+            found.setdefault(name, []).append(f"{name} {row}")
+        rows |= found
+    head = new.split("\n| `")[0].strip()
+    known = [f"| `{constant.name}`" for constant in AREAS[area][2]]
+    return "\n".join([head, *(row for name in known for row in rows.get(name, []))])
+
+
 def save(area: str, text: str) -> None:
     """Put the table into its section of the result file; the other sections stay."""
     words = str(__doc__).split("\n\n", 2)[2], str(small_fits.__doc__).split("\n\n", 1)[1]
@@ -284,7 +307,7 @@ def save(area: str, text: str) -> None:
     head = "\n".join([title, *words])
     old = RESULT.read_text(encoding="utf-8") if RESULT.exists() else ""
     sections = dict(re.findall(r"^## (\S+)\n\n(.*?)(?=\n\n## |\Z)", old, flags=re.MULTILINE | re.DOTALL))
-    sections[area] = text.strip()
+    sections[area] = merged(area, sections.get(area, ""), text)
     parts = [f"## {name}\n\n{sections[name].strip()}" for name in AREAS if name in sections]
     RESULT.write_text("\n\n".join([head.strip(), *parts]) + "\n", encoding="utf-8")
 
@@ -292,9 +315,7 @@ def save(area: str, text: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("areas", nargs="+", choices=[*AREAS, "all"], metavar="AREA")
-    parser.add_argument(
-        "--only", nargs="+", default=[], metavar="NAME", help="vary only these constants; nothing is saved"
-    )
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="vary only these constants")
     parser.add_argument("--quick", action="store_true", help="one seed; nothing is saved")
     parser.add_argument("--save", action="store_true", help=f"write the areas' sections of {RESULT.name}")
     options = parser.parse_args()
@@ -302,7 +323,7 @@ def main() -> None:
         began = time.perf_counter()
         text = table(area, options.only, options.quick)
         print(f"{time.perf_counter() - began:.0f} s", flush=True)
-        if options.save and not options.only and not options.quick:
+        if options.save and not options.quick:
             save(area, text)
 
 

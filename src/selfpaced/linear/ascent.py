@@ -21,9 +21,14 @@ from .start import column_medians, majority_share, s_estimate, sensitivity_start
 __all__ = ["Reweighted", "ascend", "exact_floor", "fit_scale", "objective", "robust_start", "settle"]
 
 Floats = NDArray[np.floating[Any]]
-SUBSET = 1000  # rows that the search for a start looks at, unless 10 per column are more
-WIDE = 600  # columns up to which the search for a start is worth its cost; beyond, least absolute deviations
+# Measured by benchmarks/constants.py regression.
 GROWTH = 1.5  # of the cut per stage of the way up: a gap between good residuals and outliers must not be jumped
+EXPLAINED = 0.7  # share of the rows that the second start has to explain to win
+TIGHTER = 0.97  # and its sigma, relative to the first one's
+
+SUBSET = 1000  # cost: rows that the search for a start looks at, unless 10 per column are more
+WIDE = 600  # cost: columns up to which the search for a start pays; beyond, least absolute deviations
+
 ENOUGH_STAGES = Stages(30)  # of the way up, which ends at its limit long before
 
 
@@ -142,7 +147,7 @@ def robust_start(squares: Squares, rng: np.random.RandomState) -> tuple[Floats, 
         size = np.abs(part.residuals(b))
         sigma = truncated_sigma(size, part.sample_weight)
         share = float(np.average(size <= CUTOFF * sigma, weights=part.sample_weight))
-        if best is None or (share >= 0.7 and sigma < 0.97 * best[1]):
+        if best is None or (share >= EXPLAINED and sigma < TIGHTER * best[1]):
             best = (b, sigma, majority)
     assert best is not None
     b, _, majority = best

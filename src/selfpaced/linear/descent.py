@@ -20,6 +20,7 @@ from .objective import Codes, Latent, Objective, Vector, loss_of_scores
 
 # Measured by benchmarks/constants.py linear.
 STEPS = 10  # per pace and fold: enough to tell candidates apart
+ROWS_PER_PARAMETER = 20  # above, fold fits may start from the fit of all rows without knowing what is held out
 ROUGH = 2e-4  # gradient entry at which a fold fit ends
 
 
@@ -93,7 +94,7 @@ class FoldFits:
         self.sample_weight: Vector | None = layout.held_out(layout.sample_weight)
         n, d, k = layout.n, layout.X.shape[1], layout.n_classes
         # With few rows per parameter the full fit still knows the held-out labels: start from nothing.
-        self.warm = plain if plain is not None and n > 20 * d * (k - 1) else None
+        self.warm = plain if plain is not None and n > ROWS_PER_PARAMETER * d * (k - 1) else None
 
     # ------------------------------------------------------------------------------------------------ fits
 

@@ -32,7 +32,7 @@ from .squares import Squares
 __all__ = ["fits"]
 
 Floats = NDArray[np.floating[Any]]
-PAPER_FITS = 5  # weighted fits per stage of the paper's path, whose stages are many and near each other
+PAPER_FITS = 5  # cost: weighted fits per stage of the paper's path, whose stages are many and near each other
 
 
 def fits(plain: RegressionFit, settings: RegressionSettings) -> Iterator[RegressionFit]:

@@ -32,11 +32,17 @@ from .squares import Squares
 __all__ = ["Attempt", "RegressionFit", "RegressionSettings", "automatic", "plain_fit"]
 
 Floats = NDArray[np.floating[Any]]
+# Measured by benchmarks/constants.py regression.
 GUARD = 1.08  # a stage may not raise the M-scale of the residuals by more than this
+SECOND = 0.9  # of the efficiency, where a first try lets the majority down
+WIDER = 1.1  # times its sigma is what the first reweighting may find at most
 ROWS_PER_COEFFICIENT = 3  # below, outliers and a flexible fit cannot be told apart
-EXACT = 5.0  # of the size of rounding: a residual within it is none (Tukey's rule at that sigma reaches 4.7 of it)
-GATHERED = 0.2  # of the residuals within 2.5 sigma, the share within one: 0.69 of normal, 0.4 of even ones
-FEW = 1 / 3  # rows off a target that mostly repeats one value: more of them are no outliers of it
+
+LEVEL = 0.99  # convention: of the tests that the plain fit has to pass
+SLACK = 1.1  # a choice: sigma itself is an estimate
+EXACT = 5.0  # numerical safety: of the size of rounding, within which a residual is none (Tukey's rule reaches 4.7)
+GATHERED = 0.2  # theory: of the residuals within 2.5 sigma, the share within one: 0.69 of normal, 0.4 of even ones
+FEW = 1 / 3  # a choice: rows off a target that mostly repeats one value: more of them are no outliers of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,12 +207,12 @@ def _efficient(upward: RegressionFit, settings: RegressionSettings, majority: fl
     """The rule at the pace where it wastes little on clean data, unless it lets the majority down."""
     squares, rule_name, before = upward.squares, settings.regularizer.name or "custom", upward.scale
     options, fit = {"tol": settings.tol}, upward
-    for target in (settings.efficiency, 0.9 * settings.efficiency):
+    for target in (settings.efficiency, SECOND * settings.efficiency):
         began = time.perf_counter()
         rule, lam = efficient_rule(settings.regularizer, max(before.sigma, floor), target)
         rough = settle(squares, rule, lam, upward.best.b, max_iter=2, **options).model
         residuals = rough.residuals if rough.residuals.size else upward.best.residuals
-        sigma = max(min(fit_scale(squares, residuals).sigma, 1.1 * before.sigma, majority), floor)
+        sigma = max(min(fit_scale(squares, residuals).sigma, WIDER * before.sigma, majority), floor)
         rule, lam = efficient_rule(settings.regularizer, sigma, target)
         solution = settle(squares, rule, lam, rough.b, max_iter=settings.max_iter, **options)
         if not solution.stages:  # no row has weight at this pace
@@ -250,8 +256,8 @@ def _prefer_plain(fit: RegressionFit, efficiency: float) -> RegressionFit:
     residuals = fit.best.residuals
     share = outlier_share(residuals, sigma, weight)
     largest = float(np.max(np.abs(residuals))) / sigma
-    limit = -1.1 * float(ndtri(0.005 / squares.size))
-    if distance <= chi2.ppf(0.99, squares.dof) and share.low == 0 and largest <= limit:
+    limit = -SLACK * float(ndtri((1 - LEVEL) / 2 / squares.size))
+    if distance <= chi2.ppf(LEVEL, squares.dof) and share.low == 0 and largest <= limit:
         return replace(fit, decision=Decision(0, f"it agrees with {fit.trial.label} and no residual is an outlier"))
     return fit
 

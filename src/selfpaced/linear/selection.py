@@ -39,6 +39,7 @@ CLEAN = 0.03  # rho below which nothing is paced
 LITTLE, MUCH = 0.1, 0.4  # rho: below, plain unless clearly beaten; above, the smallest pace within one error
 MODERATE = 0.3  # rho below which the paces that are as good are averaged
 DOUBT = 0.5  # standard errors that the best pace must be ahead of the plain model unless there is much noise
+MOST_FLIPS = 0.35  # that the share of the rarest class is corrected for
 RARE = 0.2  # share of a class below which it gets a pace of its own
 
 GIVEN_STEPS = 50  # cost: of fold fits at a given pace: there is but one, so it may take its time
@@ -149,7 +150,7 @@ def class_scale(fits: FoldFits, rho: float) -> Vector | None:
     """How much wider each class's pace is: a rare class has large losses although its labels are right."""
     k = fits.layout.n_classes
     share = np.bincount(fits.codes, fits.sample_weight, minlength=k)
-    flips = min(rho, 0.35)
+    flips = min(rho, MOST_FLIPS)
     rarest = (share.min() / share.sum() - flips) / (1 - 2 * flips)
     if k == 2 and rarest >= RARE:
         return None

@@ -17,8 +17,8 @@ from ..residuals import effective_size
 __all__ = ["Squares", "build"]
 
 Floats = NDArray[np.floating[Any]]
-DENSE_GRAM = 2000  # columns of sparse data up to which a dense normal matrix pays
-CONDITION = 1e-9  # smallest squared pivot of a scaled normal matrix that a Cholesky factor is trusted with
+DENSE_GRAM = 2000  # cost: columns of sparse data up to which a dense normal matrix pays
+CONDITION = 1e-9  # numerical safety: smallest squared pivot of a scaled normal matrix for a Cholesky factor
 
 
 @dataclass(frozen=True)

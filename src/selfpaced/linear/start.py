@@ -19,8 +19,10 @@ from .squares import Squares
 __all__ = ["column_medians", "majority_share", "s_estimate", "sensitivity_start"]
 
 Floats = NDArray[np.floating[Any]]
-BATCHED = 24  # columns up to which all normal matrices of a round come from one product
+# Measured by benchmarks/constants.py regression.
 DIRECTIONS = 10  # sensitivity directions tried at each end of the spectrum: vertical outliers, then leverage
+
+BATCHED = 24  # cost: columns up to which all normal matrices of a round come from one product
 
 
 def sensitivity_start(squares: Squares, *, rounds: int = 5) -> tuple[Floats, float]:

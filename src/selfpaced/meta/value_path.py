@@ -33,6 +33,9 @@ __all__ = ["Round", "ValueFit", "run"]
 # Measured by benchmarks/constants.py regressor.
 ROUNDS = 3  # rounds of cross-fitting after the plain one
 IN_SAMPLE = 12  # rounds of a model of little capacity, which settle and are cheap
+ERRORS = 2.0  # standard errors that the gain must be above
+NO_OUTLIERS = 5.0  # times as much gain where the paced model shows no outlier
+LEAST_GAP = 0.05  # of the absolute residuals on unseen and on seen rows, in sigma: the model memorises
 LEAST_GAIN = 0.01  # leaving out rows of large residuals alone lowers the loss of clean rows by a little less than this
 
 SETTLED = 1e-3  # numerical safety: largest change of a weight below which another round would change nothing
@@ -137,7 +140,7 @@ def _decide_cross_fit(
         return decide_cross_fit(False, np.empty(0), np.empty(0), unit="")
     sigma = problem.sigma(unseen.values)
     sizes = (np.minimum(np.abs(residuals.values) / sigma, 5.0) for residuals in (seen, unseen))
-    return decide_cross_fit(setting, *sizes, unit="absolute residual (in sigma)", least=0.05)
+    return decide_cross_fit(setting, *sizes, unit="absolute residual (in sigma)", least=LEAST_GAP)
 
 
 def _paced(
@@ -283,7 +286,7 @@ def _decide(
     paced = np.asarray(values[-1])
     gross = bool(np.any(np.abs(paced) > TUKEY * problem.sigma(paced)))
     why = f"; {status}" if pace == "paper" else ""
-    if gain.mean > max(2 * gain.error, LEAST_GAIN if gross else 5 * LEAST_GAIN):
+    if gain.mean > max(ERRORS * gain.error, LEAST_GAIN if gross else NO_OUTLIERS * LEAST_GAIN):
         return trials, Decision(len(trials) - 1, figures + why), interrupted
     return trials, Decision(0, f"for {last.label}, {figures}{why}"), interrupted
 

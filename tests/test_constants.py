@@ -1,0 +1,108 @@
+"""Every numeric constant says where it comes from, and what it says is there."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import selfpaced
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = Path(selfpaced.__file__).parent
+#: Derived, the paper's, a guard against rounding, measured, the price of more, looks, custom, or simply chosen.
+REASONS = re.compile(r"theory|the paper|numerical safety|benchmarks/\w+\.py|cost|display|convention|a choice")
+NUMERIC_CALLS = {"array", "geomspace", "linspace", "log", "float", "tuple", "range"}
+
+
+def is_numeric(value: ast.expr) -> bool:
+    """Whether numbers alone make this value: literals, arithmetic, containers and NumPy's makers of arrays."""
+    nodes = list(ast.walk(value))
+    calls = [node.func for node in nodes if isinstance(node, ast.Call)]
+    names = [call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls]
+    numbers = [n for n in nodes if isinstance(n, ast.Constant) and type(n.value) in (int, float)]
+    return bool(numbers) and NUMERIC_CALLS.issuperset(names)
+
+
+def constants(source: str) -> list[tuple[str, str]]:
+    """Name and comment of every numeric constant; one comment serves the lines that follow it without a gap."""
+    lines, found, shared, last = source.splitlines(), [], "", -1
+    for node in ast.parse(source).body:
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+            continue
+        first = top = node.lineno - 1
+        while top and lines[top - 1].startswith("#"):
+            top -= 1
+        shared = " ".join([shared if top == last + 1 else "", *lines[top:first]]).strip()
+        last = node.end_lineno - 1
+        own = " ".join(re.findall(r"#.*", "\n".join(lines[first : last + 1])))
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        names = [ast.unparse(name) for name in getattr(target, "elts", [target])]
+        if all(name.isupper() for name in names) and is_numeric(node.value):
+            found += [(name, f"{own} {shared}".strip()) for name in names]
+    return found
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(PACKAGE)) for path in FILES])
+def test_constants_say_where_they_come_from(path):
+    for name, comment in constants(path.read_text(encoding="utf-8")):
+        assert REASONS.search(comment), f"{name} in {path.name} must say where it comes from, got {comment!r}"
+        for script in re.findall(r"benchmarks/\w+\.py", comment):
+            assert (ROOT / script).exists(), f"{name} in {path.name} names {script}, which is not there"
+
+
+def test_a_constant_without_a_reason_is_seen():
+    bare = "A = 3\n# theory: two of them\nB = 1.5\nC = 2\n\nD = (1, 2)  # wide\nNAMES = ('a', 'b')\n"
+    assert constants(bare) == [
+        ("A", ""),
+        ("B", "# theory: two of them"),
+        ("C", "# theory: two of them"),
+        ("D", "# wide"),
+    ]
+    assert not REASONS.search("# wide")
+
+
+def loaded(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def script():
+    # By its file and not by the path: one of the benchmarks is called torch.
+    sys.modules["small_fits"] = loaded("small_fits")
+    yield loaded("constants")
+    del sys.modules["small_fits"]
+
+
+def test_the_benchmark_varies_what_refers_to_it(script):
+    said = set()
+    for path in FILES:
+        said |= {(area, name) for name, area in referring(path.read_text(encoding="utf-8"))}
+    varied = {(area, constant.name) for area, (_, _, rows) in script.AREAS.items() for constant in rows}
+    assert said <= varied
+
+
+def referring(source):
+    for name, comment in constants(source):
+        for area in re.findall(r"benchmarks/constants\.py ([\w-]+)", comment):
+            yield name, area
+
+
+def test_every_varied_constant_is_found_and_put_back(script):
+    for _, _, rows in script.AREAS.values():
+        for constant in rows:
+            for place in constant.places:
+                value = script.current(place)
+                with script.replaced(place, "another"):
+                    assert script.current(place) == "another"
+                assert script.current(place) is value
