@@ -130,7 +130,7 @@ def test_every_estimator_is_trusted(name):
         "selfpaced.persistence.Path",  # not its own
         "selfpaced.nowhere.Thing",
         "selfpaced.pacing.",
-        "selfpaced.pacing.Geometric.first",
+        "selfpaced.pacing.paces.Geometric.first",
         "selfpacedevil.Geometric",
         "",
     ],

@@ -69,7 +69,7 @@ def is_trusted(name: str) -> bool:
     Of this library they are its estimators, rules, paces and other values (dataclasses): they hold what they are given
     and run nothing when they are built. Functions and everything else have to be declared by whoever opens the file.
 
-    >>> is_trusted("selfpaced.pacing.Geometric"), is_trusted("selfpaced.persistence.load"), is_trusted("os.system")
+    >>> is_trusted("selfpaced.path.Candidate"), is_trusted("selfpaced.persistence.load"), is_trusted("os.system")
     (True, False, False)
     """
     if name in _FROM_OTHERS:

@@ -1,0 +1,224 @@
+"""Where lam starts and where it goes next."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from .calibration import calibrate, distribution, half_loss, lam_at
+from .stops import Plateau, Stages
+
+
+class Pacing(ABC):
+    """Where lam starts and where it goes next; ``stop`` ends the path earlier than ``advance`` does."""
+
+    stop: Any = ()
+
+    @abstractmethod
+    def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
+        """The first pace, from the losses of the initial model."""
+
+    @abstractmethod
+    def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> float | None:
+        """The pace of stage number ``stage`` (from 0), or None at the path's end."""
+
+
+@dataclass(frozen=True)
+class Geometric(Pacing):
+    """The paper's pace: start where the mean weight is ``fraction``, then times ``mu`` in the direction that opens.
+
+    The direction is the rule's own ``opens``: L1-L2 goes down, unless its weights are normalised
+    (:func:`selfpaced.regularizers.relative`), where it goes up.
+    """
+
+    mu: float = 1.05
+    fraction: float = 0.5
+    floor: float = 0.0
+    lam: float | None = None
+    stop: Any = (Plateau(), Stages(100))
+
+    def __post_init__(self) -> None:
+        if not 1 < self.mu < math.inf:
+            raise ValueError(f"mu must be > 1, got {self.mu!r}")
+
+    def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
+        if self.lam is not None:
+            return self.lam
+        return calibrate(regularizer, losses, self.fraction, sample_weight, self.floor)
+
+    def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> float | None:  # noqa: ARG002
+        following = lam * self.mu**regularizer.opens
+        low, high = regularizer.pace_range
+        return following if low < following < high else None
+
+
+@dataclass(frozen=True)
+class Quantile(Pacing):
+    """lam re-read from the losses at every stage: half weight at a quantile that rises from ``start`` to ``end``."""
+
+    start: float = 0.5
+    end: float = 0.9
+    stages: int = 10
+    floor: float = 1e-12
+    stop: Any = ()
+
+    def __post_init__(self) -> None:
+        if not (0 < self.start <= 1 and 0 < self.end <= 1):
+            raise ValueError(f"the quantiles must be in (0, 1], got {self.start!r} and {self.end!r}")
+        if int(self.stages) != self.stages or self.stages < 1:
+            raise ValueError(f"stages must be an integer >= 1, got {self.stages!r}")
+
+    def _at(self, stage: int, losses: Any, regularizer: Any, sample_weight: Any) -> float:
+        share = self.start + (self.end - self.start) * stage / max(self.stages - 1, 1)
+        values, weights = distribution(losses, sample_weight)
+        edge = np.quantile(values, share, method="inverted_cdf", weights=weights)
+        return lam_at(regularizer, min(max(float(edge), self.floor), 1e300))
+
+    def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
+        return self._at(0, losses, regularizer, sample_weight)
+
+    def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> float | None:  # noqa: ARG002
+        return None if stage >= self.stages else self._at(stage, losses, regularizer, sample_weight)
+
+
+@dataclass(frozen=True)
+class Fixed(Pacing):
+    """One stage at one pace: half-quadratic optimisation (iteratively reweighted fitting)."""
+
+    lam: float
+
+    def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:  # noqa: ARG002
+        return self.lam
+
+    def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> None:  # noqa: ARG002
+        return None
+
+
+@dataclass(frozen=True)
+class Ladder(Pacing):
+    """The given paces, one stage each, in their order; the same pace may stand there more than once.
+
+    >>> Ladder((0.5, 1.0)).advance(1, 0.5, [], None), Ladder((0.5, 1.0)).advance(2, 1.0, [], None)
+    (1.0, None)
+    """
+
+    lams: tuple[float, ...]
+    stop: Any = ()
+
+    def __post_init__(self) -> None:
+        if not len(self.lams):
+            raise ValueError("lams must hold at least one pace, got none")
+
+    def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:  # noqa: ARG002
+        return self.lams[0]
+
+    def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> float | None:  # noqa: ARG002
+        return self.lams[stage] if stage < len(self.lams) else None
+
+
+@dataclass(frozen=True)
+class Span(Pacing):
+    """From ``start`` to ``end`` median losses in ``stages`` equal ratios: what has half the weight there.
+
+    The median is that of the losses at the start, so the path's length does not depend on their unit.
+    """
+
+    start: float = 1.0
+    end: float = 2.2
+    stages: int = 8
+    stop: Any = ()
+
+    def __post_init__(self) -> None:
+        if not (0 < self.start < math.inf and 0 < self.end < math.inf):
+            raise ValueError(f"start and end must be positive numbers, got {self.start!r} and {self.end!r}")
+        if int(self.stages) != self.stages or self.stages < 1:
+            raise ValueError(f"stages must be an integer >= 1, got {self.stages!r}")
+
+    def lams(self, median: float, regularizer: Any) -> tuple[float, ...]:
+        """Every pace, given the median loss at the start."""
+        halves = np.geomspace(self.start, self.end, self.stages)
+        if regularizer.power is None:
+            return tuple(lam_at(regularizer, float(half) * median) for half in halves)
+        one = lam_at(regularizer, 1.0)  # the pace itself carries the scale
+        return tuple(float(one * (half * median) ** (1 / regularizer.power)) for half in halves)
+
+    def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
+        values, weights = distribution(losses, sample_weight)
+        median = float(np.quantile(values, 0.5, method="inverted_cdf", weights=weights))
+        return self.lams(median, regularizer)[0]
+
+    def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> float | None:  # noqa: ARG002
+        if stage >= self.stages:
+            return None
+        growth = (self.end / self.start) ** (1 / (self.stages - 1))
+        if regularizer.power is None:
+            return lam_at(regularizer, half_loss(regularizer, lam) * growth)
+        return float(lam * growth ** (1 / regularizer.power))
+
+
+@dataclass(frozen=True)
+class Graduated(Pacing):
+    """Graduated non-convexity: all samples first, then lam closes to a noise bound.
+
+    Parameters
+    ----------
+    bound : float or callable
+        The loss that has half the weight at the end, or a function of the losses that returns it.
+    factor : float
+        How much lam closes per stage.
+    """
+
+    bound: float | Callable[[Any], float]
+    factor: float = 1.2
+    stop: Any = ()
+
+    def __post_init__(self) -> None:
+        if not 1 < self.factor < math.inf:
+            raise ValueError(f"factor must be > 1, got {self.factor!r}")
+
+    def _last(self, losses: Any, regularizer: Any) -> float:
+        bound = float(self.bound(losses) if callable(self.bound) else self.bound)
+        if not 0 < bound < math.inf:
+            raise ValueError(f"bound must be a positive loss, got {bound!r}")
+        return lam_at(regularizer, bound)
+
+    def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:  # noqa: ARG002
+        values = np.asarray(losses)
+        largest = float(values[np.isfinite(values)].max(initial=0.0))
+        last = self._last(losses, regularizer)
+        if largest == 0:
+            return last
+        first = lam_at(regularizer, largest, relative=0.9)
+        return max(first, last) if regularizer.relative_opens > 0 else min(first, last)
+
+    def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> float | None:  # noqa: ARG002
+        last = self._last(losses, regularizer)
+        if regularizer.relative_opens > 0:
+            return None if lam <= last else max(lam / self.factor, last)
+        return None if lam >= last else min(lam * self.factor, last)
+
+
+def check_pace(pace: Any) -> Any:
+    """The parameter ``pace`` of an estimator: "auto", "paper", a Pacing, or a number, which is one fixed lam.
+
+    A lam of ``inf`` is the plain model.
+
+    >>> check_pace(2), check_pace("auto")
+    (2.0, 'auto')
+    """
+    if isinstance(pace, Pacing) or (isinstance(pace, str) and pace in ("auto", "paper")):
+        return pace
+    if isinstance(pace, Real) and not isinstance(pace, bool) and float(pace) > 0:
+        return float(pace)
+    raise ValueError(
+        f"pace must be 'auto', 'paper', a positive number (a fixed lam) or a selfpaced.pacing.Pacing, got {pace!r}"
+    )
+
+
+__all__ = ["Fixed", "Geometric", "Graduated", "Ladder", "Pacing", "Quantile", "Span", "check_pace"]
