@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,19 +20,29 @@ from sklearn.exceptions import ConvergenceWarning
 from .regularizers import GroupRegularizer, Regularizer, get
 
 try:  # scikit-learn >= 1.9
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import with_callbacks as _with_callbacks
 except ImportError:  # pragma: no cover - depends on the installed scikit-learn
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stand-in where the installed scikit-learn has no callbacks."""
 
-    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+    def _with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
         """Stand-in where the installed scikit-learn has no callbacks."""
         return method
 
 
 logger = logging.getLogger("selfpaced")
 Floats = NDArray[np.float64]
+Method = TypeVar("Method", bound=Callable[..., Any])
+Model = TypeVar("Model")
+Arguments = ParamSpec("Arguments")
+
+
+def with_callbacks(fit: Method) -> Method:
+    """scikit-learn's decorator of a ``fit`` that takes callbacks; it has no types, this one has."""
+    decorated: Method = _with_callbacks(fit)
+    return decorated
 
 
 # ---------------------------------------------------------------------------------------------------- checks
@@ -75,11 +85,13 @@ def check_rule(regularizer: Any) -> Regularizer:
 # ---------------------------------------------------------------------------------------------------- Ctrl-C
 
 
-def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
+def all_or_nothing(
+    fit: Callable[Concatenate[Model, Arguments], Model],
+) -> Callable[Concatenate[Model, Arguments], Model]:
     """A ``fit`` that changes its estimator only once it is through: an error or Ctrl-C leaves the old model whole."""
 
     @functools.wraps(fit)
-    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def whole(self: Model, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Model:
         trial = copy.copy(self)
         fit(trial, *args, **kwargs)
         self.__dict__ = trial.__dict__

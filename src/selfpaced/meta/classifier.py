@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import assert_all_finite, check_random_state, column_or_1d, indexable
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,22 +25,12 @@ from ..selection import path_of
 from .label_path import LabelFit, run
 from .labels import Array, ClassifierProblem
 from .outputs import as_logits, output_kind, read_output, rival_loss
-from .routing import fit_weighted, n_rows, routed_weight, weight_route
+from .routing import available_with, fit_weighted, n_rows, routed_weight, weight_route
 from .wrapping import MetaMixin, route_fit_params, seeded
 
 __all__ = ["SelfPacedClassifier"]
 
 MIN_ROWS = 40  # a choice: below, a fold is too small to judge by
-
-
-def _has(*names: str) -> Callable[[Any], bool]:
-    """Available where the wrapped model (fitted, if there is one) has one of these methods."""
-
-    def check(self: Any) -> bool:
-        model = getattr(self, "estimator_", self.estimator)
-        return any(hasattr(model, name) for name in names)
-
-    return check
 
 
 class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
@@ -254,7 +243,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------------------------------- predicting
 
-    @available_if(_has("predict"))
+    @available_with("predict")
     def predict(self, X: Any) -> Array:
         """Most probable clean label.
 
@@ -270,7 +259,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         found = np.asarray(self.estimator_.predict(X))
         return self.classes_[found.astype(np.intp)] if self._encoded else found
 
-    @available_if(_has("decision_function"))
+    @available_with("decision_function")
     def decision_function(self, X: Any) -> Array:
         """Raw scores of the chosen model.
 
@@ -285,7 +274,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         return np.asarray(self.estimator_.decision_function(X))
 
-    @available_if(_has("predict_proba", "decision_function"))
+    @available_with("predict_proba", "decision_function")
     def predict_proba(self, X: Any) -> Array:
         """Probability of each CLEAN label: the model's scores at the scale that unseen noisy labels support.
 
@@ -303,7 +292,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
             return raw
         return self.channel_.proba(as_logits(raw, self._kind)).astype(raw.dtype, copy=False)
 
-    @available_if(_has("predict_proba", "decision_function"))
+    @available_with("predict_proba", "decision_function")
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of `predict_proba`.
 

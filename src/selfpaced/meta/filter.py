@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..inspection import judgement_of
 from ..judgement import JudgedByAnother
-from .routing import fit_weighted, n_rows, routed_weight, weight_route
+from .routing import available_with, fit_weighted, n_rows, routed_weight, weight_route
 
 __all__ = ["SuspectFilter"]
-
-
-def _has(name: str) -> Callable[[Any], bool]:
-    return lambda self: hasattr(getattr(self, "estimator_", self.estimator), name)
 
 
 class SuspectFilter(JudgedByAnother, MetaEstimatorMixin, BaseEstimator):
@@ -117,25 +111,25 @@ class SuspectFilter(JudgedByAnother, MetaEstimatorMixin, BaseEstimator):
         tags.target_tags = inner.target_tags
         return tags
 
-    @available_if(_has("predict"))
+    @available_with("predict")
     def predict(self, X: Any) -> np.ndarray:
         """Predictions of the estimator."""
         check_is_fitted(self, "estimator_")
         return np.asarray(self.estimator_.predict(X))
 
-    @available_if(_has("predict_proba"))
+    @available_with("predict_proba")
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the estimator."""
         check_is_fitted(self, "estimator_")
         return np.asarray(self.estimator_.predict_proba(X))
 
-    @available_if(_has("decision_function"))
+    @available_with("decision_function")
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values of the estimator."""
         check_is_fitted(self, "estimator_")
         return np.asarray(self.estimator_.decision_function(X))
 
-    @available_if(_has("score"))
+    @available_with("score")
     def score(self, X: Any, y: Any, **params: Any) -> float:
         """Score of the estimator."""
         check_is_fitted(self, "estimator_")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,21 @@ from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
-from ..fitting import check_weight
+from ..fitting import Method, check_weight
 
-__all__ = ["WeightRoute", "fit_weighted", "n_rows", "routed_weight", "row_params", "take_rows", "weight_route"]
+__all__ = [
+    "WeightRoute",
+    "available_with",
+    "fit_weighted",
+    "n_rows",
+    "routed_weight",
+    "row_params",
+    "take_rows",
+    "weight_route",
+]
 
 # numerical safety: weights below this share of the largest cannot move a fit, and as rows they cost time.
 NEGLIGIBLE = 1e-6
@@ -69,6 +79,17 @@ def take_rows(X: Any, index: Any) -> Any:
 def n_rows(X: Any) -> int:
     """Number of rows of anything `take_rows` accepts."""
     return int(X.shape[0]) if getattr(X, "shape", None) else len(X)
+
+
+def available_with(*names: str) -> Callable[[Method], Method]:
+    """A method of a wrapper that is there where the wrapped model (fitted, if there is one) has one of these."""
+
+    def check(wrapper: Any) -> bool:
+        model = getattr(wrapper, "estimator_", wrapper.estimator)
+        return any(hasattr(model, name) for name in names)
+
+    decorate: Callable[[Method], Method] = available_if(check)
+    return decorate
 
 
 def _accepts_any_keyword(estimator: Any) -> bool:
