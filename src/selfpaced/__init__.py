@@ -14,8 +14,10 @@ _EXPORTS = {name: known.module for name, known in ESTIMATORS.items()} | {
     "suspects": "inspection",
 }
 # The documented modules. `report` is a package that can be called: selfpaced.report(model, X, y).
-_MODULES = ("clustering", "datasets", "inspection", "judgement", "metrics", "pacing", "path", "persistence", "plot")
-_MODULES += ("regularizers", "report", "residuals", "solver")
+_MODULES = [
+    *("clustering", "datasets", "inspection", "judgement", "metrics", "pacing", "path", "persistence", "plot"),
+    *("regularizers", "report", "residuals", "solver"),
+]
 _EXTRAS = ("torch",)  # need a package of their own: there when asked for, but no part of `import *`
 
 __all__ = ["__version__", *sorted(_EXPORTS), *_MODULES]

@@ -48,7 +48,7 @@ class Counts:
     def place(self, flat: Tensor) -> None:
         """Go on with these counts: moved to another device, or read from a checkpoint."""
         self.flat = flat
-        self._losses, self._agreement, self._broken, self._rows, self._classes = flat.split(self._sizes)
+        self._losses, self._agreement, self._broken, self._rows, self._classes = flat.split_with_sizes(self._sizes)
 
     def add(self, rows: Rows) -> None:
         """Count a batch. Only adds on the device: no number comes back to the host."""

@@ -137,7 +137,8 @@ class SelfPacedLoss(nn.Module):
 
     # ------------------------------------------------------------------------------------------------ every batch
 
-    @torch.compiler.disable  # the counts change from call to call: the network compiles, the criterion runs as it is
+    # The counts change from call to call: the network compiles, the criterion runs as it is.
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(self, output: Tensor, target: Tensor) -> Tensor:
         """The weighted mean of the rows' losses; in eval mode the plain mean, and nothing is counted."""
         if len(output) == 0:
@@ -208,18 +209,18 @@ class SelfPacedLoss(nn.Module):
             self._carry = 0
             self._close()
 
-    @torch.no_grad()
     def _close(self) -> None:
         if self._counts is None and self.n_classes is not None:
             self._prepare(torch.empty(0, self.n_classes))
         if self._counts is None or self._verdict is None:
             raise RuntimeError("a rank that had no batch yet cannot end an epoch: give it one, or give n_classes")
-        epoch = self._counts.close(self._seen)
-        self._seen = 0
-        self._report_broken(epoch)
-        if epoch.losses.total > 0:
-            self._verdict.see(epoch, self.validation)
-            self._set_pace(epoch, self._verdict)
+        with torch.no_grad():
+            epoch = self._counts.close(self._seen)
+            self._seen = 0
+            self._report_broken(epoch)
+            if epoch.losses.total > 0:
+                self._verdict.see(epoch, self.validation)
+                self._set_pace(epoch, self._verdict)
         self.epoch += 1
         self.history.append({"epoch": self.epoch, "lam": self.lam, **self._verdict.record()})
 
@@ -229,7 +230,7 @@ class SelfPacedLoss(nn.Module):
                 f"{epoch.broken} of {epoch.rows} rows had no finite loss and were left out: look for NaN in the "
                 "inputs or targets, or lower the learning rate",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         self.broken += epoch.broken
 

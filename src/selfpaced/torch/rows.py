@@ -66,13 +66,15 @@ def reader_of(criterion: Criterion | None, weight: Tensor | None, ignore_index: 
 class LabelReader(nn.Module):
     """Cross entropy: logits [B, K, ...] and integer labels [B, ...] or probabilities [B, K, ...]."""
 
+    weight: Tensor | None
+
     def __init__(self, weight: Tensor | None, ignore_index: int, label_smoothing: float) -> None:
         super().__init__()
         self.register_buffer("weight", None if weight is None else torch.as_tensor(weight), persistent=False)
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
     def n_groups(self, output: Tensor) -> int:
-        return output.shape[1]
+        return int(output.shape[1])
 
     n_answers = n_groups
 
