@@ -100,7 +100,7 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
     ),
     "classifier": (
         small_fits.classifier,
-        2,
+        1,
         (
             at("meta.label_path:CLEAN"),
             at("meta.label_path:LEAST"),
@@ -115,7 +115,7 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
     ),
     "paper": (
         small_fits.paper,
-        2,
+        1,
         (
             at("linear.paper:FLOORS"),
             at("linear.paper:FULL", values=(0.95, 0.995)),
@@ -124,7 +124,7 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
     ),
     "regressor": (
         small_fits.regressor,
-        4,
+        1,
         (
             at("meta.value_path:ROUNDS", values=(1, 6)),
             at("meta.value_path:LEAST_GAIN"),

@@ -130,9 +130,9 @@ def value_score(model: Any, rows: Rows) -> float:
 
 
 def classifier(seeds: range) -> Iterator[Case]:
-    bases = (RandomForestClassifier(25, random_state=0), LogisticRegression(max_iter=300))
-    for number, rows in enumerate(labelled(250, seeds)):
-        # Four kinds of noise per seed: over the seeds every set and kind meets both bases.
+    bases = (RandomForestClassifier(15, random_state=0), LogisticRegression(max_iter=300))
+    for number, rows in enumerate(labelled(200, seeds)):
+        # Four kinds of noise per set and seed: kinds and sets meet one base and the other in turn.
         model = selfpaced.SelfPacedClassifier(bases[(number + number // 4) % 2], random_state=0)
         yield Case(partial(accuracy, model, rows), rows.wrong > 0)
 
@@ -141,13 +141,13 @@ def paper(seeds: range) -> Iterator[Case]:
     """The paper's own path instead of the library's choice."""
     wrapped = selfpaced.SelfPacedClassifier(LogisticRegression(max_iter=300), pace="paper", random_state=0)
     models = (selfpaced.SelfPacedLogisticRegression(pace="paper"), wrapped)
-    for number, rows in enumerate(labelled(250, seeds)):
+    for number, rows in enumerate(labelled(200, seeds)):
         yield Case(partial(accuracy, models[(number + number // 4) % 2], rows), rows.wrong > 0)
 
 
 def regressor(seeds: range) -> Iterator[Case]:
-    bases = (RandomForestRegressor(25, random_state=0), LinearRegression())
-    for number, rows in enumerate(valued(lambda seed: make_friedman1(500, noise=1.0, random_state=seed), seeds)):
+    bases = (RandomForestRegressor(15, random_state=0), LinearRegression())
+    for number, rows in enumerate(valued(lambda seed: make_friedman1(400, noise=1.0, random_state=seed), seeds)):
         model = selfpaced.SelfPacedRegressor(bases[number % 2], random_state=0)  # 15 cases per seed: both bases
         yield Case(partial(value_score, model, rows), rows.wrong > 0)
 
