@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +93,7 @@ def encode_date(X: pd.DataFrame, linear: bool) -> Encoder:
     """Days since the first date, and where in the year, the week and the day it falls."""
     (name,) = map(str, X.columns)
     parts = DateParts(cyclic=linear).fit(X)
-    words = list(parts.get_feature_names_out([name]))
+    words = list(parts.get_feature_names_out())
     if not linear:
         return Encoder((name,), parts, tuple(words), (name,) * len(words))
     # A date is missing as a whole: the first part says so for all.
@@ -151,6 +150,7 @@ class DateParts(TransformerMixin, BaseEstimator):
     def fit(self, X: pd.DataFrame, y: Any = None) -> DateParts:  # noqa: ARG002
         """Find the first date and whether there are times."""
         dates = X.iloc[:, 0]
+        self.feature_names_in_ = np.asarray(X.columns, dtype=object)
         self.first_ = int(dates.min().timestamp())
         self.hours_ = bool((dates.dt.hour > 0).any())
         return self
@@ -167,11 +167,11 @@ class DateParts(TransformerMixin, BaseEstimator):
             parts += [np.sin(angle), np.cos(angle)] if self.cyclic else [value]
         return np.column_stack(parts)
 
-    def get_feature_names_out(self, input_features: Sequence[str]) -> NDArray[np.object_]:
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ARG002
         """``seen days``, ``seen month sin`` and so on."""
         shapes = (" sin", " cos") if self.cyclic else ("",)
         words = ["days", *(f"{cycle}{shape}" for cycle in self._cycles() for shape in shapes)]
-        return np.array([f"{input_features[0]} {word}" for word in words], dtype=object)
+        return np.array([f"{self.feature_names_in_[0]} {word}" for word in words], dtype=object)
 
     def _cycles(self) -> dict[str, tuple[str, float]]:
         return {name: cycle for name, cycle in _CYCLES.items() if name != "hour" or self.hours_}

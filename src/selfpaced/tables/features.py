@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -76,7 +77,8 @@ class TableFeatures(TransformerMixin, BaseEstimator):
             raise ValueError(f"max_categories must be at least 2, got {self.max_categories!r}")
         if not len(X):
             raise ValueError("X must have rows, got none")
-        self.encoders_ = tuple(self._learn(X))
+        with config_context(transform_output="default"):  # of the transformers inside, whatever is asked of this one
+            self.encoders_ = tuple(self._learn(X))
         self.feature_names_in_ = np.asarray(X.columns, dtype=object)
         self.n_features_in_ = X.shape[1]
         # Features stand in the order of the columns they come from, whichever block made them.
@@ -119,8 +121,9 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         places, start = np.argsort(self.order_), 0
         for encoder in self.encoders_:
             columns, width = X[list(encoder.columns)], len(encoder.names)
-            for rows in _slices(len(X), BLOCK // width):
-                out[rows, places[start : start + width]] = encoder.features(columns.iloc[rows])
+            with config_context(transform_output="default"):
+                for rows in _slices(len(X), BLOCK // width):
+                    out[rows, places[start : start + width]] = encoder.features(columns.iloc[rows])
             start += width
         return pd.DataFrame(out, columns=self.get_feature_names_out(), index=X.index, copy=False)
 
