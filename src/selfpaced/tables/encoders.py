@@ -57,11 +57,14 @@ class Encoder:
 def encode_numbers(X: pd.DataFrame, linear: bool) -> Encoder:
     """Numbers as they are for trees, else imputed by their median and standardised, with a flag for gaps."""
     columns = tuple(map(str, X.columns))
-    transformer = _flagged() if linear else FunctionTransformer()
+    if not linear:
+        return Encoder(columns, FunctionTransformer(), columns, columns)
     values = X.to_numpy(dtype=float)
-    empty = np.isnan(values).all(axis=0)  # in these rows, that is: there is no median
+    missing = np.isnan(values)
+    empty = missing.all(axis=0)  # in these rows, that is: there is no median
+    transformer = _standardised(flagged=bool(missing.any()))
     transformer.fit(np.where(empty, 0.0, values) if empty.any() else values)
-    gaps = [columns[j] for j in _gaps(transformer)] if linear else []
+    gaps = [columns[j] for j in np.flatnonzero(missing.any(axis=0) & ~empty)]
     return Encoder(columns, transformer, (*columns, *(f"{name} is missing" for name in gaps)), (*columns, *gaps))
 
 
@@ -97,27 +100,19 @@ def encode_date(X: pd.DataFrame, linear: bool) -> Encoder:
     if not linear:
         return Encoder((name,), parts, tuple(words), (name,) * len(words))
     # A date is missing as a whole: the first part says so for all.
-    scaling = ColumnTransformer([("days", _flagged(), [0]), ("cycles", _standardised(), slice(1, None))])
-    scaling.fit(parts.transform(X))
-    if len(_gaps(scaling.named_transformers_["days"])):
-        words.insert(1, f"{words[0]} is missing")
+    gaps = bool(X.isna().any(axis=None))
+    days, cycles = _standardised(flagged=gaps), _standardised(flagged=False)
+    scaling = ColumnTransformer([("days", days, [0]), ("cycles", cycles, slice(1, None))]).fit(parts.transform(X))
+    words[1:1] = [f"{words[0]} is missing"] * gaps
     return Encoder((name,), Pipeline([("parts", parts), ("scaling", scaling)]), tuple(words), (name,) * len(words))
 
 
-def _standardised() -> Pipeline:
-    """A gap is the median, which is 0 once it is taken from all; SimpleImputer's own median sorts, and slowly."""
+def _standardised(flagged: bool) -> Pipeline | FeatureUnion:
+    """Imputed by the median and standardised; ``flagged`` adds a flag for each column with gaps."""
+    # Less the median, a gap is 0: SimpleImputer's own median sorts, which on a long table takes most of the time.
     impute = SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True, copy=False)
-    return make_pipeline(RobustScaler(with_scaling=False), impute, StandardScaler(copy=False))
-
-
-def _flagged() -> FeatureUnion:
-    return FeatureUnion([("values", _standardised()), ("gaps", MissingIndicator(error_on_new=False))])
-
-
-def _gaps(flagged: FeatureUnion) -> NDArray[np.int64]:
-    """Which of its columns had gaps."""
-    found: NDArray[np.int64] = flagged.named_transformers["gaps"].features_
-    return found
+    values = make_pipeline(RobustScaler(with_scaling=False), impute, StandardScaler(copy=False))
+    return FeatureUnion([("values", values), ("gaps", MissingIndicator(error_on_new=False))]) if flagged else values
 
 
 class DateParts(TransformerMixin, BaseEstimator):
