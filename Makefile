@@ -15,7 +15,7 @@ test: .venv/.test
 	$(PYTEST)
 
 test-all: .venv/.test
-	$(BIN)/python -m pip install --quiet "$(TORCH)"
+	$(BIN)/python -m pip install --quiet "$(TORCH)" skorch lightning transformers accelerate
 	$(PYTEST)
 
 lint: .venv/.test

@@ -101,9 +101,13 @@ def suspects(fitted: Any, X: Any, y: Any, n: int | None = None) -> Any:
     >>> bool(table["row"][0] == worst), str(table["given"][0]), str(table["expected"][0])
     (True, 'no', 'yes')
     """
+    return suspect_table(judgement_of(fitted, X, y), n)
+
+
+def suspect_table(judged: Judgement, n: int | None = None) -> Any:
+    """The rows of a judgement, most suspicious first: the table that `suspects` returns."""
     if n is not None and (int(n) != n or n < 0):
         raise ValueError(f"n must be an integer >= 0 or None, got {n!r}")
-    judged = judgement_of(fitted, X, y)
     opinion, order = judged.opinion, judged.ranking(None if n is None else int(n))
     columns = {
         "row": order,

@@ -11,5 +11,6 @@ except ImportError as error:
     ) from error
 
 from .criterion import SelfPacedLoss
+from .judging import judge, suspects
 
-__all__ = ["SelfPacedLoss"]
+__all__ = ["SelfPacedLoss", "judge", "suspects"]

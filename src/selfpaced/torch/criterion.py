@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ..pacing import Pacing, Quantile
 from ..regularizers import Regularizer, Welsch, get
 from .counts import Counts, Epoch, class_centers, world_size
+from .lapse import BINS, WIDTH
 from .rows import Criterion, Rows, reader_of
 from .verdict import LOOK, PACED, PLAIN, GapVerdict, GivenVerdict, LapseVerdict, Validation, Verdict
 
@@ -131,6 +132,12 @@ class SelfPacedLoss(nn.Module):
     @property
     def termination(self) -> str:
         return self._verdict.reason if self._verdict else "no epoch has ended yet"
+
+    @property
+    def evidence(self) -> tuple[np.ndarray, np.ndarray]:
+        """Log-odds of the prediction in bins, and how many labels contradicted and agreed with it there."""
+        memory = self._verdict.memory if isinstance(self._verdict, LapseVerdict) else np.zeros((2, BINS))
+        return (np.arange(BINS) + 0.5) * WIDTH, np.asarray(memory)
 
     def extra_repr(self) -> str:
         return f"n={self.n}, phase={self.phase!r}, epoch={self.epoch}, rate={self.rate:.2f}"

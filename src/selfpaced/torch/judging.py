@@ -1,0 +1,145 @@
+"""What a trained network says about the rows of a loader: the judgement and the suspects of the rest of the library."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, IterableDataset
+
+from ..inspection import suspect_table
+from ..judgement import Judgement, Labels, Values
+from ..residuals import outlier_probability
+from .criterion import SelfPacedLoss
+
+Array = NDArray[Any]
+
+_LEAST_RATE = 1e-3  # numerical safety: a rate of 0 would make every label certain, whatever the network says
+
+
+@dataclass(frozen=True)
+class EvenNoise:
+    """Labels that are wrong at one rate, the wrong one any of the others."""
+
+    rate: float
+
+    def proba(self, logits: Any) -> Array:
+        """Probability of each clean class: what the network says."""
+        shifted = np.asarray(logits) - np.max(logits, axis=1, keepdims=True)
+        exp = np.exp(shifted)
+        return np.asarray(exp / exp.sum(axis=1, keepdims=True))
+
+    def noise_probability(self, logits: Any, y: Any) -> Array:
+        """Probability that the given label is wrong, by Bayes' rule."""
+        proba = self.proba(logits)
+        given, rate = proba[np.arange(len(proba)), y], max(self.rate, _LEAST_RATE)
+        wrong = rate / (proba.shape[1] - 1) * (1 - given)
+        return np.asarray(wrong / (wrong + (1 - rate) * given))
+
+
+def judge(model: nn.Module, loader: Any, criterion: SelfPacedLoss | None = None) -> Judgement:
+    """What a trained network says about the given labels or values of the rows of a loader.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Maps a batch of inputs to logits [B, K], or to one value for each row. It is put in eval mode and back.
+    loader : DataLoader or iterable of (inputs, targets)
+        A DataLoader is read in the order of its data set, whatever its sampler.
+    criterion : SelfPacedLoss, optional
+        The one it was trained with: gives the rate of wrong labels and the pace. Without it the rate is taken to be
+        the share of labels that the network contradicts, and nothing is weighted.
+
+    Returns
+    -------
+    Judgement
+        Row numbers are positions in the data set. The network has been trained on the rows: only a paced one, which
+        has not memorised its labels, has anything to say about them.
+    """
+    output, target = _outputs(model, loader)
+    paced = criterion is not None and criterion.phase == "paced"
+    rule, lam = (criterion.regularizer, criterion.lam) if criterion is not None and paced else (None, math.inf)
+    rate = criterion.rate if criterion is not None else math.nan
+    if target.is_floating_point():
+        return _of_values(output, target, rate, rule, lam)
+    if output.ndim != 2 or target.ndim != 1:
+        shapes = f"{tuple(output.shape)} and {tuple(target.shape)}"
+        raise ValueError(
+            f"the model must give logits [B, K] for labels [B], or values [B] for values [B], got {shapes}"
+        )
+    if math.isnan(rate):
+        rate = (output.argmax(1) != target).float().mean().item()
+    losses = F.cross_entropy(output, target, reduction="none").numpy().astype(np.float64)
+    codes = target.numpy().astype(np.intp)
+    opinion = Labels(np.arange(output.shape[1]), codes, output.numpy().astype(np.float64), EvenNoise(rate))
+    return Judgement("labels", opinion, losses, lam, rule)
+
+
+def suspects(
+    model: nn.Module,
+    loader: Any,
+    criterion: SelfPacedLoss | None = None,
+    n: int | None = None,
+    ids: Iterable[Any] | None = None,
+) -> Any:
+    """Rows whose given label or value is probably wrong, most suspicious first.
+
+    Parameters
+    ----------
+    model, loader, criterion
+        As in `judge`.
+    n : int, optional
+        How many rows; all by default.
+    ids : sequence, optional
+        Names of the rows, in the order of the data set, for the column ``row``; positions by default.
+
+    Returns
+    -------
+    pandas.DataFrame, or Records where pandas is not installed
+        The same table as `selfpaced.suspects` gives. ``selfpaced.report(criterion, suspects=table)`` shows it on a
+        page with the epochs.
+    """
+    judged = judge(model, loader, criterion)
+    table = suspect_table(judged, n)
+    if ids is not None:
+        names = np.asarray(list(ids))
+        if len(names) != len(judged.losses):
+            raise ValueError(f"ids must name each of the {len(judged.losses)} rows, got {len(names)}")
+        table["row"] = names[np.asarray(table["row"])]
+    return table
+
+
+def _of_values(output: Tensor, target: Tensor, rate: float, rule: Any, lam: float) -> Judgement:
+    if output.numel() != target.numel() or target.numel() != len(target):
+        shapes = f"{tuple(output.shape)} and {tuple(target.shape)}"
+        raise ValueError(f"values are judged one for each row: the model must give as many as there are, got {shapes}")
+    expected, given = (part.reshape(-1).numpy().astype(np.float64) for part in (output, target))
+    residual = given - expected
+    sigma = 1.4826 * float(np.median(np.abs(residual)))
+    wrong = outlier_probability(residual, sigma, 0.0 if math.isnan(rate) else rate)
+    return Judgement("values", Values(given, expected, wrong), residual**2, lam, rule)
+
+
+@torch.no_grad()
+def _outputs(model: nn.Module, loader: Any) -> tuple[Tensor, Tensor]:
+    """Outputs and targets of all rows, on the host."""
+    if isinstance(loader, DataLoader) and not isinstance(loader.dataset, IterableDataset):
+        loader = DataLoader(loader.dataset, batch_size=loader.batch_size or 1, collate_fn=loader.collate_fn)
+    first = next(iter(model.parameters()), torch.empty(0))
+    training = model.training
+    model.eval()
+    try:
+        pairs = [(model(inputs.to(first.device)).float().cpu(), target.cpu()) for inputs, target in loader]
+    finally:
+        model.train(training)
+    if not pairs:
+        raise ValueError("the loader has no rows")
+    outputs, targets = zip(*pairs, strict=True)
+    return torch.cat(outputs), torch.cat(targets)
