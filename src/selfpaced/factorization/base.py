@@ -63,7 +63,7 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         """
         check_is_fitted(self)
         observed = observe(self, X, mask=mask, reset=False)
-        return self._rows(observed)
+        return self._rows(observed.matrix)
 
     def inverse_transform(self, X: ArrayLike) -> Floats:
         """The rows that factors stand for: ``X @ components_``."""
@@ -112,7 +112,7 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             kept = position % 2 == half
             counts = np.concatenate([[0], np.cumsum(kept)])
             part = type(matrix)((matrix.data[kept], matrix.indices[kept], counts[matrix.indptr]), shape=matrix.shape)
-            U = self._rows(Observed(part, None, None))  # type: ignore[arg-type]
+            U = self._rows(part)
             rest = ~kept
             predicted = np.einsum("ij,ji->i", U[rows[rest]], self.components_[:, matrix.indices[rest]])
             errors[rest] = matrix.data[rest] - predicted
@@ -192,8 +192,7 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return observe(self, X, reset=False).matrix, None
 
     def _judge(self, X: Any, y: Any) -> Judgement:  # noqa: ARG002
-        observed = Observed(X, None, None)  # type: ignore[arg-type]
-        return self._judgement(from_csr(X, both=False).by_row, self._rows(observed))
+        return self._judgement(from_csr(X, both=False).by_row, self._rows(X))
 
     def _judgement(self, side: Side, U: Floats, mark: str = "") -> Judgement:
         V = np.array(self.components_.T, order="C")
@@ -210,11 +209,11 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             given_weight=_weights(self._step, side, residuals),
         )
 
-    def _rows(self, observed: Observed) -> Floats:
-        """Robust factors of rows, each one independent of the others in the batch."""
+    def _rows(self, matrix: Any) -> Floats:
+        """Robust factors of the rows of a CSR array, each one independent of the others in the batch."""
         engine = resolve(self.backend, self.n_jobs)
         V = np.array(self.components_.T, order="C")  # a copy: read-only memory would make the kernels compile again
-        matrix = observed.matrix.astype(V.dtype, copy=False)
+        matrix = matrix.astype(V.dtype, copy=False)
         side = from_csr(matrix, both=False).by_row
         U = np.zeros((matrix.shape[0], V.shape[1]), dtype=V.dtype)
         if not side.values.size:

@@ -303,10 +303,10 @@ class SelfPacedMF(Factorization):
         )
 
 
-def _pacing(pace: Any) -> Pacing | None:
+def _pacing(pace: str | float | Pacing) -> Pacing | None:
     """The pacing that ``pace`` asks for; None is the default."""
     if isinstance(pace, float):
         return Fixed(pace)
     if isinstance(pace, str):
         return Geometric(stop=ScaleStop()) if pace == "paper" else None
-    return pace  # type: ignore[no-any-return]
+    return pace

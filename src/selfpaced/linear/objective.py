@@ -50,11 +50,12 @@ class Latent:
     regularizer: Regularizer | None = None
     lam: Any = np.inf
     plain: bool = field(init=False, default=True)
+    _rule: Any = field(init=False, default=None, repr=False, compare=False)
+    _exponent: Any = field(init=False, default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "plain", self.regularizer is None or bool(np.all(np.isinf(self.lam))))
         object.__setattr__(self, "_rule", None if self.regularizer is None else relative(self.regularizer))
-        object.__setattr__(self, "_exponent", None)
         if isinstance(self.regularizer, Welsch):
             # On the log-loss Welsch is a power of the probability: exp(-l / lam^2) = p^(1 / lam^2).
             object.__setattr__(self, "_exponent", np.asarray(self.lam, dtype=float) ** -2.0)
@@ -63,7 +64,7 @@ class Latent:
         """Latent loss and relative weight (None: all 1) from the probability of the given label."""
         if self.plain:
             return -np.log(np.maximum(prob, _TINY)), None
-        exponent = self._exponent  # type: ignore[attr-defined]
+        exponent = self._exponent
         if exponent is not None:
             weight = _power(prob, exponent if exponent.ndim == 0 else exponent[codes])
             return (1 - weight) / (exponent if exponent.ndim == 0 else exponent[codes]), weight
@@ -73,14 +74,14 @@ class Latent:
     def of_loss(self, loss: Vector, codes: Codes) -> tuple[Vector, Vector]:
         """The same from log-losses."""
         lam = self.lam if np.ndim(self.lam) == 0 else np.asarray(self.lam)[codes]
-        return self._rule.latent(loss, lam), self.weight(loss, codes)  # type: ignore[attr-defined]
+        return self._rule.latent(loss, lam), self.weight(loss, codes)
 
     def weight(self, loss: Vector, codes: Codes) -> Vector:
         """Relative weight from log-losses."""
         if self.plain:
             return np.ones_like(loss)
         lam = self.lam if np.ndim(self.lam) == 0 else np.asarray(self.lam)[codes]
-        return np.asarray(self._rule.weight(loss, lam))  # type: ignore[attr-defined]
+        return np.asarray(self._rule.weight(loss, lam))
 
 
 def _power(prob: Vector, exponent: Any) -> Vector:

@@ -120,7 +120,8 @@ def _plain(values: list[Any]) -> list[Cell]:
     magnitude = np.floor(np.log10(np.where(array == 0, 1.0, np.abs(array))))
     # dividing by a power of ten leaves no more digits than the decimal has; multiplying by a negative one would
     unit = 10.0 ** np.clip(5 - magnitude, 0, 300)
-    return (np.round(array * unit) / unit).tolist()  # type: ignore[no-any-return]
+    cells: list[Cell] = (np.round(array * unit) / unit).tolist()
+    return cells
 
 
 def _head(values: Any, limit: int) -> Any:

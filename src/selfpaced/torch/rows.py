@@ -43,10 +43,11 @@ class Reader(Protocol):
 
 def reader_of(criterion: Criterion | None, weight: Tensor | None, ignore_index: int, label_smoothing: float) -> Reader:
     """The reader of a criterion, checked."""
-    if getattr(criterion, "reduction", "none") != "none":
+    reduction = getattr(criterion, "reduction", "none")
+    if reduction != "none":
         raise ValueError(
             "criterion must give one loss per row to be weighted: build it with reduction='none', "
-            f"got {type(criterion).__name__}(reduction={criterion.reduction!r})"  # type: ignore[union-attr]
+            f"got {type(criterion).__name__}(reduction={reduction!r})"
         )
     if not 0 <= label_smoothing < 1:
         raise ValueError(f"label_smoothing must be in [0, 1), got {label_smoothing!r}")
