@@ -297,7 +297,9 @@ def merged(area: str, old: str, new: str) -> str:
         rows |= found
     head = new.split("\n| `")[0].strip()
     known = [f"| `{constant.name}`" for constant in AREAS[area][2]]
-    return "\n".join([head, *(row for name in known for row in rows.get(name, []))])
+    missing = [name[2:] for name in known if name not in rows]
+    tail = ["", f"Not run yet: {', '.join(missing)}."] if missing else []
+    return "\n".join([head, *(row for name in known for row in rows.get(name, [])), *tail])
 
 
 def save(area: str, text: str) -> None:
