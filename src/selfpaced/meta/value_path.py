@@ -272,7 +272,8 @@ def _decide(
     last, status = trials[-1], solution.status[:1].lower() + solution.status[1:].rstrip(".")
     values: list[Array | None] = [trial.fit.residuals.values for trial in trials]
     if len(trials) == 1 or not isinstance(pace, str):
-        return _scored(problem, trials, values), Decision(len(trials) - 1, status), solution.interrupted
+        sigma = problem.sigma(last.fit.residuals.values)
+        return _scored(trials, values, sigma), Decision(len(trials) - 1, status), solution.interrupted
     where, interrupted = "unseen rows" if problem.cross else "the rows themselves", solution.interrupted
     if not problem.cross and unseen is not None and not interrupted:
         with Interruptible() as guard:
@@ -280,20 +281,20 @@ def _decide(
             # candidates in between are not compared on unseen rows, which costs a cross-fit each
             values, where = [unseen.values, *[None] * (len(trials) - 2), again], "unseen rows"
         interrupted = guard.interrupted
-    trials = _scored(problem, trials, values)
+    paced = np.asarray(values[-1])
+    sigma = problem.sigma(paced)
+    trials = _scored(trials, values, sigma)
     gain = gap(trials[-1], trials[0], problem.prior)
     figures = f"its Tukey loss on {where} is lower by {gain}"
-    paced = np.asarray(values[-1])
-    gross = bool(np.any(np.abs(paced) > TUKEY * problem.sigma(paced)))
+    gross = bool(np.any(np.abs(paced) > TUKEY * sigma))
     why = f"; {status}" if pace == "paper" else ""
     if gain.mean > max(ERRORS * gain.error, LEAST_GAIN if gross else NO_OUTLIERS * LEAST_GAIN):
         return trials, Decision(len(trials) - 1, figures + why), interrupted
     return trials, Decision(0, f"for {last.label}, {figures}{why}"), interrupted
 
 
-def _scored(problem: RegressorProblem, trials: list[Trial], values: Sequence[Array | None]) -> list[Trial]:
+def _scored(trials: list[Trial], values: Sequence[Array | None], sigma: float) -> list[Trial]:
     """Candidates with their scores: minus the Tukey loss of residuals in the sigma of the last candidate's."""
-    sigma = problem.sigma(np.asarray(values[-1]))
     return [
         trial if residuals is None else replace(trial, scores=-tukey_loss(residuals, sigma))
         for trial, residuals in zip(trials, values, strict=True)
