@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from ..inspection import suspect_table
 from ..judgement import Judgement, Labels, Values
 from ..residuals import outlier_probability
+from ..residuals.scales import MAD_TO_SIGMA
 from .criterion import SelfPacedLoss
 
 Array = NDArray[Any]
@@ -122,7 +123,7 @@ def _of_values(output: Tensor, target: Tensor, rate: float, rule: Any, lam: floa
         raise ValueError(f"values are judged one for each row: the model must give as many as there are, got {shapes}")
     expected, given = (part.reshape(-1).numpy().astype(np.float64) for part in (output, target))
     residual = given - expected
-    sigma = 1.4826 * float(np.median(np.abs(residual)))
+    sigma = MAD_TO_SIGMA * float(np.median(np.abs(residual)))
     wrong = outlier_probability(residual, sigma, 0.0 if math.isnan(rate) else rate)
     return Judgement("values", Values(given, expected, wrong), residual**2, lam, rule)
 
