@@ -90,7 +90,9 @@ class FoldFits:
         # A sample of few rows costs nothing beside the full fits that start where it ends: take it further.
         self.steps = 3 * STEPS if layout.n_total > 20 * layout.n else STEPS
         self.objectives = [layout.training(k, **options) for k in range(layout.n_validated)]
-        self.codes: Codes = layout.held_out(layout.codes)
+        parts = [layout.codes[layout.rows(k)] for k in range(layout.n_validated)]
+        self.codes: Codes = np.concatenate(parts)
+        self.n_held_out = [len(part) for part in parts]
         self.sample_weight: Vector | None = layout.held_out(layout.sample_weight)
         n, d, k = layout.n, layout.X.shape[1], layout.n_classes
         # With few rows per parameter the full fit still knows the held-out labels: start from nothing.
@@ -126,7 +128,7 @@ class FoldFits:
                 logs = np.log(np.maximum(share / share.sum(), 1e-3))
                 own[:, -1] = logs[1] - logs[0] if objective.n_outputs == 1 else logs - logs.mean()
             params.append(own.ravel())
-            scores.append(np.tile(own[:, -1], (len(self.layout.codes[self.layout.rows(fold)]), 1)))
+            scores.append(np.full((self.n_held_out[fold], objective.n_outputs), own[:, -1]))
         return FoldModel(Latent(), params, np.concatenate(scores))
 
     @cached_property

@@ -8,7 +8,6 @@ times the number of classes or features.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -144,18 +143,21 @@ class Objective:
 
     def at(self, latent: Latent) -> Objective:
         """The same rows under another latent loss."""
-        other = copy(self)
-        other.latent = latent
-        return other
+        return self._like(latent=latent)
 
     def weighted(self, sample_weight: Vector) -> Objective:
         """The plain loss of the same rows under other weights.
 
         The mean stays per unit of the data's own weight, so that the ridge keeps its meaning as weights fall.
         """
-        other = copy(self)
-        other.latent, other.sample_weight = Latent(), sample_weight
+        other = self._like(latent=Latent(), sample_weight=sample_weight)
         other.__dict__.pop("_moments", None)
+        return other
+
+    def _like(self, **changed: Any) -> Objective:
+        """One on the same rows; a shallow copy, faster than that of the standard library."""
+        other = object.__new__(Objective)
+        other.__dict__.update(self.__dict__, **changed)
         return other
 
     @property
