@@ -18,7 +18,8 @@ _UNIT = 1 << 20  # numerical safety: sample weights are counted in 2^-20ths, so 
 
 def sketch_index(losses: Any, xp: Any = np) -> Any:
     """The bin of every loss, between 0 and ``SKETCH_BINS - 1``, as floats of whatever array namespace ``xp`` is."""
-    return xp.clip(xp.floor(xp.log(losses / _SMALLEST) / math.log(_RATIO)), -1, _BINS) + 1
+    step = 1 / math.log(_RATIO)
+    return xp.floor(xp.clip(xp.log(losses) * step + (1 - math.log(_SMALLEST) * step), 0, _BINS + 1))
 
 
 def sketch_centers() -> NDArray[np.float64]:

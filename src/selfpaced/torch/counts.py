@@ -57,11 +57,11 @@ class Counts:
         self._losses.index_add_(0, index, one)
         self._broken.add_(rows.broken.sum())
         if self.n_groups and rows.group is not None:
-            coarse = ((index - _FIRST) // _STRIDE).clamp_(0, CLASS_BINS - 1)
-            self._classes.index_add_(0, rows.group * CLASS_BINS + coarse, one)
+            coarse = (index - _FIRST).div_(_STRIDE, rounding_mode="floor").clamp_(0, CLASS_BINS - 1)
+            self._classes.index_add_(0, coarse.add_(rows.group, alpha=CLASS_BINS), one)
         if rows.agrees is not None and rows.odds is not None:
-            place = (rows.odds / WIDTH).nan_to_num().clamp_(0, BINS - 1).long()
-            self._agreement.index_add_(0, rows.agrees * BINS + place, one)
+            place = (rows.odds / WIDTH).clamp_(0, BINS - 1).long()
+            self._agreement.index_add_(0, place.add_(rows.agrees, alpha=BINS), one)
 
     def close(self, rows: int) -> Epoch:
         """End the epoch: the counts of all ranks, once on the host, and a new start. A collective."""

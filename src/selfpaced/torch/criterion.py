@@ -168,7 +168,9 @@ class SelfPacedLoss(nn.Module):
             return None
         rule = self.regularizer if self.phase == PACED else _LOOKING[0]
         # The bare formula: the public one looks for negative losses, and the host would wait for the answer.
-        weight: Tensor = rule._weight(xp, rows.level, self.lam) / rule._max_weight(self.lam)
+        weight: Tensor = rule._weight(xp, rows.level, self.lam)
+        if (largest := rule._max_weight(self.lam)) != 1.0:
+            weight = weight / largest
         return weight if self._factor is None else weight * self._factor[rows.group if len(self._factor) > 1 else 0]
 
     def _prepare(self, output: Tensor) -> Counts:

@@ -5,6 +5,7 @@ A row is what is weighted: a sample, a pixel, or one label of a multi-label samp
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
@@ -86,18 +87,18 @@ class LabelReader(nn.Module):
             return self._read_soft(logits, _rows_of_classes(target).to(logits.dtype), looking)
         label = target.reshape(-1).long()
         asked = label != self.ignore_index
-        label = torch.where(asked, label, 0)
+        label = label.masked_fill(~asked, 0)
         logits, used = _finite_rows(logits, asked)
         log_p = F.log_softmax(logits, 1)
         loss = F.nll_loss(log_p, label, reduction="none")
-        level = loss.detach()
-        used = used & level.isfinite()
-        level = _level(level, used)
+        used = used & (loss.detach() < math.inf)
+        left_out = ~used
+        level = loss.detach().masked_fill(left_out, 0)
         if self.weight is not None or self.label_smoothing:
             smoothing = self.label_smoothing
             loss = F.cross_entropy(logits, label, self.weight, reduction="none", label_smoothing=smoothing)
         mass = used.sum() if self.weight is None else (self.weight[label] * used).sum()
-        rows = Rows(torch.where(used, loss, 0), level, used, asked & ~used, mass, label)
+        rows = Rows(loss.masked_fill(left_out, 0), level, used, asked & left_out, mass, label)
         return _with_agreement(rows, log_p.detach(), label) if looking else rows
 
     def _read_soft(self, logits: Tensor, target: Tensor, looking: bool) -> Rows:
@@ -217,8 +218,10 @@ def _rows_of_classes(values: Tensor) -> Tensor:
 
 def _finite_rows(logits: Tensor, asked: Tensor) -> tuple[Tensor, Tensor]:
     """Broken rows replaced by zeros before the loss is taken, so that no NaN comes back as a gradient."""
-    used = asked & logits.detach().amax(1).isfinite()  # one logit of -inf is a class ruled out, not a broken row
-    return torch.where(used[:, None], logits, 0), used
+    used = asked & (
+        logits.detach().amax(1).abs() < math.inf
+    )  # one logit of -inf is a class ruled out, not a broken row
+    return logits.masked_fill(~used[:, None], 0), used
 
 
 def _finite_values(values: Tensor) -> Tensor:
@@ -236,5 +239,4 @@ def _level(loss: Tensor, used: Tensor) -> Tensor:
 
 def _with_agreement(rows: Rows, log_p: Tensor, label: Tensor) -> Rows:
     best, predicted = log_p.max(1)
-    best = best.clamp(-30.0, -1e-7)
-    return rows._replace(agrees=predicted == label, odds=best - torch.log(-torch.expm1(best)))
+    return rows._replace(agrees=predicted == label, odds=torch.logit(best.exp(), eps=1e-7))
