@@ -56,7 +56,7 @@ class Made:
             n_classes=self.classes,
             n_clusters_per_class=2,
             class_sep=self.separation,
-            weights=self.shares,
+            weights=None if self.shares is None else list(self.shares),
             flip_y=0,
             random_state=seed,
         )
