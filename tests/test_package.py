@@ -41,6 +41,16 @@ def test_an_unknown_name_is_an_attribute_error():
         _ = selfpaced.SelfPacedNothing
 
 
+def test_a_class_name_means_one_thing():
+    homes = {}
+    for source in (ROOT / "src", ROOT / "experiments" / "src"):
+        for path in sorted(source.rglob("*.py")):
+            for name in re.findall(r"^class (\w+)", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
+                homes.setdefault(name, []).append(path.relative_to(source).as_posix())
+    assert len(homes) > 100
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
+
+
 def blocks(document):
     text = (ROOT / document).read_text(encoding="utf-8")
     return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
