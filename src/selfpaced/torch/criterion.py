@@ -20,7 +20,8 @@ from .rows import Criterion, Rows, reader_of
 from .verdict import LOOK, PACED, PLAIN, GapVerdict, GivenVerdict, LapseVerdict, Validation, Verdict
 
 # While looking, a row weighs the square root of the probability of its label: that learns like cross entropy and
-# memorises more slowly. Power 1 halves the speed of learning on hard data, 0 memorises at once (benchmarks/torch.py).
+# memorises more slowly. Power 1 halves the speed of learning on hard data, 0 memorises at once: seen on
+# the prototype, not measured again.
 _LOOKING = Welsch(), math.sqrt(2.0)
 _LEAST_MEAN = 0.05  # numerical safety: no class is multiplied by more than 20
 
