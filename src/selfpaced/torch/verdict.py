@@ -15,8 +15,8 @@ from .lapse import BINS, fit_lapse
 
 LOOK, PLAIN, PACED = "look", "plain", "paced"
 
-# Chosen on a few runs with seeds 0 to 5, neighbours not tried one by one; benchmarks/torch.py measures them on seeds from
-# 100 on, which were not looked at before.
+# Chosen on a few runs with seeds 0 to 5, neighbours not tried one by one; benchmarks/torch.py measures them on seeds
+# from 100 on, which were not looked at before.
 FIRST, LAST = 4, 16  # epochs: the first decision, and the last
 FIRST_ROWS = 5_000  # ... and the first not before so many rows: a network that knows nothing proves nothing
 LEARNING = 0.035  # agreement gained in an epoch above which the network is still learning: wait
