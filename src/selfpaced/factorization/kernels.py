@@ -8,7 +8,8 @@ entries at a time, which is what lets the compiler keep its rows in vector regis
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -71,12 +72,6 @@ def _with_constant(op, x, constants):  # type: ignore[no-untyped-def]
     elif op == LESS_EQUAL:
         for q in range(x.size):
             x[q] = one if x[q] <= c else zero
-    elif op == GREATER:
-        for q in range(x.size):
-            x[q] = one if x[q] > c else zero
-    elif op == GREATER_EQUAL:
-        for q in range(x.size):
-            x[q] = one if x[q] >= c else zero
     elif op == FILL:
         for q in range(x.size):
             x[q] = c
@@ -112,7 +107,6 @@ def _with_constant(op, x, constants):  # type: ignore[no-untyped-def]
 @_compiled()
 def _with_register(op, x, y, z):  # type: ignore[no-untyped-def]
     """x = op(x, y) in place, or for WHERE x = y where x else z; the arrays never overlap."""
-    one = x.dtype.type(1)
     zero = x.dtype.type(0)
     if op == COPY:
         for q in range(x.size):
@@ -126,18 +120,12 @@ def _with_register(op, x, y, z):  # type: ignore[no-untyped-def]
     elif op == SUB:
         for q in range(x.size):
             x[q] = x[q] - y[q]
-    elif op == RSUB:
-        for q in range(x.size):
-            x[q] = y[q] - x[q]
     elif op == MUL:
         for q in range(x.size):
             x[q] = x[q] * y[q]
     elif op == DIV:
         for q in range(x.size):
             x[q] = x[q] / y[q]
-    elif op == RDIV:
-        for q in range(x.size):
-            x[q] = y[q] / x[q]
     elif op == POW:
         for q in range(x.size):
             x[q] = x[q] ** y[q]
@@ -145,25 +133,13 @@ def _with_register(op, x, y, z):  # type: ignore[no-untyped-def]
         for q in range(x.size):
             v = x[q]
             x[q] = y[q] if v < y[q] else v
-    elif op == MIN:
+    else:
         for q in range(x.size):
             v = x[q]
             x[q] = y[q] if v > y[q] else v
-    elif op == LESS:
-        for q in range(x.size):
-            x[q] = one if x[q] < y[q] else zero
-    elif op == LESS_EQUAL:
-        for q in range(x.size):
-            x[q] = one if x[q] <= y[q] else zero
-    elif op == GREATER:
-        for q in range(x.size):
-            x[q] = one if x[q] > y[q] else zero
-    else:
-        for q in range(x.size):
-            x[q] = one if x[q] >= y[q] else zero
 
 
-@_compiled()
+@_compiled(inline="always")
 def _run(codes, constants, registers, count):  # type: ignore[no-untyped-def]
     """Run the steps of a rule's program on the first ``count`` places of the registers."""
     for s in range(codes.shape[0]):
@@ -240,7 +216,8 @@ def _irls_weights(w, registers, indptr, indices, y, given, U, V, start, stop, of
         residual = w[low : min(low + BLOCK, count)]
         weight = registers[result, : residual.size]
         if given.size:
-            weight[:] = given[begin + low - offset : begin + low - offset + residual.size]
+            for q in range(residual.size):
+                weight[q] = given[begin - offset + low + q]
         else:
             loss = registers[0, : residual.size]
             for q in range(residual.size):
@@ -250,7 +227,8 @@ def _irls_weights(w, registers, indptr, indices, y, given, U, V, start, stop, of
                     loss[q] = loss[q] * residual[q]
             _run(codes, constants, registers, residual.size)
         if quadratic:
-            residual[:] = weight
+            for q in range(residual.size):
+                residual[q] = weight[q]
         else:
             for q in range(residual.size):
                 e = residual[q]
@@ -354,6 +332,7 @@ def residuals_at(rows, columns, y, U, V, out):  # type: ignore[no-untyped-def]
 
 Bend = tuple[float, float, float, float]  # clip(slope x + shift, low, high)
 _BENDS = {"clip", "mul", "add", "rsub"}
+_COMPARISONS = {"less", "less_equal", "greater", "greater_equal"}
 
 
 def _bent(bend: Bend, step: Instruction) -> Bend:
@@ -368,6 +347,24 @@ def _bent(bend: Bend, step: Instruction) -> Bend:
     return factor * slope, factor * shift + more, low, high
 
 
+def _simpler(steps: Iterable[Instruction]) -> Iterator[Instruction]:
+    """The same by fewer operations, of which each is a loop to compile."""
+    for step in steps:
+        op, target, constant = step.op, step.target, step.constant
+        if op in _COMPARISONS and step.other is not None:  # of the difference with zero
+            yield replace(step, op="sub")
+        elif op in ("rsub", "rdiv") and step.other is not None:
+            yield replace(step, op=op[1:])
+            op, constant = ("mul", -1.0) if op == "rsub" else ("rdiv", 1.0)
+        elif op not in _COMPARISONS:
+            yield step
+            continue
+        if op in ("greater", "greater_equal"):
+            yield Instruction("mul", target, constant=-1.0)
+            op, constant = op.replace("greater", "less"), -constant
+        yield Instruction(op, target, constant=constant)
+
+
 def encode(program: Program, dtype: Any) -> tuple[Any, Any, int, int]:
     """A program as the compiled loops read it: codes, constants, number of registers, register of the result.
 
@@ -375,7 +372,7 @@ def encode(program: Program, dtype: Any) -> tuple[Any, Any, int, int]:
     """
     codes: list[tuple[int, int, int, int]] = []
     constants: list[Bend] = []
-    for step in program.steps:
+    for step in _simpler(program.steps):
         if step.op not in _BENDS or step.other is not None:
             other, third = (CONSTANT if place is None else place for place in (step.other, step.third))
             codes.append((OPCODES[step.op], step.target, other, max(third, 0)))

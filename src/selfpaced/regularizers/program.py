@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 Floats = NDArray[Any]
 _Key = ParamSpec("_Key")
 
+_BLOCK = 1 << 16  # speed only: the registers of so many values stay in the cache
 _ROUNDINGS = 64  # numerical safety: how far a program may be from the rule at its probes
 # numerical safety: beyond it the ratio of a loss to the scale leaves float32, and the rule's careful formula is needed
 _WIDEST = 1e12
+# Losses, in units of the scale, at which a program has to give the rule's values: none, far below and far above.
+_PROBES = np.append(0.0, np.geomspace(1e-6, 1e4, 31))
 
 _UNARY: dict[str, Any] = {
     "abs": np.abs,
@@ -97,6 +100,14 @@ class Program:
 
     def __call__(self, values: Floats) -> Floats:
         """The formula at every element; ``values`` are not overwritten."""
+        if values.size <= _BLOCK:
+            return self._at_once(values)
+        flat, out = values.reshape(-1), np.empty(values.size, values.dtype)
+        for start in range(0, flat.size, _BLOCK):
+            out[start : start + _BLOCK] = self._at_once(flat[start : start + _BLOCK])
+        return out.reshape(values.shape)
+
+    def _at_once(self, values: Floats) -> Floats:
         held: list[Any] = [values, *[None] * (self.n_registers - 1)]
         buffers: list[Any] = [None] * self.n_registers  # of what has been overwritten, to be written again
         with np.errstate(all="ignore"):
@@ -262,21 +273,17 @@ def _cached(function: Callable[_Key, Program | None]) -> Callable[_Key, Program 
     return call
 
 
-def _probes(unit: float, dtype: Any) -> Floats:
-    """Losses from far below to far above the unit, and none at all."""
-    return (unit * np.append(0.0, np.geomspace(1e-6, 1e4, 31))).astype(dtype)
-
-
 @_cached
 def weight_program(rule: Regularizer, lam: float, dtype: Any) -> Program | None:
     """The weight relative to its maximum, as steps on the losses; None where the rule has to be called itself."""
     if not _inside(rule, lam):
         return None
+    lam = float(lam)
 
     def formula(xp: Any, loss: Any) -> Any:
         return rule._relative(xp, loss, lam)
 
-    return _checked(formula, formula, _probes(_scale(rule, lam), dtype), RECORDER)
+    return _checked(formula, formula, (_scale(rule, lam) * _PROBES).astype(dtype), RECORDER)
 
 
 @_cached
@@ -285,7 +292,7 @@ def latent_program(rule: Regularizer, lam: float, unit: float, dtype: Any) -> Pr
     scale = unit * _scale(rule, lam)
     if not _inside(rule, lam) or not 1 / _WIDEST < scale < _WIDEST:
         return None
-    factor = unit / float(rule.max_weight(lam))
+    lam, factor = float(lam), unit / float(rule.max_weight(lam))
 
     def formula(xp: Any, loss: Any) -> Any:
         return rule._quick_latent(xp, loss / unit, lam) * factor
@@ -293,7 +300,7 @@ def latent_program(rule: Regularizer, lam: float, unit: float, dtype: Any) -> Pr
     def exact(xp: Any, loss: Any) -> Any:
         return rule._latent(xp, loss / unit, lam) * factor
 
-    probes = _probes(scale, dtype)
+    probes = (scale * _PROBES).astype(dtype)
     return _checked(formula, exact, probes, QUICK) or _checked(formula, exact, probes, RECORDER)
 
 
