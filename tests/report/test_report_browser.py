@@ -5,6 +5,7 @@ import csv
 import numpy as np
 import pytest
 
+from selfpaced.judgement import Judgement, Judging, Values
 from selfpaced.path import Candidate, weight_histogram
 from selfpaced.report import report
 from selfpaced.report.data import ReportColumn, ReportTable, Summary
@@ -177,11 +178,11 @@ def test_every_kind_is_drawn(browser, regressed, factorized, clustered, tmp_path
 
 
 def test_markup_in_the_data_stays_text(browser, tmp_path):
-    class Fitted:
-        sample_weight_ = np.array([0.1, 1.0, 0.9])
-        sample_loss_ = np.array([3.0, 0.1, 0.2])
-        lam_ = 1.0
+    class Fitted(Judging):
+        judgement_ = Judgement("values", Values(*np.eye(3)), losses=np.array([3.0, 0.1, 0.2]), lam=1.0, rule="welsch")
+        lam_, noise_rate_, noise_rate_interval_, n_features_in_ = 1.0, 0.1, (0.0, 0.2), 1
         termination_ = EVIL
+        _judge = None
         path_ = (Candidate(1.0, 0.5, 0.1, 0.6, chosen=True, histogram=weight_histogram([0.1, 1, 0.9]), label=EVIL),)
 
     table = {"row": [0, 1, 2], "given": [EVIL, "b", "c"], EVIL: [1, 2, 3], "weight": [0.1, 0.9, 1.0]}

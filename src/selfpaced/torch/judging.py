@@ -128,7 +128,6 @@ def _of_values(output: Tensor, target: Tensor, rate: float, rule: Any, lam: floa
     return Judgement("values", Values(given, expected, wrong), residual**2, lam, rule)
 
 
-@torch.no_grad()
 def _outputs(model: nn.Module, loader: Any) -> tuple[Tensor, Tensor]:
     """Outputs and targets of all rows, on the host."""
     if isinstance(loader, DataLoader) and not isinstance(loader.dataset, IterableDataset):
@@ -137,7 +136,8 @@ def _outputs(model: nn.Module, loader: Any) -> tuple[Tensor, Tensor]:
     training = model.training
     model.eval()
     try:
-        pairs = [(model(inputs.to(first.device)).float().cpu(), target.cpu()) for inputs, target in loader]
+        with torch.no_grad():
+            pairs = [(model(inputs.to(first.device)).float().cpu(), target.cpu()) for inputs, target in loader]
     finally:
         model.train(training)
     if not pairs:
