@@ -1,6 +1,5 @@
 """What an estimator must be known to: nothing here is listed by hand, so that a new one cannot be forgotten."""
 
-import ast
 from pathlib import Path
 
 import numpy as np
@@ -141,17 +140,6 @@ def test_pace_is_the_one_word_for_pace(case):
     _, model, _ = case
     params = clone(model).get_params(deep=False)
     assert not {"pacing", "start_pace", "n_stages", "end"} & set(params)
-
-
-def test_every_class_name_means_one_thing():
-    """Private helpers (a leading underscore) may share a name; everything else is one thing in the whole package."""
-    where: dict[str, list[str]] = {}
-    for path in sorted((ROOT / "src" / "selfpaced").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                where.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
-    stand_ins = {"CallbackSupportMixin"}  # defined again where scikit-learn has none
-    assert {name: files for name, files in where.items() if len(files) > 1 and name not in stand_ins} == {}
 
 
 def test_one_privacy_convention():
