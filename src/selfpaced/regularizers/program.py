@@ -126,11 +126,11 @@ def _run(step: Instruction, held: list[Any], out: Any) -> Any:
         return _UNARY[op](target, out=out)
     if op == "fill":
         return np.full_like(held[0], step.constant)
-    other = held[0].dtype.type(step.constant) if step.other is None else held[step.other]
+    other = step.constant if step.other is None else held[step.other]
     if op == "where":
         return np.where(target, other, held[step.third or 0])
     if op == "clip":  # also for one bound: twice as fast as np.minimum
-        return np.clip(target, other, held[0].dtype.type(step.upper), out=out)
+        return target.clip(other, step.upper, out)
     if op in _REVERSED:
         return _REVERSED[op](other, target, out=out)
     # a comparison writes 0 and 1 into numbers, never a boolean array
