@@ -104,12 +104,15 @@ def ratio(task: Callable[[str, Any, float], Work], name: str, rounds: int) -> fl
 
 
 def first_sweep(source: Path) -> tuple[float, float]:
-    """Seconds of a process's first sweep: with nothing compiled, and with the machine code on disk."""
-    with tempfile.TemporaryDirectory() as folder:
-        env = dict(os.environ, PYTHONPATH=str(source), NUMBA_CACHE_DIR=folder)
-        command = [sys.executable, "-c", FIRST]
-        runs = [float(subprocess.run(command, env=env, check=True, capture_output=True).stdout) for _ in range(4)]
-    return runs[0], min(runs[1:])
+    """Best seconds of a process's first sweep: with nothing compiled, and with the machine code on disk."""
+    cold, warm = [], []
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as folder:
+            env = dict(os.environ, PYTHONPATH=str(source), NUMBA_CACHE_DIR=folder)
+            command = [sys.executable, "-c", FIRST]
+            for times in (cold, warm):
+                times.append(float(subprocess.run(command, env=env, check=True, capture_output=True).stdout))
+    return min(cold), min(warm)
 
 
 def main() -> None:
