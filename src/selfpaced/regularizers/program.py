@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Floats = NDArray[Any]
 _Key = ParamSpec("_Key")
 
-_BLOCK = 1 << 16  # speed only: the registers of so many values stay in the cache
+_BLOCK = 1 << 16  # cost: the registers of so many values stay in the cache
 _ROUNDINGS = 64  # numerical safety: how far a program may be from the rule at its probes
 # numerical safety: beyond it the ratio of a loss to the scale leaves float32, and the rule's careful formula is needed
 _WIDEST = 1e12
