@@ -11,6 +11,7 @@ from selfpaced import datasets
 from selfpaced.datasets import (
     flip_class_conditional,
     flip_instance_dependent,
+    flip_near_border,
     flip_symmetric,
     load_breast,
     make_low_rank,
@@ -136,6 +137,29 @@ def test_instance_dependent_noise_follows_the_features():
     assert upper > 2 * lower
 
 
+@pytest.mark.parametrize("rate", [0.0, 0.2, 1.0])
+def test_noise_near_the_border_is_exact_and_goes_to_the_neighbour(rate):
+    """Three classes on a line: wrong labels lie between neighbours, and never jump from one end to the other."""
+    x = np.linspace(0, 3, 1200)
+    y = np.array(["left", "middle", "right"])[np.minimum(x.astype(int), 2)]
+    noisy, flipped = flip_near_border(x[:, None], y, rate, random_state=3)
+    np.testing.assert_array_equal(noisy != y, flipped)
+    assert flipped.sum() == round(rate * y.size)
+    ends = flipped & (y != "middle")
+    assert set(noisy[ends]) <= {"middle"}
+    if rate == 0.2:
+        far = np.minimum(np.abs(x - 1), np.abs(x - 2))
+        assert flipped[far < 0.1].mean() > 2.5 * flipped[far > 0.4].mean()
+
+
+def test_noise_near_the_border_spreads_evenly_without_sharpness():
+    x = np.linspace(-3, 3, 3000)
+    _, flipped = flip_near_border(x[:, None], x > 0, 0.2, sharpness=0.0, random_state=0)
+    assert abs(flipped[np.abs(x) < 1].mean() - 0.2) < 0.03
+    again, _ = flip_near_border(100 * x[:, None] + 7, x > 0, 0.2, sharpness=0.0, random_state=0)
+    np.testing.assert_array_equal(again != (x > 0), flipped)
+
+
 @pytest.mark.parametrize("maker", [outliers_one_sided, outliers_symmetric])
 def test_outliers_move_exactly_their_share(maker):
     y = np.random.default_rng(0).standard_normal(500)
@@ -178,6 +202,9 @@ def test_the_seed_decides_and_the_input_is_untouched(maker):
         lambda: flip_class_conditional([0, 1], {7: 0.1}),
         lambda: flip_instance_dependent([[1.0]], [0, 1], 0.1),
         lambda: flip_instance_dependent([[1.0], [2.0]], [0, 1], 0.95),
+        lambda: flip_near_border([[1.0]], [0, 1], 0.1),
+        lambda: flip_near_border([[1.0], [2.0]], [0, 1], 1.1),
+        lambda: flip_near_border([[1.0], [2.0]], [0, 1], 0.1, sharpness=-1.0),
         lambda: outliers_one_sided([1.0], -0.1),
         lambda: outliers_symmetric([[1.0]], 0.1),
         lambda: outliers_leverage([[1.0]], [1.0, 2.0], 0.5),

@@ -10,6 +10,7 @@ from selfpaced.datasets.loaders import load_breast, load_mfeat, load_spambase, l
 from selfpaced.datasets.noise import (
     flip_class_conditional,
     flip_instance_dependent,
+    flip_near_border,
     flip_symmetric,
     outliers_leverage,
     outliers_one_sided,
@@ -23,6 +24,7 @@ __all__ = [
     "cache_directory",
     "flip_class_conditional",
     "flip_instance_dependent",
+    "flip_near_border",
     "flip_symmetric",
     "load_breast",
     "load_mfeat",

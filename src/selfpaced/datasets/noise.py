@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch, check_random_state
 
 __all__ = [
     "flip_class_conditional",
     "flip_instance_dependent",
+    "flip_near_border",
     "flip_symmetric",
     "outliers_leverage",
     "outliers_one_sided",
@@ -119,17 +121,68 @@ def flip_instance_dependent(
     if _rate(rate) > 0.9:
         raise ValueError(f"rate must be at most 0.9 for instance-dependent noise, got {rate!r}")
     rng = check_random_state(random_state)
-    data = np.asarray(X, dtype=np.float64)
-    if data.ndim != 2 or data.shape[0] != labels.size:
-        raise ValueError(f"X must have shape ({labels.size}, d) to match y, got shape {data.shape}")
-    spread = data.std(axis=0)
-    scaled = (data - data.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    projection = scaled @ rng.standard_normal(data.shape[1])
+    scaled = _standardised(X, labels.size)
+    projection = scaled @ rng.standard_normal(scaled.shape[1])
     chance = expit(sharpness * projection / max(projection.std(), 1e-12))
     # Clipping lowers the mean, so the factor is repeated until the mean is the rate asked for.
     for _ in range(50):
         chance = np.minimum(chance * (rate / max(chance.mean(), 1e-12)), 0.95)
     return _shift(labels, classes, codes, np.flatnonzero(rng.random_sample(labels.size) < chance), rng)
+
+
+def flip_near_border(
+    X: ArrayLike, y: ArrayLike, rate: float, *, sharpness: float = 2.0, random_state: _Seed = None
+) -> _Noisy:
+    """Change labels where the classes are hard to tell apart, as tired annotators do.
+
+    The border is that of a logistic regression fitted to the standardised features and the labels as given.  A
+    sample's odds of being chosen fall off as ``exp(-sharpness * gap)``, where the gap between its two most probable
+    classes, in log-odds, is counted in medians of all gaps; a chosen label moves to the more probable of the other
+    classes.  Exactly ``round(rate * n)`` labels change.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Features, which decide where the border is.
+    y : array-like of shape (n,)
+        Clean labels of any kind.
+    rate : float
+        Share of labels to change, in [0, 1].
+    sharpness : float, default=2.0
+        How strongly the noise keeps to the border; 0 spreads it evenly.
+    random_state : int, RandomState or None
+        Seed of the noise.
+
+    Returns
+    -------
+    noisy, flipped
+        As :func:`flip_symmetric`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from selfpaced.datasets import flip_near_border
+    >>> x = np.linspace(-3, 3, 300)
+    >>> noisy, flipped = flip_near_border(x[:, None], x > 0, 0.2, random_state=0)
+    >>> int(flipped.sum()), bool(np.abs(x[flipped]).mean() < 0.7 * np.abs(x).mean())
+    (60, True)
+    """
+    labels, classes, codes = _coded(y)
+    if not sharpness >= 0.0:
+        raise ValueError(f"sharpness must be at least 0, got {sharpness!r}")
+    count = round(_rate(rate) * labels.size)
+    rng = check_random_state(random_state)
+    scaled = _standardised(X, labels.size)
+    scores = LogisticRegression(max_iter=1000).fit(scaled, codes).predict_log_proba(scaled)
+    two = np.sort(scores, axis=1)[:, -2:]
+    gap = two[:, 1] - two[:, 0]
+    # The largest of odds times Gumbel noise are a draw without replacement (Efraimidis and Spirakis, 2006).
+    odds = -sharpness * gap / max(float(np.median(gap)), np.finfo(float).tiny)
+    chosen = np.argsort(-(odds + rng.gumbel(size=labels.size)), kind="stable")[:count]
+    scores[np.arange(labels.size), codes] = -np.inf
+    flipped = np.zeros(labels.size, dtype=bool)
+    flipped[chosen] = True
+    return classes[np.where(flipped, scores.argmax(axis=1), codes)], flipped
 
 
 def outliers_one_sided(
@@ -224,6 +277,14 @@ def _coded(y: ArrayLike) -> tuple[_Array, _Array, NDArray[np.int64]]:
     if classes.size < 2:
         raise ValueError(f"y must hold at least two classes to flip between, got {classes.tolist()!r}")
     return labels, classes, codes
+
+
+def _standardised(X: ArrayLike, n: int) -> NDArray[np.float64]:
+    data = np.asarray(X, dtype=np.float64)
+    if data.ndim != 2 or data.shape[0] != n:
+        raise ValueError(f"X must have shape ({n}, d) to match y, got shape {data.shape}")
+    spread = data.std(axis=0)
+    return np.asarray((data - data.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
 
 
 def _rates_of(rates: Mapping[object, float] | Sequence[float], classes: _Array) -> list[float]:
