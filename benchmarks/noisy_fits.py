@@ -1,0 +1,218 @@
+"""One fit of one method to one noisy table, and what it is worth: the cells of classification.py.
+
+A cell is cached on disk (see selfpaced_experiments.cells) until this module, the noise makers or the code of the method
+change. The seeds of split, noise and model are apart; all methods get the same rows, scaling and labels, and defaults.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from functools import cache
+from typing import Any
+
+import fresh_datasets
+import more_datasets
+import numpy as np
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.metrics import average_precision_score, balanced_accuracy_score
+from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.preprocessing import StandardScaler
+
+from selfpaced import datasets
+from selfpaced_experiments.cells import Cell
+
+NOISES = ("clean", "10 %", "20 %", "40 %", "35/5 %", "border 20 %")
+OURS, BALANCED = "selfpaced", "selfpaced, balance .5"
+PEERS = ("plain", "LR CV", "cleanlab", "oracle")
+PAPER = ("paper: breast", "paper: spambase", "paper: svmguide1")
+MOST_TRAINED, MOST_TESTED = 1500, 2500
+BINS = 10  # of the calibration error
+_LIBRARY = ("selfpaced.linear", "selfpaced.label_noise")
+
+
+def cell(function: str, label: str, ours: bool = True, **params: Any) -> Cell:
+    """A computation by its name in this module; only what uses the library goes stale when the library changes."""
+    parts, packages = (_LIBRARY, ("numpy", "scikit-learn")) if ours else ((), ("numpy", "scikit-learn", "cleanlab"))
+    return Cell(f"noisy_fits:{function}", params, label, parts, packages)
+
+
+# --------------------------------------------------------------------------------------------------- data
+
+
+@cache
+def table(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """A listed data set, or one of the paper's three."""
+    if name in PAPER:
+        X, y = getattr(datasets, "load_" + name.removeprefix("paper: "))(return_X_y=True)
+        return X, np.unique(y, return_inverse=True)[1]
+    return (fresh_datasets if name in fresh_datasets.FRESH else more_datasets).load(name)
+
+
+def noisy(X: np.ndarray, y: np.ndarray, noise: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels with noise and where they changed."""
+    if noise == "clean":
+        return y, np.zeros(len(y), dtype=bool)
+    if noise == "border 20 %":
+        return datasets.flip_near_border(X, y, 0.2, random_state=seed)
+    if noise == "35/5 %":
+        rates = [0.35 if c % 2 else 0.05 for c in range(int(y.max()) + 1)]
+        return datasets.flip_class_conditional(y, rates, random_state=seed)
+    return datasets.flip_symmetric(y, float(noise.removesuffix(" %")) / 100, random_state=seed)
+
+
+def parts(name: str, seed: int) -> tuple[np.ndarray, ...]:
+    """Training and test rows, scaled by the training rows.
+
+    Two thirds to learn from, at most 1,500; of the paper's sets the tenfold splits of the paper, ten seeds a deal.
+    """
+    X, y = table(name)
+    if name in PAPER:
+        deal, fold = divmod(seed, 10)
+        a, b = list(StratifiedKFold(10, shuffle=True, random_state=deal).split(X, y))[fold]
+    else:
+        trained = min(MOST_TRAINED, 2 * len(y) // 3)
+        sizes = {"train_size": trained, "test_size": min(MOST_TESTED, len(y) - trained)}
+        a, b = train_test_split(np.arange(len(y)), **sizes, stratify=y, random_state=100 + seed)
+    scaler = StandardScaler().fit(X[a])
+    return scaler.transform(X[a]), y[a], scaler.transform(X[b]), y[b]
+
+
+# ------------------------------------------------------------------------------------------------ methods
+
+
+def balances() -> bool:
+    """Whether the library at hand can lean towards balanced classes."""
+    from selfpaced import SelfPacedLogisticRegression
+
+    return "balance" in inspect.signature(SelfPacedLogisticRegression).parameters
+
+
+def made(method: str, seed: int) -> Any:
+    """An unfitted model."""
+    if method in ("plain", "oracle"):
+        return LogisticRegression(max_iter=1000)
+    if method == "LR CV":
+        return LogisticRegressionCV(max_iter=1000)
+    if method == "cleanlab":
+        from cleanlab.classification import CleanLearning
+
+        one_process = {"n_jobs": 1}
+        return CleanLearning(LogisticRegression(max_iter=1000), seed=seed, find_label_issues_kwargs=one_process)
+    from selfpaced import SelfPacedLogisticRegression
+
+    options = {"balance": 0.5} if method == BALANCED else {}
+    return SelfPacedLogisticRegression(random_state=seed, **options)
+
+
+def suspicion(method: str, model: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """How suspicious each training row is: by the method's own judgement, else by the loss of its label."""
+    if method == "cleanlab":
+        return 1 - model.get_label_issues()["label_quality"].to_numpy()
+    if method in (OURS, BALANCED):
+        return model.judgement_.opinion.wrong
+    return 1 - model.predict_proba(X)[np.arange(len(y)), y]
+
+
+def claim(method: str, model: Any) -> tuple[float, float, float]:
+    """Share of wrong labels that a method claims, and its interval."""
+    if method == "cleanlab":
+        return float(model.get_label_issues()["is_label_issue"].mean()), np.nan, np.nan
+    if method in (OURS, BALANCED):
+        return float(model.noise_rate_), *map(float, model.noise_rate_interval_)
+    return np.nan, np.nan, np.nan
+
+
+# ----------------------------------------------------------------------------------------------- measures
+
+
+def fit(*, name: str, noise: str, seed: int, method: str, data_dir: str | None) -> dict[str, Any]:  # noqa: ARG001
+    """Everything a method gets right and wrong on one split of one table."""
+    X, y, X_test, y_test = parts(name, seed)
+    given, flipped = noisy(X, y, noise, 5000 + seed)
+    present, labels = np.unique(y if method == "oracle" else given, return_inverse=True)
+    model, seconds = made(method, seed), []
+    start = time.process_time()
+    model.fit(X, labels)
+    own = time.process_time() - start
+    for _ in range(3):
+        start = time.process_time()
+        LogisticRegression(max_iter=1000).fit(X, labels)
+        seconds.append(time.process_time() - start)
+    proba = np.zeros((len(y_test), int(y.max()) + 1))
+    proba[:, present] = model.predict_proba(X_test)
+    rate, low, high = claim(method, model)
+    wrong = flipped.any() and method != "oracle"
+    return {
+        **scores(present[model.predict(X_test)], proba, y_test),
+        "precision": float(average_precision_score(flipped, suspicion(method, model, X, labels))) if wrong else None,
+        "flipped": float(flipped.mean()),
+        "rate": rate,
+        "interval": [low, high],
+        "cost": own / min(seconds),
+    }
+
+
+def scores(predicted: np.ndarray, proba: np.ndarray, truth: np.ndarray) -> dict[str, float]:
+    """Accuracy, balanced accuracy (in %), log-loss, and the error of the confidence in the most probable class."""
+    sure, right = proba.max(axis=1), proba.argmax(axis=1) == truth
+    place = np.minimum((sure * BINS).astype(int), BINS - 1)
+    gaps = [abs(sure[place == b].sum() - right[place == b].sum()) for b in range(BINS)]
+    return {
+        "accuracy": 100 * float(np.mean(predicted == truth)),
+        "balanced": 100 * float(balanced_accuracy_score(truth, predicted)),
+        "loss": float(-np.log(np.clip(proba[np.arange(len(truth)), truth], 1e-12, 1)).mean()),
+        "calibration": float(sum(gaps) / len(truth)),
+    }
+
+
+def schedule(*, name: str, rule: str, noise: str, seed: int, data_dir: str | None) -> dict[str, Any]:  # noqa: ARG001
+    """The paper's schedule with one of its rules."""
+    from selfpaced import SelfPacedLogisticRegression
+
+    X, y, X_test, y_test = parts(name, seed)
+    given, _ = noisy(X, y, noise, 5000 + seed)
+    model = SelfPacedLogisticRegression(rule, pace="paper", random_state=seed).fit(X, given)
+    return {"accuracy": 100 * float(np.mean(model.predict(X_test) == y_test))}
+
+
+# ------------------------------------------------------------------------- where there is nothing to be found
+
+
+def no_signal(*, rows: int, features: int, classes: int, seed: int, data_dir: str | None) -> dict[str, Any]:  # noqa: ARG001
+    """Labels at random: what the library claims of them."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((rows, features)), rng.integers(0, classes, rows)
+    return _claimed(X, y, seed)
+
+
+def drawn(*, name: str, seed: int, data_dir: str | None) -> dict[str, Any]:  # noqa: ARG001
+    """Labels drawn from the probabilities of a logistic regression of the table: overlap, and not one wrong label."""
+    X, y, _, _ = parts(name, seed)
+    proba = LogisticRegression(max_iter=1000).fit(X, y).predict_proba(X)
+    uniform = np.random.default_rng(7000 + seed).random((len(y), 1))
+    labels = (uniform > proba.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    kept = np.bincount(labels, minlength=proba.shape[1])[labels] >= 2
+    return _claimed(X[kept], labels[kept], seed)
+
+
+def _claimed(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
+    model = made(OURS, seed).fit(X, np.unique(y, return_inverse=True)[1])
+    rate, low, high = claim(OURS, model)
+    return {"rate": rate, "interval": [low, high], "suspects": int((model.judgement_.opinion.wrong > 0.5).sum())}
+
+
+def stability(*, seed: int, noise: str, data_dir: str | None) -> dict[str, Any]:  # noqa: ARG001
+    """The same table (three coarse columns, 2,201 rows, as of a ship's passengers), the folds dealt by another seed."""
+    rng = np.random.default_rng(0)
+    rank, adult, male = rng.choice(4, 2201, p=(0.15, 0.13, 0.32, 0.4)), rng.random(2201) < 0.95, rng.random(2201) < 0.79
+    chance = np.where(male, np.array([0.34, 0.14, 0.17, 0.22])[rank], np.array([0.97, 0.88, 0.46, 0.87])[rank])
+    y = (rng.random(2201) < np.where(adult, chance, np.maximum(chance, 0.55))).astype(int)
+    X = StandardScaler().fit_transform(np.column_stack([np.eye(4)[rank], adult, male]))
+    given, _ = noisy(X, y, noise, 1)
+    model = made(OURS, seed).fit(X, given)
+    return {
+        "suspects": int((model.judgement_.opinion.wrong > 0.5).sum()),
+        "rate": float(model.noise_rate_),
+        "predicted": "".join(map(str, model.predict(X))),
+    }
