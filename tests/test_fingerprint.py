@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tracemalloc
 from typing import Any
 
@@ -11,7 +14,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from selfpaced.fingerprint import BLOCK, fingerprint
+from selfpaced.fingerprint import BLOCK, fingerprint, row_keys
 
 ROWS = 40_000
 
@@ -97,3 +100,54 @@ def test_a_table_is_not_copied() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 0.5 * table.nbytes
+
+
+def test_keys_are_equal_for_equal_rows_only() -> None:
+    X = np.random.default_rng(0).integers(0, 3, (400, 7)).astype(float)
+    _, group = np.unique(X, axis=0, return_inverse=True)
+    _, by_key = np.unique(row_keys(X), return_inverse=True)
+    assert len(set(zip(group.ravel(), by_key, strict=True))) == group.max() + 1 == by_key.max() + 1
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda X: X.astype(np.float32),
+        lambda X: X.astype(int),
+        lambda X: X.astype(object),
+        lambda X: X.tolist(),
+        np.asfortranarray,
+        sparse.csr_matrix,
+        sparse.coo_array,
+        lambda X: pd.DataFrame(X, columns=list("abcd")),
+        lambda X: pd.DataFrame(X, columns=list("aabb")),
+        lambda X: pl.DataFrame(X, schema=list("abcd")),
+        lambda X: np.where(X == 0, -0.0, X),
+    ],
+)
+def test_keys_do_not_depend_on_the_form(form) -> None:
+    X = np.random.default_rng(0).integers(-2, 3, (50, 4)).astype(float)
+    np.testing.assert_array_equal(row_keys(form(X)), row_keys(X))
+
+
+def test_keys_of_text_dates_gaps_and_uneven_rows() -> None:
+    frame = pd.DataFrame({
+        "text": ["a", "b", "a", "a"],
+        "kind": pd.Categorical(["x", "y", "x", "x"]),
+        "day": pd.to_datetime(["2020", "2021", "2020", "2020"]),
+        "gap": [np.nan, 1.0, np.nan, 2.0],
+        "none": [None, "q", None, None],
+    })  # fmt: skip
+    keys = row_keys(frame)
+    assert keys[0] == keys[2]
+    assert len(set(keys.tolist())) == 3
+    for rows in (["a", "b", "a"], [[1, 2], [3], [1, 2]], [np.ones(3), np.zeros(3), np.ones(3)], np.ones((3, 2, 2))):
+        keys = row_keys(rows)
+        assert keys[0] == keys[2]
+
+
+def test_keys_are_the_same_in_another_process() -> None:
+    code = "from selfpaced.fingerprint import row_keys; print(row_keys(['a', 'b']).tolist())"
+    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert other.stdout.strip() == str(row_keys(["a", "b"]).tolist())

@@ -9,8 +9,12 @@ from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
+from .fingerprint import Keys, mixed, row_keys
+
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
+
+COPIES = 5  # a choice: mean number of copies above which a table is taken for one of few distinct rows
 
 
 def deal(order: Rows, strata: NDArray[Any] | None, n_folds: int) -> Rows:
@@ -42,7 +46,7 @@ def deal(order: Rows, strata: NDArray[Any] | None, n_folds: int) -> Rows:
 
 
 def make_folds(
-    n_rows: int,
+    keys: Keys,
     strata: NDArray[Any] | None,
     *,
     cv: Any,
@@ -53,16 +57,20 @@ def make_folds(
 ) -> list[Split]:
     """Training and test rows of every fold; every row is tested exactly once.
 
+    Which fold a row is in follows from what it holds, not from where it stands: the order of rows does not matter, and
+    equal rows share a fold, so that no copy of a held-out row vouches for its label, and a row of weight 2 is the same
+    as that row twice. The exception is a table of few distinct rows, see `units`.
+
     Parameters
     ----------
-    n_rows : int
-        Number of rows.
+    keys : ndarray of uint64
+        The content of every row, from :func:`~selfpaced.fingerprint.row_keys`.
     strata : ndarray of int or None
-        Class codes to be dealt evenly into the folds; None deals rows at random.
+        Class codes to be dealt evenly into the folds; None deals all rows alike.
     cv : int, splitter or iterable
         A number makes shuffled folds, fewer of them where there are too few rows or groups; rows of a
-        class with a single member are in every training fold and in no test fold. A scikit-learn splitter
-        is used as it is.
+        class that one row alone (with its copies) holds are in every training fold and in no test fold. A
+        scikit-learn splitter is used as it is.
     groups : array-like or None
         Rows of one group stay together.
     random_state : int, RandomState or None
@@ -73,46 +81,83 @@ def make_folds(
     Returns
     -------
     list of (train, test) index arrays
+        In an order that follows from what the rows hold, too.
     """
     if not isinstance(cv, int | np.integer):
-        return _given_folds(cv, X, y, groups, n_rows)
+        return _given_folds(cv, X, y, groups, len(keys))
     if cv < 2:
         raise ValueError(f"cv must be an integer >= 2, a splitter or an iterable of splits, got {cv!r}")
     rng = check_random_state(random_state)
+    codes = np.zeros(len(keys), dtype=np.intp) if strata is None else np.asarray(strata, dtype=np.intp)
+    order = _order(keys, codes, y)
     if groups is not None:
-        return _group_folds(np.asarray(groups), strata, int(cv), rng)
-    order = rng.permutation(n_rows)
-    if strata is not None:
-        order = order[np.bincount(strata)[strata[order]] > 1]
-    fold = np.full(n_rows, -1, dtype=np.intp)
-    fold[order] = deal(order, strata, min(int(cv), order.size))
-    return _splits(fold)
+        return _splits(_group_folds(np.asarray(groups), keys, codes, int(cv), rng), order)
+    return _splits(_content_folds(mixed(keys, int(rng.randint(1 << 31))), codes, y, int(cv), strata is not None), order)
 
 
-def _splits(fold: Rows) -> list[Split]:
-    return [
-        (np.flatnonzero(fold != k), np.flatnonzero(fold == k))
-        for k in range(int(fold.max(initial=-1)) + 1)
-        if np.any(fold == k)
-    ]
+def units(keys: Keys, codes: Rows | None = None, y: Any = None) -> Rows:
+    """The unit of every row that is held out as a whole, numbered in the order of the keys: equal rows are one.
+
+    In a table of few distinct rows, each there more than `COPIES` times, every row is a unit: copies are further
+    observations there, and a model that has not seen any of them is asked about what it cannot know.
+    """
+    found = np.unique(keys, return_inverse=True)[1].reshape(-1)
+    if keys.size <= COPIES * (int(found.max(initial=-1)) + 1):
+        return np.asarray(found, dtype=np.intp)
+    order = _order(keys, np.zeros(keys.size, dtype=np.intp) if codes is None else codes, y)
+    found[order] = np.arange(keys.size)
+    return np.asarray(found, dtype=np.intp)
 
 
-def _group_folds(groups: NDArray[Any], strata: NDArray[Any] | None, cv: int, rng: Any) -> list[Split]:
-    """Whole groups, largest first, each into the fold whose class counts it evens out most."""
+def n_units(keys: Keys, unused: NDArray[np.bool_] | None = None) -> int:
+    """How many units there are among the rows that are used."""
+    return int(units(keys if unused is None else keys[~unused]).max(initial=-1)) + 1
+
+
+def _order(keys: Keys, codes: Rows, y: Any) -> Rows:
+    """Rows in an order that does not depend on where they stand; rows that are equal throughout may be exchanged."""
+    return np.lexsort((codes, keys) if y is None else (row_keys(y), codes, keys))
+
+
+def _content_folds(keys: Keys, codes: Rows, y: Any, cv: int, stratified: bool) -> Rows:
+    """The fold of every row, -1 where it is never held out."""
+    unit = units(keys, codes, y)
+    n_units, n_codes = int(unit.max(initial=-1)) + 1, int(codes.max(initial=0)) + 1
+    held = np.ones(n_codes, dtype=bool)
+    if stratified:
+        pairs = np.unique(unit * n_codes + codes)
+        held = np.bincount(pairs % n_codes, minlength=n_codes) > 1
+    stratum = np.full(n_units, n_codes, dtype=np.intp)
+    np.minimum.at(stratum, unit, np.where(held[codes], codes, n_codes))
+    dealt = np.flatnonzero(stratum < n_codes)
+    place = np.full(n_units, -1, dtype=np.intp)
+    place[dealt] = deal(dealt, stratum, min(cv, dealt.size))
+    return np.where(held[codes], place[unit], -1)
+
+
+def _splits(fold: Rows, order: Rows) -> list[Split]:
+    fold = fold[order]
+    return [(order[fold != k], order[fold == k]) for k in range(int(fold.max(initial=-1)) + 1) if np.any(fold == k)]
+
+
+def _group_folds(groups: NDArray[Any], keys: Keys, codes: Rows, cv: int, rng: Any) -> Rows:
+    """Whole groups, largest first, each into the fold whose class counts it evens out most; copies count once."""
     names, member = np.unique(groups, return_inverse=True)
     if names.size < 2:
         raise ValueError(f"groups must have at least 2 distinct values to cross-fit, got {names.size}")
     k = min(cv, names.size)
-    codes = np.zeros(groups.size, dtype=np.intp) if strata is None else strata
+    order = np.lexsort((codes, keys, member))
+    listed = np.stack([member[order].astype(np.uint64), keys[order], codes[order].astype(np.uint64)])
+    distinct = order[np.r_[True, np.any(listed[:, 1:] != listed[:, :-1], axis=0)]]
     table = np.zeros((names.size, int(codes.max()) + 1))
-    np.add.at(table, (member, codes), 1.0)
-    table /= table.sum(axis=0)
+    np.add.at(table, (member[distinct], codes[distinct]), 1.0)
+    table /= np.maximum(table.sum(axis=0), 1.0)
     filled, place = np.zeros((k, table.shape[1])), np.empty(names.size, dtype=np.intp)
-    order = rng.permutation(names.size)
-    for g in order[np.argsort(-table[order].max(axis=1), kind="stable")]:
+    turn = rng.permutation(names.size)
+    for g in turn[np.argsort(-table[turn].max(axis=1), kind="stable")]:
         place[g] = int(np.argmin(((filled + table[g]) ** 2 - filled**2).sum(axis=1)))
         filled[place[g]] += table[g]
-    return _splits(place[member])
+    return place[member]
 
 
 def _given_folds(cv: Any, X: Any, y: Any, groups: Any, n_rows: int) -> list[Split]:
@@ -129,4 +174,4 @@ def _given_folds(cv: Any, X: Any, y: Any, groups: Any, n_rows: int) -> list[Spli
     return splits
 
 
-__all__ = ["Rows", "Split", "deal", "make_folds"]
+__all__ = ["Rows", "Split", "deal", "make_folds", "n_units", "row_keys", "units"]

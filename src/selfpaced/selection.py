@@ -76,21 +76,32 @@ class Decision:
     reason: str
 
 
-def mean_and_error(values: ArrayLike, sample_weight: Floats | None = None) -> Gap:
-    """The weighted mean of independent values, and its standard error.
+def effective_size(sample_weight: Floats | None, n_rows: int) -> float:
+    """How many rows the weights stand for: their sum if they are counts, else Kish's effective size.
 
-    >>> mean_and_error(np.array([0.0, 1.0, 1.0, 0.0]))
-    Gap(mean=0.5, error=0.25)
+    >>> effective_size(np.array([2.0, 1.0]), 2), round(effective_size(np.array([0.2, 0.1]), 2), 6)
+    (3.0, 1.8)
+    """
+    if sample_weight is None:
+        return float(n_rows)
+    if np.array_equal(sample_weight, np.rint(sample_weight)):
+        return float(np.sum(sample_weight))
+    share = np.asarray(sample_weight, dtype=np.float64) / np.max(sample_weight)  # squares of tiny weights would vanish
+    return float(np.sum(share)) ** 2 / float(np.sum(np.square(share)))
+
+
+def mean_and_error(values: ArrayLike, sample_weight: Floats | None = None) -> Gap:
+    """The weighted mean of independent values, and its standard error; a value of weight 2 is that value twice.
+
+    >>> mean_and_error(np.array([0.0, 1.0, 1.0, 0.0])) == mean_and_error(np.array([0.0, 1.0]), np.array([2.0, 2.0]))
+    True
     """
     values = np.asarray(values, dtype=np.float64)
     mean = float(np.average(values, weights=sample_weight))
-    if values.size < 2:
+    size = effective_size(sample_weight, values.size)
+    if size < 2:
         return Gap(mean, math.nan)  # one value says nothing about its error
-    deviation = values - mean
-    if sample_weight is None:
-        return Gap(mean, math.sqrt(float(deviation @ deviation)) / max(values.size, 1))
-    deviation *= sample_weight
-    return Gap(mean, math.sqrt(float(deviation @ deviation)) / float(np.sum(sample_weight)))
+    return Gap(mean, math.sqrt(float(np.average(np.square(values - mean), weights=sample_weight)) / size))
 
 
 def gap(better: Trial, worse: Trial, sample_weight: Floats | None = None) -> Gap:
@@ -156,4 +167,4 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-__all__ = ["Decision", "Gap", "Trial", "behind", "gap", "mean_and_error", "path_of", "sentence"]
+__all__ = ["Decision", "Gap", "Trial", "behind", "effective_size", "gap", "mean_and_error", "path_of", "sentence"]

@@ -5,8 +5,9 @@ import pytest
 from scipy import sparse
 from scipy.optimize import approx_fprime, rosen, rosen_der
 
+from selfpaced.linear import folds as linear_folds
 from selfpaced.linear.descent import FoldModel
-from selfpaced.linear.folds import lay_out, row_keys
+from selfpaced.linear.folds import lay_out
 from selfpaced.linear.minimize import Metric, minimize
 from selfpaced.linear.objective import Latent, Objective, _power, loss_of_scores
 from selfpaced.linear.selection import CLEAN, blend, decide, paces
@@ -88,15 +89,6 @@ def test_minimize_finds_a_hard_minimum():
     assert short.value < rosen(np.full(4, -1.2))
 
 
-def test_keys_are_equal_for_equal_rows_only():
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 3, (400, 7)).astype(float)
-    keys = row_keys(X, np.random.RandomState(0))
-    _, group = np.unique(X, axis=0, return_inverse=True)
-    _, by_key = np.unique(keys, return_inverse=True)
-    assert len(set(zip(group.ravel(), by_key, strict=True))) == group.max() + 1 == by_key.max() + 1
-
-
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 def test_folds_are_stratified_and_keep_equal_rows_together(form):
     rng = np.random.default_rng(0)
@@ -118,6 +110,19 @@ def test_folds_are_stratified_and_keep_equal_rows_together(form):
         assert not inside & {tuple(r) for r in rows[used > 0]}
         assert training.total == pytest.approx(200 - weight[folds.rows(k)].sum())
         assert abs(folds.codes[folds.rows(k)].mean() - y.mean()) < 0.15
+
+
+def test_of_many_rows_those_decide_whose_content_says_so(monkeypatch):
+    monkeypatch.setattr(linear_folds, "MANY", 100)
+    monkeypatch.setattr(linear_folds, "ENOUGH", 10)
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((400, 1)), rng.integers(0, 2, 400)
+    order = np.r_[rng.permutation(400), 7, 7]
+    one = lay_out(X, y, 2, None, np.random.RandomState(0))
+    other = lay_out(X[order], y[order], 2, None, np.random.RandomState(0))
+    assert one.n == 50
+    np.testing.assert_array_equal(one.X, other.X)
+    np.testing.assert_array_equal(one.fold, other.fold)
 
 
 def test_too_little_to_hold_out():

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..selection import effective_size
 from .base import Array, Model, softmax
 from .binary import fit_binary
 from .multiclass import fit_multiclass
@@ -144,16 +145,20 @@ def confident_error(
     errors = [
         _error_of_surest(gap[rows], wrong[rows], weight[rows], share)
         for rows in (np.flatnonzero(predicted == c) for c in range(z.shape[1]))
-        if len(rows) >= 10
+        if len(rows) and effective_size(weight[rows], len(rows)) >= 10
     ]
     return overall, float(np.mean(errors)) if errors else 0.5
 
 
 def _error_of_surest(gap: Array, wrong: Array, weight: Array, share: float) -> float:
+    """The error of the surest share; of rows that are equally sure at its edge, each counts in part."""
     order = np.argsort(-gap, kind="stable")
     total = np.cumsum(weight[order])
-    count = min(int(np.searchsorted(total, share * total[-1])) + 1, len(order))
-    return float(wrong[order[:count]].sum() / max(total[count - 1], np.finfo(float).tiny))
+    wanted = share * float(total[-1])
+    least = gap[order[min(int(np.searchsorted(total, wanted)), len(order) - 1)]]
+    above, edge = gap > least, gap == least
+    part = (wanted - float(weight[above].sum())) / max(float(weight[edge].sum()), np.finfo(float).tiny)
+    return float((wrong[above].sum() + part * wrong[edge].sum()) / max(wanted, np.finfo(float).tiny))
 
 
 def fit_channel(
@@ -209,7 +214,7 @@ def fit_channel(
     n_classes = z.shape[1]
     if len(codes) == 0 or weight.sum() <= 0 or np.ptp(z - z.mean(axis=1, keepdims=True)) == 0:
         return NoiseChannel.identity(n_classes)
-    weight = weight * (len(weight) / weight.sum())
+    weight = weight * (effective_size(weight, len(weight)) / weight.sum())
     if n_classes == 2:
         models = fit_binary(z[:, 1] - z[:, 0], codes, weight, class_conditional, shift)
     else:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..folds import Rows, deal
+from ..fingerprint import Keys, mixed
+from ..folds import Rows, deal, row_keys
 from .objective import Codes, Matrix, Objective, Vector
 
 # Measured by benchmarks/constants.py linear.
@@ -42,7 +43,7 @@ class FoldLayout:
     n_validated : int
         Folds that are really held out, the first ones.
     n_classes, n_total : int
-        Classes, and rows of the data these were taken from.
+        Classes, and distinct rows of the data these were taken from.
     """
 
     X: Matrix
@@ -104,12 +105,12 @@ def lay_out(
 ) -> FoldLayout | None:
     """Folds over all rows or, when there are many, over a sample; None where there is too little to hold out."""
     n, d = X.shape
-    rows = np.arange(n)
-    if n > MANY:
-        size = min(n, max(N_FOLDS * ENOUGH, 50 * d))
-        draw = np.random.default_rng(random_state.randint(1 << 31))
-        rows = np.sort(draw.choice(n, size, replace=False, shuffle=False))
-    keys = row_keys(X if len(rows) == n else X[rows], random_state)
+    rows, keys = np.arange(n), mixed(row_keys(X), random_state.randint(1 << 31))
+    distinct = np.unique(keys)
+    if distinct.size > MANY:
+        size = min(distinct.size, max(N_FOLDS * ENOUGH, 50 * d))
+        rows = np.flatnonzero(keys <= distinct[size - 1])  # with their copies
+        keys = keys[rows]
     order = np.lexsort((codes[rows], keys))
     rows, keys, weight = _merge(rows[order], keys[order], codes, sample_weight)
     fold, n_groups = _assign(keys, codes[rows])
@@ -118,20 +119,20 @@ def lay_out(
     # One fold is enough from ENOUGH * N_FOLDS rows on; below, at least three, whose mean is the model.
     needed = int(np.ceil(ENOUGH * N_FOLDS / n_groups))
     validated = 1 if needed == 1 else min(max(needed, 3), N_FOLDS)
-    if sparse.issparse(X) and n <= MANY:
+    if sparse.issparse(X) and distinct.size <= MANY:
         all_weight = None if weight is None and len(rows) == n else np.zeros(n)
         if all_weight is not None:
             all_weight[rows] = 1.0 if weight is None else weight
         folds = np.zeros(n, dtype=np.intp)
         folds[rows] = fold
-        return FoldLayout(X, codes, all_weight, folds, validated, n_classes, n)
+        return FoldLayout(X, codes, all_weight, folds, validated, n_classes, distinct.size)
     order = np.argsort(fold, kind="stable")
     taken = rows[order]
     weight = None if weight is None else weight[order]
-    return FoldLayout(X[taken], codes[taken], weight, fold[order], validated, n_classes, n)
+    return FoldLayout(X[taken], codes[taken], weight, fold[order], validated, n_classes, distinct.size)
 
 
-def _merge(rows: Rows, keys: Vector, codes: Codes, sample_weight: Vector | None) -> tuple[Rows, Vector, Vector | None]:
+def _merge(rows: Rows, keys: Keys, codes: Codes, sample_weight: Vector | None) -> tuple[Rows, Keys, Vector | None]:
     """One row with the sum of weights in place of equal rows with equal labels (sorted by key, then label)."""
     new = np.r_[True, (keys[1:] != keys[:-1]) | (codes[rows[1:]] != codes[rows[:-1]])]
     if new.all():
@@ -140,25 +141,9 @@ def _merge(rows: Rows, keys: Vector, codes: Codes, sample_weight: Vector | None)
     return rows[new], keys[new], np.add.reduceat(weight, np.flatnonzero(new))
 
 
-def _assign(keys: Vector, codes: Codes) -> tuple[Rows, int]:
+def _assign(keys: Keys, codes: Codes) -> tuple[Rows, int]:
     """Fold of each row: groups of equal keys are dealt out in turn, label by label, in the order of their keys."""
     first = np.r_[True, keys[1:] != keys[:-1]]
     group = np.cumsum(first) - 1
     n_groups = int(group[-1]) + 1
     return deal(np.arange(n_groups), codes[first], N_FOLDS)[group], n_groups
-
-
-def row_keys(X: Matrix, random_state: np.random.RandomState) -> Vector:
-    """A number per row, equal for equal rows: its projection on a random direction.
-
-    ``einsum`` adds up every row in the same order, wherever it lies; BLAS does not.
-    """
-    direction = random_state.standard_normal(X.shape[1])
-    if sparse.issparse(X):
-        return np.asarray(X.astype(np.float64, copy=False) @ direction)
-    keys = np.empty(X.shape[0])
-    step = max(256, (1 << 17) // max(X.shape[1], 1))
-    for start in range(0, X.shape[0], step):
-        block = np.ascontiguousarray(X[start : start + step], dtype=np.float64)
-        keys[start : start + step] = np.einsum("ij,j->i", block, direction)
-    return keys

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..fitting import Progress, check_rule, warn_interrupted, with_callbacks
-from ..folds import Split, make_folds
+from ..folds import Split, make_folds, n_units, row_keys
 from ..judgement import Judgement, Judging, Labels, fingerprint
 from ..label_noise import NoiseChannel
 from ..pacing import check_pace
@@ -194,14 +194,16 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def _repeats(self, X: Any, y: Array, given: GivenLabels, prior: Any, groups: Any) -> list[list[Split]]:
-        n, k = n_rows(X), given.classes.size
+        keys, k = row_keys(X), given.classes.size
+        unused = None if prior is None else prior == 0.0
+        n = n_units(keys, unused)
         if n < MIN_ROWS or k < 2:
             return []
-        strata = given.codes if prior is None else given.codes + k * (prior == 0.0)
+        strata = given.codes if unused is None else given.codes + k * unused
         rng = check_random_state(0 if self.random_state is None else self.random_state)
         automatic = isinstance(self.cv, str) and self.cv == "auto"
         cv, repeats = (2, 4 if n <= 5_000 else 2 if n <= 20_000 else 1) if automatic else (self.cv, 1)
-        return [make_folds(n, strata, cv=cv, groups=groups, random_state=rng, X=X, y=y) for _ in range(repeats)]
+        return [make_folds(keys, strata, cv=cv, groups=groups, random_state=rng, X=X, y=y) for _ in range(repeats)]
 
     def _store(
         self, found: LabelFit, problem: ClassifierProblem, given: GivenLabels, model: Any, rule: Regularizer, mark: str
@@ -211,7 +213,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         opinion = Labels(given.classes, given.codes, reading.clean, found.judge)
         losses = reading.losses / units[given.codes]
         judgement = Judgement("labels", opinion, losses, kept.lam, rule, mark, held_out=found.cross)
-        path, proba, wrong = path_of(found.trials, found.decision), opinion.proba, opinion.wrong
+        path, proba, wrong = path_of(found.trials, found.decision, problem.prior), opinion.proba, opinion.wrong
         self.classes_ = given.classes
         self.plain_ = model
         self.estimator_ = model if found.model is None else found.model

@@ -78,7 +78,14 @@ def _one_fold(
 
 
 def decide_cross_fit(
-    setting: bool | str, seen: np.ndarray, unseen: np.ndarray, *, unit: str, least: float = 0.02, share: float = 0.0
+    setting: bool | str,
+    seen: np.ndarray,
+    unseen: np.ndarray,
+    sample_weight: np.ndarray | None = None,
+    *,
+    unit: str,
+    least: float = 0.02,
+    share: float = 0.0,
 ) -> tuple[bool, str]:
     """Cross-fitted or in-sample losses, and the reason in words.
 
@@ -92,6 +99,8 @@ def decide_cross_fit(
     seen, unseen : ndarray of shape (n_samples,)
         Per-row error of the plain model on rows it was, and was not, fitted on (0/1 errors, or losses in
         units of their mean): the paired difference decides.
+    sample_weight : ndarray of shape (n_samples,), optional
+        Weights of the rows.
     unit : str
         What the errors are, for the sentence.
     least : float
@@ -107,9 +116,10 @@ def decide_cross_fit(
         return setting, f"{'cross-fitted' if setting else 'in-sample'} losses as asked (cross_fit={setting})"
     if setting != "auto":
         raise ValueError(f"cross_fit must be True, False or 'auto', got {setting!r}")
-    gap = mean_and_error(unseen - seen)
-    interpolates = gap.mean > max(least, 2.0 * gap.error, share * float(np.mean(unseen)))
-    words = f"{unit} {np.mean(seen):.3g} on seen and {np.mean(unseen):.3g} on unseen rows"
+    gap = mean_and_error(unseen - seen, sample_weight)
+    before, after = (float(np.average(errors, weights=sample_weight)) for errors in (seen, unseen))
+    interpolates = gap.mean > max(least, 2.0 * gap.error, share * after)
+    words = f"{unit} {before:.3g} on seen and {after:.3g} on unseen rows"
     if interpolates:
         return True, f"cross-fitted losses, because the model memorises ({words})"
     return False, f"in-sample losses, because the model has little capacity to memorise ({words})"

@@ -118,7 +118,8 @@ def run(problem: ClassifierProblem, rule: Any, pace: Any, cross_fit: Any, model:
         with problem.stage("plain cross-fit"):
             plain = problem.plain(seen, model)
         wrong = (seen.argmax(axis=1) != problem.codes).astype(float)
-        cross, how = decide_cross_fit(cross_fit, wrong, 1.0 - _known(plain.correct), unit="error", share=MEMORY)
+        unseen = 1.0 - _known(plain.correct)
+        cross, how = decide_cross_fit(cross_fit, wrong, unseen, problem.prior, unit="error", share=MEMORY)
         problem, plain = problem.settled(plain, cross)
         if not problem.route.takes_weights:
             how += f"; rows are selected instead of weighted, because {problem.route.reason}"
@@ -134,7 +135,7 @@ def _paced(problem: ClassifierProblem, rule: Any, pace: Any, plain: Reading, how
         if why:
             return _kept(problem, [first], Decision(0, f"{why}; {how}"), channel=_noiseless(problem, plain))
         trials, interrupted = _trials(problem, rule, pace, first)
-        decision = _decide(trials, pace)
+        decision = _decide(trials, pace, problem.prior)
         return _kept(problem, trials, replace(decision, reason=f"{decision.reason}; {how}"), interrupted)
     return _kept(problem, [first], Decision(0, "no candidate could be completed"), interrupted=True)
 
@@ -246,7 +247,7 @@ def _chain(part: ClassifierProblem, rule: Any, schedule: Schedule, X: Any, count
 # -------------------------------------------------------------------------------------------------- choice
 
 
-def _decide(trials: list[Trial], pace: Any) -> Decision:
+def _decide(trials: list[Trial], pace: Any, prior: Array | None) -> Decision:
     """The candidate to keep, and why."""
     last = len(trials) - 1
     if not last:
@@ -255,9 +256,9 @@ def _decide(trials: list[Trial], pace: Any) -> Decision:
         return Decision(last, f"the pace ended there, at lam = {trials[last].lam:.4g}")
     if trials[last].scores is None:
         return Decision(0, "no candidate was judged on unseen rows")
-    scores = [mean_and_error(_known(trial.scores)).mean for trial in trials]
+    scores = [mean_and_error(_known(trial.scores), prior).mean for trial in trials]
     best = 1 + int(np.argmax(scores[1:]))
-    gain = gap(trials[best], trials[0])
+    gain = gap(trials[best], trials[0], prior)
     figures = f"{scores[best]:.3f} against {scores[0]:.3f} of the plain model (+- {gain.error:.3f})"
     if gain.mean > gain.error:
         return Decision(best, f"{figures} on the noisy labels of unseen rows")
@@ -287,7 +288,7 @@ def _kept(
 
 
 def _too_small(problem: ClassifierProblem, pace: Any) -> LabelFit:
-    n, k = len(problem.codes), problem.labels.size
+    n, k = problem.n_units, problem.labels.size
     why = "there is only one class" if k < 2 else f"{n} rows of {k} classes are too few to judge noise on unseen rows"
     found = _unjudged(problem, why)
     if pace != "auto" and k >= 2:

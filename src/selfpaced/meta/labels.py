@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from ..fitting import Progress
-from ..folds import Split
+from ..folds import Split, n_units, row_keys
 from ..label_noise import NoiseChannel, fit_channel
 from .crossfit import cross_fit
 from .outputs import as_logits, read_output, rival_loss
@@ -135,6 +135,11 @@ class ClassifierProblem:
     def stage(self, name: str) -> AbstractContextManager[None]:
         """A stage of the fit, for whoever listens."""
         return nullcontext() if self.progress is None else self.progress.stage(name)
+
+    @property
+    def n_units(self) -> int:
+        """Rows that can be held out apart from each other: copies and rows without weight do not count."""
+        return n_units(row_keys(self.X), None if self.prior is None else self.prior == 0.0)
 
     # ------------------------------------------------------------------------------------ the plain models
 
@@ -259,13 +264,13 @@ class ClassifierProblem:
         return np.maximum(medians / LN2, 1.0)
 
     def score(self, correct: Array | None) -> Array | None:
-        """Per row, what averages to the mean of accuracy and balanced accuracy on the given labels."""
+        """Per row, what averages (by sample weights) to the mean of accuracy and balanced accuracy on given labels."""
         if correct is None:
             return None
         mass = np.ones(len(self.codes)) if self.prior is None else self.prior
         per_class = np.bincount(self.codes, mass, minlength=self.labels.size)
         lift = mass.sum() / (self.labels.size * np.maximum(per_class, 1e-300))
-        return np.asarray(correct * (0.5 + 0.5 * lift[self.codes]) * (mass * (mass.size / mass.sum())))
+        return np.asarray(correct * (0.5 + 0.5 * lift[self.codes]))
 
     def with_every_class(self, weights: Array, previous: Reading | None) -> Array:
         """No class may vanish from a fit: its easiest rows come back with full weight."""
@@ -277,8 +282,10 @@ class ClassifierProblem:
         full = np.ones_like(weights) if self.prior is None else self.prior
         for c in starved:
             rows = np.flatnonzero((self.codes == c) & (full > 0.0))
-            order = rows if previous is None else rows[np.argsort(previous.losses[rows], kind="stable")]
-            weights[order[:KEPT_PER_CLASS]] = full[order[:KEPT_PER_CLASS]]
+            if previous is not None:  # as many losses, not rows: copies come along
+                easy = np.unique(previous.losses[rows])[:KEPT_PER_CLASS]
+                rows = rows[previous.losses[rows] <= easy[-1]]
+            weights[rows] = full[rows]
         return weights
 
 

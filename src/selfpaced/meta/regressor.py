@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state, column_or_1d, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from ..fitting import Progress, check_rule, warn_interrupted, with_callbacks
-from ..folds import Split, make_folds
+from ..folds import Split, make_folds, n_units, row_keys
 from ..judgement import Judgement, Judging, Values, fingerprint
 from ..pacing import check_pace
 from ..path import Candidate
@@ -170,7 +170,7 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
         with Progress(self, X, y).running() as progress:
             problem = RegressorProblem(
                 estimator=seeded(self.estimator, self.random_state), X=X, y=y, route=route,
-                folds=self._folds(X, y, groups), prior=prior, fit_params=route_fit_params(self, fit_params),
+                folds=self._folds(X, y, prior, groups), prior=prior, fit_params=route_fit_params(self, fit_params),
                 n_jobs=self.n_jobs, progress=progress,
             )  # fmt: skip
             with progress.stage("plain fit"):
@@ -179,11 +179,13 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
         self._store(found, problem, seen.model, mark)
         return self
 
-    def _folds(self, X: Any, y: Array, groups: Any) -> list[Split]:
-        if n_rows(X) < MIN_ROWS:
+    def _folds(self, X: Any, y: Array, prior: Any, groups: Any) -> list[Split]:
+        keys = row_keys(X)
+        unused = None if prior is None else prior == 0.0
+        if n_units(keys, unused) < MIN_ROWS:
             return []
         rng = check_random_state(0 if self.random_state is None else self.random_state)
-        return make_folds(n_rows(X), None, cv=self.cv, groups=groups, random_state=rng, X=X, y=y)
+        return make_folds(keys, unused, cv=self.cv, groups=groups, random_state=rng, X=X, y=y)
 
     def _store(self, found: ValueFit, problem: RegressorProblem, plain: Any, mark: str) -> None:
         kept, made = found.kept, found.kept.fit

@@ -113,7 +113,7 @@ def run(
     """
     plain = _plain(rule, seen)
     if not problem.folds:
-        return ValueFit(None, [plain], Decision(0, f"{problem.y.size} rows are too few to judge outliers by"))
+        return ValueFit(None, [plain], Decision(0, f"{problem.n_units} rows are too few to judge outliers by"))
     with Interruptible():
         unseen = None
         if cross_fit is not False:
@@ -139,8 +139,9 @@ def _decide_cross_fit(
     if unseen is None:
         return decide_cross_fit(False, np.empty(0), np.empty(0), unit="")
     sigma = problem.sigma(unseen.values)
-    sizes = (np.minimum(np.abs(residuals.values) / sigma, 5.0) for residuals in (seen, unseen))
-    return decide_cross_fit(setting, *sizes, unit="absolute residual (in sigma)", least=LEAST_GAP)
+    fitted, fresh = (np.minimum(np.abs(residuals.values) / sigma, 5.0) for residuals in (seen, unseen))
+    unit = "absolute residual (in sigma)"
+    return decide_cross_fit(setting, fitted, fresh, problem.prior, unit=unit, least=LEAST_GAP)
 
 
 def _paced(

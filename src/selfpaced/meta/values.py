@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fitting import Progress
-from ..folds import Split
+from ..folds import Split, n_units, row_keys
 from ..residuals import residual_scale
 from .crossfit import cross_fit
 from .routing import WeightRoute, fit_weighted
@@ -79,6 +79,11 @@ class RegressorProblem:
     progress: Progress
     cross: bool = True
     unit: float = 1.0
+
+    @property
+    def n_units(self) -> int:
+        """Rows that can be held out apart from each other: copies and rows without weight do not count."""
+        return n_units(row_keys(self.X), None if self.prior is None else self.prior == 0.0)
 
     def fit(self, weights: Array | None, previous: Residuals | None) -> Residuals:
         """One round of cross-fitting, or one fit in-sample; ``weights`` contain the sample weights already."""

@@ -11,26 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..selection import effective_size
+
 __all__ = ["effective_size", "m_scale", "madn", "noise_scale", "shorth", "weighted_quantile"]
 
 Floats = NDArray[np.floating[Any]]
 MAD_TO_SIGMA = 1.4826022185056018  # theory: 1 / Phi^-1(3/4), the reciprocal of the median of |N(0, 1)|
 BIWEIGHT = 1.547645  # theory: Tukey's constant whose M-scale is consistent at the normal with a breakdown of 1/2
 CLIPPED = 0.986578  # theory: the standard deviation of N(0, 1) within 3 sigma
-
-
-def effective_size(sample_weight: Floats | None, n_rows: int) -> float:
-    """How many rows the weights stand for: their sum if they are counts, else Kish's effective size.
-
-    >>> effective_size(np.array([2.0, 1.0]), 2), round(effective_size(np.array([0.2, 0.1]), 2), 6)
-    (3.0, 1.8)
-    """
-    if sample_weight is None:
-        return float(n_rows)
-    total = float(np.sum(sample_weight))
-    if np.array_equal(sample_weight, np.rint(sample_weight)):
-        return total
-    return total * total / float(np.sum(np.square(sample_weight)))
 
 
 def weighted_quantile(values: ArrayLike, q: float, sample_weight: Floats | None = None) -> float:
