@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.neighbors import NearestNeighbors
 
+from .distinct import Distinct
 from .kernels import Block, Views
 
 Floats = NDArray[Any]
@@ -34,12 +35,14 @@ def unit_rows(rows: Floats) -> Floats:
 class Graph:
     """The embedded neighbours graph of one view: enough to embed new samples too."""
 
-    search: NearestNeighbors
+    samples: Block  # not their search tree: compiled code reads it, so nobody should take one out of a file
+    neighbors: int
     vectors: Floats  # eigenvectors of the training samples, rows not normalised
 
     def embed(self, block: Block) -> Floats:
         """Mean eigenvector of the training neighbours, at unit length (a Nystrom step along the graph)."""
-        neighbours = self.search.kneighbors(block, return_distance=False)
+        search = NearestNeighbors(n_neighbors=self.neighbors).fit(self.samples)
+        neighbours = search.kneighbors(block, return_distance=False)
         return unit_rows(self.vectors[neighbours].mean(axis=1)).astype(np.float32)
 
 
@@ -89,8 +92,9 @@ def _lanczos(operator: Any, wanted: int) -> Floats:
 def fit_graph(block: Block, components: int, neighbors: int) -> Graph:
     """Neighbours graph of one view and its eigenvectors."""
     n = block.shape[0]
-    search = NearestNeighbors(n_neighbors=min(neighbors, n - 1)).fit(block)
-    return Graph(search, leading_vectors(search.kneighbors_graph(), min(components, n)))
+    neighbors = min(neighbors, n - 1)
+    nearest = NearestNeighbors(n_neighbors=neighbors).fit(block).kneighbors_graph()
+    return Graph(block, neighbors, leading_vectors(nearest, min(components, n)))
 
 
 def _stack(blocks: Sequence[Block]) -> Block:
@@ -108,24 +112,40 @@ class SpectralEmbedding:
     widths: tuple[int, ...]
 
     @classmethod
-    def fit(cls, views: Views, components: int, neighbors: int) -> tuple[SpectralEmbedding, Views]:
-        """Embed the views of the training samples; a missing view stays missing, the joint one never is."""
-        n, present = views.n, views.present
+    def fit(cls, views: Views, distinct: Distinct, components: int, neighbors: int) -> tuple[SpectralEmbedding, Views]:
+        """Embed the training samples; a missing view stays missing, the joint one never is.
+
+        The graphs are those of the distinct samples: a copy would be nobody's neighbour but its own.
+        """
         graphs, embedded = [], []
-        for v, block in enumerate(views.blocks):
-            here = np.arange(n) if present is None else np.flatnonzero(present[v])
-            graph = fit_graph(block if len(here) == n else block[here], components, neighbors)
-            rows = np.zeros((n, graph.vectors.shape[1]), np.float32)
+        part = distinct.views(views)
+        for v, block in enumerate(part.blocks):
+            here = np.arange(part.n) if part.present is None else np.flatnonzero(part.present[v])
+            graph = fit_graph(block if len(here) == part.n else block[here], components, neighbors)
+            rows = np.zeros((part.n, graph.vectors.shape[1]), np.float32)
             rows[here] = unit_rows(graph.vectors)
             graphs.append(graph)
             embedded.append(rows)
-        joint = None
+        joint, present = None, views.present
         if len(views.blocks) > 1:
-            joint = fit_graph(_stack(views.blocks), components, neighbors)
+            joint = fit_graph(_stack(part.blocks), components, neighbors)
             embedded.append(unit_rows(joint.vectors).astype(np.float32))
-            present = None if present is None else np.vstack([present, np.ones(n, bool)])
+            present = None if present is None else np.vstack([present, np.ones(views.n, bool)])
         widths = tuple(block.shape[1] for block in views.blocks)
-        return cls(tuple(graphs), joint, widths), Views(tuple(embedded), present, views.weight)
+        made = cls(tuple(graphs), joint, widths)
+        blocks = tuple(rows[distinct.copy] for rows in embedded)
+        made._embed_unused(blocks, views, np.flatnonzero(distinct.copy < 0))
+        return made, Views(blocks, present, views.weight)
+
+    def _embed_unused(self, blocks: tuple[Floats, ...], views: Views, unused: NDArray[np.intp]) -> None:
+        """Samples without weight are embedded like new ones."""
+        if not unused.size:
+            return
+        new = views.take(unused)
+        searches = [*self.graphs, *([] if self.joint is None else [self.joint])]
+        parts = [*new.blocks, *([] if self.joint is None else [_stack(new.blocks)])]
+        for rows, graph, block in zip(blocks, searches, parts, strict=True):
+            rows[unused] = graph.embed(block)
 
     def transform(self, views: Views, used: Sequence[int]) -> tuple[Views, list[int]]:
         """Embed new samples of which the views in ``used`` are there."""

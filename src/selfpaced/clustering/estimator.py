@@ -16,10 +16,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..fitting import all_or_nothing, check_weight, interrupted_sentence, warn_interrupted
 from ..judgement import Judgement, Judging, Values, fingerprint
-from ..residuals import outlier_probability
+from ..residuals import outlier_probability, weighted_quantile
 from ..residuals.scales import MAD_TO_SIGMA
 from ..selection import Decision, path_of, sentence
 from ..solver import Callback
+from .distinct import Distinct
 from .embedding import SpectralEmbedding
 from .kernels import Sweep, Views, distances, sweep
 from .paced import Clustering, Plan, fit_paced
@@ -197,8 +198,8 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
         blocks = self._blocks(X, reset=True)
         n = check_lengths(blocks)
         weight = check_weight(sample_weight, n)
-        voters = None if weight is None or weight.all() else np.flatnonzero(weight)
-        _check_enough(self.n_clusters, n, voters)
+        distinct = Distinct.of(blocks, weight)
+        _check_enough(self.n_clusters, n, distinct)
         self._scalers = [
             fit_scaler(name, block, self.view_scaling, missing_rows(name, block), weight)
             for name, block in blocks.items()
@@ -207,16 +208,16 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
         data, _ = assemble(self._scalers, blocks, weight, self._dtype)
         self._embedding: SpectralEmbedding | None = None
         if self.embedding is not None:
-            self._embedding, data = SpectralEmbedding.fit(data, self.n_clusters, self.n_neighbors)
+            self._embedding, data = SpectralEmbedding.fit(data, distinct, self.n_clusters, self.n_neighbors)
         found = fit_paced(
-            data if voters is None else data.take(voters),
+            distinct.views(data),
             self.n_clusters,
             self._plan(len(blocks)),
             np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
             self.callback,
         )
         self._cost, self._centers = found.cost, [center[None] for center in found.centers]
-        self._store(found, data, blocks, voters, X)
+        self._store(found, data, blocks, distinct, X)
         self._warn(found)
         return self
 
@@ -361,22 +362,26 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
             raise ValueError(f"embedding must be None or 'spectral', got {self.embedding!r}")
         pace_of(resolve(self.regularizer), self.pace)
 
-    def _store(self, found: Clustering, data: Views, blocks: Mapping[Hashable, Any], voters: Any, X: Any) -> None:
+    def _store(
+        self, found: Clustering, data: Views, blocks: Mapping[Hashable, Any], distinct: Distinct, X: Any
+    ) -> None:
         """Fitted attributes from the solution; samples without weight are labelled by it too."""
-        labels, losses, weights = found.labels, found.losses, found.weights
-        if voters is not None:
+        if distinct.complete:
+            copy = distinct.copy
+            labels, losses, weights = found.labels[copy], found.losses[:, copy], found.weights[:, copy]
+        else:
             everyone = self._sweep(data, list(range(len(self._centers))))
             labels, losses = everyone.labels[0], everyone.losses[:, 0]
             weights = self._cost.weight(losses) * (1 if data.present is None else data.present)
         self.labels_, self.sample_loss_, self.sample_weight_ = labels, losses.T, weights.T
         there = np.ones(weights.shape, bool) if data.present is None else data.present
-        self.view_weight_ = weights.sum(axis=1) / there.sum(axis=1)
+        weight = np.ones(data.n) if data.weight is None else data.weight
+        self.view_weight_ = (weights @ weight) / (there @ weight)
         self.view_names_ = [*blocks, *(["joint"] if len(data.blocks) > len(blocks) else [])]
         loss = _mean_loss(losses, there)
-        self._usual, self._spread = _usual_loss(loss)
+        self._usual, self._spread = _usual_loss(loss, data.weight)
         self.outliers_ = np.asarray(loss > self._usual + self.outlier_threshold * self._spread)
-        self._share = float(self.outliers_.mean())
-        weight = np.ones(data.n) if data.weight is None else data.weight
+        self._share = float(np.average(self.outliers_, weights=weight))
         self.inertia_ = float(losses.sum(axis=0, dtype=np.float64) @ weight)
         self.objective_, self.lam_, self.n_iter_ = found.objective, found.cost.lam, found.sweeps
         self.judgement_ = self._judgement(losses, weights, there, fingerprint(X))
@@ -423,9 +428,9 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
             )
 
 
-def _check_enough(clusters: int, n: int, voters: NDArray[np.intp] | None) -> None:
-    if clusters > (n if voters is None else len(voters)):
-        count = f"n_samples={n}" if voters is None else f"{len(voters)} samples of positive weight"
+def _check_enough(clusters: int, n: int, distinct: Distinct) -> None:
+    if clusters > distinct.n_used:
+        count = f"n_samples={n}" if distinct.complete else f"{distinct.n_used} samples of positive weight"
         raise ValueError(f"n_clusters must be at most the number of samples, {count}, got {clusters!r}")
 
 
@@ -434,10 +439,12 @@ def _mean_loss(losses: Floats, there: Floats) -> Floats:
     return np.asarray(losses.sum(axis=0) / there.sum(axis=0))
 
 
-def _usual_loss(loss: Floats) -> tuple[float, float]:
+def _usual_loss(loss: Floats, weight: Floats | None) -> tuple[float, float]:
     """The median, and a standard deviation estimated from the easy half."""
-    median = float(np.median(loss))
-    return median, float(MAD_TO_SIGMA * np.median(median - loss[loss <= median]))
+    median = weighted_quantile(loss, 0.5, weight)
+    easy = loss <= median
+    spread = weighted_quantile(median - loss[easy], 0.5, None if weight is None else weight[easy])
+    return median, MAD_TO_SIGMA * spread
 
 
 def _class_means(block: Any, labels: NDArray[np.int32], clusters: int) -> Floats:

@@ -32,6 +32,7 @@ IN_SAMPLE = 3  # rounds of a model of little capacity: they are cheap
 FLOOR = 0.5 * LN2  # smallest half-weight loss of the paper's start, in nats: benchmarks/constants.py paper
 HALF_QUADRATIC = 5  # cost: rounds at a fixed pace
 TOLERANCE = 1e-4  # numerical safety: of the latent objective, where a pace has more than one round
+TIED = 1e-9  # numerical safety: as many votes for a label as for its rival take it in, whatever rounding says
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +205,7 @@ def _even_pace(rule: Any) -> float:
     """The pace of half weight where a label and its rival are equally probable, or as near as the rule allows."""
     for factor in (1.0, 2.0, 4.0, 0.5, 0.25, 0.125):
         try:
-            return lam_at(rule, factor * LN2)
+            return lam_at(rule, factor * LN2 * (1.0 + TIED))
         except CalibrationError as error:  # a rule that is not free of scale may not fall to 1/2 there
             reason = error
     raise reason
