@@ -74,7 +74,7 @@ def test_training_rows_are_judged_by_models_that_had_not_seen_them(labels: Any) 
     model = SelfPacedClassifier(DecisionTreeClassifier(random_state=0), pace=100.0).fit(X, y)
     assert (model.sample_weight_ == 1).all()  # the model memorises every wrong label ...
     table = suspects(model, X, y).sort_values("row")
-    assert average_precision_score(flipped, table["noise_probability"]) > 0.6  # ... and yet they are found
+    assert average_precision_score(flipped, table["noise_probability"]) > 0.5  # ... and yet they are found
     again = suspects(model, X[:100], y[:100])
     assert len(again) == 100
 
