@@ -28,7 +28,7 @@ PEERS = ("plain", "LR CV", "cleanlab", "oracle")
 PAPER = ("paper: breast", "paper: spambase", "paper: svmguide1")
 MOST_TRAINED, MOST_TESTED = 1500, 2500
 BINS = 10  # of the calibration error
-_LIBRARY = ("selfpaced.linear", "selfpaced.label_noise")
+_LIBRARY = ("selfpaced.linear.logistic",)  # with all that it imports
 
 
 def cell(function: str, label: str, ours: bool = True, **params: Any) -> Cell:
