@@ -89,6 +89,7 @@ def write_report(result: Training, path: Path, console: Console) -> bool:
             suspects=result.suspects,
             cells=result.table.frame,
             title=f"{result.target.name} in {name}",
+            note=None if result.choice is None else result.choice.sentence,
         )
     except ImportError as error:
         console.warn(f"no report: {error}")
@@ -103,6 +104,8 @@ def tell(result: Training, measured: dict[str, Any], console: Console) -> None:
     console.say(
         f"\n{rows:,} rows, {kinds} columns -> {features} features; {measured['task']} of {measured['target']!r}"
     )
+    if measured["model_choice"]:
+        console.say(measured["model_choice"])
     console.say(f"{measured['termination']}\n")
     _show_path(measured, console)
     if measured["noise_rate"] is not None:

@@ -10,6 +10,7 @@ from .errors import UsageError
 __all__ = ["MODELS", "add_model_arguments", "build", "kind_of", "model_of", "share"]
 
 MODELS = ("logistic", "ridge", "hist-gradient-boosting", "random-forest")
+SHORT = {"boosting": "hist-gradient-boosting", "forest": "random-forest"}
 _TASK = {"logistic": "classification", "ridge": "regression"}
 
 
@@ -18,9 +19,10 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, seed: str = "of fold
     group = parser.add_argument_group("the model")
     group.add_argument(
         "--model",
-        choices=("auto", *MODELS),
+        choices=("auto", *MODELS, *SHORT),
         default="auto",
-        help="auto (default): logistic for classes, ridge for values",
+        help="auto (default): logistic or boosting for classes, whichever foretells held-out labels better; "
+        "ridge for values",
     )
     group.add_argument("--regularizer", metavar="RULE", help="rule that weighs the rows (see: selfpaced list)")
     group.add_argument("--pace", metavar="PACE", default="auto", help="auto (default), paper, or a fixed lam")
@@ -36,10 +38,10 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, seed: str = "of fold
 
 
 def model_of(args: argparse.Namespace, task: str) -> str:
-    """The model's name, or an error where it cannot do the task."""
-    name: str = args.model
+    """The model's name ("auto" where the data decide), or an error where it cannot do the task."""
+    name: str = SHORT.get(args.model, args.model)
     if name == "auto":
-        return "logistic" if task == "classification" else "ridge"
+        return "auto" if task == "classification" else "ridge"
     if _TASK.get(name, task) != task:
         target = "classes" if task == "classification" else "values"
         raise UsageError(f"--model {name} is for {_TASK[name]}, but the target holds {target}; see --task and --model")

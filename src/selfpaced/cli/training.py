@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .choice import Choice, choose
 from .data import Target, find_target, open_table
 from .models import build, kind_of, model_of
 
@@ -40,6 +41,8 @@ class Training:
         What the model saw, one row per label.
     suspects : pandas.DataFrame
         ``row, line, given, expected, weight, noise_probability, why``.
+    choice : Choice or None
+        How the model was chosen, where the data decided.
     """
 
     table: LoadedTable
@@ -48,6 +51,7 @@ class Training:
     pipeline: Pipeline
     features: pd.DataFrame
     suspects: pd.DataFrame
+    choice: Choice | None = None
 
     @property
     def model(self) -> Any:
@@ -66,37 +70,49 @@ def train(args: argparse.Namespace, console: Console) -> Training:
     with console.step(f"reading {args.data or 'the built-in table'}"):
         table = open_table(args)
         given = find_target(table, args, console)
-    name = model_of(args, given.task)
-    with console.step("preparing the columns"):
+        _check_columns(table, args)
+        _check_classes(given, console)
+    name, choice = model_of(args, given.task), None
+    with console.step(f"{'comparing models, ' * (name == 'auto')}preparing the columns"):
+        if name == "auto":
+            choice = choose(_labelled(table, given), given.values, args, [given.name, *args.exclude])
+            name = choice.model
         prepare, features = _prepare(table, given, args, kind_of(name), console)
     with console.step(f"fitting plain and self-paced {name.replace('-', ' ')}"):
         codes = prepare.named_steps["types"].schema_.names("categorical")
         places = [features.columns.get_loc(code) for code in codes] if kind_of(name) == "tree" else []
         model = build(name, given.task, args, places)
-        _check_classes(given, console)
         model.fit(features, given.values)
     with console.step("looking for suspects"):
         from .suspicion import suspicious
 
         found = suspicious(model, features, given, table, threshold=args.threshold)
     pipeline = _joined(prepare, model)
-    return Training(table, given, name, pipeline, features, found)
+    return Training(table, given, name, pipeline, features, found, choice)
 
 
-def _prepare(table: LoadedTable, given: Target, args: argparse.Namespace, kind: str, console: Console) -> Any:
-    from selfpaced.tables import preprocessor
+def _labelled(table: LoadedTable, given: Target) -> pd.DataFrame:
+    """The rows that have a label."""
+    return table.frame if given.rows.size == len(table.frame) else table.frame.iloc[given.rows]
+
+
+def _check_columns(table: LoadedTable, args: argparse.Namespace) -> None:
+    """Columns that are named must be there."""
+    from selfpaced.tables import suggestion
 
     from .errors import UsageError
 
     for option, names in (("exclude", args.exclude), ("categorical", args.categorical)):
         for name in names:
             if name not in table.frame.columns:
-                from selfpaced.tables import suggestion
-
                 raise UsageError(f"--{option}: the table has no column {name!r}{suggestion(name, table.frame.columns)}")
-    frame = table.frame if given.rows.size == len(table.frame) else table.frame.iloc[given.rows]
+
+
+def _prepare(table: LoadedTable, given: Target, args: argparse.Namespace, kind: str, console: Console) -> Any:
+    from selfpaced.tables import preprocessor
+
     prepare = preprocessor(kind, categorical=args.categorical, exclude=[given.name, *args.exclude])
-    features = prepare.fit_transform(frame)
+    features = prepare.fit_transform(_labelled(table, given))
     for column in prepare.named_steps["types"].schema_.columns:
         if column.kind in ("numeric", "categorical", "date") and column.note:
             line = table.lines.of([column.bad]) if column.bad >= 0 else None
@@ -160,6 +176,7 @@ def metrics(run: Training, console: Console) -> dict[str, Any]:
         "target": run.target.name,
         "task": run.target.task,
         "model": run.model_name,
+        "model_choice": None if run.choice is None else run.choice.sentence,
         "features": int(run.features.shape[1]),
         "columns": {kind: schema.names(kind) for kind in ("numeric", "categorical", "date")},
         "left_out": {column.name: column.note for column in schema.left_out},

@@ -120,6 +120,7 @@ class Summary:
     sentence: str
     noun: str = "samples"
     termination: str = ""
+    note: str = ""
     facts: tuple[Fact, ...] = ()
     comparison: tuple[Comparison, ...] = ()
     path: tuple[PathStep, ...] = ()

@@ -26,6 +26,7 @@ def report(
     cells: Any = None,
     metrics: Mapping[str, tuple[Any, Any]] | None = None,
     title: str | None = None,
+    note: str | None = None,
     max_rows: int = MAX_ROWS,
 ) -> Path:
     """Write one HTML page about a fitted object: no network, no further files.
@@ -49,6 +50,8 @@ def report(
         Further lines of the comparison, for example held-out scores.
     title : str, optional
         Heading; the estimator's class name by default.
+    note : str, optional
+        A sentence for the head of the page, for example how the model was chosen.
     max_rows : int
         The largest number of suspects in the page.
 
@@ -70,7 +73,7 @@ def report(
     ...     report(model, X, y, f"{folder}/report.html").name
     'report.html'
     """
-    options: dict[str, Any] = {"suspects": suspects, "cells": cells, "metrics": metrics, "title": title}
+    options: dict[str, Any] = {"suspects": suspects, "cells": cells, "metrics": metrics, "title": title, "note": note}
     summary = summarise(fitted, X, y, max_rows=max_rows, **options)
     target = Path(path)
     if not target.parent.is_dir():

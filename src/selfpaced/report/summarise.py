@@ -43,6 +43,7 @@ def summarise(
     cells: Any = None,
     metrics: Mapping[str, tuple[Any, Any]] | None = None,
     title: str | None = None,
+    note: str | None = None,
     max_rows: int = MAX_ROWS,
 ) -> Summary:
     """What there is to say about a fitted object, as plain data.
@@ -63,6 +64,8 @@ def summarise(
         Further lines of the comparison.
     title : str, optional
         Heading; the estimator's class name by default.
+    note : str, optional
+        A sentence for the head of the page.
     max_rows : int
         The largest number of suspects shown.
 
@@ -82,6 +85,7 @@ def summarise(
         sentence=story.sentence(),
         noun=story.noun,
         termination=story.termination,
+        note=note or "",
         facts=_headline(story, path),
         comparison=(
             *_selection(path, story.score_name),

@@ -1,0 +1,93 @@
+"""``--model auto``: logistic regression or boosting, by held-out likelihood of the labels as given."""
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from selfpaced.cli.choice import FLEXIBLE, LINEAR, choose
+from selfpaced.datasets import flip_symmetric
+from selfpaced.persistence import load
+
+ARGS = argparse.Namespace(categorical=[], seed=0)
+
+
+def ring(n=500, noise=0.1, seed=0):
+    """Inside a circle or outside: nothing for a line. Gives the table and which labels are wrong."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 2))
+    y = np.where(np.hypot(*X.T) < 0.8, "in", "out")
+    noisy, wrong = flip_symmetric(y, noise, random_state=seed)
+    return pd.DataFrame({"east": X[:, 0], "north": X[:, 1], "where": noisy}), wrong
+
+
+def line(n=600, noise=0.2, seed=0):
+    """Two sides of a line."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    noisy, _ = flip_symmetric(np.where(X.sum(axis=1) > 0, "a", "b"), noise, random_state=seed)
+    return pd.DataFrame(X, columns=["x", "y", "z"]), noisy
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1, 0.25])
+def test_a_curved_border_is_for_boosting_and_a_line_is_not(noise):
+    table, _ = ring(noise=noise)
+    curved = choose(table, table["where"].to_numpy(), ARGS, ["where"])
+    assert curved.model == FLEXIBLE
+    assert curved.gain > 2 * curved.error > 0
+    straight = choose(*line(noise=noise), ARGS, [])
+    assert straight.model == LINEAR
+    assert straight.sentence.startswith("Logistic regression was taken: on 600 held-out rows")
+
+
+def test_labels_at_random_are_no_reason_for_boosting():
+    frame, labels = line()
+    for seed in range(3):
+        drawn = np.random.default_rng(seed).permutation(labels)
+        assert choose(frame, drawn, ARGS, []).model == LINEAR
+
+
+def test_a_class_of_two_rows_takes_no_part_and_few_rows_keep_the_line():
+    frame, labels = line()
+    labels = labels.astype("U4")
+    labels[:2] = "rare"
+    assert choose(frame, labels, ARGS, []).rows == 598
+    few = choose(frame[:4], np.array(["a", "b", "b", "b"]), ARGS, [])
+    assert (few.model, few.rows) == (LINEAR, 0)
+    assert "too few rows" in few.sentence
+
+
+def test_only_a_sample_of_many_rows_is_asked(monkeypatch):
+    monkeypatch.setattr("selfpaced.cli.choice.ROWS", 300)
+    frame, labels = line()
+    choice = choose(frame, labels, ARGS, [])
+    assert choice.rows == 300
+    assert choose(frame, labels, ARGS, []) == choice
+
+
+def test_the_choice_is_told_kept_and_shown(selfpaced, folder):
+    table, wrong = ring()
+    table.to_csv("ring.csv", index=False)
+    code, out, err = selfpaced("fit", "ring.csv", "--target", "where")
+    assert code == 0, err
+    sentence = re.search(r"Boosting was taken: on 500 held-out rows boosting is ahead by 0\.\d+ \+- 0\.\d+ nats", out)
+    assert sentence
+    metrics = json.loads(Path("run/metrics.json").read_text())
+    assert metrics["model"] == FLEXIBLE
+    assert metrics["model_choice"].startswith(sentence[0])
+    assert sentence[0] in Path("run/report.html").read_text()
+    suspects = pd.read_csv("run/suspects.csv")
+    assert wrong[suspects["row"]].mean() > 0.7
+    plain = pd.DataFrame(table).drop(columns="where")
+    truth = np.where(np.hypot(plain["east"], plain["north"]) < 0.8, "in", "out")
+    assert np.mean(load("run/model.skops").predict(table) == truth) > 0.9
+
+
+def test_a_model_that_is_named_is_not_put_to_the_test(as_json, shop_csv):
+    result = as_json("fit", shop_csv, "--target", "will buy", "--model", "boosting", "--no-report")
+    assert (result["model"], result["model_choice"]) == (FLEXIBLE, None)
+    assert as_json("fit", shop_csv, "--target", "will buy", "--no-report")["model"] == LINEAR
