@@ -47,16 +47,16 @@ class Choice:
         ahead = "boosting is ahead" if self.gain > 0 else "logistic regression is ahead"
         doubt = "" if self.model == FLEXIBLE or self.gain <= 0 else f", within {DOUBT:g} standard errors"
         return (
-            f"{name} was taken: on {self.rows:,} held-out rows {ahead} by {abs(self.gain):.3f} +- {self.error:.3f} nats a "
-            f"row{doubt}, wrong labels allowed for."
+            f"{name} was taken: on {self.rows:,} held-out rows {ahead} by {abs(self.gain):.3f} +- {self.error:.3f} "
+            f"nats a row{doubt}, wrong labels allowed for."
         )
 
 
 def choose(frame: pd.DataFrame, labels: np.ndarray, args: Any, exclude: list[str]) -> Choice:
     """Compare the plain models on held-out rows.
 
-    What counts is the likelihood of the given labels seen through a channel with one noise rate: a model gains nothing by
-    foretelling that a wrong label is wrong, and loses little by not foretelling it.
+    What counts is the likelihood of the given labels, seen through a channel with one noise rate: a wrong label costs
+    any good model about the same, so that the two differ by what they know of the right ones.
 
     Parameters
     ----------
