@@ -27,63 +27,14 @@ import warnings
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import is_dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+
+from .audit import FACTS, UntrustedFileError, facts_of, is_trusted, plan_of, refused
 
 __all__ = ["UntrustedFileError", "is_trusted", "load", "metadata", "replacing", "save"]
-
-_FACTS = "selfpaced.json"
-# Types of others that skops asks about. The first holds nothing that runs; a partial runs nothing but a function that
-# is itself asked about, and boosting keeps scikit-learn's check of arrays in one; the trees are checked by `load`.
-_FROM_OTHERS = (
-    "numpy.dtype",
-    "functools.partial",
-    "sklearn.utils.validation.check_array",
-    "sklearn.tree._tree.Tree",
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-)
-
-
-class UntrustedFileError(ValueError):
-    """A file that is not opened, with the reason.
-
-    Attributes
-    ----------
-    types : tuple of str
-        The types in it that nobody has declared harmless; empty if the file is damaged or no skops file.
-    """
-
-    def __init__(self, message: str, types: Iterable[str] = ()) -> None:
-        super().__init__(message)
-        self.types = tuple(types)
-
-
-def is_trusted(name: str) -> bool:
-    """Whether :func:`load` builds objects of this type, besides those skops trusts by itself.
-
-    Of this library they are its estimators, rules, paces and other values (dataclasses): they hold what they are given
-    and run nothing when they are built. Functions and everything else have to be declared by whoever opens the file.
-
-    >>> is_trusted("selfpaced.path.Candidate"), is_trusted("selfpaced.persistence.load"), is_trusted("os.system")
-    (True, False, False)
-    """
-    if name in _FROM_OTHERS:
-        return True
-    module, _, last = name.rpartition(".")
-    if module.split(".")[0] != __package__ or not name.replace(".", "").isidentifier():
-        return False
-    try:
-        found = getattr(import_module(module), last, None)
-    except ImportError:
-        return False
-    if not isinstance(found, type) or found.__module__ != module:
-        return False
-    return is_dataclass(found) or issubclass(found, BaseEstimator)
 
 
 def save(model: Any, file: str | os.PathLike[str] | IO[bytes], *, facts: Mapping[str, Any] | None = None) -> None:
@@ -103,7 +54,7 @@ def save(model: Any, file: str | os.PathLike[str] | IO[bytes], *, facts: Mapping
     dump(model, content, compression=zipfile.ZIP_DEFLATED)
     versions = {"python": platform.python_version(), **_versions()}
     with zipfile.ZipFile(content, "a") as archive:
-        archive.writestr(_FACTS, json.dumps({"versions": versions, **(facts or {})}))
+        archive.writestr(FACTS, json.dumps({"versions": versions, **(facts or {})}))
     if hasattr(file, "write"):
         file.write(content.getbuffer())
         return
@@ -133,11 +84,15 @@ def load(file: str | os.PathLike[str] | bytes | IO[bytes], *, trusted: Iterable[
     name, data = _content(file)
     skops = _skops()
     declared = set(trusted)
+    with _named(name):
+        facts, strangers = facts_of(data), refused(plan_of(data), declared)
     try:
         asked = set(skops.get_untrusted_types(data=data))
     except Exception as error:  # whatever a damaged schema makes skops do, it is the file's fault
-        raise UntrustedFileError(f"{name} is damaged, or no model file: {error}") from error
-    strangers = sorted(name for name in asked - declared if not is_trusted(name))
+        if not strangers:
+            raise UntrustedFileError(f"{name} is damaged, or no model file: {error}") from error
+        asked = set()
+    strangers = sorted({*strangers, *(kind for kind in asked - declared if not is_trusted(kind))})
     if strangers:
         shown = ", ".join(strangers[:5]) + (f" and {len(strangers) - 5} more" if len(strangers) > 5 else "")
         raise UntrustedFileError(
@@ -145,7 +100,7 @@ def load(file: str | os.PathLike[str] | bytes | IO[bytes], *, trusted: Iterable[
             "code. If you know where the file comes from, name what you trust: trusted=[...] (--trust TYPE)",
             strangers,
         )
-    _tell_versions(name, data)
+    _tell_versions(name, facts)
     try:
         model = skops.loads(data, trusted=sorted(asked))
     except Exception as error:
@@ -157,12 +112,18 @@ def load(file: str | os.PathLike[str] | bytes | IO[bytes], *, trusted: Iterable[
 
 def metadata(file: str | os.PathLike[str] | bytes | IO[bytes]) -> dict[str, Any]:
     """The facts and versions :func:`save` wrote; empty for files of others."""
-    _, data = _content(file)
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        if _FACTS not in archive.namelist():
-            return {}
-        found = json.loads(archive.read(_FACTS))
-    return found if isinstance(found, dict) else {}
+    name, data = _content(file)
+    with _named(name):
+        return facts_of(data)
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """What is wrong with a file, with its name in front."""
+    try:
+        yield
+    except UntrustedFileError as error:
+        raise UntrustedFileError(f"{name} {error}", error.types) from error
 
 
 @contextmanager
@@ -204,9 +165,9 @@ def _content(file: Any) -> tuple[str, bytes]:
     return name, data
 
 
-def _tell_versions(name: str, data: bytes) -> None:
+def _tell_versions(name: str, facts: Mapping[str, Any]) -> None:
     """Warn where the minor version of scikit-learn or of this library differs: nothing is promised across them."""
-    saved, here = metadata(data).get("versions", {}), _versions()
+    saved, here = facts.get("versions", {}), _versions()
     for package in ("scikit-learn", "selfpaced"):
         then, now = saved.get(package), here[package]
         if then and then.split(".")[:2] != now.split(".")[:2]:
@@ -217,7 +178,7 @@ def _tell_versions(name: str, data: bytes) -> None:
 def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
-    from . import __version__
+    from .. import __version__
 
     return {"selfpaced": __version__, **{name: version(name) for name in ("scikit-learn", "numpy", "skops")}}
 
