@@ -27,7 +27,9 @@ from .paced import Clustering, Plan, fit_paced
 from .rules import pace_of, resolve
 from .views import (
     SCALINGS,
+    Scaler,
     assemble,
+    automatic_scaler,
     check_lengths,
     check_view,
     column_map,
@@ -63,9 +65,11 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
     views : mapping or sequence, default=None
         For one array or data frame: view name -> its columns (names, indices or a slice), or the view name of
         every column. None: a single view. Not used when X is itself a list or dict of views.
-    view_scaling : {"zscore", "variance", "unit-row", "none"}, default="zscore"
+    view_scaling : {"auto", "zscore", "variance", "unit-row", "none"}, default="auto"
         ``"zscore"`` gives every column unit variance and then every view total variance one; ``"variance"`` only
-        the latter; ``"unit-row"`` gives every sample length one in every view.
+        the latter; ``"unit-row"`` gives every sample length one in every view. ``"auto"`` chooses for every view by
+        its form: unit rows, then total variance one, for counts and tf-idf (non-negative, mostly zeros), z-scores for
+        all others.
     embedding : {None, "spectral"}, default=None
         Cluster per-view and joint spectral embeddings of nearest-neighbour graphs instead of the views.
     n_neighbors : int, default=10
@@ -102,6 +106,8 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
         Mean relative weight of every view.
     view_names_ : list
         Names of the V views; an embedding adds ``"joint"``.
+    view_scaling_ : dict
+        View name -> the scaling that was used.
     outliers_ : array of bool (n,)
     lam_ : float
         The last pace.
@@ -143,7 +149,7 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
         *,
         regularizer: Any = "welsch",
         views: Any = None,
-        view_scaling: str = "zscore",
+        view_scaling: str = "auto",
         embedding: str | None = None,
         n_neighbors: int = 10,
         n_init: int = 20,
@@ -200,10 +206,8 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
         weight = check_weight(sample_weight, n)
         distinct = Distinct.of(blocks, weight)
         _check_enough(self.n_clusters, n, distinct)
-        self._scalers = [
-            fit_scaler(name, block, self.view_scaling, missing_rows(name, block), weight)
-            for name, block in blocks.items()
-        ]
+        self._scalers = [self._scaler(name, block, weight) for name, block in blocks.items()]
+        self.view_scaling_ = {scaler.name: scaler.scaling for scaler in self._scalers}
         self._dtype = working_dtype(blocks)
         data, _ = assemble(self._scalers, blocks, weight, self._dtype)
         self._embedding: SpectralEmbedding | None = None
@@ -220,6 +224,12 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
         self._store(found, data, blocks, distinct, X)
         self._warn(found)
         return self
+
+    def _scaler(self, name: Hashable, block: Any, weight: Floats | None) -> Scaler:
+        missing = missing_rows(name, block)
+        if self.view_scaling == "auto":
+            return automatic_scaler(name, block, missing, weight)
+        return fit_scaler(name, block, self.view_scaling, missing, weight)
 
     def _plan(self, n_views: int) -> Plan:
         rule = resolve(self.regularizer)
@@ -356,8 +366,8 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
             raise ValueError(f"outlier_threshold must be a positive number, got {self.outlier_threshold!r}")
         if not isinstance(self.tol, Real) or self.tol < 0:
             raise ValueError(f"tol must be a number >= 0, got {self.tol!r}")
-        if self.view_scaling not in SCALINGS:
-            raise ValueError(f"view_scaling must be one of {SCALINGS}, got {self.view_scaling!r}")
+        if self.view_scaling not in ("auto", *SCALINGS):
+            raise ValueError(f"view_scaling must be one of {('auto', *SCALINGS)}, got {self.view_scaling!r}")
         if self.embedding not in (None, "spectral"):
             raise ValueError(f"embedding must be None or 'spectral', got {self.embedding!r}")
         pace_of(resolve(self.regularizer), self.pace)

