@@ -4,8 +4,9 @@
 
 Sections: ``paper`` (the paper's table on its own scaling), ``rules`` (every rule, default setting),
 ``embedding`` (against SpectralClustering), ``sets`` (other data, the same settings), ``scaling`` (views of
-different forms), ``corruption`` and ``speed``. UCI digits are read from the directory in SELFPACED_DATA. No labels are seen by any method; seeds of
-data, corruption and initialisation are apart. ``--save`` writes the sections that ran into results/clustering.md.
+different forms), ``corruption`` and ``speed``. UCI digits are read from the directory in SELFPACED_DATA. No labels
+are seen by any method; seeds of data, corruption and initialisation are apart. ``--save`` writes the sections that
+ran into results/clustering.md.
 """
 
 from __future__ import annotations

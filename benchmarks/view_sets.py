@@ -77,7 +77,7 @@ def looked_at_once() -> Sets:
 
     pixels, digit = mnist_data()
     sklearn, part = docstrings("sklearn", "linear_model metrics preprocessing datasets ensemble cluster")
-    torch, room = docstrings("torch", "nn optim distributions linalg nn.functional")
+    models, room = docstrings("statsmodels", "tsa.api stats.api graphics.api formula.api")
     pandas, sort = docstrings("pandas", "core.strings.accessor core.indexes.accessors io.api core.reshape.api")
     brief, task = topics(900, 8, 2000, 25.0, 0.2, 11)
     counts, kind = topics(500, 4, 300, 40.0, 0.5, 12)
@@ -85,7 +85,7 @@ def looked_at_once() -> Sets:
     return {
         "MNIST, 5,000 digits": ({"pixels": pixels.astype(float)}, digit),
         "docstrings of sklearn, counts": ({"words": sklearn}, part),
-        "docstrings of torch, counts": ({"words": torch}, room),
+        "docstrings of statsmodels, counts": ({"words": models}, room),
         "docstrings of pandas, counts": ({"words": pandas}, sort),
         "short made topics": ({"words": brief}, task),
         "topics and weak measurements": ({"words": counts, "numbers": measured(kind, 5, 0.8, 14)}, kind),

@@ -117,6 +117,7 @@ class SpectralEmbedding:
 
         The graphs are those of the distinct samples: a copy would be nobody's neighbour but its own.
         """
+        views = views.filled()
         graphs, embedded = [], []
         part = distinct.views(views)
         for v, block in enumerate(part.blocks):
@@ -149,6 +150,7 @@ class SpectralEmbedding:
 
     def transform(self, views: Views, used: Sequence[int]) -> tuple[Views, list[int]]:
         """Embed new samples of which the views in ``used`` are there."""
+        views = views.filled()
         embedded = [self.graphs[place].embed(block) for place, block in zip(used, views.blocks, strict=True)]
         places, present = list(used), views.present
         if self.joint is not None and len(used) == len(self.widths):

@@ -20,6 +20,7 @@ from ..residuals import outlier_probability, weighted_quantile
 from ..residuals.scales import MAD_TO_SIGMA
 from ..selection import Decision, path_of, sentence
 from ..solver import Callback
+from .counting import Count, count_clusters, numbers
 from .distinct import Distinct
 from .embedding import SpectralEmbedding
 from .kernels import Sweep, Views, distances, sweep
@@ -57,8 +58,9 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
+    n_clusters : int, "auto" or a range of integers, default=8
+        Number of clusters. "auto" (2 to 20) or a range: the number on which halves of the samples, clustered apart,
+        agree and have most in common; 1 if they agree on none. At most 2,000 samples take part in that choice.
     regularizer : str, Regularizer or None, default="welsch"
         Any elementwise rule of :mod:`selfpaced.regularizers` by name or instance, one made by ``from_loss``, or
         ``"mspl"`` (the logistic rule of multi-view self-paced learning). None is plain k-means.
@@ -98,6 +100,10 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
     Attributes
     ----------
     labels_ : array of int (n,)
+    n_clusters_ : int
+        Number of clusters, chosen or given.
+    cluster_agreement_ : dict
+        Number of clusters -> agreement of halves of the samples (adjusted Rand index); empty if the number was given.
     cluster_centers_ : array (k, d), or list or dict of them, as the views came
         In the units of the input (for ``"unit-row"`` of its unit rows).
     sample_weight_, sample_loss_ : array (n, V)
@@ -145,7 +151,7 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: Any = 8,
         *,
         regularizer: Any = "welsch",
         views: Any = None,
@@ -195,31 +201,34 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
         Parameters
         ----------
         X : array, sparse matrix or data frame (n, d); or list or dict of them, one per view
-            A row of NaN in a view means that the sample lacks that view.
+            A row of NaN in a view means that the sample lacks that view. Where only some cells of a row are NaN, its
+            distances are those of the other columns, scaled up to all of them.
         y : ignored
         sample_weight : array (n,), default=None
             Non-negative; samples of weight 0 get a label but no say.
         """
         self._check_parameters()
+        tried = numbers(self.n_clusters)
         blocks = self._blocks(X, reset=True)
         n = check_lengths(blocks)
         weight = check_weight(sample_weight, n)
         distinct = Distinct.of(blocks, weight)
-        _check_enough(self.n_clusters, n, distinct)
+        _check_enough(max(tried, default=2), n, distinct)
         self._scalers = [self._scaler(name, block, weight) for name, block in blocks.items()]
         self.view_scaling_ = {scaler.name: scaler.scaling for scaler in self._scalers}
         self._dtype = working_dtype(blocks)
         data, _ = assemble(self._scalers, blocks, weight, self._dtype)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         self._embedding: SpectralEmbedding | None = None
+        if len(tried) == 1:
+            count = Count(tried[0], {})
+        else:
+            count = count_clusters(distinct.views(data), tried, self._plan(len(blocks)), rng)
+        self.n_clusters_, self.cluster_agreement_ = count.n_clusters, count.agreement
         if self.embedding is not None:
-            self._embedding, data = SpectralEmbedding.fit(data, distinct, self.n_clusters, self.n_neighbors)
-        found = fit_paced(
-            distinct.views(data),
-            self.n_clusters,
-            self._plan(len(blocks)),
-            np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
-            self.callback,
-        )
+            self._embedding, data = SpectralEmbedding.fit(data, distinct, self.n_clusters_, self.n_neighbors)
+        plan = self._plan(len(blocks))
+        found = fit_paced(distinct.views(data), self.n_clusters_, plan, rng, self.callback)
         self._cost, self._centers = found.cost, [center[None] for center in found.centers]
         self._store(found, data, blocks, distinct, X)
         self._warn(found)
@@ -274,11 +283,17 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
         y: Any = None,  # noqa: ARG002
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Minus the summed latent loss: larger is better."""
-        data, places = self._prepare(X)
-        weight = check_weight(sample_weight, data.n)
-        best = self._sweep(Views(data.blocks, data.present, weight), places)
-        return -float(best.objective[0])
+        """How much nearer samples are to their own centre than to the next: mean of 1 - latent loss / that of the next.
+
+        Between 0 and 1, larger is better. Unlike the loss it does not just grow with the number of clusters, so that
+        a search over it can compare them; 0 for a single cluster.
+        """
+        losses = np.sort(self.transform(X), axis=1)
+        weight = check_weight(sample_weight, len(losses))
+        if losses.shape[1] < 2:
+            return 0.0
+        apart = 1.0 - losses[:, 0] / np.maximum(losses[:, 1], np.finfo(float).tiny)
+        return float(np.average(apart, weights=weight))
 
     def _judge(self, X: Any, y: Any) -> Judgement:  # noqa: ARG002
         data, places = self._prepare(X)
@@ -358,7 +373,7 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
         return blocks
 
     def _check_parameters(self) -> None:
-        for name, least in [("n_clusters", 1), ("n_init", 1), ("n_keep", 1), ("max_iter", 1), ("n_neighbors", 1)]:
+        for name, least in [("n_init", 1), ("n_keep", 1), ("max_iter", 1), ("n_neighbors", 1)]:
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
                 raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
@@ -404,7 +419,7 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
             if self._embedding is None:
                 centers[scaler.name] = scaler.invert(center[0])
             else:
-                centers[scaler.name] = _class_means(blocks[scaler.name], self.labels_, self.n_clusters)
+                centers[scaler.name] = _class_means(blocks[scaler.name], self.labels_, self.n_clusters_)
         kinds: dict[str | None, Callable[[dict[Hashable, Floats]], Any]]
         kinds = {None: lambda c: c[0], "list": lambda c: list(c.values()), "dict": lambda c: c}
         self.cluster_centers_ = kinds[self._kind](centers)
@@ -416,7 +431,8 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
     def _reason(self, found: Clustering) -> str:
         where = "it was asked for" if found.cost.rule is None else f"the end of the path at lam = {self.lam_:.4g}"
         how = "settled" if found.converged else f"stopped by max_iter = {self.max_iter}"
-        return f"{where}, best of {self.n_init} restarts by latent objective, {how} after {self.n_iter_} sweeps"
+        many = Count(self.n_clusters_, self.cluster_agreement_).reason
+        return f"{many}{where}, best of {self.n_init} restarts by latent objective, {how} after {self.n_iter_} sweeps"
 
     def _warn(self, found: Clustering) -> None:
         if found.interrupted:
@@ -429,9 +445,9 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        if len(np.unique(self.labels_)) < self.n_clusters:
+        if len(np.unique(self.labels_)) < self.n_clusters_:
             warnings.warn(
-                f"only {len(np.unique(self.labels_))} of n_clusters={self.n_clusters} clusters hold samples: "
+                f"only {len(np.unique(self.labels_))} of n_clusters={self.n_clusters_} clusters hold samples: "
                 "there may be too few distinct samples",
                 ConvergenceWarning,
                 stacklevel=4,

@@ -23,13 +23,53 @@ from ..residuals import weighted_quantile
 from .cost import Cost
 
 Floats = NDArray[Any]
-Block = Any  # a C-contiguous float array or a CSR matrix, n x d
+Block = Any  # a C-contiguous float array, a CSR matrix, or Holed, n x d
 
 # cost: elements of one (restarts x clusters) x samples temporary: 256 kB of float32.
 CHUNK = 1 << 16
 
 # cost: from this many clusters on a sparse indicator beats the dense product for the centroids' sums.
 SPARSE_CLUSTERS = 48
+
+
+@dataclass(frozen=True, eq=False)
+class Holed:
+    """Rows of which some cells are not known.
+
+    Squared distances are taken over the cells that are, and scaled up to all columns.
+
+    Attributes
+    ----------
+    filled : array (n, d)
+        The rows, 0 where a cell is not known: the mean of a centred column.
+    known : array (n, d) of 0 and 1
+        Which cells are known.
+    """
+
+    filled: Floats
+    known: Floats
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.filled.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        dtype: np.dtype[Any] = self.filled.dtype
+        return dtype
+
+    @property
+    def stretch(self) -> Floats:
+        """From the known columns of every row to all of them; 1 where none is."""
+        return np.asarray(self.shape[1] / np.maximum(self.known.sum(axis=1), 1), self.dtype)
+
+    def __getitem__(self, rows: Any) -> Holed:
+        return Holed(self.filled[rows], self.known[rows])
+
+
+def filled(block: Block) -> Any:
+    """A block as an array or CSR matrix, 0 in the place of unknown cells."""
+    return block.filled if isinstance(block, Holed) else block
 
 
 @dataclass(frozen=True)
@@ -63,6 +103,10 @@ class Views:
         """Squared lengths of all rows, (V, n)."""
         return np.stack([row_norms(block) for block in self.blocks])
 
+    def filled(self) -> Views:
+        """The same views without holes."""
+        return Views(tuple(filled(block) for block in self.blocks), self.present, self.weight)
+
     def take(self, rows: NDArray[np.intp]) -> Views:
         """The same views of some samples."""
         return Views(
@@ -87,6 +131,8 @@ def row_norms(block: Block) -> Floats:
     """Squared length of every row."""
     if sp.issparse(block):
         return np.asarray(block.multiply(block).sum(axis=1)).ravel().astype(block.dtype)
+    if isinstance(block, Holed):
+        return row_norms(block.filled) * block.stretch
     return np.asarray(np.einsum("ij,ij->i", block, block))
 
 
@@ -116,8 +162,13 @@ def distances(block: Block, norms: Floats, centers: Floats) -> Floats:
     """Squared distances (..., m) from stacked centres (..., d) to the rows of a block."""
     flat = centers.reshape(-1, centers.shape[-1])
     scaled = flat * flat.dtype.type(-2)
-    out = np.asarray((block @ scaled.T).T) if sp.issparse(block) else scaled @ block.T
-    out += np.einsum("ij,ij->i", flat, flat)[:, None]
+    if isinstance(block, Holed):
+        out = scaled @ block.filled.T
+        out += (flat * flat) @ block.known.T
+        out *= block.stretch
+    else:
+        out = np.asarray((block @ scaled.T).T) if sp.issparse(block) else scaled @ block.T
+        out += np.einsum("ij,ij->i", flat, flat)[:, None]
     out += norms
     np.maximum(out, 0, out=out)  # rounding can leave a tiny negative
     return np.asarray(out.reshape(*centers.shape[:-1], -1))
@@ -216,29 +267,36 @@ def _pass(views: Views, norms: Floats, centers: list[Floats], cost: Cost, update
     if views.present is not None:
         weights *= views.present[:, None, part]
     blocks = [block[part] for block in views.blocks]
-    return _Piece(labels, losses, objective, *_weighted_sums(blocks, labels, weights, centers[0].shape[1]))
+    return _Piece(labels, losses, objective, *_weighted_sums(blocks, labels, weights, centers))
 
 
 def _weighted_sums(
-    blocks: list[Block], labels: NDArray[np.int32], weights: Floats, clusters: int
+    blocks: list[Block], labels: NDArray[np.int32], weights: Floats, centers: list[Floats]
 ) -> tuple[list[Floats], Floats]:
-    """Sums of the weighted rows of every cluster and restart, and of the weights, per view."""
-    restarts, m = labels.shape
-    rows, columns = np.arange(restarts)[:, None], np.arange(m)
+    """Sums of the weighted rows of every cluster and restart, and of the weights, per view.
+
+    An unknown cell counts as if it were at the centre, which leaves the mean of the others where it is.
+    """
+    (restarts, m), clusters = labels.shape, centers[0].shape[1]
     flat = labels + np.arange(restarts, dtype=np.int32)[:, None] * clusters
-    mass = np.stack([np.bincount(flat.ravel(), w.ravel(), minlength=restarts * clusters) for w in weights])
     dense = np.zeros((restarts, clusters, m), weights.dtype) if clusters < SPARSE_CLUSTERS else None
-    sums = []
-    for block, weight in zip(blocks, weights, strict=True):
+    sums, mass = [], []
+    for block, given, center in zip(blocks, weights, centers, strict=True):
+        weight = given * block.stretch if isinstance(block, Holed) else given
+        mass.append(np.bincount(flat.ravel(), weight.ravel(), minlength=restarts * clusters))
         if dense is not None and not sp.issparse(block):
-            dense[rows, labels, columns] = weight
-            sums.append(dense.reshape(-1, m) @ block)
-            continue
-        pointer = np.arange(0, m * restarts + 1, restarts)
-        indicator = sp.csc_matrix((weight.T.ravel(), flat.T.ravel(), pointer), shape=(restarts * clusters, m))
-        product = indicator @ block
-        sums.append(product.toarray() if sp.issparse(product) else product)
-    return sums, mass
+            dense[np.arange(restarts)[:, None], labels, np.arange(m)] = weight
+            member = dense.reshape(-1, m)
+        else:
+            pointer = np.arange(0, m * restarts + 1, restarts)
+            member = sp.csc_matrix((weight.T.ravel(), flat.T.ravel(), pointer), shape=(restarts * clusters, m))
+        if isinstance(block, Holed):
+            unknown = mass[-1][:, None] - member @ block.known
+            sums.append(member @ block.filled + unknown * center.reshape(unknown.shape))
+        else:
+            product = member @ block
+            sums.append(product.toarray() if sp.issparse(product) else product)
+    return sums, np.stack(mass)
 
 
 def _centroids(sums: list[Floats], mass: Floats, centers: list[Floats]) -> list[Floats]:

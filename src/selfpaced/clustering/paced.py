@@ -15,7 +15,7 @@ from ..regularizers import Hard, Regularizer, Welsch
 from ..selection import Trial
 from ..solver import Callback, Solution, Stage, State, walk
 from .cost import Cost
-from .kernels import Sweep, Views, median_loss, sweep, workers
+from .kernels import Sweep, Views, filled, median_loss, sweep, workers
 from .seeding import nearest_gaps, plus_plus
 
 Floats = NDArray[Any]
@@ -178,7 +178,7 @@ def refill(views: Views, new: Sweep, cost: Cost) -> None:
         sample = int(price[restart].argmax())
         price[restart, sample] = -1
         for center, block in zip(new.centers, views.blocks, strict=True):
-            row = block[sample]
+            row = filled(block)[sample]
             center[restart, cluster] = row.toarray().ravel() if hasattr(row, "toarray") else row
 
 

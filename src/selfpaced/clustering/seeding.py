@@ -12,14 +12,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .cost import Cost
-from .kernels import Views, chunks, distances, row_norms
+from .kernels import Holed, Views, chunks, distances, filled, row_norms
 
 Floats = NDArray[Any]
 
 
 def rows_of(block: Any, index: NDArray[np.intp]) -> Floats:
     """Some rows of a dense or sparse block as a dense array, shape index.shape + (d,)."""
-    rows = block[index.ravel()]
+    rows = filled(block[index.ravel()])
     rows = rows.toarray() if sp.issparse(rows) else rows
     return np.ascontiguousarray(rows).reshape(*index.shape, -1)
 
@@ -31,7 +31,7 @@ def canonical_order(views: Views, rng: np.random.Generator) -> NDArray[np.intp]:
     """
     key = np.zeros(views.n)
     for block in views.blocks:
-        key += np.asarray(block @ rng.standard_normal(block.shape[1]).astype(block.dtype), np.float64).ravel()
+        key += np.asarray(filled(block) @ rng.standard_normal(block.shape[1]).astype(block.dtype), np.float64).ravel()
     return np.argsort(np.round(key, 4), kind="stable")
 
 
@@ -51,11 +51,18 @@ def nearest_gaps(views: Views, norms: Floats, clusters: int, rng: np.random.Gene
     found = np.empty((len(views.blocks), views.n), views.dtype)
     for v, block in enumerate(views.blocks):
         for part in chunks(views.n, block.shape[1]):
-            step = block[part] - block[near[part]]
-            found[v, part] = row_norms(step)
+            found[v, part] = _gap(block[part], block[near[part]])
     if views.present is not None:
         found[~(views.present & views.present[:, near])] = 0
     return found
+
+
+def _gap(rows: Any, others: Any) -> Floats:
+    """Squared distances row by row; over the columns that both know, scaled up to all of them."""
+    if isinstance(rows, Holed):
+        both = rows.known * others.known
+        return row_norms(Holed((rows.filled - others.filled) * both, both))
+    return row_norms(rows - others)
 
 
 def gaps(views: Views, norms: Floats, index: NDArray[np.intp], cost: Cost, pool: Executor | None = None) -> Floats:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
-from .kernels import Views
+from .kernels import Holed, Views
 
 Floats = NDArray[Any]
 SMALL = 1 << 18  # cost: numbers in all views up to which the work is done in double precision
@@ -86,21 +86,17 @@ def _columns(name: Hashable, columns: Any, n_features: int, places: Mapping[str,
 
 
 def missing_rows(name: Hashable, block: Any) -> NDArray[np.bool_]:
-    """Rows that are NaN throughout: the sample lacks this view. NaN inside a row is an error."""
-    if sp.issparse(block):
-        rows = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
-        holes = np.bincount(rows, np.isnan(block.data), minlength=block.shape[0])
-    else:
-        if not np.isnan(np.sum(block)):
-            return np.zeros(block.shape[0], bool)
-        holes = np.isnan(block).sum(axis=1)
+    """Rows that are NaN throughout: the sample lacks this view. NaN inside a row of a sparse view is an error."""
+    if not sp.issparse(block):
+        return np.asarray(np.isnan(block).all(axis=1)) if np.isnan(np.sum(block)) else np.zeros(len(block), bool)
+    rows = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+    holes = np.bincount(rows, np.isnan(block.data), minlength=block.shape[0])
     partial = (holes > 0) & (holes < block.shape[1])
     if partial.any():
         row = int(np.flatnonzero(partial)[0])
         raise ValueError(
-            f"view {name!r} holds NaN inside {int(partial.sum())} rows, the first is row {row}, got "
-            f"{int(holes[row])} NaN of {block.shape[1]} columns. Impute them, or set the whole row of the view "
-            "to NaN to mark the view as missing for that sample"
+            f"view {name!r} is sparse and must hold no NaN inside a row, got NaN in {int(partial.sum())} rows, the "
+            f"first is row {row}: leave unknown cells out, or set the whole row to NaN to mark the view as missing"
         )
     return np.asarray(holes > 0)
 
@@ -135,7 +131,10 @@ class Scaler:
         out = np.asarray((block - self.center) / self.scale, dtype=dtype, order="C")
         if holes is not None:
             out[holes] = 0
-        return out
+        if not np.isnan(np.sum(out)):
+            return out
+        known = ~np.isnan(out)
+        return Holed(np.where(known, out, 0).astype(dtype, copy=False), known.astype(dtype))
 
     def invert(self, centers: Floats) -> Floats:
         """Centres in the units the view came in (for ``unit-row``, of its unit rows)."""
@@ -153,7 +152,16 @@ def _unit_rows(block: Any) -> Any:
         length = np.sqrt(np.asarray(block.multiply(block).sum(axis=1)).ravel())
         return sp.diags(1 / np.where(length > 0, length, 1)) @ block
     length = np.sqrt(np.einsum("ij,ij->i", block, block))[:, None]
+    if np.isnan(np.sum(length)):
+        # As if the unknown cells were like the known ones of the same row.
+        length = np.sqrt(block.shape[1] * _row_means(block * block))[:, None]
     return block / np.where(length > 0, length, 1)
+
+
+def _row_means(block: Floats) -> Floats:
+    """Of the known cells; 0 where none is."""
+    known = ~np.isnan(block)
+    return np.asarray(np.where(known, block, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1))
 
 
 def fit_scaler(name: Hashable, block: Any, scaling: str, missing: NDArray[np.bool_], weight: Floats | None) -> Scaler:
@@ -217,6 +225,11 @@ def _moments(rows: Any, weight: Floats | None) -> tuple[Floats, Floats]:
         spread = np.bincount(rows.indices, stored * (rows.data - mean[rows.indices]) ** 2, minlength=len(mean))
         zeros = np.maximum(1 - np.bincount(rows.indices, stored, minlength=len(mean)), 0)
         return mean, spread + np.where(zeros > 1e-12, zeros, 0) * mean**2
+    if np.isnan(np.sum(rows)):
+        known = ~np.isnan(rows)
+        share = np.maximum(weight @ known, np.finfo(np.float64).tiny)
+        mean = weight @ np.where(known, rows, 0) / share
+        return mean, weight @ np.where(known, rows - mean, 0) ** 2 / share
     mean = weight @ rows
     return mean, weight @ (rows - mean) ** 2
 
