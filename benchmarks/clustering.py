@@ -4,9 +4,9 @@
 
 Sections: ``paper`` (the paper's table on its own scaling), ``rules`` (every rule, default setting),
 ``embedding`` (against SpectralClustering), ``sets`` (other data, the same settings), ``scaling`` (views of
-different forms), ``corruption`` and ``speed``. UCI digits are read from the directory in SELFPACED_DATA. No labels
-are seen by any method; seeds of data, corruption and initialisation are apart. ``--save`` writes the sections that
-ran into results/clustering.md.
+different forms), ``count`` (how many clusters), ``corruption`` and ``speed``. UCI digits are read from the
+directory in SELFPACED_DATA. No labels are seen by any method; seeds of data, corruption and initialisation are
+apart. ``--save`` writes the sections that ran into results/clustering.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans, SpectralClustering
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_blobs
 from threadpoolctl import threadpool_limits
 from view_sets import looked_at_once, of_many_forms
 
@@ -141,8 +141,18 @@ def embedding(seeds: int) -> Lines:
         yield f"| {name} | {cells(values)} | {(time.perf_counter() - began) / seeds:.1f} |"
 
 
+def wine_views() -> tuple[Views, np.ndarray]:
+    wine = load_wine()
+    return {"acid": wine.data[:, :5], "phenols": wine.data[:, 5:9], "colour": wine.data[:, 9:]}, wine.target
+
+
+def iris_views() -> tuple[Views, np.ndarray]:
+    iris = load_iris()
+    return {"sepal": iris.data[:, :2], "petal": iris.data[:, 2:]}, iris.target
+
+
 def other_sets() -> dict[str, tuple[Views, np.ndarray]]:
-    digits, breast, wine, iris = make_multiview_digits(), load_breast_cancer(), load_wine(), load_iris()
+    digits, breast = make_multiview_digits(), load_breast_cancer()
     spam = load_spambase()
     return {
         "digits 8x8: pixels, Fourier, profiles, moments": (digits.views, digits.target),
@@ -150,11 +160,8 @@ def other_sets() -> dict[str, tuple[Views, np.ndarray]]:
             {"mean": breast.data[:, :10], "error": breast.data[:, 10:20], "worst": breast.data[:, 20:]},
             breast.target,
         ),
-        "wine: acid and ash, phenols, colour": (
-            {"acid": wine.data[:, :5], "phenols": wine.data[:, 5:9], "colour": wine.data[:, 9:]},
-            wine.target,
-        ),
-        "iris: sepal, petal": ({"sepal": iris.data[:, :2], "petal": iris.data[:, 2:]}, iris.target),
+        "wine: acid and ash, phenols, colour": wine_views(),
+        "iris: sepal, petal": iris_views(),
         "spambase: words, characters, capitals": (
             {"words": spam.data[:, :48], "characters": spam.data[:, 48:54], "capitals": spam.data[:, 54:]},
             spam.target,
@@ -207,6 +214,36 @@ def scaling(seeds: int) -> Lines:
             chosen = ", ".join(f"{view}: {how}" for view, how in models[-1].view_scaling_.items())
             yield f"| {name} | {' | '.join(shown)} | {chosen} |"
         yield ""
+
+
+def counted_sets(seed: int) -> Iterator[tuple[str, int, Any]]:
+    """Data whose number of clusters is known: blobs, with strays, of different sizes; none; classes of real sets."""
+    rng = np.random.default_rng(seed)
+    for k, d in ((3, 2), (6, 5), (10, 10)):
+        points, _ = make_blobs(600, d, centers=k, random_state=100 * k + seed)
+        yield f"{k} blobs in {d} dimensions", k, points
+        yield f"{k} blobs and a tenth strays", k, np.vstack([points, rng.uniform(-40, 40, (60, d))])
+    yield "4 blobs of 300 to 40", 4, make_blobs([300, 150, 80, 40], 4, centers=None, random_state=seed)[0]
+    yield "one normal cloud", 1, rng.standard_normal((400, 3))
+    yield "uniform in 5 dimensions", 1, rng.random((500, 5))
+    for name, (views, target) in {**of_many_forms(), "iris": iris_views(), "wine": wine_views()}.items():
+        rows = rng.permutation(len(target))[:700]
+        yield name, len(np.unique(target)), {view: block[rows] for view, block in views.items()}
+
+
+def count(seeds: int) -> Lines:
+    """The number of clusters chosen by the agreement of halves."""
+    yield f"n_clusters='auto', {seeds} draws; a class of a real set need not be a cluster.\n"
+    yield from header("data", "true", "chosen", "agreement of the halves on it")
+    rows: dict[str, tuple[int, list[int], list[float]]] = {}
+    for seed in range(seeds):
+        for name, true, X in counted_sets(seed):
+            model = SelfPacedMultiViewKMeans("auto", random_state=seed).fit(X)
+            _, chosen, agreement = rows.setdefault(name, (true, [], []))
+            chosen.append(model.n_clusters_)
+            agreement.append(model.cluster_agreement_.get(model.n_clusters_, max(model.cluster_agreement_.values())))
+    for name, (true, chosen, agreement) in rows.items():
+        yield f"| {name} | {true} | {' '.join(map(str, sorted(chosen)))} | {np.mean(agreement):.2f} |"
 
 
 def gross(views: Views, rng: np.random.Generator, scale: float = 3, partly: bool = False) -> tuple[Views, Any]:
@@ -330,6 +367,7 @@ SECTIONS = {  # name: (function, full count, quick count)
     "embedding": (embedding, 20, 2),
     "sets": (sets, 20, 2),
     "scaling": (scaling, 5, 1),
+    "count": (count, 3, 1),
     "corruption": (corruption, 5, 1),
     "speed": (speed, 9, 2),
 }

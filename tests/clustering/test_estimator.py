@@ -113,7 +113,6 @@ def test_objective_is_the_latent_loss_it_says():
     found = model().fit(views)
     latent = Welsch().latent(found.sample_loss_.astype(float), found.lam_)
     assert found.objective_ == pytest.approx(latent.sum(), rel=1e-4)
-    assert found.score(views) == pytest.approx(-found.objective_, rel=1e-5)
     np.testing.assert_allclose(found.sample_weight_, Welsch().weight(found.sample_loss_, found.lam_), rtol=1e-4)
     np.testing.assert_allclose(found.transform(views).min(axis=1), latent.mean(axis=1), rtol=1e-3, atol=1e-5)
     np.testing.assert_array_equal(found.transform(views).argmin(axis=1), found.labels_)
@@ -369,7 +368,7 @@ def test_a_missing_view_has_no_weight(two_views):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n_clusters": 0}, "n_clusters must be an integer >= 1, got 0"),
+        ({"n_clusters": 0}, "n_clusters must be an integer >= 1, .*, got 0"),
         ({"n_init": 1.5}, "n_init must be an integer"),
         ({"view_scaling": "minmax"}, "view_scaling must be one of"),
         ({"embedding": "umap"}, "embedding must be None or 'spectral', got 'umap'"),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ Labels = NDArray[np.int32]
 
 # Measured by benchmarks/clustering.py (count).
 ALIKE = 0.8  # agreement of the halves from which a number is a candidate
-ENOUGH = 0.95  # of the most that candidates have in common
+ENOUGH = 0.9  # of the largest worth among the candidates: agreement times what is in common
 
 SPLITS = 3  # cost: pairs of halves
 RESTARTS = 4  # cost: of every half and number
@@ -62,12 +61,10 @@ def numbers(n_clusters: Any) -> tuple[int, ...]:
         if n_clusters != "auto":
             raise ValueError(f"{rule}, got {n_clusters!r}")
         return ()
-    if isinstance(n_clusters, Integral) and not isinstance(n_clusters, bool) and n_clusters >= 1:
-        return (int(n_clusters),)
-    if not isinstance(n_clusters, Iterable):
-        raise ValueError(f"{rule}, got {n_clusters!r}")
-    tried = tuple(n_clusters)
-    if not tried or not all(isinstance(k, Integral) and not isinstance(k, bool) and k >= 2 for k in tried):
+    given = isinstance(n_clusters, Iterable)
+    tried = tuple(n_clusters) if given else (n_clusters,)
+    least = 2 if given else 1
+    if not tried or not all(isinstance(k, int | np.integer) and not isinstance(k, bool) and k >= least for k in tried):
         raise ValueError(f"{rule}, got {n_clusters!r}")
     return tuple(sorted({int(k) for k in tried}))
 
@@ -83,10 +80,10 @@ def count_clusters(data: Views, tried: tuple[int, ...], plan: Plan, rng: np.rand
     halves = [(few.take(np.sort(order[: few.n // 2])), few.take(np.sort(order[few.n // 2 :]))) for order in orders]
     found = {k: np.mean([_agreement(pair, k, quick, rng) for pair in halves], axis=0) for k in tried}
     agreement = {k: float(alike) for k, (alike, _) in found.items()}
-    shared = {k: float(common) for k, (alike, common) in found.items() if alike >= ALIKE}
-    if not shared:
+    worth = {k: float(alike * common) for k, (alike, common) in found.items() if alike >= ALIKE}
+    if not worth:
         return Count(1, agreement)
-    return Count(min(k for k, common in shared.items() if common >= ENOUGH * max(shared.values())), agreement)
+    return Count(min(k for k in worth if worth[k] >= ENOUGH * max(worth.values())), agreement)
 
 
 def _agreement(pair: tuple[Views, Views], k: int, plan: Plan, rng: np.random.Generator) -> tuple[float, float]:

@@ -1,0 +1,68 @@
+"""The number of clusters that the data hold to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
+
+from selfpaced import SelfPacedMultiViewKMeans
+
+
+def counted(X, n_clusters="auto", n_init=5):
+    return SelfPacedMultiViewKMeans(n_clusters, n_init=n_init, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("clusters", [2, 4, 7])
+def test_finds_the_number_of_blobs_strays_or_not(clusters):
+    X, y = make_blobs(300, 6, centers=clusters, random_state=clusters)
+    strays = np.random.default_rng(0).uniform(-60, 60, size=(20, 6))
+    for table in (X, np.vstack([X, strays])):
+        found = counted(table, range(2, 10), n_init=20)
+        assert found.n_clusters_ == clusters
+        assert set(found.cluster_agreement_) == set(range(2, 10))
+        assert f"{clusters} clusters of 2 to 9" in found.termination_
+        assert adjusted_rand_score(y, found.labels_[:300]) > 0.95
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_cluster_where_there_is_none(seed):
+    found = counted(np.random.default_rng(seed).normal(size=(200, 4)), range(2, 7))
+    assert found.n_clusters_ == 1
+    assert "agree on no number of 2 to 6" in found.termination_
+    assert np.ptp(found.labels_) == 0
+    assert found.score(np.zeros((5, 4))) == 0.0
+
+
+def test_auto_tries_as_many_as_the_samples_allow():
+    X, _ = make_blobs(60, 3, centers=3, random_state=10)
+    found = counted(X)
+    assert list(found.cluster_agreement_) == [2, 3, 4, 5, 6]
+    assert found.n_clusters_ == 3
+
+
+def test_a_given_number_is_taken_as_it_is():
+    X, _ = make_blobs(60, 3, centers=3, random_state=10)
+    found = counted(X, 4)
+    assert found.n_clusters_ == 4
+    assert found.cluster_agreement_ == {}
+    assert "agree" not in found.termination_
+
+
+@pytest.mark.parametrize("wrong", ["many", 0, True, 2.5, [], [1, 2], range(2, 2), [2, "3"]])
+def test_a_number_that_is_none_is_refused(wrong):
+    with pytest.raises(ValueError, match="n_clusters must be an integer >= 1, 'auto' or a range"):
+        counted(np.zeros((30, 2)), wrong)
+
+
+def test_too_few_samples_to_choose_from():
+    with pytest.raises(ValueError, match="at most a quarter of the 30 samples to be chosen, got 9"):
+        counted(np.random.default_rng(0).normal(size=(30, 2)), range(2, 10))
+
+
+def test_the_score_has_its_peak_near_the_truth():
+    X, _ = make_blobs(300, 6, centers=4, random_state=4)
+    scores = [counted(X, k).score(X) for k in (2, 4, 8, 12)]
+    assert np.argmax(scores) in (0, 1)
+    assert scores[1] > scores[2] > scores[3]
