@@ -1,0 +1,208 @@
+"""The verdict about the values of a regression: which are grossly wrong, how many, and what the model only misfits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..folds import make_folds
+from ..residuals import outlier_probability, outlier_share
+from ..residuals.outliers import NORMAL_95
+from .base import Array
+from .explanation import Explanation, Rows, best_explanation
+from .mixture import NEAR, Mixture, fit_mixture
+from .pattern import GROSS, strewn
+
+__all__ = ["Verdict", "judge_values"]
+
+MIN_ROWS = 60  # a choice: with fewer, misfit and dirt cannot be told apart, and the model's word has to do
+SAMPLE = 4000  # cost: rows that explanations are learnt from
+FOLDS = 5  # convention: of those rows
+ATOM = 0.15  # a choice: share of one repeated value (zero, often) that no residual can judge
+POOR = 0.02  # a choice: share of misfit values from which on a fit is called poor
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """What is wrong with values, and what is not.
+
+    Attributes
+    ----------
+    wrong : ndarray of shape (n,)
+        Probability that a value is grossly wrong.
+    rate : float
+        Share of gross errors, of those that no explanation accounts for.
+    interval : tuple of float
+        Of about 95 %, with the doubt whether what is far out belongs to them.
+    misfit : float
+        Share of values that the model cannot explain though something else can.
+    explanation, mixture
+        In whose units rows are judged; None: those of the model.
+    sigma : float
+        Of the model's good residuals.
+    atom : float or None
+        A value repeated so often that it is not judged.
+    """
+
+    wrong: Array
+    rate: float
+    interval: tuple[float, float]
+    sigma: float
+    misfit: float = 0.0
+    explanation: Explanation | None = None
+    mixture: Mixture | None = None
+    atom: float | None = None
+
+    @property
+    def found(self) -> bool:
+        """Whether the judge, not the model, has found gross errors."""
+        return self.mixture is not None and self.mixture.found
+
+    @property
+    def asked(self) -> bool:
+        """Whether other explanations than the model's were looked for."""
+        return self.explanation is not None
+
+    @property
+    def trusted(self) -> np.ndarray:
+        """Rows that are more probably right than wrong."""
+        return np.asarray(self.wrong <= 0.5)
+
+    @property
+    def sentence(self) -> str:
+        """What misfit there is, as a part of a sentence; empty where there is little."""
+        if self.explanation is None or self.misfit < POOR:
+            return ""
+        parts = [self.explanation.words, self.explanation.scale.words]
+        how = " ".join(part for part in parts if part)
+        return f"{self.misfit:.1%} of the values are more than this model can explain, and no errors: {how} explains them"
+
+    def probability(self, rows: Rows) -> Array:
+        """How probably the values of other rows are grossly wrong."""
+        if self.explanation is None or self.mixture is None:
+            return outlier_probability(rows.y - rows.guesses[0], self.sigma, self.rate)
+        if not self.mixture.found:
+            return np.zeros(len(rows.y))
+        wrong = self.mixture.gross(self.explanation.of(rows).standardised(rows.y))
+        return wrong if self.atom is None else np.where(rows.y == self.atom, 0.0, wrong)
+
+
+def judge_values(
+    y: Array,
+    guesses: tuple[Array, ...],
+    sigma: float,
+    *,
+    features: Array | None = None,
+    sample_weight: Array | None = None,
+    groups: Any = None,
+    lines: bool = True,
+    random_state: Any = 0,
+) -> Verdict:
+    """Judge the values of a regression.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Given values.
+    guesses : tuple of ndarray of shape (n,)
+        Predictions of the model in question, then those of other models worth a look (the plain one).
+    sigma : float
+        Of the good residuals of the first.
+    features : ndarray of shape (n, p), optional
+        Numbers that the target may depend on.
+    sample_weight : ndarray of shape (n,), optional
+        Counts of the rows.
+    groups : array-like of shape (n,), optional
+        Rows of one group are explained by other groups.
+    lines : bool, default=True
+        Whether a line is worth asking: not where the model is one.
+    random_state : int, RandomState or None
+        Draws rows and folds.
+
+    Returns
+    -------
+    Verdict
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(1, 4, size=1000)
+    >>> price = np.exp(x + 0.3 * rng.normal(size=1000))
+    >>> slope, intercept = np.polyfit(x, price, 1)
+    >>> line = intercept + slope * x
+    >>> verdict = judge_values(price, (line,), sigma=np.median(np.abs(price - line)), features=x[:, None])
+    >>> verdict.rate, verdict.misfit > 0.1, verdict.explanation.scale.name
+    (0.0, True, 'log')
+    """
+    rows = Rows(np.asarray(y, dtype=float), guesses, features, sample_weight)
+    by_model = _by_model(rows, sigma)
+    z = (rows.y - guesses[0]) / sigma if sigma > 0 else np.zeros(len(y))
+    if len(y) < MIN_ROWS or not np.any(np.abs(z) > GROSS):
+        return by_model
+    atom, judged = _atom(rows.y)
+    rng = np.random.default_rng(random_state if not hasattr(random_state, "randint") else random_state.randint(2**31))
+    sample = judged if len(judged) <= SAMPLE else np.sort(rng.choice(judged, SAMPLE, replace=False))
+    if strewn(z[sample], rows.take(sample).inputs):
+        return by_model
+    return _asked(rows, by_model, sample, judged, atom, lines, groups, int(rng.integers(2**31)))
+
+
+def _by_model(rows: Rows, sigma: float) -> Verdict:
+    """The model's own word: what normal errors of this sigma do not explain."""
+    residuals = rows.y - rows.guesses[0]
+    share = outlier_share(residuals, sigma, rows.weight)
+    wrong = outlier_probability(residuals, sigma, share.estimate)
+    return Verdict(wrong, share.estimate, (share.low, share.high), sigma)
+
+
+def _atom(y: Array) -> tuple[float | None, np.ndarray]:
+    """A value that is repeated so often that it is no measurement, and the rows of all others."""
+    values, counts = np.unique(y, return_counts=True)
+    common = int(counts.argmax())
+    if counts[common] >= ATOM * len(y) and len(y) - counts[common] >= MIN_ROWS:
+        return float(values[common]), np.flatnonzero(y != values[common])
+    return None, np.arange(len(y))
+
+
+def _asked(
+    rows: Rows, by_model: Verdict, sample: np.ndarray, judged: np.ndarray, atom: float | None, lines: bool,
+    groups: Any, seed: int,
+) -> Verdict:  # fmt: skip
+    """After other explanations were looked for."""
+    known = None if groups is None else np.asarray(groups)[sample]
+    folds = make_folds(len(sample), None, cv=FOLDS, groups=known, random_state=seed)
+    explanation = best_explanation(rows.take(sample), folds, lines)
+    z = np.zeros(len(rows.y))
+    if len(sample) < len(judged):
+        z[judged] = explanation.of(rows.take(judged)).standardised(rows.y[judged])
+    z[sample] = explanation.standardised(rows.y[sample])
+    mixture = fit_mixture(z[sample], None if rows.weight is None else rows.weight[sample])
+    wrong, far = np.zeros(len(rows.y)), np.zeros(len(rows.y), dtype=bool)
+    far[judged] = mixture.distance(z[judged]) > NEAR
+    if mixture.found:
+        wrong[judged] = mixture.gross(z[judged])
+    rate, tail, part = (float(np.average(v, weights=rows.weight)) for v in (wrong, far, _marked(rows.y, judged)))
+    low, high = mixture.interval
+    low, high = (min(low * part, _moved(rate, rows, -1)), high * part) if mixture.found else (0.0, 0.0)
+    high = max(high, _moved(rate, rows, 1), _moved(tail, rows, 1))
+    beyond = (by_model.wrong > 0.5) & (wrong <= 0.5)
+    misfit = float(np.average(beyond, weights=rows.weight))
+    return replace(
+        by_model, wrong=wrong, rate=rate, interval=(max(low, 0.0), min(high, 1.0)), misfit=misfit,
+        explanation=replace(explanation, middle=np.empty(0), spread=np.empty(0)), mixture=mixture, atom=atom,
+    )  # fmt: skip
+
+
+def _marked(y: Array, judged: np.ndarray) -> np.ndarray:
+    marked = np.zeros(len(y))
+    marked[judged] = 1.0
+    return marked
+
+
+def _moved(share: float, rows: Rows, side: int) -> float:
+    """A share at an end of its 95 % interval."""
+    n = len(rows.y)
+    return share + side * NORMAL_95 * math.sqrt((share * (1 - share) + 1 / n) / n)
