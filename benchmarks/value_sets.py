@@ -1,4 +1,4 @@
-"""Clean tables of values as they are in life: skewed, uneven, full of zeros, in groups; made by seed, or shipped with packages.
+"""Clean tables of values as they are in life: skewed, uneven, full of zeros, in groups; made, or shipped with packages.
 
 Half of them (`DEVELOPED`) were looked at while the judge of `selfpaced.value_noise` was made; the others (`FRESH`) were
 written down before any of them was run, and decide nothing but the published figures.
@@ -44,7 +44,9 @@ def sensor(rng, n=1000) -> Table:
 def bicycles(rng, n=2500) -> Table:
     """Counts by hour, weather and season, more scattered than Poisson's."""
     hour, warm, working = rng.integers(0, 24, n), rng.normal(15, 8, n), rng.integers(0, 2, n)
-    peaks = np.where(working, np.exp(-((hour - 8) ** 2) / 4) + np.exp(-((hour - 17) ** 2) / 6), np.exp(-((hour - 14) ** 2) / 20))
+    peaks = np.where(
+        working, np.exp(-((hour - 8) ** 2) / 4) + np.exp(-((hour - 17) ** 2) / 6), np.exp(-((hour - 14) ** 2) / 20)
+    )
     mean = np.exp(2 + 2.5 * peaks + 0.04 * warm)
     return np.c_[hour, warm, working, rng.uniform(0, 1, n)], rng.poisson(mean * rng.gamma(6, 1 / 6, n)).astype(float)
 
@@ -66,7 +68,11 @@ def taxis(rng, n=3000) -> Table:
 def column(rng, n=2000) -> Table:
     """A slow chemical process: saturation, drift, t errors."""
     X = rng.uniform(0, 1, size=(n, 6))
-    y = 1 / (1 + np.exp(-8 * (X[:, 0] - 0.6))) * (1 + X[:, 1]) + 0.2 * np.sin(6 * X[:, 2]) + 0.04 * rng.standard_t(4, size=n)
+    y = (
+        1 / (1 + np.exp(-8 * (X[:, 0] - 0.6))) * (1 + X[:, 1])
+        + 0.2 * np.sin(6 * X[:, 2])
+        + 0.04 * rng.standard_t(4, size=n)
+    )
     return X, y
 
 
@@ -143,7 +149,9 @@ def assay(rng, n=600) -> Table:
     """Dose and response, with errors in proportion."""
     dose, batch = rng.uniform(-3, 3, n), rng.integers(0, 6, n)
     level = np.exp(rng.normal(0, 0.1, 6))
-    return np.c_[dose, one_hot(batch, 6)], (5 + 100 / (1 + np.exp(-2 * dose))) * level[batch] * np.exp(0.1 * rng.normal(size=n))
+    return np.c_[dose, one_hot(batch, 6)], (5 + 100 / (1 + np.exp(-2 * dose))) * level[batch] * np.exp(
+        0.1 * rng.normal(size=n)
+    )
 
 
 def incomes(rng, n=3000) -> Table:
@@ -157,7 +165,9 @@ def cars(rng, n=2000) -> Table:
     """Used cars: value melts with age and miles; some brands are dear."""
     age, miles, brand = rng.uniform(0, 20, n), rng.gamma(3, 30, n), rng.integers(0, 15, n)
     dear = np.exp(rng.normal(0, 0.5, 15))
-    return np.c_[age, miles, one_hot(brand, 15)], 25e3 * dear[brand] * np.exp(-0.12 * age - 0.002 * miles + 0.25 * rng.normal(size=n))
+    return np.c_[age, miles, one_hot(brand, 15)], 25e3 * dear[brand] * np.exp(
+        -0.12 * age - 0.002 * miles + 0.25 * rng.normal(size=n)
+    )
 
 
 def wind(rng, n=2000) -> Table:
@@ -207,6 +217,18 @@ DEVELOPED: dict[str, Callable[..., Table]] = {
 FRESH: dict[str, Callable[..., Table]] = {
     made.__name__: made
     for made in (
-        houses, claims, heating, sales, deliveries, assay, incomes, cars, wind, hospital, affairs, mathematics, cancer,
-    )  # fmt: skip
+        houses,
+        claims,
+        heating,
+        sales,
+        deliveries,
+        assay,
+        incomes,
+        cars,
+        wind,
+        hospital,
+        affairs,
+        mathematics,
+        cancer,
+    )
 }

@@ -29,6 +29,7 @@ FLOORS: list[dict[str, str]] = [
         "clustering": "multi-view k-means: batched restarts that settle",
         "torch": "the criterion for networks",
     },
+    {"value_noise": "gross errors in values, told from what a model misfits"},
     {
         "inspection": "`suspects` and `label_issues`: tables of a judgement",
         "persistence": "saved models, and what is trusted in a file",

@@ -122,11 +122,17 @@ class Values:
         Given and fitted values.
     wrong : ndarray
         Probability that a value is an outlier.
+    misfit : float
+        Share of the fitted values that the model cannot explain though something else can: they are no outliers.
+    misfit_words : str
+        What explains them; empty where the fit is not poor.
     """
 
     given: Array
     expected: Array
     wrong: Array
+    misfit: float = 0.0
+    misfit_words: str = ""
     measure: str = field(default="residual", init=False)
 
     @property

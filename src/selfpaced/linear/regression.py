@@ -30,10 +30,12 @@ from ..fitting import (
 from ..judgement import Judgement, Judging, Values, fingerprint
 from ..pacing import check_pace
 from ..regularizers import Regularizer
-from ..residuals import ResidualRule, outlier_probability
+from ..residuals import ResidualRule
+from ..value_noise import Rows, Verdict, numeric_features
 from .paces import fits
 from .robust import RegressionFit, RegressionSettings, plain_fit
 from .squares import build
+from .verdict import judged, own_word
 
 __all__ = ["SelfPacedLinearRegression"]
 
@@ -188,14 +190,16 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         with Progress(self, X, y).running() as progress:
             with progress.stage("plain fit"):
                 plain = found = plain_fit(squares)
+            verdict = None
             with Interruptible() as guard, progress.stage(f"pace {self.pace!r}"):
                 for found in fits(plain, settings):  # noqa: B007
                     pass
+                found, verdict = judged(found, X[kept], choose=settings.pace == "auto", random_state=self.random_state)
         termination = found.termination
         if guard.interrupted:
             termination = interrupted_sentence("the plain model" if found.trial.plain else found.trial.label)
         logger.log(logging.INFO if self.verbose else logging.DEBUG, "%s", termination)
-        self._store(found, X, y, termination)
+        self._store(found, verdict or own_word(found), X, y, kept, termination)
         if guard.interrupted:
             warn_interrupted(termination)
         elif found.warning:
@@ -244,7 +248,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
 
     # ---------------------------------------------------------------------------------------------- results
 
-    def _store(self, found: RegressionFit, X: Any, y: Floats, termination: str) -> None:
+    def _store(self, found: RegressionFit, verdict: Verdict, X: Any, y: Floats, kept: Any, termination: str) -> None:
         squares, best = found.squares, found.best
         coef, intercept = squares.coefficients(best.b)
         self.coef_ = coef.astype(X.dtype)
@@ -254,14 +258,17 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         self.regularizer_, self.loss_unit_ = rule.regularizer, rule.unit
         self.lam_ = float(found.trial.lam)
         self.scale_ = float(found.scale.sigma)
-        share = found.outliers()
-        self.noise_rate_ = share.estimate
-        self.noise_rate_interval_ = (share.low, share.high)
+        self.verdict_ = verdict
+        self.noise_rate_, self.noise_rate_interval_ = verdict.rate, verdict.interval
         self.path_ = found.path()
         self.plain_ = self._plain_model(found)
         self.n_iter_ = max(int(found.n_iter), 1)
         self.termination_ = termination
-        self.judgement_ = self._judgement(expected, y, fingerprint(X, y))
+        wrong = verdict.wrong
+        if len(wrong) < len(y):  # rows of no weight were not asked
+            wrong = self._wrong(X, expected, y)
+            wrong[kept] = verdict.wrong
+        self.judgement_ = self._judgement(expected, y, wrong, fingerprint(X, y))
         self.sample_loss_ = np.square(y - expected).astype(X.dtype)
         self.sample_weight_ = self.judgement_.weight.astype(X.dtype, copy=False)
 
@@ -289,14 +296,21 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         return X, given if given.dtype.kind == "f" else given.astype(np.float64)
 
     def _judge(self, X: Any, y: Floats) -> Judgement:
-        return self._judgement(np.asarray(X @ self.coef_ + self.intercept_, dtype=np.float64), y)
+        expected = np.asarray(X @ self.coef_ + self.intercept_, dtype=np.float64)
+        return self._judgement(expected, y, self._wrong(X, expected, y))
 
-    def _judgement(self, expected: Floats, y: Floats, seen: str = "") -> Judgement:
+    def _wrong(self, X: Any, expected: Floats, y: Floats) -> Floats:
+        """How probably values of rows that were not fitted are wrong."""
+        guesses = (expected, np.asarray(self.plain_.predict(X), dtype=np.float64))
+        features = numeric_features(X) if self.verdict_.asked else None
+        return self.verdict_.probability(Rows(np.asarray(y, dtype=np.float64), guesses, features))
+
+    def _judgement(self, expected: Floats, y: Floats, wrong: Floats, seen: str = "") -> Judgement:
         """Rows with these predictions: the rule, unit and pace are those that the fit ended with."""
-        residuals = y - expected
-        wrong = outlier_probability(residuals, self.scale_, self.noise_rate_)
-        losses = ResidualRule(self.regularizer_, self.loss_unit_).losses(residuals)
-        return Judgement("values", Values(y, expected, wrong), losses, self.lam_, self.regularizer_, seen)
+        opinion = Values(y, expected, wrong, self.verdict_.misfit, self.verdict_.sentence)
+        losses = ResidualRule(self.regularizer_, self.loss_unit_).losses(y - expected)
+        losses = wrong if self.verdict_.applied else losses
+        return Judgement("values", opinion, losses, self.lam_, self.regularizer_, seen)
 
     # ------------------------------------------------------------------------------------------- predicting
 

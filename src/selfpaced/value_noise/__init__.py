@@ -10,7 +10,9 @@ others are even and normal: then they need no other explanation.
 The judge is a helper: it says which values are grossly wrong. Models are fitted, and predict, on the target as given.
 """
 
+from .choice import nearest
+from .explanation import Rows
 from .features import numeric_features
-from .verdict import Verdict, judge_values
+from .verdict import Verdict, judge_values, model_verdict
 
-__all__ = ["Verdict", "judge_values", "numeric_features"]
+__all__ = ["Rows", "Verdict", "judge_values", "model_verdict", "nearest", "numeric_features"]

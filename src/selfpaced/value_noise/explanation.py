@@ -12,13 +12,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.linear_model import HuberRegressor
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from ..folds import Split
 from ..residuals import madn
 from .base import Array, t_log_density
+from .line import RobustLine
 from .scales import TargetScale, target_scales
 
 __all__ = ["Explanation", "Rows", "best_explanation"]
@@ -27,8 +25,8 @@ BOOSTED = 100  # a choice: rows from which on trees are asked
 SHARES = (0.01, 0.05, 0.12, 0.25, 0.45)  # a choice: of values that no explanation has to account for
 FAR = 20.0  # numerical safety: spreads of the target beyond which values do not count as farther
 WIDE = 5.0  # a choice: spreads of the target over which unaccounted values are strewn
-EVIDENCE = 5.0  # nats that an explanation must be ahead by, and
-ERRORS = 2.0  # standard errors: both benchmarks/values.py
+EVIDENCE = 5.0  # nats that an explanation must be ahead by: benchmarks/values.py
+ERRORS = 2.0  # standard errors that it must be ahead by: benchmarks/values.py
 ENOUGH = 3.0  # nats for a spread that differs from row to row: benchmarks/values.py
 TINY = 0.05  # numerical safety: of the median residual; below, its logarithm says nothing
 
@@ -104,7 +102,7 @@ class Explanation:
         if isinstance(self.source, int):
             middle = self.scale.forward(rows.guesses[self.source])
         else:
-            middle = self.source.predict(np.nan_to_num(rows.inputs))
+            middle = self.source.predict(rows.inputs)
         if self.probe is not None:
             middle = middle + self.probe.predict(np.c_[rows.inputs, middle])
         spread = np.full(len(rows.y), self.even)
@@ -176,16 +174,7 @@ class _Court:
 
 def fitted(make: Callable[[], Any], inputs: Array, target: Array, weight: Array) -> Any:
     """A regressor; weights that are all alike are none."""
-    model = make()
-    if np.ptp(weight) == 0:
-        return model.fit(inputs, target)
-    last = model.steps[-1][0] if hasattr(model, "steps") else ""
-    return model.fit(inputs, target, **{f"{last}__sample_weight" if last else "sample_weight": weight})
-
-
-def line() -> Any:
-    """A line that few values cannot move."""
-    return make_pipeline(StandardScaler(), HuberRegressor(alpha=1e-2, max_iter=300, tol=1e-3))
+    return make().fit(inputs, target, None if np.ptp(weight) == 0 else weight)
 
 
 def medians(n_rows: int) -> Any:
@@ -254,8 +243,8 @@ def _standard(court: _Court, scale: TargetScale) -> tuple[Array, float, float]:
 
 def _by_line(court: _Court, scale: TargetScale) -> _Scored:
     target, centre, unit = _standard(court, scale)
-    inputs, held = np.nan_to_num(court.rows.inputs), scale.holds(court.rows.y)
-    middle = centre + unit * court.unseen(line, inputs, target, held)
+    inputs, held = court.rows.inputs, scale.holds(court.rows.y)
+    middle = centre + unit * court.unseen(RobustLine, inputs, target, held)
     return court.around(scale, middle, "line", "a robust line")
 
 
@@ -263,8 +252,12 @@ def _probed(court: _Court, best: _Scored) -> _Scored:
     """The same expectation and what boosted medians of its residuals add to it."""
     found = best.explanation
     held = found.scale.holds(court.rows.y)
-    added = court.unseen(lambda: medians(len(held)), np.c_[court.rows.inputs, found.middle], _residuals(court, found), held)
-    return court.around(found.scale, found.middle + added, found.source, f"{found.words} and boosted medians", "medians")
+    added = court.unseen(
+        lambda: medians(len(held)), np.c_[court.rows.inputs, found.middle], _residuals(court, found), held
+    )
+    return court.around(
+        found.scale, found.middle + added, found.source, f"{found.words} and boosted medians", "medians"
+    )
 
 
 def _residuals(court: _Court, found: Explanation) -> Array:
@@ -299,7 +292,7 @@ def _complete(court: _Court, best: Explanation, before: Explanation) -> Explanat
     source, probe, uneven = best.source, best.probe, best.uneven
     if source == "line":
         target, centre, unit = _standard(court, best.scale)
-        source = fitted(line, np.nan_to_num(rows.inputs)[held], centre + unit * target[held], weight[held])
+        source = fitted(RobustLine, rows.inputs[held], centre + unit * target[held], weight[held])
     if probe is not None:
         inputs = np.c_[rows.inputs, before.middle][held]
         probe = fitted(lambda: medians(len(held)), inputs, _residuals(court, before)[held], weight[held])

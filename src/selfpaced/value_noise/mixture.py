@@ -14,19 +14,18 @@ from .base import Array, t_log_peak
 
 __all__ = ["Mixture", "fit_mixture"]
 
-# Measured by benchmarks/values.py.
-LEAST_GAIN = 5.0  # nats by which the gross part must raise the likelihood; clean sets gain up to 5.5 where n is large
-NEAR = 3.0  # scales of the core within which nothing is gross
-LEAST_DEGREES = 1.5  # of freedom of the core: a heavier tail would explain anything
+LEAST_GAIN = 5.0  # nats by which the gross part must raise the likelihood: clean data gain up to 5.5: benchmarks/values.py
+NEAR = 3.0  # scales of the core within which nothing is gross: benchmarks/values.py
+LEAST_DEGREES = 1.5  # a choice: degrees of freedom of the core at least; a heavier tail would explain anything
 
 REACH = 40.0  # numerical safety: residuals beyond this many scales count as this far
 BINS = 400  # cost: of the residuals; their width in the core is 0.02 of its scale
 RARE = -9.0  # numerical safety: log odds of the gross part at least
 NOTHING = -30.0  # numerical safety: log odds that stand for none
 HALF_CHI = 1.92  # theory: half the 95 % point of chi-squared with one degree of freedom
-GROWTH = 1.5  # cost: of the steps along the profile
 STEP = 0.25  # cost: first step along the profile, in log odds
-#: A choice: ranges of a gross part's centre and log spread, and where they start: broad around the core, or a bump beside it.
+PRECISION = 0.05  # cost: last step along the profile
+#: A choice: ranges of a gross part's centre and log spread, and where they start: broad around the core, or beside it.
 SHAPES = (
     ((-3.5, 3.5), (1.1, 4.0), (0.0, 2.0)),
     ((3.5, REACH), (-0.36, 4.0), (5.0, 0.4)),
@@ -34,7 +33,7 @@ SHAPES = (
     ((-REACH, -3.5), (-0.36, 4.0), (-5.0, 0.4)),
     ((-REACH, -3.5), (-0.36, 4.0), (-14.0, 1.6)),
 )
-#: A choice: ranges of the core's centre, log scales and log degrees above the least, left and right; log odds of the gross part.
+#: A choice: ranges of the core's centre, log scales and log degrees above the least (left, right), gross log odds.
 CORE = ((-1.0, 1.0), (-1.5, 1.5), (-1.5, 1.5), (-5.0, 4.5), (-5.0, 4.5), (RARE, 0.0))
 
 
@@ -171,13 +170,16 @@ class _Search:
         return minimize(self.cost, first, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps})
 
 
-def _profile_end(search: _Search, best: OptimizeResult, shape: tuple[tuple[float, float], ...], direction: int) -> float:
+def _profile_end(
+    search: _Search, best: OptimizeResult, shape: tuple[tuple[float, float], ...], direction: int
+) -> float:
     """How far the share can go before the likelihood falls by what 95 % allow."""
-    odds, step, last = float(best.x[5]), STEP, best.x
-    while RARE < odds < 0:
+    odds, step, last, grows = float(best.x[5]), STEP, best.x, True
+    while RARE < odds < 0 and step > PRECISION:
         tried = float(np.clip(odds + direction * step, RARE, 0.0))
         found = search(last, shape, odds=tried, steps=20)
-        if found.fun - best.fun > HALF_CHI:
-            break
-        odds, last, step = tried, found.x, step * GROWTH
+        grows = grows and found.fun - best.fun <= HALF_CHI
+        if found.fun - best.fun <= HALF_CHI:
+            odds, last = tried, found.x
+        step = step * 2 if grows else step / 2
     return float(expit(odds))

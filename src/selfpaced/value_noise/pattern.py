@@ -16,7 +16,8 @@ UNUSUAL = 4.0  # standard errors of a correlation: a choice, for hundreds of fea
 DOUBT = 1e-3  # a choice: level at which good residuals are not normal
 CELLS = 10  # convention: equally likely parts of the good residuals
 GAP = 1.0  # a choice: spreads of the others' features that part a cluster of outliers from them
-EDGE = 0.01  # a choice: of each side that may lie in the gap
+EDGE = 0.1  # a choice: of the outliers and of the others that may lie on the wrong side of the gap
+ROUNDING = 1e-9  # numerical safety: of a column's size, below which differences are rounding
 
 
 def strewn(z: Array, columns: Array) -> bool:
@@ -38,6 +39,8 @@ def strewn(z: Array, columns: Array) -> bool:
     """
     size = np.abs(z)
     good, gross = size <= GOOD, size > GROSS
+    if good.sum() < CELLS:
+        return False
     expected = len(z) * (2 * ndtr(-GOOD) + BETWEEN * float(gross.mean()))
     if np.sum(~good & ~gross) > expected + 2 * np.sqrt(expected) or not _normal(z[good]):
         return False
@@ -57,7 +60,9 @@ def _normal(z: Array) -> bool:
 
 def _ranks(columns: Array) -> Array:
     """Ranks of every column, and how far they are from the middle: what falls, rises, or does both."""
-    filled = np.where(np.isnan(columns), -np.inf, columns)
+    size = np.nan_to_num(np.abs(columns)).max(axis=0)
+    filled = np.round(columns / np.where(size > 0, size, 1.0) / ROUNDING)
+    filled = np.where(np.isnan(filled), -np.inf, filled)
     ranks = np.apply_along_axis(rankdata, 0, filled) / len(columns) - 0.5
     return np.hstack([ranks, np.abs(ranks)])
 
@@ -74,15 +79,20 @@ def _depends(values: Array, ranks: Array) -> bool:
 
 
 def _apart(columns: Array, gross: np.ndarray) -> bool:
-    """Whether outliers form a cluster beyond all other rows: along the direction that parts the two best."""
+    """Whether most outliers form a cluster beyond a gap in the features, along the direction that parts the two best.
+
+    A relation that bends has rows on its way from the good ones to the others; leverage points have none.
+    """
     filled = np.nan_to_num(columns)
-    others, ours = filled[~gross], filled[gross]
-    spread = others.std(axis=0)
+    spread = filled[~gross].std(axis=0)
     kept = spread > 0
-    others, ours = others[:, kept] / spread[kept], ours[:, kept] / spread[kept]
-    step = ours.mean(axis=0) - others.mean(axis=0)
+    filled = filled[:, kept] / spread[kept]
+    others = filled[~gross]
     covariance = np.atleast_2d(np.cov(others.T)) + 1e-3 * np.eye(int(kept.sum()))
-    direction = np.linalg.solve(covariance, step)
-    near, far = others @ direction, ours @ direction
-    gap = float(np.quantile(far, EDGE) - np.quantile(near, 1 - EDGE))
-    return gap > GAP * float(near.std())
+    along = filled @ np.linalg.solve(covariance, filled[gross].mean(axis=0) - others.mean(axis=0))
+    order = np.argsort(along, kind="stable")
+    sorted_along, sorted_gross = along[order], gross[order]
+    ours_below = np.cumsum(sorted_gross)[:-1] / gross.sum()
+    others_below = np.cumsum(~sorted_gross)[:-1] / (~gross).sum()
+    between = (ours_below <= EDGE) & (others_below >= 1 - EDGE)
+    return bool(np.any(np.diff(sorted_along)[between] > GAP * float(along[~gross].std())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ __all__ = ["TargetScale", "target_scales"]
 
 POSITIVE = 0.85  # of the values must be positive for a logarithm: benchmarks/values.py
 NEAR_ONE = 0.15  # a choice: a power so near to 1 is none
-POWERS = (-1.0, 2.0)  # a choice: beyond, a few values decide about the power
+POWERS = (0.0, 2.0)  # a choice: a negative power draws one-sided outliers back among the others
 MIDDLE = (0.1, 0.9)  # a choice: quantiles between which the power is found, away from what may be wrong
 
 
@@ -103,6 +104,7 @@ def _likeliest_power(u: Array) -> float:
     slope = float(np.mean(np.sign(u) * np.log1p(np.abs(u))))
 
     def cost(power: float) -> float:
-        return 0.5 * float(np.log(max(np.var(yeo_johnson(u, power)), 1e-300))) - (power - 1) * slope
+        variance = float(np.var(yeo_johnson(u, power)))
+        return 0.5 * math.log(max(variance, 1e-300)) - (power - 1) * slope
 
     return float(minimize_scalar(cost, bounds=POWERS, method="bounded", options={"xatol": 1e-3}).x)

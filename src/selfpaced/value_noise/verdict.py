@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
+from ..fingerprint import mixed, row_keys
 from ..folds import make_folds
 from ..residuals import outlier_probability, outlier_share
 from ..residuals.outliers import NORMAL_95
@@ -16,12 +18,13 @@ from .explanation import Explanation, Rows, best_explanation
 from .mixture import NEAR, Mixture, fit_mixture
 from .pattern import GROSS, strewn
 
-__all__ = ["Verdict", "judge_values"]
+__all__ = ["Verdict", "judge_values", "model_verdict"]
 
 MIN_ROWS = 60  # a choice: with fewer, misfit and dirt cannot be told apart, and the model's word has to do
 SAMPLE = 4000  # cost: rows that explanations are learnt from
 FOLDS = 5  # convention: of those rows
 ATOM = 0.15  # a choice: share of one repeated value (zero, often) that no residual can judge
+EVEN_ODDS = 0.5  # convention: above, a value is more probably wrong than right
 POOR = 0.02  # a choice: share of misfit values from which on a fit is called poor
 
 
@@ -45,6 +48,8 @@ class Verdict:
         Of the model's good residuals.
     atom : float or None
         A value repeated so often that it is not judged.
+    applied : bool
+        Whether the rows that are wrong were left out of the fit for that reason.
     """
 
     wrong: Array
@@ -55,6 +60,7 @@ class Verdict:
     explanation: Explanation | None = None
     mixture: Mixture | None = None
     atom: float | None = None
+    applied: bool = False
 
     @property
     def found(self) -> bool:
@@ -69,7 +75,7 @@ class Verdict:
     @property
     def trusted(self) -> np.ndarray:
         """Rows that are more probably right than wrong."""
-        return np.asarray(self.wrong <= 0.5)
+        return np.asarray(self.wrong <= EVEN_ODDS)
 
     @property
     def sentence(self) -> str:
@@ -78,7 +84,9 @@ class Verdict:
             return ""
         parts = [self.explanation.words, self.explanation.scale.words]
         how = " ".join(part for part in parts if part)
-        return f"{self.misfit:.1%} of the values are more than this model can explain, and no errors: {how} explains them"
+        return (
+            f"{self.misfit:.1%} of the values are more than this model can explain, and no errors: {how} explains them"
+        )
 
     def probability(self, rows: Rows) -> Array:
         """How probably the values of other rows are grossly wrong."""
@@ -134,26 +142,30 @@ def judge_values(
     >>> slope, intercept = np.polyfit(x, price, 1)
     >>> line = intercept + slope * x
     >>> verdict = judge_values(price, (line,), sigma=np.median(np.abs(price - line)), features=x[:, None])
-    >>> verdict.rate, verdict.misfit > 0.1, verdict.explanation.scale.name
+    >>> verdict.rate, verdict.misfit > 0.02, verdict.explanation.scale.name
     (0.0, True, 'log')
     """
     rows = Rows(np.asarray(y, dtype=float), guesses, features, sample_weight)
-    by_model = _by_model(rows, sigma)
+    by_model = model_verdict(rows.y, guesses[0], sigma, sample_weight)
     z = (rows.y - guesses[0]) / sigma if sigma > 0 else np.zeros(len(y))
     if len(y) < MIN_ROWS or not np.any(np.abs(z) > GROSS):
         return by_model
     atom, judged = _atom(rows.y)
-    rng = np.random.default_rng(random_state if not hasattr(random_state, "randint") else random_state.randint(2**31))
-    sample = judged if len(judged) <= SAMPLE else np.sort(rng.choice(judged, SAMPLE, replace=False))
+    seed = int(check_random_state(random_state).randint(1 << 31))
+    # by what rows hold: neither their order nor a copy of one matters
+    keys = row_keys(guesses[0][:, None] if features is None else features)
+    sample = judged[np.argsort(mixed(keys[judged], seed), kind="stable")][:SAMPLE]
     if strewn(z[sample], rows.take(sample).inputs):
         return by_model
-    return _asked(rows, by_model, sample, judged, atom, lines, groups, int(rng.integers(2**31)))
+    known = None if groups is None else np.asarray(groups)[sample]
+    folds = make_folds(keys[sample], None, cv=FOLDS, groups=known, random_state=seed)
+    return _asked(rows, by_model, sample, judged, atom, best_explanation(rows.take(sample), folds, lines))
 
 
-def _by_model(rows: Rows, sigma: float) -> Verdict:
+def model_verdict(y: Array, predicted: Array, sigma: float, sample_weight: Array | None = None) -> Verdict:
     """The model's own word: what normal errors of this sigma do not explain."""
-    residuals = rows.y - rows.guesses[0]
-    share = outlier_share(residuals, sigma, rows.weight)
+    residuals = y - predicted
+    share = outlier_share(residuals, sigma, sample_weight)
     wrong = outlier_probability(residuals, sigma, share.estimate)
     return Verdict(wrong, share.estimate, (share.low, share.high), sigma)
 
@@ -168,13 +180,9 @@ def _atom(y: Array) -> tuple[float | None, np.ndarray]:
 
 
 def _asked(
-    rows: Rows, by_model: Verdict, sample: np.ndarray, judged: np.ndarray, atom: float | None, lines: bool,
-    groups: Any, seed: int,
-) -> Verdict:  # fmt: skip
+    rows: Rows, by_model: Verdict, sample: np.ndarray, judged: np.ndarray, atom: float | None, explanation: Explanation
+) -> Verdict:
     """After other explanations were looked for."""
-    known = None if groups is None else np.asarray(groups)[sample]
-    folds = make_folds(len(sample), None, cv=FOLDS, groups=known, random_state=seed)
-    explanation = best_explanation(rows.take(sample), folds, lines)
     z = np.zeros(len(rows.y))
     if len(sample) < len(judged):
         z[judged] = explanation.of(rows.take(judged)).standardised(rows.y[judged])
@@ -188,7 +196,7 @@ def _asked(
     low, high = mixture.interval
     low, high = (min(low * part, _moved(rate, rows, -1)), high * part) if mixture.found else (0.0, 0.0)
     high = max(high, _moved(rate, rows, 1), _moved(tail, rows, 1))
-    beyond = (by_model.wrong > 0.5) & (wrong <= 0.5)
+    beyond = (by_model.wrong > EVEN_ODDS) & (wrong <= EVEN_ODDS)
     misfit = float(np.average(beyond, weights=rows.weight))
     return replace(
         by_model, wrong=wrong, rate=rate, interval=(max(low, 0.0), min(high, 1.0)), misfit=misfit,

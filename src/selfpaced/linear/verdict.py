@@ -1,0 +1,117 @@
+"""The verdict about the rows of a linear regression, and which fit it lets stand."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+
+from ..regularizers import get
+from ..residuals import ResidualRule
+from ..selection import Decision, Trial
+from ..value_noise import Verdict, judge_values, model_verdict, nearest, numeric_features
+from ..value_noise.verdict import EVEN_ODDS
+from .ascent import exact_floor, fit_scale
+from .robust import Attempt, RegressionFit
+from .squares import DENSE_GRAM, Squares
+
+__all__ = ["judged", "own_word"]
+
+WITHOUT = "without gross rows"
+Floats = NDArray[np.floating[Any]]
+ROWS_PER_COEFFICIENT = 50  # cost: with more, a row's own influence on its residual is too small to be worked out
+
+
+def judged(fit: RegressionFit, X: Any, *, choose: bool, random_state: Any = 0) -> tuple[RegressionFit, Verdict]:
+    """Which rows are wrong, and the fit that stands in view of it.
+
+    Parameters
+    ----------
+    fit : RegressionFit
+        The end of the search.
+    X : array or sparse matrix
+        Features of its rows, as given.
+    choose : bool
+        Whether the choice is ours: not where the pace was given.
+    random_state : int or RandomState
+        Draws rows and folds of the judge.
+
+    Returns
+    -------
+    RegressionFit, Verdict
+    """
+    squares = fit.squares
+    if fit.scale.sigma <= exact_floor(squares):
+        return fit, own_word(fit)
+    y = squares.target + squares.offset
+    verdict = judge_values(
+        y,
+        (y - fit.best.residuals,),
+        fit.sigma,
+        features=numeric_features(X),
+        sample_weight=squares.sample_weight,
+        lines=False,
+        random_state=random_state,
+    )
+    if not (choose and verdict.asked):
+        return fit, verdict
+    standing = _standing(fit, verdict)
+    return standing, replace(verdict, applied=standing.trial.label == WITHOUT)
+
+
+def own_word(fit: RegressionFit) -> Verdict:
+    """The verdict of the fit alone, where nobody else could be asked."""
+    y = fit.squares.target
+    return model_verdict(y, y - fit.best.residuals, fit.sigma, fit.squares.sample_weight)
+
+
+def _standing(fit: RegressionFit, verdict: Verdict) -> RegressionFit:
+    """The paced fit or the one without the gross rows, whichever is nearer to the trusted rows; else the plain one."""
+    squares, trusted = fit.squares, verdict.trusted
+    rivals = [] if fit.trial.plain else [fit]
+    if verdict.found and not trusted.all():
+        rivals.append(_without(fit, trusted))
+    residuals = [unseen_residuals(squares, one.best.residuals, one.trial.weight) for one in rivals]
+    plain = unseen_residuals(squares, fit.plain.residuals, None)
+    number = nearest(residuals, plain, trusted, squares.sample_weight)
+    if number is not None:
+        return rivals[number]
+    if fit.trial.plain:
+        return fit
+    said = verdict.sentence
+    reason = f"{fit.trial.label} is not better on the rows that are not grossly wrong" + (f"; {said}" if said else "")
+    return rivals[-1].keeping_plain(reason)
+
+
+def _without(fit: RegressionFit, trusted: np.ndarray) -> RegressionFit:
+    """The fit without the gross rows: hard selection by their probability of being wrong."""
+    began, weights = time.perf_counter(), trusted.astype(float)
+    b = fit.squares.solve(weights)
+    attempt = Attempt(b, fit.squares.residuals(b), ResidualRule(get("hard")))
+    trial = Trial(EVEN_ODDS, WITHOUT, None, weights, time.perf_counter() - began, attempt)
+    reason = f"{1 - weights.mean():.1%} of the rows are grossly wrong, and without them it is better on the others"
+    return replace(
+        fit,
+        trials=(*fit.trials, trial),
+        decision=Decision(len(fit.trials), reason),
+        scale=fit_scale(fit.squares, attempt.residuals[trusted]),
+        n_iter=1,
+        warning="",
+    )
+
+
+def unseen_residuals(squares: Squares, residuals: Floats, weights: Floats | None) -> Floats:
+    """Residuals of each row by a fit without it."""
+    large = squares.size > ROWS_PER_COEFFICIENT * squares.dof
+    if large or (sparse.issparse(squares.matrix) and squares.n_columns > DENSE_GRAM):
+        return residuals
+    total = squares.total(weights)
+    inverse = linalg.pinvh(squares.gram(total))
+    matrix = squares.matrix.toarray() if sparse.issparse(squares.matrix) else squares.matrix
+    leverage = np.einsum("ij,jk,ik->i", matrix, inverse, matrix, optimize=True)
+    leverage = leverage if total is None else leverage * total
+    return np.asarray(residuals / np.maximum(1 - leverage, 1 / len(residuals)))
