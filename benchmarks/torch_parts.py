@@ -103,6 +103,7 @@ class CrossEntropy:
     """
 
     held_out = 0.0
+    start = 0  # of the random numbers for initial weights and order
 
     def __init__(self, networks, rows, n_classes, rates):
         self.networks, self.rows, self.n_classes, self.rates = networks, rows, n_classes, rates
@@ -171,6 +172,33 @@ class SelfPaced(CrossEntropy):
         return torch.stack([loss(z, y) for loss, z, y in zip(self.criteria, logits, labels, strict=True)])
 
 
+class Memory(SelfPaced):
+    """The pace and, once it is paced, ELR's memory of predictions: needs row numbers."""
+
+    def __init__(self, networks, rows, n_classes, rates):
+        super().__init__(networks, rows, n_classes, rates)
+        self.elr = ELR(networks, rows, n_classes, rates)
+
+    def __call__(self, logits, labels, rows, epoch):
+        paced = torch.tensor([float(criterion.phase == "paced") for criterion in self.criteria])
+        remembered = self.elr(logits, labels, rows, epoch) - per_row(logits, labels).mean(1)
+        return super().__call__(logits, labels, rows, epoch) + paced * remembered
+
+
+class CleanRows(CrossEntropy):
+    """Cross entropy on the rows whose label was not flipped: what could be reached at best."""
+
+    def __call__(self, logits, labels, rows, epoch):  # noqa: ARG002
+        right = (~self.flipped.gather(1, rows)).float()
+        return (per_row(logits, labels) * right).sum(1) / right.sum(1).clamp_min(1)
+
+
+class Again(CrossEntropy):
+    """Cross entropy from other initial weights, rows in another order: what chance alone makes of it."""
+
+    start = 500
+
+
 PEERS = {
     "cross entropy": CrossEntropy,
     "label smoothing": LabelSmoothing,
@@ -179,6 +207,9 @@ PEERS = {
     "small loss, true rate": SmallLoss,
     "ELR, row ids": ELR,
     "selfpaced": SelfPaced,
+    "selfpaced and ELR, row ids": Memory,
+    "clean rows only": CleanRows,
+    "cross entropy again": Again,
 }
 
 
@@ -238,10 +269,11 @@ class Runs:
 def train(runs, peer, width=128, epochs=EPOCHS):
     """Networks and criterion after training; early stopping has put the best epoch of each network back."""
     networks = len(runs.seeds)
-    net = Perceptrons(runs.seeds, runs.X.shape[2], runs.n_classes, width)
     criterion = PEERS[peer](networks, runs.X.shape[1], runs.n_classes, runs.rates)
+    criterion.flipped = runs.given != runs.y  # only "clean rows only" looks
+    net = Perceptrons([seed + criterion.start for seed in runs.seeds], runs.X.shape[2], runs.n_classes, width)
     optimizer = torch.optim.Adam(net.parameters, RATE, fused=True)
-    draws = [torch.Generator().manual_seed(8000 + seed) for seed in runs.seeds]
+    draws = [torch.Generator().manual_seed(8000 + criterion.start + seed) for seed in runs.seeds]
     which, held = torch.arange(networks)[:, None], int(criterion.held_out * runs.X.shape[1])
     first = torch.stack([torch.randperm(runs.X.shape[1], generator=draw) for draw in draws])
     out, rows = first[:, :held], first[:, held:]

@@ -43,24 +43,51 @@ def figures(model: Any, X: Any, y: Any) -> None:
     figure.savefig(IMAGES / "plot_displays.png", dpi=80)
 
 
+def network(path: Path) -> Path:
+    """The page of a network that was trained on digits, 40 % of their labels wrong."""
+    import torch
+    from sklearn.datasets import load_digits
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    from selfpaced.torch import SelfPacedLoss, review
+
+    torch.manual_seed(0)
+    X, y = load_digits(return_X_y=True)
+    images, labels = (
+        torch.tensor(X / 16).float().reshape(-1, 1, 8, 8),
+        torch.tensor(flip_symmetric(y, 0.4, random_state=0)[0]),
+    )
+    net = nn.Sequential(nn.Flatten(), nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
+    criterion, optimizer = SelfPacedLoss(n=len(images)), torch.optim.Adam(net.parameters(), 3e-3)
+    for _ in range(30):
+        for rows in torch.randperm(len(images)).split(128):
+            optimizer.zero_grad()
+            criterion(net(images[rows]), labels[rows]).backward()
+            optimizer.step()
+    seen = review(net, DataLoader(TensorDataset(images, labels), batch_size=500), criterion)
+    return report(seen, path=path, title="Digits, 40 % of the labels wrong")
+
+
 def screenshots(model: Any, X: Any, y: Any) -> None:
-    """The report in light and dark."""
+    """The report in light and dark, and that of a network."""
     from selenium import webdriver
     from selenium.webdriver.support.ui import WebDriverWait
 
     with tempfile.TemporaryDirectory() as folder:
-        page = report(model, X, y, Path(folder) / "report.html")
+        page, net = report(model, X, y, Path(folder) / "report.html"), network(Path(folder) / "network.html")
         options = webdriver.ChromeOptions()
         options.binary_location = shutil.which("chromium") or ""
         for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"):
             options.add_argument(argument)
         options.add_argument(f"--user-data-dir={folder}/profile")
         browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
-        browser.set_window_size(1200, 1460)
-        for scheme, name in (("light", "report_page.png"), ("dark", "report_dark.png")):
+        shots = [(page, "light", "report_page.png", 1460), (page, "dark", "report_dark.png", 1460)]
+        for shown, scheme, name, height in [*shots, (net, "light", "torch_report.png", 2050)]:
+            browser.set_window_size(1200, height)
             wish = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
             browser.execute_cdp_cmd("Emulation.setEmulatedMedia", wish)
-            browser.get(page.as_uri())
+            browser.get(shown.as_uri())
             WebDriverWait(browser, 30).until(
                 lambda b: b.execute_script("return document.documentElement.dataset.drawn") == "yes"
             )

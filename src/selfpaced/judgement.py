@@ -262,6 +262,34 @@ class Judging(ABC):
         """The judgement of rows that were not fitted."""
 
 
+@dataclass(frozen=True, eq=False)
+class TrainedNetwork:
+    """A network after its training, as the report shows it: its epochs stand where an estimator has a path.
+
+    Attributes
+    ----------
+    name : str
+        What the network calls itself.
+    judgement : Judgement
+        Of the rows it was trained on.
+    epochs : tuple of dict
+        One record for each: epoch, phase, agreement, rate, lower, upper, trusted, lam.
+    termination : str
+        Why the training is in its last phase.
+    names : ndarray or None
+        Names of the rows; positions without.
+    pictures : tuple of ndarray
+        Of the most suspicious rows, in the order of ``judgement.ranking()``, where the inputs are pictures.
+    """
+
+    name: str
+    judgement: Judgement
+    epochs: tuple[dict[str, Any], ...] = ()
+    termination: str = ""
+    names: Array | None = None
+    pictures: tuple[Array, ...] = ()
+
+
 class JudgedByAnother:
     """An estimator that leaves the judgement to another, which it holds as ``judge_`` once it is fitted.
 
@@ -279,6 +307,7 @@ __all__ = [
     "Noise",
     "Opinion",
     "Places",
+    "TrainedNetwork",
     "Values",
     "fingerprint",
     "weights_at",

@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from selfpaced.judgement import Judgement, Judging, Values
+from selfpaced.judgement import Judgement, Judging, TrainedNetwork, Values
 from selfpaced.path import Candidate, weight_histogram
 from selfpaced.report import report
 from selfpaced.report.data import ReportColumn, ReportTable, Summary
@@ -125,6 +125,29 @@ def test_export_writes_the_filtered_rows(page, tmp_path):
         table = list(csv.DictReader(file))
     assert len(table) == count
     assert {"row", "given", "weight"} <= set(table[0])
+
+
+def test_a_network_shows_its_epochs_and_pictures_of_its_suspects(browser, tmp_path):
+    n, rng = 40, np.random.default_rng(0)
+    wrong = np.linspace(0, 1, n)
+    judgement = Judgement("values", Values(wrong, np.zeros(n), wrong), wrong, lam=0.5, rule="welsch")
+    numbers = {"rate": 0.3, "lower": 0.2, "upper": 0.4, "trusted": 0.6, "lam": 0.5}
+    phases = ["look", "look", "paced", "paced"]
+    epochs = tuple({"epoch": k + 1, "phase": p, "agreement": 0.5 + k / 10, **numbers} for k, p in enumerate(phases))
+    pictures = tuple(rng.random((1, 12, 9)) for _ in range(30))
+    network = TrainedNetwork("Sequential", judgement, epochs, "wrong labels were found", pictures=pictures)
+    show(browser, report(network, path=tmp_path / "network.html"))
+    for k in range(4):
+        points = browser.find_elements(By.CSS_SELECTOR, f"#chart-history-{k} .mark-symbol.role-mark path")
+        assert len(points) == 4
+        assert len({point.get_attribute("fill") for point in points}) == 2  # one colour for each phase
+    assert browser.find_elements(By.CSS_SELECTOR, "#chart-history-1 .mark-area path")
+    sizes = "return [...document.querySelectorAll('#table img')].map((i) => [i.naturalWidth, i.naturalHeight])"
+    wait(browser, lambda b: b.execute_script(sizes) == [[9, 12]] * 25)
+    browser.find_element(By.ID, "next").click()
+    wait(browser, lambda b: b.execute_script(sizes) == [[9, 12]] * 5)  # ten rows more have no picture
+    assert len(rows(browser)) == 15
+    assert_clean(browser)
 
 
 def test_light_and_dark(page):

@@ -1,12 +1,17 @@
-"""One rank of a distributed training, run by test_distributed.py: ``python ranks.py RANK WORLD FOLDER MODE``.
+"""Distributed trainings, run by test_distributed.py: ``python ranks.py FOLDER MODE:WORLD ...``.
 
-Modes: "equal" shards with n, "unequal" shards with step_epoch, "whole" and "resumed": as equal, but half way every rank
-stops, in the middle of an epoch, and in "resumed" goes on in a new process from its checkpoint.
+Importing torch takes longer than any of them, on a busy machine a minute, so it is done once: ranks are forks of this
+process, made before it has computed anything, and end as forks do, without the interpreter's own long goodbye.
+
+Modes: "equal" shards with n, "unequal" shards with step_epoch, "whole" and "resumed": as equal, but in "resumed" every
+rank dies half way, in the middle of an epoch, and new ones go on from the checkpoints.
 """
 
 import json
+import multiprocessing
 import os
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +24,27 @@ from torch.nn.parallel import DistributedDataParallel
 from selfpaced.datasets import flip_symmetric
 from selfpaced.torch import SelfPacedLoss
 
-EPOCHS, BATCH = 10, 32
+EPOCHS, BATCH = 7, 64
+PATIENCE = timedelta(minutes=10)  # that ranks wait for each other, however busy the machine
+FORK = multiprocessing.get_context("fork")
 
 
-def main(rank, world, folder, mode):
+def main(folder, mode, world):
+    for part in ["stop", "go on"] if mode == "resumed" else ["end"]:
+        ranks = [FORK.Process(target=run, args=(rank, world, folder, mode, part)) for rank in range(world)]
+        for rank in ranks:
+            rank.start()
+        for rank in ranks:
+            rank.join()
+        if any(rank.exitcode for rank in ranks):
+            sys.exit(f"{mode}: ranks ended with {[rank.exitcode for rank in ranks]}")
+
+
+def run(rank, world, folder, mode, part):
     torch.set_num_threads(1)
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous-{mode}", rank=rank, world_size=world)
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    meeting = f"file://{folder}/meeting-{mode}-{world}-{part.replace(' ', '-')}"
+    dist.init_process_group("gloo", meeting, rank=rank, world_size=world, timeout=PATIENCE)
     X, y = load_digits(return_X_y=True)
     X = torch.from_numpy(((X - X.mean(0)) / (X.std(0) + 1e-6)).astype(np.float32))
     y = torch.from_numpy(flip_symmetric(y, 0.3, random_state=0)[0])
@@ -34,22 +53,22 @@ def main(rank, world, folder, mode):
     criterion = SelfPacedLoss(n=None if mode == "unequal" else len(X))
     optimizer = torch.optim.Adam(net.parameters(), 1e-2)
     batches = [batch for epoch in range(EPOCHS) for batch in shard(len(X), epoch, rank, world, mode)]
-    checkpoint = folder / f"checkpoint-{rank}.pt"
-    if checkpoint.exists():
+    checkpoint, half = folder / f"checkpoint-{rank}.pt", len(batches) // 2
+    if part == "go on":
         for thing, state in zip((net, optimizer, criterion), torch.load(checkpoint, weights_only=True), strict=True):
             thing.load_state_dict(state)
-        batches = batches[len(batches) // 2 :]
-    elif mode == "resumed":
-        batches = batches[: len(batches) // 2]
     if mode == "unequal":
         train_unequal(net, optimizer, criterion, X, y, rank, world)
     else:
-        train(net, optimizer, criterion, X, y, batches)
-    if mode == "resumed" and not checkpoint.exists():
+        train(net, optimizer, criterion, X, y, {"end": batches, "stop": batches[:half], "go on": batches[half:]}[part])
+    if part == "stop":
         torch.save([net.state_dict(), optimizer.state_dict(), criterion.state_dict()], checkpoint)
     weights = torch.cat([p.detach().ravel() for p in net.parameters()]).double()
     out = {"history": criterion.history, "weights": weights.sum().item(), "reason": criterion.termination}
-    (folder / f"{mode}-{rank}.json").write_text(json.dumps(out))
+    (folder / f"{mode}-{world}-{rank}.json").write_text(json.dumps(out))
+    # Whoever lets go of the group last ends gloo's threads. The network must not: it would wait for them with the
+    # interpreter's lock held, and one of them may be waiting for that lock to drop what it has done.
+    del net
     dist.destroy_process_group()
 
 
@@ -76,6 +95,6 @@ def train_unequal(net, optimizer, criterion, X, y, rank, world):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4])
-    # What the rank has to say is on disk. The interpreter's own end now and then waits forever for a thread of gloo.
-    os._exit(0)
+    for task in sys.argv[2:]:
+        kind, count = task.split(":")
+        main(Path(sys.argv[1]), kind, int(count))

@@ -329,6 +329,7 @@ def test_no_batch_waits_for_the_device(phase):
             if criterion._factor is not None:
                 criterion._factor = mode.from_tensor(criterion._factor)
             value = criterion(torch.empty(shape, requires_grad=True), mode.from_tensor(target))
+            assert criterion._counts.flat.numel()  # batches that waited are counted
         assert value.shape == ()
 
 

@@ -11,27 +11,26 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
     pytest.skip("this torch has no gloo", allow_module_level=True)
+if not hasattr(os, "fork"):
+    pytest.skip("ranks are forks, which this system does not have", allow_module_level=True)
 
 from selfpaced.torch import SelfPacedLoss
 
-if not os.environ.get("SELFPACED_RANKS"):
-    pytest.skip(
-        "several processes over gloo now and then wait for each other until they time out on a busy machine: set "
-        "SELFPACED_RANKS=1 to run them",
-        allow_module_level=True,
-    )
-
 SCRIPT = Path(__file__).with_name("ranks.py")
+TASKS = ["equal:2", "equal:3", "unequal:2", "whole:2", "resumed:2"]
 
 
-def run(world, folder, mode):
-    """What every rank wrote at its end."""
-    (folder / f"rendezvous-{mode}").unlink(missing_ok=True)
-    commands = [[sys.executable, str(SCRIPT), str(rank), str(world), str(folder), mode] for rank in range(world)]
-    ranks = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for command in commands]
-    said = [rank.communicate(timeout=300)[1] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0] * world, said
-    return [json.loads((folder / f"{mode}-{rank}.json").read_text()) for rank in range(world)]
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """What every rank wrote at its end, by mode and number of ranks."""
+    folder = tmp_path_factory.mktemp("ranks")
+    done = subprocess.run([sys.executable, SCRIPT, folder, *TASKS], stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+    def results(mode, world):
+        return [json.loads((folder / f"{mode}-{world}-{rank}.json").read_text()) for rank in range(world)]
+
+    return results
 
 
 def agreed(results):
@@ -43,23 +42,21 @@ def agreed(results):
 
 
 @pytest.mark.parametrize("world", [2, 3])
-def test_every_rank_has_the_same_pace(world, tmp_path):
-    history = agreed(run(world, tmp_path, "equal"))
-    assert len(history) == 10  # n is not divisible by the batch, nor the rows by the ranks
+def test_every_rank_has_the_same_pace(world, trained):
+    history = agreed(trained("equal", world))
+    assert len(history) == 7  # n is not divisible by the batch, nor the rows by the ranks
     assert history[-1]["phase"] == "paced"
     assert history[-1]["rate"] == pytest.approx(0.3, abs=0.1)
 
 
-def test_unequal_shards_end_their_epochs_by_hand(tmp_path):
-    history = agreed(run(2, tmp_path, "unequal"))
-    assert len(history) == 10
+def test_unequal_shards_end_their_epochs_by_hand(trained):
+    history = agreed(trained("unequal", 2))
+    assert len(history) == 7
     assert history[-1]["phase"] == "paced"
 
 
-def test_ranks_that_died_continue_from_their_checkpoints(tmp_path):
-    whole = run(2, tmp_path, "whole")
-    run(2, tmp_path, "resumed")
-    resumed = run(2, tmp_path, "resumed")
+def test_ranks_that_died_continue_from_their_checkpoints(trained):
+    whole, resumed = trained("whole", 2), trained("resumed", 2)
     assert agreed(resumed) == agreed(whole)
     assert resumed[0]["weights"] == whole[0]["weights"]
 

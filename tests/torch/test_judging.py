@@ -8,7 +8,8 @@ from sklearn.metrics import average_precision_score
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from selfpaced.torch import SelfPacedLoss, judge, suspects
+from selfpaced.torch import SelfPacedLoss, judge, review, suspects
+from selfpaced.torch.judging import PICTURES
 
 COLUMNS = ["row", "given", "expected", "probability", "weight", "noise_probability", "label_quality"]
 
@@ -52,15 +53,43 @@ def test_ids_name_the_rows(trained):
         suspects(net, loader, criterion, ids=names[:3])
 
 
-def test_the_report_shows_epochs_and_suspects(trained, tmp_path):
+def test_the_review_of_a_network_is_what_the_report_shows(trained, digits):
+    pytest.importorskip("jinja2", reason="jinja2 is not installed")
+    from selfpaced.report import summarise
+
+    net, criterion, loader = trained
+    summary = summarise(review(net, loader, criterion))
+    assert "Sequential was trained for 25 epochs on 1,257 samples, paced from epoch " in summary.sentence
+    assert summary.termination == criterion.termination
+    assert summary.history.phases == tuple(record["phase"] for record in criterion.history)
+    table = suspects(net, loader, criterion)
+    assert list(summary.suspects.columns[0].values) == list(table["row"])
+    assert summary.pictures == ()  # rows of 64 numbers are no pictures
+
+
+def test_pictures_of_the_most_suspicious_rows(trained, digits):
+    net, criterion, _ = trained
+    images = digits["X"].reshape(-1, 1, 8, 8)
+    loader = DataLoader(TensorDataset(images, digits["given"]), batch_size=100, shuffle=True)
+    seen = review(nn.Sequential(nn.Flatten(), net), loader, criterion, ids=range(1000, 1000 + len(images)))
+    order = seen.judgement.ranking(PICTURES)
+    assert len(seen.pictures) == PICTURES
+    for row, picture in zip(order[:5], seen.pictures, strict=False):
+        np.testing.assert_array_equal(picture, images[row].numpy())
+    assert seen.names[0] == 1000
+    batches = [(images[:100], digits["given"][:100])]
+    assert review(nn.Sequential(nn.Flatten(), net), batches, criterion).pictures == ()
+
+
+def test_the_report_of_a_criterion_alone(trained, tmp_path):
     pytest.importorskip("jinja2", reason="jinja2 is not installed")
     import selfpaced
 
     net, criterion, loader = trained
     page = selfpaced.report(criterion, suspects=suspects(net, loader, criterion, n=20), path=tmp_path / "net.html")
     text = page.read_text(encoding="utf-8")
-    assert "agreement" in text
-    assert "noise_probability" in text or "noise probability" in text
+    assert "The epochs as a table" in text
+    assert "Probability wrong" in text
 
 
 def test_values(network):

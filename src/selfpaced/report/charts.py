@@ -266,16 +266,33 @@ def grid_chart(grid: Grid, field: str, title: str) -> Spec:
 
 
 def history_chart(history: History, name: str) -> Spec:
-    """One recorded number over the epochs or stages."""
-    data = [
-        {"index": index, "value": value}
-        for index, value in zip(history.index, history.series[name], strict=True)
-        if value is not None
-    ]
+    """One recorded number over the epochs or stages, with its interval and the phase of each where there are such."""
+    lows, highs = history.bands.get(name, ((), ()))
+    data = []
+    for position, (index, value) in enumerate(zip(history.index, history.series[name], strict=True)):
+        row: dict[str, Any] = {"index": index, "value": value}
+        if history.phases:
+            row["phase"] = history.phases[position]
+        if lows and highs:
+            row |= {"low": lows[position], "high": highs[position]}
+        data += [row] if value is not None else []
     title = name.replace("_", " ")
-    encoding = {
-        "x": {"field": "index", "type": "quantitative", "title": history.unit, "axis": {"tickMinStep": 1}},
-        "y": {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": False}},
-        "tooltip": [{"field": "index", "title": history.unit}, {"field": "value", "title": title, "format": ".4~g"}],
-    }
-    return _spec(160, data, mark={"type": "line", "point": True}, encoding=encoding)
+    constant = len({row["value"] for row in data}) == 1  # an axis needs two ends
+    y = {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": constant}}
+    tooltip = [{"field": "index", "title": history.unit}, {"field": "value", "title": title, "format": ".4~g"}]
+    point: Spec = {"mark": {"type": "point", "filled": True, "opacity": 1}, "encoding": {"y": y}}
+    if history.phases:
+        kinds = list(dict.fromkeys(history.phases))
+        legend = {"orient": "top", "title": None}
+        colour = {"field": "phase", "type": "nominal", "scale": {"domain": kinds}, "legend": legend}
+        point["encoding"] |= {"color": colour}
+        tooltip.append({"field": "phase", "title": "phase"})
+    point["encoding"] |= {"tooltip": tooltip}
+    ends = {"y": {"field": "low", "type": "quantitative", "title": title}, "y2": {"field": "high"}}
+    layers: list[Spec] = [
+        *([{"mark": {"type": "area", "opacity": 0.18}, "encoding": ends}] if lows else []),
+        {"mark": {"type": "line", "strokeWidth": 1.5, "opacity": 0.6}, "encoding": {"y": y}},
+        point,
+    ]
+    x = {"field": "index", "type": "quantitative", "title": history.unit, "axis": {"tickMinStep": 1}}
+    return _spec(160, data, encoding={"x": x}, layer=layers)

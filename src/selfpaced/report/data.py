@@ -104,11 +104,17 @@ class ViewWeights:
 
 @dataclass(frozen=True)
 class History:
-    """Numbers that were recorded once per epoch or stage."""
+    """Numbers that were recorded once per epoch or stage.
+
+    ``bands`` holds the lower and the upper end of a series that was recorded with an interval, ``phases`` a name for
+    every epoch where the training went through phases.
+    """
 
     unit: str
     index: tuple[int, ...]
     series: dict[str, tuple[float | None, ...]]
+    bands: dict[str, tuple[tuple[float | None, ...], tuple[float | None, ...]]] = field(default_factory=dict)
+    phases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -128,6 +134,7 @@ class Summary:
     weights: Histogram | None = None
     suspects: ReportTable | None = None
     features: Features | None = None
+    pictures: tuple[str, ...] = field(default=(), repr=False)
     grid: Grid | None = None
     views: tuple[ViewWeights, ...] = ()
     history: History | None = None

@@ -35,7 +35,8 @@ def report(
     ----------
     fitted : object
         A fitted estimator of this library, a Pipeline or search that ends in one, a
-        :class:`~selfpaced.solver.Solution`, or anything with a ``history_`` (or ``history``) of epochs.
+        :class:`~selfpaced.solver.Solution`, a network as `selfpaced.torch.review` gives it, or anything with a
+        ``history_`` (or ``history``) of epochs.
     X, y : array-like, optional
         The data it was fitted on. They add the given labels or values, the comparison with the plain model, the
         cells of each suspect and, for a matrix, the map of residuals.
@@ -92,6 +93,7 @@ def render(summary: Summary) -> str:
         "stage": initial_stage(path) if path else 0,
         "table": None if table is None else [_column(column) for column in table.columns],
         "features": None if summary.features is None else _features(summary.features),
+        "pictures": summary.pictures,
     }
     page: str = environment.get_template("page.html.j2").render(
         s=summary, data=data, drawn=data["charts"], initial=data["stage"], lam_text=lam_text, asset=_asset, vega=vega

@@ -9,88 +9,17 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..judgement import Judging
+from ..inspection import suspects
+from ..judgement import Judging, TrainedNetwork
 from ..path import weight_histogram
 from ..solver import Solution
 from .data import Comparison, Fact, Grid, ViewWeights
 from .matrix import grid_of
+from .networks import OfNetwork, Recorded
+from .story import Floats, Story
 from .tables import as_columns, key_of
 from .words import count, number, percent, plural
-
-Floats = NDArray[np.float64]
-
-
-class Story:
-    """What a page says of anything; the kinds below add what they know."""
-
-    kind = ""
-    noun = "samples"
-    score_name = "selection score"
-    termination = ""
-    path: tuple[Any, ...] = ()
-    recorded: Any = None  # numbers per epoch or stage
-    unit = "epoch"
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-
-    @property
-    def name(self) -> str:
-        """What the model calls itself."""
-        return type(self.model).__name__
-
-    @property
-    def weights(self) -> Floats | None:
-        """Relative weights, one per sample or entry."""
-        return None
-
-    def sentence(self) -> str:
-        """What happened, in one sentence."""
-        raise NotImplementedError
-
-    def counts(self) -> list[Fact]:
-        """The first figures of the headline."""
-        return []
-
-    def pace(self) -> list[Fact]:
-        """The pace, as a figure of the headline."""
-        return []
-
-    def suspects(self, X: Any, y: Any) -> dict[str, Any] | None:  # noqa: ARG002
-        """The table of suspects, most suspicious first; None where there is nothing to rank."""
-        return None
-
-    def comparison(self, X: Any, y: Any) -> list[Comparison]:  # noqa: ARG002
-        """Plain against self-paced on the data as given."""
-        return []
-
-    @property
-    def grid(self) -> Grid | None:
-        """A matrix from afar."""
-        return None
-
-    @property
-    def views(self) -> tuple[ViewWeights, ...]:
-        """The weights of every view."""
-        return ()
-
-    def check_rows(self, X: Any, y: Any) -> None:
-        """Refuse data of another length than the model was fitted on."""
-
-
-class Recorded(Story):
-    """Numbers that a training loop has kept, once per epoch."""
-
-    kind = "history"
-
-    def __init__(self, model: Any, recorded: Any) -> None:
-        super().__init__(model)
-        self.recorded = recorded
-
-    def sentence(self) -> str:
-        return f"{self.name} recorded the numbers below, once per epoch."
 
 
 class Walked(Story):
@@ -177,8 +106,6 @@ class Supervised(Judged):
     def suspects(self, X: Any, y: Any) -> dict[str, Any]:
         if X is None or y is None:
             return by_weight(self.weights, np.asarray(self.judgement.losses, dtype=np.float64), y)
-        from ..inspection import suspects
-
         table = dict(as_columns(suspects(self.model, X, y)))
         table.pop("label_quality", None)  # one minus the probability beside it
         return table
@@ -342,6 +269,8 @@ def story_of(model: Any) -> Story:
         return STORIES[model.judgement_.kind](model)
     if isinstance(model, Solution):
         return Walked(model)
+    if isinstance(model, TrainedNetwork):
+        return OfNetwork(model)
     for name in ("history_", "history"):  # training loops of others: skorch, Keras, one's own
         recorded = getattr(model, name, None)
         if recorded is not None and not callable(recorded):

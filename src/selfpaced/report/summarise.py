@@ -15,8 +15,10 @@ from sklearn.base import BaseEstimator
 from ..inspection import look_through
 from ..path import BINS, Candidate
 from .data import Comparison, Fact, Histogram, History, PathStep, Summary
-from .stories import Story, story_of
+from .stories import story_of
+from .story import Story
 from .tables import as_columns, cell, feature_rows, make_table
+from .thumbnails import thumbnails
 from .words import count, number, percent
 
 # What a page holds, so that a browser stays quick: rows in the table (benchmarks/report.py), rows with their features,
@@ -52,7 +54,8 @@ def summarise(
     ----------
     fitted : object
         A fitted estimator of this library, a Pipeline or search that ends in one, a
-        :class:`~selfpaced.solver.Solution`, or anything with a ``history_`` (or ``history``) of epochs.
+        :class:`~selfpaced.solver.Solution`, a network as `selfpaced.torch.review` gives it, or anything with a
+        ``history_`` (or ``history``) of epochs.
     X, y : array-like, optional
         The data it was fitted on: they add the given labels, the comparison and the cells of each suspect.
     suspects : table, optional
@@ -97,6 +100,7 @@ def summarise(
         weights=_histogram(story.weights, y if story.kind == "classification" else None),
         suspects=shown,
         features=_features(shown, cells if cells is not None else X, story, by_label=suspects is not None),
+        pictures=() if suspects is not None else thumbnails(story.pictures),
         grid=story.grid,
         views=story.views,
         history=_history(story),
@@ -210,6 +214,7 @@ def _history(story: Story) -> History | None:
         return None
     columns = as_columns(recorded)
     index = columns.pop(unit, None)
+    phases = columns.pop("phase", ())
     series = {}
     for name, values in columns.items():
         plain = [cell(value) for value in values]
@@ -218,7 +223,13 @@ def _history(story: Story) -> History | None:
     if not series:
         return None
     length = len(next(iter(series.values())))
-    return History(unit, tuple(range(length)) if index is None else tuple(int(i) for i in index), series)
+    numbers = tuple(range(length)) if index is None else tuple(int(i) for i in index)
+    bands = {
+        name: (series.pop(low), series.pop(high))
+        for name, (low, high) in story.bands.items()
+        if {name, low, high} <= set(series)
+    }
+    return History(unit, numbers, series, bands, tuple(str(phase) for phase in phases))
 
 
 def _parameters(model: Any) -> tuple[tuple[str, str], ...]:

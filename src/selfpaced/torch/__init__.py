@@ -11,6 +11,6 @@ except ImportError as error:
     ) from error
 
 from .criterion import SelfPacedLoss
-from .judging import judge, suspects
+from .judging import judge, review, suspects
 
-__all__ = ["SelfPacedLoss", "judge", "suspects"]
+__all__ = ["SelfPacedLoss", "judge", "review", "suspects"]

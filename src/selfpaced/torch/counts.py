@@ -19,6 +19,7 @@ Ints = NDArray[np.int64]
 
 # cost: losses of each class are counted sixteen bins of the sketch together, 1e-7 ... 52: 512 bytes for a class.
 CLASS_BINS, _STRIDE, _FIRST = 64, 16, 1292
+TOGETHER = 4096  # cost: rows that wait to be counted together, 100 kB: one count of many is as dear as one of a few
 MOST_CLASSES = 1800  # cost: counts of more would take over 1 MB on the device; their totals are then left as they fall
 
 
@@ -45,31 +46,52 @@ class Counts:
         self._sizes = [SKETCH_BINS, 2 * BINS, 1, 1, self.n_groups * CLASS_BINS]
         self.place(torch.zeros(sum(self._sizes), dtype=torch.int64, device=device))
 
+    @property
+    def flat(self) -> Tensor:
+        """All counts, one after the other."""
+        self._count()
+        return self._flat
+
     def place(self, flat: Tensor) -> None:
         """Go on with these counts: moved to another device, or read from a checkpoint."""
-        self.flat = flat
+        self._waiting: list[Rows] = []
+        self._flat, self._numbers, self.device = flat, 0, flat.device
         self._losses, self._agreement, self._broken, self._rows, self._classes = flat.split_with_sizes(self._sizes)
 
     def add(self, rows: Rows) -> None:
-        """Count a batch. Only adds on the device: no number comes back to the host."""
-        one = rows.used.long()
-        index = sketch_index(rows.level, xp).long()
+        """Take a batch in. No number comes back to the host."""
+        self._waiting.append(rows._replace(loss=rows.level))  # without the gradient's memory
+        self._numbers += rows.level.numel()
+        if self._numbers >= TOGETHER:
+            self._count()
+
+    def _count(self) -> None:
+        """Count the batches that wait."""
+        waiting, self._waiting, self._numbers = self._waiting, [], 0
+        if not waiting:
+            return
+        used = torch.cat([rows.used for rows in waiting])
+        one, index = used.long(), sketch_index(torch.cat([rows.level for rows in waiting]), xp).long()
         self._losses.index_add_(0, index, one)
-        self._broken.add_(rows.broken.sum())
-        if self.n_groups and rows.group is not None:
+        self._broken.add_((torch.cat([rows.asked for rows in waiting]) & ~used).sum())
+        groups = [rows.group for rows in waiting if rows.group is not None]
+        if self.n_groups and groups:
             coarse = (index - _FIRST).div_(_STRIDE, rounding_mode="floor").clamp_(0, CLASS_BINS - 1)
-            self._classes.index_add_(0, coarse.add_(rows.group, alpha=CLASS_BINS), one)
-        if rows.agrees is not None and rows.odds is not None:
-            place = (rows.odds / WIDTH).clamp_(0, BINS - 1).long()
-            self._agreement.index_add_(0, place.add_(rows.agrees, alpha=BINS), one)
+            self._classes.index_add_(0, coarse.add_(torch.cat(groups), alpha=CLASS_BINS), one)
+        seen = [(rows.agrees, rows.sure) for rows in waiting if rows.agrees is not None and rows.sure is not None]
+        if seen:
+            agrees, sure = (torch.cat(part) for part in zip(*seen, strict=True))
+            place = (torch.logit(sure.exp(), eps=1e-7) / WIDTH).clamp_(0, BINS - 1).long()
+            self._agreement.index_add_(0, place.add_(agrees, alpha=BINS), one)
 
     def close(self, rows: int) -> Epoch:
         """End the epoch: the counts of all ranks, once on the host, and a new start. A collective."""
+        flat = self.flat
         self._rows.fill_(rows)
         if world_size() > 1:
-            dist.all_reduce(self.flat)
-        host = self.flat.to("cpu", copy=True).numpy()
-        self.flat.zero_()
+            dist.all_reduce(flat)
+        host = flat.to("cpu", copy=True).numpy()
+        flat.zero_()
         losses, agreement, broken, total, classes = np.split(host, np.cumsum(self._sizes)[:-1])
         return Epoch(
             rows=int(total[0]),

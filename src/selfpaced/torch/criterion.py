@@ -182,7 +182,7 @@ class SelfPacedLoss(nn.Module):
             self._verdict = LapseVerdict(n_answers=answers) if answers else GapVerdict()
         if self._counts is None:
             self._counts = Counts(self._reader.n_groups(output), output.device)
-        if self._counts.flat.device != output.device:
+        if self._counts.device != output.device:
             self._counts.place(self._counts.flat.to(output.device))
             self._factor = None if self._factor is None else self._factor.to(output.device)
         return self._counts

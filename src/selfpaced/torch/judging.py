@@ -15,13 +15,14 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, IterableDataset
 
 from ..inspection import suspect_table
-from ..judgement import Judgement, Labels, Values
+from ..judgement import Judgement, Labels, TrainedNetwork, Values
 from ..residuals import outlier_probability
 from ..residuals.scales import MAD_TO_SIGMA
 from .criterion import SelfPacedLoss
 
 Array = NDArray[Any]
 
+PICTURES = 200  # cost: the most suspicious rows whose inputs are kept for the report
 _LEAST_RATE = 1e-3  # numerical safety: a rate of 0 would make every label certain, whatever the network says
 
 
@@ -104,17 +105,69 @@ def suspects(
     Returns
     -------
     pandas.DataFrame, or Records where pandas is not installed
-        The same table as `selfpaced.suspects` gives. ``selfpaced.report(criterion, suspects=table)`` shows it on a
-        page with the epochs.
+        The same table as `selfpaced.suspects` gives.
     """
     judged = judge(model, loader, criterion)
+    names = _names(ids, judged)
     table = suspect_table(judged, n)
-    if ids is not None:
-        names = np.asarray(list(ids))
-        if len(names) != len(judged.losses):
-            raise ValueError(f"ids must name each of the {len(judged.losses)} rows, got {len(names)}")
+    if names is not None:
         table["row"] = names[np.asarray(table["row"])]
     return table
+
+
+def review(
+    model: nn.Module, loader: Any, criterion: SelfPacedLoss | None = None, ids: Iterable[Any] | None = None
+) -> TrainedNetwork:
+    """A trained network for the page: ``selfpaced.report(review(model, loader, criterion))``.
+
+    Parameters
+    ----------
+    model, loader, criterion
+        As in `judge`. Where the loader is a DataLoader over a data set that can be indexed and inputs are pictures
+        [C, H, W] of one, three or four channels, the page shows those of the most suspicious rows.
+    ids
+        As in `suspects`.
+
+    Returns
+    -------
+    TrainedNetwork
+        The judgement of the rows, the epochs of the criterion, and why it is in its last phase.
+    """
+    judged = judge(model, loader, criterion)
+    return TrainedNetwork(
+        name=type(model).__name__,
+        judgement=judged,
+        epochs=() if criterion is None else tuple(criterion.history),
+        termination="" if criterion is None else criterion.termination,
+        names=_names(ids, judged),
+        pictures=_pictures(loader, judged),
+    )
+
+
+def _names(ids: Iterable[Any] | None, judged: Judgement) -> Array | None:
+    if ids is None:
+        return None
+    names = np.asarray(list(ids))
+    if len(names) != len(judged.losses):
+        raise ValueError(f"ids must name each of the {len(judged.losses)} rows, got {len(names)}")
+    return names
+
+
+def _pictures(loader: Any, judged: Judgement) -> tuple[Array, ...]:
+    """The inputs of the most suspicious rows, where they are pictures."""
+    if not _can_be_indexed(loader):
+        return ()
+    out = []
+    for row in judged.ranking(PICTURES):
+        inputs = loader.collate_fn([loader.dataset[int(row)]])[0]
+        if inputs.ndim != 4 or inputs.shape[1] not in (1, 3, 4):
+            return ()
+        out.append(inputs[0].cpu().numpy() if inputs.dtype is torch.uint8 else inputs[0].float().cpu().numpy())
+    return tuple(out)
+
+
+def _can_be_indexed(loader: Any) -> bool:
+    return isinstance(loader, DataLoader) and not isinstance(loader.dataset, IterableDataset)
 
 
 def _of_values(output: Tensor, target: Tensor, rate: float, rule: Any, lam: float) -> Judgement:
@@ -130,7 +183,7 @@ def _of_values(output: Tensor, target: Tensor, rate: float, rule: Any, lam: floa
 
 def _outputs(model: nn.Module, loader: Any) -> tuple[Tensor, Tensor]:
     """Outputs and targets of all rows, on the host."""
-    if isinstance(loader, DataLoader) and not isinstance(loader.dataset, IterableDataset):
+    if _can_be_indexed(loader):
         loader = DataLoader(loader.dataset, batch_size=loader.batch_size or 1, collate_fn=loader.collate_fn)
     first = next(iter(model.parameters()), torch.empty(0))
     training = model.training

@@ -86,6 +86,8 @@ def _refined(bends: Floats, contradict: Floats, agree: Floats, n_classes: int) -
         tried = np.clip(bends + step / np.maximum(a * c - b * b, 1e-12)[:, None], _LOW, _HIGH)
         likelihood = _likelihood(tried, contradict, agree, n_classes)
         better = likelihood > reached
+        if not better.any():
+            break
         bends = np.where(better[:, None], tried, bends)
         reached = np.where(better, likelihood, reached)
     return bends

@@ -22,11 +22,11 @@ class Rows(NamedTuple):
     loss: Tensor  # with gradient; class weights and label smoothing included; 0 where a row is not used
     level: Tensor  # without: the bare loss, >= 0, by which a row is weighted
     used: Tensor  # neither ignored nor broken
-    broken: Tensor  # asked for, but without a finite loss
+    asked: Tensor  # not ignored: one that is not used is broken
     mass: Tensor  # what the plain mean divides by
     group: Tensor | None = None  # class of the label
     agrees: Tensor | None = None  # the label is the prediction
-    odds: Tensor | None = None  # log-odds of the prediction, >= 0
+    sure: Tensor | None = None  # log-probability of the prediction
 
 
 class Reader(Protocol):
@@ -39,7 +39,7 @@ class Reader(Protocol):
         """The number of labels a row can have; 0 without labels."""
 
     def read(self, output: Tensor, target: Tensor, looking: bool) -> Rows:
-        """The rows of a batch; ``agrees`` and ``odds`` only while looking."""
+        """The rows of a batch; ``agrees`` and ``sure`` only while looking."""
 
 
 def reader_of(criterion: Criterion | None, weight: Tensor | None, ignore_index: int, label_smoothing: float) -> Reader:
@@ -87,23 +87,24 @@ class LabelReader(nn.Module):
             return self._read_soft(logits, _rows_of_classes(target).to(logits.dtype), looking)
         label = target.reshape(-1).long()
         asked = label != self.ignore_index
-        label = label.masked_fill(~asked, 0)
-        logits, used = _finite_rows(logits, asked)
+        label = torch.where(asked, label, 0)
+        logits, whole = _finite_rows(logits)
         log_p = F.log_softmax(logits, 1)
         loss = F.nll_loss(log_p, label, reduction="none")
-        used = used & (loss.detach() < math.inf)
-        left_out = ~used
-        level = loss.detach().masked_fill(left_out, 0)
+        used = asked & whole & (loss.detach() < math.inf)
+        loss = torch.where(used, loss, 0)
+        level = loss.detach()
         if self.weight is not None or self.label_smoothing:
             smoothing = self.label_smoothing
             loss = F.cross_entropy(logits, label, self.weight, reduction="none", label_smoothing=smoothing)
+            loss = torch.where(used, loss, 0)
         mass = used.sum() if self.weight is None else (self.weight[label] * used).sum()
-        rows = Rows(loss.masked_fill(left_out, 0), level, used, asked & left_out, mass, label)
+        rows = Rows(loss, level, used, asked, mass, label)
         return _with_agreement(rows, log_p.detach(), label) if looking else rows
 
     def _read_soft(self, logits: Tensor, target: Tensor, looking: bool) -> Rows:
-        asked = torch.ones(len(logits), dtype=torch.bool, device=logits.device)
-        logits, used = _finite_rows(logits, target.sum(1).isfinite())
+        logits, whole = _finite_rows(logits)
+        used = whole & target.sum(1).isfinite()
         target = torch.where(used[:, None], target, 0)
         log_p = F.log_softmax(logits, 1)
         loss = F.cross_entropy(logits, target, self.weight, reduction="none", label_smoothing=self.label_smoothing)
@@ -112,7 +113,7 @@ class LabelReader(nn.Module):
         used = used & level.isfinite()
         level = _level(level, used)
         label = target.argmax(1)
-        rows = Rows(torch.where(used, loss, 0), level, used, asked & ~used, used.sum(), label)
+        rows = Rows(torch.where(used, loss, 0), level, used, torch.ones_like(used), used.sum(), label)
         return _with_agreement(rows, log_p.detach(), label) if looking else rows
 
 
@@ -142,12 +143,12 @@ class EntryReader(nn.Module):
         level = F.binary_cross_entropy_with_logits(logits.detach(), given, reduction="none") - doubt
         yes = given > 0.5
         column = torch.arange(given.numel(), device=given.device) % (self.n_groups(output) // 2)
-        loss, level, used, broken = (p.reshape(-1) for p in (loss, _level(level, used), used, asked & ~used))
-        rows = Rows(loss, level, used, broken, used.sum(), 2 * column + yes.reshape(-1))
+        loss, level, used, asked = (p.reshape(-1) for p in (loss, _level(level, used), used, asked))
+        rows = Rows(loss, level, used, asked, used.sum(), 2 * column + yes.reshape(-1))
         if not looking:
             return rows
         z = logits.detach().reshape(-1)
-        return rows._replace(agrees=(z > 0) == yes.reshape(-1), odds=z.abs())
+        return rows._replace(agrees=(z > 0) == yes.reshape(-1), sure=F.logsigmoid(z.abs()))
 
 
 class ValueReader(nn.Module):
@@ -176,7 +177,7 @@ class ValueReader(nn.Module):
         loss = loss.reshape(len(output), -1).mean(1)
         level = loss.detach()
         used = whole & level.isfinite()
-        return Rows(torch.where(used, loss, 0), _level(level, used), used, ~used, used.sum())
+        return Rows(torch.where(used, loss, 0), _level(level, used), used, torch.ones_like(used), used.sum())
 
 
 # ---------------------------------------------------------------------------------------------------- pieces
@@ -216,12 +217,10 @@ def _rows_of_classes(values: Tensor) -> Tensor:
     return _precise(flat)
 
 
-def _finite_rows(logits: Tensor, asked: Tensor) -> tuple[Tensor, Tensor]:
-    """Broken rows replaced by zeros before the loss is taken, so that no NaN comes back as a gradient."""
-    used = asked & (
-        logits.detach().amax(1).abs() < math.inf
-    )  # one logit of -inf is a class ruled out, not a broken row
-    return logits.masked_fill(~used[:, None], 0), used
+def _finite_rows(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Broken rows replaced by zeros before the loss is taken, so that no gradient is NaN; and which are whole."""
+    whole = logits.detach().amax(1).abs() < math.inf  # one logit of -inf is a class ruled out, not a broken row
+    return torch.where(whole[:, None], logits, 0), whole
 
 
 def _finite_values(values: Tensor) -> Tensor:
@@ -239,4 +238,4 @@ def _level(loss: Tensor, used: Tensor) -> Tensor:
 
 def _with_agreement(rows: Rows, log_p: Tensor, label: Tensor) -> Rows:
     best, predicted = log_p.max(1)
-    return rows._replace(agrees=predicted == label, odds=torch.logit(best.exp(), eps=1e-7))
+    return rows._replace(agrees=predicted == label, sure=best)

@@ -14,7 +14,7 @@ function colours() {
     axis: { labelColor: quiet, titleColor: quiet, gridColor: line, domainColor: line, tickColor: line, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" },
     axisX: { grid: false },
     legend: { labelColor: quiet, titleColor: quiet, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" },
-    bar: { color: accent }, line: { color: accent }, point: { color: accent }, rule: { color: accent },
+    bar: { color: accent }, area: { color: accent }, line: { color: accent }, point: { color: accent }, rule: { color: accent },
     range: { category: [accent, second, "#4aa37c", "#a06cc4", "#c9a227", "#8a9099"], heatmap: [read("--low"), read("--high")], ramp: [read("--low"), read("--high")] },
   };
 }

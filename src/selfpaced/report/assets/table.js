@@ -49,6 +49,7 @@ function start() {
   const header = () => {
     const row = make("tr");
     if (data.features) row.append(make("th"));
+    if (data.pictures.length) row.append(make("th"));
     columns.forEach((column, j) => {
       const th = make("th", null, isNumber(column) ? "n" : "");
       const mark = sorted.column === j ? (sorted.down ? " ▾" : " ▴") : "";
@@ -80,10 +81,20 @@ function start() {
     return td;
   };
 
+  const picture = (i) => {
+    const td = make("td");
+    if (i >= data.pictures.length) return td;
+    const image = make("img", null, "thumbnail");
+    image.src = data.pictures[i]; // a PNG that Python has written, inline
+    image.alt = "The input of this row";
+    td.append(image);
+    return td;
+  };
+
   const details = (i) => {
     const { names, rows, leftOut } = data.features;
     const row = make("tr", null, "cells"), td = make("td"), list = make("dl");
-    td.colSpan = columns.length + 1;
+    td.colSpan = columns.length + 1 + (data.pictures.length > 0);
     names.forEach((name, j) => {
       const pair = make("div");
       pair.append(make("dt", name), make("dd", rows[i][j] ?? "–"));
@@ -122,6 +133,7 @@ function start() {
     const rows = Array.from(shown.subarray(from, to), (i) => {
       const row = make("tr");
       if (data.features) row.append(opener(i, row));
+      if (data.pictures.length) row.append(picture(i));
       columns.forEach((column) => row.append(cell(column, i)));
       return row;
     });
