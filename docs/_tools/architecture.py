@@ -41,6 +41,7 @@ FLOORS: list[dict[str, str]] = [
     },
     {
         "judgement": "what a fitted model holds about its rows; `judge` for new ones",
+        "parameters": "what the parameters of estimators may be, name by name",
         "solver": "`walk`, the one driver of every path; `alternate`, the paper's Algorithm 1",
         "selection": "candidates, paired gaps, the decision and its sentence",
         "datasets": "the paper's data, makers of noise and outliers",

@@ -11,12 +11,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from .parameters import check_parameters
 from .regularizers import GroupRegularizer, Regularizer, get
 
 try:  # scikit-learn >= 1.9
@@ -35,8 +36,6 @@ except ImportError:  # pragma: no cover - depends on the installed scikit-learn
 logger = logging.getLogger("selfpaced")
 Floats = NDArray[np.float64]
 Method = TypeVar("Method", bound=Callable[..., Any])
-Model = TypeVar("Model")
-Arguments = ParamSpec("Arguments")
 
 
 def with_callbacks(fit: Method) -> Method:
@@ -72,6 +71,17 @@ def check_weight(sample_weight: Any, n_rows: int) -> Floats | None:
     return None if np.all(weight == 1.0) else weight
 
 
+def refuse_dates(X: Any) -> None:
+    """Columns of dates in a data frame are no numbers, and NumPy's own error does not say which they are."""
+    kinds = getattr(X, "dtypes", ()) if hasattr(X, "columns") else ()
+    dates = [name for name, kind in zip(getattr(X, "columns", ()), kinds, strict=False) if "date" in str(kind).lower()]
+    if dates:
+        raise ValueError(
+            f"X must be numbers, got dates in the columns {dates!r}: turn them into numbers first, "
+            "as selfpaced.tables does"
+        )
+
+
 def check_rule(regularizer: Any) -> Regularizer:
     """The parameter ``regularizer`` of an estimator whose rows have no groups."""
     rule: Regularizer | GroupRegularizer = get(regularizer)
@@ -85,19 +95,21 @@ def check_rule(regularizer: Any) -> Regularizer:
 # ---------------------------------------------------------------------------------------------------- Ctrl-C
 
 
-def all_or_nothing(
-    fit: Callable[Concatenate[Model, Arguments], Model],
-) -> Callable[Concatenate[Model, Arguments], Model]:
-    """A ``fit`` that changes its estimator only once it is through: an error or Ctrl-C leaves the old model whole."""
+def all_or_nothing(fit: Method) -> Method:
+    """A ``fit`` that changes its estimator only once it is through: an error or Ctrl-C leaves the old model whole.
+
+    Parameters are checked before it begins.
+    """
 
     @functools.wraps(fit)
-    def whole(self: Model, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Model:
+    def whole(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        check_parameters(self)
         trial = copy.copy(self)
         fit(trial, *args, **kwargs)
         self.__dict__ = trial.__dict__
         return self
 
-    return whole
+    return whole  # type: ignore[return-value]
 
 
 class Interruptible:
@@ -228,6 +240,7 @@ __all__ = [
     "check_rule",
     "check_weight",
     "interrupted_sentence",
+    "refuse_dates",
     "warn_interrupted",
     "with_callbacks",
 ]

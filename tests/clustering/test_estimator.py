@@ -370,12 +370,12 @@ def test_a_missing_view_has_no_weight(two_views):
     [
         ({"n_clusters": 0}, "n_clusters must be an integer >= 1, .*, got 0"),
         ({"n_init": 1.5}, "n_init must be an integer"),
-        ({"view_scaling": "minmax"}, "view_scaling must be one of"),
+        ({"view_scaling": "minmax"}, "view_scaling must be .auto.*or .none., got"),
         ({"embedding": "umap"}, "embedding must be None or 'spectral', got 'umap'"),
         ({"pace": -1}, "pace must be 'auto', 'paper', a positive number"),
         ({"pace": "slow"}, "pace must be 'auto', 'paper', a positive number"),
         ({"outlier_threshold": 0}, "outlier_threshold must be a positive number, got 0"),
-        ({"tol": -1}, "tol must be a number >= 0"),
+        ({"tol": -1}, "tol must be a finite number >= 0"),
         ({"regularizer": "welsh"}, "did you mean 'welsch'"),
     ],
 )

@@ -340,7 +340,7 @@ def test_prmf_minimises_its_objective(made):
         ({"regularizer": "welsh"}, ValueError, "did you mean 'welsch'"),
         ({"pace": "fast"}, ValueError, "pace must be 'auto', 'paper', a positive number .*, got 'fast'"),
         ({"ridge": -1.0}, ValueError, "ridge must be a finite number >= 0, got -1.0"),
-        ({"n_init": 0}, ValueError, "n_init must be an integer >= 1, got 0"),
+        ({"n_init": 0}, ValueError, "n_init must be an integer >= 1 and <= 10000, got 0"),
         ({"polish": -1}, ValueError, "polish must be"),
         ({"init": "svd"}, ValueError, "init must be 'warm' or 'random', got 'svd'"),
         ({"init": "random"}, ValueError, "needs a rank"),

@@ -173,7 +173,7 @@ def test_bad_weights_and_parameters(data: Any) -> None:
         ({"pace": -1.0}, "pace must be"),
         ({"cross_fit": "maybe"}, "cross_fit must be"),
         ({"cv": 1}, "cv must be"),
-        ({"regularizer": "nosuch"}, "unknown regularizer"),
+        ({"regularizer": "nosuch"}, "regularizer must be one of"),
         ({"regularizer": Diversity()}, "elementwise"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -61,7 +61,7 @@ def numbers(n_clusters: Any) -> tuple[int, ...]:
         if n_clusters != "auto":
             raise ValueError(f"{rule}, got {n_clusters!r}")
         return ()
-    given = isinstance(n_clusters, Iterable)
+    given = isinstance(n_clusters, Iterable) and getattr(n_clusters, "ndim", 1) > 0
     tried = tuple(n_clusters) if given else (n_clusters,)
     least = 2 if given else 1
     if not tried or not all(isinstance(k, int | np.integer) and not isinstance(k, bool) and k >= least for k in tried):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Mapping
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..fitting import all_or_nothing, check_weight, interrupted_sentence, warn_interrupted
+from ..fitting import all_or_nothing, check_weight, interrupted_sentence, refuse_dates, warn_interrupted
 from ..judgement import Judgement, Judging, Values, fingerprint
+from ..parameters import KINDS, Rule
 from ..residuals import outlier_probability, weighted_quantile
 from ..residuals.scales import MAD_TO_SIGMA
 from ..selection import Decision, path_of, sentence
@@ -27,7 +27,6 @@ from .kernels import Sweep, Views, distances, sweep
 from .paced import Clustering, Plan, fit_paced
 from .rules import pace_of, resolve
 from .views import (
-    SCALINGS,
     Scaler,
     assemble,
     automatic_scaler,
@@ -146,6 +145,7 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
     True
     """
 
+    _parameter_rules = {"n_clusters": Rule.asked(numbers), "regularizer": KINDS["rule or None"]}
     _kind: str | None  # what X was in fit: a list or a dict of views, or None for a single one
     _columns: Mapping[Hashable, NDArray[np.intp] | None]  # of the views in one array X; empty if they came apart
 
@@ -207,7 +207,6 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
         sample_weight : array (n,), default=None
             Non-negative; samples of weight 0 get a label but no say.
         """
-        self._check_parameters()
         tried = numbers(self.n_clusters)
         blocks = self._blocks(X, reset=True)
         n = check_lengths(blocks)
@@ -338,6 +337,7 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
                 f"X must be a {self._kind} of views, as in fit, got {type(X).__name__}; "
                 f"the views are {self.view_names_!r}"
             )
+        refuse_dates(X)
         X = validate_data(
             self,
             X,
@@ -371,21 +371,6 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
                 raise ValueError(f"X must hold at least one view and none that is None, got {list(given)!r}")
             self.n_features_in_ = sum(block.shape[1] for block in blocks.values())
         return blocks
-
-    def _check_parameters(self) -> None:
-        for name, least in [("n_init", 1), ("n_keep", 1), ("max_iter", 1), ("n_neighbors", 1)]:
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
-        if not isinstance(self.outlier_threshold, Real) or self.outlier_threshold <= 0:
-            raise ValueError(f"outlier_threshold must be a positive number, got {self.outlier_threshold!r}")
-        if not isinstance(self.tol, Real) or self.tol < 0:
-            raise ValueError(f"tol must be a number >= 0, got {self.tol!r}")
-        if self.view_scaling not in ("auto", *SCALINGS):
-            raise ValueError(f"view_scaling must be one of {('auto', *SCALINGS)}, got {self.view_scaling!r}")
-        if self.embedding not in (None, "spectral"):
-            raise ValueError(f"embedding must be None or 'spectral', got {self.embedding!r}")
-        pace_of(resolve(self.regularizer), self.pace)
 
     def _store(
         self, found: Clustering, data: Views, blocks: Mapping[Hashable, Any], distinct: Distinct, X: Any

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 import warnings
 from contextlib import nullcontext
 from dataclasses import replace
@@ -266,21 +265,9 @@ class SelfPacedMF(Factorization):
             )
 
     def _recipe(self) -> Recipe:
-        for name, least in (("n_init", 1), ("warm_sweeps", 1), ("inner", 1), ("max_sweeps", 1), ("max_rank", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-                raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
-        for name in ("ridge", "tol"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Real) or value < 0 or not value < np.inf:
-                raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
-        if self.init not in ("warm", "random"):
-            raise ValueError(f"init must be 'warm' or 'random', got {self.init!r}")
         if self.init == "random" and self.rank == "auto":
             raise ValueError("init='random' needs a rank: the warm start is what finds it, got rank='auto'")
         polish = 8 if self.polish is True else self.polish
-        if not isinstance(polish, numbers.Integral) or polish < 0:
-            raise ValueError(f"polish must be a bool or an integer >= 0, got {self.polish!r}")
         return Recipe(
             regularizer=get(self.regularizer),
             pacing=_pacing(check_pace(self.pace)),

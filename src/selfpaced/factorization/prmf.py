@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from typing import Any
 
 import numpy as np
@@ -137,15 +136,7 @@ class PRMF(Factorization):
         return self
 
     def _recipe(self) -> Recipe:
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be an integer >= 1, got {self.max_iter!r}")
-        for name in ("ridge", "smoothing"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value < np.inf:
-                raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
         polish = 8 if self.polish is True else self.polish
-        if not isinstance(polish, numbers.Integral) or polish < 0:
-            raise ValueError(f"polish must be a bool or an integer >= 0, got {self.polish!r}")
         return Recipe(
             regularizer=None,
             pacing=None,

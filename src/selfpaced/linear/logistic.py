@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -22,11 +21,13 @@ from ..fitting import (
     all_or_nothing,
     check_rule,
     check_weight,
+    refuse_dates,
     warn_interrupted,
     with_callbacks,
 )
 from ..judgement import Array, Judgement, Judging, Labels, fingerprint
 from ..pacing import check_pace
+from ..parameters import KINDS
 from ..regularizers import Regularizer
 from .objective import Codes, Matrix, Objective, Vector, loss_of_scores
 from .training import LogisticFit, LogisticSettings, Trainer
@@ -126,6 +127,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
     True
     """
 
+    _parameter_rules = {"tol": KINDS["positive"]}
+
     def __init__(
         self,
         regularizer: str | Regularizer = "welsch",
@@ -180,7 +183,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         -------
         self
         """
-        self._check_parameters()
+        refuse_dates(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         check_classification_targets(y)
         classes, codes = _encoded(y)
@@ -199,14 +202,6 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             fit = Trainer(rows, labels, len(classes), inner_weight, self._settings(total), progress, previous).run()
         self._store(fit, X, classes, codes)
         return self
-
-    def _check_parameters(self) -> None:
-        _check("C", self.C, isinstance(self.C, Real) and self.C > 0, "a positive number")
-        _check("penalty", self.penalty, self.penalty in ("l2", None), "'l2' or None")
-        _check("tol", self.tol, isinstance(self.tol, Real) and self.tol > 0, "a positive number")
-        _check("max_iter", self.max_iter, isinstance(self.max_iter, Integral) and self.max_iter > 0, "an integer > 0")
-        check_rule(self.regularizer)
-        check_pace(self.pace)
 
     def _settings(self, total: float) -> LogisticSettings:
         return LogisticSettings(
@@ -341,8 +336,3 @@ def _encoded(y: Any) -> tuple[Array, Codes]:
     if len(classes) < 2:
         raise ValueError(f"y must have at least 2 classes; the data contains only one class: {classes[0]!r}")
     return classes, codes.astype(np.intp, copy=False)
-
-
-def _check(name: str, value: Any, valid: bool, rule: str) -> None:
-    if not valid:
-        raise ValueError(f"{name} must be {rule}, got {value!r}")

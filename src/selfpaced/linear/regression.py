@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import math
 import warnings
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -24,11 +22,13 @@ from ..fitting import (
     check_rule,
     check_weight,
     interrupted_sentence,
+    refuse_dates,
     warn_interrupted,
     with_callbacks,
 )
 from ..judgement import Judgement, Judging, Values, fingerprint
 from ..pacing import check_pace
+from ..parameters import KINDS
 from ..regularizers import Regularizer
 from ..residuals import ResidualRule
 from ..value_noise import Rows, Verdict, numeric_features
@@ -134,6 +134,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
     (array([1., 2.]), 0.4, np.float64(0.0))
     """
 
+    _parameter_rules = {"tol": KINDS["positive"]}
+
     def __init__(
         self,
         alpha: float = 0.0,
@@ -176,6 +178,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         -------
         self
         """
+        refuse_dates(X)
         settings = self._settings()
         X, y = self._validated_data(X, y)
         weight = check_weight(sample_weight, X.shape[0])
@@ -209,16 +212,6 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
     # -------------------------------------------------------------------------------------------- validation
 
     def _settings(self) -> RegressionSettings:
-        if not (isinstance(self.alpha, Real) and 0 <= self.alpha < math.inf):
-            raise ValueError(f"alpha must be a finite number >= 0, got {self.alpha!r}")
-        if not (isinstance(self.efficiency, Real) and 0.3 <= self.efficiency < 1):
-            raise ValueError(f"efficiency must be in [0.3, 1), got {self.efficiency!r}")
-        if self.start not in ("auto", "robust", "plain"):
-            raise ValueError(f"start must be 'auto', 'robust' or 'plain', got {self.start!r}")
-        if not (isinstance(self.max_iter, Integral) and self.max_iter >= 1):
-            raise ValueError(f"max_iter must be an integer >= 1, got {self.max_iter!r}")
-        if not (isinstance(self.tol, Real) and self.tol > 0):
-            raise ValueError(f"tol must be > 0, got {self.tol!r}")
         return RegressionSettings(
             regularizer=check_rule(self.regularizer),
             pace=check_pace(self.pace),

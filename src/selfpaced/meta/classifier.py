@@ -14,11 +14,12 @@ from sklearn.utils import assert_all_finite, check_random_state, column_or_1d, i
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from ..fitting import Progress, check_rule, warn_interrupted, with_callbacks
+from ..fitting import Progress, all_or_nothing, check_rule, warn_interrupted, with_callbacks
 from ..folds import Split, make_folds, n_units, row_keys
 from ..judgement import Judgement, Judging, Labels, fingerprint
 from ..label_noise import NoiseChannel
 from ..pacing import check_pace
+from ..parameters import KINDS
 from ..path import Candidate
 from ..regularizers import Regularizer, relative
 from ..selection import path_of
@@ -119,6 +120,8 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
     True
     """
 
+    _parameter_rules = {"estimator": KINDS["classifier"], "cv": KINDS["cv or auto"]}
+
     def __init__(
         self,
         estimator: Any,
@@ -143,6 +146,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
     # ---------------------------------------------------------------------------------------------- fitting
 
     @with_callbacks
+    @all_or_nothing
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **fit_params: Any
     ) -> SelfPacedClassifier:
@@ -166,8 +170,6 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         self
         """
         rule, pace = relative(check_rule(self.regularizer)), check_pace(self.pace)
-        if self.cross_fit not in (True, False, "auto"):
-            raise ValueError(f"cross_fit must be True, False or 'auto', got {self.cross_fit!r}")
         X, y, groups = indexable(X, y, groups)
         given = _given(y)
         route = weight_route(self.estimator)

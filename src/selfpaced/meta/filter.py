@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from ..fitting import all_or_nothing
 from ..inspection import judgement_of
 from ..judgement import JudgedByAnother
 from .routing import available_with, fit_weighted, n_rows, routed_weight, weight_route
@@ -63,6 +64,7 @@ class SuspectFilter(JudgedByAnother, MetaEstimatorMixin, BaseEstimator):
         self.how = how
         self.threshold = threshold
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SuspectFilter:
         """Fit the judge, then the estimator.
 
@@ -77,10 +79,6 @@ class SuspectFilter(JudgedByAnother, MetaEstimatorMixin, BaseEstimator):
         -------
         self
         """
-        if self.how not in ("drop", "weight"):
-            raise ValueError(f"how must be 'drop' or 'weight', got {self.how!r}")
-        if not 0.0 <= self.threshold <= 1.0:
-            raise ValueError(f"threshold must be in [0, 1], got {self.threshold!r}")
         route = weight_route(self.estimator)
         if self.how == "weight" and not route.takes_weights:
             raise ValueError(f"how='weight' needs an estimator that takes weights, but {route.reason}; use how='drop'.")

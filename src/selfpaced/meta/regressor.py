@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,11 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state, column_or_1d, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from ..fitting import Progress, check_rule, warn_interrupted, with_callbacks
+from ..fitting import Progress, all_or_nothing, check_rule, warn_interrupted, with_callbacks
 from ..folds import Split, make_folds, n_units, row_keys
 from ..judgement import Judgement, Judging, Values, fingerprint
 from ..pacing import check_pace
+from ..parameters import KINDS
 from ..path import Candidate
 from ..regularizers import Regularizer, relative
 from ..residuals import outlier_probability, outlier_share
@@ -111,6 +111,8 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
     (True, 0.2)
     """
 
+    _parameter_rules = {"estimator": KINDS["regressor"]}
+
     def __init__(
         self,
         estimator: Any,
@@ -135,6 +137,7 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
         self.verbose = verbose
 
     @with_callbacks
+    @all_or_nothing
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **fit_params: Any
     ) -> SelfPacedRegressor:
@@ -157,10 +160,6 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
         self
         """
         rule, pace = relative(check_rule(self.regularizer)), check_pace(self.pace)
-        if self.cross_fit not in (True, False, "auto"):
-            raise ValueError(f"cross_fit must be True, False or 'auto', got {self.cross_fit!r}")
-        if not (isinstance(self.efficiency, Real) and 0.3 <= float(self.efficiency) < 1):
-            raise ValueError(f"efficiency must be in [0.3, 1), got {self.efficiency!r}")
         X, y, groups = indexable(X, y, groups)
         y = _checked_target(y)
         route = weight_route(self.estimator)

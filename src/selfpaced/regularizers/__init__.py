@@ -54,8 +54,8 @@ def get(rule: Any) -> Any:
     name = ALIASES.get(rule, rule)
     if name not in REGISTRY:
         near = difflib.get_close_matches(rule.lower(), known, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"unknown regularizer {rule!r}: {hint}known names are {', '.join(known)}")
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"regularizer must be one of {', '.join(known)}, got {rule!r}{hint}")
     return REGISTRY[name]()
 
 

@@ -1,0 +1,202 @@
+"""What the parameters of estimators may be: one rule for every name, checked before a fit touches anything.
+
+An estimator whose parameter means something else than that of the others says so in ``_parameter_rules``. A test walks
+the signatures, so that no parameter is without a rule.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+
+from .pacing import check_pace
+from .regularizers import get
+
+__all__ = ["RULES", "Rule", "check_parameters", "classifier", "integer", "number", "one_of", "regressor", "splits"]
+
+SWEEPS = 1_000_000  # a choice: more steps than any fit needs; beyond is a slip, and would never end
+RESTARTS = 10_000  # a choice: as many restarts or inner steps; memory grows with them
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a parameter may be: in words that follow "must be", and as a test."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+    @classmethod
+    def asked(cls, check: Callable[[Any], Any]) -> Rule:
+        """Of a parameter with a check of its own, which raises."""
+
+        def holds(value: Any) -> bool:
+            check(value)
+            return True
+
+        return cls("", holds)
+
+    def __or__(self, other: Rule) -> Rule:
+        return Rule(f"{self.words} or {other.words}", lambda value: self.holds(value) or other.holds(value))
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_)
+
+
+def integer(low: int, high: int | None = None) -> Rule:
+    """An integer, which a bool is not."""
+
+    def holds(value: Any) -> bool:
+        whole = isinstance(value, Integral) and not _is_bool(value)
+        return whole and low <= int(value) and (high is None or int(value) <= high)
+
+    return Rule(f"an integer >= {low}" + ("" if high is None else f" and <= {high}"), holds)
+
+
+def number(low: float, high: float = math.inf, *, above: bool = False, words: str = "") -> Rule:
+    """A number >= ``low`` (or above it) and below ``high``."""
+
+    def holds(value: Any) -> bool:
+        if not isinstance(value, Real) or _is_bool(value):
+            return False
+        return (float(value) > low if above else float(value) >= low) and float(value) < high
+
+    return Rule(words or f"a finite number {'>' if above else '>='} {low:g}", holds)
+
+
+def one_of(*names: str | None) -> Rule:
+    """One of these words."""
+    shown = [repr(name) for name in names]
+    words = " or ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
+    return Rule(words, lambda value: (value is None or isinstance(value, str)) and value in names)
+
+
+def _rule_or_none(value: Any) -> Any:
+    return value if value is None or (isinstance(value, str) and value.lower() == "mspl") else get(value)
+
+
+NOTHING = Rule("None", lambda value: value is None)
+YES_OR_NO = Rule("True or False", _is_bool)
+AUTO = one_of("auto")
+
+
+def _is_estimator(value: Any) -> bool:
+    return not inspect.isclass(value) and callable(getattr(value, "fit", None))
+
+
+def _kind(value: Any, test: Callable[[Any], bool]) -> bool:
+    """What scikit-learn takes an object for; of one that it knows nothing about, nothing is said."""
+    try:
+        return bool(test(value))
+    except (AttributeError, TypeError):
+        return False
+
+
+ESTIMATOR = Rule("an estimator with fit", _is_estimator)
+
+
+def classifier(value: Any) -> bool:
+    """Whether this may be a classifier."""
+    return _is_estimator(value) and hasattr(value, "predict") and not _kind(value, is_regressor)
+
+
+def regressor(value: Any) -> bool:
+    """Whether this may be a regressor."""
+    return _is_estimator(value) and hasattr(value, "predict") and not _kind(value, is_classifier)
+
+
+def splits(value: Any) -> bool:
+    """Whether this may say which rows are held out: a splitter, or an iterable of splits."""
+    return hasattr(value, "split") or (isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping))
+
+
+def _is_collection(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
+
+
+def _is_seed(value: Any) -> bool:
+    if isinstance(value, np.random.RandomState) or value is None or value is np.random:
+        return True
+    return isinstance(value, Integral) and not _is_bool(value) and 0 <= int(value) < 2**32
+
+
+CV = integer(2) | Rule(
+    "a splitter or an iterable of splits", lambda value: not isinstance(value, str) and splits(value)
+)
+
+#: Name -> what it may be.
+RULES: dict[str, Rule] = {
+    "C": Rule("a positive number", lambda value: isinstance(value, Real) and not _is_bool(value) and float(value) > 0),
+    "alpha": number(0),
+    "backend": one_of("auto", "numba", "numpy"),
+    "callback": NOTHING | Rule("callable", callable),
+    "class_weight": one_of(None, "balanced") | Rule("a dict", lambda value: isinstance(value, Mapping)),
+    "continuation": YES_OR_NO,
+    "cross_fit": YES_OR_NO | AUTO,
+    "cv": CV,
+    "efficiency": number(0.3, 1, words="in [0.3, 1)"),
+    "embedding": one_of(None, "spectral"),
+    "estimator": ESTIMATOR,
+    "fit_intercept": YES_OR_NO,
+    "how": one_of("drop", "weight"),
+    "init": one_of("warm", "random"),
+    "inner": integer(1, RESTARTS),
+    "judge": ESTIMATOR,
+    "max_iter": integer(1, SWEEPS),
+    "max_rank": integer(1),
+    "max_sweeps": integer(1, SWEEPS),
+    "n_clusters": integer(1),
+    "n_init": integer(1, RESTARTS),
+    "n_jobs": NOTHING | Rule("a non-zero integer", lambda value: integer(-(2**31), 2**31).holds(value) and value != 0),
+    "n_keep": integer(1),
+    "n_neighbors": integer(1),
+    "outlier_threshold": number(0, above=True, words="a positive number"),
+    "pace": Rule.asked(check_pace),
+    "penalty": one_of("l2", None),
+    "polish": Rule("a bool", _is_bool) | integer(0, RESTARTS),
+    "random_state": Rule("None, an integer >= 0 and < 2**32 or a RandomState", _is_seed),
+    "rank": AUTO | integer(1),
+    "regularizer": Rule.asked(get),
+    "rescue": YES_OR_NO,
+    "ridge": number(0),
+    "smoothing": number(0),
+    "start": one_of("auto", "robust", "plain"),
+    "threshold": number(0, 1 + 1e-12, words="in [0, 1]"),
+    "tol": number(0),
+    "verbose": Rule("a bool", _is_bool) | integer(0),
+    "view_scaling": one_of("auto", "zscore", "variance", "unit-row", "none"),
+    "views": NOTHING | Rule("a mapping or a sequence", _is_collection),
+    "warm_start": YES_OR_NO,
+    "warm_sweeps": integer(1, SWEEPS),
+}  # fmt: skip
+
+#: Where a name means something else.
+KINDS = {
+    "classifier": Rule("a classifier", classifier),
+    "regressor": Rule("a regressor", regressor),
+    "cv or auto": AUTO | CV,
+    "rule or None": Rule.asked(_rule_or_none),
+    "positive": number(0, above=True, words="a positive number"),
+}
+
+
+def check_parameters(model: Any) -> None:
+    """Refuse what a parameter of an estimator may not be, by its name.
+
+    Parameters
+    ----------
+    model : estimator
+        Its ``_parameter_rules``, where it has any, come before the common `RULES`.
+    """
+    own: Mapping[str, Rule] = getattr(model, "_parameter_rules", {})
+    for name, value in model.get_params(deep=False).items():
+        rule = own.get(name) or RULES[name]
+        if not rule.holds(value):
+            raise ValueError(f"{name} must be {rule.words}, got {value!r}")
