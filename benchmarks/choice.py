@@ -1,0 +1,98 @@
+"""What ``selfpaced fit --model auto`` takes, and what it is worth: logistic regression, boosting, or the one it chooses.
+
+    python benchmarks/choice.py [--rows 500] [--save]
+
+The development tables of more_datasets.py with at most five classes; both self-paced models are fitted to the same noisy
+rows and judged on clean ones. Cells are cached, so a run can be stopped and taken up again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import more_datasets
+import noisy_fits
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from selfpaced_experiments.cells import Cache, Cell, run_cells
+
+RESULT = Path(__file__).parent / "results" / "choice.md"
+NOISES = ("clean", "20 %", "border 20 %")
+MOST_CLASSES = 5
+
+
+def fit(*, name: str, noise: str, rows: int, data_dir: str | None) -> dict[str, Any]:  # noqa: ARG001
+    """Clean accuracy of both models, and which one the held-out labels speak for."""
+    import pandas as pd
+
+    from selfpaced import SelfPacedClassifier, SelfPacedLogisticRegression
+    from selfpaced.cli.choice import choose
+
+    X, y, X_test, y_test = noisy_fits.parts(name, 0)
+    X, y = X[:rows], y[:rows]  # the split has shuffled them
+    given, _ = noisy_fits.noisy(X, y, noise, 5000)
+    frame = pd.DataFrame(X, columns=[f"feature {j}" for j in range(X.shape[1])])
+    choice = choose(frame, given, argparse.Namespace(categorical=[], seed=0), [])
+    logistic = SelfPacedLogisticRegression(random_state=0).fit(X, given)
+    boosting = SelfPacedClassifier(HistGradientBoostingClassifier(random_state=0), random_state=0).fit(X, given)
+    right = {m: 100 * float(np.mean(f.predict(X_test) == y_test)) for m, f in (("line", logistic), ("trees", boosting))}
+    return {
+        **right,
+        "taken": "line" if choice.model == "logistic" else "trees",
+        "gain": choice.gain,
+        "error": choice.error,
+    }
+
+
+def table(rows: int) -> list[str]:
+    """One line per noise, then every table."""
+    names = [name for name in more_datasets.DEVELOPMENT if more_datasets.load(name)[1].max() < MOST_CLASSES]
+    parts = ("selfpaced.linear.logistic", "selfpaced.meta.classifier", "selfpaced.cli.choice")
+    cells = {
+        (name, noise): Cell("choice:fit", {"name": name, "noise": noise, "rows": rows}, f"{name}, {noise}", parts)
+        for name in names
+        for noise in NOISES
+    }
+    found = {}
+    for done in run_cells(list(cells.values()), cache=Cache()):
+        found[done.cell.params["name"], done.cell.params["noise"]] = done.value
+        print(f"{len(found)} of {len(cells)}: {done.cell.label}, {done.seconds:.1f} s", file=sys.stderr, flush=True)
+    lines = [
+        "| labels | logistic | boosting | chosen | better of the two | boosting taken |",
+        "|---|---|---|---|---|---|",
+    ]
+    for noise in NOISES:
+        values = [found[name, noise] for name in names]
+        line, trees = (np.array([v[key] for v in values]) for key in ("line", "trees"))
+        taken = np.array([v["taken"] == "trees" for v in values])
+        chosen, best = np.where(taken, trees, line), np.maximum(line, trees)
+        means = " | ".join(f"{v.mean():.1f}" for v in (line, trees, chosen, best))
+        lines.append(f"| {noise} | {means} | {taken.sum()} of {len(values)} |")
+    lines += ["", "| table | " + " | ".join(NOISES) + " |", "|---" * (len(NOISES) + 1) + "|"]
+    for name in names:
+        values = [found[name, noise] for noise in NOISES]
+        told = [f"{v['line']:.1f}, {v['trees']:.1f}, {v['gain']:+.3f} +- {v['error']:.3f}" for v in values]
+        marked = [t + (" boosting" if v["taken"] == "trees" else "") for t, v in zip(told, values, strict=True)]
+        lines.append(f"| {name} | " + " | ".join(marked) + " |")
+    return [
+        f"Accuracy in % on clean labels, {len(names)} tables, at most {rows} rows to learn from.",
+        "",
+        *lines,
+        "",
+        "In each table's line: logistic regression, boosting, nats a row by which boosting is ahead, and whether it was taken.",
+    ]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=500, help="to learn from (default 500)")
+    parser.add_argument("--save", action="store_true", help="also write results/choice.md")
+    options = parser.parse_args()
+    text = "\n".join(table(options.rows))
+    print(text)
+    if options.save:
+        RESULT.write_text(f"# The model that --model auto takes\n\n{text}\n")
