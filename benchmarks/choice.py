@@ -1,9 +1,9 @@
-"""What ``selfpaced fit --model auto`` takes, and what it is worth: logistic regression, boosting, or the one it chooses.
+"""What ``selfpaced fit --model auto`` takes, logistic regression or boosting, and what its choice is worth.
 
     python benchmarks/choice.py [--rows 500] [--save]
 
-The development tables of more_datasets.py with at most five classes; both self-paced models are fitted to the same noisy
-rows and judged on clean ones. Cells are cached, so a run can be stopped and taken up again.
+The development tables of more_datasets.py with at most five classes; both self-paced models are fitted to the same
+noisy rows and judged on clean ones. Cells are cached, so a run can be stopped and taken up again.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def table(rows: int) -> list[str]:
         "",
         *lines,
         "",
-        "In each table's line: logistic regression, boosting, nats a row by which boosting is ahead, and whether it was taken.",
+        "In each line: logistic regression, boosting, nats a row by which boosting is ahead, and whether it was taken.",
     ]
 
 
