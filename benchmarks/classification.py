@@ -112,15 +112,16 @@ class Tables:
 
     def __init__(self, found: Found) -> None:
         self.found = found
-        self.names = list(dict.fromkeys(name for name, _, _ in found))
         self.methods = [m for m in METHODS if any(method == m for _, _, method in found)]
+        every = list(dict.fromkeys(name for name, _, _ in found))
+        # A run that was stopped: only tables on which all methods have been under all noises can be compared.
+        self.names = [name for name in every if all((name, n, m) in found for n in NOISES for m in self.methods)]
         self.seeds = max(len(values) for values in found.values())
 
     def values(self, noise: str, method: str, measure: Callable[[dict[str, Any]], Any]) -> np.ndarray:
         """One row per table: the mean over its seeds."""
-        rows = [[measure(v) for v in self.found.get((name, noise, method), [])] for name in self.names]
-        numbers = [[math.nan if v is None else float(v) for v in row] for row in rows]
-        return np.array([np.mean(row) if row else math.nan for row in numbers])
+        rows = [[measure(v) for v in self.found[name, noise, method]] for name in self.names]
+        return np.array([np.mean([math.nan if v is None else float(v) for v in row]) for row in rows])
 
     def mean_of(self, title: str, key: str, digits: int) -> list[str]:
         rows = {
@@ -159,7 +160,7 @@ class Tables:
             "interval without 0": [],
         }
         for noise in NOISES:
-            every = [a for (_, n, m), values in self.found.items() if (n, m) == (noise, OURS) for a in values]
+            every = [answer for name in self.names for answer in self.found[name, noise, OURS]]
             low, high = np.array([a["interval"] for a in every]).T
             truth = np.array([a["flipped"] for a in every])
             rows["true share"].append(f"{truth.mean():.3f}")
@@ -196,7 +197,7 @@ class Tables:
         for method in self.methods:
             rows[method] = []
             for noise in NOISES:
-                sets = [[a["accuracy"] for a in self.found.get((name, noise, method), [])] for name in self.names]
+                sets = [[a["accuracy"] for a in self.found[name, noise, method]] for name in self.names]
                 rows[method].append(f"{np.mean([np.std(s, ddof=1) for s in sets if len(s) > 1]):.2f}")
         return ["Standard deviation of the accuracy between seeds, mean over the tables.", "", *_table("method", rows)]
 
