@@ -1,9 +1,10 @@
 """What ``selfpaced fit --model auto`` takes, logistic regression or boosting, and what its choice is worth.
 
-    python benchmarks/choice.py [--rows 500] [--save]
+    python benchmarks/choice.py [--rows 500] [--paced] [--save]
 
-The development tables of more_datasets.py with at most five classes; both self-paced models are fitted to the same
-noisy rows and judged on clean ones. Cells are cached, so a run can be stopped and taken up again.
+The development tables of more_datasets.py with at most five classes; both models are fitted to the same noisy rows and
+judged on clean ones: the plain models, which the choice compares, or with ``--paced`` (slow) the self-paced ones, which
+are then fitted. Cells are cached, so a run can be stopped and taken up again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import more_datasets
 import noisy_fits
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
 
 from selfpaced_experiments.cells import Cache, Cell, run_cells
 
@@ -25,7 +27,7 @@ NOISES = ("clean", "20 %", "border 20 %")
 MOST_CLASSES = 5
 
 
-def fit(*, name: str, noise: str, rows: int, data_dir: str | None) -> dict[str, Any]:  # noqa: ARG001
+def fit(*, name: str, noise: str, rows: int, paced: bool, data_dir: str | None) -> dict[str, Any]:  # noqa: ARG001
     """Clean accuracy of both models, and which one the held-out labels speak for."""
     import pandas as pd
 
@@ -37,8 +39,10 @@ def fit(*, name: str, noise: str, rows: int, data_dir: str | None) -> dict[str, 
     given, _ = noisy_fits.noisy(X, y, noise, 5000)
     frame = pd.DataFrame(X, columns=[f"feature {j}" for j in range(X.shape[1])])
     choice = choose(frame, given, argparse.Namespace(categorical=[], seed=0), [])
-    logistic = SelfPacedLogisticRegression(random_state=0).fit(X, given)
-    boosting = SelfPacedClassifier(HistGradientBoostingClassifier(random_state=0), random_state=0).fit(X, given)
+    logistic, boosting = LogisticRegression(max_iter=1000), HistGradientBoostingClassifier(random_state=0)
+    if paced:
+        logistic, boosting = SelfPacedLogisticRegression(random_state=0), SelfPacedClassifier(boosting, random_state=0)
+    logistic.fit(X, given), boosting.fit(X, given)
     right = {m: 100 * float(np.mean(f.predict(X_test) == y_test)) for m, f in (("line", logistic), ("trees", boosting))}
     return {
         **right,
@@ -48,12 +52,14 @@ def fit(*, name: str, noise: str, rows: int, data_dir: str | None) -> dict[str, 
     }
 
 
-def table(rows: int) -> list[str]:
+def table(rows: int, paced: bool) -> list[str]:
     """One line per noise, then every table."""
     names = [name for name in more_datasets.DEVELOPMENT if more_datasets.load(name)[1].max() < MOST_CLASSES]
-    parts = ("selfpaced.linear.logistic", "selfpaced.meta.classifier", "selfpaced.cli.choice")
+    parts = ("selfpaced.cli.choice", *(("selfpaced.linear.logistic", "selfpaced.meta.classifier") if paced else ()))
     cells = {
-        (name, noise): Cell("choice:fit", {"name": name, "noise": noise, "rows": rows}, f"{name}, {noise}", parts)
+        (name, noise): Cell(
+            "choice:fit", {"name": name, "noise": noise, "rows": rows, "paced": paced}, f"{name}, {noise}", parts
+        )
         for name in names
         for noise in NOISES
     }
@@ -79,7 +85,8 @@ def table(rows: int) -> list[str]:
         marked = [t + (" boosting" if v["taken"] == "trees" else "") for t, v in zip(told, values, strict=True)]
         lines.append(f"| {name} | " + " | ".join(marked) + " |")
     return [
-        f"Accuracy in % on clean labels, {len(names)} tables, at most {rows} rows to learn from.",
+        f"Accuracy in % on clean labels of the {'self-paced' if paced else 'plain'} models, {len(names)} tables, "
+        f"at most {rows} rows to learn from.",
         "",
         *lines,
         "",
@@ -90,9 +97,10 @@ def table(rows: int) -> list[str]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=500, help="to learn from (default 500)")
+    parser.add_argument("--paced", action="store_true", help="fit the self-paced models")
     parser.add_argument("--save", action="store_true", help="also write results/choice.md")
     options = parser.parse_args()
-    text = "\n".join(table(options.rows))
+    text = "\n".join(table(options.rows, options.paced))
     print(text)
     if options.save:
         RESULT.write_text(f"# The model that --model auto takes\n\n{text}\n")
