@@ -35,6 +35,10 @@ except ImportError:  # pragma: no cover - depends on the installed scikit-learn
 
 logger = logging.getLogger("selfpaced")
 Floats = NDArray[np.float64]
+
+# Sizes within which losses (squares), and products of them, are numbers.
+SINGLE = (1e-18, 1e17)  # numerical safety: of 32 bits
+DOUBLE = (1e-100, 1e100)  # numerical safety: of 64 bits
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -68,7 +72,27 @@ def check_weight(sample_weight: Any, n_rows: int) -> Floats | None:
         raise ValueError(f"sample_weight must be >= 0, got {float(weight.min())!r}")
     if not weight.any():
         raise ValueError("sample_weight must not be zero for every row: no row is left to learn from")
+    check_size("sample_weight", weight)
     return None if np.all(weight == 1.0) else weight
+
+
+def check_size(name: str, values: Any, least: float = 0.0) -> None:
+    """Refuse numbers whose squares are no numbers any more; zeros alone, and gaps (NaN), are none of its business.
+
+    >>> check_size("y", np.array([1e200, 1.0]))
+    Traceback (most recent call last):
+    ValueError: y must have a largest absolute value between 1e-100 and 1e+100, got 1e+200: change its unit
+    """
+    known = np.asarray(values.data if hasattr(values, "tocsr") else values)
+    if known.dtype.kind != "f" or not known.size:
+        return
+    low, high = SINGLE if known.dtype.itemsize < 8 else DOUBLE
+    size = float(max(np.fmax.reduce(known, axis=None), -np.fmin.reduce(known, axis=None)))
+    if 0 < size < max(low, least) or high < size < np.inf:
+        raise ValueError(
+            f"{name} must have a largest absolute value between {max(low, least):g} and {high:g}, got {size:g}: "
+            "change its unit"
+        )
 
 
 def refuse_dates(X: Any) -> None:
@@ -238,6 +262,7 @@ __all__ = [
     "Progress",
     "all_or_nothing",
     "check_rule",
+    "check_size",
     "check_weight",
     "interrupted_sentence",
     "refuse_dates",

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .path import Candidate, weight_histogram
 
 Floats = NDArray[np.floating[Any]]
+MOST_COPIES = 2.0**31  # numerical safety: beyond, every number is whole, and no count
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,7 @@ def effective_size(sample_weight: Floats | None, n_rows: int) -> float:
     """
     if sample_weight is None:
         return float(n_rows)
-    if np.array_equal(sample_weight, np.rint(sample_weight)):
+    if np.max(sample_weight) < MOST_COPIES and np.array_equal(sample_weight, np.rint(sample_weight)):
         return float(np.sum(sample_weight))
     share = np.asarray(sample_weight, dtype=np.float64) / np.max(sample_weight)  # squares of tiny weights would vanish
     return float(np.sum(share)) ** 2 / float(np.sum(np.square(share)))

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..fitting import all_or_nothing, check_weight, interrupted_sentence, refuse_dates, warn_interrupted
+from ..fitting import all_or_nothing, check_size, check_weight, interrupted_sentence, refuse_dates, warn_interrupted
 from ..judgement import Judgement, Judging, Values, fingerprint
 from ..parameters import KINDS, Rule
 from ..residuals import outlier_probability, weighted_quantile
@@ -209,6 +209,8 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
         """
         tried = numbers(self.n_clusters)
         blocks = self._blocks(X, reset=True)
+        for name, block in blocks.items():
+            check_size(f"view {name!r}", block)
         n = check_lengths(blocks)
         weight = check_weight(sample_weight, n)
         distinct = Distinct.of(blocks, weight)

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from ..fitting import check_size
 from .entries import Floats
 
 _DTYPES = (np.float64, np.float32)
@@ -178,6 +179,7 @@ def _mask(mask: Any, shape: tuple[int, ...]) -> Any:
 def _check_weights(weights: Floats) -> Floats:
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise ValueError("sample_weight must be finite and >= 0")
+    check_size("sample_weight", weights)
     return weights
 
 
@@ -335,6 +337,7 @@ def _from_triplets(
 
 
 def _finished(matrix: Any, weights: Floats | None, layout: Layout, reset: bool) -> Observed:
+    check_size("X", matrix)
     if np.isinf(matrix.data).any():
         raise ValueError("X contains infinity: mark missing entries with NaN, and gross errors need no mark at all")
     if reset and matrix.data.size == 0:

@@ -20,6 +20,7 @@ from ..fitting import (
     Progress,
     all_or_nothing,
     check_rule,
+    check_size,
     check_weight,
     refuse_dates,
     warn_interrupted,
@@ -28,9 +29,12 @@ from ..fitting import (
 from ..judgement import Array, Judgement, Judging, Labels, fingerprint
 from ..pacing import check_pace
 from ..parameters import KINDS
-from ..regularizers import Regularizer
+from ..regularizers import Regularizer, relative
 from .objective import Codes, Matrix, Objective, Vector, loss_of_scores
 from .training import LogisticFit, LogisticSettings, Trainer
+
+LARGE = 100.0  # numerical safety: a loss in nats that no label has
+NO_PENALTY = 1e-15  # numerical safety: features below give coefficients that no step reaches, and no penalty holds
 
 
 class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging, BaseEstimator):
@@ -185,6 +189,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         """
         refuse_dates(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+        check_size("X", X, 0.0 if self.penalty else NO_PENALTY)
         check_classification_targets(y)
         classes, codes = _encoded(y)
         weight = self._weights(classes, codes, check_weight(sample_weight, len(codes)))
@@ -206,7 +211,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
     def _settings(self, total: float) -> LogisticSettings:
         return LogisticSettings(
             regularizer=check_rule(self.regularizer),
-            pace=check_pace(self.pace),
+            pace=_wide_is_plain(check_pace(self.pace), check_rule(self.regularizer)),
             ridge=0.0 if self.penalty is None else 1.0 / (self.C * total),
             fit_intercept=bool(self.fit_intercept),
             tol=self.tol,
@@ -336,3 +341,10 @@ def _encoded(y: Any) -> tuple[Array, Codes]:
     if len(classes) < 2:
         raise ValueError(f"y must have at least 2 classes; the data contains only one class: {classes[0]!r}")
     return classes, codes.astype(np.intp, copy=False)
+
+
+def _wide_is_plain(pace: Any, rule: Regularizer) -> Any:
+    """A pace at which every loss has full weight is the plain model; its latent loss would be rounding alone."""
+    if isinstance(pace, float) and float(relative(rule).weight(np.array([LARGE]), pace)[0]) > 1 - 1e-7:
+        return np.inf
+    return pace

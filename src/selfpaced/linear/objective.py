@@ -89,6 +89,8 @@ def _power(prob: Vector, exponent: Any) -> Vector:
     if np.ndim(exponent) or not 0 < quarters < 8.5 or abs(quarters - round(float(quarters))) > 1e-9:
         return np.asarray(prob**exponent)
     whole, rest = divmod(round(float(quarters)), 4)
+    if not whole and not rest:  # the pace is so wide that every weight is full
+        return np.ones_like(prob)
     factors = [prob] * whole
     if rest >= 2:
         factors.append(np.sqrt(prob))

@@ -20,6 +20,7 @@ from ..fitting import (
     Progress,
     all_or_nothing,
     check_rule,
+    check_size,
     check_weight,
     interrupted_sentence,
     refuse_dates,
@@ -237,6 +238,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True, ensure_min_samples=2
         )
+        check_size("X", X)
+        check_size("y", y)
         return X, y
 
     # ---------------------------------------------------------------------------------------------- results

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state, column_or_1d, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from ..fitting import Progress, all_or_nothing, check_rule, warn_interrupted, with_callbacks
+from ..fitting import Progress, all_or_nothing, check_rule, check_size, warn_interrupted, with_callbacks
 from ..folds import Split, make_folds, n_units, row_keys
 from ..judgement import Judgement, Judging, Values, fingerprint
 from ..pacing import check_pace
@@ -259,4 +259,5 @@ def _checked_target(y: Any) -> Array:
     target = target if target.dtype.kind == "f" else target.astype(np.float64)
     if not np.isfinite(target).all():
         raise ValueError("y must be finite; got NaN or infinity. Input y contains NaN or infinity.")
+    check_size("y", target)
     return np.asarray(target)
