@@ -69,6 +69,7 @@ _FAMILIES = (
     "path.",
     "regularizers.",
     "residuals.pace.",
+    "value_noise.",
 )
 
 
