@@ -8,7 +8,7 @@ from scipy import stats
 from sklearn.preprocessing import PowerTransformer
 
 from selfpaced import SelfPacedLinearRegression
-from selfpaced.value_noise import Rows, judge_values, nearest, numeric_features
+from selfpaced.value_noise import Rows, Verdict, judge_values, nearest, numeric_features
 from selfpaced.value_noise.explanation import best_explanation
 from selfpaced.value_noise.line import RobustLine
 from selfpaced.value_noise.mixture import fit_mixture, log_parts
@@ -234,12 +234,16 @@ def test_an_uneven_spread_is_seen():
 
 
 def test_nearest_asks_for_size_and_square():
-    plain = np.ones(4)
-    trusted = np.array([True, True, True, False])
-    assert nearest([np.array([0.1, 0.1, 2.0, 0.0])], plain, trusted) is None  # by size alone
-    assert nearest([np.full(4, 0.9), np.full(4, 0.5)], plain, trusted) == 1
-    assert nearest([], plain, trusted) is None
-    assert nearest([np.zeros(4)], plain, np.zeros(4, dtype=bool)) is None
+    plain, rng = np.ones(40), np.random.default_rng(0)
+    verdict = Verdict(np.r_[np.zeros(39), 1.0], 0.0, (0.0, 0.0), sigma=1.0)
+    far = np.full(40, 0.1)
+    far[:5] = 3.0
+    assert nearest([far], plain, verdict) is None  # by size alone
+    assert nearest([np.full(40, 0.9), np.full(40, 0.5)], plain, verdict) == 1
+    assert nearest([], plain, verdict) is None
+    assert nearest([np.zeros(40)], plain, Verdict(np.ones(40), 1.0, (0.0, 1.0), sigma=1.0)) is None
+    hardly = np.where(rng.random(40) < 0.5, 0.5, 1.3)
+    assert nearest([hardly], plain, verdict) is None  # within its error, and nothing gross was found
 
 
 def test_features_of_any_table():

@@ -13,15 +13,13 @@ from scipy import linalg, sparse
 from ..regularizers import get
 from ..residuals import ResidualRule
 from ..selection import Decision, Trial
-from ..value_noise import Verdict, judge_values, model_verdict, nearest, numeric_features
-from ..value_noise.verdict import EVEN_ODDS
+from ..value_noise import EVEN_ODDS, WITHOUT, Verdict, judge_values, model_verdict, nearest, numeric_features
 from .ascent import exact_floor, fit_scale
 from .robust import Attempt, RegressionFit
 from .squares import DENSE_GRAM, Squares
 
 __all__ = ["judged", "own_word"]
 
-WITHOUT = "without gross rows"
 Floats = NDArray[np.floating[Any]]
 ROWS_PER_COEFFICIENT = 50  # cost: with more, a row's own influence on its residual is too small to be worked out
 
@@ -77,7 +75,7 @@ def _standing(fit: RegressionFit, verdict: Verdict) -> RegressionFit:
         rivals.append(_without(fit, trusted))
     residuals = [unseen_residuals(squares, one.best.residuals, one.trial.weight) for one in rivals]
     plain = unseen_residuals(squares, fit.plain.residuals, None)
-    number = nearest(residuals, plain, trusted, squares.sample_weight)
+    number = nearest(residuals, plain, verdict, squares.sample_weight)
     if number is not None:
         return rivals[number]
     if fit.trial.plain:

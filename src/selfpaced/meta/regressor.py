@@ -16,10 +16,11 @@ from ..pacing import check_pace
 from ..parameters import KINDS
 from ..path import Candidate
 from ..regularizers import Regularizer, relative
-from ..residuals import outlier_probability, outlier_share
 from ..selection import path_of
+from ..value_noise import Rows, numeric_features
 from .routing import n_rows, routed_weight, weight_route
 from .value_path import ValueFit, run
+from .value_verdict import own_word
 from .values import Array, RegressorProblem
 from .wrapping import MetaMixin, route_fit_params, seeded
 
@@ -170,13 +171,16 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
             problem = RegressorProblem(
                 estimator=seeded(self.estimator, self.random_state), X=X, y=y, route=route,
                 folds=self._folds(X, y, prior, groups), prior=prior, fit_params=route_fit_params(self, fit_params),
-                n_jobs=self.n_jobs, progress=progress,
+                n_jobs=self.n_jobs, progress=progress, groups=groups, seed=self._seed(),
             )  # fmt: skip
             with progress.stage("plain fit"):
                 seen = problem.seen(prior)
             found = run(problem, rule, pace, float(self.efficiency), self.cross_fit, seen)
         self._store(found, problem, seen.model, mark)
         return self
+
+    def _seed(self) -> int:
+        return int(check_random_state(0 if self.random_state is None else self.random_state).randint(1 << 31))
 
     def _folds(self, X: Any, y: Array, prior: Any, groups: Any) -> list[Split]:
         keys = row_keys(X)
@@ -190,12 +194,11 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
         kept, made = found.kept, found.kept.fit
         residuals = made.residuals.values
         sigma = problem.sigma(residuals)
-        share = outlier_share(residuals, sigma, problem.prior)
-        wrong = outlier_probability(residuals, sigma, share.estimate)
+        verdict = found.verdict or own_word(problem, residuals)
         judgement = Judgement(
             "values",
-            Values(problem.y, problem.y - residuals, wrong),
-            made.rule.losses(residuals),
+            Values(problem.y, problem.y - residuals, verdict.wrong, verdict.misfit, verdict.sentence),
+            verdict.wrong if verdict.applied else made.rule.losses(residuals),
             kept.lam,
             made.rule.regularizer,
             mark,
@@ -210,7 +213,8 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
         self.lam_: float = kept.lam
         self.regularizer_, self.loss_unit_ = made.rule.regularizer, made.rule.unit
         self.scale_ = sigma
-        self.noise_rate_, self.noise_rate_interval_ = share.estimate, (share.low, share.high)
+        self.verdict_ = verdict
+        self.noise_rate_, self.noise_rate_interval_ = verdict.rate, verdict.interval
         self.path_: tuple[Candidate, ...] = path
         self.termination_ = found.termination
         if found.interrupted:
@@ -222,9 +226,11 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
 
     def _judge(self, X: Any, y: Array) -> Judgement:
         expected = np.asarray(self.estimator_.predict(X), dtype=float).reshape(-1)
-        wrong = outlier_probability(y - expected, self.scale_, self.noise_rate_)
-        losses = np.square(y - expected) / self.loss_unit_
-        return Judgement("values", Values(y, expected, wrong), losses, self.lam_, self.regularizer_)
+        verdict = self.verdict_
+        wrong = verdict.probability(Rows(y, (expected,), numeric_features(X) if verdict.asked else None))
+        losses = wrong if verdict.applied else np.square(y - expected) / self.loss_unit_
+        opinion = Values(y, expected, wrong, verdict.misfit, verdict.sentence)
+        return Judgement("values", opinion, losses, self.lam_, self.regularizer_)
 
     def predict(self, X: Any) -> Array:
         """Predict the target by the chosen model.

@@ -25,8 +25,10 @@ from ..residuals import (
 from ..residuals.rules import TUKEY
 from ..selection import Decision, Trial, gap, sentence
 from ..solver import Solution, Stage, State, alternate, walk
+from ..value_noise import Verdict
 from .crossfit import decide_cross_fit
-from .values import Array, RegressorProblem, Residuals
+from .value_verdict import Compared, judged
+from .values import Array, RegressorProblem, Residuals, Round
 
 __all__ = ["Round", "ValueFit", "run"]
 
@@ -41,15 +43,6 @@ LEAST_GAIN = 0.01  # leaving out rows of large residuals alone lowers the loss o
 SETTLED = 1e-3  # numerical safety: largest change of a weight below which another round would change nothing
 HALF_QUADRATIC = 5  # cost: rounds at a fixed pace
 TOLERANCE = 1e-4  # numerical safety: of the latent objective, where a pace has more than one round
-
-
-@dataclass(frozen=True, eq=False)
-class Round:
-    """Weights, the rule that made them, and the residuals that they are judged by."""
-
-    weights: Array
-    residuals: Residuals
-    rule: ResidualRule
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +61,8 @@ class ValueFit:
         Whether residuals are those of models which had not seen the row.
     interrupted : bool
         Whether it ended early.
+    verdict : Verdict or None
+        About the values; None where it was not reached.
     """
 
     model: Any
@@ -75,6 +70,7 @@ class ValueFit:
     decision: Decision
     cross: bool = False
     interrupted: bool = False
+    verdict: Verdict | None = None
 
     @property
     def kept(self) -> Trial:
@@ -154,9 +150,14 @@ def _paced(
             trials, ended = _automatic(problem, rule, efficiency, first)
         else:
             trials, ended = _along(problem, rule, pace, efficiency, first)
-        trials, decision, interrupted = _decide(problem, trials, ended, pace, unseen)
+        trials, decision, interrupted, compared = _decide(problem, trials, ended, pace, unseen)
+        verdict = None
+        if not interrupted:
+            with Interruptible() as guard, problem.progress.stage("verdict"):
+                trials, decision, verdict = judged(problem, trials, decision, compared)
+            interrupted = guard.interrupted
         decision = replace(decision, reason=f"{decision.reason}; {how}")
-        return _kept(problem, trials, decision, interrupted)
+        return replace(_kept(problem, trials, decision, interrupted), verdict=verdict)
     return ValueFit(None, [first], Decision(0, "no candidate could be completed"), problem.cross, interrupted=True)
 
 
@@ -268,13 +269,13 @@ def _paper_pace(problem: RegressorProblem, unit: float, efficiency: float) -> Pa
 
 def _decide(
     problem: RegressorProblem, trials: list[Trial], solution: Solution[Any], pace: Any, unseen: Residuals | None
-) -> tuple[list[Trial], Decision, bool]:
-    """The candidates with their scores, which of them to keep, and whether it was interrupted."""
+) -> tuple[list[Trial], Decision, bool, Compared | None]:
+    """The candidates with their scores, which of them to keep, whether it was interrupted, and what was compared."""
     last, status = trials[-1], solution.status[:1].lower() + solution.status[1:].rstrip(".")
     values: list[Array | None] = [trial.fit.residuals.values for trial in trials]
     if len(trials) == 1 or not isinstance(pace, str):
         sigma = problem.sigma(last.fit.residuals.values)
-        return _scored(trials, values, sigma), Decision(len(trials) - 1, status), solution.interrupted
+        return _scored(trials, values, sigma), Decision(len(trials) - 1, status), solution.interrupted, None
     where, interrupted = "unseen rows" if problem.cross else "the rows themselves", solution.interrupted
     if not problem.cross and unseen is not None and not interrupted:
         with Interruptible() as guard:
@@ -283,6 +284,7 @@ def _decide(
             values, where = [unseen.values, *[None] * (len(trials) - 2), again], "unseen rows"
         interrupted = guard.interrupted
     paced = np.asarray(values[-1])
+    compared = Compared(np.asarray(values[0]), paced, where == "unseen rows")
     sigma = problem.sigma(paced)
     trials = _scored(trials, values, sigma)
     gain = gap(trials[-1], trials[0], problem.prior)
@@ -290,8 +292,8 @@ def _decide(
     gross = bool(np.any(np.abs(paced) > TUKEY * sigma))
     why = f"; {status}" if pace == "paper" else ""
     if gain.mean > max(ERRORS * gain.error, LEAST_GAIN if gross else NO_OUTLIERS * LEAST_GAIN):
-        return trials, Decision(len(trials) - 1, figures + why), interrupted
-    return trials, Decision(0, f"for {last.label}, {figures}{why}"), interrupted
+        return trials, Decision(len(trials) - 1, figures + why), interrupted, compared
+    return trials, Decision(0, f"for {last.label}, {figures}{why}"), interrupted, compared
 
 
 def _scored(trials: list[Trial], values: Sequence[Array | None], sigma: float) -> list[Trial]:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from ..fitting import Progress
 from ..folds import Split, n_units, row_keys
-from ..residuals import residual_scale
+from ..residuals import ResidualRule, residual_scale
 from .crossfit import cross_fit
 from .routing import WeightRoute, fit_weighted
 
-__all__ = ["RegressorProblem", "Residuals"]
+__all__ = ["RegressorProblem", "Residuals", "Round"]
 
 Array = NDArray[Any]
 
@@ -49,6 +49,15 @@ class Residuals:
 
 
 @dataclass(frozen=True, eq=False)
+class Round:
+    """Weights, the rule that made them, and the residuals that they are judged by."""
+
+    weights: Array
+    residuals: Residuals
+    rule: ResidualRule
+
+
+@dataclass(frozen=True, eq=False)
 class RegressorProblem:
     """Weighted fits of a regressor on fixed data; a `Problem` whose model is its `Residuals`.
 
@@ -66,6 +75,10 @@ class RegressorProblem:
         Whether residuals come from models that have not seen the row.
     unit : float
         The unit of squared residuals in which the rule sees them.
+    groups : array-like or None
+        Rows of one group are judged by others.
+    seed : int
+        Of the judge.
     """
 
     estimator: Any
@@ -79,6 +92,8 @@ class RegressorProblem:
     progress: Progress
     cross: bool = True
     unit: float = 1.0
+    groups: Any = None
+    seed: int = 0
 
     @property
     def n_units(self) -> int:

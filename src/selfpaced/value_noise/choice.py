@@ -6,18 +6,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..selection import mean_and_error
 from .base import Array
+from .verdict import Verdict
 
 __all__ = ["nearest"]
 
+DOUBTED = 1.0  # standard errors that a gain must have where nothing gross was found: benchmarks/values.py
 
-def nearest(
-    paced: Sequence[Array], plain: Array, trusted: np.ndarray, sample_weight: Array | None = None
-) -> int | None:
-    """Which of the models is nearest to the rows that are trusted; None where that is the plain one.
+
+def nearest(paced: Sequence[Array], plain: Array, verdict: Verdict, sample_weight: Array | None = None) -> int | None:
+    """Which of the models is nearest to the rows that the verdict trusts; None where that is the plain one.
 
     It must be nearer than the plain one both by the size of residuals and by their square: a model that gives up the
-    far end of a skewed target wins by size alone, one that follows a few far values by squares alone.
+    far end of a skewed target wins by size alone, one that follows a few far values by squares alone. Where no gross
+    errors were found, it must be so beyond a standard error: there was little to gain.
 
     Parameters
     ----------
@@ -25,8 +28,8 @@ def nearest(
         Residuals of unseen rows, of each model.
     plain : ndarray of shape (n,)
         Those of the plain model.
-    trusted : ndarray of bool of shape (n,)
-        Rows that count.
+    verdict : Verdict
+        Which rows count.
     sample_weight : ndarray of shape (n,), optional
         Counts of the rows.
 
@@ -36,18 +39,19 @@ def nearest(
 
     Examples
     --------
-    >>> plain, trusted = np.array([1.0, 2.0, 3.0]), np.array([True, True, False])
-    >>> nearest([np.array([0.0, 1.0, 9.0])], plain, trusted), nearest([np.array([0.0, 2.3, 9.0])], plain, trusted)
+    >>> plain, nothing = np.array([1.0, 2.0, 3.0]), Verdict(np.array([0.0, 0.0, 1.0]), 0.0, (0.0, 0.0), sigma=1.0)
+    >>> nearest([np.array([0.0, 1.0, 9.0])], plain, nothing), nearest([np.array([0.0, 2.3, 9.0])], plain, nothing)
     (0, None)
     """
-    if not trusted.any():
+    trusted = verdict.trusted
+    if trusted.sum() < 2:
         return None
     weight = None if sample_weight is None else sample_weight[trusted]
-
-    def distances(residuals: Array) -> tuple[float, float]:
-        size = np.abs(residuals[trusted])
-        return float(np.average(size, weights=weight)), float(np.average(size * size, weights=weight))
-
-    reached, limit = [distances(residuals) for residuals in paced], distances(plain)
-    better = [number for number, found in enumerate(reached) if found[0] < limit[0] and found[1] < limit[1]]
-    return min(better, key=lambda number: reached[number][1], default=None)
+    errors = 0.0 if verdict.found else DOUBTED
+    squares: dict[int, float] = {}
+    for number, residuals in enumerate(paced):
+        before, after = np.abs(plain[trusted]), np.abs(residuals[trusted])
+        gains = [mean_and_error(before**power - after**power, weight) for power in (1, 2)]
+        if all(gain.mean > errors * gain.error for gain in gains):
+            squares[number] = gains[1].mean
+    return max(squares, key=squares.__getitem__, default=None)

@@ -19,12 +19,12 @@ NEAR = 3.0  # scales of the core within which nothing is gross: benchmarks/value
 LEAST_DEGREES = 1.5  # a choice: degrees of freedom of the core at least; a heavier tail would explain anything
 
 REACH = 40.0  # numerical safety: residuals beyond this many scales count as this far
-BINS = 400  # cost: of the residuals; their width in the core is 0.02 of its scale
+BINS = 250  # cost: of the residuals; their width in the core is 0.035 of its scale
 RARE = -9.0  # numerical safety: log odds of the gross part at least
 NOTHING = -30.0  # numerical safety: log odds that stand for none
 HALF_CHI = 1.92  # theory: half the 95 % point of chi-squared with one degree of freedom
 STEP = 0.25  # cost: first step along the profile, in log odds
-PRECISION = 0.05  # cost: last step along the profile
+PRECISION = 0.1  # cost: last step along the profile
 #: a choice: ranges of a gross part's centre and log spread, and where they start: broad around the core, or beside it.
 SHAPES = (
     ((-3.5, 3.5), (1.1, 4.0), (0.0, 2.0)),

@@ -21,10 +21,11 @@ from .pattern import GROSS, strewn
 __all__ = ["Verdict", "judge_values", "model_verdict"]
 
 MIN_ROWS = 60  # a choice: with fewer, misfit and dirt cannot be told apart, and the model's word has to do
-SAMPLE = 4000  # cost: rows that explanations are learnt from
-FOLDS = 5  # convention: of those rows
+SAMPLE = 3000  # cost: rows that explanations are learnt from
+FOLDS = 3  # cost: of those rows
 ATOM = 0.15  # a choice: share of one repeated value (zero, often) that no residual can judge
 EVEN_ODDS = 0.5  # convention: above, a value is more probably wrong than right
+WITHOUT = "without gross rows"  # what the candidate is called that leaves them out
 POOR = 0.02  # a choice: share of misfit values from which on a fit is called poor
 
 
