@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.preprocessing import PowerTransformer
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, PowerTransformer
 
-from selfpaced import SelfPacedLinearRegression
+from selfpaced import SelfPacedLinearRegression, SelfPacedRegressor
+from selfpaced.persistence import load, save
 from selfpaced.value_noise import Rows, Verdict, judge_values, nearest, numeric_features
 from selfpaced.value_noise.explanation import best_explanation
 from selfpaced.value_noise.line import RobustLine
@@ -253,3 +258,48 @@ def test_features_of_any_table():
     assert numeric_features(np.zeros((2, 3, 4))) is None
     assert numeric_features(np.zeros((2, 500))) is None
     assert numeric_features(["a", "b"]) is None
+
+
+# ------------------------------------------------------------------------------------------- any regressor
+
+
+def boosting():
+    return HistGradientBoostingRegressor(max_iter=30, random_state=0)
+
+
+def test_any_regressor_hears_the_judge():
+    X, y = prices(800)
+    model = SelfPacedRegressor(boosting()).fit(X, y)
+    assert model.noise_rate_ <= 0.02
+    assert np.isinf(model.lam_)
+    bad = np.random.default_rng(1).random(len(y)) < 0.1
+    model = SelfPacedRegressor(boosting()).fit(X, np.where(bad, 10 * y, y))
+    found = model.judgement_.wrong > 0.5
+    assert (found & bad).sum() >= 0.8 * max(found.sum(), bad.sum())
+    assert np.mean((y - model.predict(X)) ** 2) < 0.5 * np.mean((y - model.plain_.predict(X)) ** 2)
+    new = model.judge(X[bad][:30], 10 * y[bad][:30] + 1)
+    assert np.mean(new.wrong > 0.5) > 0.8
+    file = io.BytesIO()
+    save(model, file)
+    np.testing.assert_array_equal(load(file).judge(X[bad][:30], 10 * y[bad][:30] + 1).wrong, new.wrong)
+
+
+def test_zeros_are_not_outliers_of_anything():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = np.where(rng.random(600) < 0.75, 0.0, np.exp(3 + X[:, 0] + 0.5 * rng.normal(size=600)))
+    for model in (SelfPacedLinearRegression(), SelfPacedRegressor(boosting())):
+        model.fit(X, y)
+        assert model.noise_rate_ <= 0.02
+        assert np.isinf(model.lam_)
+
+
+def test_text_is_judged_by_what_the_model_expects():
+    X, y = prices(300)
+    words = np.array([f"stone {carat:.2f}" for carat, _ in X], dtype=object)
+    model = SelfPacedRegressor(make_pipeline(FunctionTransformer(_carats), RobustLine())).fit(words.tolist(), y)
+    assert model.noise_rate_ <= 0.02
+
+
+def _carats(words):
+    return np.array([[float(word.split()[1])] for word in words])

@@ -112,6 +112,8 @@ def tell(result: Training, measured: dict[str, Any], console: Console) -> None:
         low, high = measured["noise_rate_interval"] or (float("nan"), float("nan"))
         what = "labels" if measured["task"] == "classification" else "values"
         console.say(f"Wrong {what}: about {measured['noise_rate']:.1%} (between {low:.1%} and {high:.1%}).")
+    if measured["misfit_words"]:
+        console.say(f"Values this model cannot explain, besides: about {measured['misfit']:.1%}; its fit is poor.")
     show_suspects(result, console)
 
 

@@ -111,7 +111,8 @@ def _why(model: Any, features: Any, given: Target, table: LoadedTable, places: A
         for i, near in enumerate(nearest)
     ]
     rest = ["the model disagrees; neighbours are looked up for the first 5,000 suspects only"]
-    return told + rest * (len(places) - len(told))
+    poor = "; what is expected comes from a poor fit" if getattr(model.judgement_.opinion, "misfit_words", "") else ""
+    return [f"{reason}{poor}" for reason in told + rest * (len(places) - len(told))]
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:

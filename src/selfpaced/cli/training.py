@@ -185,6 +185,8 @@ def metrics(run: Training, console: Console) -> dict[str, Any]:
         "mean_weight": float(np.mean(model.judgement_.weight)),
         "noise_rate": model.noise_rate_,
         "noise_rate_interval": model.noise_rate_interval_,
+        "misfit": getattr(model.judgement_.opinion, "misfit", None),
+        "misfit_words": getattr(model.judgement_.opinion, "misfit_words", ""),
         "suspects": len(run.suspects),
         "termination": model.termination_,
         "path": [_candidate(candidate) | {"chosen": candidate.chosen} for candidate in model.path_],

@@ -13,7 +13,16 @@ from scipy import linalg, sparse
 from ..regularizers import get
 from ..residuals import ResidualRule
 from ..selection import Decision, Trial
-from ..value_noise import EVEN_ODDS, WITHOUT, Verdict, judge_values, model_verdict, nearest, numeric_features
+from ..value_noise import (
+    EVEN_ODDS,
+    WITHOUT,
+    Verdict,
+    judge_values,
+    model_verdict,
+    nearest,
+    numeric_features,
+    repeated_value,
+)
 from .ascent import exact_floor, fit_scale
 from .robust import Attempt, RegressionFit
 from .squares import DENSE_GRAM, Squares
@@ -43,9 +52,9 @@ def judged(fit: RegressionFit, X: Any, *, choose: bool, random_state: Any = 0) -
     RegressionFit, Verdict
     """
     squares = fit.squares
-    if fit.scale.sigma <= exact_floor(squares):
-        return fit, own_word(fit)
     y = squares.target + squares.offset
+    if fit.scale.sigma <= exact_floor(squares) and repeated_value(y) is None:
+        return fit, own_word(fit)
     verdict = judge_values(
         y,
         (y - fit.best.residuals,),

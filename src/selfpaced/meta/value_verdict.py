@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..regularizers import get
-from ..residuals import ResidualRule
+from ..residuals import ResidualRule, tukey_loss
 from ..selection import Decision, Trial
 from ..value_noise import EVEN_ODDS, WITHOUT, Verdict, judge_values, model_verdict, nearest, numeric_features
 from .values import Array, RegressorProblem, Residuals, Round
@@ -78,7 +78,7 @@ def _standing(
     trusted, label = verdict.trusted, trials[-1].label
     rivals: list[tuple[int, Array]] = [] if decision.index == 0 else [(decision.index, compared.paced)]
     if verdict.found and not trusted.all() and not _agrees(trials, decision, trusted):
-        without, residuals = _without(problem, trusted, compared.unseen)
+        without, residuals = _without(problem, trusted, compared)
         trials = [*trials, without]
         rivals.append((len(trials) - 1, residuals))
     number = nearest([residuals for _, residuals in rivals], compared.plain, verdict, problem.prior)
@@ -99,10 +99,11 @@ def _agrees(trials: Sequence[Trial], decision: Decision, trusted: np.ndarray) ->
     return decision.index > 0 and float(np.mean(weights[trusted])) > 1 - AGREED
 
 
-def _without(problem: RegressorProblem, trusted: np.ndarray, unseen: bool) -> tuple[Trial, Array]:
+def _without(problem: RegressorProblem, trusted: np.ndarray, compared: Compared) -> tuple[Trial, Array]:
     """The candidate without the gross rows, and its residuals as the others are compared."""
-    weights = trusted.astype(float)
+    weights, unseen = trusted.astype(float), compared.unseen
     fitted = problem.unseen(problem.total(weights)) if unseen else problem.seen(problem.total(weights))
     own: Residuals = fitted if problem.cross or not unseen else problem.seen(problem.total(weights))
     made = Round(weights, own, ResidualRule(get("hard")))
-    return Trial(EVEN_ODDS, WITHOUT, None, weights, fitted.cost, made), fitted.values
+    scores = -tukey_loss(fitted.values, problem.sigma(compared.paced))
+    return Trial(EVEN_ODDS, WITHOUT, scores, weights, fitted.cost, made), fitted.values

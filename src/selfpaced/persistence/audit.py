@@ -60,6 +60,10 @@ _VALUES = {
     "tables.encoders.Encoder",
     "tables.schema.Schema",
     "tables.schema.SchemaColumn",
+    "value_noise.explanation.Explanation",
+    "value_noise.mixture.Mixture",
+    "value_noise.scales.TargetScale",
+    "value_noise.verdict.Verdict",
 }
 _FAMILIES = (
     "judgement.",

@@ -153,6 +153,18 @@ class OfValues(Supervised):
 
     kind = "regression"
 
+    def noise(self) -> list[Fact]:
+        """The estimated share of gross errors, and what the model only misfits."""
+        facts, opinion = super().noise(), self.judgement.opinion
+        if opinion.misfit_words:
+            note = "explained otherwise: no errors"
+            facts.append(Fact("values this model cannot explain", percent(float(opinion.misfit)), note))
+        return facts
+
+    def sentence(self) -> str:
+        told, words = super().sentence(), self.judgement.opinion.misfit_words
+        return f"{told} Its fit is poor: {words}." if words else told
+
     def comparison(self, X: Any, y: Any) -> list[Comparison]:
         if X is None or y is None:
             return []

@@ -13,6 +13,16 @@ The judge is a helper: it says which values are grossly wrong. Models are fitted
 from .choice import nearest
 from .explanation import Rows
 from .features import numeric_features
-from .verdict import EVEN_ODDS, WITHOUT, Verdict, judge_values, model_verdict
+from .verdict import EVEN_ODDS, WITHOUT, Verdict, judge_values, model_verdict, repeated_value
 
-__all__ = ["EVEN_ODDS", "WITHOUT", "Rows", "Verdict", "judge_values", "model_verdict", "nearest", "numeric_features"]
+__all__ = [
+    "EVEN_ODDS",
+    "WITHOUT",
+    "Rows",
+    "Verdict",
+    "judge_values",
+    "model_verdict",
+    "nearest",
+    "numeric_features",
+    "repeated_value",
+]

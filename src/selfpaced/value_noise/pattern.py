@@ -39,7 +39,7 @@ def strewn(z: Array, columns: Array) -> bool:
     """
     size = np.abs(z)
     good, gross = size <= GOOD, size > GROSS
-    if good.sum() < CELLS:
+    if good.sum() < CELLS or gross.sum() > good.sum():  # outliers are few, or there is nothing that they lie out of
         return False
     expected = len(z) * (2 * ndtr(-GOOD) + BETWEEN * float(gross.mean()))
     if np.sum(~good & ~gross) > expected + 2 * np.sqrt(expected) or not _normal(z[good]):

@@ -18,7 +18,7 @@ from .explanation import Explanation, Rows, best_explanation
 from .mixture import NEAR, Mixture, fit_mixture
 from .pattern import GROSS, strewn
 
-__all__ = ["Verdict", "judge_values", "model_verdict"]
+__all__ = ["EVEN_ODDS", "WITHOUT", "Verdict", "judge_values", "model_verdict", "repeated_value"]
 
 MIN_ROWS = 60  # a choice: with fewer, misfit and dirt cannot be told apart, and the model's word has to do
 SAMPLE = 3000  # cost: rows that explanations are learnt from
@@ -151,7 +151,8 @@ def judge_values(
     z = (rows.y - guesses[0]) / sigma if sigma > 0 else np.zeros(len(y))
     if len(y) < MIN_ROWS or not np.any(np.abs(z) > GROSS):
         return by_model
-    atom, judged = _atom(rows.y)
+    atom = repeated_value(rows.y)
+    judged = np.arange(len(y)) if atom is None else np.flatnonzero(rows.y != atom)
     seed = int(check_random_state(random_state).randint(1 << 31))
     # by what rows hold: neither their order nor a copy of one matters
     keys = row_keys(guesses[0][:, None] if features is None else features)
@@ -171,13 +172,12 @@ def model_verdict(y: Array, predicted: Array, sigma: float, sample_weight: Array
     return Verdict(wrong, share.estimate, (share.low, share.high), sigma)
 
 
-def _atom(y: Array) -> tuple[float | None, np.ndarray]:
-    """A value that is repeated so often that it is no measurement, and the rows of all others."""
+def repeated_value(y: Array) -> float | None:
+    """A value that is repeated so often that it is no measurement, beside enough others to be judged."""
     values, counts = np.unique(y, return_counts=True)
     common = int(counts.argmax())
-    if counts[common] >= ATOM * len(y) and len(y) - counts[common] >= MIN_ROWS:
-        return float(values[common]), np.flatnonzero(y != values[common])
-    return None, np.arange(len(y))
+    often = counts[common] >= ATOM * len(y) and len(y) - counts[common] >= MIN_ROWS
+    return float(values[common]) if often else None
 
 
 def _asked(
