@@ -66,6 +66,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from .fit import write_report
     from .output import staged
     from .training import STEPS, train
+    from .writing import write_frame
 
     frame, wrong = built_in(args.seed, args.noise)
     if args.model == "auto":
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
             with console.step("drawing"):
                 finders = {"plain": _by_loss(result), "self-paced": _by_suspicion(result)}
                 measured = {name: {**accuracy[name], **found.against(wrong)} for name, found in finders.items()}
-                result.suspects.to_csv(stage / "suspects.csv", index=False)
+                write_frame(result.suspects, stage / "suspects.csv")
                 written = _figure(result, wrong, finders, stage / "demo.png", console)
                 written += ["report.html"] * write_report(result, stage / "report.html", console)
         facts = {"selfpaced": _version(), "noise": args.noise, "seed": args.seed, "models": measured}

@@ -52,6 +52,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
     from .output import staged
     from .training import STEPS, metrics, train
+    from .writing import write_frame
 
     with staged(args.out, FILES, console, force=args.force) as stage:
         with console.progress(STEPS + 1):
@@ -59,7 +60,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
             with console.step("writing"):
                 facts = {"target": result.target.name, "task": result.target.task, "model": result.model_name}
                 save(result.pipeline, stage / "model.skops", facts=facts)
-                result.suspects.to_csv(stage / "suspects.csv", index=False)
+                write_frame(result.suspects, stage / "suspects.csv")
                 written = [name for name in FILES if name != "report.html"]
                 if not args.no_report and write_report(result, stage / "report.html", console):
                     written.append("report.html")

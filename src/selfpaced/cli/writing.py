@@ -46,24 +46,28 @@ def format_of(path: Path) -> tuple[str, bool]:
 
 
 def write_frame(frame: pd.DataFrame, path: Path) -> None:
-    """A data frame; the file appears when it is complete."""
+    """A data frame; the file appears when it is complete. Texts are made safe for spreadsheets."""
+    from selfpaced.tables.formulas import guarded_frame
+
     kind, packed = format_of(path)
     if kind == "parquet":
         with replacing(path) as stream:
             frame.to_parquet(stream, index=False, compression="gzip" if packed else "snappy")
         return
     with replacing(path) as stream, _text(stream, packed) as text:
-        frame.to_csv(text, index=False, sep="\t" if kind == "tsv" else ",", lineterminator="\n")
+        guarded_frame(frame).to_csv(text, index=False, sep="\t" if kind == "tsv" else ",", lineterminator="\n")
 
 
 def write_rows(rows: Iterable[list[str]], path: Path, separator: str, dialect: Dialect) -> int:
-    """Records as text, one by one; gives back how many."""
+    """Records as text, one by one, made safe for spreadsheets; gives back how many."""
+    from selfpaced.tables.formulas import guarded
+
     _, packed = format_of(path)
     count = 0
     with replacing(path) as stream, _text(stream, packed, dialect.encoding) as text:
         writer = csv.writer(text, delimiter=separator, lineterminator=dialect.newline)
         for row in rows:
-            writer.writerow(row)
+            writer.writerow([guarded(cell) for cell in row])
             count += 1
     return count
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .formulas import unguarded, unguarded_column
 from .text import (
     Dialect,
     FileFacts,
@@ -118,7 +119,8 @@ def text_rows(table: LoadedTable) -> Iterator[list[str]]:
     """The records of a text file as they are written: the header first, then the rows of ``table.frame``."""
     assert table.path is not None
     width = table.lines.width
-    return (cells for _, cells in records(table.path, table.dialect) if len(cells) == width)
+    found = (cells for _, cells in records(table.path, table.dialect) if len(cells) == width)
+    return ([unguarded(cell) for cell in cells] for cells in found)
 
 
 def _read_text(path: Path, facts: FileFacts, dialect: Dialect, skip_broken: bool) -> LoadedTable:
@@ -132,7 +134,18 @@ def _read_text(path: Path, facts: FileFacts, dialect: Dialect, skip_broken: bool
         raise TableError(path, "has column names but no rows" if dialect.header else "has no rows")
     simple = not broken and facts.lines == table.num_rows + skip
     lines = Lines(path, dialect, len(names), skip + 1 if simple else None)
-    return LoadedTable(_frame(table), path, "csv", lines, dialect)
+    return LoadedTable(_frame(_without_marks(table)), path, "csv", lines, dialect)
+
+
+def _without_marks(table: Any) -> Any:
+    """Texts as they were before they were made safe for spreadsheets."""
+    import pyarrow as pa
+
+    for position, kind in enumerate(table.schema.types):
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            column = unguarded_column(table.column(position))
+            table = table.set_column(position, table.schema.names[position], column)
+    return table.rename_columns([unguarded(name) for name in table.schema.names])
 
 
 def _arrow(path: Path, names: list[str], skip: int, facts: FileFacts, dialect: Dialect) -> tuple[Any, int]:

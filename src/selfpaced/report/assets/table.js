@@ -144,8 +144,12 @@ function start() {
     get("next").disabled = get("last").disabled = page >= pages - 1;
   };
 
+  const isNumeral = (text) => /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text);
+
   const quote = (value) => {
-    const text = value === null ? "" : String(value);
+    const given = value === null ? "" : String(value);
+    // as selfpaced.tables.formulas: a spreadsheet would run such a text, so it is marked as one
+    const text = typeof value === "string" && /^'*[=+\-@\t\r]/.test(given) && !isNumeral(given) ? `'${given}` : given;
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
 
