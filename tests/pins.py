@@ -348,7 +348,7 @@ def _of_clusters(model: Any, data: Data) -> dict[str, Any]:
 
 def _of_tables(model: Any, data: Data) -> dict[str, Any]:
     """The judgement of the training rows."""
-    ranked, issues = suspects(model, data.X, data.y), label_issues(model, data.X, data.y)
+    ranked, issues = suspects(model, data.X, data.y), label_issues(model, data.X, data.y, threshold=0.5)
     rows = ranked.sort_values("row")
     quality = 1.0 - rows["noise_probability"].to_numpy()
     # what follows from other columns is compared with them, and not pinned

@@ -132,7 +132,7 @@ def test_cleanlab_takes_the_table(labels: Any) -> None:
     classification = pytest.importorskip("cleanlab.classification", reason="cleanlab is not installed")
     X, y, flipped = labels
     codes = (y == "yes").astype(int)
-    issues = label_issues(SelfPacedLogisticRegression().fit(X, codes), X, codes)
+    issues = label_issues(SelfPacedLogisticRegression().fit(X, codes), X, codes, precision=0.8)
     assert list(issues.columns) == ["is_label_issue", "label_quality", "given_label", "predicted_label"]
     assert np.mean(issues["is_label_issue"].to_numpy() == flipped) > 0.9
     model = classification.CleanLearning(LogisticRegression(), seed=0).fit(X, codes, label_issues=issues)

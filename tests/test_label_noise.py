@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from selfpaced.label_noise import NoiseChannel, confident_error, fit_channel, logits_from_proba
+from selfpaced.label_noise.base import symmetric
 from selfpaced.label_noise.binary import _BinaryLikelihood, _bins
 from selfpaced.label_noise.multiclass import _MulticlassLikelihood
 
@@ -161,7 +162,7 @@ def test_gradients_agree_with_differences():
     many = _MulticlassLikelihood(z, noisy, np.ones(len(z)))
     x = np.array([0.2, -0.7])
     np.testing.assert_allclose(many.simple(x)[1], approx_fprime(x, lambda q: many.simple(q)[0], 1e-7), atol=1e-5)
-    prior = 2.0 * many.symmetric(0.2)
+    prior = 2.0 * symmetric(0.2, 3)
     x = np.random.default_rng(0).standard_normal(1 + 3 + 9) * 0.3
     numeric = approx_fprime(x, lambda q: many.full(q, prior)[0], 1e-7)
     np.testing.assert_allclose(many.full(x, prior)[1], numeric, atol=1e-5)

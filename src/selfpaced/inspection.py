@@ -121,7 +121,7 @@ def suspect_table(judged: Judgement, n: int | None = None) -> Any:
     return _table(columns)
 
 
-def label_issues(fitted: Any, X: Any, y: Any, threshold: float = 0.5) -> Any:
+def label_issues(fitted: Any, X: Any, y: Any, threshold: float | None = None, *, precision: float = 0.5) -> Any:
     """The judgement of every row in row order, with cleanlab's column names.
 
     ``CleanLearning(model).fit(X, y, label_issues=label_issues(fitted, X, y))`` then trains without them.
@@ -130,22 +130,46 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float = 0.5) -> Any:
     ----------
     fitted, X, y
         See `suspects`.
-    threshold : float, default=0.5
-        Rows whose probability of being wrong is above it are issues.
+    threshold : float, optional
+        Rows whose probability of being wrong is above it are issues. By default `precision` decides about labels, and
+        0.5 is the threshold of values.
+    precision : float, default=0.5
+        As many of the most suspicious labels are issues as keep the expected share of wrong ones among them at this or
+        above. Less finds more of them, and more that are right.
 
     Returns
     -------
     pandas.DataFrame, or Records where pandas is not installed
         ``is_label_issue``, ``label_quality``, ``given_label``, ``predicted_label``.
     """
-    opinion = judgement_of(fitted, X, y).opinion
+    if not 0 < precision <= 1:
+        raise ValueError(f"precision must be in (0, 1], got {precision!r}")
+    judged = judgement_of(fitted, X, y)
+    opinion, by_precision = judged.opinion, threshold is None and judged.kind == "labels"
+    cut = 0.5 if threshold is None else threshold
     columns = {
-        "is_label_issue": opinion.wrong > threshold,
+        "is_label_issue": most_suspicious(opinion.wrong, precision) if by_precision else opinion.wrong > cut,
         "label_quality": 1.0 - opinion.wrong,
         "given_label": opinion.given,
         "predicted_label": opinion.expected,
     }
     return _table(columns)
+
+
+def most_suspicious(wrong: Any, precision: float) -> np.ndarray:
+    """The rows to flag: the largest set of the most suspicious whose mean probability of being wrong is high enough.
+
+    >>> most_suspicious(np.array([0.1, 0.9, 0.3, 0.4]), 0.5).tolist()
+    [False, True, True, True]
+    """
+    order = np.argsort(-wrong, kind="stable")
+    # Equal rows are flagged together or not at all; 1e-12 forgives the rounding of the sum.
+    expected = np.cumsum(wrong[order]) / np.arange(1, len(order) + 1)
+    last = np.r_[wrong[order][1:] != wrong[order][:-1], True]
+    enough = np.flatnonzero((expected >= precision - 1e-12) & last)
+    flagged = np.zeros(len(order), dtype=bool)
+    flagged[order[: enough[-1] + 1 if len(enough) else 0]] = True
+    return flagged
 
 
 def _table(columns: dict[str, np.ndarray]) -> Any:

@@ -133,9 +133,11 @@ CV = integer(2) | Rule(
 
 #: Name -> what it may be.
 RULES: dict[str, Rule] = {
-    "C": Rule("a positive number", lambda value: isinstance(value, Real) and not _is_bool(value) and float(value) > 0),
+    "C": AUTO
+    | Rule("a positive number", lambda value: isinstance(value, Real) and not _is_bool(value) and float(value) > 0),
     "alpha": number(0),
     "backend": one_of("auto", "numba", "numpy"),
+    "balance": number(0, 1 + 1e-12, words="in [0, 1]"),
     "callback": NOTHING | Rule("callable", callable),
     "class_weight": one_of(None, "balanced") | Rule("a dict", lambda value: isinstance(value, Mapping)),
     "continuation": YES_OR_NO,

@@ -16,10 +16,10 @@ from selfpaced.linear.objective import Objective
 
 @pytest.fixture(scope="module")
 def three():
-    """Three classes of which the last is often recorded as the first."""
-    X, y = make_blobs(900, centers=[[-2, 0], [2, 0], [0, 2.5]], random_state=0)
-    wrong = (y == 2) & (np.random.default_rng(0).random(900) < 0.4)
-    return X, np.where(wrong, 0, y)
+    """Three classes of which the last is often recorded as any other."""
+    X, y = make_blobs(1200, centers=[[-2, 0], [2, 0], [0, 2.5]], random_state=0)
+    rng = np.random.default_rng(0)
+    return X, np.where((y == 2) & (rng.random(1200) < 0.6), rng.integers(0, 2, 1200), y)
 
 
 def test_no_intercept_means_none_in_three_classes_too(three):
@@ -42,9 +42,10 @@ def test_decisions_stay_where_full_and_held_out_predictions_disagree(three, monk
 def test_the_rows_of_the_fit_weigh_the_same_as_new_ones(n_classes, form):
     rng = np.random.default_rng(1)
     y = rng.choice(n_classes, 600, p=[0.9, 0.1] if n_classes == 2 else [0.6, 0.3, 0.1])
-    X = (rng.standard_normal((600, 4)) + 1.2 * np.eye(n_classes, 4)[y]).astype(form)
-    names = np.array(["a", "b", "c"])[np.where(rng.random(600) < 0.15, (y + 1) % n_classes, y)]
-    model = SelfPacedLogisticRegression(random_state=0).fit(X, names)
+    X = (rng.standard_normal((600, 4)) + 2.0 * np.eye(n_classes, 4)[y]).astype(form)
+    wrong = rng.random(600) < 0.2
+    names = np.array(["a", "b", "c"])[np.where(wrong, (y + rng.integers(1, n_classes, 600)) % n_classes, y)]
+    model = SelfPacedLogisticRegression(C=1.0, random_state=0).fit(X, names)
     assert np.isfinite(model.lam_)
     assert np.ptp(model.lam_by_class_) > 0.1  # the paces differ: this is what was ignored
     known = model.judge(X, names)

@@ -100,7 +100,10 @@ def test_a_class_with_one_member(blobs):
     X, y = np.vstack([X, [[50.0, 50.0]]]), np.append(y, 2)
     model = SelfPacedLogisticRegression().fit(X, y)
     assert list(model.classes_) == [0, 1, 2]
-    assert "one row" in model.termination_
+    assert len(model.path_) > 1  # the others are still held out and compared
+    assert model.noise_rate_interval_ != (0.0, 1.0)
+    alone = SelfPacedLogisticRegression().fit(X[y == 0], np.arange((y == 0).sum()) == 0)
+    assert "one row" in alone.termination_
     assert np.isfinite(model.predict_proba(X)).all()
 
 

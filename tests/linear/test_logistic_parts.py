@@ -10,7 +10,7 @@ from selfpaced.linear.descent import FoldModel
 from selfpaced.linear.folds import lay_out
 from selfpaced.linear.minimize import Metric, minimize
 from selfpaced.linear.objective import Latent, Objective, _power, loss_of_scores
-from selfpaced.linear.selection import CLEAN, blend, decide, paces
+from selfpaced.linear.selection import CLEAN, HALF_LOSSES, blend, decide, paces
 from selfpaced.regularizers import get
 from selfpaced.selection import Trial, behind
 
@@ -156,9 +156,9 @@ def test_the_decision_follows_the_evidence():
 def test_paces_mean_the_same_for_every_rule():
     for name in ("welsch", "cauchy", "hard", "l1l2"):
         latents = paces(get(name), None)
-        assert len(latents) == 4
-        for latent, half in zip(latents.values(), (2 / 3, 1, 4 / 3, 2), strict=True):
-            weight = latent.weight(np.array([0.99 * np.log(2) * half, 1.01 * np.log(2) * half]), np.zeros(2, int))
+        assert len(latents) == len(HALF_LOSSES)
+        for latent, half in zip(latents.values(), HALF_LOSSES, strict=True):
+            weight = latent.weight(np.array([0.99 * half, 1.01 * half]), np.zeros(2, int))
             assert weight[0] >= 0.5 >= weight[1]
     assert paces(get("logarithmic"), None)
     scaled = next(iter(paces(get("welsch"), np.array([1.0, 4.0])).values()))
@@ -167,11 +167,10 @@ def test_paces_mean_the_same_for_every_rule():
 
 def test_a_blend_is_an_average_at_equal_scale():
     models = [
-        FoldModel(Latent(get("welsch"), lam), [np.array([size, 0.0])], size * np.array([[1.0], [-1.0], [1.0]]))
+        FoldModel(Latent(get("welsch"), lam), 1.0, [np.array([size, 0.0])], size * np.array([[1.0], [-1.0], [1.0]]))
         for lam, size in ((np.inf, 9.0), (1.0, 1.0), (2.0, 3.0))
     ]
-    trials = [Trial(model.latent.lam, "", fit=model) for model in models]
-    mixed = blend(trials, 1, np.array([0.0, 0.0, 0.0]))
+    mixed = blend(models, 1, np.array([0.2, 0.5, 0.3]))
     np.testing.assert_allclose(mixed.params[0], [1.0, 0.0])
     np.testing.assert_allclose(mixed.scores, models[1].scores)
     assert mixed.latent is models[1].latent

@@ -13,7 +13,19 @@ Array = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class Model:
-    """One fitted channel model; ``evidence`` is its log-likelihood less the number of its parameters."""
+    """One fitted channel model.
+
+    Attributes
+    ----------
+    scale, bias, transition
+        See `NoiseChannel`.
+    evidence : float
+        Log-likelihood less the number of parameters beside the scale and the first rate.
+    rate, error : float
+        Share of wrong labels and its standard error; both 0 in a model without noise.
+    noisy : bool
+        Whether labels may be wrong in it at all.
+    """
 
     scale: float
     bias: Array
@@ -21,6 +33,7 @@ class Model:
     evidence: float
     rate: float
     error: float
+    noisy: bool = True
 
 
 def softmax(z: Array) -> Array:
@@ -28,4 +41,11 @@ def softmax(z: Array) -> Array:
     out = np.asarray(z - z.max(axis=1, keepdims=True))
     np.exp(out, out=out)
     out /= out.sum(axis=1, keepdims=True)
+    return out
+
+
+def symmetric(rate: float, n_classes: int) -> Array:
+    """The transition matrix of one rate, wrong labels falling on all other classes alike."""
+    out = np.full((n_classes, n_classes), rate / (n_classes - 1))
+    out[np.diag_indices(n_classes)] = 1 - rate
     return out

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from .base import Array, Model
 
 _MAX_RATE = 0.48  # theory: beyond 1/2 the classes have swapped names; how near: benchmarks/constants.py label-noise
+_FREE = 0.04  # numerical safety: what is left of the prior on log scales below 0 where they are free
 _BINS = 128  # of the margins, for speed: benchmarks/constants.py label-noise
 
 
@@ -26,8 +27,12 @@ def _bins(margin: Array, y: NDArray[np.intp], weight: Array) -> tuple[Array, Arr
 
 
 # theory: model, log scale, rate of class 0, rate of class 1; several starts, because the likelihood has two basins
-# (a flat sigmoid without noise, a steep one with noise).
+# (a flat sigmoid without noise, a steep one with noise).  The first two know no noise.
 _STARTS = (
+    ("clean", 0.4, 0.0, 0.0),
+    ("clean", -1.0, 0.0, 0.0),
+    ("clean, bias", 0.4, 0.0, 0.0),
+    ("clean, bias", -1.0, 0.0, 0.0),
     ("scale", 0.4, 0.03, 0.03),
     ("scale", 1.4, 0.3, 0.3),
     ("bias", 0.4, 0.03, 0.03),
@@ -42,11 +47,14 @@ _STARTS = (
 class _BinaryLikelihood:
     """Negative log-likelihood of several starts at once, parameters (log scale, bias, rate logits 0 and 1).
 
-    Priors: log scale ~ N(0, 1) at margins scaled to mean 2, bias ~ N(0, 1).
+    Priors: log scale ~ N(0, 1) at margins scaled to mean 2, bias ~ N(0, 1).  With ``free`` hardly anything holds the
+    scale from below: margins that know nothing may shrink to nothing, instead of asking for noise.  Bins may be one
+    set for all starts, or a row for each.
     """
 
-    def __init__(self, x: Array, mass: Array, ones: Array) -> None:
+    def __init__(self, x: Array, mass: Array, ones: Array, free: bool = False) -> None:
         self.x, self.mass, self.ones = x, mass, ones
+        self.hold = _FREE if free else 1.0
 
     def forward(self, p: Array) -> tuple[Array, ...]:
         scale = np.exp(np.clip(p[:, :1], -4, 5))
@@ -55,7 +63,11 @@ class _BinaryLikelihood:
         contrast = 1 - rate.sum(axis=1, keepdims=True)
         q = np.clip(rate[:, :1] + contrast * clean, 1e-9, 1 - 1e-9)
         value = -(self.ones * np.log(q) + (self.mass - self.ones) * np.log1p(-q)).sum(axis=1)
-        return value + 0.5 * (p[:, 0] ** 2 + p[:, 1] ** 2), scale, rate, clean, contrast, q
+        return value + 0.5 * (self._held(p) * p[:, 0] ** 2 + p[:, 1] ** 2), scale, rate, clean, contrast, q
+
+    def _held(self, p: Array) -> Array:
+        """Precision of the prior on each log scale."""
+        return np.where(p[:, 0] < 0, self.hold, 1.0)
 
     def derivatives(self, p: Array, state: tuple[Array, ...], by_rate: bool = False) -> tuple[Array, Array]:
         """Gradient and Fisher information; in the rates themselves instead of their logits on request."""
@@ -65,9 +77,11 @@ class _BinaryLikelihood:
         jac = np.stack([slope * scale * self.x, slope, (1 - clean) * chain[:, :1], -clean * chain[:, 1:]], axis=1)
         variance = q * (1 - q)
         grad = np.matmul(jac, ((self.mass * q - self.ones) / variance)[:, :, None])[:, :, 0]
-        grad[:, :2] += p[:, :2]
+        held = self._held(p)
+        grad[:, 0] += held * p[:, 0]
+        grad[:, 1] += p[:, 1]
         fisher = np.matmul(jac * (self.mass / variance)[:, None, :], jac.transpose(0, 2, 1))
-        fisher[:, 0, 0] += 1
+        fisher[:, 0, 0] += held
         fisher[:, 1, 1] += 1
         return grad, fisher
 
@@ -76,8 +90,8 @@ def _projection(kind: str) -> Array:
     """The subspace of the four parameters that a model may use."""
     out = np.eye(4)
     if kind != "class":
-        out[2:, 2:] = 0.5
-    if kind == "scale":
+        out[2:, 2:] = 0.0 if kind.startswith("clean") else 0.5
+    if kind in ("scale", "clean"):
         out[1, 1] = 0.0
     return out
 
@@ -106,37 +120,76 @@ def _scoring(likelihood: _BinaryLikelihood, p: Array, project: Array, max_iter: 
     return p, state[0]
 
 
-def fit_binary(margin: Array, y: NDArray[np.intp], weight: Array, class_conditional: bool, shift: bool) -> list[Model]:
+def fit_binary(
+    margin: Array, y: NDArray[np.intp], weight: Array, class_conditional: bool, shift: bool, noiseless: bool = False
+) -> list[Model]:
+    """The models that are allowed, each at the better of its starts."""
     unit = np.average(np.abs(margin), weights=weight) / 2 + 1e-9
-    likelihood = _BinaryLikelihood(*_bins(margin / unit, y, weight))
-    allowed = {"scale"} | ({"bias"} if shift else set()) | ({"class"} if shift and class_conditional else set())
-    starts = [s for s in _STARTS if s[0] in allowed]
-    logit = [[np.log(r / _MAX_RATE / (1 - r / _MAX_RATE)) for r in s[2:]] for s in starts]
-    p = np.array([[s[1], 0.0, *r] for s, r in zip(starts, logit, strict=True)])
+    likelihood = _BinaryLikelihood(*_bins(margin / unit, y, weight), free=noiseless)
+    kinds = ["scale"] + ["bias"] * shift + ["class"] * (shift and class_conditional)
+    kinds += (["clean"] + ["clean, bias"] * shift) * noiseless
+    starts = [s for s in _STARTS if s[0] in kinds]
+    p = np.array([[s[1], 0.0, _logit(s[2]), _logit(s[3])] for s in starts])
     project = np.stack([_projection(s[0]) for s in starts])
     p, value = _scoring(likelihood, p, project)
     models = []
-    for extra, kind in enumerate(("scale", "bias", "class")):
-        members = [i for i, s in enumerate(starts) if s[0] == kind]
-        if members:
-            best = min(members, key=lambda i: value[i])
-            models.append(_binary_model(likelihood, p[best : best + 1], project[best], value[best] + extra, unit))
+    for kind in kinds:
+        best = min((i for i, s in enumerate(starts) if s[0] == kind), key=lambda i: value[i])
+        cost = value[best] + {"bias": 1, "class": 2, "clean, bias": 1}.get(kind, 0)
+        noisy = not kind.startswith("clean")
+        models.append(_binary_model(likelihood, p[best : best + 1], project[best], cost, unit, noisy))
     return models
 
 
-def _binary_model(likelihood: _BinaryLikelihood, p: Array, project: Array, cost: float, unit: float) -> Model:
+def _logit(rate: float) -> float:
+    return -12.0 if rate == 0 else float(np.log(rate / _MAX_RATE / (1 - rate / _MAX_RATE)))
+
+
+def _binary_model(
+    likelihood: _BinaryLikelihood, p: Array, project: Array, cost: float, unit: float, noisy: bool
+) -> Model:
     state = likelihood.forward(p)
     _, scale, rate, clean, _, _ = state
-    r0, r1 = rate[0]
+    r0, r1 = rate[0] if noisy else np.zeros(2)
     share = float((likelihood.mass * clean[0]).sum() / likelihood.mass.sum())
-    _, fisher = likelihood.derivatives(p, state, by_rate=True)
-    covariance = np.linalg.pinv(project @ fisher[0] @ project)
-    slope = np.array([0.0, 0.0, 1 - share, share])
+    error = 0.0
+    if noisy:
+        _, fisher = likelihood.derivatives(p, state, by_rate=True)
+        covariance = np.linalg.pinv(project @ fisher[0] @ project)
+        slope = np.array([0.0, 0.0, 1 - share, share])
+        error = float(np.sqrt(max(slope @ covariance @ slope, 0.0)))
     return Model(
         scale=float(scale[0, 0]) / unit,
         bias=np.array([0.0, p[0, 1]]),
         transition=np.array([[1 - r0, r0], [r1, 1 - r1]]),
         evidence=-float(cost),
         rate=float((1 - share) * r0 + share * r1),
-        error=float(np.sqrt(max(slope @ covariance @ slope, 0.0))),
+        error=error,
+        noisy=noisy,
     )
+
+
+def one_rate_binary(margins: Array, y: NDArray[np.intp], weight: Array) -> Array:
+    """Log-likelihood of every given label under scale and one rate, fitted to each row of ``margins`` at once."""
+    units = np.average(np.abs(margins), axis=1, weights=weight) / 2 + 1e-9
+    binned = [_bins(margin / unit, y, weight) for margin, unit in zip(margins, units, strict=True)]
+    x, mass, ones = (_padded([part[i] for part in binned]) for i in range(3))
+    starts = [s for s in _STARTS if s[0] == "scale"]
+    first = np.array([[s[1], 0.0, _logit(s[2]), _logit(s[3])] for s in starts])
+    m, count = len(margins), len(starts)
+    repeated = [np.repeat(part, count, axis=0) for part in (x, mass, ones)]
+    likelihood = _BinaryLikelihood(repeated[0], repeated[1], repeated[2], free=True)
+    p, value = _scoring(likelihood, np.tile(first, (m, 1)), np.tile(_projection("scale"), (m * count, 1, 1)))
+    best = np.arange(m) * count + value.reshape(m, count).argmin(axis=1)
+    scale = np.exp(np.clip(p[best, :1], -4, 5)) / units[:, None]
+    rate = _MAX_RATE / (1 + np.exp(-np.clip(p[best, 2:3], -12, 12)))
+    own = 0.5 + 0.5 * np.tanh(0.5 * scale * margins * (2.0 * y - 1.0))
+    return np.asarray(np.log(rate + (1 - 2 * rate) * own))
+
+
+def _padded(parts: list[Array]) -> Array:
+    """Bins as rows of one table; those that are missing have no mass."""
+    out = np.zeros((len(parts), max(len(part) for part in parts)))
+    for row, part in zip(out, parts, strict=True):
+        row[: len(part)] = part
+    return out

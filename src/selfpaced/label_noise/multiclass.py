@@ -1,4 +1,4 @@
-"""The channel in many classes: one rate, or a free transition matrix under pseudo-counts."""
+"""The channel in many classes: no noise, one rate, or a free transition matrix under pseudo-counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from .base import Array, Model, softmax
+from .base import Array, Model, softmax, symmetric
 
 # The largest rate, as a share of the one at which labels say nothing, and the pseudo-counts that hold a free transition
 # matrix near one rate, as a share of the rows: benchmarks/constants.py label-noise
@@ -17,10 +17,12 @@ _PSEUDO_COUNTS = 0.25
 
 # theory: a scale and a rate in each of the likelihood's two basins, without noise and with it
 _STARTS = ((1.5, 0.03), (4.0, 0.3))
+_ENOUGH = 2000  # cost: rows that tell a scale and one rate where candidates are compared
+_OPTIONS = {"maxiter": 60, "ftol": 1e-9, "gtol": 1e-6}  # cost
 
 
 class _MulticlassLikelihood:
-    """Channel likelihood in K classes: (log scale, rate) or (log scale, bias, transition)."""
+    """Channel likelihood in K classes: (log scale, rate), (log scale, bias) or (log scale, bias, transition)."""
 
     def __init__(self, z: Array, y: NDArray[np.intp], weight: Array) -> None:
         self.n, self.k = z.shape
@@ -30,11 +32,6 @@ class _MulticlassLikelihood:
         self.onehot = np.zeros((self.n, self.k))
         self.onehot[self.rows, y] = 1.0
 
-    def symmetric(self, rate: float) -> Array:
-        out = np.full((self.k, self.k), rate / (self.k - 1))
-        out[np.diag_indices(self.k)] = 1 - rate
-        return out
-
     def _joint(self, scale: float, bias: Array | float, transition: Array) -> tuple[float, Array, Array]:
         clean = softmax(scale * self.z + bias)
         joint = clean * transition[:, self.y].T
@@ -42,16 +39,41 @@ class _MulticlassLikelihood:
         joint /= q[:, None]
         return -float(self.weight @ np.log(q)), clean, joint
 
-    def simple(self, x: Array) -> tuple[float, Array]:
-        """Log scale and the logit of one rate."""
-        scale = float(np.exp(np.clip(x[0], -4, 5)))
-        rate = self.max_rate / (1 + np.exp(-np.clip(x[1], -30, 30)))
-        value, clean, joint = self._joint(scale, 0.0, self.symmetric(rate))
-        kept = float(self.weight @ joint[self.rows, self.y])
-        moved = self.weight.sum() - kept
-        g_scale = scale * float(self.weight @ ((clean - joint) * self.z).sum(axis=1)) + x[0]
-        g_rate = (kept / (1 - rate) - moved / max(rate, 1e-12)) * rate * (1 - rate / self.max_rate)
-        return (value + 0.5 * x[0] ** 2) / self.n, np.array([g_scale, g_rate]) / self.n
+    def rate_of(self, x: Array) -> float:
+        """The rate that a logit stands for."""
+        return float(self.max_rate / (1 + np.exp(-np.clip(x[1], -30, 30))))
+
+    def simple(self, x: Array) -> tuple[float, Array, Array]:
+        """Value, gradient and Fisher information in the log scale and the logit of one rate."""
+        scale, rate = float(np.exp(np.clip(x[0], -4, 5))), self.rate_of(x)
+        clean, own, by_scale, by_rate = self._slopes(scale, rate)
+        by_rate = by_rate * (rate * (1 - rate / self.max_rate))
+        q = np.maximum(rate / (self.k - 1) + (1 - rate * self.k / (self.k - 1)) * clean, 1e-300)
+        value = -float(self.weight @ np.log(q[own]))
+        inverse = self.weight[:, None] / q
+        grad = -np.array([(by_scale * inverse)[own].sum(), (by_rate * inverse)[own].sum()])
+        both, scales, rates = (float((a * b * inverse).sum()) for a, b in (
+            (by_scale, by_rate), (by_scale, by_scale), (by_rate, by_rate),
+        ))  # fmt: skip
+        fisher = np.array([[scales + 1, both], [both, rates]])
+        return value + 0.5 * x[0] ** 2, grad + np.array([x[0], 0.0]), fisher
+
+    def _slopes(self, scale: float, rate: float) -> tuple[Array, Any, Array, Array]:
+        """Clean probabilities, the place of given labels in them, and the slopes of every label's probability."""
+        clean = softmax(scale * self.z)
+        margin = self.z - (clean * self.z).sum(axis=1, keepdims=True)
+        by_scale = (1 - rate * self.k / (self.k - 1)) * scale * clean * margin
+        return clean, (self.rows, self.y), by_scale, ((1 - clean) / (self.k - 1) - clean)
+
+    def unbiased(self, x: Array) -> tuple[float, Array]:
+        """Log scale and, where there are further entries, a bias; without noise."""
+        scale, bias = float(np.exp(np.clip(x[0], -6, 5))), x[1:]
+        p = softmax(scale * self.z + (bias if len(bias) else 0.0))
+        value = -float(self.weight @ np.log(np.maximum(p[self.rows, self.y], 1e-300)))
+        residual = (p - self.onehot) * self.weight[:, None]
+        held = max(float(x[0]), 0.0)  # scores that know nothing may shrink to nothing
+        grad = np.r_[scale * (residual * self.z).sum() + held, residual.sum(axis=0) + bias if len(bias) else []]
+        return (value + 0.5 * (held**2 + bias @ bias)) / self.n, grad / self.n
 
     def full(self, x: Array, prior: Array) -> tuple[float, Array]:
         """Log scale, bias and a free transition matrix under Dirichlet pseudo-counts ``prior``."""
@@ -70,50 +92,82 @@ class _MulticlassLikelihood:
 
     def rate_error(self, scale: float, rate: float) -> float:
         """Standard error of one symmetric rate, the scale being estimated too."""
-        clean = softmax(scale * self.z)
-        p = clean[self.rows, self.y]
-        other = rate / (self.k - 1)
-        q = np.maximum((1 - rate) * p + other * (1 - p), 1e-12)
-        by_rate = ((1 - p) / (self.k - 1) - p) / q
-        margin = self.z[self.rows, self.y] - (clean * self.z).sum(axis=1)
-        scores = np.stack([(1 - rate - other) * scale * p * margin / q, by_rate])
+        clean, own, by_scale, by_rate = self._slopes(scale, rate)
+        q = np.maximum(rate / (self.k - 1) + (1 - rate * self.k / (self.k - 1)) * clean[own], 1e-12)
+        scores = np.stack([by_scale[own] / q, by_rate[own] / q])
         fisher = (scores * self.weight) @ scores.T
         fisher[0, 0] += 1
         return float(np.sqrt(max(np.linalg.pinv(fisher)[1, 1], 0.0)))
 
 
-def fit_multiclass(z: Array, y: NDArray[np.intp], weight: Array, class_conditional: bool) -> list[Model]:
-    """Scale and one rate; with ``class_conditional`` also scale, bias and a rate per pair of classes."""
-    z = z - z.mean(axis=1, keepdims=True)
-    unit = float(np.average(np.abs(z).mean(axis=1), weights=weight)) + 1e-9
-    like = _MulticlassLikelihood(z / unit, y, weight)
-    options = {"maxiter": 60, "ftol": 1e-9, "gtol": 1e-6}
-    runs = []
+def _one_rate(like: _MulticlassLikelihood, max_iter: int = 25) -> tuple[Array, float]:
+    """Log scale and logit of one rate by damped Fisher scoring from both basins, and the value there."""
+    best, lowest = np.zeros(2), np.inf
     for scale, rate in _STARTS:
         r = rate / like.max_rate
-        start = np.array([np.log(scale), np.log(r / (1 - r))])
-        runs.append(minimize(like.simple, start, jac=True, method="L-BFGS-B", options=options))
-    best = min(runs, key=lambda run: run.fun)
-    scale, rate = float(np.exp(np.clip(best.x[0], -4, 5))), float(like.max_rate / (1 + np.exp(-best.x[1])))
-    transition, error = like.symmetric(rate), like.rate_error(scale, rate)
-    models = [Model(scale / unit, np.zeros(like.k), transition, -best.fun * like.n, rate, error)]
+        x, damping = np.array([np.log(scale), np.log(r / (1 - r))]), 1e-2
+        value, grad, fisher = like.simple(x)
+        for _ in range(max_iter):
+            damped = fisher + np.diag(damping * np.diagonal(fisher) + 1e-6)
+            trial = x - np.clip(np.linalg.solve(damped, grad), -3, 3)
+            new = like.simple(trial)
+            if new[0] > value + 1e-12:
+                damping *= 8
+                if damping > 1e3:
+                    break
+                continue
+            gain, damping = value - new[0], 0.3 * damping
+            x, (value, grad, fisher) = trial, new
+            if gain < 1e-6 or (gain < 0.1 and value > lowest + 2.0):  # done, or on the way to the worse basin
+                break
+        if value < lowest:
+            best, lowest = x, value
+    return best, lowest
+
+
+def _scaled(z: Array, weight: Array) -> tuple[Array, float]:
+    z = z - z.mean(axis=1, keepdims=True)
+    unit = float(np.average(np.abs(z).mean(axis=1), weights=weight)) + 1e-9
+    return z / unit, unit
+
+
+def fit_multiclass(
+    z: Array, y: NDArray[np.intp], weight: Array, class_conditional: bool, shift: bool = True, noiseless: bool = False
+) -> list[Model]:
+    """Scale and one rate; with ``class_conditional`` also scale, bias and a rate per pair; models without noise."""
+    z, unit = _scaled(z, weight)
+    like = _MulticlassLikelihood(z, y, weight)
+    x, value = _one_rate(like)
+    scale, rate = float(np.exp(np.clip(x[0], -4, 5))), like.rate_of(x)
+    error = like.rate_error(scale, rate)
+    models = [Model(scale / unit, np.zeros(like.k), symmetric(rate, like.k), -value, rate, error)]
     if class_conditional:
-        models.append(_class_conditional(like, best.x[0], rate, error, unit, options))
+        models.append(_class_conditional(like, x[0], rate, error, unit))
+    if noiseless:
+        models += _without_noise(like, unit, shift)
     return models
 
 
-def _class_conditional(
-    like: _MulticlassLikelihood,
-    log_scale: float,
-    rate: float,
-    error: float,
-    unit: float,
-    options: dict[str, Any],
-) -> Model:
-    k, base = like.k, like.symmetric(rate)
+def _without_noise(like: _MulticlassLikelihood, unit: float, shift: bool) -> list[Model]:
+    """A scale; a scale and a bias."""
+    models, start = [], np.array([np.log(1.5)])
+    for bias in [False, True][: 1 + shift]:
+        run = minimize(
+            like.unbiased, np.r_[start, np.zeros(like.k)] if bias else start, jac=True, method="L-BFGS-B",
+            options=_OPTIONS,
+        )  # fmt: skip
+        start, shifts = run.x[:1], run.x[1:] if bias else np.zeros(like.k)
+        evidence = -run.fun * like.n - (like.k - 1) * bias
+        scale = float(np.exp(np.clip(run.x[0], -6, 5))) / unit
+        models.append(Model(scale, shifts - shifts.mean(), np.eye(like.k), evidence, 0.0, 0.0, noisy=False))
+    return models
+
+
+def _class_conditional(like: _MulticlassLikelihood, log_scale: float, rate: float, error: float, unit: float) -> Model:
+    k, base = like.k, symmetric(rate, like.k)
     prior = _PSEUDO_COUNTS * like.n / k * base
     start = np.r_[log_scale, np.zeros(k), np.log(np.maximum(base, 1e-3)).ravel()]
-    run = minimize(like.full, start, args=(prior,), jac=True, method="L-BFGS-B", options=options)
+    run = minimize(like.full, start, args=(prior,), jac=True, method="L-BFGS-B", options=_OPTIONS)
     scale, bias = float(np.exp(np.clip(run.x[0], -4, 5))), run.x[1 : 1 + k]
     transition = softmax(run.x[1 + k :].reshape(k, k))
     share = np.average(softmax(scale * like.z + bias), axis=0, weights=like.weight)
@@ -121,3 +175,17 @@ def _class_conditional(
     offset = float((prior * np.log(np.maximum(base, 1e-300))).sum())
     evidence = -run.fun * like.n - offset - (k - 1) - (k * (k - 1) - 1)
     return Model(scale / unit, bias, transition, evidence, float(share @ (1 - np.diag(transition))), error)
+
+
+def one_rate_multiclass(logits: Array, y: NDArray[np.intp], weight: Array) -> Array:
+    """Log-likelihood of every given label under scale and one rate, fitted to every entry of ``logits``."""
+    out = np.empty(logits.shape[:2])
+    every = slice(None, None, max(1, len(y) // _ENOUGH))
+    for row, z in zip(out, logits, strict=True):
+        z, _ = _scaled(z, weight)
+        like = _MulticlassLikelihood(z[every], y[every], weight[every])
+        x, _ = _one_rate(like)
+        rate, k = like.rate_of(x), like.k
+        own = softmax(float(np.exp(np.clip(x[0], -4, 5))) * z)[np.arange(len(y)), y]
+        row[:] = np.log(np.maximum(rate / (k - 1) + (1 - rate * k / (k - 1)) * own, 1e-12))
+    return out

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
@@ -25,6 +25,26 @@ ROUGH = 2e-4  # gradient entry at which a fold fit ends
 
 
 @dataclass(frozen=True, eq=False)
+class Geometry:
+    """In which geometry and unit fits are made, under any penalty; of many rows, those of a sample."""
+
+    rows: Objective
+
+    def curvature(self, ridge: float) -> Metric:
+        """Of plain fits."""
+        return self.rows.penalised(ridge).curvature()
+
+    def metric(self, ridge: float) -> Metric:
+        """Of paced fits."""
+        return self.rows.penalised(ridge).standardized()
+
+    @cached_property
+    def unit(self) -> float:
+        """Of gradient entries."""
+        return self.rows.unit
+
+
+@dataclass(frozen=True, eq=False)
 class FoldModel:
     """One model per fold, fitted without it, and what they say about what was held out.
 
@@ -32,6 +52,8 @@ class FoldModel:
     ----------
     latent : Latent
         The loss that was minimised.
+    C : float
+        Inverse strength of the penalty.
     params : sequence of ndarray
         Parameters outside each fold.
     scores : ndarray of shape (n_held_out, n_outputs)
@@ -41,6 +63,7 @@ class FoldModel:
     """
 
     latent: Latent
+    C: float
     params: Sequence[Vector]
     scores: Vector
     n_iter: int = 0
@@ -51,6 +74,19 @@ class FoldModel:
         return np.asarray(np.mean(self.params, axis=0))
 
 
+@dataclass(frozen=True)
+class Penalty:
+    """Inverse strength of the penalty, and the total weight of the rows that it stands beside."""
+
+    C: float
+    total: float
+
+    @property
+    def ridge(self) -> float:
+        """Weight of half the squared norm beside the mean loss."""
+        return 1.0 / (self.C * self.total)
+
+
 class FoldFits:
     """Fits outside every fold, in one geometry and to one tolerance, and the evidence of what they hold out.
 
@@ -58,14 +94,14 @@ class FoldFits:
     ----------
     layout : FoldLayout
         The rows.
-    options : dict
-        ``ridge`` and ``fit_intercept`` of the objectives.
+    penalty : Penalty
+        Of the objectives.
+    fit_intercept : bool
+        Whether the intercepts are free.
     plain : ndarray or None
         The plain fit of all the data, where fold fits may start from it.
-    curvature, metric : Metric
-        Geometries of the plain and of the paced fits, shared by all folds.
-    unit : float
-        Scale of gradient entries.
+    geometry : Geometry
+        Shared by all folds.
     n_jobs : int or None
         Folds fitted at the same time, in threads.
     progress : Progress
@@ -76,19 +112,19 @@ class FoldFits:
         self,
         layout: FoldLayout,
         *,
-        options: dict[str, Any],
+        penalty: Penalty,
+        fit_intercept: bool,
         plain: Vector | None,
-        curvature: Metric,
-        metric: Metric,
-        unit: float,
+        geometry: Geometry,
         n_jobs: int | None,
         progress: Progress,
     ) -> None:
-        self.layout, self.curvature, self.metric = layout, curvature, metric
+        self.layout, self.penalty, self.geometry = layout, penalty, geometry
         self.n_jobs, self.progress = n_jobs, progress
-        self.tol = ROUGH * unit
+        self.tol = ROUGH * geometry.unit
         # A sample of few rows costs nothing beside the full fits that start where it ends: take it further.
         self.steps = 3 * STEPS if layout.n_total > 20 * layout.n else STEPS
+        options = {"ridge": penalty.ridge, "fit_intercept": fit_intercept}
         self.objectives = [layout.training(k, **options) for k in range(layout.n_validated)]
         parts = [layout.codes[layout.rows(k)] for k in range(layout.n_validated)]
         self.codes: Codes = np.concatenate(parts)
@@ -96,7 +132,30 @@ class FoldFits:
         self.sample_weight: Vector | None = layout.held_out(layout.sample_weight)
         n, d, k = layout.n, layout.X.shape[1], layout.n_classes
         # With few rows per parameter the full fit still knows the held-out labels: start from nothing.
-        self.warm = plain if plain is not None and n > ROWS_PER_PARAMETER * d * (k - 1) else None
+        warm = plain if plain is not None and n > ROWS_PER_PARAMETER * d * (k - 1) else None
+        start = np.zeros(self.objectives[0].size) if warm is None else warm
+        self.starts: Sequence[Vector] = [start] * layout.n_validated
+        self.plain_steps = 25 if warm is None else 12
+
+    def penalised(self, C: float, starts: Sequence[Vector]) -> FoldFits:
+        """The same folds under another penalty, whose plain fits start elsewhere."""
+        other = copy.copy(self)
+        for known in ("plain", "curvature", "metric"):
+            other.__dict__.pop(known, None)
+        other.penalty = replace(self.penalty, C=C)
+        other.objectives = [objective.penalised(other.penalty.ridge) for objective in self.objectives]
+        other.starts, other.plain_steps = starts, 25
+        return other
+
+    @cached_property
+    def curvature(self) -> Metric:
+        """Geometry of the plain fits."""
+        return self.geometry.curvature(self.penalty.ridge)
+
+    @cached_property
+    def metric(self) -> Metric:
+        """Geometry of the paced fits."""
+        return self.geometry.metric(self.penalty.ridge)
 
     # ------------------------------------------------------------------------------------------------ fits
 
@@ -110,7 +169,7 @@ class FoldFits:
                 run = Parallel(n_jobs=self.n_jobs, prefer="threads")
                 results = run(delayed(self._fold)(k, latent, starts[k], max_iter) for k in tasks)
         params, scores, iterations = zip(*results, strict=True)
-        return FoldModel(latent, params, np.concatenate(scores), max(iterations))
+        return FoldModel(latent, self.penalty.C, params, np.concatenate(scores), max(iterations))
 
     def _fold(self, fold: int, latent: Latent, start: Vector, max_iter: int) -> tuple[Vector, Vector, int]:
         objective = self.objectives[fold].at(latent)
@@ -129,29 +188,39 @@ class FoldFits:
                 own[:, -1] = logs[1] - logs[0] if objective.n_outputs == 1 else logs - logs.mean()
             params.append(own.ravel())
             scores.append(np.full((self.n_held_out[fold], objective.n_outputs), own[:, -1]))
-        return FoldModel(Latent(), params, np.concatenate(scores))
+        return FoldModel(Latent(), self.penalty.C, params, np.concatenate(scores))
 
     @cached_property
     def plain(self) -> Trial:
         """The plain fold fits, made once."""
-        began, n_folds = time.perf_counter(), len(self.objectives)
-        zero = np.zeros(self.objectives[0].size)
-        starts = [zero if self.warm is None else self.warm] * n_folds
-        model = self.fit(Latent(), starts, max_iter=25 if self.warm is None else 12, label="plain")
+        began = time.perf_counter()
+        model = self.fit(Latent(), self.starts, max_iter=self.plain_steps, label="plain")
         return self.trial(np.inf, "plain", model, None, time.perf_counter() - began)
 
-    def start(self, latent: Latent) -> State[FoldModel]:
-        """Where the path begins: at zero, from where the first step is a difference of class means.
+    def start(self, latent: Latent, model: FoldModel | None = None) -> State[FoldModel]:
+        """Where a path begins: at given fits, or at zero, from where the first step is a difference of class means.
 
-        Not at the plain fit, which has already bent towards the wrong labels, unless the rule gives no weight to
-        anything at zero.
+        Not at the plain fit of a weak penalty, which has already bent towards the wrong labels, unless the rule gives
+        no weight to anything at zero.
         """
-        k = self.layout.n_classes
-        weight = latent.weight(np.full(k, np.log(k)), np.arange(k))
-        model = self.blank() if weight.min() > 0.05 else self.plain.fit
+        if model is None:
+            k = self.layout.n_classes
+            weight = latent.weight(np.full(k, np.log(k)), np.arange(k))
+            model = self.blank() if weight.min() > 0.05 else self.plain.fit
         return State(model, loss_of_scores(model.scores, self.codes))
 
     # -------------------------------------------------------------------------------------------- evidence
+
+    @cached_property
+    def relative_weight(self) -> Vector | None:
+        """Weights of the held-out rows as evidence about a model: equal rows say the same, so copies count once.
+
+        On a table of few distinct rows every bend that the model misses would otherwise be beyond doubt, and pass for
+        wrong labels.
+        """
+        if self.sample_weight is None:
+            return None
+        return np.asarray(self.sample_weight / self.sample_weight.max())
 
     @cached_property
     def worth(self) -> Vector:

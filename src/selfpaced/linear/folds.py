@@ -19,6 +19,7 @@ from .objective import Codes, Matrix, Objective, Vector
 # Measured by benchmarks/constants.py linear.
 N_FOLDS = 5
 
+N_HELD = 3  # a choice: rows that a class must have for any to be held out
 ENOUGH = 2000  # cost: held-out rows that tell candidates apart well enough
 MANY = 20000  # cost: rows above which a sample of them decides
 
@@ -114,8 +115,10 @@ def lay_out(
     order = np.lexsort((codes[rows], keys))
     rows, keys, weight = _merge(rows[order], keys[order], codes, sample_weight)
     fold, n_groups = _assign(keys, codes[rows])
-    if n_groups < 2 * N_FOLDS or np.bincount(codes[rows], minlength=n_classes).min() < 2:
+    count = np.bincount(codes[rows], minlength=n_classes)
+    if n_groups < 2 * N_FOLDS or (count >= N_HELD).sum() < 2:
         return None
+    fold[count[codes[rows]] < N_HELD] = N_FOLDS  # a class of one or two rows is in every training part
     # One fold is enough from ENOUGH * N_FOLDS rows on; below, at least three, whose mean is the model.
     needed = int(np.ceil(ENOUGH * N_FOLDS / n_groups))
     validated = 1 if needed == 1 else min(max(needed, 3), N_FOLDS)

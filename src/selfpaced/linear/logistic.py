@@ -30,11 +30,13 @@ from ..judgement import Array, Judgement, Judging, Labels, fingerprint
 from ..pacing import check_pace
 from ..parameters import KINDS
 from ..regularizers import Regularizer, relative
+from .descent import Penalty
 from .objective import Codes, Matrix, Objective, Vector, loss_of_scores
 from .training import LogisticFit, LogisticSettings, Trainer
 
 LARGE = 100.0  # numerical safety: a loss in nats that no label has
 NO_PENALTY = 1e-15  # numerical safety: features below give coefficients that no step reaches, and no penalty holds
+RAREST = 1e-3  # numerical safety: share of a class below which ``balance`` leans no further towards it
 
 
 class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging, BaseEstimator):
@@ -53,14 +55,19 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         "auto" tries a few paces and the plain model and lets held-out noisy labels decide; "paper" follows the
         paper's schedule (half the samples first, lam times 1.05) to a stage chosen in the same way; a number is
         a fixed lam; a :class:`~selfpaced.pacing.Pacing` is followed to its end.
-    C : float, default=1.0
-        Inverse strength of the penalty, as in scikit-learn.
+    C : "auto" or float, default="auto"
+        Inverse strength of the penalty.  A number is what it is in scikit-learn; "auto" also tries penalties ten and a
+        hundred times stronger than scikit-learn's default of 1, where rows are few for the parameters, and lets
+        held-out noisy labels decide.
     penalty : "l2" or None, default="l2"
         None is no penalty.
     fit_intercept : bool, default=True
         Whether to add an unpenalised constant.
     class_weight : dict, "balanced" or None, default=None
         Weights of the given classes.
+    balance : float, default=0.0
+        How far `predict` leans towards rare classes: 0 aims at few wrong rows, 1 at few wrong rows per class, where a
+        class counts by its estimated clean share.  Scores and probabilities stay.
     tol : float, default=1e-4
         Largest entry of the gradient, per unit of sample weight, at which a fit has converged.
     max_iter : int, default=200
@@ -81,29 +88,38 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
     coef_, intercept_ : ndarray
         The raw, uncalibrated model, as in scikit-learn's LogisticRegression; the intercept includes the shift
         that class-conditional noise asks for.  With ``pace="auto"`` and fewer than 10,000 rows it is the mean of
-        the fold fits of the chosen pace, which wrong labels move less than one fit to all of them.
+        the fold fits of the candidates that explain held-out labels best, which wrong labels move less than one fit
+        to all of them.
     raw_intercept_ : ndarray
         The intercept without that shift: the one that was fitted, and that losses and weights refer to.
     sample_weight_, sample_loss_ : ndarray of shape (n_samples,)
         Weight in [0, 1] and log-loss of every training row.
+    C_ : float
+        The penalty of the chosen candidate.
     lam_ : float
-        The pace; ``inf`` if the plain model was kept.
+        The pace; ``inf`` if the plain model was kept, or plain models were averaged.
     lam_by_class_ : ndarray of shape (n_classes,)
         The pace of each given class: `lam_`, or more where a class is rare or hard as a whole.
     path_ : tuple of Candidate
-        Every candidate: pace, held-out score and its standard error, mean weight, cost.
+        Every candidate: pace, held-out score (the mean log-likelihood of the noisy labels; of the paper's stages
+        their accuracy) and its standard error, mean weight, cost.
     termination_ : str
         What was chosen, and why.
     noise_rate_ : float
         Estimated share of wrong labels.
     noise_rate_interval_ : tuple of float
-        Its 95 % interval under the channel model.
+        Its interval: 95 % under the channel model where noise is plain to see, else from 0 to the held-out error.
+    noise_witness_ : "linear" or "quadratic"
+        Whose held-out predictions the noise rate comes from: a model with squares and products is believed where it
+        explains held-out labels better, because what it explains was misfit and not dirt.
     judgement_ : Judgement
         What the model holds about the training rows; ``judge`` gives the same for others.
+    clean_share_ : ndarray of shape (n_classes,)
+        Estimated shares of the classes among clean labels.
     channel_ : NoiseChannel
         Maps raw scores to clean probabilities, and to the posterior that a given label is wrong.
     plain_ : LogisticRegression
-        The plain model.
+        The plain model under the penalty `C_`.
     n_iter_ : ndarray of shape (1,)
         Iterations of the full fits.
     n_features_in_, feature_names_in_
@@ -138,10 +154,11 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         regularizer: str | Regularizer = "welsch",
         *,
         pace: Any = "auto",
-        C: float = 1.0,
+        C: float | str = "auto",
         penalty: str | None = "l2",
         fit_intercept: bool = True,
         class_weight: Any = None,
+        balance: float = 0.0,
         tol: float = 1e-4,
         max_iter: int = 200,
         warm_start: bool = False,
@@ -155,6 +172,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         self.penalty = penalty
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.balance = balance
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
@@ -205,14 +223,15 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         with Progress(self, X, y).running() as progress:
             previous = self._previous(X, classes)
             fit = Trainer(rows, labels, len(classes), inner_weight, self._settings(total), progress, previous).run()
-        self._store(fit, X, classes, codes)
+        self._store(fit, X, classes, codes, weight)
         return self
 
     def _settings(self, total: float) -> LogisticSettings:
         return LogisticSettings(
             regularizer=check_rule(self.regularizer),
             pace=_wide_is_plain(check_pace(self.pace), check_rule(self.regularizer)),
-            ridge=0.0 if self.penalty is None else 1.0 / (self.C * total),
+            penalty=Penalty(np.inf if self.penalty is None else 1.0 if self.C == "auto" else float(self.C), total),
+            choose_penalty=self.penalty is not None and self.C == "auto",
             fit_intercept=bool(self.fit_intercept),
             tol=self.tol,
             max_iter=self.max_iter,
@@ -240,7 +259,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             return None
         return np.column_stack([plain.coef_, plain.intercept_]).astype(np.float64).ravel()
 
-    def _store(self, fit: LogisticFit, X: Matrix, classes: Array, codes: Codes) -> None:
+    def _store(self, fit: LogisticFit, X: Matrix, classes: Array, codes: Codes, weight: Vector | None) -> None:
         channel, dtype = fit.channel, X.dtype
         outputs = 1 if len(classes) == 2 else len(classes)
         params = fit.params.reshape(outputs, -1)
@@ -254,13 +273,15 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         self.raw_intercept_ = params[:, -1].astype(dtype)
         self.intercept_ = (params[:, -1] + shift).astype(dtype)
         self.channel_ = channel.without_bias()
-        self.lam_, self.path_, self.termination_ = fit.lam, fit.path, fit.termination
+        self.C_, self.lam_, self.path_, self.termination_ = fit.C, fit.lam, fit.path, fit.termination
         self.lam_by_class_ = np.broadcast_to(fit.latent.lam, len(classes)).astype(float)
         self.noise_rate_, self.noise_rate_interval_ = channel.noise_rate, channel.interval
+        self.noise_witness_ = fit.witness
         self.n_iter_ = np.array([fit.n_iter], dtype=np.int32)
         self.plain_ = self._plain_model(fit.plain.reshape(outputs, -1), dtype)
         self.judgement_ = self._judgement(scores, shift, codes, check_rule(self.regularizer), fingerprint(X, codes))
         self.sample_loss_, self.sample_weight_ = self.judgement_.losses, self.judgement_.weight
+        self.clean_share_ = np.average(self.channel_.proba(scores + shift), axis=0, weights=weight)
         if fit.interrupted:
             warn_interrupted(fit.termination)
         elif not fit.converged:
@@ -272,8 +293,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             )
 
     def _plain_model(self, params: Vector, dtype: Any) -> LogisticRegression:
-        strength = np.inf if self.penalty is None else self.C
-        plain = LogisticRegression(C=strength, fit_intercept=self.fit_intercept, tol=self.tol, max_iter=self.max_iter)
+        plain = LogisticRegression(C=self.C_, fit_intercept=self.fit_intercept, tol=self.tol, max_iter=self.max_iter)
         plain.classes_, plain.n_features_in_ = self.classes_, self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             plain.feature_names_in_ = self.feature_names_in_
@@ -292,8 +312,11 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         return np.asarray(scores.ravel() if scores.shape[1] == 1 else scores)
 
     def predict(self, X: Any) -> Array:
-        """Most probable clean label."""
+        """Most probable clean label, or what ``balance`` makes of it."""
         scores = self.decision_function(X)
+        if self.balance:
+            lean = self.balance * np.log(np.maximum(self.clean_share_, RAREST)) / self.channel_.scale
+            scores = scores - (lean[1] - lean[0] if scores.ndim == 1 else lean)
         codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[codes])
 

@@ -147,13 +147,18 @@ class Objective:
         """The same rows under another latent loss."""
         return self._like(latent=latent)
 
+    def penalised(self, ridge: float) -> Objective:
+        """The same rows under another penalty."""
+        return self._like(ridge=ridge)
+
     def weighted(self, sample_weight: Vector) -> Objective:
         """The plain loss of the same rows under other weights.
 
         The mean stays per unit of the data's own weight, so that the ridge keeps its meaning as weights fall.
         """
         other = self._like(latent=Latent(), sample_weight=sample_weight)
-        other.__dict__.pop("_moments", None)
+        for known in ("_moments", "_gram"):
+            other.__dict__.pop(known, None)
         return other
 
     def _like(self, **changed: Any) -> Objective:
@@ -272,16 +277,7 @@ class Objective:
         if wide or sparse.issparse(self.parts[0]):
             return self.standardized(curvature=True)
         d = self.n_features
-        hessian, mass = np.zeros((d + 1, d + 1)), 0.0
-        for block, rows in self.blocks(small=True):
-            weight = self._curvatures(block, rows, at)
-            half = block if weight is None else block * np.sqrt(weight)[:, None]
-            hessian[:-1, :-1] += half.T @ half  # one operand: BLAS then does half the work
-            sums = block.sum(axis=0, dtype=np.float64) if weight is None else weight @ block
-            hessian[-1, :-1] += sums
-            mass += float(block.shape[0] if weight is None else weight.sum())
-        hessian[:-1, -1], hessian[-1, -1] = hessian[-1, :-1], mass
-        hessian /= self.total * (self._flatness if at is None else 1.0)
+        hessian = self._gram / self._flatness if at is None else self._products(at)
         # The intercept has no penalty: a little of the mean curvature keeps the factor regular, and of a feature's
         # own one where that is far smaller, so that small features are not held back.
         diagonal = np.diagonal(hessian)
@@ -297,6 +293,26 @@ class Objective:
             return np.ascontiguousarray(out).ravel()
 
         return Metric(apply)
+
+    @cached_property
+    def _gram(self) -> Vector:
+        """Mean products of the features and a constant; the same for every penalty."""
+        return self._products(None)
+
+    def _products(self, at: Vector | None) -> Vector:
+        """Mean products of the features and a constant, times the curvatures at parameters."""
+        d = self.n_features
+        out, mass = np.zeros((d + 1, d + 1)), 0.0
+        for block, rows in self.blocks(small=True):
+            weight = self._curvatures(block, rows, at)
+            half = block if weight is None else block * np.sqrt(weight)[:, None]
+            out[:-1, :-1] += half.T @ half  # one operand: BLAS then does half the work
+            sums = block.sum(axis=0, dtype=np.float64) if weight is None else weight @ block
+            out[-1, :-1] += sums
+            mass += float(block.shape[0] if weight is None else weight.sum())
+        out[:-1, -1], out[-1, -1] = out[-1, :-1], mass
+        out /= self.total
+        return out
 
     def _curvatures(self, block: Matrix, rows: slice, at: Vector | None) -> Vector | None:
         """Curvature of each row's latent loss in its score, times its weight; None: all the same."""

@@ -1,16 +1,18 @@
-"""The automatic stop: which pace, or the plain model, judged by held-out noisy labels alone.
+"""The automatic stop: which penalty and which pace, or the plain model, judged by held-out noisy labels alone.
 
-1. Plain fits outside a few folds.  ``rho``, the share of wrong labels among the confident third of their
-   held-out predictions, tells how much noise there is.  Where it is small the plain model stays, at the price of
-   those few fits.
-2. Otherwise each fold follows the path of paces upwards, from zero.
-3. Candidates are compared by noisy accuracy and noisy balanced accuracy, with the paired standard error.  The
-   plain model stays unless it is beaten by a standard error under little noise and by half of one under some;
-   under much, where it is hardly ever best, it must be ahead by one.  Of the paces the smallest is taken that is
-   as good as the best, within a margin that grows to one standard error as noise hides the differences.
-4. The model is the mean of the chosen pace's fold fits: wrong labels move it less than one fit to all of them.
-   Of many rows, where one fold of a sample decides, it is the full fit that starts there.
+1. Plain fits outside a few folds and, where rows are few for the parameters, under stronger penalties too, each
+   started at the one before.
+2. ``rho``, the share of wrong labels among the confident third of the best one's held-out predictions, tells how
+   much noise there is.  Where it is small nothing is paced.
+3. Otherwise a few paces follow, the widest first, started from those fits: a penalty that is strong enough has kept
+   them from bending towards wrong labels.
+4. Candidates are compared by the held-out log-likelihood of the noisy labels through a channel of one rate, with the
+   paired standard error, and averaged, each by how near it comes to the best.  Nothing is picked where the labels
+   cannot tell, so little depends on the deal of the folds.
+5. The model is the mean of the fold fits: wrong labels move it less than one fit to all of them.  Of many rows, where
+   one fold of a sample decides, it is the full fit of the best candidate, which starts there.
 
+The paper's schedule compares its stages by noisy accuracy and noisy balanced accuracy instead (`decide`).
 Fold fits never start from a robust fit of all the data: a basin remembers the labels it was found with.
 """
 
@@ -18,29 +20,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, cast
 
 import numpy as np
 
-from ..label_noise import confident_error
+from ..label_noise import confident_error, one_rate_likelihood
 from ..pacing import CalibrationError, Ladder, lam_at
 from ..regularizers import Regularizer, relative
-from ..selection import Decision, Trial, behind
+from ..selection import Decision, Trial, gap, mean_and_error, sentence
 from ..solver import Solution, Stage, walk
 from .descent import FoldDescent, FoldFits, FoldModel, pace_label
 from .objective import Codes, Latent, Vector, loss_of_scores
 
 # Measured by benchmarks/constants.py linear.
-# Losses (nats) that have half the full weight: Welsch with lam^2 = 2/3, 1, 4/3, 2, whose weights are the powers
-# 3/2, 1, 3/4 and 1/2 of the probability of the given label.
-HALF_LOSSES = tuple(np.log(2.0) * np.array([2 / 3, 1.0, 4 / 3, 2.0]))
+PENALTIES = (1.0, 0.1, 0.01)  # times the weakest penalty's C
+PLENTY = 100  # rows per parameter from which on the weakest penalty is the best
+# Losses (nats) that have half the full weight: Welsch with lam^2 = 2, 4/3, whose weights are the powers 1/2 and 3/4 of
+# the probability of the given label.
+HALF_LOSSES = tuple(np.log(2.0) * np.array([2.0, 4 / 3]))
 CLEAN = 0.03  # rho below which nothing is paced
-LITTLE, MUCH = 0.1, 0.4  # rho: below, plain unless clearly beaten; above, the smallest pace within one error
-MODERATE = 0.3  # rho below which the paces that are as good are averaged
-DOUBT = 0.5  # standard errors that the best pace must be ahead of the plain model unless there is much noise
+FARTHEST = 3.0  # standard errors behind the best from which on a candidate has no share
 MOST_FLIPS = 0.35  # that the share of the rarest class is corrected for
 RARE = 0.2  # share of a class below which it gets a pace of its own
+
+# Measured by benchmarks/constants.py paper.
+LITTLE, MUCH = 0.1, 0.4  # rho: below, plain unless clearly beaten; above, the smallest pace within one error
+DOUBT = 0.5  # standard errors that the best pace must be ahead of the plain model unless there is much noise
 
 GIVEN_STEPS = 50  # cost: of fold fits at a given pace: there is but one, so it may take its time
 
@@ -52,20 +58,20 @@ class FoldVerdict:
     Attributes
     ----------
     trials : tuple of Trial
-        The plain model, then the paces.
+        The plain model, under stronger penalties too where they were tried, then the paces.
     decision : Decision
         Which one, and why.
     codes, sample_weight : ndarray, ndarray or None
         Given labels and weights of the rows that were held out.
-    blended : FoldModel or None
-        The chosen pace averaged with its equals, where noise is moderate.
+    shares : ndarray or None
+        What every candidate has in the average; None where one was picked.
     """
 
     trials: tuple[Trial, ...]
     decision: Decision
     codes: Codes
     sample_weight: Vector | None
-    blended: FoldModel | None = None
+    shares: Vector | None = None
 
     @property
     def trial(self) -> Trial:
@@ -73,25 +79,105 @@ class FoldVerdict:
         return self.trials[self.decision.index]
 
     @property
+    def averaged(self) -> bool:
+        """Whether several candidates share in the model."""
+        return self.shares is not None and int((self.shares > 0).sum()) > 1
+
+    @cached_property
     def model(self) -> FoldModel:
-        """The fold fits of the chosen candidate, blended where that was decided."""
-        chosen: FoldModel = self.trial.fit
-        return chosen if self.trial.plain or self.blended is None else self.blended
+        """The fold fits of the chosen candidate, averaged with its equals."""
+        if self.shares is None or not self.averaged:
+            return cast(FoldModel, self.trial.fit)
+        return blend([trial.fit for trial in self.trials], self.decision.index, self.shares)
+
+    @property
+    def termination(self) -> str:
+        """What was chosen and why; the plain model is only named where its predictions stand."""
+        if self.shares is None or not self.averaged or not self.trial.plain:
+            return sentence(self.trials, self.decision)
+        return f"Plain models were averaged: {self.decision.reason}."
 
 
-def automatic(fits: FoldFits, regularizer: Regularizer) -> FoldVerdict:
-    """Plain fits, the noise gauge, and the path where it says so."""
-    plain = fits.plain
-    rho, by_class = confident_error(plain.fit.scores, fits.codes, fits.sample_weight)
-    if by_class < CLEAN:
-        reason = f"only {by_class:.1%} of the confident held-out predictions disagree with their labels"
-        return verdict(fits, (plain,), Decision(0, reason))
-    trials = follow(fits, regularizer, paces(regularizer, class_scale(fits, rho)), fits.steps)
-    gaps = behind(trials, fits.sample_weight)
-    decision = decide(gaps, rho)
-    if decision.index and len(fits.objectives) > 1 and LITTLE <= rho < MODERATE:
-        return verdict(fits, trials, decision, blend(trials, decision.index, gaps))
-    return verdict(fits, trials, decision)
+def penalties(fits: FoldFits, choose: bool) -> list[FoldFits]:
+    """Fold fits under every penalty to be tried, the weakest first."""
+    layout = fits.layout
+    if not choose or layout.n_total > PLENTY * layout.X.shape[1] * (layout.n_classes - 1):
+        return [fits]
+    path, starts = [], [np.zeros(objective.size) for objective in fits.objectives]
+    for factor in sorted(PENALTIES):
+        path.append(fits.penalised(factor * fits.penalty.C, starts))
+        starts = path[-1].plain.fit.params
+    return path[::-1]
+
+
+def best_penalty(path: Sequence[FoldFits]) -> FoldFits:
+    """The fold fits whose plain models explain the held-out labels best."""
+    if len(path) == 1:
+        return path[0]
+    weight, means = path[0].sample_weight, _explained(path[0], [fits.plain.fit for fits in path])
+    return path[int(np.argmax(np.average(means, axis=1, weights=weight)))]
+
+
+def _explained(fits: FoldFits, models: Sequence[FoldModel]) -> Vector:
+    """Log-likelihood of every held-out label under every model."""
+    return one_rate_likelihood([model.scores for model in models], fits.codes, fits.relative_weight)
+
+
+def automatic(path: Sequence[FoldFits], regularizer: Regularizer) -> FoldVerdict:
+    """Plain fits under every penalty, the noise gauge, paces where it says so, and what each has in the average."""
+    best = best_penalty(path)
+    plain = [_named(fits.plain, "plain", fits, path[0]) for fits in path]
+    rho, by_class = confident_error(best.plain.fit.scores, best.codes, best.sample_weight)
+    noise = f"{by_class:.1%} of the confident held-out predictions disagree with their labels"
+    paced: list[Trial] = []
+    if by_class >= CLEAN:
+        latents = paces(regularizer, class_scale(best, rho))
+        found = follow(best, regularizer, latents, best.steps, best.plain.fit)
+        paced = [_named(trial, trial.label, best, path[0]) for trial in found[1:]]
+    trials, weight = [*plain, *paced], best.relative_weight
+    if len(trials) == 1:
+        return verdict(best, tuple(plain), Decision(0, f"only {noise}"))
+    likelihoods = _explained(best, [trial.fit for trial in trials])
+    trials = [replace(trial, scores=row) for trial, row in zip(trials, likelihoods, strict=True)]
+    shares = _shares(trials, weight) if len(best.objectives) > 1 else None
+    index = (
+        int(np.argmax(np.average(likelihoods, axis=1, weights=weight))) if shares is None else _chosen(trials, shares)
+    )
+    reason = f"{_reason(trials, index, shares)}; {'only ' if not paced else ''}{noise}"
+    return FoldVerdict(tuple(trials), Decision(index, reason), best.codes, best.sample_weight, shares)
+
+
+def _named(trial: Trial, label: str, fits: FoldFits, weakest: FoldFits) -> Trial:
+    same = fits.penalty.C == weakest.penalty.C
+    return replace(trial, label=label if same else f"{label}, C={fits.penalty.C:.3g}")
+
+
+def _shares(trials: Sequence[Trial], weight: Vector | None) -> Vector:
+    """What every candidate has in the average: less, the more paired standard errors it is behind the best."""
+    best = max(trials, key=lambda trial: mean_and_error(trial.scores, weight).mean)  # type: ignore[arg-type]
+    z = np.array([max(gap(best, trial, weight).z, 0.0) for trial in trials])
+    shares = np.where(z > FARTHEST, 0.0, np.exp(-0.5 * z**2))
+    return np.asarray(shares / shares.sum())
+
+
+def _chosen(trials: Sequence[Trial], shares: Vector) -> int:
+    """The candidate that stands for the average: the largest share among the plain or the paced, whichever has more."""
+    plain = np.array([trial.plain for trial in trials])
+    kind = plain if shares[plain].sum() >= 0.5 else ~plain
+    return int(np.argmax(np.where(kind, shares, -1.0)))
+
+
+def _reason(trials: Sequence[Trial], index: int, shares: Vector | None) -> str:
+    if shares is None:
+        return "it explains the held-out labels best"
+    others = np.flatnonzero((shares > 0.005) & (np.arange(len(shares)) != index))
+    if not len(others):
+        return "it explains the held-out labels best"
+    named = ", ".join(f"{trials[i].label} ({shares[i]:.0%})" for i in others[np.argsort(-shares[others])])
+    own = f"{trials[index].label} ({shares[index]:.0%})"
+    if trials[index].plain:
+        return f"{own}, {named}, which explain the held-out labels about as well"
+    return f"averaged ({shares[index]:.0%}) with {named}, which explain the held-out labels about as well"
 
 
 def given(fits: FoldFits, regularizer: Regularizer, lam: float) -> FoldVerdict:
@@ -100,15 +186,19 @@ def given(fits: FoldFits, regularizer: Regularizer, lam: float) -> FoldVerdict:
     return verdict(fits, trials, Decision(1, "it is the given pace"))
 
 
-def verdict(
-    fits: FoldFits, trials: tuple[Trial, ...], decision: Decision, blended: FoldModel | None = None
-) -> FoldVerdict:
+def verdict(fits: FoldFits, trials: tuple[Trial, ...], decision: Decision) -> FoldVerdict:
     """The decision with the labels it was reached on."""
-    return FoldVerdict(trials, decision, fits.codes, fits.sample_weight, blended)
+    return FoldVerdict(trials, decision, fits.codes, fits.sample_weight)
 
 
-def follow(fits: FoldFits, regularizer: Regularizer, latents: dict[float, Latent], max_iter: int) -> tuple[Trial, ...]:
-    """The plain model and every pace, walked upwards in all folds."""
+def follow(
+    fits: FoldFits,
+    regularizer: Regularizer,
+    latents: dict[float, Latent],
+    max_iter: int,
+    start: FoldModel | None = None,
+) -> tuple[Trial, ...]:
+    """The plain model and every pace, walked in their order in all folds."""
     trials = [fits.plain]
     if not latents:
         return tuple(trials)
@@ -121,7 +211,7 @@ def follow(fits: FoldFits, regularizer: Regularizer, latents: dict[float, Latent
         FoldDescent(fits, latents, max_iter),
         relative(regularizer),
         Ladder(tuple(latents)),
-        fits.start(next(iter(latents.values()))),
+        fits.start(next(iter(latents.values())), start),
         sample_weight=fits.sample_weight,
         callback=record,
     ).uninterrupted()
@@ -132,7 +222,7 @@ def follow(fits: FoldFits, regularizer: Regularizer, latents: dict[float, Latent
 
 
 def paces(regularizer: Regularizer, scale: Vector | None) -> dict[float, Latent]:
-    """The paces to be tried, upwards, with their latent losses; ``scale`` widens them class by class."""
+    """The paces to be tried, the widest first, with their latent losses; ``scale`` widens them class by class."""
     found: dict[float, Any] = {}
     for half in HALF_LOSSES:
         try:
@@ -142,7 +232,7 @@ def paces(regularizer: Regularizer, scale: Vector | None) -> dict[float, Latent]
             continue  # a rule with a unit of its own does not reach every loss
     low, high = regularizer.pace_range
     if not found and np.isfinite(high):
-        found = {float(lam): float(lam) for lam in low + (high - low) * np.array([0.4, 0.6, 0.8, 0.95])}
+        found = {float(lam): float(lam) for lam in low + (high - low) * np.array([0.95, 0.8])}
     return {lam: Latent(regularizer, lams) for lam, lams in found.items()}
 
 
@@ -193,17 +283,10 @@ def decide(z: Vector, rho: float) -> Decision:
     return Decision(0, noise)
 
 
-def blend(trials: Sequence[Trial], chosen: int, z: Vector) -> FoldModel:
-    """The paced candidates averaged at equal scale, each by how near it comes to the best.
-
-    With moderate noise several paces are as good, and their mean is better than any; with much noise the wide
-    paces are not, and only the labels' noise makes them look so.
-    """
-    models: list[FoldModel] = [trial.fit for trial in trials]
-    sizes = [float(np.median(np.abs(model.scores - _centre(model.scores)))) + 1e-12 for model in models]
-    shares = np.exp(-0.5 * z**2)
-    shares[0] = 0.0
-    factors = shares / shares.sum() * sizes[chosen] / np.array(sizes)
+def blend(models: Sequence[FoldModel], chosen: int, shares: Vector) -> FoldModel:
+    """The candidates averaged at the scale of the chosen one, fold by fold."""
+    sizes = np.array([float(np.median(np.abs(model.scores - _centre(model.scores)))) + 1e-12 for model in models])
+    factors = shares * sizes[chosen] / sizes
     params = [
         np.sum([f * model.params[fold] for f, model in zip(factors, models, strict=True)], axis=0)
         for fold in range(len(models[chosen].params))

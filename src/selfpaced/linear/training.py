@@ -6,24 +6,25 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from ..fitting import Interruptible, Progress, interrupted_sentence
-from ..label_noise import NoiseChannel, fit_channel
+from ..label_noise import NoiseChannel, confident_error, fit_channel
 from ..pacing import Fixed, Pacing, Stages
 from ..path import Candidate
 from ..regularizers import Regularizer, relative
 from ..selection import Decision, Trial, path_of, sentence
 from ..solver import Solution, Stage, State, alternate, walk
-from .descent import FoldFits, FullDescent, FullModel, pace_label, predicted
+from .descent import FoldFits, FullDescent, FullModel, Geometry, Penalty, pace_label, predicted
 from .folds import MANY, FoldLayout, lay_out
 from .minimize import Metric, Minimum, minimize
 from .objective import Codes, Latent, Matrix, Objective, Vector
 from .paper import Iterate, LogisticProblem, paper_path
-from .selection import FoldVerdict, automatic, given, verdict
+from .selection import CLEAN, FoldVerdict, automatic, best_penalty, given, penalties, verdict
+from .witness import Testimony, testimony
 
 # Measured by benchmarks/constants.py linear.
 MISMATCH = 0.1  # class shares of full and held-out predictions further apart: no shift of decisions
@@ -35,7 +36,8 @@ class LogisticSettings:
 
     regularizer: Regularizer
     pace: Any
-    ridge: float
+    penalty: Penalty
+    choose_penalty: bool
     fit_intercept: bool
     tol: float
     max_iter: int
@@ -51,9 +53,11 @@ class LogisticFit:
     params: Vector
     latent: Latent
     lam: float
+    C: float
     path: tuple[Candidate, ...]
     termination: str
     channel: NoiseChannel
+    witness: str = "linear"
     scores: Vector | None = None
     n_iter: int = 0
     converged: bool = True
@@ -61,12 +65,16 @@ class LogisticFit:
 
 
 @dataclass(frozen=True, eq=False)
-class Geometry:
-    """In which geometry and unit fits are made; of many rows, those of a sample."""
+class Timed:
+    """A minimum, and the seconds it took."""
 
-    curvature: Metric
-    metric: Metric
-    unit: float
+    found: Minimum
+    cost: float
+
+    @property
+    def x(self) -> Vector:
+        """The parameters."""
+        return self.found.x
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +92,7 @@ class Trainer:
     @cached_property
     def options(self) -> dict[str, Any]:
         """What every objective has in common."""
-        return {"ridge": self.settings.ridge, "fit_intercept": self.settings.fit_intercept}
+        return {"ridge": self.settings.penalty.ridge, "fit_intercept": self.settings.fit_intercept}
 
     @cached_property
     def objective(self) -> Objective:
@@ -104,8 +112,26 @@ class Trainer:
     @cached_property
     def geometry(self) -> Geometry:
         """The geometry of the rows that decide."""
-        rows = self.layout.everything(**self.options) if self.layout is not None and self.sampled else self.objective
-        return Geometry(rows.curvature(), rows.standardized(), rows.unit)
+        return Geometry(
+            self.layout.everything(**self.options) if self.layout is not None and self.sampled else self.objective
+        )
+
+    @property
+    def metric(self) -> Metric:
+        """The geometry of paced fits."""
+        return self.geometry.metric(self.settings.penalty.ridge)
+
+    def at(self, C: float) -> Trainer:
+        """The same data under another penalty; what is known of them stays known."""
+        if self.settings.penalty.C == C:
+            return self
+        other = replace(self, settings=replace(self.settings, penalty=replace(self.settings.penalty, C=C)))
+        other.__dict__.update(
+            layout=self.layout,
+            objective=self.objective.penalised(other.settings.penalty.ridge),
+            geometry=self.geometry,
+        )
+        return other
 
     def run(self) -> LogisticFit:
         """Fit; on Ctrl-C the best model so far, if there is one."""
@@ -115,68 +141,86 @@ class Trainer:
             for fit in fits:  # noqa: B007
                 pass
         if guard.interrupted:
-            kept = "the plain model" if fit.latent.plain else "the last complete model"
+            kept = "the plain model" if fit.params is fit.plain else "the last complete model"
             fit = replace(fit, interrupted=True, termination=interrupted_sentence(kept))
         return fit if fit.scores is not None else replace(fit, scores=self.objective.scores(fit.params))
 
     def _fits(self) -> Iterator[LogisticFit]:
         """One complete fit after the other, each better than the one before; the first is the plain one."""
-        pace, rule = self.settings.pace, self.settings.regularizer
-        folds = chosen = None
-        if self.layout is not None and self.sampled:
-            # Many rows: a sample decides first, and the full fits start where its fits ended.
-            folds = self._fold_fits(self.layout, None)
-            chosen = automatic(folds, rule) if isinstance(pace, str) and pace == "auto" else None
-        began = time.perf_counter()
-        with self.progress.stage("plain fit"):
-            found = self._plain(folds, rough=chosen is not None and chosen.decision.index > 0)
-        cost = time.perf_counter() - began
-        fit = self._plain_fit(found, cost)
-        yield fit
         if self.layout is None:
-            yield from self._without_folds(fit, cost)
-            return
-        folds = folds or self._fold_fits(self.layout, found.x)
-        if isinstance(pace, Pacing):
-            yield from self._paced(fit, folds, cost)
-        elif not isinstance(pace, str):
-            yield from self._fixed(fit, folds, float(pace), cost)
-        elif pace == "paper":
-            yield from self._paper(fit, folds, cost)
+            fit = self._plain_fit(self._timed_plain(None))
+            yield fit
+            yield from self._without_folds(fit)
+        elif self.sampled:
+            # Many rows: a sample decides first, and the full fits start where its fits ended.
+            path = penalties(self._fold_fits(self.layout, None), self.settings.choose_penalty)
+            folds, chosen = self._chosen(path)
+            found = self.at(folds.penalty.C)._timed_plain(folds, rough=chosen is not None and not chosen.trial.plain)
+            yield from self.at(folds.penalty.C)._paces(self._plain_fit(found), folds, chosen)
         else:
-            yield from self._auto(fit, chosen or automatic(folds, rule), cost)
+            found = self._timed_plain(None)
+            fit = self._plain_fit(found)
+            yield fit
+            path = penalties(self._fold_fits(self.layout, found.x), self.settings.choose_penalty)
+            folds, chosen = self._chosen(path)
+            trainer = self.at(folds.penalty.C)
+            if trainer is not self:
+                found = trainer._timed_plain(None, start=found.x)
+            yield from trainer._paces(trainer._plain_fit(found), folds, chosen)
+
+    def _chosen(self, path: list[FoldFits]) -> tuple[FoldFits, FoldVerdict | None]:
+        """The fold fits under the chosen penalty and, with the automatic pace, what they decided."""
+        if not isinstance(self.settings.pace, str) or self.settings.pace != "auto":
+            return best_penalty(path), None
+        chosen = automatic(path, self.settings.regularizer)
+        return next(fits for fits in path if fits.penalty.C == chosen.trial.fit.C), chosen
+
+    def _paces(self, fit: LogisticFit, folds: FoldFits, chosen: FoldVerdict | None) -> Iterator[LogisticFit]:
+        """From the plain model on."""
+        pace = self.settings.pace
+        yield fit
+        if chosen is not None:
+            yield from self._auto(fit, folds, chosen)
+        elif isinstance(pace, Pacing):
+            yield from self._paced(fit, folds)
+        elif not isinstance(pace, str):
+            yield from self._fixed(fit, folds, float(pace))
+        else:
+            yield from self._paper(fit, folds)
 
     def _fold_fits(self, layout: FoldLayout, plain: Vector | None) -> FoldFits:
-        geometry = self.geometry
         return FoldFits(
             layout,
-            options=self.options,
+            penalty=self.settings.penalty,
+            fit_intercept=self.settings.fit_intercept,
             plain=plain,
-            curvature=geometry.curvature,
-            metric=geometry.metric,
-            unit=geometry.unit,
+            geometry=self.geometry,
             n_jobs=self.settings.n_jobs,
             progress=self.progress,
         )
 
     # --------------------------------------------------------------------------------------------- fits
 
-    def _plain(self, folds: FoldFits | None, rough: bool) -> Minimum:
+    def _timed_plain(self, folds: FoldFits | None, rough: bool = False, start: Vector | None = None) -> Timed:
         """The plain fit; only roughly converged where a sample has already chosen another model."""
-        settings, unit = self.settings, self.geometry.unit
-        if folds is None:
-            start = np.zeros(self.objective.size) if self.warm is None else self.warm
-            metric, tol = self.geometry.curvature, settings.tol
-        else:
-            start, metric = self._near(Latent(), folds.plain.fit.mean if self.warm is None else self.warm)
-            tol = 30 * settings.tol if rough else settings.tol
-        return minimize(self.objective, start, metric=metric, max_iter=settings.max_iter, tol=tol * unit)
+        settings, unit, began = self.settings, self.geometry.unit, time.perf_counter()
+        start = self.warm if start is None else start
+        tol = settings.tol
+        with self.progress.stage("plain fit"):
+            if folds is None:
+                start = np.zeros(self.objective.size) if start is None else start
+                metric = self.geometry.curvature(settings.penalty.ridge)
+            else:
+                start, metric = self._near(Latent(), folds.plain.fit.mean if start is None else start)
+                tol = 30 * settings.tol if rough else settings.tol
+            found = minimize(self.objective, start, metric=metric, max_iter=settings.max_iter, tol=tol * unit)
+        return Timed(found, time.perf_counter() - began)
 
     def _near(self, latent: Latent, start: Vector) -> tuple[Vector, Metric]:
         """Where a full fit starts and in which geometry; of many rows, that of every k-th near its own minimum."""
         geometry = self.geometry
         if not self.sampled:
-            return start, geometry.metric
+            return start, self.metric
         n, d = self.X.shape
         every = slice(None, None, max(1, n // max(MANY, 100 * d)))
         weight = None if self.sample_weight is None else self.sample_weight[every]
@@ -184,7 +228,7 @@ class Trainer:
         thin = thin.at(latent)
         if not latent.plain:
             near = 3 * self.settings.tol * geometry.unit
-            start = minimize(thin, start, metric=geometry.metric, max_iter=30, tol=near).x
+            start = minimize(thin, start, metric=self.metric, max_iter=30, tol=near).x
         return start, thin.curvature(start)
 
     def _full(self, latent: Latent, lam: float, start: Vector) -> FullModel:
@@ -197,14 +241,16 @@ class Trainer:
             begin = State(FullModel(start, np.empty(0), 0, False), np.empty(0))
             return walk(step, relative(settings.regularizer), Fixed(lam), begin).uninterrupted().model
 
-    def _plain_fit(self, found: Minimum, cost: float) -> LogisticFit:
+    def _plain_fit(self, timed: Timed) -> LogisticFit:
         """The plain model as long as nothing better is known."""
-        trials, decision = (_bare(None, cost),), Decision(0, "nothing else was tried")
+        found, trials = timed.found, (_bare(None, timed.cost),)
+        decision = Decision(0, "nothing else was tried")
         return LogisticFit(
             plain=found.x,
             params=found.x,
             latent=Latent(),
             lam=math.inf,
+            C=self.settings.penalty.C,
             path=path_of(trials, decision),
             termination=sentence(trials, decision),
             channel=NoiseChannel.identity(self.n_classes),
@@ -214,8 +260,8 @@ class Trainer:
 
     # -------------------------------------------------------------------------------------------- paces
 
-    def _auto(self, fit: LogisticFit, chosen: FoldVerdict, cost: float) -> Iterator[LogisticFit]:
-        if chosen.decision.index:
+    def _auto(self, fit: LogisticFit, folds: FoldFits, chosen: FoldVerdict) -> Iterator[LogisticFit]:
+        if chosen.averaged or not chosen.trial.plain:
             model, lam = chosen.model, chosen.trial.lam
             if len(model.params) > 1:
                 mean = model.mean
@@ -225,9 +271,10 @@ class Trainer:
             if self._sane(full.scores, chosen):
                 fit = _adopted(fit, model.latent, lam, full)
             else:
+                index = next(i for i, trial in enumerate(chosen.trials) if trial.plain and trial.fit.C == fit.C)
                 reason = f"the fold fits of {chosen.trial.label} do not agree"
-                chosen = replace(chosen, decision=Decision(0, reason))
-        yield from self._reported(fit, chosen, cost)
+                chosen = replace(chosen, decision=Decision(index, reason), shares=None)
+        yield from self._reported(fit, folds, chosen)
 
     def _sane(self, scores: Vector, chosen: FoldVerdict) -> bool:
         """Whether the full fit is no worse on its own noisy labels than the plain model on held-out ones."""
@@ -237,19 +284,19 @@ class Trainer:
         slack = 2 * np.sqrt(expected * (1 - expected) / len(held_out))
         return bool(np.average(right, weights=self.sample_weight) >= expected - slack)
 
-    def _fixed(self, fit: LogisticFit, folds: FoldFits, lam: float, cost: float) -> Iterator[LogisticFit]:
+    def _fixed(self, fit: LogisticFit, folds: FoldFits, lam: float) -> Iterator[LogisticFit]:
         if math.isinf(lam):
             reason = "it is the model of the given pace, lam = inf"
-            yield from self._reported(fit, verdict(folds, (folds.plain,), Decision(0, reason)), cost)
+            yield from self._reported(fit, folds, verdict(folds, (folds.plain,), Decision(0, reason)))
             return
         chosen = given(folds, self.settings.regularizer, lam)
         start = self.warm if self.warm is not None else chosen.model.mean
         full = self._full(chosen.model.latent, lam, start)
-        yield from self._reported(_adopted(fit, chosen.model.latent, lam, full), chosen, cost)
+        yield from self._reported(_adopted(fit, chosen.model.latent, lam, full), folds, chosen)
 
-    def _paced(self, fit: LogisticFit, folds: FoldFits, cost: float) -> Iterator[LogisticFit]:
+    def _paced(self, fit: LogisticFit, folds: FoldFits) -> Iterator[LogisticFit]:
         rule = self.settings.regularizer
-        trials = [_bare(np.ones(len(self.codes)), cost)]
+        trials = [_bare(np.ones(len(self.codes)), fit.path[0].cost)]
 
         def record(stage: Stage, solution: Solution[Iterate]) -> None:
             label = f"{rule.name} lam={stage.lam:.3g}"
@@ -263,9 +310,9 @@ class Trainer:
         yield fit
         solution.uninterrupted()
         plain = verdict(folds, (folds.plain,), decision)
-        yield self._calibrated(fit, given(folds, rule, solution.lam) if solution.stages else plain)
+        yield self._calibrated(fit, folds, given(folds, rule, solution.lam) if solution.stages else plain)
 
-    def _paper(self, fit: LogisticFit, folds: FoldFits, cost: float) -> Iterator[LogisticFit]:
+    def _paper(self, fit: LogisticFit, folds: FoldFits) -> Iterator[LogisticFit]:
         chosen, pacing = paper_path(folds, self.settings.regularizer, self.settings.tol)
         count = chosen.decision.index
         if count:
@@ -275,13 +322,13 @@ class Trainer:
             if solution.interrupted and solution.stages:
                 yield replace(fit, path=path_of(chosen.trials, chosen.decision, chosen.sample_weight))
             solution.uninterrupted()
-        yield from self._reported(fit, chosen, cost)
+        yield from self._reported(fit, folds, chosen)
 
     def _alternated(self, fit: LogisticFit, pacing: Pacing, **options: Any) -> Solution[Iterate]:
         """The paper's alternation on all rows, from the plain model."""
         settings = self.settings
         return alternate(
-            LogisticProblem(self.objective, self.geometry.metric, settings.tol, settings.max_iter),
+            LogisticProblem(self.objective, self.metric, settings.tol, settings.max_iter),
             relative(settings.regularizer),
             pacing,
             initial=Iterate(fit.plain),
@@ -296,9 +343,9 @@ class Trainer:
         full = FullModel(params, self.objective.scores(params), solution.model.n_iter, True)
         return _adopted(fit, Latent(self.settings.regularizer, solution.lam), solution.lam, full)
 
-    def _without_folds(self, fit: LogisticFit, cost: float) -> Iterator[LogisticFit]:
+    def _without_folds(self, fit: LogisticFit) -> Iterator[LogisticFit]:
         """Too few rows to hold any out."""
-        pace, trials = self.settings.pace, [_bare(np.ones(len(self.codes)), cost)]
+        pace, trials = self.settings.pace, [_bare(np.ones(len(self.codes)), fit.path[0].cost)]
         decision = Decision(0, "there are too few rows, or a class with one row, to hold any out")
         if not isinstance(pace, str | Pacing) and math.isfinite(pace):
             began, lam = time.perf_counter(), float(pace)
@@ -314,28 +361,49 @@ class Trainer:
 
     # ------------------------------------------------------------------------------------------ reports
 
-    def _reported(self, fit: LogisticFit, chosen: FoldVerdict, cost: float) -> Iterator[LogisticFit]:
+    def _reported(self, fit: LogisticFit, folds: FoldFits, chosen: FoldVerdict) -> Iterator[LogisticFit]:
         """The fit with its path and sentence, then calibrated too."""
         plain, *others = chosen.trials
-        trials = (replace(plain, cost=plain.cost + cost), *others)
+        trials = (replace(plain, cost=plain.cost + fit.path[0].cost), *others)
         path = path_of(trials, chosen.decision, chosen.sample_weight)
-        fit = replace(fit, path=path, termination=sentence(trials, chosen.decision))
+        fit = replace(fit, path=path, termination=chosen.termination)
         yield fit
-        yield self._calibrated(fit, chosen)
+        yield self._calibrated(fit, folds, chosen)
 
-    def _calibrated(self, fit: LogisticFit, chosen: FoldVerdict) -> LogisticFit:
-        """Noise channel on held-out scores; decisions move only if full and held-out predictions agree."""
-        scores, codes, weight = chosen.model.scores, chosen.codes, chosen.sample_weight
+    def _calibrated(self, fit: LogisticFit, folds: FoldFits, chosen: FoldVerdict) -> LogisticFit:
+        """Noise channel on held-out scores, once a more flexible model has been heard."""
+        scores, codes, weight = chosen.model.scores, chosen.codes, folds.relative_weight
         full = self.objective.scores(fit.params) if fit.scores is None else fit.scores
-        channel = fit_channel(scores, codes, sample_weight=weight, shift=self.settings.fit_intercept)
+        calibrate = partial(fit_channel, scores, codes, sample_weight=weight, noiseless=True)
+        channel = calibrate(shift=self.settings.fit_intercept)
+        still = bool(np.any(channel.bias)) and self._mismatch(channel, full, chosen)
+        heard = self._heard(folds, chosen, channel)
+        if still or (heard is not None and heard.better):
+            most = heard.channel.noise_rate if heard is not None and heard.better else 1.0
+            channel = calibrate(shift=self.settings.fit_intercept and not still, most=most)
+        witness, said = "linear", fit.termination
         if np.any(channel.bias):
-            shares = [
-                np.bincount(channel.decide(z), w, minlength=self.n_classes) / (len(z) if w is None else w.sum())
-                for z, w in ((full, self.sample_weight), (scores, weight))
-            ]
-            if 0.5 * np.abs(shares[0] - shares[1]).sum() > MISMATCH:
-                channel = fit_channel(scores, codes, sample_weight=weight, shift=False)
-        return replace(fit, channel=channel, scores=full)
+            moved = float(np.average(channel.decide(full) != predicted(full), weights=self.sample_weight))
+            said += f" Decisions were shifted ({moved:.1%} of the rows), because classes are not wrong alike."
+        if heard is not None:
+            channel, witness = heard.widened(channel), "quadratic" if heard.better else "linear"
+            said += heard.sentence(channel.noise_probability(scores, codes))
+        return replace(fit, channel=channel, scores=full, witness=witness, termination=said)
+
+    def _heard(self, folds: FoldFits, chosen: FoldVerdict, channel: NoiseChannel) -> Testimony | None:
+        """The second witness, where there is something to explain."""
+        if confident_error(chosen.model.scores, chosen.codes, chosen.sample_weight)[1] < CLEAN:
+            return None
+        with self.progress.stage("second witness"):
+            return testimony(folds, chosen.model.scores, channel)
+
+    def _mismatch(self, channel: NoiseChannel, full: Vector, chosen: FoldVerdict) -> bool:
+        """Whether full and held-out predictions disagree on how many rows are in each class: then nothing is moved."""
+        shares = [
+            np.bincount(channel.decide(z), w, minlength=self.n_classes) / (len(z) if w is None else w.sum())
+            for z, w in ((full, self.sample_weight), (chosen.model.scores, chosen.sample_weight))
+        ]
+        return bool(0.5 * np.abs(shares[0] - shares[1]).sum() > MISMATCH)
 
 
 def _bare(weight: Vector | None, cost: float) -> Trial:

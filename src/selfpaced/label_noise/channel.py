@@ -1,0 +1,112 @@
+"""What a fitted channel says: clean probabilities, and the posterior that a given label is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .base import Array, softmax
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """How given labels are doubted, where that differs from how clean ones are predicted.
+
+    Parameters
+    ----------
+    scale : float
+        Factor on the logits in the models with noise.
+    transition : ndarray of shape (n_classes, n_classes)
+        As in `NoiseChannel`, but halfway to one rate for all: a class whose rate is estimated as 0 can still be
+        suspected.
+    share : float
+        Probability that there is any noise: what the models with noise weigh in the average.
+    """
+
+    scale: float
+    transition: Array
+    share: float
+
+
+@dataclass(frozen=True)
+class NoiseChannel:
+    """A fitted noise channel.
+
+    Parameters
+    ----------
+    scale : float
+        Factor ``tau`` on the logits (an inverse temperature).
+    bias : ndarray of shape (n_classes,)
+        Shift ``beta`` added to the scaled logits.
+    transition : ndarray of shape (n_classes, n_classes)
+        ``transition[j, y]`` is the probability that a true ``j`` was recorded as ``y``.
+    noise_rate : float
+        Estimated share of wrong labels.
+    interval : tuple of float
+        95 % interval of the noise rate: sampling error within the averaged models, and between them.
+    model_weights : tuple of float
+        Weights of the models in the average (scale; scale and bias; class-conditional; then those without noise).
+    suspicion : Suspicion or None
+        How given labels are doubted; None: by the channel itself.
+    """
+
+    scale: float
+    bias: Array
+    transition: Array
+    noise_rate: float
+    interval: tuple[float, float]
+    model_weights: tuple[float, ...]
+    suspicion: Suspicion | None = None
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.bias)
+
+    def proba(self, logits: ArrayLike) -> Array:
+        """Probability of each CLEAN class, shape (n, n_classes), for logits as given to `fit_channel`."""
+        return softmax(self.scale * as_matrix(logits) + self.bias)
+
+    def decide(self, logits: ArrayLike) -> NDArray[np.intp]:
+        """Code of the most probable clean class."""
+        z = np.asarray(logits, dtype=float)
+        if z.ndim == 1 or z.shape[1] == 1:
+            return np.asarray(self.scale * z.reshape(-1) + (self.bias[1] - self.bias[0]) > 0, dtype=np.intp)
+        return np.asarray((self.scale * z + self.bias).argmax(axis=1))
+
+    def given_proba(self, logits: ArrayLike) -> Array:
+        """Probability of each GIVEN label: clean probabilities sent through the channel."""
+        return self.proba(logits) @ self.transition
+
+    def noise_probability(self, logits: ArrayLike, y: ArrayLike) -> Array:
+        """Posterior probability that the given label ``y`` (codes 0 .. n_classes - 1) is wrong."""
+        codes = np.asarray(y, dtype=np.intp)
+        doubt = self.suspicion or Suspicion(self.scale, self.transition, 1.0)
+        clean = softmax(doubt.scale * (as_matrix(logits) + self.bias / self.scale))
+        joint = clean * doubt.transition[:, codes].T
+        kept = joint[np.arange(len(codes)), codes]
+        return np.asarray(doubt.share * (1.0 - kept / np.maximum(joint.sum(axis=1), np.finfo(float).tiny)))
+
+    def without_bias(self) -> NoiseChannel:
+        """The same channel for logits to which ``bias / scale`` has already been added."""
+        return replace(self, bias=np.zeros_like(self.bias))
+
+    @classmethod
+    def identity(cls, n_classes: int) -> NoiseChannel:
+        """The channel that changes nothing: no noise, logits taken at their word."""
+        return cls(1.0, np.zeros(n_classes), np.eye(n_classes), 0.0, (0.0, 1.0), (1.0, 0.0, 0.0))
+
+
+def logits_from_proba(proba: ArrayLike, floor: float = 1e-3) -> Array:
+    """Logits of predicted probabilities, floored so that a vote of 0 does not claim infinite certainty."""
+    return np.asarray(np.log(np.maximum(np.asarray(proba, dtype=float), floor)))
+
+
+def as_matrix(logits: ArrayLike) -> Array:
+    z = np.asarray(logits, dtype=float)
+    if z.ndim == 1 or z.shape[1] == 1:
+        z = z.reshape(-1)
+        return np.stack([np.zeros_like(z), z], axis=1)
+    return z

@@ -1,0 +1,267 @@
+"""Fitting the channel: models with and without noise, their average, and what it may change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..selection import effective_size
+from .base import Array, Model, softmax, symmetric
+from .binary import fit_binary, one_rate_binary
+from .channel import NoiseChannel, Suspicion, as_matrix
+from .multiclass import fit_multiclass, one_rate_multiclass
+
+__all__ = ["fit_channel", "one_rate_likelihood"]
+
+_MAX_PAIRWISE = 30  # classes: a cap on cost; there are K^2 rates, and rarely the rows to tell them from one
+_LEVEL = 1.959963984540054  # theory: Phi^-1(0.975), for intervals of 95 %
+
+# Measured by benchmarks/constants.py linear.
+_MISFIT = 0.03  # standard deviation of the rate that a wrong link function alone brings about
+_CONVINCING = 2.0  # nats that noise must gain for an interval without 0
+_TOLERATED = 2.0  # standard errors of noisy accuracy that a shift may cost
+_TO_SYMMETRIC = 0.5  # how far the transition by which labels are doubted goes towards one rate for all
+
+_ENOUGH = 2000  # cost: rows on which the common scale is found
+_LEAST_DOUBT = 0.01  # numerical safety: the smallest rate by which labels are ranked
+_CUTS = (1.0, 0.75, 0.5, 0.25, 0.0)  # a choice: shares of a shift that are tried
+
+
+def fit_channel(
+    logits: ArrayLike,
+    y: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    class_conditional: bool = True,
+    shift: bool = True,
+    noiseless: bool = False,
+    most: float = 1.0,
+) -> NoiseChannel:
+    """Fit the noise channel to out-of-fold logits and noisy labels.
+
+    Parameters
+    ----------
+    logits : array-like of shape (n,), (n, 1) or (n, n_classes)
+        OUT-OF-FOLD logits (binary: the margin of class 1, or two columns).  In-sample logits of a flexible
+        model make every label look right.
+    y : array-like of shape (n,)
+        Given labels as codes 0 .. n_classes - 1.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
+    class_conditional : bool
+        Also consider a rate per class (pair of classes when there are more than two).
+    shift : bool
+        Also consider a bias and, with ``class_conditional``, rates that differ between classes.  With False the most
+        probable class of every row stays as the logits have it: only their scale and one rate are fitted.
+    noiseless : bool
+        Also consider that no label is wrong.  Noise then has to earn its place: a rate pays for the range that it
+        could have had, the rate never exceeds the noisy error of the logits, the interval reaches down to 0 unless
+        noise is plain to see, and a shift is cut back where it costs noisy accuracy.
+    most : float
+        With ``noiseless``, the largest rate that is believed: what another model tells that explains more.
+
+    Returns
+    -------
+    NoiseChannel
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from selfpaced.label_noise import fit_channel
+    >>> rng = np.random.default_rng(0)
+    >>> z = 4 * rng.standard_normal(4000)
+    >>> y = (rng.random(4000) < 1 / (1 + np.exp(-z))).astype(int)
+    >>> flipped = rng.random(4000) < 0.2
+    >>> channel = fit_channel(0.5 * z, np.where(flipped, 1 - y, y))
+    >>> bool(abs(channel.noise_rate - 0.2) < 0.03), bool(channel.interval[0] < 0.2 < channel.interval[1])
+    (True, True)
+    >>> bool(abs(channel.scale - 2) < 0.5)
+    True
+    >>> clean = fit_channel(0.5 * z, y, noiseless=True)
+    >>> clean.noise_rate < 0.01, clean.interval[0]
+    (True, 0.0)
+    """
+    z, codes, weight = _checked(logits, y, sample_weight)
+    n_classes = z.shape[1]
+    if len(codes) == 0 or weight.sum() <= 0 or np.ptp(z - z.mean(axis=1, keepdims=True)) == 0:
+        return NoiseChannel.identity(n_classes)
+    weight = weight * (effective_size(weight, len(weight)) / weight.sum())
+    if n_classes == 2:
+        models = fit_binary(z[:, 1] - z[:, 0], codes, weight, class_conditional, shift, noiseless)
+    else:
+        pairwise = shift and class_conditional and n_classes <= _MAX_PAIRWISE
+        models = fit_multiclass(z, codes, weight, pairwise, shift, noiseless)
+    return _judged(models, z, codes, weight, most) if noiseless else _average(models, _weights(_evidence(models)))
+
+
+def one_rate_likelihood(logits: Sequence[ArrayLike], y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+    """Log-likelihood of every given label through a channel of scale and one rate, for several models at once.
+
+    A proper score of out-of-fold logits against noisy labels: the rate keeps a label that the model is sure is wrong
+    from costing more than noise costs.
+
+    Parameters
+    ----------
+    logits : sequence of array-like of shape (n,), (n, 1) or (n, n_classes)
+        Out-of-fold logits of each model.
+    y : array-like of shape (n,)
+        Given labels as codes.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
+
+    Returns
+    -------
+    ndarray of shape (n_models, n)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> z = np.random.default_rng(0).standard_normal(500) * 3
+    >>> y = (z > 0).astype(int)
+    >>> good, bad = one_rate_likelihood([z, -z], y).mean(axis=1)
+    >>> bool(good > bad)
+    True
+    """
+    checked = [_checked(z, y, sample_weight) for z in logits]
+    codes, weight = checked[0][1:]
+    weight = weight * (effective_size(weight, len(weight)) / weight.sum())
+    stack = np.stack([z for z, _, _ in checked])
+    if stack.shape[2] == 2:
+        return one_rate_binary(stack[:, :, 1] - stack[:, :, 0], codes, weight)
+    return one_rate_multiclass(stack, codes, weight)
+
+
+def _checked(logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Array, NDArray[np.intp], Array]:
+    z, codes = as_matrix(logits), np.asarray(y, dtype=np.intp)
+    if len(z) != len(codes):
+        raise ValueError(f"logits and y must have the same length; got {len(z)} and {len(codes)}")
+    if not np.isfinite(z).all():
+        raise ValueError("logits must be finite; take logits_from_proba() of probabilities that reach 0 or 1")
+    return z, codes, np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+
+
+# ------------------------------------------------------------------------------------------------ averages
+
+
+def _evidence(models: Sequence[Model]) -> Array:
+    """Evidence of the models; beside models without noise a rate pays its Occam factor.
+
+    That factor is the share of its range [0, 1/2] that the labels leave to the rate, about 2.5 standard errors.
+    """
+    evidence = np.array([m.evidence for m in models])
+    if all(m.noisy for m in models):
+        return evidence
+    occam = [np.log(min(1.0, 5.0 * m.error + 1e-9)) if m.noisy else 0.0 for m in models]
+    return np.asarray(evidence + np.array(occam))
+
+
+def _weights(evidence: Array) -> Array:
+    weights = np.exp(evidence - evidence.max())
+    return np.asarray(weights / weights.sum())
+
+
+def _average(models: Sequence[Model], weights: Array) -> NoiseChannel:
+    def mean(name: str) -> Array:
+        return np.asarray(np.sum([w * getattr(m, name) for w, m in zip(weights, models, strict=True)], axis=0))
+
+    rate = float(mean("rate"))
+    # Variance of a model average (Buckland 1997): within each model plus between them.
+    spread = np.sqrt(sum(w * (m.error**2 + (m.rate - rate) ** 2) for w, m in zip(weights, models, strict=True)))
+    return NoiseChannel(
+        scale=float(mean("scale")),
+        bias=mean("bias"),
+        transition=mean("transition"),
+        noise_rate=rate,
+        interval=(float(max(0.0, rate - _LEVEL * spread)), float(min(1.0, rate + _LEVEL * spread))),
+        model_weights=tuple(float(w) for w in weights),
+    )
+
+
+# ---------------------------------------------------------------------------------- where there may be no noise
+
+
+def _judged(models: Sequence[Model], z: Array, codes: NDArray[np.intp], weight: Array, most: float) -> NoiseChannel:
+    """Scale and rate from all models, the shift and the suspicion from those with noise."""
+    noisy = [m for m in models if m.noisy]
+    noise, weights = _average(noisy, _weights(_evidence(noisy))), _at_most(most, models, _weights(_evidence(models)))
+    full = _average(models, weights)
+    scale = _common_scale([m.scale for m in models], weights, z)
+    moved = _affordable(z, noise.bias / noise.scale, codes, weight)
+    error = 1.0 - float(np.average((z + moved).argmax(axis=1) == codes, weights=weight))
+    rate = min(full.noise_rate, error)
+    doubt = max(noise.noise_rate, _LEAST_DOUBT)
+    transition = (1 - _TO_SYMMETRIC) * noise.transition + _TO_SYMMETRIC * symmetric(doubt, z.shape[1])
+    low, high = _interval(noise, models, error, float(weight.sum()))
+    return NoiseChannel(
+        scale=scale,
+        bias=scale * moved,
+        transition=full.transition,
+        noise_rate=rate,
+        interval=(min(low, rate), max(high, rate)),
+        model_weights=full.model_weights,
+        suspicion=Suspicion(noise.scale, transition, float(weights[: len(noisy)].sum())),
+    )
+
+
+def _common_scale(scales: Sequence[float], weights: Array, z: Array, max_iter: int = 20) -> float:
+    """The one scale whose probabilities come nearest to the models' averaged ones, in cross-entropy.
+
+    The mean of the scales would let a model that half believes in noise, and is sure of everything, make the rest sure.
+    """
+    z = z[:: max(1, len(z) // _ENOUGH)]
+    target = np.sum([w * softmax(s * z) for w, s in zip(weights, scales, strict=True)], axis=0)
+    low, high = min(scales), max(scales)
+    scale = float(np.exp(weights @ np.log(scales)))
+    for _ in range(max_iter):
+        p = softmax(scale * z)
+        slope = float(((p - target) * z).sum())
+        low, high = (scale, high) if slope < 0 else (low, scale)
+        curvature = float((p * z**2).sum() - ((p * z).sum(axis=1) ** 2).sum())
+        step = scale - slope / max(curvature, np.finfo(float).tiny)
+        step = step if low < step < high else 0.5 * (low + high)
+        if abs(step - scale) <= 1e-6 * scale:
+            break
+        scale = step
+    return float(scale)
+
+
+def _at_most(most: float, models: Sequence[Model], weights: Array) -> Array:
+    """The weights with as much less for the models with noise as brings the rate down to what is believed."""
+    rate = float(sum(w * m.rate for w, m in zip(weights, models, strict=True)))
+    if rate <= most:
+        return weights
+    noisy = np.array([m.noisy for m in models])
+    left = most / rate
+    # Noise may have been so plain that nothing is left of the models without it.
+    clean = np.where(noisy, 0.0, np.maximum(weights, np.finfo(float).tiny))
+    return np.where(noisy, left * weights, (1 - left * weights[noisy].sum()) * clean / clean.sum())
+
+
+def _interval(noise: NoiseChannel, models: Sequence[Model], error: float, n: float) -> tuple[float, float]:
+    """Of the models with noise, widened by what a wrong link does.
+
+    Unless noise is plain to see it goes from 0 to the noisy error of the logits: errors near the border of the classes
+    may be the labels' or the model's, and the labels cannot tell.
+    """
+    with_noise, without = ([m.evidence for m in models if m.noisy is kind] for kind in (True, False))
+    gain = max(max(with_noise) - max(without), with_noise[0] - without[0])
+    largest = error + 2 * np.sqrt(error * (1 - error) / n)
+    if gain < _CONVINCING:
+        return 0.0, float(largest)
+    spread = np.hypot(noise.interval[1] - noise.noise_rate, _LEVEL * _MISFIT)
+    return float(max(0.0, noise.noise_rate - spread)), float(min(noise.noise_rate + spread, largest))
+
+
+def _affordable(z: Array, shift: Array, codes: NDArray[np.intp], weight: Array) -> Array:
+    """The largest part of a shift that costs no more noisy accuracy than chance may take."""
+    before = z.argmax(axis=1)
+    for part in _CUTS:
+        decided = (z + part * shift).argmax(axis=1)
+        change = (decided == codes) * 1.0 - (before == codes)
+        mean = float(np.average(change, weights=weight))
+        error = float(np.sqrt(np.sum((weight * (change - mean)) ** 2))) / float(weight.sum())
+        if mean >= -_TOLERATED * error:
+            break
+    return part * shift if np.any(decided != before) else np.zeros_like(shift)
