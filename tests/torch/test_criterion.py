@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from selfpaced.pacing import Fixed, LossSketch, Quantile, lam_at
 from selfpaced.regularizers import REGISTRY, GroupRegularizer, get
 from selfpaced.torch import SelfPacedLoss
-from selfpaced.torch.counts import Counts
+from selfpaced.torch.counts import TOGETHER, Counts
 
 # "logarithmic" is made for losses below 1: it has no pace that gives half weight to an ordinary log-loss
 ROWWISE = [n for n, rule in REGISTRY.items() if not issubclass(rule, GroupRegularizer) and n != "logarithmic"]
@@ -222,8 +222,20 @@ def test_pixels_of_an_image_count_as_one_row_of_evidence():
 
 
 def test_counts_take_less_than_a_megabyte():
-    for groups in (10, 1000, 1800, 50_000):
-        assert Counts(groups, torch.device("cpu")).flat.nbytes < 1e6
+    for groups in (10, 1000, 1500, 50_000):
+        assert Counts(groups, torch.device("cpu")).flat.nbytes + 4 * TOGETHER < 1e6
+
+
+def test_batches_wait_to_be_counted_without_the_memory_of_their_gradients():
+    criterion = SelfPacedLoss(n=10**6)
+    longest = 0
+    for _ in range(200):
+        criterion(*batch())
+        waiting = criterion._counts._waiting
+        assert not any(part.requires_grad for rows in waiting for part in rows if part is not None)
+        longest = max(longest, sum(rows.log_p.numel() for rows in waiting))
+    assert 0 < longest < TOGETHER
+    assert criterion._counts.close(0).losses.total == 200 * 64
 
 
 def test_more_classes_than_are_counted_one_by_one():

@@ -19,8 +19,9 @@ Ints = NDArray[np.int64]
 
 # cost: losses of each class are counted sixteen bins of the sketch together, 1e-7 ... 52: 512 bytes for a class.
 CLASS_BINS, _STRIDE, _FIRST = 64, 16, 1292
-TOGETHER = 4096  # cost: rows that wait to be counted together, 100 kB: one count of many is as dear as one of a few
-MOST_CLASSES = 1800  # cost: counts of more would take over 1 MB on the device; their totals are then left as they fall
+# cost: numbers of batches that wait to be counted together, 128 kB: one count of many rows takes hardly longer than one
+# of a few. Counts of more classes would take over 1 MB on the device with them: their totals are left as they fall.
+TOGETHER, MOST_CLASSES = 32_768, 1500
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +62,7 @@ class Counts:
     def add(self, rows: Rows) -> None:
         """Take a batch in. No number comes back to the host."""
         self._waiting.append(rows._replace(loss=rows.level))  # without the gradient's memory
-        self._numbers += rows.level.numel()
+        self._numbers += (rows.level if rows.log_p is None else rows.log_p).numel()
         if self._numbers >= TOGETHER:
             self._count()
 
@@ -74,14 +75,17 @@ class Counts:
         one, index = used.long(), sketch_index(torch.cat([rows.level for rows in waiting]), xp).long()
         self._losses.index_add_(0, index, one)
         self._broken.add_((torch.cat([rows.asked for rows in waiting]) & ~used).sum())
-        groups = [rows.group for rows in waiting if rows.group is not None]
-        if self.n_groups and groups:
+        if waiting[0].group is None:
+            return
+        group = torch.cat([rows.group for rows in waiting if rows.group is not None])
+        if self.n_groups:
             coarse = (index - _FIRST).div_(_STRIDE, rounding_mode="floor").clamp_(0, CLASS_BINS - 1)
-            self._classes.index_add_(0, coarse.add_(torch.cat(groups), alpha=CLASS_BINS), one)
-        seen = [(rows.agrees, rows.sure) for rows in waiting if rows.agrees is not None and rows.sure is not None]
-        if seen:
-            agrees, sure = (torch.cat(part) for part in zip(*seen, strict=True))
-            place = (torch.logit(sure.exp(), eps=1e-7) / WIDTH).clamp_(0, BINS - 1).long()
+            self._classes.index_add_(0, coarse.add_(group, alpha=CLASS_BINS), one)
+        if waiting[0].log_p is not None:
+            log_p = torch.cat([rows.log_p for rows in waiting if rows.log_p is not None])
+            best, predicted = log_p.max(1)
+            agrees = predicted == group % log_p.shape[1]  # of several yes-or-no labels a column has two groups
+            place = (torch.logit(best.exp(), eps=1e-7) / WIDTH).clamp_(0, BINS - 1).long()
             self._agreement.index_add_(0, place.add_(agrees, alpha=BINS), one)
 
     def close(self, rows: int) -> Epoch:

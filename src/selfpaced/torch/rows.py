@@ -25,8 +25,7 @@ class Rows(NamedTuple):
     asked: Tensor  # not ignored: one that is not used is broken
     mass: Tensor  # what the plain mean divides by
     group: Tensor | None = None  # class of the label
-    agrees: Tensor | None = None  # the label is the prediction
-    sure: Tensor | None = None  # log-probability of the prediction
+    log_p: Tensor | None = None  # log-probability of every label a row can have, of which the group's is the given one
 
 
 class Reader(Protocol):
@@ -39,7 +38,7 @@ class Reader(Protocol):
         """The number of labels a row can have; 0 without labels."""
 
     def read(self, output: Tensor, target: Tensor, looking: bool) -> Rows:
-        """The rows of a batch; ``agrees`` and ``sure`` only while looking."""
+        """The rows of a batch; ``log_p`` only while looking."""
 
 
 def reader_of(criterion: Criterion | None, weight: Tensor | None, ignore_index: int, label_smoothing: float) -> Reader:
@@ -99,8 +98,7 @@ class LabelReader(nn.Module):
             loss = F.cross_entropy(logits, label, self.weight, reduction="none", label_smoothing=smoothing)
             loss = torch.where(used, loss, 0)
         mass = used.sum() if self.weight is None else (self.weight[label] * used).sum()
-        rows = Rows(loss, level, used, asked, mass, label)
-        return _with_agreement(rows, log_p.detach(), label) if looking else rows
+        return Rows(loss, level, used, asked, mass, label, log_p.detach() if looking else None)
 
     def _read_soft(self, logits: Tensor, target: Tensor, looking: bool) -> Rows:
         logits, whole = _finite_rows(logits)
@@ -113,8 +111,10 @@ class LabelReader(nn.Module):
         used = used & level.isfinite()
         level = _level(level, used)
         label = target.argmax(1)
-        rows = Rows(torch.where(used, loss, 0), level, used, torch.ones_like(used), used.sum(), label)
-        return _with_agreement(rows, log_p.detach(), label) if looking else rows
+        asked = torch.ones_like(used)
+        return Rows(
+            torch.where(used, loss, 0), level, used, asked, used.sum(), label, log_p.detach() if looking else None
+        )
 
 
 class EntryReader(nn.Module):
@@ -132,8 +132,9 @@ class EntryReader(nn.Module):
 
     def read(self, output: Tensor, target: Tensor, looking: bool) -> Rows:
         if target.shape != output.shape:
-            shapes = f"{tuple(output.shape)} and {tuple(target.shape)}"
-            raise ValueError(f"logits and targets of BCEWithLogitsLoss must have one shape, got {shapes}")
+            raise ValueError(
+                f"logits and targets of BCEWithLogitsLoss must have one shape, got {_shapes(output, target)}"
+            )
         logits, given = _precise(output), target.to(_precise(output).dtype)
         asked = given != self.ignore_index
         used = asked & logits.detach().isfinite() & given.isfinite()
@@ -148,7 +149,7 @@ class EntryReader(nn.Module):
         if not looking:
             return rows
         z = logits.detach().reshape(-1)
-        return rows._replace(agrees=(z > 0) == yes.reshape(-1), sure=F.logsigmoid(z.abs()))
+        return rows._replace(log_p=torch.stack([F.logsigmoid(-z), F.logsigmoid(z)], 1))  # no, yes
 
 
 class ValueReader(nn.Module):
@@ -165,8 +166,8 @@ class ValueReader(nn.Module):
 
     def read(self, output: Tensor, target: Tensor, looking: bool) -> Rows:  # noqa: ARG002
         if isinstance(self.criterion, nn.Module) and target.shape != output.shape:
-            shapes = f"{tuple(output.shape)} and {tuple(target.shape)}"
-            raise ValueError(f"output and target of {type(self.criterion).__name__} must have one shape, got {shapes}")
+            name, shapes = type(self.criterion).__name__, _shapes(output, target)
+            raise ValueError(f"output and target of {name} must have one shape, got {shapes}")
         whole = _finite_values(output) & _finite_values(target)
         loss = self.criterion(_zero_unless(whole, _precise(output)), _zero_unless(whole, target))
         if loss.ndim == 0 or loss.shape[0] != len(output):
@@ -185,9 +186,8 @@ class ValueReader(nn.Module):
 
 def _checked_labels(output: Tensor, target: Tensor, weight: Tensor | None) -> bool:
     """Whether the targets are probabilities."""
-    shapes = f"{tuple(output.shape)} and {tuple(target.shape)}"
     if output.ndim < 2:
-        raise ValueError(f"logits must be [B, K] or [B, K, ...] with the classes second, got {shapes}")
+        raise ValueError(f"logits must be [B, K] or [B, K, ...] with the classes second, got {_shapes(output, target)}")
     if output.shape[1] < 2:
         raise ValueError(
             "logits must have a column for each of at least two classes, got one; for one logit per row use "
@@ -204,8 +204,14 @@ def _checked_labels(output: Tensor, target: Tensor, weight: Tensor | None) -> bo
             "criterion=nn.MSELoss(reduction='none')"
         )
     if target.shape != output.shape[:1] + output.shape[2:]:
-        raise ValueError(f"target must be [B, ...] for logits [B, K, ...], got logits and target {shapes}")
+        raise ValueError(
+            f"target must be [B, ...] for logits [B, K, ...], got logits and target {_shapes(output, target)}"
+        )
     return False
+
+
+def _shapes(output: Tensor, target: Tensor) -> str:
+    return f"{tuple(output.shape)} and {tuple(target.shape)}"
 
 
 def _precise(output: Tensor) -> Tensor:
@@ -234,8 +240,3 @@ def _zero_unless(whole: Tensor, values: Tensor) -> Tensor:
 
 def _level(loss: Tensor, used: Tensor) -> Tensor:
     return torch.where(used, loss, 0).clamp_min(0)
-
-
-def _with_agreement(rows: Rows, log_p: Tensor, label: Tensor) -> Rows:
-    best, predicted = log_p.max(1)
-    return rows._replace(agrees=predicted == label, sure=best)
