@@ -144,7 +144,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help=f"only {' and '.join(QUICK)}, one seed")
     parser.add_argument("--save", action="store_true", help=f"write {RESULT.name}, part by part")
     args = parser.parse_args()
-    first = 100 if args.sets == "fresh" else 0
+    first = 200 if args.sets == "fresh" else 0
     sets = FRESH if args.sets == "fresh" else DEVELOPED
     seeds = range(first, first + (1 if args.quick else args.seeds))
     text = "\n".join(table(args.part, sets, seeds, QUICK if args.quick else KINDS))

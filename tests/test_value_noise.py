@@ -50,7 +50,7 @@ def test_misfit_is_not_dirt(data):
 def test_the_sentence_tells_of_misfit():
     model = SelfPacedLinearRegression().fit(*prices())
     assert model.verdict_.misfit > 0.05
-    assert "more than this model can explain, and no errors" in model.verdict_.sentence
+    assert "beyond this model, but no errors" in model.verdict_.sentence
     assert model.judgement_.opinion.misfit_words == model.verdict_.sentence
     assert model.verdict_.sentence in model.termination_ or not np.isinf(model.lam_)
 

@@ -69,7 +69,10 @@ class TargetScale:
     @property
     def words(self) -> str:
         """How it reads in a sentence."""
-        return {"none": "", "log": "on a log scale", "power": f"on the scale of its power {self.power:.2g}"}[self.name]
+        if self.name == "none":
+            return ""
+        power = 0.0 if self.name == "log" else round(self.power, 1)
+        return f"on the scale of its power {power:g}" if power else "on a log scale"
 
 
 def yeo_johnson(u: Array, power: float) -> Array:

@@ -85,9 +85,7 @@ class Verdict:
             return ""
         parts = [self.explanation.words, self.explanation.scale.words]
         how = " ".join(part for part in parts if part)
-        return (
-            f"{self.misfit:.1%} of the values are more than this model can explain, and no errors: {how} explains them"
-        )
+        return f"{self.misfit:.1%} of the values are beyond this model, but no errors: {how} would explain them"
 
     def probability(self, rows: Rows) -> Array:
         """How probably the values of other rows are grossly wrong."""
