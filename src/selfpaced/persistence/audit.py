@@ -73,7 +73,6 @@ _FAMILIES = (
     "path.",
     "regularizers.",
     "residuals.pace.",
-    "value_noise.",
 )
 
 
