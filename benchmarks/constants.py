@@ -157,7 +157,7 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
             at("factorization.solve:POLISH_AGAIN"),
             at("factorization.solve:REJECT", values=(2.5, 5.0)),
             at("factorization.solve:TRUNCATION", values=(1.0, 1.003, 1.01)),
-            at("factorization.start:RIDGE_END", "factorization.estimator:SelfPacedMF.ridge"),
+            at("factorization.start:RIDGE_END", "factorization.estimator:RIDGE_END"),
             at("factorization.start:RIDGE_RANK"),
             at("factorization.start:SMOOTHING", "factorization.solve:Recipe.smoothing"),
             at("factorization.start:SPARE"),

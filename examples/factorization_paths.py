@@ -45,14 +45,15 @@ def walk(made: Any, rule: str, mu: float, seed: int, first: float | None = None)
         rows.append((stage.lam, *errors(fit.U, fit.V, made.truth), fit.scale))
 
     pacing = Geometric(mu=mu, lam=first, stop=Stages(STAGES))
-    model = SelfPacedMF(4, rule, pace=pacing, rescue=False, polish=0, callback=record, random_state=seed)
+    setting = {"center": None, "ridge": 0.005, "rescue": False, "polish": 0}
+    model = SelfPacedMF(4, rule, pace=pacing, callback=record, random_state=seed, **setting)
     model.fit(made.data)
     return np.array(rows), model
 
 
 def oracle(made: Any) -> tuple[float, float]:
     clean = np.where(made.outlier_mask, np.nan, made.data)
-    model = SelfPacedMF(4, random_state=0).fit(clean)
+    model = SelfPacedMF(4, center=None, random_state=0).fit(clean)
     return errors(model.row_factors_, model.components_.T, made.truth)
 
 
@@ -95,10 +96,13 @@ def figure_2b(target: str) -> None:
         made = make_low_rank(random_state=42000 + k)
         for table, init in ((cold, "random"), (warm, "warm")):
             for j, lam in enumerate(LAMS):
-                setting = {"rescue": False, "polish": 0, "max_sweeps": 100, "random_state": 900 + k}
+                setting = {"center": None, "ridge": 0.005, "rescue": False, "polish": 0, "max_sweeps": 100}
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # cold runs that are not done after 100 sweeps
-                    model = SelfPacedMF(4, "welsch", pace=Fixed(lam), init=init, **setting).fit(made.data)
+                    model = SelfPacedMF(
+                        4, "welsch", pace=Fixed(lam), init=init, max_sweeps=100, random_state=900 + k, **setting
+                    )
+                    model.fit(made.data)
                 table[k, j] = errors(model.row_factors_, model.components_.T, made.truth)[0]
         rows, _ = walk(made, "welsch", 1.06, 900 + k, first=LAMS[0])
         path[k] = np.interp(LAMS, rows[:, 0], rows[:, 1])

@@ -25,6 +25,7 @@ WRAPPED = {"SelfPacedClassifier": LogisticRegression(), "SelfPacedRegressor": Ri
 def fitted(name):
     made = estimator(name)(WRAPPED[name]) if name in WRAPPED else estimator(name)()
     params = {"random_state": 0, "n_clusters": 3, "rank": 2}
+    params |= {"center": None, "ridge": 0.005}  # of a factorization: nothing to choose, and no warning that X is noise
     made.set_params(**{key: value for key, value in params.items() if key in made.get_params()})
     target = TARGET[ESTIMATORS[name].kind]
     return (made.fit(X) if target is None else made.fit(X, target)), target

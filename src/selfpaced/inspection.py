@@ -60,8 +60,8 @@ def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def suspects(fitted: Any, X: Any, y: Any, n: int | None = None) -> Any:
-    """Rows whose given label or value is probably wrong, most suspicious first.
+def suspects(fitted: Any, X: Any = None, y: Any = None, n: int | None = None) -> Any:
+    """Rows (of a factorization: entries) whose given label or value is probably wrong, most suspicious first.
 
     For the rows a `SelfPacedClassifier` or `SelfPacedRegressor` was fitted on, the judgement is that of models that
     had not seen the row; other rows are judged by the fitted model.
@@ -69,11 +69,12 @@ def suspects(fitted: Any, X: Any, y: Any, n: int | None = None) -> Any:
     Parameters
     ----------
     fitted : estimator
-        A fitted self-paced classifier or regressor, alone, as the last step of a Pipeline, or inside a search.
-    X : array-like of shape (n_samples, n_features)
-        Rows, usually the training data.
-    y : array-like of shape (n_samples,)
-        Their given labels or values.
+        A fitted self-paced classifier, regressor or factorization, alone, as the last step of a Pipeline, or inside a
+        search.
+    X : array-like of shape (n_samples, n_features), optional
+        Rows; without them the judgement is that of the training data.
+    y : array-like of shape (n_samples,), optional
+        Their given labels or values; not for a factorization.
     n : int, optional
         How many rows; all by default.
 
@@ -81,8 +82,9 @@ def suspects(fitted: Any, X: Any, y: Any, n: int | None = None) -> Any:
     -------
     pandas.DataFrame, or Records where pandas is not installed
         Columns ``row`` (position in `X`), ``given``, ``expected``, ``probability`` of the given label being the clean
-        one (regression: ``residual``), ``weight``, ``noise_probability``, ``label_quality``. The last is
-        ``1 - noise_probability`` and follows cleanlab's convention: between 0 and 1, low is suspicious.
+        one (regression, factorization: ``residual``), ``weight``, ``noise_probability``, ``label_quality``. The last is
+        ``1 - noise_probability`` and follows cleanlab's convention: between 0 and 1, low is suspicious. Entries of a
+        matrix have ``row`` and ``column``, by label where it has labels.
 
     See Also
     --------
@@ -101,7 +103,7 @@ def suspects(fitted: Any, X: Any, y: Any, n: int | None = None) -> Any:
     >>> bool(table["row"][0] == worst), str(table["given"][0]), str(table["expected"][0])
     (True, 'no', 'yes')
     """
-    return suspect_table(judgement_of(fitted, X, y), n)
+    return suspect_table(judgement_of(fitted, X, y, kinds=("labels", "values", "entries")), n)
 
 
 def suspect_table(judged: Judgement, n: int | None = None) -> Any:
@@ -109,8 +111,11 @@ def suspect_table(judged: Judgement, n: int | None = None) -> Any:
     if n is not None and (int(n) != n or n < 0):
         raise ValueError(f"n must be an integer >= 0 or None, got {n!r}")
     opinion, order = judged.opinion, judged.ranking(None if n is None else int(n))
+    place = {"row": order}
+    if judged.places is not None:
+        place["row"], place["column"] = judged.places.named(order)
     columns = {
-        "row": order,
+        **place,
         "given": opinion.given[order],
         "expected": opinion.expected[order],
         opinion.measure: opinion.support[order],
@@ -180,16 +185,18 @@ def _table(columns: dict[str, np.ndarray]) -> Any:
     return pd.DataFrame(columns)
 
 
-def judgement_of(fitted: Any, X: Any, y: Any) -> Judgement:
-    """What a fitted estimator, or the one inside it that judges rows, says about labels or values."""
+def judgement_of(fitted: Any, X: Any, y: Any, kinds: tuple[str, ...] = ("labels", "values")) -> Judgement:
+    """What a fitted estimator, or the one inside it that judges rows, says; of its training rows if X is None."""
     model, rows = look_through(fitted, X)
     if not isinstance(model, Judging):
         raise TypeError(
             "fitted must be a fitted self-paced classifier or regressor of this library (or a Pipeline or search that "
             f"ends in one), got {type(model).__name__}; wrap it: SelfPacedClassifier({type(model).__name__}())"
         )
-    judgement = model.judge(rows, y)
-    if judgement.kind not in ("labels", "values"):
+    if X is None:
+        check_is_fitted(model, "judgement_")
+    judgement = model.judgement_ if X is None else model.judge(rows, y)
+    if judgement.kind not in kinds:
         raise TypeError(
             f"fitted must judge labels or values, got {type(model).__name__}, which judges {judgement.kind}: see its "
             "outliers_, or model.judge(X)"

@@ -143,11 +143,21 @@ class Values:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where judged entries stand in their matrix."""
+    """Where judged entries stand in their matrix, whose rows and columns may have labels."""
 
     rows: NDArray[np.integer[Any]]
     columns: NDArray[np.integer[Any]]
     shape: tuple[int, int]
+    row_labels: Array | None = None
+    column_labels: Array | None = None
+
+    def named(self, which: Any) -> tuple[Array, Array]:
+        """Rows and columns of some entries, by label where there are labels."""
+        rows, columns = self.rows[which], self.columns[which]
+        return (
+            rows if self.row_labels is None else self.row_labels[rows],
+            columns if self.column_labels is None else self.column_labels[columns],
+        )
 
 
 @dataclass(frozen=True, eq=False)

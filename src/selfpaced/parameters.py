@@ -121,6 +121,11 @@ def _is_collection(value: Any) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, str | bytes)
 
 
+def _is_range(value: Any) -> bool:
+    pair = list(value) if isinstance(value, tuple | list) else []
+    return len(pair) == 2 and all(isinstance(x, Real) and not _is_bool(x) for x in pair) and pair[0] < pair[1]
+
+
 def _is_seed(value: Any) -> bool:
     if isinstance(value, np.random.RandomState) or value is None or value is np.random:
         return True
@@ -138,7 +143,9 @@ RULES: dict[str, Rule] = {
     "alpha": number(0),
     "backend": one_of("auto", "numba", "numpy"),
     "balance": number(0, 1 + 1e-12, words="in [0, 1]"),
+    "bounds": NOTHING | Rule("two numbers (low, high)", _is_range),
     "callback": NOTHING | Rule("callable", callable),
+    "center": one_of("auto", "both", "rows", "columns", None),
     "class_weight": one_of(None, "balanced") | Rule("a dict", lambda value: isinstance(value, Mapping)),
     "continuation": YES_OR_NO,
     "cross_fit": YES_OR_NO | AUTO,
@@ -185,6 +192,8 @@ KINDS = {
     "regressor": Rule("a regressor", regressor),
     "cv or auto": AUTO | CV,
     "rule or None": Rule.asked(_rule_or_none),
+    "integer or None": NOTHING | integer(1),
+    "number or auto": AUTO | number(0),
     "positive": number(0, above=True, words="a positive number"),
 }
 

@@ -25,6 +25,9 @@ def rmse(model, truth):
     return float(np.sqrt(np.mean((model.reconstruct() - truth) ** 2)))
 
 
+GIVEN = {"rank": 4, "center": None, "ridge": 0.005}  # nothing is left to be chosen by hidden entries
+
+
 @pytest.fixture(scope="module")
 def model(made):
     return SelfPacedMF(random_state=0).fit(made.data)
@@ -57,7 +60,8 @@ def test_every_pacing_of_the_core_works(made, pacing):
 
 def test_fixed_pace_is_the_half_quadratic_solution_of_the_core(made, entries):
     """The fused loop and the core's alternation meet at the same latent objective."""
-    fused = SelfPacedMF(4, "welsch", pace=Fixed(1.2), polish=0, rescue=False, tol=1e-7, max_sweeps=400, random_state=0)
+    setting = {"polish": 0, "rescue": False, "tol": 1e-7, "max_sweeps": 400, **GIVEN}
+    fused = SelfPacedMF(regularizer="welsch", pace=Fixed(1.2), random_state=0, **setting)
     fused.fit(made.data)
     problem = MatrixProblem(entries, 4, fused._ridge, fused.scale_)
     start = (fused.plain_.row_factors_, np.ascontiguousarray(fused.plain_.components_.T))
@@ -226,7 +230,7 @@ def test_an_interrupt_keeps_the_last_complete_part(made, model, monkeypatch, cal
     """28 sweeps of the warm start come first; then the path, rescue and polish."""
     interrupt_at(monkeypatch, call)
     with pytest.warns(ConvergenceWarning, match="Interrupted from outside: .* is kept"):
-        found = SelfPacedMF(random_state=0).fit(made.data)
+        found = SelfPacedMF(random_state=0, **GIVEN).fit(made.data)
     monkeypatch.undo()
     assert found.termination_.startswith("Interrupted from outside")
     assert [c.lam for c in found.path_] == [c.lam for c in model.path_[: len(found.path_)]]
@@ -236,10 +240,10 @@ def test_an_interrupt_keeps_the_last_complete_part(made, model, monkeypatch, cal
 
 
 def test_an_interrupt_of_a_second_start_keeps_the_first(made, monkeypatch):
-    first = SelfPacedMF(4, random_state=0).fit(made.data)
+    first = SelfPacedMF(random_state=0, **GIVEN).fit(made.data)
     interrupt_at(monkeypatch, first.n_iter_ + 5)
     with pytest.warns(ConvergenceWarning, match="Interrupted from outside"):
-        found = SelfPacedMF(4, n_init=3, random_state=0).fit(made.data)
+        found = SelfPacedMF(n_init=3, random_state=0, **GIVEN).fit(made.data)
     np.testing.assert_allclose(found.reconstruct(), first.reconstruct(), rtol=1e-6, atol=1e-8)
 
 
@@ -339,7 +343,9 @@ def test_prmf_minimises_its_objective(made):
         ({"rank": 2.5}, ValueError, "rank must be"),
         ({"regularizer": "welsh"}, ValueError, "did you mean 'welsch'"),
         ({"pace": "fast"}, ValueError, "pace must be 'auto', 'paper', a positive number .*, got 'fast'"),
-        ({"ridge": -1.0}, ValueError, "ridge must be a finite number >= 0, got -1.0"),
+        ({"ridge": -1.0}, ValueError, "ridge must be 'auto' or a finite number >= 0, got -1.0"),
+        ({"center": "row"}, ValueError, "center must be 'auto', 'both', 'rows', 'columns' or None, got 'row'"),
+        ({"max_rank": 0}, ValueError, "max_rank must be None or an integer >= 1, got 0"),
         ({"n_init": 0}, ValueError, "n_init must be an integer >= 1 and <= 10000, got 0"),
         ({"polish": -1}, ValueError, "polish must be"),
         ({"init": "svd"}, ValueError, "init must be 'warm' or 'random', got 'svd'"),

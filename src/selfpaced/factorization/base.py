@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -18,9 +19,13 @@ from ..regularizers import Hard
 from ..residuals import outlier_probability
 from .engine import Engine, WeightedSolve, resolve
 from .entries import Entries, Floats, Side, from_csr
+from .ids import Ids, check_positions
 from .inputs import Observed, observe
+from .means import Levels
+from .readings import about_the_usual, entry_weights, line_means, outlier_table
 from .rescue import DOUBTFUL, STARVED, inlier_shares, rescue_side
-from .solve import REJECT, FactorRun
+from .solve import REJECT, FactorRun, Solver
+from .start import lever, typical_size
 
 ROW_SWEEPS = 10  # cost: L1 half-steps for a new row, before the rule and the polish
 
@@ -41,10 +46,11 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         mask: Any = None,
         sample_weight: Any = None,
         shape: tuple[int, int] | None = None,
+        long: Any = None,
     ) -> Floats:
         """Fit, and return the rows' factors."""
-        self.fit(X, y, mask=mask, sample_weight=sample_weight, shape=shape)
-        return self.row_factors_
+        self.fit(X, y, mask=mask, sample_weight=sample_weight, shape=shape, long=long)
+        return self._coordinates()
 
     def transform(self, X: Any, *, mask: Any = None) -> Floats:
         """Factors of new rows, fitted robustly with the components held fixed.
@@ -52,26 +58,30 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         Parameters
         ----------
         X : array-like with NaN, SciPy sparse, data frame or triplets
-            Rows over the same columns; NaN (or not stored) is missing.
+            Rows over the same columns; NaN (or not stored) is missing. A long frame if the model was fitted to one: one
+            row per id, in the ids' order; columns that the model does not know are left out.
         mask : bool array-like, optional
             True where an entry is observed.
 
         Returns
         -------
-        ndarray of shape (n_rows, rank_)
-            A row without any entry gets zeros: the prior.
+        ndarray of shape (n_rows, rank_), or (n_rows, rank_ + 1)
+            The last column is the row's own mean, where rows have one. A row without any entry gets zeros: the prior.
         """
         check_is_fitted(self)
         observed = observe(self, X, mask=mask, reset=False)
         return self._rows(observed.matrix)
 
     def inverse_transform(self, X: ArrayLike) -> Floats:
-        """The rows that factors stand for: ``X @ components_``."""
+        """The rows that factors (and their means, as ``transform`` gives them) stand for."""
         check_is_fitted(self)
-        factors = check_array(X, dtype=(np.float64, np.float32))
-        if factors.shape[1] != self.rank_:
-            raise ValueError(f"X must have rank_ = {self.rank_} columns, got {factors.shape[1]}")
-        return np.asarray(factors @ self.components_)
+        width = self._n_features_out
+        factors = check_array(X, dtype=(np.float64, np.float32), ensure_min_features=min(width, 1))
+        if factors.shape[1] != width:
+            one_more = " + 1, the row's mean," if width > self.rank_ else ""
+            raise ValueError(f"X must have rank_{one_more} = {width} columns, got {factors.shape[1]}")
+        U, V = self._whole(factors)
+        return np.asarray(U @ V.T)
 
     def reconstruct(self, rows: ArrayLike | None = None, columns: ArrayLike | None = None) -> Floats:
         """The fitted matrix at the entries (rows[k], columns[k]), or all of it.
@@ -79,19 +89,76 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         Parameters
         ----------
         rows, columns : array-like of int, optional
-            Broadcast against each other; without both, the whole dense matrix is returned.
+            Positions, broadcast against each other; without both, the whole dense matrix is returned.
+
+        See Also
+        --------
+        predict : the same by label, with a range, and with the mean for what is unknown.
         """
         check_is_fitted(self)
+        U, V = self._whole(self._coordinates())
         if rows is None and columns is None:
-            return self.row_factors_ @ self.components_
+            return np.asarray(U @ V.T)
         if rows is None or columns is None:
             raise ValueError("give rows and columns together, or neither of them for the whole matrix")
-        left, right = np.broadcast_arrays(np.asarray(rows), np.asarray(columns))
+        left, right = np.broadcast_arrays(
+            check_positions(rows, len(U), "rows"), check_positions(columns, len(V), "columns")
+        )
+        return self._at(U, V, left, right)
+
+    def predict(self, rows: Any, columns: Any = None) -> Floats:
+        """The expected values of entries, seen or not.
+
+        Parameters
+        ----------
+        rows, columns : array-like
+            Broadcast against each other: labels, where the model was fitted to a long frame or a frame with labels,
+            else positions. Rows and columns that the model does not know, or has seen no entry of, get the mean;
+            without means in the model that of a usual row or column. Without ``columns``, ``rows`` are whole rows as
+            ``transform`` takes them, and come back as the model expects them.
+
+        Returns
+        -------
+        ndarray
+            Kept within ``bounds``, if there are any.
+        """
+        check_is_fitted(self)
+        bounds = getattr(self, "bounds", None)
+        found = self._rows_expected(rows) if columns is None else self._entries_expected(rows, columns)
+        return found if bounds is None else np.clip(found, *bounds)
+
+    def _rows_expected(self, X: Any) -> Floats:
+        U, V = self._whole(self._rows(observe(self, X, reset=False).matrix))
+        return np.asarray(U @ V.T)
+
+    def _entries_expected(self, rows: Any, columns: Any) -> Floats:
+        U, V = self._whole(self._coordinates())
+        left = self._position(rows, "rows", self.row_labels_, len(U), self.missing_rows_)
+        right = self._position(columns, "columns", self.column_labels_, len(V), self.missing_columns_)
+        U, V = (np.vstack([factor, usual]) for factor, usual in zip((U, V), self._usual_lines(U, V), strict=True))
+        return self._at(U, V, *np.broadcast_arrays(left, right))
+
+    @staticmethod
+    def _position(given: Any, name: str, labels: Any, size: int, missing: Any) -> Any:
+        """Where rows or columns stand; -1 for those that nothing is known of."""
+        at = check_positions(given, size, name, unknown=True) if labels is None else Ids(labels).positions(given)
+        return np.where(np.isin(at, missing), -1, at)
+
+    def _usual_lines(self, U: Floats, V: Floats) -> tuple[Floats, Floats]:
+        """What stands for an unknown row and column: no components but the usual mean; without means, the average."""
+        if self.center_ is None:
+            seen = np.delete(U, self.missing_rows_, axis=0), np.delete(V, self.missing_columns_, axis=0)
+            return seen[0].mean(axis=0), seen[1].mean(axis=0)
+        row, column = np.zeros(U.shape[1]), np.ones(V.shape[1])
+        row[-1], column[: self.rank_], column[-1] = 1.0, 0.0, self.mean_
+        return row, column
+
+    def _at(self, U: Floats, V: Floats, left: Any, right: Any) -> Floats:
+        """Products of factors at pairs of positions."""
         out = np.empty(left.size, dtype=self.components_.dtype)
-        V = self.components_.T
         for low in range(0, left.size, 1 << 16):  # gathered factors in pieces: the request may be huge
             part = slice(low, low + (1 << 16))
-            out[part] = np.einsum("ij,ij->i", self.row_factors_[left.flat[part]], V[right.flat[part]])
+            out[part] = np.einsum("ij,ij->i", U[left.flat[part]], V[right.flat[part]])
         return out.reshape(left.shape)
 
     def score(self, X: Any, y: Any = None, *, mask: Any = None) -> float:  # noqa: ARG002
@@ -112,18 +179,34 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             kept = position % 2 == half
             counts = np.concatenate([[0], np.cumsum(kept)])
             part = type(matrix)((matrix.data[kept], matrix.indices[kept], counts[matrix.indptr]), shape=matrix.shape)
-            U = self._rows(part)
+            U, V = self._whole(self._rows(part))
             rest = ~kept
-            predicted = np.einsum("ij,ji->i", U[rows[rest]], self.components_[:, matrix.indices[rest]])
+            predicted = np.einsum("ij,ij->i", U[rows[rest]], V[matrix.indices[rest]])
             errors[rest] = matrix.data[rest] - predicted
         spread = float(np.median(np.abs(matrix.data - np.median(matrix.data))))
         return 1.0 - float(np.median(np.abs(errors))) / max(spread, float(np.finfo(matrix.dtype).tiny))
+
+    @property
+    def low_rank_(self) -> Floats:
+        """The fitted matrix, means included: of an image, what is left without errors and gaps."""
+        return self.reconstruct()
+
+    @property
+    def sparse_(self) -> Any:
+        """The outliers as what they add to the fitted matrix, zero elsewhere; dense, or sparse if the input was."""
+        check_is_fitted(self)
+        judgement = self.judgement_
+        off, places = judgement.opinion.support, judgement.places
+        assert places is not None
+        far = np.abs(off) > REJECT * self.scale_
+        found = sp.csr_array((off[far], (places.rows[far], places.columns[far])), shape=places.shape)
+        return found if self._sparse else found.toarray()
 
     # --------------------------------------------------------------------------------------------- inside
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
+        return self.rank_ + (self.center_ in ("both", "rows"))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -157,17 +240,59 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             raise ValueError(f"rank must be at most min(shape) = {min(shape)}, got {rank!r}")
         return int(rank)
 
-    def _keep(self, run: FactorRun, engine: Engine, side: Side, observed: Observed) -> None:
+    def _adopt_factors(self, U: Floats, V: Floats, levels: Levels, cold: tuple[Any, Any]) -> None:
+        """Components, and means as differences from the usual row and column; ``cold`` ones have none."""
+        means = levels.means
+        u, v, rows, columns = means.split(U, V)
+        self.row_factors_, self.components_ = np.ascontiguousarray(u), np.ascontiguousarray(v.T)
+        self.rank_ = int(u.shape[1])
+        self.center_ = {(True, True): "both", (True, False): "rows", (False, True): "columns"}.get(
+            (means.rows, means.columns)
+        )
+        self.row_means_, usual_row = about_the_usual(levels.rows + rows, cold[0])
+        self.column_means_, usual_column = about_the_usual(levels.columns + columns, cold[1])
+        self.mean_ = usual_row + usual_column
+
+    def _remember(self, solver: Solver) -> None:
+        """What new rows are fitted with."""
+        self._ridge, self._wide, self._lever = solver.ridge, typical_size(solver.entries), lever(solver.entries)
+
+    def _coordinates(self) -> Floats:
+        """The training rows as ``transform`` gives them."""
+        if self.center_ in ("both", "rows"):
+            return np.column_stack([self.row_factors_, self.row_means_])
+        return self.row_factors_
+
+    def _whole(self, coordinates: Floats) -> tuple[Floats, Floats]:
+        """Factors of rows and columns whose product has the means in it."""
+        V = np.array(self.components_.T, order="C")  # a copy: read-only memory would make the kernels compile again
+        if self.center_ is None:
+            return coordinates, V
+        ones, real = np.ones((len(coordinates), 1), V.dtype), V.dtype.type
+        columns = self.column_means_ + real(self.mean_)
+        if self._n_features_out > self.rank_:
+            V = np.column_stack([V, np.ones(len(V), V.dtype)])
+        return np.hstack([coordinates, ones]).astype(V.dtype), np.column_stack([V, columns]).astype(V.dtype)
+
+    def _keep(self, run: FactorRun, engine: Engine, side: Side, observed: Observed, levels: Levels) -> None:
         """Everything that is read off the chosen run; by now only the entries by row are still in memory."""
         fit = run.fit
         self.__dict__.pop("judgement_", None)  # of an earlier fit
-        self.row_factors_, self.components_ = fit.U, np.ascontiguousarray(fit.V.T)
-        self.rank_, self.scale_, self.lam_ = int(fit.V.shape[1]), float(fit.scale), float(run.lam)
+        self._adopt_factors(fit.U, fit.V, levels, (self.missing_rows_, self.missing_columns_))
+        self.scale_, self.lam_ = float(fit.scale), float(run.lam)
         self._step, self._side, self._fingerprint = fit.step, side, fingerprint(observed.matrix)
-        self._usual = float(np.nanmedian(inlier_shares(engine, side, fit.U, fit.V, fit.scale)))
-        residuals = engine.residuals(side, fit.U, fit.V)
-        weights = _weights(self._step, side, residuals)
-        self.outliers_ = _outliers(side, residuals, weights, REJECT * fit.scale)
+        U, V = self._whole(self._coordinates())
+        self._usual = float(np.nanmedian(inlier_shares(engine, side, U, V, fit.scale)))
+        residuals = engine.residuals(side, U, V)
+        weights = entry_weights(self._step, side, residuals)
+        layout = observed.layout
+        self.row_labels_, self.column_labels_ = layout.row_labels, layout.column_labels
+        self._sparse = layout.kind in ("sparse", "triplets")
+        self.outliers_ = outlier_table(
+            side, residuals, weights, REJECT * fit.scale, (self.row_labels_, self.column_labels_)
+        )
+        self.row_weight_ = line_means(weights, side.row_of(), len(U))
+        self.column_weight_ = line_means(weights, side.indices, len(V))
         self.entry_weight_ = observed.layout.restore(weights, observed.matrix)
         self.sample_loss_ = observed.layout.restore(np.abs(residuals, out=residuals), observed.matrix)
 
@@ -186,7 +311,7 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             side, mark = self._side, self._fingerprint
         except AttributeError:
             raise AttributeError(f"this {type(self).__name__} has no judgement: it was not fitted by itself") from None
-        return self._judgement(side, self.row_factors_, mark)
+        return self._judgement(side, self._coordinates(), mark)
 
     def _judged_rows(self, X: Any, y: Any) -> tuple[Any, Any]:  # noqa: ARG002
         return observe(self, X, reset=False).matrix, None
@@ -194,9 +319,10 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def _judge(self, X: Any, y: Any) -> Judgement:  # noqa: ARG002
         return self._judgement(from_csr(X, both=False).by_row, self._rows(X))
 
-    def _judgement(self, side: Side, U: Floats, mark: str = "") -> Judgement:
-        V = np.array(self.components_.T, order="C")
+    def _judgement(self, side: Side, coordinates: Floats, mark: str = "") -> Judgement:
+        U, V = self._whole(coordinates)
         residuals = resolve(self.backend, self.n_jobs).residuals(side, U, V)
+        labels = (self.row_labels_ if mark else None), self.column_labels_
         share = self.outliers_.size / max(self._side.values.size, 1)
         return Judgement(
             kind="entries",
@@ -205,68 +331,46 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             lam=self.lam_,
             rule=self._step.regularizer,
             fingerprint=mark,
-            places=Places(side.row_of(), side.indices, (U.shape[0], V.shape[0])),
-            given_weight=_weights(self._step, side, residuals),
+            places=Places(side.row_of(), side.indices, (U.shape[0], V.shape[0]), *labels),
+            given_weight=entry_weights(self._step, side, residuals),
         )
 
     def _rows(self, matrix: Any) -> Floats:
         """Robust factors of the rows of a CSR array, each one independent of the others in the batch."""
         engine = resolve(self.backend, self.n_jobs)
         V = np.array(self.components_.T, order="C")  # a copy: read-only memory would make the kernels compile again
+        if self._n_features_out > self.rank_:  # to the columns held fixed, a row's mean is one more component
+            V = np.column_stack([V, np.full(len(V), self._lever, V.dtype)])
         matrix = matrix.astype(V.dtype, copy=False)
+        if self.center_ is not None:
+            values = matrix.data - (self.column_means_ + V.dtype.type(self.mean_))[matrix.indices]
+            matrix = type(matrix)((values, matrix.indices, matrix.indptr), shape=matrix.shape)
         side = from_csr(matrix, both=False).by_row
         U = np.zeros((matrix.shape[0], V.shape[1]), dtype=V.dtype)
-        if not side.values.size:
-            return U
+        if side.values.size and V.shape[1]:
+            self._fit_rows(engine, side, U, V)
+        if self._n_features_out > self.rank_:
+            U[:, -1] *= V.dtype.type(self._lever)
+        return U
+
+    def _fit_rows(self, engine: Engine, side: Side, U: Floats, V: Floats) -> None:
+        """L1, the rule, the rescue and the polish, as far as the training rows went through them."""
         paced, polished = self._step.regularizer is not None, self._polished
         for eps in np.geomspace(max(self._wide, self._step.eps), self._step.eps, ROW_SWEEPS):
             engine.half(side, U, V, WeightedSolve(None, math.inf, self._ridge, float(eps)))
         if paced:
             self._repeat(engine, side, U, V, self._step, 5)
         if self._rescues:
-            rescue_side(engine, side, U, V, self.scale_, self._seed, STARVED, self._usual)
+            rescue_side(engine, side, U, V, self.scale_, self._seed, STARVED, self._usual, self.rank_)
             self._repeat(engine, side, U, V, self._step, 2)
         if polished:
             last = WeightedSolve(Hard(), (REJECT * self.scale_) ** 2, self._ridge * self.scale_, quadratic=True)
             self._repeat(engine, side, U, V, last, 5)
             if self._rescues:
-                rescue_side(engine, side, U, V, self.scale_, self._seed, DOUBTFUL, self._usual)
+                rescue_side(engine, side, U, V, self.scale_, self._seed, DOUBTFUL, self._usual, self.rank_)
                 self._repeat(engine, side, U, V, last, 5)
-        return U
 
     @staticmethod
     def _repeat(engine: Engine, side: Side, U: Floats, V: Floats, step: WeightedSolve, count: int) -> None:
         for _ in range(count):
             engine.half(side, U, V, step)
-
-
-def _weights(step: WeightedSolve, side: Side, residuals: Floats) -> Floats:
-    """Relative weights of all entries, in pieces: a rule may need several temporaries."""
-    if step.grouped:
-        return step.relative_weight(residuals, side.row_of())
-    weights = np.empty_like(residuals)
-    for start, stop in side.blocks():
-        part = slice(side.indptr[start], side.indptr[stop])
-        weights[part] = step.relative_weight(residuals[part])
-    return weights
-
-
-def _outliers(side: Side, residuals: Floats, weights: Floats, beyond: float) -> Any:
-    """The entries farther off than ``beyond``, most suspicious first."""
-    far = residuals > beyond
-    far |= residuals < -beyond
-    found = np.flatnonzero(far).astype(np.int32 if far.size < 2**31 else np.int64)
-    del far
-    size = residuals[found]
-    found = found[np.argsort(np.negative(np.abs(size, out=size), out=size))]
-    del size
-    real = residuals.dtype
-    kinds = [("row", np.int32), ("column", np.int32), ("value", real), ("expected", real), ("weight", real)]
-    out = np.empty(found.size, dtype=kinds)
-    for low in range(0, found.size, 1 << 13):  # in pieces, because there may be as many outliers as entries
-        part = found[low : low + (1 << 13)]
-        rows = np.searchsorted(side.indptr, part, side="right") - 1
-        fields = (rows, side.indices[part], side.values[part], side.values[part] - residuals[part], weights[part])
-        for name, field in zip(out.dtype.names or (), fields, strict=True):
-            out[name][low : low + (1 << 13)] = field
-    return out

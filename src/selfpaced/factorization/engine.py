@@ -16,6 +16,7 @@ from ..regularizers import GroupRegularizer
 from ..regularizers.program import Program, record, weight_program
 from . import kernels_numpy
 from .entries import Entries, Floats, Side
+from .means import NO_MEANS, Means
 
 logger = logging.getLogger(__name__)
 
@@ -113,13 +114,24 @@ def resolve(backend: str, n_jobs: int | None) -> Engine:
 
 @dataclass(frozen=True)
 class Engine:
-    """The half-steps and residuals, compiled or not: the results agree to rounding."""
+    """The half-steps and residuals, compiled or not: the results agree to rounding.
+
+    ``means`` says which columns of the factors are means.
+    """
 
     compiled: bool
     n_threads: int = 1
+    means: Means = NO_MEANS
 
     def half(self, side: Side, U: Floats, V: Floats, solve: WeightedSolve, *, by_row: bool = True) -> None:
         """Solve every row of U exactly, V held fixed; U is updated in place."""
+        side, own, V, free = self.means.half(side, U, V, by_row)
+        if own.shape[1]:
+            self._solve(side, own, V, solve, by_row)
+        if own is not U:
+            U[:, free] = own
+
+    def _solve(self, side: Side, U: Floats, V: Floats, solve: WeightedSolve, by_row: bool) -> None:
         if self.compiled:
             self._half_compiled(side, U, V, solve, by_row)
         else:

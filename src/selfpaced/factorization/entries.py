@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,16 @@ class Entries:
     @property
     def dtype(self) -> np.dtype[Any]:
         return self.by_row.values.dtype
+
+    def shifted(self, rows: Floats, columns: Floats) -> Entries:
+        """The entries less a number per row and one per column."""
+
+        def less(side: Side, own: Floats, other: Floats) -> Side:
+            return replace(side, values=side.values - own[side.row_of()] - other[side.indices])
+
+        i, j, values = self.sample
+        by_row, by_column = less(self.by_row, rows, columns), less(self.by_column, columns, rows)
+        return Entries(self.shape, by_row, by_column, (i, j, values - rows[i] - columns[j]))
 
     def empty_rows(self) -> NDArray[np.intp]:
         return np.flatnonzero(self.by_row.counts() == 0)

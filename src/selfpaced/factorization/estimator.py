@@ -14,15 +14,20 @@ from sklearn.utils import check_random_state
 
 from ..fitting import Interruptible, Progress, all_or_nothing, interrupted_sentence, warn_interrupted
 from ..pacing import Fixed, Geometric, Pacing, check_pace
+from ..parameters import KINDS
+from ..path import Candidate
 from ..regularizers import get
 from ..residuals import ScaleStop
 from ..selection import Decision, path_of, sentence
 from ..solver import Callback
 from .base import Factorization
-from .engine import resolve
-from .inputs import observe
+from .choose import LEAST, FormChoice, choose_form
+from .engine import Engine, resolve
+from .inputs import Observed, observe
+from .means import NO_MEANS, Levels, Means
 from .solve import RIDGE_END, FactorRun, Recipe, Solver, best_run
-from .start import ridge_bound, typical_size
+from .start import centred, ridge_bound
+from .verdict import APART_FITS, MEANS_ALONE, judge_fit
 
 
 class SelfPacedMF(Factorization):
@@ -41,19 +46,23 @@ class SelfPacedMF(Factorization):
     Parameters
     ----------
     rank : int or "auto", default="auto"
-        Number of components. "auto" starts with ``max_rank`` of them under a strong ridge and keeps those before the
-        largest drop of the singular values.
+        Number of components. "auto" hides a few per cent of the entries and takes the smallest rank that predicts them
+        as well as the best; 0, the means alone, if components predict them no better.
     regularizer : str or Regularizer, default="mixture"
         Any rule of :mod:`selfpaced.regularizers`, also one made by ``from_loss``. It sees the absolute residual as
         the loss. Weights are taken relative to their maximum. Group rules balance the rows of the matrix.
+    center : {"auto", "both", "rows", "columns"} or None, default="auto"
+        Whether every row and every column has a mean of its own beside the components. "auto" decides between both and
+        none by the hidden entries.
     pace : "auto", "paper", float or Pacing, default="auto"
         "auto": the loss of half weight grows by 1.44 per sweep until it is 6.7 noise scales
         (:class:`~selfpaced.residuals.Opening`). "paper" starts at half the entries and grows lam by 1.05 to the same
         stop. A number is a fixed lam: half-quadratic optimisation. A :class:`~selfpaced.pacing.Pacing` is followed to
         its end; ``Graduated(bound)`` is graduated non-convexity.
-    ridge : float, default=0.005
-        The penalty as a share of the smallest one that makes everything zero (the spectral norm of the observed
-        signs), which makes it free of units.
+    ridge : float or "auto", default="auto"
+        The penalty of the components as a share of the smallest one that makes them zero (the spectral norm of the
+        signs, means taken off), which makes it free of units. "auto" takes 0.005 unless a stronger one predicts the
+        hidden entries better. Means are not penalised.
     init : {"warm", "random"}, default="warm"
         Where the path starts: at the L1 factorization, or at random factors (the honest comparison, not advised).
     rescue : bool, default=True
@@ -70,8 +79,11 @@ class SelfPacedMF(Factorization):
         Where a path without a stop of its own ends, with a warning.
     tol : float, default=1e-4
         Relative change of the residuals at which the last pace has converged (for pacings that end by themselves).
-    max_rank : int, default=12
-        The largest rank that "auto" looks for.
+    bounds : tuple of two floats, optional
+        The range of the values, such as ``(1, 5)``: :meth:`predict` stays within it.
+    max_rank : int, optional
+        The largest rank that "auto" looks for; by default what the entries of a usual row or column can support, 64 at
+        most. A rank that comes out as large as this is a warning.
     backend : {"auto", "numba", "numpy"}, default="auto"
         "auto" uses numba where it is installed. Both give the same result.
     n_jobs : int, optional
@@ -89,14 +101,30 @@ class SelfPacedMF(Factorization):
     components_ : ndarray of shape (rank_, n_columns)
         The column factors, orthogonal, largest first.
     row_factors_ : ndarray of shape (n_rows, rank_)
-        The row factors; ``row_factors_ @ components_`` is the fitted matrix.
+        The row factors. The fitted matrix is ``row_factors_ @ components_`` and the means.
+    center_ : {"both", "rows", "columns"} or None
+        Which means are part of the model.
+    mean_ : float
+    row_means_, column_means_ : ndarray of shape (n_rows,) and (n_columns,)
+        How far every row and column is above or below ``mean_``; zeros where they are no part of the model.
+    verdict_ : str
+        "recovered", "no better than the means" or "did not hold together", by entries that were hidden while rank,
+        ridge and means were chosen; "not checked" if all three were given, or if there are too few entries.
+    rank_path_ : tuple of Candidate
+        The means alone and every rank tried, with the biweight score of the hidden entries; empty if not checked.
     entry_weight_ : same layout as the input
         Weight of every observed entry in [0, 1]; NaN where nothing was observed.
     sample_loss_ : same layout as the input
         The absolute residual of every observed entry.
     outliers_ : structured array
         Entries more than 3.5 noise scales off: ``row``, ``column``, ``value``, ``expected``, ``weight``, most
-        suspicious first.
+        suspicious first; rows and columns by their labels if they have any.
+    row_weight_, column_weight_ : ndarray
+        The mean weight of every row's and column's entries, by which raters can be ranked; NaN without entries.
+    row_labels_, column_labels_ : ndarray or None
+        Ids of a long frame, or index and columns of a labelled one; None: rows and columns are their positions.
+    low_rank_, sparse_ : array
+        The fitted matrix with its means, and what the outliers add to it.
     rank_ : int
     scale_ : float
         Standard deviation of the noise.
@@ -109,7 +137,7 @@ class SelfPacedMF(Factorization):
     objective_ : list of float
         The latent objective of every start, if there was more than one.
     n_iter_ : int
-        All sweeps of the chosen start, warm start included.
+        All sweeps of the chosen start, warm start included, those of the choice of rank, ridge and means not.
     n_rescued_ : int
         Rows and columns that were refitted.
     missing_rows_, missing_columns_ : ndarray of int
@@ -137,13 +165,16 @@ class SelfPacedMF(Factorization):
     True
     """
 
+    _parameter_rules = {"max_rank": KINDS["integer or None"], "ridge": KINDS["number or auto"]}
+
     def __init__(
         self,
         rank: int | str = "auto",
         regularizer: Any = "mixture",
         *,
+        center: str | None = "auto",
         pace: Any = "auto",
-        ridge: float = RIDGE_END,
+        ridge: float | str = "auto",
         init: str = "warm",
         rescue: bool = True,
         polish: int | bool = 8,
@@ -152,7 +183,8 @@ class SelfPacedMF(Factorization):
         inner: int = 1,
         max_sweeps: int = 200,
         tol: float = 1e-4,
-        max_rank: int = 12,
+        bounds: tuple[float, float] | None = None,
+        max_rank: int | None = None,
         backend: str = "auto",
         n_jobs: int | None = None,
         callback: Callback | None = None,
@@ -161,6 +193,7 @@ class SelfPacedMF(Factorization):
     ) -> None:
         self.rank = rank
         self.regularizer = regularizer
+        self.center = center
         self.pace = pace
         self.ridge = ridge
         self.init = init
@@ -171,6 +204,7 @@ class SelfPacedMF(Factorization):
         self.inner = inner
         self.max_sweeps = max_sweeps
         self.tol = tol
+        self.bounds = bounds
         self.max_rank = max_rank
         self.backend = backend
         self.n_jobs = n_jobs
@@ -187,6 +221,7 @@ class SelfPacedMF(Factorization):
         mask: Any = None,
         sample_weight: Any = None,
         shape: tuple[int, int] | None = None,
+        long: Any = None,
     ) -> SelfPacedMF:
         """Factorize a matrix.
 
@@ -202,30 +237,53 @@ class SelfPacedMF(Factorization):
             One weight per entry in the layout of X, or one per row; 0 is the same as missing.
         shape : tuple of int, optional
             The matrix's shape if X is triplets; by default as small as possible.
+        long : sequence of three names, optional
+            X is a long frame (pandas, polars, or a dict of arrays) with one line per entry: the names of its columns
+            with row ids, column ids and values, for example ``("user", "item", "rating")``. Ids may be anything.
 
         Returns
         -------
         SelfPacedMF
         """
-        recipe = self._recipe()
+        recipe, means = self._recipe(), self._means()
         engine = resolve(self.backend, self.n_jobs)
-        observed = observe(self, X, mask=mask, sample_weight=sample_weight, shape=shape)
+        observed = observe(self, X, mask=mask, sample_weight=sample_weight, shape=shape, long=long)
+        self._long = None if long is None else tuple(long)
         rank = self._check_rank(self.rank, observed.matrix.shape)
         entries = self._entries(observed)
         streams = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_init)
         with Progress(self, total=self.n_init * (self.warm_sweeps + 11 + recipe.polish)).running() as progress:
-            solver = Solver(engine, entries, recipe, ridge_bound(entries), progress.tick, self.callback)
+            choice = self._choice(engine, observed, rank, means, int(streams[0]))
+            if choice is not None:
+                rank, recipe, means = choice.form.rank, replace(recipe, ridge=choice.form.ridge), (choice.form.means,)
+            centre = centred(replace(engine, means=means[-1]), entries)
+            bound = ridge_bound(centre.entries)
+            side = entries.by_row
+            del entries
+            solver = Solver(centre.engine, centre.entries, recipe, bound, progress.tick, self.callback)
             runs = self._runs(solver, rank, streams)
         run, self.objective_ = best_run(solver, runs)
         self._polished, self._rescues, self._seed = bool(recipe.polish), bool(self.rescue), int(streams[0])
         self.n_iter_, self.n_rescued_ = run.sweeps, run.rescued
-        self._ridge, self._wide = solver.ridge, typical_size(entries)
-        self.plain_ = self._plain(run, solver)
-        side = entries.by_row
-        del solver, entries, runs  # the entries by column go before the weights come: peak memory
-        self._keep(run, engine, side, observed)
-        self._tell(run)
+        levels = centre.levels
+        self.plain_ = self._plain(run, solver, levels)
+        self._remember(solver)
+        del solver, centre, runs  # the entries by column go before the weights come: peak memory
+        self._keep(run, engine, side, observed, levels)
+        self._tell(run, choice)
         return self
+
+    def _choice(
+        self, engine: Engine, observed: Observed, rank: int | None, means: tuple[Means, ...], seed: int
+    ) -> FormChoice | None:
+        """Rank, ridge and means by hidden entries, unless all are given or there are too few entries."""
+        given = rank is not None and self.ridge != "auto" and len(means) == 1
+        if given or observed.matrix.data.size < LEAST:
+            return None
+        form = (rank, None if isinstance(self.ridge, str) else float(self.ridge), means)
+        # a stream of its own: the fit to all entries is the same whether the form was found or given
+        rng = np.random.default_rng([seed, 1])
+        return choose_form(engine, (observed.matrix, observed.sample_weight), form, self.max_rank, lambda _: None, rng)
 
     def _runs(self, solver: Solver, rank: int | None, streams: Any) -> list[FactorRun]:
         """One run per start; once there is one, Ctrl-C ends the search for a better."""
@@ -244,13 +302,21 @@ class SelfPacedMF(Factorization):
                 break
         return runs
 
-    def _tell(self, run: FactorRun) -> None:
-        """Path and sentence, and a warning where the path did not come to its end."""
+    def _tell(self, run: FactorRun, choice: FormChoice | None) -> None:
+        """Path, verdict and sentence, and a warning where one of them is bad."""
         found = "found" if self.rank == "auto" else "given"
+        verdict = None
+        self.verdict_ = "not checked"
+        self.rank_path_: tuple[Candidate, ...] = ()
+        if choice is not None:
+            rows, columns, _ = choice.places
+            verdict = judge_fit(choice, self.reconstruct(rows, columns), self.scale_)
+            self.verdict_, self.rank_path_ = verdict.word, path_of(choice.trials, Decision(choice.index, ""))
         where = "" if math.isinf(run.lam) else f"at lam = {run.lam:.4g} "
         reason = (
-            f"{where}{run.reason}; rank {self.rank_} ({found}), noise scale {self.scale_:.3g}, {len(self.outliers_)} "
-            f"outliers, {self.n_rescued_} rows or columns rescued, {self.n_iter_} sweeps"
+            f"{where}{run.reason}; rank {self.rank_} ({found}), {_MEANS[self.center_]}noise scale {self.scale_:.3g}, "
+            f"{len(self.outliers_)} outliers, {self.n_rescued_} rows or columns rescued, {self.n_iter_} sweeps"
+            f"{'' if verdict is None else f'; {verdict}'}"
         )
         decision = Decision(len(run.trials) - 1, reason)
         self.path_, self.termination_ = path_of(run.trials, decision), sentence(run.trials, decision)
@@ -263,6 +329,24 @@ class SelfPacedMF(Factorization):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+        if verdict is not None and not verdict.good:
+            _warn(f"the factorization {'is ' * (verdict.word == MEANS_ALONE)}{verdict}: {_ADVICE[verdict.word]}")
+        if choice is not None and choice.at_cap:
+            _warn(
+                f"the rank found, {self.rank_}, is the largest that was looked for: give a larger max_rank, or the rank"
+            )
+
+    def _means(self) -> tuple[Means, ...]:
+        """What ``center`` allows, the simpler one last."""
+        both = Means(rows=True, columns=True)
+        allowed = {
+            "auto": (both, NO_MEANS),
+            "both": (both,),
+            "rows": (Means(rows=True),),
+            "columns": (Means(columns=True),),
+            None: (NO_MEANS,),
+        }
+        return allowed[self.center]
 
     def _recipe(self) -> Recipe:
         if self.init == "random" and self.rank == "auto":
@@ -271,7 +355,7 @@ class SelfPacedMF(Factorization):
         return Recipe(
             regularizer=get(self.regularizer),
             pacing=_pacing(check_pace(self.pace)),
-            ridge=float(self.ridge),
+            ridge=RIDGE_END if isinstance(self.ridge, str) else float(self.ridge),
             warm_sweeps=int(self.warm_sweeps),
             warm=self.init == "warm",
             inner=int(self.inner),
@@ -279,15 +363,26 @@ class SelfPacedMF(Factorization):
             tol=float(self.tol),
             rescue=bool(self.rescue),
             polish=int(polish),
-            max_rank=int(self.max_rank),
+            max_rank=12 if self.max_rank is None else int(self.max_rank),
         )
 
-    def _plain(self, run: FactorRun, solver: Solver) -> Any:
+    def _plain(self, run: FactorRun, solver: Solver, levels: Levels) -> Any:
         from .prmf import PRMF
 
-        return PRMF(rank=run.fit.V.shape[1], ridge=self.ridge, backend=self.backend, n_jobs=self.n_jobs)._adopt(
-            run, solver
-        )
+        rank = max(solver.engine.means.rank(run.fit.V), 1)
+        plain = PRMF(rank, ridge=solver.recipe.ridge, backend=self.backend, n_jobs=self.n_jobs)
+        return plain._adopt(run, solver, levels)
+
+
+_MEANS = {None: "", "both": "means of rows and columns, ", "rows": "means of rows, ", "columns": "means of columns, "}
+_ADVICE = {
+    MEANS_ALONE: "the means are what the entries support",
+    APART_FITS: "too many entries may be wrong for this rank, or too few seen; do not rely on it",
+}
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, ConvergenceWarning, stacklevel=5)
 
 
 def _pacing(pace: str | float | Pacing) -> Pacing | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from ..fitting import check_size
 from .entries import Floats
+from .ids import Ids, coded, labels_of
 
 _DTYPES = (np.float64, np.float32)
 
@@ -48,6 +49,8 @@ class Layout:
     size: int = 0
     position: Any = None
     frame: Any = None  # (class, index, columns) of a data frame
+    row_labels: Any = None
+    column_labels: Any = None
     template: Any = None  # (class, format, indices, indptr) of a sparse matrix
 
     def restore(self, values: Floats, matrix: Any) -> Any:
@@ -90,6 +93,7 @@ def observe(
     mask: Any = None,
     sample_weight: Any = None,
     shape: tuple[int, int] | None = None,
+    long: Any = None,
     reset: bool = True,
 ) -> Observed:
     """Validate any accepted input.
@@ -105,7 +109,12 @@ def observe(
         One weight per entry in the layout of X, or one per row.
     shape : tuple, optional
         The matrix's shape, for triplets.
+    long : sequence of three names, optional
+        The columns of a long frame that hold row ids, column ids and values.
     """
+    names = _long_names(estimator, X, long, reset)
+    if names is not None:
+        return _from_long(estimator, X, names, mask, sample_weight, reset)
     if is_triplets(X):
         return _from_triplets(estimator, X, mask, sample_weight, shape, reset)
     if shape is not None:
@@ -113,6 +122,37 @@ def observe(
     if sp.issparse(X):
         return _from_sparse(estimator, X, mask, sample_weight, reset)
     return _from_dense(estimator, X, mask, sample_weight, reset)
+
+
+def _long_names(estimator: Any, X: Any, long: Any, reset: bool) -> Any:
+    """The names of a long frame's columns; those of ``fit`` are known again later."""
+    if long is None and not reset:
+        known = getattr(estimator, "_long", None)
+        return known if known is not None and set(known) <= set(getattr(X, "columns", ())) else None
+    if long is None:
+        return None
+    names = (long,) if isinstance(long, str) else tuple(long)
+    if len(names) != 3:
+        raise ValueError(f"long must name three columns: row ids, column ids and values, got {long!r}")
+    there = list(X) if isinstance(X, dict) else list(getattr(X, "columns", ()))
+    missing = [name for name in names if name not in there]
+    if missing:
+        raise ValueError(f"long must name columns of X, got {missing!r}; X has {there!r}")
+    return names
+
+
+def _from_long(estimator: Any, X: Any, names: Any, mask: Any, sample_weight: Any, reset: bool) -> Observed:
+    """A long frame as triplets of positions; of new rows, entries in unknown columns are left out."""
+    rows, at_row = coded(X[names[0]], names[0])
+    columns, at_column = coded(X[names[1]], names[1])
+    values = np.array(X[names[2]], dtype=np.float64)
+    if not reset:
+        known = Ids(estimator.column_labels_).positions(columns)[at_column]
+        values[known < 0] = np.nan
+        columns, at_column = estimator.column_labels_, np.maximum(known, 0)
+    shape = rows.size, columns.size
+    seen = _from_triplets(estimator, (at_row, at_column, values), mask, sample_weight, shape, reset)
+    return replace(seen, layout=replace(seen.layout, row_labels=rows, column_labels=columns))
 
 
 def _frame_of(X: Any) -> tuple[str, Any]:
@@ -164,7 +204,9 @@ def _from_dense(estimator: Any, X: Any, mask: Any, sample_weight: Any, reset: bo
     indptr = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
     matrix = sp.csr_array((values[rows, columns], columns, indptr), shape=values.shape)
     entry_weight = None if weights is None else weights[rows, columns].astype(values.dtype)
-    return _finished(matrix, entry_weight, Layout(kind, values.shape, frame=frame), reset)
+    labels = (None, None) if frame is None else (labels_of(frame[1]), labels_of(frame[2]))
+    layout = Layout(kind, values.shape, frame=frame, row_labels=labels[0], column_labels=labels[1])
+    return _finished(matrix, entry_weight, layout, reset)
 
 
 def _mask(mask: Any, shape: tuple[int, ...]) -> Any:

@@ -14,8 +14,9 @@ from ..selection import Decision, path_of, sentence
 from .base import Factorization
 from .engine import WeightedSolve, resolve
 from .inputs import observe
+from .means import Levels
 from .solve import RIDGE_END, SMOOTHING, FactorRun, Recipe, Solver
-from .start import balanced, random_factors, ridge_bound, typical_size
+from .start import centred, random_factors, ridge_bound
 
 
 class PRMF(Factorization):
@@ -103,11 +104,13 @@ class PRMF(Factorization):
         mask: Any = None,
         sample_weight: Any = None,
         shape: tuple[int, int] | None = None,
+        long: Any = None,
     ) -> PRMF:
         """Factorize a matrix; the arguments are those of :meth:`SelfPacedMF.fit`."""
         recipe = self._recipe()
         engine = resolve(self.backend, self.n_jobs)
-        observed = observe(self, X, mask=mask, sample_weight=sample_weight, shape=shape)
+        observed = observe(self, X, mask=mask, sample_weight=sample_weight, shape=shape, long=long)
+        self._long = None if long is None else tuple(long)
         rank = self._check_rank(self.rank, observed.matrix.shape)
         entries = self._entries(observed)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -123,10 +126,11 @@ class PRMF(Factorization):
         self._polished, self._rescues, self._seed = bool(recipe.polish), bool(self.rescue), seed
         self.n_iter_ = run.sweeps + warm
         self.objective_ = solver.objective(run.fit, math.inf)
-        self._ridge, self._wide = solver.ridge, typical_size(entries)
+        self._remember(solver)
+        levels = centred(engine, entries).levels
         side = entries.by_row
         del solver, entries
-        self._keep(run, engine, side, observed)
+        self._keep(run, engine, side, observed, levels)
         reason = f"it was asked for; {self.n_iter_} sweeps, rank {self.rank_}, noise scale {self.scale_:.3g}"
         self.path_ = path_of(run.trials, Decision(0, reason))
         self.termination_ = sentence(run.trials, Decision(0, reason))
@@ -148,14 +152,14 @@ class PRMF(Factorization):
             smoothing=float(self.smoothing),
         )
 
-    def _adopt(self, run: FactorRun, solver: Solver) -> PRMF:
+    def _adopt(self, run: FactorRun, solver: Solver, levels: Levels) -> PRMF:
         """The start of a path as a fitted estimator: factors, scale, transform; no weights of its own."""
-        U, V, _ = balanced(*run.plain)
+        U, V, _ = solver.balanced(*run.plain)
         residuals = solver.engine.sampled_residuals(solver.entries, U, V)
-        self.row_factors_, self.components_ = U, np.ascontiguousarray(V.T)
-        self.rank_, self.scale_, self.lam_ = V.shape[1], noise_scale(residuals, solver.floor), math.inf
+        self._adopt_factors(U, V, levels, (solver.entries.empty_rows(), solver.entries.empty_columns()))
+        self.scale_, self.lam_ = noise_scale(residuals, solver.floor), math.inf
         self._step = WeightedSolve(None, math.inf, solver.ridge, max(self.smoothing * self.scale_, solver.floor))
-        self._ridge, self._wide = solver.ridge, typical_size(solver.entries)
+        self._remember(solver)
         self._polished = self._rescues = False
         self.n_features_in_ = solver.entries.shape[1]
         return self

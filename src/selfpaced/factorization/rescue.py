@@ -98,11 +98,12 @@ def rescue_side(
     seed: int,
     below: float = STARVED,
     usual: float | None = None,
+    rank: int | None = None,
 ) -> int:
-    """Refit the starved rows of U in place; returns how many changed."""
+    """Refit the starved rows of U in place; returns how many changed. ``rank`` is that of V, unless means are in it."""
     changed = 0
     shares = inlier_shares(engine, side, U, V, scale)
-    for i in starved_rows(shares, side, V.shape[1], below, usual):
+    for i in starved_rows(shares, side, V.shape[1] if rank is None else rank, below, usual):
         part = slice(side.indptr[i], side.indptr[i + 1])
         # a stream per row: what happens to a row must not depend on the other rows of the batch
         found = refit_row(V[side.indices[part]], side.values[part], U[i], scale, np.random.default_rng(seed))
@@ -115,6 +116,13 @@ def rescue_side(
 def rescue(
     engine: Engine, entries: Entries, U: Floats, V: Floats, scale: float, seed: int, below: float = STARVED
 ) -> int:
-    """Refit starved rows, then starved columns, in place."""
-    rows = rescue_side(engine, entries.by_row, U, V, scale, seed, below)
-    return rows + rescue_side(engine, entries.by_column, V, U, scale, seed + 1, below)
+    """Refit starved rows, then starved columns, in place, with their means."""
+    changed = 0
+    for side, own, other, by_row in ((entries.by_row, U, V, True), (entries.by_column, V, U, False)):
+        part, u, v, free = engine.means.half(side, own, other, by_row)
+        if u.shape[1]:
+            at, rank = seed if by_row else seed + 1, engine.means.rank(own)
+            changed += rescue_side(engine, part, u, v, scale, at, below, rank=rank)
+        if u is not own:
+            own[:, free] = u
+    return changed

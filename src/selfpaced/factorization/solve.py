@@ -27,6 +27,7 @@ from .start import (
     balanced,
     continuation,
     descend,
+    lever,
     random_factors,
     reveal_rank,
     typical_size,
@@ -117,18 +118,36 @@ class Solver:
         """Random factors, then L1 sweeps with a falling ridge; ``rank=None`` finds the rank on the way."""
         recipe = self.recipe
         if rank is not None and not recipe.warm:
-            return random_factors(self.entries, rank, rng)
-        # Spare factors let wrong directions be outgrown; they are cut off while the ridge still holds them small.
-        width = (recipe.max_rank if rank is None else rank) + SPARE
-        U, V = random_factors(self.entries, min(width, *self.entries.shape), rng)
+            return self._with_means(random_factors(self.entries, rank, rng))
         early = max(recipe.warm_sweeps * 4 // 7, 1)
-        U, V = self.descend((U, V), continuation(self.bound, 1.0, RIDGE_RANK, early))
-        U, V, values = balanced(U, V)
+        wide = self.open_start(recipe.max_rank if rank is None else rank, rng, early)
+        U, V, values = self.balanced(*wide)
         if rank is None:
             rank = min(reveal_rank(values, values.size == min(self.entries.shape)), recipe.max_rank)
-        U, V = np.ascontiguousarray(U[:, :rank]), np.ascontiguousarray(V[:, :rank])
         late = recipe.warm_sweeps - early
-        return self.descend((U, V), continuation(self.bound, RIDGE_RANK, min(recipe.ridge, RIDGE_RANK), late))
+        ridges = continuation(self.bound, RIDGE_RANK, min(recipe.ridge, RIDGE_RANK), late)
+        return self.descend(self.cut((U, V), rank), ridges)
+
+    def open_start(self, rank: int, rng: np.random.Generator, sweeps: int) -> Factors:
+        """The first half of the warm start, under a strong ridge."""
+        # Spare factors let wrong directions be outgrown; they are cut off while the ridge still holds them small.
+        width = min(rank + SPARE, *self.entries.shape) if rank else 0
+        factors = self._with_means(random_factors(self.entries, width, rng))
+        return self.descend(factors, continuation(self.bound, 1.0, RIDGE_RANK, sweeps))
+
+    def _with_means(self, factors: Factors) -> Factors:
+        return self.engine.means.join(*factors, lever(self.entries)) if self.engine.means.count else factors
+
+    def balanced(self, U: Floats, V: Floats) -> tuple[Floats, Floats, Floats]:
+        """Orthogonal components, largest first, and their singular values; means stay as they are."""
+        means = self.engine.means
+        u, v, values = balanced(*means.split(U, V)[:2])
+        return *means.with_components(U, V, (u, v)), values
+
+    def cut(self, factors: Factors, rank: int) -> Factors:
+        """The first components of balanced factors, and the means."""
+        u, v, *_ = self.engine.means.split(*factors)
+        return self.engine.means.with_components(*factors, (u[:, :rank], v[:, :rank]))
 
     def descend(self, factors: Factors, ridges: Any) -> Factors:
         """Plain L1 sweeps, one per ridge."""
@@ -251,9 +270,9 @@ class Solver:
 
     def _polish(self, fit: Factorized, sweeps: int) -> Factorized:
         """Least squares on what lies within 3.5 noise scales: the efficiency that the L1 loss gives away."""
-        shape, rank = self.entries.shape, fit.V.shape[1]
+        shape, rank = self.entries.shape, self.engine.means.rank(fit.V)
         empty = self.entries.empty_rows().size + self.entries.empty_columns().size
-        freedom = rank * max(sum(shape) - empty - rank, 1)
+        freedom = rank * max(sum(shape) - empty - rank, 1) + self.engine.means.count * (sum(shape) - empty) / 2
         for _ in range(sweeps):
             residuals = self._sweep(fit, self._rejecting(fit.scale), "polish").astype(np.float64)
             inside = residuals[np.abs(residuals) < REJECT * fit.scale]
@@ -271,10 +290,11 @@ class Solver:
 
     def _finished(self, run: FactorRun) -> FactorRun:
         """Balanced factors; the rows are solved last, so that they are the exact transform of their entries."""
-        U, V, _ = balanced(run.fit.U, run.fit.V)
-        step = run.fit.step.at(eps=self._eps(run.fit.scale))
-        fit = Factorized(np.ascontiguousarray(U), np.ascontiguousarray(V), step, run.fit.scale)
-        self.engine.half(self.entries.by_row, fit.U, fit.V, self._rejecting(fit.scale) if self.recipe.polish else step)
+        U, V, _ = self.balanced(run.fit.U, run.fit.V)
+        fit = Factorized(U, V, run.fit.step.at(eps=self._eps(run.fit.scale)), run.fit.scale)
+        self.engine.half(
+            self.entries.by_row, fit.U, fit.V, self._rejecting(fit.scale) if self.recipe.polish else fit.step
+        )
         return replace(run, fit=fit)
 
     def objective(self, fit: Factorized, lam: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from ..residuals.scales import MAD_TO_SIGMA
 from .engine import Engine, WeightedSolve
 from .entries import Entries, Floats
+from .means import Levels
 
 Factors = tuple[Floats, Floats]
 Tick = Callable[[str], None]
@@ -21,6 +23,10 @@ RIDGE_RANK = 0.35  # and where the rank shows best
 SMOOTHING = 0.25  # eps of the warm start, in units of the MADN of its residuals
 SPARE = 4  # factors beyond the rank in the first half of the warm start
 RANK_FLOOR = 0.03  # singular values below this share of the largest one are noise
+
+LEVER = 30.0  # numerical safety: the means' constant in units of a factor: they see 1/900 of the factors' ridge
+MEAN_SWEEPS = 8  # cost: L1 sweeps for the means alone
+FREE = 1e-6  # numerical safety: the ridge where means are all there is
 
 
 def ridge_bound(entries: Entries, sweeps: int = 20) -> float:
@@ -53,7 +59,7 @@ def typical_size(entries: Entries) -> float:
 
 def random_factors(entries: Entries, rank: int, rng: np.random.Generator) -> Factors:
     """Normal factors whose product has about the magnitude of the data."""
-    spread = math.sqrt(typical_size(entries) / math.sqrt(rank))
+    spread = math.sqrt(typical_size(entries) / math.sqrt(max(rank, 1)))
     U = spread * rng.standard_normal((entries.shape[0], rank))
     V = spread * rng.standard_normal((entries.shape[1], rank))
     return U.astype(entries.dtype), V.astype(entries.dtype)
@@ -83,8 +89,49 @@ def continuation(bound: float, first: float, last: float, sweeps: int, settle: f
     return bound * first * (last / first) ** np.minimum(falling, 1.0)
 
 
+@dataclass(frozen=True, eq=False)
+class Centred:
+    """Entries less first robust means; the means go on being fitted from there.
+
+    Attributes
+    ----------
+    engine : Engine
+        It knows which means are part of the model.
+    entries : Entries
+        What is left of the entries.
+    levels : Levels
+        What was taken off.
+    """
+
+    engine: Engine
+    entries: Entries
+    levels: Levels
+
+
+def lever(entries: Entries) -> float:
+    """The constant that means are multiplied by: large against factors whose product is as large as the entries."""
+    return LEVER * math.sqrt(typical_size(entries))
+
+
+def centred(engine: Engine, entries: Entries) -> Centred:
+    """Take off L1 means of the rows and of the columns, of those that the engine has means for."""
+    (m, n), means = entries.shape, engine.means
+    none: Factors = (np.zeros((m, 0), entries.dtype), np.zeros((n, 0), entries.dtype))
+    if not means.count:
+        return Centred(engine, entries, Levels(means, np.zeros(m, entries.dtype), np.zeros(n, entries.dtype)))
+    middle = np.full(m, np.median(entries.sample[2]), entries.dtype)
+    start = entries.shifted(middle, np.zeros(n, entries.dtype))
+    U, V = means.join(*none, lever(start))
+    descend(engine, start, (U, V), np.full(MEAN_SWEEPS, FREE), FREE * typical_size(start), lambda _: None)
+    _, _, rows, columns = means.split(U, V)
+    rows = middle + rows
+    return Centred(engine, entries.shifted(rows, columns), Levels(means, rows, columns))
+
+
 def balanced(U: Floats, V: Floats) -> tuple[Floats, Floats, Floats]:
     """The same product with orthogonal, equally long columns, largest first, and its singular values."""
+    if not U.shape[1]:
+        return U, V, np.zeros(0)
     left, left_triangle = np.linalg.qr(U)
     right, right_triangle = np.linalg.qr(V)
     inner_left, values, inner_right = np.linalg.svd(left_triangle @ right_triangle.T)

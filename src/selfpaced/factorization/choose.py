@@ -1,0 +1,362 @@
+"""Rank, ridge and means chosen by hidden entries, and whether what came of it holds together."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..regularizers import get
+from ..selection import Gap, Trial, gap
+from .engine import Engine
+from .entries import Entries, Floats, from_csr
+from .means import Levels, Means
+from .solve import NEGLIGIBLE, Recipe, Solver
+from .start import RIDGE_END, RIDGE_RANK, Centred, Factors, centred, reveal_rank, ridge_bound
+
+# Measured by benchmarks/factorization.py, part means.
+SHARES = (RIDGE_RANK, 0.1, 0.03, RIDGE_END)  # ridges compared, as shares of the bound
+OPEN_SWEEPS = 16  # under a strong ridge, all ranks at once
+RANK_SWEEPS = 3  # per rank and ridge
+FORM_SWEEPS = 4  # for the factors to do without means, per ridge
+CLOSE = 0.3  # standard errors within which the smaller rank is taken; at 1 ranks come out too small
+FIRST_WIDTH = 12  # ranks looked at first; doubled while the best is among the upper half
+CLEAR = 2.0  # a singular value this many times the next one shows the rank
+
+TUKEY = 4.685  # theory: the biweight's constant for 95 % efficiency
+QUARTILE = 0.3186  # theory: of the absolute standard normal
+HIDDEN, LEAST_HIDDEN, MOST_HIDDEN = 0.05, 200, 20_000  # a choice: share of the entries that are hidden, and its limits
+MOST_OF_ALL = 0.15  # a choice: the share of a small matrix that is hidden at most
+MOST_RANK = 64  # cost
+FLAT = 1e-9  # numerical safety: the share that stands for no ridge at all
+PER_LINE = 0.4  # theory: components per entry of a usual row or column, with room for wrong entries
+ENOUGH = 100_000  # cost: entries that the form is chosen on, if rows and columns keep enough of theirs
+WORTH = 2.0  # convention: standard errors by which components must be ahead of the means
+LINE = 60.0  # cost: entries of a usual row or column among those
+LEAST = 200  # a choice: with fewer entries nothing is hidden
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a factorization looks like before it is fitted."""
+
+    rank: int
+    ridge: float
+    means: Means
+
+
+@dataclass(frozen=True, eq=False)
+class Hidden:
+    """Entries kept apart."""
+
+    rows: Any
+    columns: Any
+    values: Floats
+
+    def errors(self, levels: Levels, factors: Factors) -> Floats:
+        """What the factors leave of them."""
+        U, V = factors
+        fitted = np.einsum("ij,ij->i", U[self.rows], V[self.columns])
+        return np.asarray(self.values - levels.rows[self.rows] - levels.columns[self.columns] - fitted)
+
+
+@dataclass(frozen=True, eq=False)
+class FormFit:
+    """A form as it was fitted to the entries that were not hidden."""
+
+    form: Form
+    factors: Factors
+    errors: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class FormChoice:
+    """What the hidden entries say.
+
+    Attributes
+    ----------
+    form : Form
+        What is to be fitted.
+    trials : tuple of Trial
+        The means alone, then every rank with its best ridge.
+    index : int
+        Which of them was chosen.
+    gain : Gap
+        By how much the chosen form is ahead of the means alone, in biweight loss.
+    errors : ndarray
+        What it leaves of the hidden entries.
+    places : tuple of ndarray
+        Rows and columns of the hidden entries, and their values.
+    at_cap : bool
+        Whether the rank is the largest that was looked for, although the entries may support a larger one.
+    """
+
+    form: Form
+    trials: tuple[Trial, ...]
+    index: int
+    gain: Gap
+    errors: Floats
+    places: tuple[Any, Any, Floats]
+    at_cap: bool
+
+
+def largest_rank(entries: Entries) -> int:
+    """The largest rank that the entries can support."""
+    usual = min(float(np.median(entries.by_row.counts())), float(np.median(entries.by_column.counts())))
+    return int(max(1, min(min(entries.shape) - 1, PER_LINE * usual, MOST_RANK)))
+
+
+def hide(matrix: Any, sample_weight: Any, rng: np.random.Generator) -> tuple[Entries, Hidden]:
+    """Some entries apart, the others to be fitted."""
+    size = matrix.data.size
+    count = int(min(max(HIDDEN * size, LEAST_HIDDEN), MOST_OF_ALL * size, MOST_HIDDEN))
+    kept = np.ones(size, dtype=bool)
+    kept[rng.permutation(size)[:count]] = False
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    below = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
+    rest = sp.csr_array((matrix.data[kept], matrix.indices[kept], below), shape=matrix.shape)
+    weights = None if sample_weight is None else sample_weight[kept]
+    return from_csr(rest, weights), Hidden(rows[~kept], matrix.indices[~kept], matrix.data[~kept])
+
+
+def low_scale(errors: Floats) -> float:
+    """The noise scale by the lower quartile: three in four entries may be wrong."""
+    return float(np.quantile(np.abs(errors), 0.25)) / QUARTILE
+
+
+def tukey(errors: Floats, scale: float) -> Floats:
+    """The biweight loss, 1 for what is far off."""
+    inside = np.clip(1 - (errors.astype(np.float64) / (TUKEY * scale)) ** 2, 0, None)
+    return np.asarray(1 - inside**3)
+
+
+def lines_of(matrix: Any, per_line: float, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Rows and columns, drawn by their entries, so many that a usual one keeps at least ``per_line`` of its own."""
+    counts = np.diff(matrix.indptr), np.bincount(matrix.indices, minlength=matrix.shape[1])
+    usual = [max(float(np.median(count)), 1.0) for count in counts]
+    wanted = max(per_line, math.sqrt(ENOUGH * usual[0] * usual[1] / matrix.data.size))
+    kept = []
+    for count, across in zip(counts, reversed(usual), strict=True):
+        if wanted >= across:
+            kept.append(np.arange(count.size))
+            continue
+        size = math.ceil(np.count_nonzero(count) * wanted / across)
+        kept.append(np.sort(rng.choice(count.size, size, replace=False, p=count / count.sum())))
+    return kept[0], kept[1]
+
+
+def thinned(matrix: Any, sample_weight: Any, rows: Any, columns: Any) -> tuple[Any, Any]:
+    """The entries in some rows and columns, with their weights."""
+    if rows.size == matrix.shape[0] and columns.size == matrix.shape[1]:
+        return matrix, sample_weight
+    numbered = sp.csr_array((np.arange(1, matrix.data.size + 1), matrix.indices, matrix.indptr), shape=matrix.shape)
+    part = numbered[rows][:, columns]
+    part.sort_indices()
+    place = part.data - 1
+    small = sp.csr_array((matrix.data[place], part.indices, part.indptr), shape=part.shape)
+    return small, None if sample_weight is None else sample_weight[place]
+
+
+@dataclass(eq=False)
+class FormSearch:
+    """Ranks, ridges and means compared on hidden entries.
+
+    Attributes
+    ----------
+    engine : Engine
+        The kernels, without means.
+    entries, hidden : Entries, Hidden
+        What is fitted and what is predicted.
+    rank, ridge : number or None
+        None is to be found.
+    cap : int
+        The largest rank.
+    tick : callable
+        Called after every sweep.
+    rng : numpy.random.Generator
+        Of the starts.
+    shown : set of int
+        Ranks that showed in the singular values of a start.
+    """
+
+    engine: Engine
+    entries: Entries
+    hidden: Hidden
+    rank: int | None
+    ridge: float | None
+    cap: int
+    tick: Callable[[str], None]
+    rng: np.random.Generator
+    shown: set[int] = field(default_factory=set)
+
+    def solver(self, centre: Centred, ridge: float = RIDGE_END, polish: int = 0) -> Solver:
+        recipe = Recipe(get("mixture"), None, ridge, rescue=False, polish=polish)
+        return Solver(centre.engine, centre.entries, recipe, ridge_bound(centre.entries), self.tick)
+
+    def attempt(self, centre: Centred, factors: Factors, ridge: float) -> FormFit:
+        means = centre.engine.means
+        errors = self.hidden.errors(centre.levels, factors)
+        return FormFit(Form(means.rank(factors[0]), ridge, means), factors, errors)
+
+    def means_alone(self, centre: Centred) -> FormFit:
+        """No components: the means that were taken off."""
+        nothing = tuple(np.zeros((n, centre.engine.means.count), self.entries.dtype) for n in self.entries.shape)
+        return self.attempt(centre, nothing, RIDGE_END)  # type: ignore[arg-type]
+
+    # --------------------------------------------------------------------------------------------- the rank
+
+    def ranks(self, centre: Centred) -> list[FormFit]:
+        """Every rank tried under every ridge; starts are widened as long as the best rank is not well inside."""
+        solver = self.solver(centre)
+        width = min(self.rank or FIRST_WIDTH, self.cap)
+        tried: list[FormFit] = []
+        while True:
+            wide = solver.open_start(width, self.rng, OPEN_SWEEPS)
+            U, V, values = solver.balanced(*wide)
+            found = self._between(solver, centre, (U, V), values, width)
+            tried += found
+            best = self.best(tried)
+            if self.rank or width >= self.cap or best.form.rank <= width // 2 or best not in found:
+                return tried
+            width = min(2 * width, self.cap)
+
+    def _between(self, solver: Solver, centre: Centred, wide: Factors, values: Floats, width: int) -> list[FormFit]:
+        """The rank that shows in the singular values, its neighbours, then halving around the best."""
+        tried: list[FormFit] = []
+        if self.rank:
+            return list(self._under_ridges(solver, centre, wide, self.rank))
+        if centre.engine.means.count:
+            tried.append(self.means_alone(centre))
+        hint = min(reveal_rank(values, values.size == min(self.entries.shape)), width)
+        if hint < values.size and values[hint - 1] > CLEAR * values[hint]:
+            self.shown.add(hint)
+        wanted = {max(hint - 1, 1), hint, min(hint + 1, width), min(2 * hint, width)}
+        while wanted:
+            for rank in sorted(wanted):
+                tried += self._under_ridges(solver, centre, wide, rank)
+            done = sorted({0, *(attempt.form.rank for attempt in tried)})
+            best = self.best(tried).form.rank
+            around = [(a, b) for a, b in itertools.pairwise(done) if best in (a, b)]
+            wanted = {(a + b) // 2 for a, b in around if b - a > 1} | ({width} if best == done[-1] < width else set())
+        return tried
+
+    def _under_ridges(self, solver: Solver, centre: Centred, wide: Factors, rank: int) -> Iterable[FormFit]:
+        factors = solver.cut(wide, rank)
+        shares = SHARES if self.ridge is None else (*(s for s in SHARES if s > self.ridge), self.ridge)
+        for above, share in zip((RIDGE_RANK, *shares), shares, strict=False):
+            ridges = solver.bound * np.geomspace(above, max(share, FLAT), RANK_SWEEPS + 1)[1:]
+            factors = solver.descend((factors[0].copy(), factors[1].copy()), ridges)
+            if self.ridge is None or share == self.ridge:
+                yield self.attempt(centre, factors, share)
+
+    def scores(self, attempts: list[FormFit]) -> list[Trial]:
+        """Hidden entries' biweight losses, all in the unit of the best attempt's errors."""
+        # an exact fit is not told apart from one that has not quite converged
+        floor = NEGLIGIBLE * (float(np.mean(np.abs(self.hidden.values))) or 1.0)
+        scale = max(min(low_scale(attempt.errors) for attempt in attempts), floor)
+        return [Trial(math.inf, f"rank {a.form.rank}", -tukey(a.errors, scale), fit=a) for a in attempts]
+
+    def best(self, attempts: list[FormFit]) -> FormFit:
+        trials = self.scores(attempts)
+        return max(trials, key=_mean).fit  # type: ignore[no-any-return]
+
+    def pick(self, attempts: list[FormFit]) -> FormFit:
+        """The smallest rank that is as good as the best, and there the smallest ridge.
+
+        A rank that shows in the singular values is believed unless the hidden entries speak against it.
+        """
+        trials = self.scores(attempts)
+        best = max(trials, key=_mean)
+
+        def close(trial: Trial) -> bool:
+            return trial is best or gap(best, trial).z <= (CLOSE if trial.fit.form.rank else 1.0)
+
+        near = [trial for trial in trials if close(trial)]
+        rank = min(trial.fit.form.rank for trial in near)
+        possible = [t for t in trials if t.fit.form.rank in self.shown and gap(best, t).z <= WORTH]
+        if rank and possible:
+            near, rank = possible, max(possible, key=_mean).fit.form.rank
+        same = [trial for trial in near if trial.fit.form.rank == rank]
+        if best.fit.form.ridge >= SHARES[1]:  # the ridge is what regularizes
+            return max(same, key=_mean).fit  # type: ignore[no-any-return]
+        return min(same, key=lambda trial: trial.fit.form.ridge).fit  # type: ignore[no-any-return]
+
+    # -------------------------------------------------------------------------------------------- the forms
+
+    def without_means(self, centre: Centred, start: FormFit) -> FormFit:
+        """As many components without means: those found beside the means, or the largest of all, means included."""
+        plain = centred(self.engine, self.entries)
+        solver, means = self.solver(plain, start.form.ridge), centre.engine.means
+        u, v, rows, columns = means.split(*start.factors)
+        ones = np.ones((len(u), 1), u.dtype), np.ones((len(v), 1), u.dtype)
+        whole = (
+            np.hstack([u, (centre.levels.rows + rows)[:, None], ones[0]]),
+            np.hstack([v, ones[1], (centre.levels.columns + columns)[:, None]]),
+        )
+        ridges = solver.bound * np.geomspace(SHARES[1], max(start.form.ridge, FLAT), FORM_SWEEPS)
+        starts = (u, v), solver.cut(solver.balanced(*whole)[:2], u.shape[1])
+        fits = (solver.descend((left.copy(), right.copy()), ridges) for left, right in starts)
+        return self.best([self.attempt(plain, factors, start.form.ridge) for factors in fits])
+
+    def choose(self, means: tuple[Means, ...]) -> tuple[FormFit, FormFit, list[FormFit]]:
+        """The chosen attempt, the means alone, and everything that was tried.
+
+        Of two ``means`` the second are to be the simpler ones: they are taken if they are as good.
+        """
+        centre = centred(replace(self.engine, means=means[0]), self.entries)
+        tried = self.ranks(centre)
+        chosen = self.pick(tried)
+        base = centre
+        if not means[0].count:
+            base = centred(replace(self.engine, means=Means(True, True)), self.entries)
+        if len(means) > 1 and chosen.form.rank:
+            plain = self.without_means(centre, chosen)
+            full, simple = self.scores([chosen, plain])
+            if gap(full, simple).z <= 1.0:
+                chosen = plain
+        return chosen, self.means_alone(base), tried
+
+
+def choose_form(
+    engine: Engine,
+    observed: tuple[Any, Any],
+    form: tuple[int | None, float | None, tuple[Means, ...]],
+    max_rank: int | None,
+    tick: Callable[[str], None],
+    rng: np.random.Generator,
+) -> FormChoice:
+    """Choose rank, ridge and means by hidden entries; of many entries by those in some rows and columns."""
+    (matrix, weights), (rank, ridge, means) = observed, form
+    per_line = LINE
+    while True:
+        rows, columns = lines_of(matrix, per_line, rng)
+        entries, hidden = hide(*thinned(matrix, weights, rows, columns), rng)
+        cap = min(largest_rank(entries), max_rank or MOST_RANK)
+        search = FormSearch(engine, entries, hidden, rank, ridge, cap, tick, rng)
+        chosen, alone, tried = search.choose(means)
+        reached = rank is None and chosen.form.rank == cap
+        if not reached or cap == max_rank or rows.size + columns.size == sum(matrix.shape):
+            break
+        per_line *= 2  # the cap may be that of the few entries
+    places = rows[hidden.rows], columns[hidden.columns], hidden.values
+    first, *trials = search.scores([alone, *(a for a in tried if a.form.rank), chosen])
+    last = trials.pop()
+    listed = [first]
+    for number in sorted({trial.fit.form.rank for trial in trials}):
+        same = [trial for trial in trials if trial.fit.form.rank == number]
+        listed.append(last if number == chosen.form.rank else max(same, key=_mean))
+    gain, index = gap(last, first), listed.index(last) if last in listed else 0
+    if rank is None and means[0].count and gain.z < WORTH:
+        chosen, index = alone, 0
+    return FormChoice(
+        chosen.form, tuple(listed), index, gain, chosen.errors, places, reached and cap in (max_rank, MOST_RANK)
+    )
+
+
+def _mean(trial: Trial) -> float:
+    return float(np.mean(trial.scores))  # type: ignore[arg-type]

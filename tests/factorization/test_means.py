@@ -1,0 +1,267 @@
+"""Means as part of the model, the rank by hidden entries, and the verdict."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from selfpaced import SelfPacedMF
+from selfpaced.datasets import make_low_rank
+from selfpaced.factorization.choose import hide, largest_rank, lines_of, thinned
+from selfpaced.factorization.engine import Engine, WeightedSolve
+from selfpaced.factorization.means import Means
+from selfpaced.factorization.start import centred
+
+BOTH = Means(rows=True, columns=True)
+
+
+def rmse(model, truth):
+    return float(np.sqrt(np.mean((model.reconstruct() - truth) ** 2)))
+
+
+def effects(seed=0, size=3.0):
+    rng = np.random.default_rng(seed)
+    return size * rng.standard_normal((100, 1)) + size * rng.standard_normal(100) + 10.0
+
+
+@pytest.fixture(scope="module")
+def shifted(made):
+    return SelfPacedMF(random_state=0).fit(made.data + effects())
+
+
+@pytest.mark.parametrize("means", [BOTH, Means(rows=True), Means(columns=True)])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_half_step_is_the_least_squares_of_components_and_mean(entries, factors, means, compiled):
+    if compiled:
+        pytest.importorskip("numba")
+    rng = np.random.default_rng(0)
+    U, V = means.join(*factors, 30.0)
+    if means.columns:
+        V[:, -1] = 0.1 * rng.standard_normal(len(V))
+    before = U.copy()
+    Engine(compiled, means=means).half(entries.by_row, U, V, WeightedSolve(None, np.inf, 1e-9, quadratic=True))
+    own = [*range(4), 4] if means.rows else [*range(4)]
+    side, row = entries.by_row, 7
+    part = slice(side.indptr[row], side.indptr[row + 1])
+    X, y = V[side.indices[part]], side.values[part]
+    if means.columns:
+        y = y - 30.0 * X[:, -1]
+    expected = np.linalg.lstsq(X[:, own], y, rcond=None)[0]
+    np.testing.assert_allclose(U[row, own], expected, rtol=1e-5, atol=1e-7)
+    fixed = [k for k in range(U.shape[1]) if k not in own]
+    np.testing.assert_array_equal(U[:, fixed], before[:, fixed])
+
+
+def test_first_means_are_medians_where_only_one_side_has_them(entries, made):
+    found = centred(Engine(False, means=Means(columns=True)), entries)
+    rows, columns = found.levels.rows, found.levels.columns
+    np.testing.assert_allclose(found.levels.columns + found.levels.rows[0], np.nanmedian(made.data, axis=0), atol=0.6)
+    np.testing.assert_allclose(
+        found.entries.by_row.values,
+        entries.by_row.values - rows[entries.by_row.row_of()] - columns[entries.by_row.indices],
+    )
+    i, j, values = found.entries.sample
+    np.testing.assert_allclose(values, (made.data - rows[:, None] - columns)[i, j])
+
+
+@pytest.mark.parametrize("offset", [2.0, 10.0])
+def test_an_offset_does_not_break_the_rank(made, offset):
+    """Without means in the model this was rank 1 and an error of 1.9."""
+    found = SelfPacedMF(random_state=0).fit(made.data + offset)
+    assert (found.rank_, found.center_, found.verdict_) == (4, "both", "recovered")
+    assert rmse(found, made.truth + offset) < 0.065
+    assert found.mean_ == pytest.approx(offset, abs=0.5)
+
+
+def test_no_means_where_there_are_none(made):
+    found = SelfPacedMF(random_state=0).fit(made.data)
+    given = SelfPacedMF(4, center=None, ridge=0.005, random_state=0).fit(made.data)
+    assert (found.rank_, found.center_, found.mean_) == (4, None, 0.0)
+    np.testing.assert_array_equal(found.reconstruct(), given.reconstruct())
+    assert given.verdict_ == "not checked"
+    assert given.rank_path_ == ()
+
+
+def test_row_and_column_means_are_found(made, shifted):
+    assert (shifted.rank_, shifted.center_) == (4, "both")
+    assert rmse(shifted, made.truth + effects()) < 0.07
+    whole = shifted.mean_ + shifted.row_means_[:, None] + shifted.column_means_
+    np.testing.assert_allclose(whole + shifted.row_factors_ @ shifted.components_, shifted.reconstruct(), atol=1e-9)
+    assert np.median(shifted.row_means_) == pytest.approx(0, abs=1e-12)
+    assert shifted.row_means_.std() == pytest.approx(3, rel=0.3)
+
+
+def test_new_rows_have_a_mean_too(made, shifted):
+    data, truth = made.data + effects(), made.truth + effects()
+    factors = shifted.transform(data)
+    assert factors.shape == (100, 5)
+    assert shifted.get_feature_names_out().shape == (5,)
+    same = np.isclose(factors, shifted.fit_transform(data), atol=1e-3).all(axis=1)
+    assert same.mean() >= 0.95
+    moved = shifted.inverse_transform(shifted.transform(data[:10] + 50.0))
+    assert np.sqrt(np.mean((moved - 50.0 - truth[:10]) ** 2)) < 0.1
+    np.testing.assert_allclose(shifted.inverse_transform(shifted.transform(data[:1] * np.nan))[0], whole_mean(shifted))
+    assert 0.9 < shifted.score(data) <= 1
+    with pytest.raises(ValueError, match=r"rank_ \+ 1, the row's mean, = 5 columns, got 4"):
+        shifted.inverse_transform(factors[:, :4])
+    again = pickle.loads(pickle.dumps(shifted))
+    np.testing.assert_array_equal(again.transform(data), factors)
+    judgement = shifted.judgement_
+    rows, columns = judgement.places.rows, judgement.places.columns
+    np.testing.assert_allclose(judgement.opinion.expected, shifted.reconstruct(rows, columns), atol=1e-9)
+
+
+def whole_mean(model):
+    return model.mean_ + model.column_means_
+
+
+@pytest.mark.parametrize(("center", "width"), [("rows", 5), ("columns", 4), ("both", 5), (None, 4)])
+def test_means_that_are_asked_for(made, center, width):
+    found = SelfPacedMF(4, center=center, random_state=0).fit(made.data)
+    assert found.center_ == center
+    assert found.transform(made.data[:3]).shape == (3, width)
+    assert (found.row_means_ == 0).all() == (center in ("columns", None))
+    assert (found.column_means_ == 0).all() == (center in ("rows", None))
+    assert rmse(found, made.truth) < 0.065
+
+
+def test_backends_agree_with_means(made, shifted):
+    pytest.importorskip("numba")
+    slow = SelfPacedMF(random_state=0, backend="numpy").fit(made.data + effects())
+    np.testing.assert_allclose(slow.reconstruct(), shifted.reconstruct(), atol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e5])
+def test_the_unit_does_not_matter_with_means(made, shifted, unit):
+    scaled = SelfPacedMF(random_state=0).fit((made.data + effects()) * unit)
+    np.testing.assert_allclose(scaled.reconstruct() / unit, shifted.reconstruct(), atol=1e-4)
+
+
+def test_float32_with_means(made):
+    found = SelfPacedMF(random_state=0).fit((made.data + effects()).astype(np.float32))
+    assert found.row_means_.dtype == found.components_.dtype == np.float32
+    assert found.transform(made.data[:2].astype(np.float32)).dtype == np.float32
+    assert rmse(found, made.truth + effects()) < 0.07
+
+
+def test_cold_rows_and_columns_get_the_mean(made):
+    X = made.data + effects()
+    X[3], X[:, 8] = np.nan, np.nan
+    with pytest.warns(UserWarning, match="no observed entry"):
+        found = SelfPacedMF(random_state=0).fit(X)
+    whole = found.reconstruct()
+    np.testing.assert_allclose(whole[3], found.mean_ + found.column_means_)
+    np.testing.assert_allclose(whole[:, 8], found.mean_ + found.row_means_)
+
+
+def test_a_larger_rank_than_before_is_found():
+    """Rank 14 of 120 x 120: more than the twelve that were once looked for."""
+    made = make_low_rank(120, 120, 14, missing=0.2, outliers=0.1, random_state=3)
+    found = SelfPacedMF(random_state=0).fit(made.data)
+    assert found.rank_ == 14
+    assert rmse(found, made.truth) < 0.12
+    labels = [candidate.label for candidate in found.rank_path_]
+    assert labels[0] == "rank 0"
+    assert [c.label for c in found.rank_path_ if c.chosen] == ["rank 14"]
+
+
+def test_a_rank_at_its_limit_is_a_warning(made):
+    with pytest.warns(ConvergenceWarning, match="the rank found, 3, is the largest that was looked for"):
+        found = SelfPacedMF(max_rank=3, random_state=0).fit(made.data)
+    assert found.rank_ == 3
+
+
+def test_pure_noise_is_no_better_than_the_means():
+    rng = np.random.default_rng(5)
+    X = np.where(rng.random((80, 80)) < 0.4, np.nan, rng.standard_normal((80, 80)) + 3.0)
+    with pytest.warns(ConvergenceWarning, match="the factorization is no better than the means"):
+        found = SelfPacedMF(random_state=0).fit(X)
+    assert (found.rank_, found.center_, found.verdict_) == (0, "both", "no better than the means")
+    assert "no better than the means" in found.termination_
+    assert found.components_.shape == (0, 80)
+    assert rmse(found, 3.0) < 0.35
+    assert found.transform(X).shape == (80, 1)
+    assert found.rank_path_[0].chosen
+    with pytest.warns(ConvergenceWarning, match="no better than the means"):
+        asked = SelfPacedMF(2, random_state=0).fit(X)
+    assert asked.rank_ == 2
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_too_many_wrong_entries_are_not_called_recovered(seed):
+    made = make_low_rank(outliers=0.36, random_state=seed)  # 60 % of what is seen
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        found = SelfPacedMF(random_state=0).fit(made.data)
+    if rmse(found, made.truth) > 0.5:
+        assert found.verdict_ in ("no better than the means", "did not hold together")
+        assert any(found.verdict_ in str(one.message) for one in heard)
+    else:
+        assert found.verdict_ == "recovered"
+
+
+def test_fits_that_disagree_did_not_hold_together():
+    made = make_low_rank(outliers=0.36, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="the factorization did not hold together|no better than the means"):
+        found = SelfPacedMF(4, center=None, random_state=0).fit(made.data)
+    assert found.verdict_ != "recovered"
+    assert rmse(found, made.truth) > 0.5
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_one_sided_errors(seed):
+    """+10 on 30 % of the entries: rank 5 and several times the noise before the means were in the model."""
+    made = make_low_rank(outliers=0, random_state=seed)
+    wrong = np.random.default_rng(seed + 50).random(made.data.shape) < 0.3
+    found = SelfPacedMF(random_state=0).fit(made.data + 10.0 * wrong)
+    assert found.rank_ == 4
+    assert rmse(found, made.truth) < 0.06
+
+
+def test_a_constant_matrix_is_explained_by_its_mean():
+    for value in (0.0, 5.0):
+        found = SelfPacedMF(random_state=0).fit(np.full((30, 20), value))
+        assert found.rank_ == 0
+        assert found.verdict_ == "recovered"
+        np.testing.assert_allclose(found.reconstruct(), value, atol=1e-6)
+
+
+def test_hidden_entries_are_few_and_the_others_stay(csr):
+    rest, hidden = hide(csr, None, np.random.default_rng(0))
+    assert hidden.values.size == 300
+    assert rest.size == 5700
+    np.testing.assert_array_equal(np.asarray(csr[hidden.rows, hidden.columns]).ravel(), hidden.values)
+    assert largest_rank(rest) == 22
+    weighted, _ = hide(csr, np.ones(6000), np.random.default_rng(0))
+    assert weighted.by_row.sample_weight.size == 5700
+
+
+def test_large_matrices_are_thinned_to_rows_and_columns_with_enough_entries(monkeypatch):
+    import scipy.sparse as sp
+
+    monkeypatch.setattr("selfpaced.factorization.choose.ENOUGH", 10_000)
+    rng = np.random.default_rng(1)
+    X = sp.random_array((600, 400), density=0.5, rng=rng, format="csr")
+    weights = rng.random(X.data.size)
+    rows, columns = lines_of(X, 20.0, rng)
+    small, kept = thinned(X, weights, rows, columns)
+    assert small.shape == (rows.size, columns.size)
+    assert 8_000 < small.data.size < 12_000
+    np.testing.assert_array_equal(small.toarray(), X.toarray()[np.ix_(rows, columns)])
+    given = sp.csr_array((weights, X.indices, X.indptr), shape=X.shape).toarray()[np.ix_(rows, columns)]
+    np.testing.assert_array_equal(kept, given[small.toarray() != 0])
+    same, same_weights = thinned(X, weights, np.arange(600), np.arange(400))
+    assert same is X
+    assert same_weights is weights
+
+
+def test_the_rank_is_found_on_part_of_a_matrix(monkeypatch):
+    monkeypatch.setattr("selfpaced.factorization.choose.ENOUGH", 8_000)
+    made = make_low_rank(300, 200, 5, random_state=2)
+    found = SelfPacedMF(random_state=0).fit(made.data + 4.0)
+    assert (found.rank_, found.center_, found.verdict_) == (5, "both", "recovered")
+    assert rmse(found, made.truth + 4.0) < 0.05
