@@ -106,6 +106,21 @@ def test_regression_finds_its_outliers(as_json, price_tsv):
     assert suspects["why"].str.contains("the 5 nearest confident rows have").all()
 
 
+def test_misfit_is_told_and_not_called_wrong(selfpaced, folder):
+    rng = np.random.default_rng(0)
+    carat = np.exp(rng.normal(-0.4, 0.55, 500))
+    price = np.exp(8 + 1.7 * np.log(carat) + 0.15 * rng.normal(size=500))
+    pd.DataFrame({"carat": carat, "price": price}).to_csv(folder / "stones.csv", index=False)
+    code, out, err = selfpaced("fit", "stones.csv", "--target", "price")
+    assert code == 0
+    assert "Values this model cannot explain, besides: about" in out + err
+    measured = json.loads((folder / "run" / "metrics.json").read_text())
+    assert measured["noise_rate"] <= 0.02 < measured["misfit"]
+    page = (folder / "run" / "report.html").read_text()
+    assert "values this model cannot explain" in page
+    assert "Its fit is poor" in page
+
+
 @pytest.mark.parametrize("model", ["hist-gradient-boosting", "random-forest"])
 def test_trees(as_json, shop, shop_csv, model):
     _, _, wrong = shop

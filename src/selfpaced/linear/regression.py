@@ -101,7 +101,11 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
     scale_ : float
         Sigma of the good residuals; 0 where they are fitted exactly.
     noise_rate_, noise_rate_interval_ : float, tuple of float
-        Estimated share of outliers, with an interval of about 95 %.
+        Estimated share of outliers that no other explanation accounts for, with an interval of about 95 %.
+    verdict_ : Verdict
+        How the values were judged: which are grossly wrong, and what share the model only misfits
+        (:mod:`selfpaced.value_noise`). Where rows were left out by it, ``lam_`` is the probability of being wrong, 0.5,
+        above which they were.
     path_ : tuple of Candidate
         Every fit that was tried; the score is minus the mean Tukey loss at ``scale_`` or, where most rows repeat one
         value and are fitted exactly, minus the mean absolute residual.

@@ -83,7 +83,11 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
     scale_ : float
         Sigma of the good residuals.
     noise_rate_, noise_rate_interval_ : float, tuple of float
-        Estimated share of outliers, with an interval of about 95 %.
+        Estimated share of outliers that no other explanation accounts for, with an interval of about 95 %.
+    verdict_ : Verdict
+        How the values were judged: which are grossly wrong, and what share the model only misfits
+        (:mod:`selfpaced.value_noise`). Where rows were left out by it, ``lam_`` is the probability of being wrong, 0.5,
+        above which they were.
     path_ : tuple of Candidate
         Every round; the score by which the last and the plain one were compared is minus the mean Tukey loss, in the
         sigma of the last one's residuals (``nan`` where a round was not compared).
