@@ -6,6 +6,9 @@ Chosen by their columns alone: at least 180 rows, a target of classes, no kin am
 other collections that methods here were developed on (UCI, scikit-learn, mlxtend). What would give the target away
 (identifiers, times of events, a column that is another form of the target) is named under ``dropped``. Rows without a
 target and classes of fewer than ten rows are left out; gaps are filled by the median; text becomes indicators.
+
+Looks: 1. penalty and pace chosen together, a channel that may say none, a second witness, balance: "Fresh tables" in
+results/classification.md. A design that is changed because of what they show needs other tables.
 """
 
 from __future__ import annotations
