@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..sketch import SKETCH_BINS, LossSketch, sketch_centers, sketch_index
 from .lapse import BINS, WIDTH
-from .rows import Rows
+from .rows import BatchRows
 
 Ints = NDArray[np.int64]
 
@@ -55,11 +55,11 @@ class Counts:
 
     def place(self, flat: Tensor) -> None:
         """Go on with these counts: moved to another device, or read from a checkpoint."""
-        self._waiting: list[Rows] = []
+        self._waiting: list[BatchRows] = []
         self._flat, self._numbers, self.device = flat, 0, flat.device
         self._losses, self._agreement, self._broken, self._rows, self._classes = flat.split_with_sizes(self._sizes)
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: BatchRows) -> None:
         """Take a batch in. No number comes back to the host."""
         self._waiting.append(rows._replace(loss=rows.level))  # without the gradient's memory
         self._numbers += (rows.level if rows.log_p is None else rows.log_p).numel()

@@ -16,8 +16,8 @@ from ..pacing import Pacing, Quantile
 from ..regularizers import Regularizer, Welsch, get
 from .counts import Counts, Epoch, class_centers, world_size
 from .lapse import BINS, WIDTH
-from .rows import Criterion, Rows, reader_of
-from .verdict import LOOK, PACED, PLAIN, GapVerdict, GivenVerdict, LapseVerdict, Validation, Verdict
+from .rows import BatchRows, Criterion, reader_of
+from .verdict import LOOK, PACED, PLAIN, GapVerdict, GivenVerdict, LapseVerdict, PhaseVerdict, Validation
 
 # While looking, a row weighs the square root of the probability of its label: that learns like cross entropy and
 # memorises more slowly. Power 1 halves the speed of learning on hard data, 0 memorises at once: seen on
@@ -105,7 +105,7 @@ class SelfPacedLoss(nn.Module):
         self.regularizer = _checked_rule(regularizer)
         self.pacing = _checked_pacing(pacing, trusted)
         self._reader = reader_of(criterion, weight, ignore_index, label_smoothing)
-        self._verdict: Verdict | None = None if self.pacing is None else GivenVerdict()
+        self._verdict: PhaseVerdict | None = None if self.pacing is None else GivenVerdict()
         self._counts: Counts | None = None
         self._factor: Tensor | None = None
         self._seen, self._carry, self._warned = 0, 0, False
@@ -163,7 +163,7 @@ class SelfPacedLoss(nn.Module):
         self._pass(len(output))
         return loss.sum() / rows.mass.clamp_min(1e-12)
 
-    def _weights(self, rows: Rows) -> Tensor | None:
+    def _weights(self, rows: BatchRows) -> Tensor | None:
         """The weights of a batch at the present pace; None for all one."""
         if not math.isfinite(self.lam):
             return None
@@ -244,7 +244,7 @@ class SelfPacedLoss(nn.Module):
             )
         self.broken += epoch.broken
 
-    def _set_pace(self, epoch: Epoch, verdict: Verdict) -> None:
+    def _set_pace(self, epoch: Epoch, verdict: PhaseVerdict) -> None:
         """The pace of the next epoch, and the factor that keeps the total weight of every class."""
         if verdict.phase == PLAIN or (verdict.phase == LOOK and not verdict.slows):
             self.lam, self._factor = math.inf, None
@@ -291,7 +291,9 @@ class SelfPacedLoss(nn.Module):
             self._counts.place(counts[1].clone())
         self._verdict = None
         if verdict is not None:
-            kinds: dict[str, type[Verdict]] = {kind.kind: kind for kind in (LapseVerdict, GapVerdict, GivenVerdict)}
+            kinds: dict[str, type[PhaseVerdict]] = {
+                kind.kind: kind for kind in (LapseVerdict, GapVerdict, GivenVerdict)
+            }
             self._verdict = kinds[verdict["kind"]](**{name: verdict[name] for name in verdict if name != "kind"})
         for name, value in state.items():
             setattr(self, name, value)

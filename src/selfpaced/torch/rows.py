@@ -16,7 +16,7 @@ from torch import Tensor, nn
 Criterion = Callable[[Tensor, Tensor], Tensor]
 
 
-class Rows(NamedTuple):
+class BatchRows(NamedTuple):
     """What the pace sees of a batch, one entry per row."""
 
     loss: Tensor  # with gradient; class weights and label smoothing included; 0 where a row is not used
@@ -37,7 +37,7 @@ class Reader(Protocol):
     def n_answers(self, output: Tensor) -> int:
         """The number of labels a row can have; 0 without labels."""
 
-    def read(self, output: Tensor, target: Tensor, looking: bool) -> Rows:
+    def read(self, output: Tensor, target: Tensor, looking: bool) -> BatchRows:
         """The rows of a batch; ``log_p`` only while looking."""
 
 
@@ -79,7 +79,7 @@ class LabelReader(nn.Module):
 
     n_answers = n_groups
 
-    def read(self, output: Tensor, target: Tensor, looking: bool) -> Rows:
+    def read(self, output: Tensor, target: Tensor, looking: bool) -> BatchRows:
         soft = _checked_labels(output, target, self.weight)
         logits = _rows_of_classes(output)
         if soft:
@@ -98,9 +98,9 @@ class LabelReader(nn.Module):
             loss = F.cross_entropy(logits, label, self.weight, reduction="none", label_smoothing=smoothing)
             loss = torch.where(used, loss, 0)
         mass = used.sum() if self.weight is None else (self.weight[label] * used).sum()
-        return Rows(loss, level, used, asked, mass, label, log_p.detach() if looking else None)
+        return BatchRows(loss, level, used, asked, mass, label, log_p.detach() if looking else None)
 
-    def _read_soft(self, logits: Tensor, target: Tensor, looking: bool) -> Rows:
+    def _read_soft(self, logits: Tensor, target: Tensor, looking: bool) -> BatchRows:
         logits, whole = _finite_rows(logits)
         used = whole & target.sum(1).isfinite()
         target = torch.where(used[:, None], target, 0)
@@ -112,7 +112,7 @@ class LabelReader(nn.Module):
         level = _level(level, used)
         label = target.argmax(1)
         asked = torch.ones_like(used)
-        return Rows(
+        return BatchRows(
             torch.where(used, loss, 0), level, used, asked, used.sum(), label, log_p.detach() if looking else None
         )
 
@@ -130,7 +130,7 @@ class EntryReader(nn.Module):
     def n_answers(self, output: Tensor) -> int:  # noqa: ARG002
         return 2
 
-    def read(self, output: Tensor, target: Tensor, looking: bool) -> Rows:
+    def read(self, output: Tensor, target: Tensor, looking: bool) -> BatchRows:
         if target.shape != output.shape:
             raise ValueError(
                 f"logits and targets of BCEWithLogitsLoss must have one shape, got {_shapes(output, target)}"
@@ -145,7 +145,7 @@ class EntryReader(nn.Module):
         yes = given > 0.5
         column = torch.arange(given.numel(), device=given.device) % (self.n_groups(output) // 2)
         loss, level, used, asked = (p.reshape(-1) for p in (loss, _level(level, used), used, asked))
-        rows = Rows(loss, level, used, asked, used.sum(), 2 * column + yes.reshape(-1))
+        rows = BatchRows(loss, level, used, asked, used.sum(), 2 * column + yes.reshape(-1))
         if not looking:
             return rows
         z = logits.detach().reshape(-1)
@@ -164,7 +164,7 @@ class ValueReader(nn.Module):
 
     n_answers = n_groups
 
-    def read(self, output: Tensor, target: Tensor, looking: bool) -> Rows:  # noqa: ARG002
+    def read(self, output: Tensor, target: Tensor, looking: bool) -> BatchRows:  # noqa: ARG002
         if isinstance(self.criterion, nn.Module) and target.shape != output.shape:
             name, shapes = type(self.criterion).__name__, _shapes(output, target)
             raise ValueError(f"output and target of {name} must have one shape, got {shapes}")
@@ -178,7 +178,7 @@ class ValueReader(nn.Module):
         loss = loss.reshape(len(output), -1).mean(1)
         level = loss.detach()
         used = whole & level.isfinite()
-        return Rows(torch.where(used, loss, 0), _level(level, used), used, torch.ones_like(used), used.sum())
+        return BatchRows(torch.where(used, loss, 0), _level(level, used), used, torch.ones_like(used), used.sum())
 
 
 # ---------------------------------------------------------------------------------------------------- pieces

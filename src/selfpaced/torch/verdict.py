@@ -32,7 +32,7 @@ Validation = Callable[[], float]
 
 
 @dataclass
-class Verdict:
+class PhaseVerdict:
     """What is known and decided; plain numbers, so that a checkpoint holds them."""
 
     phase: str = LOOK
@@ -63,7 +63,7 @@ class Verdict:
 
 
 @dataclass
-class GivenVerdict(Verdict):
+class GivenVerdict(PhaseVerdict):
     """The pace was given: there is nothing to decide."""
 
     kind: ClassVar[str] = "given"
@@ -74,7 +74,7 @@ class GivenVerdict(Verdict):
 
 
 @dataclass
-class LapseVerdict(Verdict):
+class LapseVerdict(PhaseVerdict):
     """Labels: paced where they contradict a network that is sure, as long as the paced network confirms it."""
 
     n_answers: int = 2
@@ -164,7 +164,7 @@ class LapseVerdict(Verdict):
 
 
 @dataclass
-class GapVerdict(Verdict):
+class GapVerdict(PhaseVerdict):
     """Values: paced while a part of the losses lies far off the others, with a gap between."""
 
     alarms: int = 0
