@@ -6,7 +6,7 @@ BIN := .venv/bin
 # One thread per test process: the processes already fill the cores.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-.PHONY: demo test test-all lint types docs package clean
+.PHONY: demo test test-all lowest lint types docs package clean
 
 demo: .venv/.demo
 	$(BIN)/python -m selfpaced demo --out demo
@@ -17,6 +17,9 @@ test: .venv/.test
 test-all: .venv/.test
 	$(BIN)/python -m pip install --quiet "$(TORCH)" skorch lightning transformers accelerate
 	$(PYTEST)
+
+lowest:
+	PYTHON=$(PYTHON) .ci/lowest
 
 lint: .venv/.test
 	$(BIN)/ruff check .
@@ -47,4 +50,4 @@ package: .venv/.test
 	touch $@ .venv/.demo
 
 clean:
-	rm -rf .venv demo dist site
+	rm -rf .venv .venv-lowest demo dist site
