@@ -56,7 +56,7 @@ def test_every_step_is_a_target_of_the_makefile(name):
 
 def test_all_ci_files_ask_for_the_same():
     assert called(GITHUB) == called(GITLAB) == called(".ci/run") | {"test"}  # test-all is test with torch
-    assert called(GITHUB) == {"demo", "docs", "lint", "package", "test", "test-all", "types"}
+    assert called(GITHUB) == {"demo", "docs", "lint", "lowest", "package", "test", "test-all", "types"}
 
 
 @pytest.mark.parametrize(
