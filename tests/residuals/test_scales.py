@@ -103,3 +103,23 @@ def test_the_factor_of_the_median_is_written_once() -> None:
     sources = sorted(Path(selfpaced.__file__).parent.rglob("*.py"))
     written = [path.name for path in sources if re.search(r"1\.482\d|0\.674\d", path.read_text(encoding="utf-8"))]
     assert written == ["scales.py"]
+
+
+@pytest.mark.parametrize(("outliers", "size"), [(0.0, 0.0), (0.2, 10.0), (0.4, 10.0), (0.4, 50.0)])
+def test_sigma_of_a_fit_is_not_biased(outliers: float, size: float) -> None:
+    rng = np.random.default_rng(5)
+    found = []
+    for _ in range(60):
+        X = np.column_stack([np.ones(100), rng.normal(size=(100, 4))])
+        y, bad = rng.normal(size=100), round(100 * outliers)
+        y[:bad] += size
+        fit = np.linalg.lstsq(X[bad:], y[bad:])[0]
+        found.append(residual_scale(y - X @ fit, dof=5).sigma)
+    assert np.mean(found) == pytest.approx(1, abs=0.05)  # once up to 1.35
+
+
+def test_outliers_on_both_sides_of_the_cut_are_taken_out() -> None:
+    rng = np.random.default_rng(6)
+    values = np.concatenate([rng.normal(size=6000), 20 * rng.normal(size=4000)])
+    assert residual_scale(values).sigma == pytest.approx(1, abs=0.02)
+    assert truncated_sigma(values) > 1.05

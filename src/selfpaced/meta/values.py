@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..fitting import Progress
 from ..folds import Split, n_units, row_keys
-from ..residuals import ResidualRule, residual_scale
+from ..residuals import ResidualRule, largest_sigma
 from .crossfit import cross_fit
 from .routing import WeightRoute, fit_weighted
 
@@ -141,7 +141,7 @@ class RegressorProblem:
 
     def sigma(self, values: Array) -> float:
         """Sigma of the good residuals, never zero."""
-        return max(residual_scale(values, self.prior, dof=1).sigma, self.floor)
+        return max(largest_sigma(values, self.prior, dof=1).sigma, self.floor)
 
     @property
     def floor(self) -> float:

@@ -7,12 +7,12 @@
 True
 """
 
-from .efficiency import efficiency, efficient_lam, efficient_pace
+from .efficiency import consistency, efficiency, efficient_lam, efficient_pace
 from .outliers import OutlierShare, outlier_probability, outlier_share
 from .pace import EfficientPace, EfficientStop, Opening, ScaleStop
 from .rules import ResidualRule, efficient_rule, tukey_loss
 from .scales import effective_size, m_scale, madn, noise_scale, shorth, weighted_quantile
-from .sigma import ResidualScale, residual_scale, truncated_sigma
+from .sigma import ResidualScale, largest_sigma, residual_scale, truncated_sigma
 
 __all__ = [
     "EfficientPace",
@@ -22,11 +22,13 @@ __all__ = [
     "ResidualRule",
     "ResidualScale",
     "ScaleStop",
+    "consistency",
     "effective_size",
     "efficiency",
     "efficient_lam",
     "efficient_pace",
     "efficient_rule",
+    "largest_sigma",
     "m_scale",
     "madn",
     "noise_scale",

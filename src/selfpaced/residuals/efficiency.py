@@ -10,7 +10,7 @@ import numpy as np
 from ..regularizers import Regularizer
 from .scales import Floats
 
-__all__ = ["efficiency", "efficient_lam", "efficient_pace"]
+__all__ = ["consistency", "efficiency", "efficient_lam", "efficient_pace"]
 
 
 @lru_cache(maxsize=1)
@@ -32,6 +32,19 @@ def efficiency(regularizer: Regularizer, lam: float, sigma: float = 1.0) -> floa
     psi = x * regularizer.relative_weight(np.square(sigma * x), lam)
     spread = float(mass @ psi**2)
     return float(mass @ (x * psi)) ** 2 / spread if spread > 0 else 0.0
+
+
+def consistency(regularizer: Regularizer, lam: float, sigma: float = 1.0) -> float:
+    """What makes the weighted mean of squared normal residuals their variance: E[w] / E[w x^2].
+
+    >>> from selfpaced.regularizers import get
+    >>> round(consistency(get("tukey"), 4.685), 4)  # as in Renaud and Victoria-Feser (2010)
+    1.2076
+    """
+    x, mass = _normal_grid()
+    weight = regularizer.relative_weight(np.square(sigma * x), lam)
+    spread = float(mass @ (weight * x * x))
+    return float(mass @ weight) / spread if spread > 0 else 1.0
 
 
 def efficient_lam(regularizer: Regularizer, sigma: float = 1.0, target: float = 0.95) -> float:

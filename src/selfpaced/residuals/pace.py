@@ -13,7 +13,7 @@ from ..pacing import CalibrationError, Pacing, StageLike, calibrate, half_loss, 
 from ..regularizers import BoundGroups
 from .efficiency import efficient_pace
 from .scales import Floats, noise_scale
-from .sigma import residual_scale
+from .sigma import largest_sigma
 
 __all__ = ["EfficientPace", "EfficientStop", "Opening", "ScaleStop"]
 
@@ -30,7 +30,7 @@ class EfficientStop:
 
     def __call__(self, stages: Sequence[Any], losses: Any, regularizer: Any) -> str | None:
         size = np.sqrt(np.asarray(losses) * self.unit)
-        sigma = max(residual_scale(size, self.sample_weight, dof=self.dof).sigma, self.floor)
+        sigma = max(largest_sigma(size, self.sample_weight, dof=self.dof).sigma, self.floor)
         limit = efficient_pace(regularizer, sigma / np.sqrt(self.unit), self.efficiency)[0]
         if regularizer.opens * (stages[-1].lam - limit) < 0:
             return None
@@ -57,7 +57,7 @@ class EfficientPace(Pacing):
 
     def at(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> tuple[float, float]:
         """The pace, and the unit of squared residuals in which it is meant, see :func:`efficient_pace`."""
-        sigma = residual_scale(np.sqrt(np.asarray(losses)), sample_weight, dof=self.dof).sigma
+        sigma = largest_sigma(np.sqrt(np.asarray(losses)), sample_weight, dof=self.dof).sigma
         return efficient_pace(regularizer, max(sigma, self.floor), self.efficiency)
 
     def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
