@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .judgement import JudgedByAnother, Judgement, Judging
 
-__all__ = ["Records", "judgement_of", "label_issues", "look_through", "suspects"]
+__all__ = ["Records", "as_table", "judgement_of", "label_issues", "look_through", "suspects"]
 
 
 class Records(dict[str, np.ndarray]):
@@ -123,7 +123,7 @@ def suspect_table(judged: Judgement, n: int | None = None) -> Any:
         "noise_probability": opinion.wrong[order],
         "label_quality": 1.0 - opinion.wrong[order],
     }
-    return _table(columns)
+    return as_table(columns)
 
 
 def label_issues(fitted: Any, X: Any, y: Any, threshold: float | None = None, *, precision: float = 0.5) -> Any:
@@ -158,7 +158,7 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float | None = None, *,
         "given_label": opinion.given,
         "predicted_label": opinion.expected,
     }
-    return _table(columns)
+    return as_table(columns)
 
 
 def most_suspicious(wrong: Any, precision: float) -> np.ndarray:
@@ -177,7 +177,7 @@ def most_suspicious(wrong: Any, precision: float) -> np.ndarray:
     return flagged
 
 
-def _table(columns: dict[str, np.ndarray]) -> Any:
+def as_table(columns: dict[str, np.ndarray]) -> Any:
     if find_spec("pandas") is None:
         return Records(columns)
     import pandas as pd

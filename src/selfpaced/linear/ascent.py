@@ -12,19 +12,29 @@ from scipy import sparse
 
 from ..pacing import Fixed, Pacing, Stages
 from ..regularizers import relative
-from ..residuals import ResidualRule, ResidualScale, residual_scale, truncated_sigma, weighted_quantile
+from ..residuals import (
+    ResidualRule,
+    ResidualScale,
+    largest_sigma,
+    residual_scale,
+    truncated_sigma,
+    weighted_quantile,
+)
 from ..residuals.sigma import CUTOFF
 from ..solver import DeadEnd, Solution, State, walk
+from .rare import CommonPart, RareColumns
 from .squares import DENSE_GRAM, Squares
-from .start import column_medians, majority_share, s_estimate, sensitivity_start
+from .start import column_medians, elemental_start, majority_share, s_estimate, sensitivity_start
 
 __all__ = ["Reweighted", "ascend", "exact_floor", "fit_scale", "objective", "robust_start", "settle"]
 
 Floats = NDArray[np.floating[Any]]
 # Measured by benchmarks/constants.py regression.
 GROWTH = 1.5  # of the cut per stage of the way up: a gap between good residuals and outliers must not be jumped
-EXPLAINED = 0.7  # share of the rows that the second start has to explain to win
+EXPLAINED = 0.7  # share of the rows that the central start has to explain to win
 TIGHTER = 0.97  # and its sigma, relative to the first one's
+MUCH_TIGHTER = 0.4  # the sigma by which a start from random subsets wins, relative to the first one's
+WORTH_LEADING = 0.7  # cost: and before it is led upward
 
 SUBSET = 1000  # cost: rows that the search for a start looks at, unless 10 per column are more
 WIDE = 600  # cost: columns up to which the search for a start pays; beyond, least absolute deviations
@@ -132,43 +142,73 @@ def exact_floor(squares: Squares) -> float:
 def robust_start(squares: Squares, rng: np.random.RandomState) -> tuple[Floats, float]:
     """A fit that up to 40 % outliers do not own, and its M-scale (inf where only a part of the rows was seen).
 
-    Two candidates, each refined to an S-estimate and led upward: the best half by principal sensitivity, and the
-    rows central in the features. The second wins only where it explains at least 70 % of the rows by a smaller
-    sigma; at a smaller share such a comparison would favour tight clusters of outliers. Beyond 600 columns the search
-    costs too much, and least absolute deviations are led upward: they stand vertical outliers, not leverage.
+    Rows of rare columns are put aside for the search. Beyond 600 columns it costs too much, and least absolute
+    deviations are led upward: they stand vertical outliers, not leverage.
     """
     if squares.n_columns > WIDE:
         return ascend(squares, least_absolute(squares)), math.inf
-    part, whole = _sampled(squares, rng)
-    best: tuple[Floats, float, float] | None = None
-    for b in (sensitivity_start(part)[0], central_fit(part)):
-        b, majority = s_estimate(part, b)
-        b = ascend(part, b)
-        size = np.abs(part.residuals(b))
-        sigma = truncated_sigma(size, part.sample_weight)
-        share = float(np.average(size <= CUTOFF * sigma, weights=part.sample_weight))
-        if best is None or (share >= EXPLAINED and sigma < TIGHTER * best[1]):
-            best = (b, sigma, majority)
-    assert best is not None
-    b, _, majority = best
+    index = _sampled(squares, rng)
+    whole = index.size == squares.n_rows
+    part = squares if whole and not sparse.issparse(squares.matrix) else squares.subset(index)
+    rare = RareColumns.of(squares.source, index)
+    if rare is None:
+        b, majority = _searched(part, rng)
+    else:
+        lone = rare.rows(squares.source)
+        common = CommonPart.of(part, lone[index])
+        c, majority = _searched(common.squares, rng)
+        b = common.whole(c, squares, rare, lone)
     if whole:
         return b, majority
     # One step of hard selection on all rows carries the fit of the subset over.
-    scale = residual_scale(squares.residuals(b), squares.sample_weight, dof=squares.dof)
+    scale = largest_sigma(squares.residuals(b), squares.sample_weight, dof=squares.dof)
     cut = max(CUTOFF * scale.sigma, exact_floor(squares))
     return _selected(squares, b, cut), math.inf
 
 
-def _sampled(squares: Squares, rng: np.random.RandomState) -> tuple[Squares, bool]:
-    """The rows that the search looks at, dense, and whether they are all rows."""
-    k, n = squares.n_columns, squares.n_rows
-    wanted = max(SUBSET, 10 * k)
-    if n <= wanted:
-        return squares.subset(np.arange(n)) if sparse.issparse(squares.matrix) else squares, True
-    usable = np.arange(n) if squares.sample_weight is None else np.flatnonzero(squares.sample_weight)
-    if usable.size <= wanted:
-        return squares.subset(usable), True
-    return squares.subset(np.sort(rng.choice(usable, wanted, replace=False))), False
+@dataclass(frozen=True, eq=False)
+class Led:
+    """A start refined to an S-estimate and led upward: the fit, its M-scale, its sigma and the share it explains."""
+
+    b: Floats
+    majority: float
+    sigma: float
+    share: float
+
+    @classmethod
+    def of(cls, part: Squares, start: Floats) -> Led:
+        """From a rough start."""
+        b, majority = s_estimate(part, start)
+        b = ascend(part, b)
+        size = np.abs(part.residuals(b))
+        sigma = truncated_sigma(size, part.sample_weight)
+        return cls(b, majority, sigma, float(np.average(size <= CUTOFF * sigma, weights=part.sample_weight)))
+
+
+def _searched(part: Squares, rng: np.random.RandomState) -> tuple[Floats, float]:
+    """The best of three candidates, and its M-scale: by sensitivity, by random subsets, by the rows in the centre.
+
+    Random subsets win by a much smaller sigma only: then the others are a compromise between good rows and outliers, as
+    happens where these are nearly half. By a little they would win with tight clusters of outliers. The rows central in
+    the features win where they explain at least 70 % of the rows by a smaller sigma, for the same reason.
+    """
+    best = Led.of(part, sensitivity_start(part)[0])
+    drawn = elemental_start(part, rng)
+    if drawn is not None and truncated_sigma(part.residuals(drawn), part.sample_weight) < WORTH_LEADING * best.sigma:
+        led = Led.of(part, drawn)
+        best = led if led.sigma < MUCH_TIGHTER * best.sigma else best
+    central = Led.of(part, central_fit(part))
+    if central.share >= EXPLAINED and central.sigma < TIGHTER * best.sigma:
+        best = central
+    return best.b, best.majority
+
+
+def _sampled(squares: Squares, rng: np.random.RandomState) -> NDArray[np.intp]:
+    """The rows that the search looks at."""
+    wanted = max(SUBSET, 10 * squares.n_columns)
+    if squares.n_rows <= wanted:
+        return np.arange(squares.n_rows)
+    return np.sort(rng.choice(squares.n_rows, wanted, replace=False))
 
 
 def central_fit(part: Squares) -> Floats:
@@ -215,7 +255,7 @@ class Upward(Pacing):
         return None if cut >= limit * (1 - 1e-3) else self._next(cut, limit)
 
     def _limit(self, size: Floats, sample_weight: Floats | None) -> float:
-        return max(CUTOFF * residual_scale(size, sample_weight, dof=self.dof).sigma, self.floor)
+        return max(CUTOFF * largest_sigma(size, sample_weight, dof=self.dof).sigma, self.floor)
 
     def _next(self, cut: float, limit: float) -> float:
         return max(max(min(max(limit, cut), self.growth * cut), self.floor) ** 2, 1e-300)

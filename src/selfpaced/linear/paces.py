@@ -27,6 +27,7 @@ from .robust import (
     paced_trial,
     unsettled,
 )
+from .scarce import penalised
 from .squares import Squares
 
 __all__ = ["fits"]
@@ -39,7 +40,8 @@ def fits(plain: RegressionFit, settings: RegressionSettings) -> Iterator[Regress
     """What is found on the way from the plain fit; the last one is the result."""
     pace = settings.pace
     if isinstance(pace, str) and pace == "auto":
-        return automatic(plain, settings)
+        few = plain.squares.size < ROWS_PER_COEFFICIENT * plain.squares.dof
+        return penalised(plain, settings) if few else automatic(plain, settings)
     return fixed(plain, settings, pace) if isinstance(pace, float) else paced(plain, settings)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,10 @@ from ..parameters import KINDS
 from ..regularizers import Regularizer
 from ..residuals import ResidualRule
 from ..value_noise import Rows, Verdict, numeric_features
+from .inference import Summary, infer
 from .paces import fits
 from .robust import RegressionFit, RegressionSettings, plain_fit
-from .squares import build
+from .squares import DENSE_GRAM, build
 from .verdict import judged, own_word
 
 __all__ = ["SelfPacedLinearRegression"]
@@ -51,11 +53,15 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
     :math:`\phi` is the latent loss of the regularizer and :math:`r_i` are residuals: far residuals count little
     or nothing. No share of outliers is asked for. With ``pace="auto"``:
 
-    1. a robust start (halves suggested by principal sensitivity components, refined to an S-estimate),
+    1. a robust start (halves suggested by principal sensitivity components, random subsets and the centre of the
+       features, refined to an S-estimate; columns that a few rows alone determine are fitted after the others),
     2. hard self-pacing upward from the easy half, until the cut is 2.5 sigma of the fit's own good residuals,
     3. the regularizer at the pace that is ``efficiency`` as precise as least squares on clean normal errors,
     4. a guard that steps back if that lets the majority of the rows down, and
     5. the plain fit if it agrees with the paced one as well as on clean data and no residual is an outlier.
+
+    Fewer than three rows per coefficient show no outliers by themselves: a ridge is added that predicts rows left out
+    in turn (features should be of similar size), unless the plain fit predicts them as well, and a UserWarning says so.
 
     Parameters
     ----------
@@ -82,13 +88,16 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         A fit at one pace ends when no standardised coefficient moves by more than this share of the residuals'
         spread.
     random_state : int, RandomState or None, default=0
-        Draws the rows that the search for a start looks at, where there are more than 1,000 (and 10 per feature).
+        Draws the random subsets of the search for a start, and the rows that it looks at where there are more than
+        1,000 (and 10 per feature).
     verbose : int, default=0
         1 logs the stages and what was chosen.
 
     Attributes
     ----------
     coef_, intercept_ : ndarray of shape (n_features,), float
+    alpha_ : float
+        The ridge of the chosen fit; above ``alpha`` where the rows were fewer than three per coefficient.
     sample_weight_ : ndarray of shape (n_samples,)
         Weight of each row in [0, 1], relative to the largest; all 1 where the plain fit was chosen.
     sample_loss_ : ndarray of shape (n_samples,)
@@ -99,7 +108,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         The rule that made ``sample_weight_`` from ``sample_loss_ / loss_unit_``. It is not the one asked for where the
         guard stepped back to hard selection; the unit is 1 unless the rule is not free of scale.
     scale_ : float
-        Sigma of the good residuals; 0 where they are fitted exactly.
+        Sigma of the good residuals; the size of rounding where they are fitted exactly. Where nothing speaks for a
+        majority of good rows, the root mean square of all residuals.
     noise_rate_, noise_rate_interval_ : float, tuple of float
         Estimated share of outliers that no other explanation accounts for, with an interval of about 95 %.
     verdict_ : Verdict
@@ -107,8 +117,11 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         (:mod:`selfpaced.value_noise`). Where rows were left out by it, ``lam_`` is the probability of being wrong, 0.5,
         above which they were.
     path_ : tuple of Candidate
-        Every fit that was tried; the score is minus the mean Tukey loss at ``scale_`` or, where most rows repeat one
-        value and are fitted exactly, minus the mean absolute residual.
+        Every fit that was tried; the score is minus the mean Tukey loss at ``scale_`` or, where the rows are fewer than
+        three per coefficient, at the scale of the rows left out in turn.
+    inference_ : Inference or None
+        Covariance of the coefficients and robust R2, from which ``summary`` is made; None for sparse data with more
+        than 2,000 columns.
     judgement_ : Judgement
         What the model holds about the training rows; ``judge`` gives the same for others.
     plain_ : LinearRegression or Ridge
@@ -124,6 +137,9 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
     ----------
     Pena and Yohai (1999), A fast procedure for outlier diagnostics in large regression problems, JASA.
     Rousseeuw and Yohai (1984), Robust regression by means of S-estimators.
+    Salibian-Barrera and Yohai (2006), A fast algorithm for S-regression estimates, JCGS.
+    Maronna and Yohai (2000), Robust regression with both continuous and categorical predictors, JSPI.
+    Koller and Stahel (2011), Sharpening Wald-type inference in robust regression for small samples, CSDA.
     Fan, He, Liang and Hu (2017), Self-paced learning: an implicit regularization perspective, AAAI.
 
     Examples
@@ -202,7 +218,9 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
             with Interruptible() as guard, progress.stage(f"pace {self.pace!r}"):
                 for found in fits(plain, settings):  # noqa: B007
                     pass
-                found, verdict = judged(found, X[kept], choose=settings.pace == "auto", random_state=self.random_state)
+                if not found.final:
+                    choose = settings.pace == "auto"
+                    found, verdict = judged(found, X[kept], choose=choose, random_state=self.random_state)
         termination = found.termination
         if guard.interrupted:
             termination = interrupted_sentence("the plain model" if found.trial.plain else found.trial.label)
@@ -212,6 +230,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
             warn_interrupted(termination)
         elif found.warning:
             warnings.warn(found.warning, ConvergenceWarning, stacklevel=4)
+        if found.notice:
+            warnings.warn(found.notice, UserWarning, stacklevel=4)
         return self
 
     # -------------------------------------------------------------------------------------------- validation
@@ -257,9 +277,11 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         rule = best.rule or ResidualRule(check_rule(self.regularizer))
         self.regularizer_, self.loss_unit_ = rule.regularizer, rule.unit
         self.lam_ = float(found.trial.lam)
-        self.scale_ = float(found.scale.sigma)
+        self.scale_ = float(found.sigma)
         self.verdict_ = verdict
         self.noise_rate_, self.noise_rate_interval_ = verdict.rate, verdict.interval
+        self.alpha_ = float(self.alpha) + found.extra_ridge
+        self.inference_ = infer(found)
         self.path_ = found.path()
         self.plain_ = self._plain_model(found)
         self.n_iter_ = max(int(found.n_iter), 1)
@@ -311,6 +333,54 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         losses = ResidualRule(self.regularizer_, self.loss_unit_).losses(y - expected)
         losses = wrong if self.verdict_.applied else losses
         return Judgement("values", opinion, losses, self.lam_, self.regularizer_, seen)
+
+    # ------------------------------------------------------------------------------------------- inference
+
+    def summary(self, level: float = 0.95) -> Summary:
+        """Coefficients with robust standard errors, p-values and intervals, and a robust R2.
+
+        The covariance is the sandwich of the fit at its weights, with leverage taken into account, so errors may differ
+        in spread from row to row. The bias of a ridge is not in the intervals, and coefficients of columns that depend
+        on each other are those of the shortest solution.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Of the intervals.
+
+        Returns
+        -------
+        Summary
+            Prints as a table; ``frame()`` gives it as a data frame.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(200, 1))
+        >>> y = 2 * X[:, 0] + rng.normal(size=200) + 30 * (rng.random(200) < 0.1)
+        >>> summary = SelfPacedLinearRegression().fit(X, y).summary()
+        >>> bool(summary.low[1] < 2 < summary.high[1]), summary.names
+        (True, ('intercept', 'x0'))
+        """
+        check_is_fitted(self)
+        if not (isinstance(level, Real) and 0 < level < 1):
+            raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        if self.inference_ is None:
+            raise ValueError(
+                f"summary needs a covariance, which is not computed for {self.n_features_in_} sparse columns (at most "
+                f"{DENSE_GRAM})"
+            )
+        features = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        first = self.intercept_ if self.fit_intercept else []
+        names = ("intercept", *features) if self.fit_intercept else tuple(features)
+        low, high = self.noise_rate_interval_
+        words = (
+            f"{np.count_nonzero(self.sample_weight_)} of {self.sample_weight_.size} rows have weight; outliers "
+            f"{self.noise_rate_:.1%} ({low:.1%} to {high:.1%})",
+            self.termination_,
+        )
+        estimate = np.r_[first, self.coef_].astype(np.float64)
+        return Summary.of(self.inference_, tuple(map(str, names)), estimate, self.scale_, float(level), *words)
 
     # ------------------------------------------------------------------------------------------- predicting
 

@@ -21,11 +21,12 @@ from ..residuals import (
     ResidualScale,
     efficient_lam,
     efficient_rule,
+    largest_sigma,
     outlier_share,
     tukey_loss,
 )
 from ..residuals.sigma import CUTOFF
-from ..selection import Decision, Trial, gap, path_of, sentence
+from ..selection import Decision, Trial, path_of, sentence
 from .ascent import Reweighted, exact_floor, fit_scale, robust_start, settle
 from .squares import Squares
 
@@ -42,7 +43,7 @@ LEVEL = 0.99  # convention: of the tests that the plain fit has to pass
 SLACK = 1.1  # a choice: sigma itself is an estimate
 EXACT = 5.0  # numerical safety: of the size of rounding, within which a residual is none (Tukey's rule reaches 4.7)
 GATHERED = 0.2  # theory: of the residuals within 2.5 sigma, the share within one: 0.69 of normal, 0.4 of even ones
-FEW = 1 / 3  # a choice: rows off a target that mostly repeats one value: more of them are no outliers of it
+EXACT_SHARE = 0.6  # a choice: of rows fitted exactly, from which the others are outliers of that fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,13 @@ class RegressionFit:
     status : str
         The closing sentence of a given path; empty where the choice has its own.
     warning : str
-        What the user has to be told besides.
+        What the user has to be told of the convergence.
+    notice : str
+        What the user has to be told of the data.
+    final : bool
+        Whether the choice and its scale stand by themselves, and nobody else is asked about the rows.
+    extra_ridge : float
+        What was added to the given ridge, because the rows are too few.
     """
 
     squares: Squares
@@ -94,6 +101,9 @@ class RegressionFit:
     n_iter: int = 1
     status: str = ""
     warning: str = ""
+    notice: str = ""
+    final: bool = False
+    extra_ridge: float = 0.0
 
     @property
     def plain(self) -> Attempt:
@@ -170,20 +180,13 @@ def unsettled(lam: float, max_iter: int) -> str:
 def automatic(plain: RegressionFit, settings: RegressionSettings) -> Iterator[RegressionFit]:
     """Robust start, upward pace, efficient stop, guard, and the plain fit where nothing speaks against it."""
     squares, floor = plain.squares, exact_floor(plain.squares)
-    if squares.size < ROWS_PER_COEFFICIENT * squares.dof:
-        reason = (
-            f"{squares.size:g} rows for {squares.dof:.3g} coefficients do not show which rows are outliers (at least "
-            f"{ROWS_PER_COEFFICIENT} per coefficient are needed; a ridge, alpha, helps)"
-        )
-        yield plain.keeping_plain(reason)
-        return
     if not np.any(np.abs(plain.plain.residuals) > floor):
-        yield replace(plain, decision=Decision(0, "it fits every row exactly"), scale=ResidualScale(0.0, 0.0))
+        yield replace(plain, decision=Decision(0, "it fits every row exactly"), scale=ResidualScale(floor, floor))
         return
     began = time.perf_counter()
     b, majority = robust_start(squares, settings.rng)
     residuals = squares.residuals(b)
-    scale = fit_scale(squares, residuals)
+    scale = largest_sigma(residuals, squares.sample_weight, dof=squares.dof)
     scale = ResidualScale(min(scale.sigma, majority), scale.majority)
     hard = ResidualRule(get("hard"))
     lam = efficient_lam(hard.regularizer, max(scale.sigma, floor))
@@ -228,8 +231,8 @@ def _efficient(upward: RegressionFit, settings: RegressionSettings, majority: fl
         )
         after = fit_scale(squares, found.residuals)
         if after.majority <= max(GUARD * before.majority, floor):
-            reason = f"the sigma of its good residuals is {sigma:.4g}"
-            scale = ResidualScale(sigma if sigma > floor else 0.0, after.majority)
+            scale = ResidualScale(max(after.sigma, floor), after.majority)
+            reason = f"the sigma of its good residuals is {scale.sigma:.4g}"
             return replace(fit, decision=Decision(len(fit.trials) - 1, reason), scale=scale)
     reason = (
         f"{rule_name} at an efficient pace would raise the scale of the majority by more than {GUARD - 1:.0%} of "
@@ -273,41 +276,40 @@ def _gathered(fit: RegressionFit) -> bool:
 
 
 def _without_majority(fit: RegressionFit) -> RegressionFit:
-    """The plain fit, with its own root mean square as scale: no part of the rows is fitted better than the rest."""
+    """The plain fit: no part of the rows is fitted better than the rest."""
+    reason = f"the residuals of {fit.trial.label} do not lie around zero, so there is no majority to follow"
+    if not fit.squares.fit_intercept:
+        reason += " (an intercept may be missing)"
+    return _spread_of_all(fit, reason)
+
+
+def _spread_of_all(fit: RegressionFit, reason: str) -> RegressionFit:
+    """The plain fit, with its own root mean square as scale."""
     squares, residuals = fit.squares, fit.plain.residuals
     square = float(np.average(np.square(residuals), weights=squares.sample_weight))
     sigma = math.sqrt(square * squares.size / max(squares.size - squares.dof, 1.0))
-    reason = f"the residuals of {fit.trial.label} do not lie around zero, so there is no majority to follow"
-    if not squares.fit_intercept:
-        reason += " (an intercept may be missing)"
-    return replace(fit, decision=Decision(0, reason), scale=ResidualScale(sigma, sigma))
+    return replace(fit, decision=Decision(0, reason), scale=ResidualScale(sigma, sigma), final=True)
 
 
 def _exact(fit: RegressionFit, floor: float) -> RegressionFit:
     """What can be said where the scale of the residuals is that of rounding.
 
     An exact fit of most rows is no coincidence, unless it only repeats a value that the target itself repeats (zeros,
-    often): then the rest may as well be the message, and the plain fit is asked whether it comes nearer.
+    often): then the rest are the message, and not outliers of that value. A bare half is no majority.
     """
     squares, weight = fit.squares, fit.squares.sample_weight
     exact = np.abs(fit.best.residuals) <= EXACT * floor
     share = float(np.average(exact, weights=weight))
-    if share < 0.5:
-        return fit.keeping_plain(f"{fit.trial.label} fits only {share:.0%} of the rows, those exactly")
-    said = f"{share:.0%} of the rows are fitted exactly"
-    values = squares.target[exact] + squares.offset
-    if np.ptp(values) > EXACT * floor:
-        return replace(fit, decision=replace(fit.decision, reason=said), scale=ResidualScale(0.0, fit.scale.majority))
-    trials = tuple(replace(trial, scores=-np.abs(trial.fit.residuals)) for trial in fit.trials)
-    fit = replace(fit, trials=trials)
-    nearer = gap(trials[0], fit.trial, weight)
-    constant = f"{share:.0%} of the rows have the value {float(values[0]):.4g}"
-    if nearer.mean > 0:
-        return fit.keeping_plain(f"{constant}, and it comes nearer to the rows than {fit.trial.label}, by {nearer}")
-    if 1 - share > FEW:
-        return fit.keeping_plain(f"{constant}, and the rest are too many to be its outliers")
-    return replace(
-        fit,
-        decision=replace(fit.decision, reason=f"{said}, all of the value {float(values[0]):.4g}"),
-        scale=ResidualScale(0.0, fit.scale.majority),
-    )
+    usual = float(np.median(squares.target[exact])) if exact.any() else math.nan
+    repeats = np.abs(squares.target - usual) <= EXACT * floor
+    if np.sum(repeats & exact) > np.sum(exact) / 2:
+        said = (
+            f"{float(np.average(repeats, weights=weight)):.0%} of the rows have the value {usual + squares.offset:.4g}"
+        )
+        return _spread_of_all(fit, f"{said}, and a fit of these says nothing of the rest")
+    if share < EXACT_SHARE:
+        return _spread_of_all(
+            fit, f"{fit.trial.label} fits {share:.0%} of the rows and only these, which is no majority"
+        )
+    reason = f"{share:.0%} of the rows are fitted exactly"
+    return replace(fit, decision=replace(fit.decision, reason=reason), scale=ResidualScale(floor, fit.scale.majority))

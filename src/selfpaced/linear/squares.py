@@ -39,6 +39,8 @@ class Squares:
     center, offset : array of shape (p,), float
         What was subtracted from the features and the target.
     fit_intercept : bool
+    source : array or CSR matrix of shape (n, p), or None
+        The features as they were given; None once rows were taken.
     """
 
     matrix: Any
@@ -49,6 +51,7 @@ class Squares:
     center: Floats
     offset: float
     fit_intercept: bool
+    source: Any = None
 
     @property
     def n_rows(self) -> int:
@@ -143,10 +146,28 @@ class Squares:
             return float(min(np.sum(square / np.maximum(square + self.ridge, 1e-300)), 0.9 * self.n_rows))
         return float(self.n_columns - self.ridge @ self.factor(self.sample_weight).inverse_diagonal())
 
+    def leverage(self, weights: Floats | None = None, inverse: Floats | None = None) -> Floats:
+        """How much each row determines its own fitted value in the weighted fit, per unit of sample weight."""
+        if inverse is None:
+            inverse = self.factor(self.total(weights)).solve(np.eye(self.n_columns))
+        turned = self.matrix @ inverse
+        product = self.matrix.multiply(turned) if sparse.issparse(self.matrix) else self.matrix * turned
+        diagonal = np.asarray(product.sum(axis=1), dtype=np.float64).ravel()
+        return diagonal if weights is None else weights * diagonal
+
+    def unit_ridge(self) -> Floats:
+        """The ridge in these coordinates for alpha = 1."""
+        back = np.square(self.back)
+        return np.concatenate([np.zeros(int(self.fit_intercept)), back if back.ndim == 1 else back.sum(axis=0)])
+
+    def damped(self, alpha: float) -> Squares:
+        """The same problem with a larger ridge."""
+        return replace(self, ridge=self.ridge + alpha * self.unit_ridge())
+
     def rows(self, index: NDArray[np.intp]) -> Squares:
         """The same problem on some of the rows, with the ridge unchanged."""
         weight = None if self.sample_weight is None else self.sample_weight[index]
-        return replace(self, matrix=self.matrix[index], target=self.target[index], sample_weight=weight)
+        return replace(self, matrix=self.matrix[index], target=self.target[index], sample_weight=weight, source=None)
 
     def subset(self, index: NDArray[np.intp]) -> Squares:
         """A smaller problem of the same kind: some rows, dense, with the ridge in proportion."""
@@ -160,6 +181,13 @@ class Squares:
         coef = self.back * slopes if self.back.ndim == 1 else self.back @ slopes
         intercept = self.offset + b[0] - float(self.center @ coef) if self.fit_intercept else 0.0
         return coef, float(intercept)
+
+    def jacobian(self) -> Floats:
+        """The linear map from b to the intercept (first, if there is one) and the coefficients."""
+        back = np.diag(self.back) if self.back.ndim == 1 else self.back
+        if not self.fit_intercept:
+            return back
+        return np.block([[np.ones((1, 1)), -(self.center @ back)[None, :]], [np.zeros((len(back), 1)), back]])
 
 
 @dataclass(frozen=True)
@@ -221,7 +249,7 @@ def build(
     back = np.divide(1.0, spread, out=np.zeros(p), where=spread > 0)
     features *= back.astype(X.dtype)
     ridge = np.concatenate([np.zeros(int(fit_intercept)), alpha * back**2])
-    squares = Squares(matrix, y - offset, ridge, sample_weight, back, center, offset, fit_intercept)
+    squares = Squares(matrix, y - offset, ridge, sample_weight, back, center, offset, fit_intercept, X)
     if p < n and squares.factor(sample_weight).safe:
         return squares
     features *= spread.astype(X.dtype)
@@ -265,4 +293,4 @@ def _build_sparse(X: Any, y: Floats, alpha: float, fit_intercept: bool, sample_w
         matrix = sparse.hstack([sparse.csr_array(np.ones((n, 1), dtype=X.dtype)), matrix])
     ridge = np.concatenate([np.zeros(int(fit_intercept)), alpha * back**2])
     matrix = sparse.csr_array(matrix)
-    return Squares(matrix, y - offset, ridge, sample_weight, back, np.zeros(p), offset, fit_intercept)
+    return Squares(matrix, y - offset, ridge, sample_weight, back, np.zeros(p), offset, fit_intercept, X)

@@ -1,7 +1,10 @@
-"""A start that outliers do not own: principal sensitivity components, then the S-estimator.
+"""A start that outliers do not own: principal sensitivity components and random subsets, then the S-estimator.
 
-The path upward keeps what it starts with, so the start decides (Pena and Yohai, 1999): rows that pull the fit in
-the same way line up along a few directions of the sensitivity matrix, and the half without them is clean.
+The path upward keeps what it starts with, so the start decides. Rows that pull the fit in the same way line up along a
+few directions of the sensitivity matrix, and the half without them is clean (Pena and Yohai, 1999). Where outliers are
+nearly half of the rows no direction need part them; a few rows drawn at random are then clean by luck, and the half
+that is nearest to their fit concentrates on the majority (Rousseeuw and Van Driessen, 2006; Salibian-Barrera and
+Yohai, 2006).
 """
 
 from __future__ import annotations
@@ -16,11 +19,14 @@ from ..residuals import m_scale, weighted_quantile
 from ..residuals.scales import BIWEIGHT, MAD_TO_SIGMA
 from .squares import Squares
 
-__all__ = ["column_medians", "majority_share", "s_estimate", "sensitivity_start"]
+__all__ = ["column_medians", "elemental_start", "majority_share", "s_estimate", "sensitivity_start"]
 
 Floats = NDArray[np.floating[Any]]
 # Measured by benchmarks/constants.py regression.
 DIRECTIONS = 10  # sensitivity directions tried at each end of the spectrum: vertical outliers, then leverage
+DRAWS = 300  # random subsets of as many rows as coefficients
+CONCENTRATED = 10  # of these, the best are concentrated
+CONCENTRATIONS = 3  # times
 
 BATCHED = 24  # cost: columns up to which all normal matrices of a round come from one product
 
@@ -44,6 +50,41 @@ def sensitivity_start(squares: Squares, *, rounds: int = 5) -> tuple[Floats, flo
         before, size = scale, sizes[:, index]
         kept = np.flatnonzero(size <= max(2 * scale, weighted_quantile(size, half, squares.sample_weight)))
     return best, best_scale
+
+
+def elemental_start(squares: Squares, rng: np.random.RandomState) -> Floats | None:
+    """The fit of smallest M-scale that random subsets of as many rows as coefficients lead to.
+
+    Each of the best few is fitted again and again to the half that is nearest to it. Beyond 24 columns hardly any
+    subset would be clean: None.
+    """
+    k, share = squares.n_columns, majority_share(squares)
+    if not 0 < k <= min(BATCHED, squares.n_rows):
+        return None
+    fits = _subset_fits(squares, _disjoint_subsets(squares.n_rows, k, rng))
+    sizes = np.abs(squares.target[:, None] - squares.matrix @ fits)
+    best = np.argsort(column_quantiles(sizes, share, squares.sample_weight))[:CONCENTRATED]
+    fits, sizes = fits[:, best], sizes[:, best]
+    for _ in range(CONCENTRATIONS):
+        fits = fits_of(squares, sizes <= column_quantiles(sizes, share, squares.sample_weight))
+        sizes = np.abs(squares.target[:, None] - squares.matrix @ fits)
+    return np.asarray(fits[:, int(np.argmin(column_scales(sizes, squares)))])
+
+
+def _disjoint_subsets(n: int, k: int, rng: np.random.RandomState) -> NDArray[np.intp]:
+    """Draws of k rows each: permutations cut into pieces, so that every row is drawn about as often."""
+    pieces = n // k
+    orders = [rng.permutation(n)[: pieces * k].reshape(pieces, k) for _ in range(math.ceil(DRAWS / pieces))]
+    return np.concatenate(orders)[:DRAWS]
+
+
+def _subset_fits(squares: Squares, subsets: NDArray[np.intp]) -> Floats:
+    """The fit of each subset of rows, as a column."""
+    k = squares.n_columns
+    rows = np.asarray(squares.matrix, dtype=np.float64)[subsets]
+    turned = rows.transpose(0, 2, 1)
+    ridge = np.diag(squares.ridge * (k / squares.size))
+    return _solved(turned @ rows, turned @ squares.target[subsets][:, :, None], ridge)
 
 
 def majority_share(squares: Squares) -> float:
@@ -79,16 +120,9 @@ def _halves(values: Floats, part: Squares) -> NDArray[np.bool_]:
     """For each column of values, the rows of its lower half, its upper half and its central half."""
     n = part.size
     share = max(n // 2, min(part.n_columns + 2, n)) / n
-    size = np.abs(values)
-    if part.sample_weight is None:
-        rank = max(math.ceil(share * n - 1e-9), 1) - 1
-        low, high = np.partition(values, rank, axis=0)[rank], -np.partition(-values, rank, axis=0)[rank]
-        middle = np.partition(size, rank, axis=0)[rank]
-    else:
-        low, high, middle = (
-            np.array([sign * weighted_quantile(sign * column, share, part.sample_weight) for column in table.T])
-            for sign, table in ((1, values), (-1, values), (1, size))
-        )
+    size, weight = np.abs(values), part.sample_weight
+    low, high = column_quantiles(values, share, weight), -column_quantiles(-values, share, weight)
+    middle = column_quantiles(size, share, weight)
     return np.concatenate([values <= low, values >= high, size <= middle], axis=1)
 
 
@@ -109,18 +143,30 @@ def batched_fits(part: Squares, weights: Floats) -> Floats:
     products = (matrix[:, :, None] * matrix[:, None, :]).reshape(-1, k * k)
     grams = (weights.T @ products).reshape(-1, k, k)
     right = weights.T @ (matrix * part.target[:, None])
+    return _solved(grams, right[:, :, None], np.diag(part.ridge))
+
+
+def _solved(grams: Floats, right: Floats, ridge: Floats) -> Floats:
+    """Solutions of many normal equations, one per column."""
+    k = grams.shape[1]
     size = np.einsum("fii->f", grams) / k
-    # A little ridge instead of a branch for halves that do not determine the fit.
-    grams = grams + (1e-10 * size + 1e-300)[:, None, None] * np.eye(k) + np.diag(part.ridge)
-    return np.linalg.solve(grams, right[:, :, None])[:, :, 0].T
+    # A little ridge instead of a branch for rows that do not determine the fit.
+    grams = grams + (1e-10 * size + 1e-300)[:, None, None] * np.eye(k) + ridge
+    return np.asarray(np.linalg.solve(grams, right)[:, :, 0].T)
+
+
+def column_quantiles(table: Floats, share: float, weight: Floats | None) -> Floats:
+    """The weighted quantile of every column."""
+    if weight is None:
+        n = table.shape[0]
+        rank = min(max(math.ceil(share * n - 1e-9), 1), n) - 1
+        return np.asarray(np.partition(table, rank, axis=0)[rank])
+    return np.array([weighted_quantile(column, share, weight) for column in table.T])
 
 
 def column_medians(table: Floats, weight: Floats | None) -> Floats:
     """The weighted median of every column."""
-    if weight is None:
-        rank = (table.shape[0] + 1) // 2 - 1
-        return np.asarray(np.partition(table, rank, axis=0)[rank])
-    return np.array([weighted_quantile(column, 0.5, weight) for column in table.T])
+    return column_quantiles(table, 0.5, weight)
 
 
 def column_scales(sizes: Floats, squares: Squares, max_iter: int = 8) -> Floats:

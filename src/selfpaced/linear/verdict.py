@@ -105,7 +105,7 @@ def _without(fit: RegressionFit, trusted: np.ndarray) -> RegressionFit:
         fit,
         trials=(*fit.trials, trial),
         decision=Decision(len(fit.trials), reason),
-        scale=fit_scale(fit.squares, attempt.residuals[trusted]),
+        scale=fit_scale(fit.squares.rows(np.flatnonzero(trusted)), attempt.residuals[trusted]),
         n_iter=1,
         warning="",
     )
