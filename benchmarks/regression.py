@@ -1,10 +1,14 @@
 """Regression with outliers: self-paced against robust peers, any estimator, and cost.
 
-    python benchmarks/regression.py [--part linear|any|classics|cost] [--quick] [--save]
+    python benchmarks/regression.py [--part linear|far|rare|scarce|inference|any|classics|cost] [--quick] [--save]
 
 linear    coefficient error in units of clean least squares (root mean square over seeds; 1 = nothing lost), n = 200,
           p = 5, unit normal noise. Columns: clean; outliers 10 to 15 sigma above at 20 % and 40 %; 40 % of sigma 20; a
           tight cluster of bad leverage points (x = 5, residual 10) at 20 %, and far away (residual 50) at 40 %; Cauchy.
+far       draws lost to one-sided outliers that are nearly half of the rows, beside lmrob of R's robustbase.
+rare      one-hot columns of one or two rows, beside lmrob.
+scarce    fewer than three rows per coefficient.
+inference bias of `scale_` and coverage of the intervals of `summary()`, beside lmrob's `confint`.
 any       boosting on Friedman's function, 1,500 rows, targets shifted up by 4 to 8 standard deviations; RMSE on clean
           data.
 classics  rows that end with a weight below 0.2 in small data sets with known outliers.
@@ -24,6 +28,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from regression_inference import far, inference, quiet, rare, scarce
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import HuberRegressor, LinearRegression, RANSACRegressor
@@ -189,7 +194,16 @@ def cost(quick):
     return [*lines, "", "Processor time, best of three, 20 % outliers; one thread."]
 
 
-PARTS = {"linear": linear, "any": any_estimator, "classics": classics, "cost": cost}
+PARTS = {
+    "linear": linear,
+    "far": far,
+    "rare": rare,
+    "scarce": quiet(scarce),
+    "inference": lambda quick: inference(quick, design),
+    "any": any_estimator,
+    "classics": classics,
+    "cost": cost,
+}
 
 
 def main():
