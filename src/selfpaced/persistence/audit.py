@@ -57,6 +57,7 @@ _VALUES = {
     "clustering.views.Scaler",
     "factorization.engine.WeightedSolve",
     "factorization.entries.Side",
+    "linear.inference.Inference",
     "tables.encoders.Encoder",
     "tables.schema.Schema",
     "tables.schema.SchemaColumn",
