@@ -13,8 +13,8 @@ RMSE        on the held-out rows, relative to the plain model's; `absolute` is b
 cost        processor time of the whole fit in plain fits
 
 The thresholds of `selfpaced.value_noise` were chosen on the developed sets. The fresh ones were run twice: with seeds
-from 100, which showed that targets of mostly zeros never reached the judge (claims 26 %, affairs 32 % called wrong), and,
-that repaired and nothing else changed, with seeds from 200, which are published.
+from 100, which showed that targets of mostly zeros never reached the judge (claims 26 %, affairs 32 % called wrong),
+and, that repaired and nothing else changed, with seeds from 200, which are published.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ from selfpaced import SelfPacedLinearRegression, SelfPacedRegressor
 RESULT = Path(__file__).parent / "results" / "values.md"
 KINDS = ("clean", "x10 3 %", "x10 10 %", "sign 10 %", "shuffled 10 %")
 QUICK = ("clean", "x10 10 %")
-NOTE = """Printed by `python benchmarks/values.py --save`; what the columns are is said there. A first run of the fresh tables, with
-other seeds, showed a fault (targets of mostly zeros never reached the judge), which was repaired before this one."""
+NOTE = """Printed by `python benchmarks/values.py --save`; what the columns are is said there. A first run of the fresh
+tables, with other seeds, showed a fault (targets of mostly zeros never reached the judge), which was repaired before
+this one."""
 
 
 def boosting(**options):
