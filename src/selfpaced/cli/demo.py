@@ -12,6 +12,7 @@ import numpy as np
 
 from .console import plain_data
 from .models import add_model_arguments, share
+from .output import folder_name
 
 if TYPE_CHECKING:
     from .console import Console
@@ -56,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser, seed="of the flipped labels (default 0)")
     group = parser.add_argument_group("results")
     group.add_argument("--noise", type=share, default=0.2, metavar="SHARE", help="of labels to flip (default 0.2)")
-    group.add_argument("--out", type=Path, default=Path("demo"), metavar="OUT", help="folder (default: demo)")
+    group.add_argument("--out", type=folder_name, default=Path("demo"), metavar="OUT", help="folder (default: demo)")
     group.add_argument("--force", action="store_true", help="replace files of these names that are not selfpaced's")
 
 

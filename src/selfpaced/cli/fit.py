@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .console import plain_data
 from .data import add_data_arguments
 from .models import add_model_arguments
+from .output import folder_name
 
 if TYPE_CHECKING:
     from .console import Console
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     group = parser.add_argument_group("results")
     group.add_argument(
-        "--out", type=Path, default=Path("run"), metavar="OUT", help="folder of the results (default: run)"
+        "--out", type=folder_name, default=Path("run"), metavar="OUT", help="folder of the results (default: run)"
     )
     group.add_argument("--force", action="store_true", help="replace files of these names that are not selfpaced's")
     group.add_argument("--no-report", action="store_true", help="leave report.html out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -13,7 +14,14 @@ from pathlib import Path
 from .console import Console
 from .errors import UsageError
 
-__all__ = ["check_target", "staged"]
+__all__ = ["check_target", "folder_name", "staged"]
+
+
+def folder_name(text: str) -> Path:
+    """The argument of ``--out``, which an unset variable of a script leaves empty."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("must name a folder, got nothing")
+    return Path(text)
 
 
 @contextmanager
@@ -33,6 +41,9 @@ def staged(folder: Path, names: list[str], console: Console, *, force: bool = Fa
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out must be a folder, got the file {str(folder)!r}")
+    folders = [name for name in names if (folder / name).is_dir()]
+    if folders:
+        raise UsageError(f"{str(folder / folders[0])!r} is a folder where a file is to go; choose another --out")
     old = [name for name in names if (folder / name).exists()]
     if old and not force and not _ours(folder):
         raise UsageError(
@@ -61,9 +72,10 @@ def staged(folder: Path, names: list[str], console: Console, *, force: bool = Fa
 def _ours(folder: Path) -> bool:
     """Whether an earlier run has written into this folder."""
     try:
-        return "selfpaced" in json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, TypeError):
+        found = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return False
+    return isinstance(found, dict) and isinstance(found.get("selfpaced"), str)
 
 
 def _make(folder: Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 from collections.abc import Callable, Iterator
@@ -101,6 +102,10 @@ def read_table(
     _require("pyarrow")
     if path.is_dir() or not path.exists():
         raise TableError(path, "is a directory, not a file" if path.is_dir() else _absent(path))
+    if not path.is_file():
+        raise TableError(path, "is a pipe or a device, and a table is read twice: write it to a file first")
+    if encoding is not None and not _is_encoding(encoding):
+        raise TableError(path, f"encoding must be one that Python knows, such as utf-8 or cp1252, got {encoding!r}")
     if path.name.lower().endswith((".parquet", ".pq", ".parquet.gz", ".pq.gz")):
         return _read_parquet(path)
     facts = scan(path)
@@ -236,6 +241,13 @@ def _read_parquet(path: Path) -> LoadedTable:
     if not table.num_rows:
         raise TableError(path, "has no rows")
     return LoadedTable(_frame(table), path, "parquet")
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        return bool(codecs.lookup(name)._is_text_encoding)
+    except (LookupError, ValueError):
+        return False
 
 
 def _absent(path: Path) -> str:
