@@ -228,6 +228,8 @@ def test_a_constant_matrix_is_explained_by_its_mean():
         assert found.rank_ == 0
         assert found.verdict_ == "recovered"
         np.testing.assert_allclose(found.reconstruct(), value, atol=1e-6)
+        short = found.termination_ == "The plain model was kept: every observed entry is zero."
+        assert short == (value == 0)
 
 
 def test_hidden_entries_are_few_and_the_others_stay(csr):

@@ -319,6 +319,8 @@ class SelfPacedMF(Factorization):
             f"{'' if verdict is None else f'; {verdict}'}"
         )
         decision = Decision(len(run.trials) - 1, reason)
+        if not self._side.values.any():
+            decision, self.lam_ = Decision(0, "every observed entry is zero"), math.inf
         self.path_, self.termination_ = path_of(run.trials, decision), sentence(run.trials, decision)
         if run.interrupted:
             self.termination_ = interrupted_sentence(run.trials[-1].label)
