@@ -19,7 +19,7 @@ from .means import Levels, Means
 from .solve import NEGLIGIBLE, Recipe, Solver
 from .start import RIDGE_END, RIDGE_RANK, Centred, Factors, centred, reveal_rank, ridge_bound
 
-# Measured by benchmarks/factorization.py, part means.
+# Measured by benchmarks/real_matrices.py, parts offsets, ratings and cost.
 SHARES = (RIDGE_RANK, 0.1, 0.03, RIDGE_END)  # ridges compared, as shares of the bound
 OPEN_SWEEPS = 16  # under a strong ridge, all ranks at once
 RANK_SWEEPS = 3  # per rank and ridge

@@ -9,7 +9,7 @@ import numpy as np
 from .choose import WORTH, FormChoice, low_scale
 from .entries import Floats
 
-# Measured by benchmarks/factorization.py, part verdict.
+# Measured by benchmarks/real_matrices.py, part verdict.
 APART = 0.5  # of the means' usual error: so much two independent fits differ if one of them has lost the factors
 CORE = 0.6  # hidden errors are below this share of the noise scale only if more than the tails are wrong
 LITTLE = 0.55  # of the means' errors: more is little gain, as if half of the components were missing
