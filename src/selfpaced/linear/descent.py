@@ -23,6 +23,8 @@ STEPS = 10  # per pace and fold: enough to tell candidates apart
 ROWS_PER_PARAMETER = 20  # above, fold fits may start from the fit of all rows without knowing what is held out
 ROUGH = 2e-4  # gradient entry at which a fold fit ends
 
+ALIKE = 0.1  # a choice: correlation of the errors of equal rows
+
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
@@ -213,14 +215,15 @@ class FoldFits:
 
     @cached_property
     def relative_weight(self) -> Vector | None:
-        """Weights of the held-out rows as evidence about a model: equal rows say the same, so copies count once.
+        """Weights of the held-out rows as evidence about a model: equal rows err alike, so copies count less and less.
 
         On a table of few distinct rows every bend that the model misses would otherwise be beyond doubt, and pass for
         wrong labels.
         """
-        if self.sample_weight is None:
-            return None
-        return np.asarray(self.sample_weight / self.sample_weight.max())
+        weight = self.sample_weight
+        if weight is None or not np.array_equal(weight, np.rint(weight)):
+            return weight
+        return np.asarray(np.rint(weight / (1 + ALIKE * (weight - 1))))  # Kish's design effect of a cluster of copies
 
     @cached_property
     def worth(self) -> Vector:
