@@ -22,6 +22,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from selfpaced import SelfPacedClassifier
+from selfpaced.meta.outputs import read_output
 from selfpaced.regularizers import Diversity
 
 
@@ -210,3 +211,14 @@ def test_constant_features_duplicates_and_separable_data() -> None:
     assert duplicated.score(X, y) == 1.0
     separable = SelfPacedClassifier(GaussianNB()).fit(np.c_[y * 10.0 + rng.normal(size=100), X], y)
     assert separable.estimator_ is separable.plain_
+
+
+def test_probabilities_that_are_none_are_even() -> None:
+    class Lost:
+        classes_ = np.array([0, 1])
+
+        def predict_proba(self, X: Any) -> np.ndarray:
+            return np.array([[0.2, 0.8], [np.nan, np.nan]])
+
+    found = read_output(Lost(), None, kind="predict_proba", labels=np.array([0, 1]))
+    np.testing.assert_array_equal(found, [[0.2, 0.8], [0.5, 0.5]])

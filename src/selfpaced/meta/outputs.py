@@ -39,6 +39,9 @@ def read_output(model: Any, X: Any, *, kind: str, labels: np.ndarray) -> np.ndar
     ndarray of shape (n_samples, n_classes)
     """
     raw = np.asarray(getattr(model, kind)(X))
+    if kind == "predict_proba" and raw.ndim == 2 and np.isnan(raw).any():
+        # GaussianNB divides nothing by nothing far from every class: it knows nothing there
+        raw = np.where(np.isnan(raw).any(axis=1, keepdims=True), 1.0 / raw.shape[1], raw)
     if kind == "predict":
         return np.asarray(raw[:, None] == labels[None, :], dtype=float)
     if raw.ndim == 1 or raw.shape[1] == 1:
