@@ -142,7 +142,7 @@ def lines_of(matrix: Any, per_line: float, rng: np.random.Generator) -> tuple[An
     wanted = max(per_line, math.sqrt(ENOUGH * usual[0] * usual[1] / matrix.data.size))
     kept = []
     for count, across in zip(counts, reversed(usual), strict=True):
-        if wanted >= across:
+        if wanted >= across or matrix.data.size <= ENOUGH:  # a narrow matrix has few entries, but long rows
             kept.append(np.arange(count.size))
             continue
         size = math.ceil(np.count_nonzero(count) * wanted / across)
