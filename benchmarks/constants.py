@@ -67,6 +67,7 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
         4,
         (
             at("linear.selection:HALF_LOSSES"),
+            at("linear.selection:WIDE", values=(1, 4)),
             at("linear.selection:CLEAN"),
             at("linear.selection:PENALTIES", values=((1.0,), (1.0, 0.1), (1.0, 0.1, 0.01, 0.001))),
             at("linear.selection:PLENTY", values=(20, 500)),

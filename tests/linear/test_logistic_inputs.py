@@ -125,7 +125,7 @@ def test_duplicated_rows_do_not_vouch_for_each_other():
     twice = SelfPacedLogisticRegression(C=0.5).fit(np.vstack([X, X]), np.append(y, y))
     # the same held-out scores: a copy in the training part would make them look far better
     for a, b in zip(once.path_, twice.path_, strict=True):
-        assert a.score == pytest.approx(b.score, abs=1e-6)
+        assert a.score == pytest.approx(b.score, abs=1e-5)  # both are fits of a few steps
 
 
 def test_conflicting_duplicates():

@@ -4,11 +4,13 @@
    started at the one before.
 2. ``rho``, the share of wrong labels among the confident third of the best one's held-out predictions, tells how
    much noise there is.  Where it is small nothing is paced.
-3. Otherwise a few paces follow, the widest first, started from those fits: a penalty that is strong enough has kept
-   them from bending towards wrong labels.
+3. Otherwise each fold follows the path of paces upwards, from zero, under the weakest penalty; where a stronger one
+   explains more, the widest paces under that one too, started from its plain fits: it has kept them from bending
+   towards wrong labels.
 4. Candidates are compared by the held-out log-likelihood of the noisy labels through a channel of one rate, with the
    paired standard error, and averaged, each by how near it comes to the best.  Nothing is picked where the labels
-   cannot tell, so little depends on the deal of the folds.
+   cannot tell, so little depends on the deal of the folds; but where the paced have the larger part of the average,
+   plain fits leave it.
 5. The model is the mean of the fold fits: wrong labels move it less than one fit to all of them.  Of many rows, where
    one fold of a sample decides, it is the full fit of the best candidate, which starts there.
 
@@ -36,9 +38,10 @@ from .objective import Codes, Latent, Vector, loss_of_scores
 # Measured by benchmarks/constants.py linear.
 PENALTIES = (1.0, 0.1, 0.01)  # times the weakest penalty's C
 PLENTY = 100  # rows per parameter from which on the weakest penalty is the best
-# Losses (nats) that have half the full weight: Welsch with lam^2 = 2, 4/3, whose weights are the powers 1/2 and 3/4 of
-# the probability of the given label.
-HALF_LOSSES = tuple(np.log(2.0) * np.array([2.0, 4 / 3]))
+# Losses (nats) that have half the full weight: Welsch with lam^2 = 2/3, 1, 4/3, 2, whose weights are the powers
+# 3/2, 1, 3/4 and 1/2 of the probability of the given label.
+HALF_LOSSES = tuple(np.log(2.0) * np.array([2 / 3, 1.0, 4 / 3, 2.0]))
+WIDE = 2  # paces that are tried under a stronger penalty too
 CLEAN = 0.03  # rho below which nothing is paced
 FARTHEST = 3.0  # standard errors behind the best from which on a candidate has no share
 MOST_FLIPS = 0.35  # that the share of the rarest class is corrected for
@@ -129,11 +132,7 @@ def automatic(path: Sequence[FoldFits], regularizer: Regularizer) -> FoldVerdict
     plain = [_named(fits.plain, "plain", fits, path[0]) for fits in path]
     rho, by_class = confident_error(best.plain.fit.scores, best.codes, best.sample_weight)
     noise = f"{by_class:.1%} of the confident held-out predictions disagree with their labels"
-    paced: list[Trial] = []
-    if by_class >= CLEAN:
-        latents = paces(regularizer, class_scale(best, rho))
-        found = follow(best, regularizer, latents, best.steps, best.plain.fit)
-        paced = [_named(trial, trial.label, best, path[0]) for trial in found[1:]]
+    paced = _paced(path[0], best, regularizer, rho) if by_class >= CLEAN else []
     trials, weight = [*plain, *paced], best.relative_weight
     if len(trials) == 1:
         return verdict(best, tuple(plain), Decision(0, f"only {noise}"))
@@ -147,16 +146,34 @@ def automatic(path: Sequence[FoldFits], regularizer: Regularizer) -> FoldVerdict
     return FoldVerdict(tuple(trials), Decision(index, reason), best.codes, best.sample_weight, shares)
 
 
+def _paced(weakest: FoldFits, best: FoldFits, regularizer: Regularizer, rho: float) -> list[Trial]:
+    """Every pace under the weakest penalty, and the widest under the best."""
+    latents = paces(regularizer, class_scale(best, rho))
+    found = [_named(trial, trial.label, weakest, weakest) for trial in follow(weakest, regularizer, latents)[1:]]
+    if best is not weakest:
+        wide = dict(reversed(list(latents.items())[-WIDE:]))
+        trials = follow(best, regularizer, wide, start=best.plain.fit)[1:]
+        found += [_named(trial, trial.label, best, weakest) for trial in trials]
+    return found
+
+
 def _named(trial: Trial, label: str, fits: FoldFits, weakest: FoldFits) -> Trial:
     same = fits.penalty.C == weakest.penalty.C
     return replace(trial, label=label if same else f"{label}, C={fits.penalty.C:.3g}")
 
 
 def _shares(trials: Sequence[Trial], weight: Vector | None) -> Vector:
-    """What every candidate has in the average: less, the more paired standard errors it is behind the best."""
+    """What every candidate has in the average: less, the more paired standard errors it is behind the best.
+
+    Noisy labels hardly tell a plain fit that has bent towards them from a paced one that has not: where the paced
+    have the larger part, they have all of it.
+    """
     best = max(trials, key=lambda trial: mean_and_error(trial.scores, weight).mean)  # type: ignore[arg-type]
     z = np.array([max(gap(best, trial, weight).z, 0.0) for trial in trials])
     shares = np.where(z > FARTHEST, 0.0, np.exp(-0.5 * z**2))
+    plain = np.array([trial.plain for trial in trials])
+    if shares[plain].sum() < shares[~plain].sum():
+        shares[plain] = 0.0
     return np.asarray(shares / shares.sum())
 
 
@@ -182,7 +199,7 @@ def _reason(trials: Sequence[Trial], index: int, shares: Vector | None) -> str:
 
 def given(fits: FoldFits, regularizer: Regularizer, lam: float) -> FoldVerdict:
     """Held-out scores at one given pace beside the plain model, nothing being chosen."""
-    trials = follow(fits, regularizer, {lam: Latent(regularizer, lam)}, GIVEN_STEPS)
+    trials = follow(fits, regularizer, {lam: Latent(regularizer, lam)}, max_iter=GIVEN_STEPS)
     return verdict(fits, trials, Decision(1, "it is the given pace"))
 
 
@@ -195,7 +212,8 @@ def follow(
     fits: FoldFits,
     regularizer: Regularizer,
     latents: dict[float, Latent],
-    max_iter: int,
+    *,
+    max_iter: int | None = None,
     start: FoldModel | None = None,
 ) -> tuple[Trial, ...]:
     """The plain model and every pace, walked in their order in all folds."""
@@ -208,7 +226,7 @@ def follow(
         trials.append(fits.trial(stage.lam, label, solution.model, solution.weights, stage.cost))
 
     walk(
-        FoldDescent(fits, latents, max_iter),
+        FoldDescent(fits, latents, fits.steps if max_iter is None else max_iter),
         relative(regularizer),
         Ladder(tuple(latents)),
         fits.start(next(iter(latents.values())), start),
@@ -222,7 +240,7 @@ def follow(
 
 
 def paces(regularizer: Regularizer, scale: Vector | None) -> dict[float, Latent]:
-    """The paces to be tried, the widest first, with their latent losses; ``scale`` widens them class by class."""
+    """The paces to be tried, upwards, with their latent losses; ``scale`` widens them class by class."""
     found: dict[float, Any] = {}
     for half in HALF_LOSSES:
         try:
@@ -232,7 +250,7 @@ def paces(regularizer: Regularizer, scale: Vector | None) -> dict[float, Latent]
             continue  # a rule with a unit of its own does not reach every loss
     low, high = regularizer.pace_range
     if not found and np.isfinite(high):
-        found = {float(lam): float(lam) for lam in low + (high - low) * np.array([0.95, 0.8])}
+        found = {float(lam): float(lam) for lam in low + (high - low) * np.array([0.4, 0.6, 0.8, 0.95])}
     return {lam: Latent(regularizer, lams) for lam, lams in found.items()}
 
 
