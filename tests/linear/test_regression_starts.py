@@ -22,9 +22,12 @@ def far_outliers(n: int, p: int, share: float, size: float, seed: int):
     return X, y, truth
 
 
-@pytest.mark.parametrize(("n", "p", "share"), [(50, 2, 0.4), (50, 5, 0.4), (50, 2, 0.45), (100, 5, 0.45)])
-def test_far_outliers_that_are_nearly_half_are_found(n: int, p: int, share: float) -> None:
-    for seed in range(4):  # of these 16 draws 8 were once lost
+@pytest.mark.parametrize(
+    ("n", "p", "share", "seeds"),
+    [(50, 2, 0.4, (7, 11)), (50, 5, 0.4, (4, 5, 8)), (50, 2, 0.45, (5, 7, 11)), (100, 5, 0.45, (2, 4, 5))],
+)
+def test_far_outliers_that_are_nearly_half_are_found(n: int, p: int, share: float, seeds: tuple[int, ...]) -> None:
+    for seed in seeds:  # each was once lost
         X, y, truth = far_outliers(n, p, share, 50.0, seed)
         model = SelfPacedLinearRegression().fit(X, y)
         error = np.sum((np.r_[model.intercept_, model.coef_] - truth) ** 2) * n / (p + 1)
@@ -58,13 +61,13 @@ def levels(seed: int, n: int = 100, share: float = 0.1, size: float = 20.0):
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_rare_levels_keep_their_coefficients(form) -> None:
     ratios = []
-    for seed in (0, 4, 6):
+    for seed in (3, 4, 10):
         X, y, truth, good = levels(seed)
         model = SelfPacedLinearRegression().fit(form(X), y)
         oracle = LinearRegression().fit(X[good], y[good])
         errors = [np.mean((m.predict(Z) - truth)[good] ** 2) for m, Z in ((model, form(X)), (oracle, X))]
         ratios.append(errors[0] / errors[1])
-    assert max(ratios) < 2  # once 30 to 1,000
+    assert max(ratios) < 2  # once 194, 309 and 39
 
 
 def test_a_row_that_alone_has_a_level_keeps_its_weight() -> None:

@@ -62,7 +62,7 @@ def test_errors_may_differ_in_spread() -> None:
         y = 2 * x + np.abs(x) * rng.normal(size=200)
         found = SelfPacedLinearRegression(pace=np.inf).fit(x[:, None], y).summary()
         hits.append(found.low[1] < 2 < found.high[1])
-    assert np.mean(hits) >= 0.875  # least squares' own intervals: about 0.75
+    assert np.mean(hits) >= 0.875  # least squares' own intervals on these draws: 0.725
 
 
 def test_weights_count_rows() -> None:

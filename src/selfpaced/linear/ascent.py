@@ -33,7 +33,8 @@ Floats = NDArray[np.floating[Any]]
 GROWTH = 1.5  # of the cut per stage of the way up: a gap between good residuals and outliers must not be jumped
 EXPLAINED = 0.7  # share of the rows that the central start has to explain to win
 TIGHTER = 0.97  # and its sigma, relative to the first one's
-MUCH_TIGHTER = 0.4  # the sigma by which a start from random subsets wins, relative to the first one's
+
+MUCH_TIGHTER = 0.4  # a choice: the sigma by which a start from random subsets wins, relative to the first one's
 WORTH_LEADING = 0.7  # cost: and before it is led upward
 
 SUBSET = 1000  # cost: rows that the search for a start looks at, unless 10 per column are more

@@ -20,7 +20,7 @@ from .squares import Squares
 __all__ = ["CommonPart", "RareColumns"]
 
 Floats = NDArray[np.floating[Any]]
-RARE = 5  # rows at most that differ from all others in a rare column: benchmarks/regression.py --part rare
+RARE = 5  # a choice: rows at most that differ from all others in a rare column
 MOST_ASIDE = 0.25  # a choice: share of the rows that may be put aside for rare columns; else rarer ones only are
 NO_EFFECT = 0.1  # a choice: of a row, by which a rare column is drawn to no effect: enough to settle a tie
 HEAD = 64  # cost: rows by which ordinary columns are known at once

@@ -24,9 +24,10 @@ __all__ = ["column_medians", "elemental_start", "majority_share", "s_estimate", 
 Floats = NDArray[np.floating[Any]]
 # Measured by benchmarks/constants.py regression.
 DIRECTIONS = 10  # sensitivity directions tried at each end of the spectrum: vertical outliers, then leverage
-DRAWS = 300  # random subsets of as many rows as coefficients
-CONCENTRATED = 10  # of these, the best are concentrated
-CONCENTRATIONS = 3  # times
+
+DRAWS = 300  # cost: random subsets of as many rows as coefficients
+CONCENTRATED = 10  # cost: of these, the best are concentrated
+CONCENTRATIONS = 3  # cost: times
 
 BATCHED = 24  # cost: columns up to which all normal matrices of a round come from one product
 
