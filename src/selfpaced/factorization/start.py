@@ -129,12 +129,15 @@ def centred(engine: Engine, entries: Entries) -> Centred:
 
 
 def balanced(U: Floats, V: Floats) -> tuple[Floats, Floats, Floats]:
-    """The same product with orthogonal, equally long columns, largest first, and its singular values."""
+    """The same product with orthogonal, equally long columns, largest first, and its singular values.
+
+    There are no more columns than the product has rows or columns.
+    """
     if not U.shape[1]:
         return U, V, np.zeros(0)
     left, left_triangle = np.linalg.qr(U)
     right, right_triangle = np.linalg.qr(V)
-    inner_left, values, inner_right = np.linalg.svd(left_triangle @ right_triangle.T)
+    inner_left, values, inner_right = np.linalg.svd(left_triangle @ right_triangle.T, full_matrices=False)
     root = np.sqrt(values)
     U, V = left @ inner_left * root, right @ inner_right.T * root
     # a sign convention: the largest element of each component is positive

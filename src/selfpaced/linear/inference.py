@@ -18,7 +18,7 @@ from .squares import DENSE_GRAM
 if TYPE_CHECKING:
     from .robust import RegressionFit
 
-__all__ = ["Inference", "Summary", "infer"]
+__all__ = ["Inference", "RegressionSummary", "infer"]
 
 Floats = NDArray[np.floating[Any]]
 SMOOTHED = 0.25  # a choice: sigmas over which the slope of psi is taken, so that a hard rule's step has one
@@ -103,7 +103,7 @@ def _robust_r2(found: RegressionFit, given: Floats, weight: Floats) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Summary:
+class RegressionSummary:
     """A linear fit in figures; printed, it is a table.
 
     Attributes
@@ -138,7 +138,7 @@ class Summary:
     @classmethod
     def of(
         cls, inference: Inference, names: tuple[str, ...], estimate: Floats, scale: float, level: float, *words: str
-    ) -> Summary:
+    ) -> RegressionSummary:
         """The figures that follow from a covariance."""
         error = np.sqrt(np.clip(np.diag(inference.covariance), 0, None))
         ratio = np.divide(estimate, error, out=np.full(error.size, np.nan), where=error > 0)

@@ -34,7 +34,7 @@ from ..parameters import KINDS
 from ..regularizers import Regularizer
 from ..residuals import ResidualRule
 from ..value_noise import Rows, Verdict, numeric_features
-from .inference import Summary, infer
+from .inference import RegressionSummary, infer
 from .paces import fits
 from .robust import RegressionFit, RegressionSettings, plain_fit
 from .squares import DENSE_GRAM, build
@@ -336,7 +336,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
 
     # ------------------------------------------------------------------------------------------- inference
 
-    def summary(self, level: float = 0.95) -> Summary:
+    def summary(self, level: float = 0.95) -> RegressionSummary:
         """Coefficients with robust standard errors, p-values and intervals, and a robust R2.
 
         The covariance is the sandwich of the fit at its weights, with leverage taken into account, so errors may differ
@@ -350,7 +350,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
 
         Returns
         -------
-        Summary
+        RegressionSummary
             Prints as a table; ``frame()`` gives it as a data frame.
 
         Examples
@@ -380,7 +380,9 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
             self.termination_,
         )
         estimate = np.r_[first, self.coef_].astype(np.float64)
-        return Summary.of(self.inference_, tuple(map(str, names)), estimate, self.scale_, float(level), *words)
+        return RegressionSummary.of(
+            self.inference_, tuple(map(str, names)), estimate, self.scale_, float(level), *words
+        )
 
     # ------------------------------------------------------------------------------------------- predicting
 
