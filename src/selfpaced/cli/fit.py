@@ -111,12 +111,20 @@ def tell(result: Training, measured: dict[str, Any], console: Console) -> None:
     console.say(f"{measured['termination']}\n")
     _show_path(measured, console)
     if measured["noise_rate"] is not None:
-        low, high = measured["noise_rate_interval"] or (float("nan"), float("nan"))
         what = "labels" if measured["task"] == "classification" else "values"
-        console.say(f"Wrong {what}: about {measured['noise_rate']:.1%} (between {low:.1%} and {high:.1%}).")
+        console.say(f"Wrong {what}: {_share(measured['noise_rate'], measured['noise_rate_interval'])}.")
     if measured["misfit_words"]:
         console.say(f"Values this model cannot explain, besides: about {measured['misfit']:.1%}; its fit is poor.")
     show_suspects(result, console)
+
+
+def _share(rate: float, interval: tuple[float, float] | None) -> str:
+    """A share of wrong rows in words that claim no more than its interval does."""
+    low, high = interval or (float("nan"), float("nan"))
+    between = f"between {low:.1%} and {high:.1%}"
+    if low != 0:
+        return f"about {rate:.1%} ({between})"
+    return f"none found (at most {high:.1%})" if rate < 0.0005 else f"perhaps {rate:.1%}, perhaps none ({between})"
 
 
 def _show_path(measured: dict[str, Any], console: Console) -> None:
@@ -166,6 +174,6 @@ def _score(row: dict[str, Any], task: str) -> str:
     score, spread = row["score"], row["spread"]
     if score is None or score != score:
         return "not scored"
-    if task == "classification":
+    if task == "classification" and score >= 0:  # an accuracy; a log-likelihood is below 0
         return f"{score:.1%}" + (f" +- {spread:.1%}" if spread == spread else "")
     return f"{score:.4g}" + (f" +- {spread:.2g}" if spread == spread else "")

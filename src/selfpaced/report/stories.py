@@ -97,7 +97,7 @@ class Supervised(Judged):
     def noise(self) -> list[Fact]:
         """The estimated share of wrong labels or values."""
         low, high = self.model.noise_rate_interval_
-        note = f"{percent(float(low))} to {percent(float(high))}"
+        note = f"{percent(float(low))} to {percent(float(high))}{'' if low > 0 else ', perhaps none'}"
         return [Fact("estimated noise rate", percent(float(self.model.noise_rate_)), note)]
 
     def pace(self) -> list[Fact]:
