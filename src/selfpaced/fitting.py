@@ -76,6 +76,33 @@ def check_weight(sample_weight: Any, n_rows: int) -> Floats | None:
     return None if np.all(weight == 1.0) else weight
 
 
+def check_trusted(trusted: Any, n_rows: int) -> NDArray[np.bool_] | None:
+    """The parameter ``trusted`` of ``fit``, the rows that a person has confirmed, as a mask; None where there are none.
+
+    >>> check_trusted([True, False], 2), check_trusted([0, 0], 2)
+    (array([ True, False]), None)
+    """
+    if trusted is None:
+        return None
+    mask = np.asarray(trusted)
+    if mask.shape != (n_rows,):
+        raise ValueError(f"trusted must have shape ({n_rows},), true or false for each row, got {mask.shape}")
+    if mask.dtype.kind != "b":
+        if not np.isin(mask, (0, 1)).all():
+            raise ValueError(f"trusted must be true or false for each row, got {mask[~np.isin(mask, (0, 1))][0]!r}")
+        mask = mask.astype(bool)
+    return mask if mask.any() else None
+
+
+def trusting(weights: Any, trusted: NDArray[np.bool_] | None) -> Any:
+    """Weights of a rule, with full weight for the rows that a person has confirmed.
+
+    >>> trusting(np.array([0.2, 0.3]), np.array([True, False]))
+    array([1. , 0.3])
+    """
+    return weights if trusted is None else np.where(trusted, 1.0, weights)
+
+
 def check_size(name: str, values: Any, least: float = 0.0) -> None:
     """Refuse numbers whose squares are no numbers any more; zeros alone, and gaps (NaN), are none of its business.
 
@@ -263,9 +290,11 @@ __all__ = [
     "all_or_nothing",
     "check_rule",
     "check_size",
+    "check_trusted",
     "check_weight",
     "interrupted_sentence",
     "refuse_dates",
+    "trusting",
     "warn_interrupted",
     "with_callbacks",
 ]

@@ -120,8 +120,8 @@ def suspect_table(judged: Judgement, n: int | None = None) -> Any:
         "expected": opinion.expected[order],
         opinion.measure: opinion.support[order],
         "weight": judged.weight[order],
-        "noise_probability": opinion.wrong[order],
-        "label_quality": 1.0 - opinion.wrong[order],
+        "noise_probability": judged.wrong[order],
+        "label_quality": 1.0 - judged.wrong[order],
     }
     return as_table(columns)
 
@@ -153,8 +153,8 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float | None = None, *,
     opinion, by_precision = judged.opinion, threshold is None and judged.kind == "labels"
     cut = 0.5 if threshold is None else threshold
     columns = {
-        "is_label_issue": most_suspicious(opinion.wrong, precision) if by_precision else opinion.wrong > cut,
-        "label_quality": 1.0 - opinion.wrong,
+        "is_label_issue": most_suspicious(judged.wrong, precision) if by_precision else judged.wrong > cut,
+        "label_quality": 1.0 - judged.wrong,
         "given_label": opinion.given,
         "predicted_label": opinion.expected,
     }

@@ -184,6 +184,8 @@ class Judgement:
         Of the entries of a matrix; rows of a table are their own places.
     given_weight : ndarray or None
         The weights, where they are not simply the rule's at ``lam``: a view that a sample lacks has none.
+    trusted : ndarray of bool or None
+        Rows that a person has confirmed: their weight is 1, they are not wrong, and no table of suspects lists them.
 
     Examples
     --------
@@ -202,22 +204,25 @@ class Judgement:
     held_out: bool = False
     places: Places | None = None
     given_weight: Array | None = None
+    trusted: NDArray[np.bool_] | None = None
 
     @cached_property
     def weight(self) -> Array:
         """Relative weight of every row, in [0, 1]."""
-        return weights_at(self.rule, self.losses, self.lam) if self.given_weight is None else self.given_weight
+        weight = weights_at(self.rule, self.losses, self.lam) if self.given_weight is None else self.given_weight
+        return weight if self.trusted is None else np.where(self.trusted, weight.dtype.type(1.0), weight)
 
     @property
     def wrong(self) -> Array:
         """Probability that the given label or value is wrong."""
-        return self.opinion.wrong
+        wrong = self.opinion.wrong
+        return wrong if self.trusted is None else np.where(self.trusted, 0.0, wrong)
 
     def ranking(self, n: int | None = None) -> NDArray[np.intp]:
-        """Row numbers, most suspicious first; the loss decides between equals."""
+        """Row numbers, most suspicious first, without those that a person has confirmed; the loss decides of equals."""
         losses = self.losses if np.ndim(self.losses) == 1 else self.losses.sum(axis=1)  # over the views of a sample
         order: NDArray[np.intp] = np.lexsort((-losses, -self.wrong))
-        return order[:n]
+        return (order if self.trusted is None else order[~self.trusted[order]])[:n]
 
     def of(self, X: Any, y: Any) -> bool:
         """Whether these are the rows that were judged."""

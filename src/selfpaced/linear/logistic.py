@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from ..fitting import (
     all_or_nothing,
     check_rule,
     check_size,
+    check_trusted,
     check_weight,
     refuse_dates,
     warn_interrupted,
@@ -33,6 +35,7 @@ from ..regularizers import Regularizer, relative
 from .descent import Penalty
 from .objective import Codes, Matrix, Objective, Vector, loss_of_scores
 from .training import LogisticFit, LogisticSettings, Trainer
+from .trusting import trusting_logistic
 
 LARGE = 100.0  # numerical safety: a loss in nats that no label has
 NO_PENALTY = 1e-15  # numerical safety: features below give coefficients that no step reaches, and no penalty holds
@@ -189,7 +192,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SelfPacedLogisticRegression:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> SelfPacedLogisticRegression:
         """Fit to labels some of which may be wrong.
 
         Parameters
@@ -200,6 +203,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             Labels, numbers or strings.
         sample_weight : array-like of shape (n_samples,), optional
             Weighting a row by k equals repeating it k times; 0 leaves it out.
+        trusted : array-like of bool of shape (n_samples,), optional
+            Rows that a person has confirmed: they keep their full weight and are never listed as suspects.
 
         Returns
         -------
@@ -211,6 +216,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         check_classification_targets(y)
         classes, codes = _encoded(y)
         weight = self._weights(classes, codes, check_weight(sample_weight, len(codes)))
+        confirmed = check_trusted(trusted, len(codes))
         kept = slice(None) if weight is None or weight.all() else np.flatnonzero(weight)
         rows, labels = (X, codes) if isinstance(kept, slice) else (X[kept], codes[kept])
         inner_weight = None if weight is None else weight[kept]
@@ -222,8 +228,9 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         total = float(len(labels) if inner_weight is None else inner_weight.sum())
         with Progress(self, X, y).running() as progress:
             previous = self._previous(X, classes)
-            fit = Trainer(rows, labels, len(classes), inner_weight, self._settings(total), progress, previous).run()
-        self._store(fit, X, classes, codes, weight)
+            trainer = Trainer(rows, labels, len(classes), inner_weight, self._settings(total), progress, previous)
+            fit = trainer.run() if confirmed is None else trusting_logistic(trainer, trainer.run(), confirmed[kept])
+        self._store(fit, X, classes, codes, weight, confirmed)
         return self
 
     def _settings(self, total: float) -> LogisticSettings:
@@ -259,7 +266,9 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             return None
         return np.column_stack([plain.coef_, plain.intercept_]).astype(np.float64).ravel()
 
-    def _store(self, fit: LogisticFit, X: Matrix, classes: Array, codes: Codes, weight: Vector | None) -> None:
+    def _store(
+        self, fit: LogisticFit, X: Matrix, classes: Array, codes: Codes, weight: Vector | None, confirmed: Any
+    ) -> None:
         channel, dtype = fit.channel, X.dtype
         outputs = 1 if len(classes) == 2 else len(classes)
         params = fit.params.reshape(outputs, -1)
@@ -279,7 +288,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         self.noise_witness_ = fit.witness
         self.n_iter_ = np.array([fit.n_iter], dtype=np.int32)
         self.plain_ = self._plain_model(fit.plain.reshape(outputs, -1), dtype)
-        self.judgement_ = self._judgement(scores, shift, codes, check_rule(self.regularizer), fingerprint(X, codes))
+        judgement = self._judgement(scores, shift, codes, check_rule(self.regularizer), fingerprint(X, codes))
+        self.judgement_ = replace(judgement, trusted=confirmed)
         self.sample_loss_, self.sample_weight_ = self.judgement_.losses, self.judgement_.weight
         self.clean_share_ = np.average(self.channel_.proba(scores + shift), axis=0, weights=weight)
         if fit.interrupted:

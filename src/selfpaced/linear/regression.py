@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -22,6 +23,7 @@ from ..fitting import (
     all_or_nothing,
     check_rule,
     check_size,
+    check_trusted,
     check_weight,
     interrupted_sentence,
     refuse_dates,
@@ -38,6 +40,7 @@ from .inference import RegressionSummary, infer
 from .paces import fits
 from .robust import RegressionFit, RegressionSettings, plain_fit
 from .squares import DENSE_GRAM, build
+from .trusting import trusting_regression
 from .verdict import judged, own_word
 
 __all__ = ["SelfPacedLinearRegression"]
@@ -184,7 +187,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SelfPacedLinearRegression:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> SelfPacedLinearRegression:
         """Fit the model and weigh the rows.
 
         Parameters
@@ -194,6 +197,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         sample_weight : array-like of shape (n_samples,), optional
             A row of weight 2 counts as that row twice; weights that are not whole numbers count relative to each
             other.
+        trusted : array-like of bool of shape (n_samples,), optional
+            Rows that a person has confirmed: they keep their full weight and are never listed as suspects.
 
         Returns
         -------
@@ -202,7 +207,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         refuse_dates(X)
         settings = self._settings()
         X, y = self._validated_data(X, y)
-        weight = check_weight(sample_weight, X.shape[0])
+        weight, confirmed = check_weight(sample_weight, X.shape[0]), check_trusted(trusted, X.shape[0])
         kept = slice(None) if weight is None else np.flatnonzero(weight)
         squares = build(
             X[kept],
@@ -221,11 +226,13 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
                 if not found.final:
                     choose = settings.pace == "auto"
                     found, verdict = judged(found, X[kept], choose=choose, random_state=self.random_state)
+                if confirmed is not None:
+                    found = trusting_regression(found, confirmed[kept])
         termination = found.termination
         if guard.interrupted:
             termination = interrupted_sentence("the plain model" if found.trial.plain else found.trial.label)
         logger.log(logging.INFO if self.verbose else logging.DEBUG, "%s", termination)
-        self._store(found, verdict or own_word(found), X, y, kept, termination)
+        self._store(found, verdict or own_word(found), X, y, kept, termination, confirmed)
         if guard.interrupted:
             warn_interrupted(termination)
         elif found.warning:
@@ -268,7 +275,9 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
 
     # ---------------------------------------------------------------------------------------------- results
 
-    def _store(self, found: RegressionFit, verdict: Verdict, X: Any, y: Floats, kept: Any, termination: str) -> None:
+    def _store(
+        self, found: RegressionFit, verdict: Verdict, X: Any, y: Floats, kept: Any, termination: str, confirmed: Any
+    ) -> None:
         squares, best = found.squares, found.best
         coef, intercept = squares.coefficients(best.b)
         self.coef_ = coef.astype(X.dtype)
@@ -290,7 +299,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         if len(wrong) < len(y):  # rows of no weight were not asked
             wrong = self._wrong(X, expected, y)
             wrong[kept] = verdict.wrong
-        self.judgement_ = self._judgement(expected, y, wrong, fingerprint(X, y))
+        self.judgement_ = replace(self._judgement(expected, y, wrong, fingerprint(X, y)), trusted=confirmed)
         self.sample_loss_ = np.square(y - expected).astype(X.dtype)
         self.sample_weight_ = self.judgement_.weight.astype(X.dtype, copy=False)
 

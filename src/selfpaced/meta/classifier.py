@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.utils import assert_all_finite, check_random_state, column_or_1d, i
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from ..fitting import Progress, all_or_nothing, check_rule, warn_interrupted, with_callbacks
+from ..fitting import Progress, all_or_nothing, check_rule, check_trusted, warn_interrupted, with_callbacks
 from ..folds import Split, make_folds, n_units, row_keys
 from ..judgement import Judgement, Judging, Labels, fingerprint
 from ..label_noise import NoiseChannel
@@ -148,7 +148,13 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
     @with_callbacks
     @all_or_nothing
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **fit_params: Any
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        trusted: Any = None,
+        **fit_params: Any,
     ) -> SelfPacedClassifier:
         """Fit to labels some of which may be wrong.
 
@@ -162,6 +168,8 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
             Multiplies the self-paced weights.
         groups : array-like of shape (n_samples,), optional
             Rows of one group are never split between fitting and judging.
+        trusted : array-like of bool of shape (n_samples,), optional
+            Rows that a person has confirmed: they keep their full weight and are never listed as suspects.
         **fit_params
             Passed on to the wrapped model's ``fit``; entries with one value per row are cut along.
 
@@ -174,6 +182,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         given = _given(y)
         route = weight_route(self.estimator)
         prior = routed_weight(sample_weight, n_rows(X), route)
+        confirmed = check_trusted(trusted, n_rows(X))
         template, params = seeded(self.estimator, self.random_state), route_fit_params(self, fit_params)
         # taken before the fit, which may change X in place
         mark = fingerprint(X, given.codes)
@@ -189,7 +198,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
                 estimator=template, X=X, y=seen, codes=given.codes,
                 labels=np.arange(given.classes.size) if encoded else given.classes, kind=output_kind(model),
                 route=route, repeats=self._repeats(X, seen, given, prior, groups), prior=prior, fit_params=params,
-                n_jobs=self.n_jobs, progress=progress, balanced=pace == "auto",
+                n_jobs=self.n_jobs, progress=progress, balanced=pace == "auto", trusted=confirmed,
             )  # fmt: skip
             found = run(problem, rule, pace, self.cross_fit, model)
         self._store(found, problem, given, model, rule, mark)
@@ -215,7 +224,8 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         opinion = Labels(given.classes, given.codes, reading.clean, found.judge)
         losses = reading.losses / units[given.codes]
         judgement = Judgement("labels", opinion, losses, kept.lam, rule, mark, held_out=found.cross)
-        path, proba, wrong = path_of(found.trials, found.decision, problem.prior), opinion.proba, opinion.wrong
+        judgement = replace(judgement, trusted=problem.trusted)
+        path, proba, wrong = path_of(found.trials, found.decision, problem.prior), opinion.proba, judgement.wrong
         self.classes_ = given.classes
         self.plain_ = model
         self.estimator_ = model if found.model is None else found.model

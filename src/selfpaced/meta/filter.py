@@ -65,7 +65,7 @@ class SuspectFilter(JudgedByAnother, MetaEstimatorMixin, BaseEstimator):
         self.threshold = threshold
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SuspectFilter:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> SuspectFilter:
         """Fit the judge, then the estimator.
 
         Parameters
@@ -74,6 +74,8 @@ class SuspectFilter(JudgedByAnother, MetaEstimatorMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
             For both.
+        trusted : array-like of bool of shape (n_samples,), optional
+            Rows that a person has confirmed: none of them is left out.
 
         Returns
         -------
@@ -84,6 +86,8 @@ class SuspectFilter(JudgedByAnother, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"how='weight' needs an estimator that takes weights, but {route.reason}; use how='drop'.")
         prior = routed_weight(sample_weight, n_rows(X), route)
         given = {} if prior is None else {"sample_weight": prior}
+        if trusted is not None:
+            given["trusted"] = trusted
         judge = clone(self.judge).fit(X, y, **given)
         wrong = np.asarray(judgement_of(judge, X, y).wrong, dtype=float)
         kept = wrong <= self.threshold

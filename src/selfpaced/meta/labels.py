@@ -113,6 +113,8 @@ class ClassifierProblem:
         The calibration of the plain models, which all later ones rest on.
     before : ndarray or None
         Clean logits of the plain models, where they are averaged with later ones.
+    trusted : ndarray of bool or None
+        Rows that a person has confirmed: the rule sees no loss of theirs.
     """
 
     estimator: Any
@@ -131,6 +133,7 @@ class ClassifierProblem:
     cross: bool = True
     first: NoiseChannel | None = None
     before: Array | None = None
+    trusted: Array | None = None
 
     def stage(self, name: str) -> AbstractContextManager[None]:
         """A stage of the fit, for whoever listens."""
@@ -163,10 +166,10 @@ class ClassifierProblem:
     def subset(self, rows: Array) -> ClassifierProblem:
         """The same problem on some rows, with in-sample losses."""
         cut = row_params(self.fit_params, len(self.codes), rows)
-        prior = None if self.prior is None else self.prior[rows]
+        prior, trusted = (None if part is None else part[rows] for part in (self.prior, self.trusted))
         return replace(
             self, X=take_rows(self.X, rows), y=self.y[rows], codes=self.codes[rows], prior=prior, fit_params=cut,
-            repeats=(), progress=None, cross=False,
+            repeats=(), progress=None, cross=False, trusted=trusted,
         )  # fmt: skip
 
     def initial(self) -> Reading:
@@ -184,7 +187,8 @@ class ClassifierProblem:
 
     def losses(self, model: Reading) -> Array:
         """Loss of every row, in the unit of its class where classes are balanced."""
-        return np.asarray(model.losses / self.class_units(model.losses)[self.codes])
+        losses = np.asarray(model.losses / self.class_units(model.losses)[self.codes])
+        return losses if self.trusted is None else np.where(self.trusted, 0.0, losses)
 
     def penalty(self, model: Reading) -> float:  # noqa: ARG002
         """The wrapped estimator keeps its penalty to itself."""

@@ -9,7 +9,16 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state, column_or_1d, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from ..fitting import Progress, all_or_nothing, check_rule, check_size, warn_interrupted, with_callbacks
+from ..fitting import (
+    Progress,
+    all_or_nothing,
+    check_rule,
+    check_size,
+    check_trusted,
+    trusting,
+    warn_interrupted,
+    with_callbacks,
+)
 from ..folds import Split, make_folds, n_units, row_keys
 from ..judgement import Judgement, Judging, Values, fingerprint
 from ..pacing import check_pace
@@ -144,7 +153,13 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
     @with_callbacks
     @all_or_nothing
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **fit_params: Any
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        trusted: Any = None,
+        **fit_params: Any,
     ) -> SelfPacedRegressor:
         """Fit to targets some of which may be outliers.
 
@@ -157,6 +172,8 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
             Multiplies the self-paced weights.
         groups : array-like of shape (n_samples,), optional
             Rows of one group are never split between fitting and judging.
+        trusted : array-like of bool of shape (n_samples,), optional
+            Rows that a person has confirmed: they keep their full weight and are never listed as suspects.
         **fit_params
             Passed on to the wrapped model's ``fit``; entries with one value per row are cut along.
 
@@ -169,13 +186,14 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
         y = _checked_target(y)
         route = weight_route(self.estimator)
         prior = routed_weight(sample_weight, n_rows(X), route)
+        confirmed = check_trusted(trusted, n_rows(X))
         # taken before the fit, which may change X in place
         mark = fingerprint(X, y.astype(np.float64))
         with Progress(self, X, y).running() as progress:
             problem = RegressorProblem(
                 estimator=seeded(self.estimator, self.random_state), X=X, y=y, route=route,
                 folds=self._folds(X, y, prior, groups), prior=prior, fit_params=route_fit_params(self, fit_params),
-                n_jobs=self.n_jobs, progress=progress, groups=groups, seed=self._seed(),
+                n_jobs=self.n_jobs, progress=progress, groups=groups, seed=self._seed(), trusted=confirmed,
             )  # fmt: skip
             with progress.stage("plain fit"):
                 seen = problem.seen(prior)
@@ -207,12 +225,13 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
             made.rule.regularizer,
             mark,
             held_out=found.cross,
+            trusted=problem.trusted,
         )
         path = path_of(found.trials, found.decision, problem.prior)
         self.plain_ = plain
         self.estimator_ = plain if found.model is None else found.model
         self.judgement_ = judgement
-        self.sample_weight_ = kept.weight
+        self.sample_weight_ = trusting(kept.weight, problem.trusted)
         self.sample_residual_, self.sample_loss_ = residuals, np.square(residuals)
         self.lam_: float = kept.lam
         self.regularizer_, self.loss_unit_ = made.rule.regularizer, made.rule.unit

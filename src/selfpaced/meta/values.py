@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..fitting import Progress
+from ..fitting import Progress, trusting
 from ..folds import Split, n_units, row_keys
 from ..residuals import ResidualRule, largest_sigma
 from .crossfit import cross_fit
@@ -79,6 +79,8 @@ class RegressorProblem:
         Rows of one group are judged by others.
     seed : int
         Of the judge.
+    trusted : ndarray of bool or None
+        Rows that a person has confirmed: they have full weight in every fit.
     """
 
     estimator: Any
@@ -94,6 +96,7 @@ class RegressorProblem:
     unit: float = 1.0
     groups: Any = None
     seed: int = 0
+    trusted: Array | None = None
 
     @property
     def n_units(self) -> int:
@@ -136,7 +139,8 @@ class RegressorProblem:
         return 0.0
 
     def total(self, weights: Array) -> Array:
-        """Weights times the user's own."""
+        """Weights times the user's own, with full weight for what a person has confirmed."""
+        weights = trusting(weights, self.trusted)
         return weights if self.prior is None else np.asarray(weights * self.prior)
 
     def sigma(self, values: Array) -> float:
