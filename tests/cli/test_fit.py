@@ -26,7 +26,7 @@ def test_fit_writes_everything(selfpaced, shop, shop_csv):
     assert "plain" in out
 
     suspects = pd.read_csv("run/suspects.csv")
-    assert list(suspects.columns) == [
+    assert list(suspects.columns)[:7] == [
         "row",
         "line",
         "given",

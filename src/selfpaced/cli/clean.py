@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .data import add_data_arguments
+from .data import add_data_arguments, add_decisions
 from .models import add_model_arguments
 
 if TYPE_CHECKING:
+    from selfpaced.tables import LoadedTable, Reviewed
+
     from .console import Console
     from .training import Training
 
@@ -28,6 +30,7 @@ EPILOG = """\
 examples:
   selfpaced clean data.csv --target label                     writes data.clean.csv
   selfpaced clean data.csv --target label --how flag --out flagged.csv
+  selfpaced clean data.csv --decisions run/decisions.csv      as a person has decided, row by row
 """
 FLAGS = ("suspect", "expected", "noise_probability")
 
@@ -37,7 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_data_arguments(parser)
     add_model_arguments(parser)
     group = parser.add_argument_group("results")
-    group.add_argument("--how", choices=("drop", "flag", "relabel"), default="drop", help="what to do with suspects")
+    group.add_argument("--how", choices=("drop", "flag", "relabel"), default=None, help="what to do with suspects")
+    add_decisions(group)
     group.add_argument("--out", type=Path, metavar="FILE", help="default: the data's name with .clean in it, here")
     group.add_argument("--force", action="store_true", help="replace FILE if it exists")
 
@@ -51,6 +55,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
     out = args.out if args.out is not None else _default(args.data)
     format_of(out)
     check_target(out, None if args.data is None else Path(args.data), force=args.force)
+    if args.decisions is not None:
+        return _by_decisions(args, out, console)
+    args.how = args.how or "drop"
     with console.progress(STEPS + 1):
         result = train(args, console)
         with console.step("writing"):
@@ -71,6 +78,58 @@ def run(args: argparse.Namespace, console: Console) -> int:
         }
     )
     return 0
+
+
+def _by_decisions(args: argparse.Namespace, out: Path, console: Console) -> int:
+    """The table as a person has decided; nothing is fitted."""
+    from selfpaced.tables import text_rows
+
+    from .data import decided, open_table
+    from .errors import UsageError
+    from .writing import format_of, write_frame, write_rows
+
+    if args.how is not None:
+        raise UsageError("--how is for suspects nobody has looked at; with --decisions every row has its own")
+    table = open_table(args)
+    review = decided(table.frame, args)
+    assert review is not None
+    if table.format == "csv" and format_of(out)[0] != "parquet":
+        separator = "\t" if format_of(out)[0] == "tsv" else table.dialect.separator
+        rows = _decided_rows(table, review, args.target, text_rows)
+        kept = write_rows(rows, out, separator, table.dialect) - int(table.dialect.header)
+    else:
+        write_frame(review.table, out)
+        kept = len(review.table)
+    console.say(f"Decisions: {review}.")
+    console.say(f"Written: {out} ({kept:,} rows)")
+    counts = {"corrected": len(review.replaced), "dropped": len(review.dropped), "kept": len(review.kept)}
+    console.result({"out": str(out), "rows": kept, "how": "decisions", **counts})
+    return 0
+
+
+def _decided_rows(table: LoadedTable, review: Reviewed, target: str | None, records_of: Any) -> Iterator[list[str]]:
+    """The records of the file; new labels are spelled as the file spells them elsewhere: 01 stays 01."""
+    records, dropped = records_of(table), set(review.dropped.tolist())
+    if table.dialect.header:
+        yield next(records)
+    new: dict[int, str] = {}
+    if review.replaced.size:
+        position = list(table.frame.columns).index(target)
+        values = review.corrected.iloc[review.replaced, position].tolist()
+        missing, spelling = set(values), {}
+        again = records_of(table)
+        if table.dialect.header:
+            next(again)
+        for value, cells in zip(table.frame.iloc[:, position].tolist(), again, strict=True):
+            if value in missing:
+                spelling[value] = cells[position]
+                missing.discard(value)
+        new = {int(r): spelling.get(v, _text(v)) for r, v in zip(review.replaced, values, strict=True)}
+    for row, cells in enumerate(records):
+        if row in new:
+            yield [*cells[:position], new[row], *cells[position + 1 :]]
+        elif row not in dropped:
+            yield cells
 
 
 def _default(data: str | None) -> Path:

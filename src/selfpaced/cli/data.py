@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +14,20 @@ from .errors import UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from selfpaced.tables import LoadedTable
+    from selfpaced.tables import LoadedTable, Reviewed
 
     from .console import Console
 
-__all__ = ["Target", "add_data_arguments", "built_in", "find_target", "open_table", "task_of"]
+__all__ = [
+    "Target",
+    "add_data_arguments",
+    "add_decisions",
+    "built_in",
+    "decided",
+    "find_target",
+    "open_table",
+    "task_of",
+]
 
 TARGET = "diagnosis"
 NAMES = ("target", "label", "labels", "class", "y", "outcome", "price", "value")
@@ -42,6 +52,11 @@ class Target:
     rows: np.ndarray
     values: np.ndarray
     task: str
+
+    def without(self, rows: np.ndarray) -> Target:
+        """The same without some rows of the table."""
+        left = ~np.isin(self.rows, rows)
+        return replace(self, rows=self.rows[left], values=self.values[left])
 
 
 def add_data_arguments(parser: argparse.ArgumentParser, *, target: bool = True) -> None:
@@ -74,6 +89,28 @@ def add_data_arguments(parser: argparse.ArgumentParser, *, target: bool = True) 
     group.add_argument("--no-header", action="store_true", help="the first line is data; columns are column_1, ...")
     group.add_argument("--encoding", metavar="NAME", help="of the text (default: UTF-8, else Windows-1252)")
     group.add_argument("--skip-broken", action="store_true", help="leave rows with too many or few fields out")
+
+
+def add_decisions(group: Any) -> None:
+    """The argument of commands that go on from what a person has decided."""
+    group.add_argument(
+        "--decisions",
+        type=Path,
+        metavar="FILE",
+        help="decisions.csv of selfpaced review or of the report, or a suspects.csv whose decision column is filled in",
+    )
+
+
+def decided(frame: pd.DataFrame, args: argparse.Namespace) -> Reviewed | None:
+    """The table as the decisions correct it; None where there are none. They may name the target, too."""
+    from selfpaced.tables import apply_decisions, read_answers
+
+    path = getattr(args, "decisions", None)
+    if path is None:
+        return None
+    if args.target is None:
+        args.target = next((answer.target for answer in read_answers(path) if answer.target), None)
+    return apply_decisions(frame, path, target=args.target)
 
 
 def open_table(args: argparse.Namespace) -> LoadedTable:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .console import plain_data
-from .data import add_data_arguments
+from .data import add_data_arguments, add_decisions
 from .models import add_model_arguments
 from .output import folder_name
 
@@ -22,7 +22,8 @@ Fit a model to a table some of whose labels or values are wrong, beside the plai
 
 Writes into OUT:
   model.skops    the fitted pipeline, raw table to prediction (selfpaced predict)
-  suspects.csv   row (from 0), line in the file, given, expected, weight, why
+  suspects.csv   row (from 0), line in the file, given, expected, weight, why, the row's cells, and an empty column
+                 for your decision: keep, drop, relabel, relabel to LABEL, set VALUE
   metrics.json   plain against self-paced, noise rate, columns, timings
   report.html    all of it to look at, one file, no network
 """
@@ -31,6 +32,7 @@ examples:
   selfpaced fit                                        the built-in table
   selfpaced fit data.csv --target label --out run/
   selfpaced fit houses.tsv.gz --target price --model hist-gradient-boosting
+  selfpaced fit data.csv --decisions run/decisions.csv --out run2/     once more, with what you decided
 """
 FILES = ["model.skops", "suspects.csv", "metrics.json", "report.html"]
 
@@ -39,6 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``fit``."""
     add_data_arguments(parser)
     add_model_arguments(parser)
+    group = parser.add_argument_group("what a person has decided")
+    add_decisions(group)
     group = parser.add_argument_group("results")
     group.add_argument(
         "--out", type=folder_name, default=Path("run"), metavar="OUT", help="folder of the results (default: run)"
@@ -52,23 +56,29 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from selfpaced.persistence import save
 
     from .output import staged
+    from .rounds import DECISIONS, decisions_so_far, round_of, suspects_file
     from .training import STEPS, metrics, train
     from .writing import write_frame
 
+    place = round_of(args)
     with staged(args.out, FILES, console, force=args.force) as stage:
         with console.progress(STEPS + 1):
             result = train(args, console)
             with console.step("writing"):
                 facts = {"target": result.target.name, "task": result.target.task, "model": result.model_name}
                 save(result.pipeline, stage / "model.skops", facts=facts)
-                write_frame(result.suspects, stage / "suspects.csv")
+                write_frame(suspects_file(result), stage / "suspects.csv")
                 written = [name for name in FILES if name != "report.html"]
+                if args.decisions is not None:
+                    write_frame(decisions_so_far(args.decisions), stage / DECISIONS)
+                    written.append(DECISIONS)
                 if not args.no_report and write_report(result, stage / "report.html", console):
                     written.append("report.html")
-        measured = metrics(result, console)
+        measured = metrics(result, console) | place
         text = json.dumps(plain_data(measured), indent=2, ensure_ascii=False, allow_nan=False)
         (stage / "metrics.json").write_text(text + "\n", encoding="utf-8")
     tell(result, measured, console)
+    _tell_round(result, measured, console)
     console.say(f"\nWritten: {', '.join(str(args.out / name) for name in written)}")
     console.result({**measured, "files": [str(args.out / name) for name in written]})
     return 0
@@ -116,6 +126,15 @@ def tell(result: Training, measured: dict[str, Any], console: Console) -> None:
     if measured["misfit_words"]:
         console.say(f"Values this model cannot explain, besides: about {measured['misfit']:.1%}; its fit is poor.")
     show_suspects(result, console)
+
+
+def _tell_round(result: Training, measured: dict[str, Any], console: Console) -> None:
+    """What came of the decisions."""
+    if result.review is None:
+        return
+    before = measured["suspects_before"]
+    now = f"{measured['suspects']:,} suspects" if before is None else f"{before:,} -> {measured['suspects']:,} suspects"
+    console.say(f"\nround {measured['round']}: {now} (decided: {result.review})")
 
 
 def _share(rate: float, interval: tuple[float, float] | None) -> str:

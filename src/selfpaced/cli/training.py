@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import argparse
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .choice import Choice, choose
-from .data import Target, find_target, open_table
+from .data import Target, decided, find_target, open_table
 from .models import build, kind_of, model_of
 
 if TYPE_CHECKING:
     import pandas as pd
     from sklearn.pipeline import Pipeline
 
-    from selfpaced.tables import LoadedTable, Schema
+    from selfpaced.tables import LoadedTable, Reviewed, Schema
 
     from .console import Console
 
@@ -43,6 +43,10 @@ class Training:
         ``row, line, given, expected, weight, noise_probability, why``.
     choice : Choice or None
         How the model was chosen, where the data decided.
+    review : Reviewed or None
+        The table as a person has corrected it, where ``--decisions`` says how.
+    marks : list of str
+        Fingerprints of the suspects' rows in the file, before any correction.
     """
 
     table: LoadedTable
@@ -52,6 +56,8 @@ class Training:
     features: pd.DataFrame
     suspects: pd.DataFrame
     choice: Choice | None = None
+    review: Reviewed | None = None
+    marks: tuple[str, ...] = ()
 
     @property
     def model(self) -> Any:
@@ -66,10 +72,17 @@ class Training:
 
 
 def train(args: argparse.Namespace, console: Console) -> Training:
-    """Read, prepare, fit, and look for suspects."""
+    """Read, correct, prepare, fit, and look for suspects."""
+    from selfpaced.tables import row_marks
+
     with console.step(f"reading {args.data or 'the built-in table'}"):
         table = open_table(args)
+        written, review = table.frame, decided(table.frame, args)
+        if review is not None:
+            table = replace(table, frame=review.corrected)
         given = find_target(table, args, console)
+        if review is not None:
+            given = given.without(review.dropped)
         _check_columns(table, args)
         _check_classes(given, console)
     name, choice = model_of(args, given.task), None
@@ -82,13 +95,15 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         codes = prepare.named_steps["types"].schema_.names("categorical")
         places = [features.columns.get_loc(code) for code in codes] if kind_of(name) == "tree" else []
         model = build(name, given.task, args, places)
-        model.fit(features, given.values)
+        confirmed = {} if review is None else {"trusted": review.confirmed[given.rows]}
+        model.fit(features, given.values, **confirmed)
     with console.step("looking for suspects"):
         from .suspicion import suspicious
 
         found = suspicious(model, features, given, table, threshold=args.threshold)
     pipeline = _joined(prepare, model)
-    return Training(table, given, name, pipeline, features, found, choice)
+    marks = tuple(row_marks(written, found["row"].to_numpy()))
+    return Training(table, given, name, pipeline, features, found, choice, review, marks)
 
 
 def _labelled(table: LoadedTable, given: Target) -> pd.DataFrame:

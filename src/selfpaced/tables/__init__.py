@@ -10,6 +10,7 @@ out what each column holds; :func:`preprocessor` turns a messy table into featur
 ['age', 'age is missing', 'city=(missing)', 'city=Oslo', 'city=Rome']
 """
 
+from .decisions import Reviewed, RowDecision, apply_decisions, read_answers, row_marks
 from .features import TableFeatures, preprocessor
 from .parsing import parse_numbers
 from .reading import LoadedTable, read_table, text_rows
@@ -20,16 +21,21 @@ __all__ = [
     "Dialect",
     "Lines",
     "LoadedTable",
+    "Reviewed",
+    "RowDecision",
     "Schema",
     "SchemaColumn",
     "TableError",
     "TableFeatures",
     "TableWarning",
     "TypedColumns",
+    "apply_decisions",
     "infer_schema",
     "parse_numbers",
     "preprocessor",
+    "read_answers",
     "read_table",
+    "row_marks",
     "suggestion",
     "text_rows",
 ]

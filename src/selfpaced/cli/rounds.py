@@ -1,0 +1,67 @@
+"""From one fit to the next: the file of suspects that a person fills in, and what became of the last one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .suspicion import COLUMNS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .training import Training
+
+__all__ = ["DECISIONS", "decisions_so_far", "round_of", "suspects_file"]
+
+DECISIONS = "decisions.csv"
+
+
+def suspects_file(result: Training) -> pd.DataFrame:
+    """The suspects with the cells of their rows, a place for a decision, and by what a row is known again.
+
+    Columns of the table that have a name of ours are called ``table.NAME``.
+    """
+    found, frame = result.suspects, result.table.frame
+    out = found.loc[:, list(COLUMNS)].assign(decision="")
+    ours = {*COLUMNS, "decision", "target", "fingerprint"}
+    cells = frame.iloc[found["row"].to_numpy()].drop(columns=result.target.name)
+    for place, name in enumerate(cells.columns):
+        out[f"table.{name}" if name in ours else name] = cells.iloc[:, place].to_numpy()
+    return out.assign(target=result.target.name, fingerprint=list(result.marks))
+
+
+def decisions_so_far(path: Path) -> pd.DataFrame:
+    """What was decided until now, to go on from."""
+    import pandas as pd
+
+    from selfpaced.tables import read_answers
+
+    words = {"keep": "keep", "drop": "drop"}
+    return pd.DataFrame(
+        [
+            {
+                "row": answer.row,
+                "decision": words.get(answer.what, f"relabel to {answer.value}"),
+                "target": answer.target,
+                "fingerprint": answer.mark,
+            }
+            for answer in read_answers(path)
+        ],
+        columns=["row", "decision", "target", "fingerprint"],
+    )
+
+
+def round_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Which round this is, and how many suspects the one before had: None where its results are not at hand."""
+    if args.decisions is None:
+        return {"round": 1, "suspects_before": None}
+    for folder in (args.decisions.parent, args.out):
+        try:
+            before = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+            return {"round": int(before.get("round", 1)) + 1, "suspects_before": int(before["suspects"])}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return {"round": 2, "suspects_before": None}

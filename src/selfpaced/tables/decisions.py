@@ -1,0 +1,266 @@
+"""What a person decided about suspects, and the table that follows from it.
+
+A decision is one line of a table with the columns ``row`` (position, from 0), ``decision`` and, where known,
+``expected``, ``target`` and ``fingerprint``: a file ``suspects.csv`` that somebody has
+filled in, or ``decisions.csv`` of the report.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..fingerprint import row_keys
+from .reading import read_table, text_rows
+from .text import TableError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["DECISION_COLUMNS", "Reviewed", "RowDecision", "apply_decisions", "read_answers", "row_marks"]
+
+#: What a file of decisions holds; the first two are asked for, the others help.
+DECISION_COLUMNS = ("row", "decision", "given", "expected", "target", "fingerprint")
+NAMED = 5  # display: lines of refused decisions that are named one by one
+_WORDS = re.compile(r"(keep|drop|relabel|set)\b\s*(?:to\b)?\s*(.*)", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class RowDecision:
+    """What was decided about one row.
+
+    Attributes
+    ----------
+    row : int
+        Position in the table.
+    what : {"keep", "replace", "drop"}
+    value : str
+        The new label or value; empty unless it is replaced.
+    mark : str
+        Fingerprint of the row that was judged; empty where it is not known.
+    target : str
+        Column of the label or value; empty where it is not known.
+    line : int
+        Where it was read.
+    """
+
+    row: int
+    what: str
+    value: str = ""
+    mark: str = ""
+    target: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Reviewed:
+    """A table after a person has decided about some of its rows.
+
+    Attributes
+    ----------
+    corrected : pandas.DataFrame
+        Every row, with the new labels or values.
+    kept, replaced, dropped : ndarray of int
+        Positions of the rows in it.
+    """
+
+    corrected: pd.DataFrame
+    kept: NDArray[np.intp]
+    replaced: NDArray[np.intp]
+    dropped: NDArray[np.intp]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The corrected table without the rows that were dropped."""
+        return self.corrected.drop(index=self.corrected.index[self.dropped]) if self.dropped.size else self.corrected
+
+    @property
+    def confirmed(self) -> NDArray[np.bool_]:
+        """Which rows of ``corrected`` a person has looked at and let stand, as they are or corrected."""
+        mask = np.zeros(len(self.corrected), dtype=bool)
+        mask[self.kept] = mask[self.replaced] = True
+        return mask
+
+    @property
+    def trusted(self) -> NDArray[np.bool_]:
+        """The same for the rows of ``table``: what ``fit(X, y, trusted=...)`` takes."""
+        return np.delete(self.confirmed, self.dropped)
+
+    def __str__(self) -> str:
+        parts = (f"{len(rows):,} {word}" for rows, word in zip(*self._counted, strict=True) if len(rows))
+        return ", ".join(parts) or "nothing decided"
+
+    @property
+    def _counted(self) -> tuple[Any, Any]:
+        return (self.replaced, self.dropped, self.kept), ("corrected", "dropped", "kept as they are")
+
+
+def apply_decisions(table: pd.DataFrame, decisions: Any, *, target: str | None = None) -> Reviewed:
+    """Correct a table as somebody has decided; the table itself is not changed.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        The table whose rows were judged.
+    decisions : path-like, or table of decisions
+        A file ``decisions.csv`` or a filled-in ``suspects.csv``, or such a table: ``row`` is a position in `table`,
+        ``decision`` is ``keep``, ``drop``, ``relabel`` (to what was ``expected``), ``relabel to LABEL`` or
+        ``set VALUE``; lines without a decision are passed over.
+    target : str, optional
+        Column of the labels or values; by default the decisions name it.
+
+    Returns
+    -------
+    Reviewed
+        With ``table`` and, for the next fit, ``trusted``.
+
+    Raises
+    ------
+    TableError
+        A decision cannot be read, or its row is no longer the one that was judged. Nothing is applied then.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"size": [1, 2, 3], "kind": ["a", "b", "b"]})
+    >>> reviewed = apply_decisions(table, {"row": [1, 2], "decision": ["relabel to a", "keep"]}, target="kind")
+    >>> reviewed.table["kind"].tolist(), reviewed.trusted.tolist()
+    (['a', 'a', 'b'], [False, True, True])
+    """
+    source = str(decisions) if isinstance(decisions, str | os.PathLike) else "decisions"
+    answers = read_answers(decisions)
+    _check_rows(table, answers, source)
+    rows = {what: _positions(a.row for a in answers if a.what == what) for what in ("keep", "replace", "drop")}
+    corrected = table
+    if rows["replace"].size:
+        column = target or next((answer.target for answer in answers if answer.target), "")
+        if column not in table.columns:
+            told = f"the table has no column {column!r}" if column else "nobody says which column holds the labels"
+            raise TableError(source, f"{told}; name it by target")
+        corrected = _corrected(table, column, [a for a in answers if a.what == "replace"], source)
+    return Reviewed(corrected, rows["keep"], rows["replace"], rows["drop"])
+
+
+def row_marks(table: pd.DataFrame, rows: Any = slice(None)) -> list[str]:
+    """A short text for the content of each row, by which it is known again; no spreadsheet takes it for a number.
+
+    >>> import pandas as pd
+    >>> row_marks(pd.DataFrame({"size": [1, 1], "kind": ["a", "b"]})) == row_marks(pd.DataFrame({"size": [1.0, 1.0],
+    ...     "kind": ["a", "b"]}))
+    True
+    """
+    return [f"r{int(key):016x}" for key in row_keys(table.iloc[rows])]
+
+
+# ---------------------------------------------------------------------------------------------------- reading
+
+
+def read_answers(decisions: Any) -> list[RowDecision]:
+    """The decisions of a file or table, the last one of each row; undecided lines are left out."""
+    if isinstance(decisions, str | os.PathLike):
+        path = Path(decisions)
+        table = read_table(path)
+        cells = list(text_rows(table))
+        lines = table.lines.of(np.arange(len(cells) - 1))
+        numbers = range(1, len(cells)) if lines is None else [int(line) for line in lines]
+        records: Any = [dict(zip(cells[0], row, strict=True)) for row in cells[1:]]
+        return _answers(records, str(path), numbers)
+    records = list(_records(decisions))
+    return _answers(records, "decisions", range(1, len(records) + 1))
+
+
+def _records(table: Any) -> Iterator[dict[str, str]]:
+    """Rows of a frame, a mapping of columns or a sequence of mappings, as texts."""
+    if hasattr(table, "to_dict") and not isinstance(table, Mapping):
+        table = table.to_dict("list")
+    if isinstance(table, Mapping):
+        table = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    for row in table:
+        yield {str(key): "" if value is None or value != value else str(value) for key, value in row.items()}
+
+
+def _answers(records: Sequence[Mapping[str, str]], source: str, lines: Sequence[int]) -> list[RowDecision]:
+    for name in DECISION_COLUMNS[:2]:
+        if records and name not in records[0]:
+            raise TableError(source, f"is no table of decisions: it has no column {name!r}")
+    found: dict[int, RowDecision] = {}
+    for record, line in zip(records, lines, strict=True):
+        if record["decision"].strip():
+            answer = _answer(record, source, line)
+            found[answer.row] = answer
+    return list(found.values())
+
+
+def _answer(record: Mapping[str, str], source: str, line: int) -> RowDecision:
+    words = _WORDS.fullmatch(record["decision"].strip())
+    if words is None or (words[1].lower() in ("keep", "drop") and words[2]):
+        raise TableError(
+            source,
+            f"decision must be keep, drop, relabel, relabel to LABEL or set VALUE, got {record['decision']!r}",
+            line,
+        )
+    try:
+        row = int(float(record["row"]))
+    except ValueError:
+        raise TableError(source, f"row must be a number, got {record['row']!r}", line) from None
+    verb = words[1].lower()
+    value = words[2].strip() or record.get("expected", "")
+    if verb in ("relabel", "set") and not value:
+        raise TableError(source, f"{verb} needs a value: nothing is expected of this row", line)
+    what = "replace" if verb in ("relabel", "set") else verb
+    mark, target = record.get("fingerprint", ""), record.get("target", "")
+    return RowDecision(row, what, value if what == "replace" else "", mark, target, line)
+
+
+# --------------------------------------------------------------------------------------------------- applying
+
+
+def _positions(rows: Iterator[int]) -> NDArray[np.intp]:
+    return np.sort(np.fromiter(rows, dtype=np.intp))
+
+
+def _check_rows(table: pd.DataFrame, answers: Sequence[RowDecision], source: str) -> None:
+    """Refuse decisions about rows that are not there, or not what they were."""
+    for answer in answers:
+        if not 0 <= answer.row < len(table):
+            raise TableError(source, f"row must be in the table ({len(table):,} rows), got {answer.row}", answer.line)
+    marked = [answer for answer in answers if answer.mark]
+    marks = row_marks(table, [answer.row for answer in marked]) if marked else []
+    stale = [answer for answer, mark in zip(marked, marks, strict=True) if answer.mark != mark]
+    if stale:
+        named = ", ".join(f"line {answer.line} (row {answer.row})" for answer in stale[:NAMED])
+        more = f" and {len(stale) - NAMED:,} more" if len(stale) > NAMED else ""
+        what = f"the table has changed since it was judged: {named}{more}; nothing was applied"
+        raise TableError(source, f"{what}. Fit again, or remove these lines")
+
+
+def _corrected(table: pd.DataFrame, column: str, answers: Sequence[RowDecision], source: str) -> pd.DataFrame:
+    from pandas.api import types
+
+    given = table[column]
+    values = given.astype(object)
+    for answer in answers:
+        value: Any = answer.value
+        if types.is_bool_dtype(given.dtype):
+            value = value.strip().lower() == "true"
+        elif types.is_numeric_dtype(given.dtype):
+            value = _number(answer, source)
+        values.iloc[answer.row] = value
+    corrected = table.copy(deep=False)
+    corrected[column] = values.infer_objects()
+    return corrected
+
+
+def _number(answer: RowDecision, source: str) -> int | float:
+    try:
+        value = float(answer.value)
+    except ValueError:
+        raise TableError(source, f"the column holds numbers, got {answer.value!r}", answer.line) from None
+    return int(value) if value.is_integer() else value

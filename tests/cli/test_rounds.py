@@ -1,0 +1,94 @@
+"""From suspects to decisions and to the next fit."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+
+@pytest.fixture
+def answered(as_json, shop, shop_csv):
+    """A first run and its suspects, with true answers in the empty column: header, rows, and the rows relabelled."""
+    as_json("fit", shop_csv, "--target", "will buy", "--model", "logistic", "--no-report")
+    wrong = shop[2]
+    with open("run/suspects.csv", newline="", encoding="utf-8") as stream:
+        header, *rows = csv.reader(stream)
+    place = header.index("decision")
+    assert {row[place] for row in rows} == {""}
+    for row in rows:
+        row[place] = "relabel" if wrong[int(row[0])] else "keep"
+    with open("run/answers.csv", "w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([header, *rows])
+    return header, rows, [int(row[0]) for row in rows if row[place] == "relabel"]
+
+
+def test_the_file_of_suspects_holds_the_cells_as_they_are_read_back(answered, shop):
+    header, rows, _ = answered
+    assert header[:8] == ["row", "line", "given", "expected", "weight", "noise_probability", "why", "decision"]
+    assert header[8:] == ["age", "income", "city", "note", "target", "fingerprint"]
+    for row in rows:
+        cells = dict(zip(header, row, strict=True))
+        names, given = shop[0], shop[1][int(cells["row"])]
+        assert cells["city"] == given[names.index("city")]
+        assert cells["note"] == given[names.index("note")]
+        assert cells["target"] == "will buy"
+
+
+def test_round_two_trusts_and_learns(answered, selfpaced, shop_csv):
+    _, rows, relabelled = answered
+    code, out, err = selfpaced(
+        "fit", shop_csv, "--decisions", "run/answers.csv", "--out", "run2", "--model", "logistic", "--no-report"
+    )
+    assert code == 0, err
+    metrics = json.loads(Path("run2/metrics.json").read_text())
+    assert metrics["round"] == 2
+    assert metrics["suspects_before"] == len(rows)
+    assert metrics["suspects"] < len(rows) / 2
+    assert f"round 2: {len(rows)} -> {metrics['suspects']} suspect" in out
+    found = pd.read_csv("run2/suspects.csv")
+    assert not set(found["row"]) & {int(row[0]) for row in rows}
+    so_far = pd.read_csv("run2/decisions.csv")
+    assert so_far["row"].tolist() == [int(row[0]) for row in rows]
+    assert np.sum(so_far["decision"] != "keep") == len(relabelled)
+    again = selfpaced(
+        "fit", shop_csv, "--decisions", "run2/decisions.csv", "--out", "run3", "--model", "logistic", "--no-report"
+    )[1]
+    assert "round 3: " in again
+
+
+def test_clean_writes_what_was_decided_and_fits_nothing(answered, as_json, shop_csv):
+    _, rows, relabelled = answered
+    result = as_json("clean", shop_csv, "--decisions", "run/answers.csv")
+    assert (result["corrected"], result["kept"], result["dropped"]) == (len(relabelled), len(rows) - len(relabelled), 0)
+    old = pd.read_csv(shop_csv, dtype=str, keep_default_na=False)
+    new = pd.read_csv("shop.clean.csv", dtype=str, keep_default_na=False)
+    assert np.flatnonzero((old != new).any(axis=1)).tolist() == sorted(relabelled)
+
+
+def test_dropped_rows_are_gone_and_labels_are_spelled_as_in_the_file(as_json, folder):
+    pd.DataFrame({"x": [1, 2, 3, 4], "label": ["01", "02", "01", "02"]}).to_csv("t.csv", index=False)
+    Path("d.csv").write_text("row,decision,target\n0,relabel to 2,label\n2,drop,label\n3,keep,label\n")
+    as_json("clean", "t.csv", "--decisions", "d.csv")
+    assert Path("t.clean.csv").read_text() == "x,label\n1,02\n2,02\n4,02\n"
+    as_json("clean", "t.csv", "--decisions", "d.csv", "--out", "t.parquet")
+    assert pd.read_parquet("t.parquet")["label"].tolist() == [2, 2, 2]
+
+
+def test_a_changed_table_is_refused(answered, selfpaced, shop_csv):
+    text = shop_csv.read_text().replace("Rome", "Bern")
+    shop_csv.write_text(text)
+    for command in (("clean", shop_csv), ("fit", shop_csv, "--out", "run2")):
+        code, _, err = selfpaced(*command, "--decisions", "run/answers.csv")
+        assert code == 3
+        assert "run/answers.csv: the table has changed since it was judged: line" in err
+    assert not Path("run2").exists()
+    assert not Path("shop.clean.csv").exists()
+
+
+def test_how_and_decisions_exclude_each_other(answered, selfpaced, shop_csv):
+    code, _, err = selfpaced("clean", shop_csv, "--decisions", "run/answers.csv", "--how", "drop")
+    assert code == 2
+    assert "--how is for suspects nobody has looked at" in err
