@@ -1,4 +1,7 @@
-"""Numbers near the ends of their range: a result, or one sentence that says what is too large or too small."""
+"""Numbers near the ends of their range: the same result by powers of two, or one sentence.
+
+Refused is what stands beside a number of the same unit: a ridge, a pace, a wrapped model's own settings.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +33,9 @@ MATRIX = np.outer(X[:30, 0], X[:20, 1]) + 0.1 * RNG.normal(size=(30, 20))
 WEIGHT = RNG.random(120) + 0.1
 EXTREMES = [1e300, 1e200, 1e155, 1e-162, 1e-200, 1e-300, 1e-310]
 
-MODELS = {
-    "logistic": (SelfPacedLogisticRegression(), LABELS),
-    "linear": (SelfPacedLinearRegression(), VALUES),
-    "k-means": (SelfPacedMultiViewKMeans(2, random_state=0), None),
-}
-WEIGHED = {
-    **MODELS,
+WITHIN = [1e290, 1e200, 1e155, 1e-162, 1e-200, 1e-290]  # beyond what squares can be, within what numbers can be
+
+WRAPPED = {
     "classifier": (SelfPacedClassifier(LogisticRegression()), LABELS),
     "regressor": (SelfPacedRegressor(Ridge()), VALUES),
 }
@@ -51,27 +50,85 @@ def refused(name: str, model: Any, *data: Any, **given: Any) -> None:
             clone(model).fit(*data, **given)
 
 
+@pytest.mark.parametrize("factor", WITHIN)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_features_of_any_size_give_the_same_answer(form: Any, factor: float) -> None:
+    power = 2.0 ** np.round(np.log2(factor))
+    columns = np.array([1.0, power, 1.0])
+    linear, odd = (SelfPacedLinearRegression().fit(form(table), VALUES) for table in (X, X * columns))
+    np.testing.assert_allclose(odd.coef_ * columns, linear.coef_, rtol=1e-9)
+    np.testing.assert_allclose(odd.sample_weight_, linear.sample_weight_, atol=1e-9)
+    np.testing.assert_allclose(odd.judge(X * columns, VALUES).weight, odd.sample_weight_, atol=1e-9)
+    # Rows are held out by what they hold, so that a paced fit is another one; the plain fit is the same.
+    for options in ({"penalty": None}, {}):
+        usual, odd = (SelfPacedLogisticRegression(**options).fit(form(table), LABELS) for table in (X, X * columns))
+        if options:
+            np.testing.assert_allclose(odd.plain_.coef_ * columns, usual.plain_.coef_, rtol=1e-2)
+        assert odd.score(form(X * columns), SCORE > 0) > 0.9
+        np.testing.assert_allclose(odd.judge(form(X * columns), LABELS).weight, odd.sample_weight_, atol=1e-6)
+
+
+@pytest.mark.parametrize("factor", WITHIN)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_values_of_any_size_give_the_same_answer(dtype: Any, factor: float) -> None:
+    power = 2.0 ** np.round(np.log2(factor) / (1 if dtype is np.float64 else 10))
+    usual = SelfPacedLinearRegression().fit(X.astype(dtype), VALUES.astype(dtype))
+    odd = SelfPacedLinearRegression().fit(X.astype(dtype), (VALUES * power).astype(dtype))
+    np.testing.assert_array_equal(odd.coef_, usual.coef_ * dtype(power))
+    np.testing.assert_array_equal(odd.predict(X.astype(dtype)), usual.predict(X.astype(dtype)) * dtype(power))
+    np.testing.assert_array_equal(odd.sample_weight_, usual.sample_weight_)
+    assert (odd.scale_, odd.noise_rate_) == (usual.scale_ * power, usual.noise_rate_)
+    np.testing.assert_allclose(odd.summary().error, usual.summary().error * power)
+    np.testing.assert_allclose(odd.summary().t, usual.summary().t)
+    judged = odd.judge(X.astype(dtype), (VALUES * power).astype(dtype))
+    np.testing.assert_allclose(judged.weight, usual.judge(X.astype(dtype), VALUES.astype(dtype)).weight, atol=1e-6)
+
+
+@pytest.mark.parametrize("factor", EXTREMES)
+def test_weights_of_any_size_give_the_same_answer(factor: float) -> None:
+    power = 2.0 ** np.round(np.log2(factor))
+    for model, y in ((SelfPacedLinearRegression(), VALUES), (SelfPacedLogisticRegression(penalty=None), LABELS)):
+        usual, odd = (clone(model).fit(X, y, sample_weight=weight) for weight in (WEIGHT, WEIGHT * power))
+        np.testing.assert_allclose(odd.coef_, usual.coef_, rtol=1e-9)
+    labels = [
+        SelfPacedMultiViewKMeans(2, random_state=0).fit(X, sample_weight=w).labels_ for w in (WEIGHT, WEIGHT * power)
+    ]
+    np.testing.assert_array_equal(*labels)
+    assert SelfPacedLogisticRegression().fit(X, LABELS, sample_weight=WEIGHT * factor).score(X, SCORE > 0) > 0.9
+
+
 @pytest.mark.parametrize("factor", EXTREMES)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-@pytest.mark.parametrize("name", MODELS)
-def test_features_too_large_or_too_small_are_refused(name: str, form: Any, factor: float) -> None:
-    model, y = MODELS[name]
-    refused("view 0" if name == "k-means" else "X", model, form(X * factor), y)
+def test_features_beside_a_number_of_their_unit_are_refused(form: Any, factor: float) -> None:
+    refused("X", SelfPacedLinearRegression(alpha=1.0), form(X * factor), VALUES)
+    refused("X", SelfPacedLogisticRegression(C=1.0), form(X * factor), LABELS)
+    refused("view 0", SelfPacedMultiViewKMeans(2, random_state=0), form(X * factor))
 
 
 @pytest.mark.parametrize("factor", EXTREMES)
-def test_values_too_large_or_too_small_are_refused(factor: float) -> None:
-    refused("y", SelfPacedLinearRegression(), X, VALUES * factor)
+def test_values_beside_a_number_of_their_unit_are_refused(factor: float) -> None:
+    refused("y", SelfPacedLinearRegression(pace=2.0), X, VALUES * factor)
     refused("y", SelfPacedRegressor(Ridge()), X, VALUES * factor)
     refused("X", SelfPacedMF(2, random_state=0), MATRIX * factor)
     refused("X", PRMF(2, random_state=0), sparse.csr_matrix(MATRIX * factor))
 
 
+@pytest.mark.parametrize("factor", [1e302, 1e-302])
+def test_what_has_no_room_left_is_refused(factor: float) -> None:
+    refused("X", SelfPacedLinearRegression(), X * factor, VALUES)
+    refused("X", SelfPacedLogisticRegression(), X * factor, LABELS)
+    refused("y", SelfPacedLinearRegression(), X, VALUES * factor)
+    with pytest.raises(ValueError, match="X must be of a size for which coefficients are numbers of float64, got"):
+        SelfPacedLinearRegression().fit(X * factor**0.9, VALUES / factor**0.9)
+
+
 @pytest.mark.parametrize("factor", EXTREMES)
-@pytest.mark.parametrize("name", WEIGHED)
-def test_weights_too_large_or_too_small_are_refused(name: str, factor: float) -> None:
-    model, y = WEIGHED[name]
+@pytest.mark.parametrize("name", WRAPPED)
+def test_weights_beside_a_number_of_their_unit_are_refused(name: str, factor: float) -> None:
+    model, y = WRAPPED[name]
     refused("sample_weight", model, X, y, sample_weight=WEIGHT * factor)
+    refused("sample_weight", SelfPacedLinearRegression(alpha=1.0), X, VALUES, sample_weight=WEIGHT * factor)
+    refused("sample_weight", SelfPacedLogisticRegression(C=1.0), X, LABELS, sample_weight=WEIGHT * factor)
 
 
 @pytest.mark.parametrize("factor", [1e-90, 1e90])
@@ -88,10 +145,6 @@ def test_what_is_within_gives_the_same_answer(factor: float) -> None:
     np.testing.assert_allclose(
         weighted.predict(X), SelfPacedLinearRegression().fit(X, VALUES, sample_weight=WEIGHT).predict(X), rtol=1e-6
     )
-
-
-def test_features_without_a_penalty_need_a_size() -> None:
-    refused("X", SelfPacedLogisticRegression(penalty=None), 1e-50 * X, LABELS)
 
 
 @pytest.mark.parametrize("pace", [1e-6, 1e3, 1e6, 1e12, float("inf")])

@@ -51,11 +51,16 @@ def with_callbacks(fit: Method) -> Method:
 # ---------------------------------------------------------------------------------------------------- checks
 
 
-def check_weight(sample_weight: Any, n_rows: int) -> Floats | None:
+def check_weight(sample_weight: Any, n_rows: int, *, relative: bool = False) -> Floats | None:
     """The parameter ``sample_weight`` of ``fit`` as one float per row; None where it says nothing (all ones).
+
+    ``relative`` weights, beside which nothing has the same unit, may be of any size: beyond the usual ones they are
+    divided by a power of two.
 
     >>> check_weight(2.0, 3), check_weight([1, 1], 2)
     (array([2., 2., 2.]), None)
+    >>> check_weight([2.0**-1000, 2.0**-1001], 2, relative=True)
+    array([1. , 0.5])
     """
     if sample_weight is None:
         return None
@@ -72,6 +77,9 @@ def check_weight(sample_weight: Any, n_rows: int) -> Floats | None:
         raise ValueError(f"sample_weight must be >= 0, got {float(weight.min())!r}")
     if not weight.any():
         raise ValueError("sample_weight must not be zero for every row: no row is left to learn from")
+    largest = float(weight.max())
+    if relative and not DOUBLE[0] <= largest <= DOUBLE[1]:
+        weight = np.ldexp(weight, 1 - int(np.frexp(largest)[1]))
     check_size("sample_weight", weight)
     return None if np.all(weight == 1.0) else weight
 
@@ -103,6 +111,11 @@ def trusting(weights: Any, trusted: NDArray[np.bool_] | None) -> Any:
     return weights if trusted is None else np.where(trusted, 1.0, weights)
 
 
+def reach(dtype: Any) -> tuple[float, float]:
+    """The sizes within which squares, and products of them, are numbers of this type."""
+    return SINGLE if np.dtype(dtype).itemsize < 8 else DOUBLE
+
+
 def check_size(name: str, values: Any, least: float = 0.0) -> None:
     """Refuse numbers whose squares are no numbers any more; zeros alone, and gaps (NaN), are none of its business.
 
@@ -113,7 +126,7 @@ def check_size(name: str, values: Any, least: float = 0.0) -> None:
     known = np.asarray(values.data if hasattr(values, "tocsr") else values)
     if known.dtype.kind != "f" or not known.size:
         return
-    low, high = SINGLE if known.dtype.itemsize < 8 else DOUBLE
+    low, high = reach(known.dtype)
     size = float(max(np.fmax.reduce(known, axis=None), -np.fmin.reduce(known, axis=None)))
     if 0 < size < max(low, least) or high < size < np.inf:
         raise ValueError(
@@ -293,6 +306,7 @@ __all__ = [
     "check_trusted",
     "check_weight",
     "interrupted_sentence",
+    "reach",
     "refuse_dates",
     "trusting",
     "warn_interrupted",

@@ -212,7 +212,7 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
         for name, block in blocks.items():
             check_size(f"view {name!r}", block)
         n = check_lengths(blocks)
-        weight = check_weight(sample_weight, n)
+        weight = check_weight(sample_weight, n, relative=True)
         distinct = Distinct.of(blocks, weight)
         _check_enough(max(tried, default=2), n, distinct)
         self._scalers = [self._scaler(name, block, weight) for name, block in blocks.items()]
@@ -290,7 +290,7 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
         a search over it can compare them; 0 for a single cluster.
         """
         losses = np.sort(self.transform(X), axis=1)
-        weight = check_weight(sample_weight, len(losses))
+        weight = check_weight(sample_weight, len(losses), relative=True)
         if losses.shape[1] < 2:
             return 0.0
         apart = 1.0 - losses[:, 0] / np.maximum(losses[:, 1], np.finfo(float).tiny)

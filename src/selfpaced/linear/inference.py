@@ -44,6 +44,10 @@ class Inference:
     dof: float
     r2: float
 
+    def errors(self) -> Floats:
+        """Standard errors."""
+        return np.sqrt(np.clip(np.diag(self.covariance), 0, None))
+
 
 def infer(found: RegressionFit) -> Inference | None:
     """The sandwich of the chosen fit at its weights; None where the columns are too many for it.
@@ -137,10 +141,16 @@ class RegressionSummary:
 
     @classmethod
     def of(
-        cls, inference: Inference, names: tuple[str, ...], estimate: Floats, scale: float, level: float, *words: str
+        cls,
+        inference: Inference,
+        names: tuple[str, ...],
+        estimate: Floats,
+        error: Floats,
+        scale: float,
+        level: float,
+        *words: str,
     ) -> RegressionSummary:
-        """The figures that follow from a covariance."""
-        error = np.sqrt(np.clip(np.diag(inference.covariance), 0, None))
+        """The figures that follow from standard errors."""
         ratio = np.divide(estimate, error, out=np.full(error.size, np.nan), where=error > 0)
         reach = student.ppf((1 + level) / 2, inference.dof) * error
         p_value = 2 * student.sf(np.abs(ratio), inference.dof)

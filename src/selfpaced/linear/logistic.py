@@ -36,6 +36,7 @@ from .descent import Penalty
 from .objective import Codes, Matrix, Objective, Vector, loss_of_scores
 from .training import LogisticFit, LogisticSettings, Trainer
 from .trusting import trusting_logistic
+from .units import Units
 
 LARGE = 100.0  # numerical safety: a loss in nats that no label has
 NO_PENALTY = 1e-15  # numerical safety: features below give coefficients that no step reaches, and no penalty holds
@@ -98,7 +99,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
     sample_weight_, sample_loss_ : ndarray of shape (n_samples,)
         Weight in [0, 1] and log-loss of every training row.
     C_ : float
-        The penalty of the chosen candidate.
+        The penalty of the chosen candidate; columns beyond 1e-100 to 1e100 (of 32 bits: 1e-18 to 1e17) were divided
+        by a power of two first.
     lam_ : float
         The pace; ``inf`` if the plain model was kept, or plain models were averaged.
     lam_by_class_ : ndarray of shape (n_classes,)
@@ -212,10 +214,11 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         """
         refuse_dates(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
-        check_size("X", X, 0.0 if self.penalty else NO_PENALTY)
+        units = self._units(X)
         check_classification_targets(y)
         classes, codes = _encoded(y)
-        weight = self._weights(classes, codes, check_weight(sample_weight, len(codes)))
+        free = self.penalty is None or self.C == "auto"  # a given C has the unit of the weights
+        weight = self._weights(classes, codes, check_weight(sample_weight, len(codes), relative=free))
         confirmed = check_trusted(trusted, len(codes))
         kept = slice(None) if weight is None or weight.all() else np.flatnonzero(weight)
         rows, labels = (X, codes) if isinstance(kept, slice) else (X[kept], codes[kept])
@@ -227,11 +230,22 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             )
         total = float(len(labels) if inner_weight is None else inner_weight.sum())
         with Progress(self, X, y).running() as progress:
-            previous = self._previous(X, classes)
-            trainer = Trainer(rows, labels, len(classes), inner_weight, self._settings(total), progress, previous)
+            previous = self._previous(X, classes, units)
+            rows, settings = units.features(rows), self._settings(total)
+            trainer = Trainer(rows, labels, len(classes), inner_weight, settings, progress, previous)
             fit = trainer.run() if confirmed is None else trusting_logistic(trainer, trainer.run(), confirmed[kept])
+        fit = replace(fit, plain=_given(fit.plain, units, X), params=_given(fit.params, units, X))
         self._store(fit, X, classes, codes, weight, confirmed)
         return self
+
+    def _units(self, X: Matrix) -> Units:
+        """Powers of two for columns beyond reach; none beside a given C, which has the unit of X."""
+        if self.penalty is None:
+            return Units.of(X, least=NO_PENALTY)
+        if self.C == "auto":
+            return Units.of(X)
+        check_size("X", X)
+        return Units()
 
     def _settings(self, total: float) -> LogisticSettings:
         return LogisticSettings(
@@ -257,14 +271,15 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             factors = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
         return np.asarray(factors[codes] if weight is None else weight * factors[codes])
 
-    def _previous(self, X: Matrix, classes: Array) -> Vector | None:
+    def _previous(self, X: Matrix, classes: Array, units: Units) -> Vector | None:
         plain = getattr(self, "plain_", None)
         if not self.warm_start or plain is None:
             return None
         outputs = 1 if len(classes) == 2 else len(classes)
         if plain.coef_.shape != (outputs, X.shape[1]):
             return None
-        return np.column_stack([plain.coef_, plain.intercept_]).astype(np.float64).ravel()
+        coef = units.inward(plain.coef_.astype(np.float64))
+        return np.column_stack([coef, plain.intercept_]).ravel()
 
     def _store(
         self, fit: LogisticFit, X: Matrix, classes: Array, codes: Codes, weight: Vector | None, confirmed: Any
@@ -367,6 +382,14 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             rule=rule,
             fingerprint=seen,
         )
+
+
+def _given(params: Vector, units: Units, X: Matrix) -> Vector:
+    """Fitted parameters as those of the given columns."""
+    if units.columns is None:
+        return params
+    table = params.reshape(-1, X.shape[1] + 1)
+    return np.column_stack([units.outward(table[:, :-1], X.dtype), table[:, -1]]).astype(np.float64).ravel()
 
 
 def _encoded(y: Any) -> tuple[Array, Codes]:

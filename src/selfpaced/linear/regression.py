@@ -41,6 +41,7 @@ from .paces import fits
 from .robust import RegressionFit, RegressionSettings, plain_fit
 from .squares import DENSE_GRAM, build
 from .trusting import trusting_regression
+from .units import Units
 from .verdict import judged, own_word
 
 __all__ = ["SelfPacedLinearRegression"]
@@ -122,6 +123,10 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
     path_ : tuple of Candidate
         Every fit that was tried; the score is minus the mean Tukey loss at ``scale_`` or, where the rows are fewer than
         three per coefficient, at the scale of the rows left out in turn.
+    units_ : Units
+        Powers of two by which columns or values beyond 1e-100 to 1e100 (of 32 bits: 1e-18 to 1e17) were divided for the
+        fit; ``sample_loss_``, ``lam_``, ``alpha_`` and ``inference_`` are in these units, everything else in the given
+        ones.
     inference_ : Inference or None
         Covariance of the coefficients and robust R2, from which ``summary`` is made; None for sparse data with more
         than 2,000 columns.
@@ -207,11 +212,14 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         refuse_dates(X)
         settings = self._settings()
         X, y = self._validated_data(X, y)
-        weight, confirmed = check_weight(sample_weight, X.shape[0]), check_trusted(trusted, X.shape[0])
+        weight = check_weight(sample_weight, X.shape[0], relative=not self.alpha)
+        confirmed = check_trusted(trusted, X.shape[0])
         kept = slice(None) if weight is None else np.flatnonzero(weight)
+        units = Units.of(X, y)
+        rows = units.features(X[kept])
         squares = build(
-            X[kept],
-            y[kept].astype(np.float64),
+            rows,
+            units.target(y[kept].astype(np.float64)),
             alpha=float(self.alpha),
             fit_intercept=bool(self.fit_intercept),
             sample_weight=None if weight is None else weight[kept],
@@ -225,13 +233,14 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
                     pass
                 if not found.final:
                     choose = settings.pace == "auto"
-                    found, verdict = judged(found, X[kept], choose=choose, random_state=self.random_state)
+                    found, verdict = judged(found, rows, choose=choose, random_state=self.random_state)
                 if confirmed is not None:
                     found = trusting_regression(found, confirmed[kept])
         termination = found.termination
         if guard.interrupted:
             termination = interrupted_sentence("the plain model" if found.trial.plain else found.trial.label)
         logger.log(logging.INFO if self.verbose else logging.DEBUG, "%s", termination)
+        self.units_ = units
         self._store(found, verdict or own_word(found), X, y, kept, termination, confirmed)
         if guard.interrupted:
             warn_interrupted(termination)
@@ -269,8 +278,10 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True, ensure_min_samples=2
         )
-        check_size("X", X)
-        check_size("y", y)
+        if self.alpha:  # which has the unit of X
+            check_size("X", X)
+        if not isinstance(self.pace, str):  # which has the unit of y
+            check_size("y", y)
         return X, y
 
     # ---------------------------------------------------------------------------------------------- results
@@ -278,15 +289,15 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
     def _store(
         self, found: RegressionFit, verdict: Verdict, X: Any, y: Floats, kept: Any, termination: str, confirmed: Any
     ) -> None:
-        squares, best = found.squares, found.best
-        coef, intercept = squares.coefficients(best.b)
-        self.coef_ = coef.astype(X.dtype)
-        self.intercept_ = X.dtype.type(intercept)
-        expected = np.asarray(X @ coef + intercept)
+        best = found.best
+        units, (coef, intercept) = self.units_, found.squares.coefficients(best.b)
+        self.coef_ = units.outward(coef, X.dtype)
+        self.intercept_ = X.dtype.type(units.given(intercept))
+        expected = np.asarray(X @ units.outward(coef) + units.given(intercept))
         rule = best.rule or ResidualRule(check_rule(self.regularizer))
         self.regularizer_, self.loss_unit_ = rule.regularizer, rule.unit
         self.lam_ = float(found.trial.lam)
-        self.scale_ = float(found.sigma)
+        self.scale_ = float(units.given(found.sigma))
         self.verdict_ = verdict
         self.noise_rate_, self.noise_rate_interval_ = verdict.rate, verdict.interval
         self.alpha_ = float(self.alpha) + found.extra_ridge
@@ -300,15 +311,16 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
             wrong = self._wrong(X, expected, y)
             wrong[kept] = verdict.wrong
         self.judgement_ = replace(self._judgement(expected, y, wrong, fingerprint(X, y)), trusted=confirmed)
-        self.sample_loss_ = np.square(y - expected).astype(X.dtype)
+        self.sample_loss_ = np.square(units.target(y - expected)).astype(X.dtype)
         self.sample_weight_ = self.judgement_.weight.astype(X.dtype, copy=False)
 
     def _plain_model(self, found: RegressionFit) -> LinearRegression | Ridge:
         """The plain fit as the scikit-learn model that it is, without fitting it again."""
         model = Ridge(alpha=self.alpha, fit_intercept=self.fit_intercept) if self.alpha else LinearRegression()
         model.set_params(fit_intercept=self.fit_intercept)
+        dtype = self.coef_.dtype
         coef, intercept = found.squares.coefficients(found.plain.b)
-        model.coef_, model.intercept_ = coef.astype(self.coef_.dtype), self.coef_.dtype.type(intercept)
+        model.coef_, model.intercept_ = self.units_.outward(coef, dtype), dtype.type(self.units_.given(intercept))
         model.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
@@ -332,14 +344,15 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
 
     def _wrong(self, X: Any, expected: Floats, y: Floats) -> Floats:
         """How probably values of rows that were not fitted are wrong."""
-        guesses = (expected, np.asarray(self.plain_.predict(X), dtype=np.float64))
-        features = numeric_features(X) if self.verdict_.asked else None
-        return self.verdict_.probability(Rows(np.asarray(y, dtype=np.float64), guesses, features))
+        units, plain = self.units_, np.asarray(self.plain_.predict(X), dtype=np.float64)
+        guesses = (units.target(expected), units.target(plain))
+        features = numeric_features(units.features(X)) if self.verdict_.asked else None
+        return self.verdict_.probability(Rows(units.target(np.asarray(y, dtype=np.float64)), guesses, features))
 
     def _judgement(self, expected: Floats, y: Floats, wrong: Floats, seen: str = "") -> Judgement:
         """Rows with these predictions: the rule, unit and pace are those that the fit ended with."""
         opinion = Values(y, expected, wrong, self.verdict_.misfit, self.verdict_.sentence)
-        losses = ResidualRule(self.regularizer_, self.loss_unit_).losses(y - expected)
+        losses = ResidualRule(self.regularizer_, self.loss_unit_).losses(self.units_.target(y - expected))
         losses = wrong if self.verdict_.applied else losses
         return Judgement("values", opinion, losses, self.lam_, self.regularizer_, seen)
 
@@ -389,8 +402,11 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
             self.termination_,
         )
         estimate = np.r_[first, self.coef_].astype(np.float64)
+        error = self.inference_.errors()
+        slopes = self.units_.outward(error[-len(self.coef_) :])
+        error = np.r_[self.units_.given(error[0]), slopes] if self.fit_intercept else slopes
         return RegressionSummary.of(
-            self.inference_, tuple(map(str, names)), estimate, self.scale_, float(level), *words
+            self.inference_, tuple(map(str, names)), estimate, error, self.scale_, float(level), *words
         )
 
     # ------------------------------------------------------------------------------------------- predicting

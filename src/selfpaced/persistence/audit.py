@@ -58,6 +58,7 @@ _VALUES = {
     "factorization.engine.WeightedSolve",
     "factorization.entries.Side",
     "linear.inference.Inference",
+    "linear.units.Units",
     "tables.encoders.Encoder",
     "tables.schema.Schema",
     "tables.schema.SchemaColumn",
