@@ -26,6 +26,7 @@ from .readings import about_the_usual, entry_weights, line_means, outlier_table
 from .rescue import DOUBTFUL, STARVED, inlier_shares, rescue_side
 from .solve import REJECT, FactorRun, Solver
 from .start import lever, typical_size
+from .thin import refit_thin
 
 ROW_SWEEPS = 10  # cost: L1 half-steps for a new row, before the rule and the polish
 
@@ -280,6 +281,7 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.__dict__.pop("judgement_", None)  # of an earlier fit
         self._adopt_factors(fit.U, fit.V, levels, (self.missing_rows_, self.missing_columns_))
         self.scale_, self.lam_ = float(fit.scale), float(run.lam)
+        self._usual_rows = run.usual
         self._step, self._side, self._fingerprint = fit.step, side, fingerprint(observed.matrix)
         U, V = self._whole(self._coordinates())
         self._usual = float(np.nanmedian(inlier_shares(engine, side, U, V, fit.scale)))
@@ -369,6 +371,8 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             if self._rescues:
                 rescue_side(engine, side, U, V, self.scale_, self._seed, DOUBTFUL, self._usual, self.rank_)
                 self._repeat(engine, side, U, V, last, 5)
+                if self._usual_rows is not None:
+                    refit_thin(side, U, V, self.scale_, self._usual_rows, self._seed)
 
     @staticmethod
     def _repeat(engine: Engine, side: Side, U: Floats, V: Floats, step: WeightedSolve, count: int) -> None:

@@ -9,12 +9,12 @@ import numpy as np
 
 from .engine import Engine
 from .entries import Entries, Floats, Side
+from .thin import THIN
 
 # Measured by benchmarks/constants.py factorization.
 INLIER = 4.0  # residuals within this many noise scales are inliers
 STARVED = 0.7  # rows below this share of the median inlier share are refitted
 DOUBTFUL = 0.85  # the same after the polish, when the noise scale is exact
-THIN = 12  # then also rows with fewer entries per component: their inlier share does not tell a wrong optimum
 CAP = 6.0  # residuals count at most this many noise scales when candidates are compared
 BETTER = 0.99  # of the current cost: what a candidate has to reach to replace a row
 REFINED = 5  # the best candidates, which are refined before they are compared with the current row

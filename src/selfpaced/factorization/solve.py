@@ -32,6 +32,7 @@ from .start import (
     reveal_rank,
     typical_size,
 )
+from .thin import UsualRows, refit_thin, usual_if_thin
 
 # Measured by benchmarks/constants.py factorization.
 FIRST_SWEEPS = 3  # at the first pace: the warm start has to forget its outliers
@@ -87,8 +88,10 @@ class FactorRun:
     lam: float = math.inf
     reason: str = ""
     end: End = "stop"
+    seed: int = 0
     sweeps: int = 0
     rescued: int = 0
+    usual: UsualRows | None = None
     converged: bool = True
     interrupted: bool = False
 
@@ -176,14 +179,14 @@ class Solver:
         scale = noise_scale(residuals, self.floor)
         step = WeightedSolve(self.recipe.regularizer, math.inf, self.ridge, self._eps(scale))
         plain = Trial(math.inf, "plain", np.array([-scale]), np.ones_like(residuals))
-        run = FactorRun(Factorized(*factors, step, scale), factors, (plain,))
+        run = FactorRun(Factorized(*factors, step, scale), factors, (plain,), seed=seed)
         parts: list[Callable[[FactorRun], FactorRun]] = []
         if self.recipe.regularizer is not None:
             parts += [lambda run: self._paced(run, residuals), self._settled]
         if self.recipe.rescue:
-            parts.append(lambda run: self._rescued(run, seed, STARVED))
+            parts.append(lambda run: self._rescued(run, STARVED))
         if self.recipe.polish:
-            parts.append(lambda run: self._polished(run, seed))
+            parts.append(self._polished)
         with Interruptible() as guard:
             for part in parts:
                 run = part(run)
@@ -251,9 +254,9 @@ class Solver:
     def _refit(self, fit: Factorized, seed: int, below: float) -> int:
         return rescue(self.engine, self.entries, fit.U, fit.V, fit.scale, seed, below)
 
-    def _rescued(self, run: FactorRun, seed: int, below: float) -> FactorRun:
+    def _rescued(self, run: FactorRun, below: float) -> FactorRun:
         fit = run.fit.copied()
-        changed = self._refit(fit, seed, below)
+        changed = self._refit(fit, run.seed, below)
         if changed:
             for _ in range(RESCUE_SWEEPS):
                 residuals = self._sweep(fit, fit.step, "rescue")
@@ -261,9 +264,9 @@ class Solver:
             fit = replace(fit, scale=scale, step=fit.step.at(eps=self._eps(scale)))
         return replace(run, fit=fit, rescued=run.rescued + changed)
 
-    def _polished(self, run: FactorRun, seed: int) -> FactorRun:
+    def _polished(self, run: FactorRun) -> FactorRun:
         fit = self._polish(run.fit.copied(), self.recipe.polish)
-        changed = self._refit(fit, seed, DOUBTFUL) if self.recipe.rescue else 0
+        changed = self._refit(fit, run.seed, DOUBTFUL) if self.recipe.rescue else 0
         if changed:
             fit = self._polish(fit, POLISH_AGAIN)
         return replace(run, fit=fit, rescued=run.rescued + changed)
@@ -290,12 +293,28 @@ class Solver:
 
     def _finished(self, run: FactorRun) -> FactorRun:
         """Balanced factors; the rows are solved last, so that they are the exact transform of their entries."""
-        U, V, _ = self.balanced(run.fit.U, run.fit.V)
-        fit = Factorized(U, V, run.fit.step.at(eps=self._eps(run.fit.scale)), run.fit.scale)
+        fit, thin = run.fit.copied(), self.recipe.rescue and self.recipe.polish
+        moved = self._refit_thin(fit, False, run.seed)[0] if thin else 0
+        U, V, _ = self.balanced(fit.U, fit.V)
+        fit = Factorized(U, V, fit.step.at(eps=self._eps(fit.scale)), fit.scale)
         self.engine.half(
             self.entries.by_row, fit.U, fit.V, self._rejecting(fit.scale) if self.recipe.polish else fit.step
         )
-        return replace(run, fit=fit)
+        again, usual = self._refit_thin(fit, True, run.seed) if thin else (0, None)
+        return replace(run, fit=fit, rescued=run.rescued + moved + again, usual=usual)
+
+    def _refit_thin(self, fit: Factorized, by_row: bool, seed: int) -> tuple[int, UsualRows | None]:
+        """Rows (or columns) of a side with few entries per component, in place: how many moved, and what is usual."""
+        side, own, other = self.entries.by_row, fit.U, fit.V
+        if not by_row:
+            side, own, other = self.entries.by_column, fit.V, fit.U
+        part, u, v, free = self.engine.means.half(side, own, other, by_row)
+        usual = usual_if_thin(side, u, len(other), self.engine.means.rank(own))
+        if usual is None:
+            return 0, None
+        moved = refit_thin(part, u, v, fit.scale, usual, seed)
+        own[:, free] = u
+        return moved, usual
 
     def objective(self, fit: Factorized, lam: float) -> float:
         """The latent objective at a pace, for the comparison of starts."""

@@ -57,6 +57,7 @@ _VALUES = {
     "clustering.views.Scaler",
     "factorization.engine.WeightedSolve",
     "factorization.entries.Side",
+    "factorization.thin.UsualRows",
     "linear.inference.Inference",
     "linear.units.Units",
     "tables.encoders.Encoder",
