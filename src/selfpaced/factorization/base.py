@@ -241,8 +241,8 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             raise ValueError(f"rank must be at most min(shape) = {min(shape)}, got {rank!r}")
         return int(rank)
 
-    def _adopt_factors(self, U: Floats, V: Floats, levels: Levels, cold: tuple[Any, Any]) -> None:
-        """Components, and means as differences from the usual row and column; ``cold`` ones have none."""
+    def _adopt_factors(self, U: Floats, V: Floats, levels: Levels, cold: tuple[Any, Any]) -> float:
+        """Components, and means as differences from the usual row and column; ``cold`` ones have none. The usual row's."""
         means = levels.means
         u, v, rows, columns = means.split(U, V)
         self.row_factors_, self.components_ = np.ascontiguousarray(u), np.ascontiguousarray(v.T)
@@ -253,6 +253,7 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.row_means_, usual_row = about_the_usual(levels.rows + rows, cold[0])
         self.column_means_, usual_column = about_the_usual(levels.columns + columns, cold[1])
         self.mean_ = usual_row + usual_column
+        return usual_row
 
     def _remember(self, solver: Solver) -> None:
         """What new rows are fitted with."""
@@ -279,9 +280,11 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         """Everything that is read off the chosen run; by now only the entries by row are still in memory."""
         fit = run.fit
         self.__dict__.pop("judgement_", None)  # of an earlier fit
-        self._adopt_factors(fit.U, fit.V, levels, (self.missing_rows_, self.missing_columns_))
+        usual_row = self._adopt_factors(fit.U, fit.V, levels, (self.missing_rows_, self.missing_columns_))
         self.scale_, self.lam_ = float(fit.scale), float(run.lam)
         self._usual_rows = run.usual
+        if run.usual is not None and levels.means.rows:
+            self._usual_rows = run.usual.less(usual_row / self._lever)
         self._step, self._side, self._fingerprint = fit.step, side, fingerprint(observed.matrix)
         U, V = self._whole(self._coordinates())
         self._usual = float(np.nanmedian(inlier_shares(engine, side, U, V, fit.scale)))

@@ -260,7 +260,7 @@ class SelfPacedMF(Factorization):
             bound = ridge_bound(centre.entries)
             side = entries.by_row
             del entries
-            solver = Solver(centre.engine, centre.entries, recipe, bound, progress.tick, self.callback)
+            solver = Solver(centre.engine, centre.entries, recipe, bound, progress.tick, self.callback, centre.levels)
             runs = self._runs(solver, rank, streams)
         run, self.objective_ = best_run(solver, runs)
         self._polished, self._rescues, self._seed = bool(recipe.polish), bool(self.rescue), int(streams[0])

@@ -17,6 +17,7 @@ from ..selection import Trial
 from ..solver import Callback, DeadEnd, End, Solution, Stage, State, walk
 from .engine import Engine, WeightedSolve
 from .entries import Entries, Floats
+from .means import Levels
 from .rescue import DOUBTFUL, STARVED, rescue
 from .start import (
     RIDGE_END,
@@ -32,7 +33,7 @@ from .start import (
     reveal_rank,
     typical_size,
 )
-from .thin import UsualRows, refit_thin, usual_if_thin
+from .thin import UsualRows, is_thin, refit_thin, usual_rows
 
 # Measured by benchmarks/constants.py factorization.
 FIRST_SWEEPS = 3  # at the first pace: the warm start has to forget its outliers
@@ -106,6 +107,7 @@ class Solver:
     bound: float
     tick: Callable[[str], None]
     callback: Callback | None = None
+    levels: Levels | None = None
     sweeps: int = 0
     floor: float = field(init=False)
     ridge: float = field(init=False)
@@ -308,13 +310,27 @@ class Solver:
         side, own, other = self.entries.by_row, fit.U, fit.V
         if not by_row:
             side, own, other = self.entries.by_column, fit.V, fit.U
-        part, u, v, free = self.engine.means.half(side, own, other, by_row)
-        usual = usual_if_thin(side, u, len(other), self.engine.means.rank(own))
-        if usual is None:
+        means = self.engine.means
+        rank = means.rank(own)
+        own_mean = means.rows if by_row else means.columns
+        if not is_thin(side, len(other), rank, own_mean):
             return 0, None
+        part, u, v, free = means.half(side, own, other, by_row)
+        first = self._first_means(by_row) if own_mean else np.zeros(len(own), u.dtype)
+        # first means of a few entries may be far off: it is the whole mean of a row that is usual or not
+        part = replace(part, values=part.values + first[part.row_of()])
+        shift = first / v[0, -1] if own_mean else first
+        u[:, -1] += shift
+        usual = usual_rows(u, side.counts())
         moved = refit_thin(part, u, v, fit.scale, usual, seed)
+        u[:, -1] -= shift
         own[:, free] = u
         return moved, usual
+
+    def _first_means(self, by_row: bool) -> Floats:
+        levels = self.levels
+        n = self.entries.shape[0 if by_row else 1]
+        return np.zeros(n, self.entries.dtype) if levels is None else levels.rows if by_row else levels.columns
 
     def objective(self, fit: Factorized, lam: float) -> float:
         """The latent objective at a pace, for the comparison of starts."""

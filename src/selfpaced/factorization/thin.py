@@ -6,7 +6,7 @@ as the right one. What tells them apart is that the right one looks like the oth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from .entries import Floats, Side
 THIN = 12  # theory: entries per component below which an inlier share does not tell a wrong optimum
 # Measured by benchmarks/real_matrices.py, parts offsets and ratings.
 MANY = 4.0  # times the other side's rows: then the components are sure, and it is the rows that are not
+FEWEST = 2.5  # entries per factor of a row: with fewer, anything is explained and the noise scale says nothing
 SUBSETS = 100  # random ones of a row's entries
 REFINED = 8  # the best of them, which are refined
 STEPS = 3  # of the refinement
@@ -42,6 +43,10 @@ class UsualRows:
     centre: Floats
     precision: Floats
 
+    def less(self, mean: float) -> UsualRows:
+        """The same with something taken off the last factor."""
+        return replace(self, centre=np.append(self.centre[:-1], self.centre[-1] - mean))
+
 
 def usual_rows(U: Floats, counts: Any) -> UsualRows:
     """Centre and precision of the rows that have entries, those far out left aside."""
@@ -54,12 +59,11 @@ def usual_rows(U: Floats, counts: Any) -> UsualRows:
     return UsualRows(near.mean(axis=0), np.linalg.inv(spread))
 
 
-def usual_if_thin(side: Side, U: Floats, n_others: int, rank: int) -> UsualRows | None:
-    """What is usual of the rows, if they are many and a usual one has few entries per component."""
+def is_thin(side: Side, n_others: int, rank: int, own_mean: bool = False) -> bool:
+    """Whether rows are many, and a usual one has few entries per component but more than it could always explain."""
     counts = side.counts()
-    if not rank or side.n_rows <= MANY * n_others or float(np.median(counts[counts > 0])) > THIN * rank:
-        return None
-    return usual_rows(U, counts)
+    usual = float(np.median(counts[counts > 0]))
+    return rank > 0 and side.n_rows > MANY * n_others and FEWEST * (rank + own_mean) <= usual <= THIN * rank
 
 
 def refit_thin(side: Side, U: Floats, V: Floats, scale: float, usual: UsualRows, seed: int) -> int:
