@@ -242,7 +242,7 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return int(rank)
 
     def _adopt_factors(self, U: Floats, V: Floats, levels: Levels, cold: tuple[Any, Any]) -> float:
-        """Components, and means as differences from the usual row and column; ``cold`` ones have none. The usual row's."""
+        """Components, and means about those of the usual row and column (``cold`` ones have none); the usual row's."""
         means = levels.means
         u, v, rows, columns = means.split(U, V)
         self.row_factors_, self.components_ = np.ascontiguousarray(u), np.ascontiguousarray(v.T)
