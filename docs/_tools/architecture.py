@@ -38,6 +38,7 @@ FLOORS: list[dict[str, str]] = [
         "residuals": "scales, efficient paces and outlier shares of residuals",
         "fitting": "what every `fit` needs: checks, progress, callbacks, Ctrl-C",
         "tables": "files of mixed columns, read strictly and encoded",
+        "engines": "where rows lie, in memory or in files: sums over blocks, a sample by content",
     },
     {
         "judgement": "what a fitted model holds about its rows; `judge` for new ones",

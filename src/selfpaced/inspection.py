@@ -110,20 +110,7 @@ def suspect_table(judged: Judgement, n: int | None = None) -> Any:
     """The rows of a judgement, most suspicious first: the table that `suspects` returns."""
     if n is not None and (int(n) != n or n < 0):
         raise ValueError(f"n must be an integer >= 0 or None, got {n!r}")
-    opinion, order = judged.opinion, judged.ranking(None if n is None else int(n))
-    place = {"row": order}
-    if judged.places is not None:
-        place["row"], place["column"] = judged.places.named(order)
-    columns = {
-        **place,
-        "given": opinion.given[order],
-        "expected": opinion.expected[order],
-        opinion.measure: opinion.support[order],
-        "weight": judged.weight[order],
-        "noise_probability": judged.wrong[order],
-        "label_quality": 1.0 - judged.wrong[order],
-    }
-    return as_table(columns)
+    return as_table(judged.table(judged.ranking(None if n is None else int(n))))
 
 
 def label_issues(fitted: Any, X: Any, y: Any, threshold: float | None = None, *, precision: float = 0.5) -> Any:

@@ -186,6 +186,8 @@ class Judgement:
         The weights, where they are not simply the rule's at ``lam``: a view that a sample lacks has none.
     trusted : ndarray of bool or None
         Rows that a person has confirmed: their weight is 1, they are not wrong, and no table of suspects lists them.
+    numbers : ndarray or None
+        Numbers of the rows in their table, where only some of it are judged: of one that is not in memory, a sample.
 
     Examples
     --------
@@ -205,6 +207,7 @@ class Judgement:
     places: Places | None = None
     given_weight: Array | None = None
     trusted: NDArray[np.bool_] | None = None
+    numbers: NDArray[np.intp] | None = None
 
     @cached_property
     def weight(self) -> Array:
@@ -223,6 +226,22 @@ class Judgement:
         losses = self.losses if np.ndim(self.losses) == 1 else self.losses.sum(axis=1)  # over the views of a sample
         order: NDArray[np.intp] = np.lexsort((-losses, -self.wrong))
         return (order if self.trusted is None else order[~self.trusted[order]])[:n]
+
+    def table(self, order: NDArray[np.intp]) -> dict[str, Array]:
+        """What is known of some rows, column by column."""
+        opinion, numbers = self.opinion, self.numbers
+        place = {"row": order if numbers is None else numbers[order]}
+        if self.places is not None:
+            place["row"], place["column"] = self.places.named(order)
+        return {
+            **place,
+            "given": opinion.given[order],
+            "expected": opinion.expected[order],
+            opinion.measure: opinion.support[order],
+            "weight": self.weight[order],
+            "noise_probability": self.wrong[order],
+            "label_quality": 1.0 - self.wrong[order],
+        }
 
     def of(self, X: Any, y: Any) -> bool:
         """Whether these are the rows that were judged."""

@@ -5,9 +5,10 @@ import pytest
 from scipy import sparse
 from scipy.optimize import approx_fprime, rosen, rosen_der
 
+from selfpaced.engines import MemoryTable
 from selfpaced.linear import folds as linear_folds
 from selfpaced.linear.descent import FoldModel
-from selfpaced.linear.folds import lay_out
+from selfpaced.linear.folds import draw, lay_out
 from selfpaced.linear.minimize import Metric, minimize
 from selfpaced.linear.objective import Latent, Objective, _power, loss_of_scores
 from selfpaced.linear.selection import CLEAN, HALF_LOSSES, blend, decide, paces
@@ -89,13 +90,18 @@ def test_minimize_finds_a_hard_minimum():
     assert short.value < rosen(np.full(4, -1.2))
 
 
+def folds_of(X, y):
+    table = MemoryTable(X, y)
+    return lay_out(table, draw(table, 2, seed=0), 2)
+
+
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 def test_folds_are_stratified_and_keep_equal_rows_together(form):
     rng = np.random.default_rng(0)
     base = rng.standard_normal((150, 3))
     X = np.vstack([base, base[:50]])
     y = np.r_[rng.integers(0, 2, 150), rng.integers(0, 2, 50)]
-    folds = lay_out(form(X), y, 2, None, np.random.RandomState(0))
+    folds = folds_of(form(X), y)
     assert folds.n_validated == 5
     held = np.concatenate([np.arange(folds.n)[folds.rows(k)] for k in range(5)])
     assert len(np.unique(held)) == len(held)
@@ -118,8 +124,8 @@ def test_of_many_rows_those_decide_whose_content_says_so(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((400, 1)), rng.integers(0, 2, 400)
     order = np.r_[rng.permutation(400), 7, 7]
-    one = lay_out(X, y, 2, None, np.random.RandomState(0))
-    other = lay_out(X[order], y[order], 2, None, np.random.RandomState(0))
+    one = folds_of(X, y)
+    other = folds_of(X[order], y[order])
     assert one.n == 50
     np.testing.assert_array_equal(one.X, other.X)
     np.testing.assert_array_equal(one.fold, other.fold)
@@ -127,9 +133,9 @@ def test_of_many_rows_those_decide_whose_content_says_so(monkeypatch):
 
 def test_too_little_to_hold_out():
     X = np.arange(8.0)[:, None]
-    assert lay_out(X, np.arange(8) % 2, 2, None, np.random.RandomState(0)) is None
+    assert folds_of(X, np.arange(8) % 2) is None
     X = np.arange(40.0)[:, None]
-    assert lay_out(X, np.r_[np.zeros(39, int), 1], 2, None, np.random.RandomState(0)) is None
+    assert folds_of(X, np.r_[np.zeros(39, int), 1]) is None
 
 
 def evidence(*accuracies, n=2000, seed=0):

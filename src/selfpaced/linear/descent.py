@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
@@ -256,19 +257,19 @@ class FoldDescent:
 
 @dataclass(frozen=True, eq=False)
 class FullModel:
-    """Parameters of all rows, their scores, and how they were found."""
+    """Parameters of all rows, and how they were found."""
 
     params: Vector
-    scores: Vector
     n_iter: int
     converged: bool
 
 
 @dataclass(frozen=True, eq=False)
 class FullDescent:
-    """The step on all rows: a minimum of the latent loss."""
+    """The step on all rows: a minimum of the latent loss, shown by the losses of rows that stand for all."""
 
-    objective: Objective
+    objective: Any
+    evidence: Objective
     metric: Metric
     latent: Latent
     max_iter: int
@@ -276,12 +277,12 @@ class FullDescent:
 
     def __call__(self, lam: float, state: State[FullModel]) -> State[FullModel]:  # noqa: ARG002
         """The model at one pace, which the latent loss already stands for."""
-        objective, codes = self.objective.at(self.latent), self.objective.codes
-        found = minimize(objective, state.model.params, metric=self.metric, max_iter=self.max_iter, tol=self.tol)
-        scores = objective.scores(found.x)
-        losses = loss_of_scores(scores, codes)
-        model = FullModel(found.x, scores, found.n_iter, found.converged)
-        return State(model, losses, self.latent.weight(losses, codes), found.n_iter, found.value * objective.total)
+        objective, start = self.objective, state.model.params
+        found = minimize(objective, start, metric=self.metric, max_iter=self.max_iter, tol=self.tol)
+        losses = self.evidence.losses(found.x)
+        weights = self.latent.weight(losses, self.evidence.codes)
+        model = FullModel(found.x, found.n_iter, found.converged)
+        return State(model, losses, weights, found.n_iter, found.value * objective.total)
 
 
 def predicted(scores: Vector) -> Codes:

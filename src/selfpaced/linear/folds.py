@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..fingerprint import Keys, mixed
-from ..folds import Rows, deal, row_keys
+from ..engines import Block, ContentSample, MemoryTable, Table, contents
+from ..fingerprint import Keys
+from ..folds import Rows, deal
 from .objective import Codes, Matrix, Objective, Vector
 
 # Measured by benchmarks/constants.py linear.
@@ -22,6 +23,7 @@ N_FOLDS = 5
 N_HELD = 3  # a choice: rows that a class must have for any to be held out
 ENOUGH = 2000  # cost: held-out rows that tell candidates apart well enough
 MANY = 20000  # cost: rows above which a sample of them decides
+ROWS_PER_FEATURE = 50  # cost: rows of a sample, where these are more
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,47 +103,51 @@ class FoldLayout:
         return Objective([self.X], self.codes, self.n_classes, sample_weight=self.sample_weight, **options)
 
 
-def lay_out(
-    X: Matrix, codes: Codes, n_classes: int, sample_weight: Vector | None, random_state: np.random.RandomState
-) -> FoldLayout | None:
+def draw(table: Table, n_classes: int, seed: int) -> ContentSample:
+    """The rows that may decide: all distinct ones or, when there are many, a sample of them."""
+    return table.reduce(contents, seed, max(MANY, ROWS_PER_FEATURE * table.n_features) + 1, n_classes)
+
+
+def many(sample: ContentSample) -> bool:
+    """Whether there are so many rows that a sample of them decides."""
+    return sample.n_distinct > MANY
+
+
+def lay_out(table: Table, sample: ContentSample, n_classes: int) -> FoldLayout | None:
     """Folds over all rows or, when there are many, over a sample; None where there is too little to hold out."""
-    n, d = X.shape
-    rows, keys = np.arange(n), mixed(row_keys(X), random_state.randint(1 << 31))
-    distinct = np.unique(keys)
-    if distinct.size > MANY:
-        size = min(distinct.size, max(N_FOLDS * ENOUGH, 50 * d))
-        rows = np.flatnonzero(keys <= distinct[size - 1])  # with their copies
-        keys = keys[rows]
-    order = np.lexsort((codes[rows], keys))
-    rows, keys, weight = _merge(rows[order], keys[order], codes, sample_weight)
-    fold, n_groups = _assign(keys, codes[rows])
-    count = np.bincount(codes[rows], minlength=n_classes)
+    n_total = sample.n_distinct
+    if n_total > MANY:
+        sample = sample.smaller(min(n_total, max(N_FOLDS * ENOUGH, ROWS_PER_FEATURE * table.n_features)))
+    keys, codes, weight = sample.keys, sample.codes, sample.sample_weight
+    fold, n_groups = _assign(keys, codes)
+    count = np.bincount(codes, minlength=n_classes)
     if n_groups < 2 * N_FOLDS or (count >= N_HELD).sum() < 2:
         return None
-    fold[count[codes[rows]] < N_HELD] = N_FOLDS  # a class of one or two rows is in every training part
+    fold[count[codes] < N_HELD] = N_FOLDS  # a class of one or two rows is in every training part
     # One fold is enough from ENOUGH * N_FOLDS rows on; below, at least three, whose mean is the model.
     needed = int(np.ceil(ENOUGH * N_FOLDS / n_groups))
     validated = 1 if needed == 1 else min(max(needed, 3), N_FOLDS)
-    if sparse.issparse(X) and distinct.size <= MANY:
-        all_weight = None if weight is None and len(rows) == n else np.zeros(n)
+    if n_total <= MANY and isinstance(table, MemoryTable) and sparse.issparse(table.block.X):
+        all_weight = None if weight is None and len(keys) == table.n else np.zeros(table.n)
         if all_weight is not None:
-            all_weight[rows] = 1.0 if weight is None else weight
-        folds = np.zeros(n, dtype=np.intp)
-        folds[rows] = fold
-        return FoldLayout(X, codes, all_weight, folds, validated, n_classes, distinct.size)
+            all_weight[sample.rows] = 1.0 if weight is None else weight
+        folds = np.zeros(table.n, dtype=np.intp)
+        folds[sample.rows] = fold
+        return FoldLayout(table.block.X, table.block.y, all_weight, folds, validated, n_classes, n_total)
     order = np.argsort(fold, kind="stable")
-    taken = rows[order]
+    taken = fetch(table, sample.rows[order])
     weight = None if weight is None else weight[order]
-    return FoldLayout(X[taken], codes[taken], weight, fold[order], validated, n_classes, distinct.size)
+    return FoldLayout(taken.X, codes[order], weight, fold[order], validated, n_classes, n_total)
 
 
-def _merge(rows: Rows, keys: Keys, codes: Codes, sample_weight: Vector | None) -> tuple[Rows, Keys, Vector | None]:
-    """One row with the sum of weights in place of equal rows with equal labels (sorted by key, then label)."""
-    new = np.r_[True, (keys[1:] != keys[:-1]) | (codes[rows[1:]] != codes[rows[:-1]])]
-    if new.all():
-        return rows, keys, None if sample_weight is None else sample_weight[rows]
-    weight = np.ones(len(rows)) if sample_weight is None else sample_weight[rows]
-    return rows[new], keys[new], np.add.reduceat(weight, np.flatnonzero(new))
+def fetch(table: Table, rows: Rows) -> Block:
+    """These rows of a table in the order asked for; tables give them in their own."""
+    if isinstance(table, MemoryTable):
+        return table.take(rows)
+    order = np.argsort(rows, kind="stable")
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return table.take(rows[order]).rows(back)
 
 
 def _assign(keys: Keys, codes: Codes) -> tuple[Rows, int]:

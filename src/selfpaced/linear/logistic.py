@@ -16,6 +16,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..engines import ClassWeightedTable, MemoryTable, Table, is_source, opened
 from ..fitting import (
     CallbackSupportMixin,
     Progress,
@@ -32,6 +33,7 @@ from ..judgement import Array, Judgement, Judging, Labels, fingerprint
 from ..pacing import check_pace
 from ..parameters import KINDS
 from ..regularizers import Regularizer, relative
+from .blocks import clean_shares
 from .descent import Penalty
 from .objective import Codes, Matrix, Objective, Vector, loss_of_scores
 from .training import LogisticFit, LogisticSettings, Trainer
@@ -194,15 +196,17 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> SelfPacedLogisticRegression:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, trusted: Any = None) -> SelfPacedLogisticRegression:
         """Fit to labels some of which may be wrong.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features; scaling matters as for any logistic regression with a penalty.
-        y : array-like of shape (n_samples,)
-            Labels, numbers or strings.
+            Features; scaling matters as for any logistic regression with a penalty.  Or a table that is not in
+            memory: a :class:`~selfpaced.engines.Table`, or a source of batches as :func:`selfpaced.engines.spool`
+            takes it.  The model is the same; ``judgement_`` is that of a sample of the rows.
+        y : array-like of shape (n_samples,), or str
+            Labels, numbers or strings; of a source of batches the name of their column.
         sample_weight : array-like of shape (n_samples,), optional
             Weighting a row by k equals repeating it k times; 0 leaves it out.
         trusted : array-like of bool of shape (n_samples,), optional
@@ -212,6 +216,10 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         -------
         self
         """
+        if isinstance(X, Table) or is_source(X):
+            if trusted is not None:
+                raise ValueError("trusted must be None where X is a table of blocks: rows are confirmed in memory only")
+            return self._fit_table(X, y, sample_weight)
         refuse_dates(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         units = self._units(X)
@@ -230,13 +238,47 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             )
         total = float(len(labels) if inner_weight is None else inner_weight.sum())
         with Progress(self, X, y).running() as progress:
-            previous = self._previous(X, classes, units)
-            rows, settings = units.features(rows), self._settings(total)
-            trainer = Trainer(rows, labels, len(classes), inner_weight, settings, progress, previous)
+            previous, table = self._previous(classes, units), MemoryTable(units.features(rows), labels, inner_weight)
+            trainer = Trainer(table, len(classes), self._settings(total), progress, previous)
             fit = trainer.run() if confirmed is None else trusting_logistic(trainer, trainer.run(), confirmed[kept])
         fit = replace(fit, plain=_given(fit.plain, units, X), params=_given(fit.params, units, X))
-        self._store(fit, X, classes, codes, weight, confirmed)
+        self._keep(fit, classes, X.dtype)
+        scores, seen = Objective([X], codes, len(classes)).scores(fit.params), fingerprint(X, codes)
+        judgement = self._judgement(scores, codes, check_rule(self.regularizer), seen)
+        self.judgement_ = replace(judgement, trusted=confirmed)
+        self.sample_loss_, self.sample_weight_ = self.judgement_.losses, self.judgement_.weight
+        self.clean_share_ = np.average(self.channel_.proba(scores + self._shift), axis=0, weights=weight)
+        self._tell(fit)
         return self
+
+    def _fit_table(self, X: Any, y: Any, sample_weight: Any) -> SelfPacedLogisticRegression:
+        """The same fit where rows come in blocks; what is kept of them is a sample."""
+        with Progress(self).running() as progress, opened(X, y, sample_weight, labels=True) as table:
+            classes = np.asarray(table.classes)
+            table = self._class_weighted(table, classes)
+            self.n_features_in_ = table.n_features
+            if table.names is not None:
+                self.feature_names_in_ = np.asarray(table.names, dtype=object)
+            previous, total = self._previous(classes, Units()), float(table.mass.sum())
+            trainer = Trainer(table, len(classes), self._settings(total), progress, previous)
+            fit = trainer.run()
+            self._keep(fit, classes, table.dtype)
+            rows = trainer.thinned
+            seen, rule = fingerprint(rows.parts[0], rows.codes), check_rule(self.regularizer)
+            judged = self._judgement(rows.scores(fit.params), rows.codes, rule, seen)
+            self.judgement_ = replace(judged, numbers=trainer.sample.rows)
+            share, mass = table.reduce(clean_shares, fit.params, self._shift, self.channel_, len(classes))
+            self.clean_share_ = share / mass
+        self._tell(fit)
+        return self
+
+    def _class_weighted(self, table: Table, classes: Array) -> Table:
+        if (table.mass > 0).sum() < 2:
+            raise ValueError(
+                "y must have at least 2 classes among the rows of positive weight; the data contains only one class: "
+                f"{classes[int(np.argmax(table.mass))]!r}"
+            )
+        return table if self.class_weight is None else ClassWeightedTable(table, self._factors(classes, table.mass))
 
     def _units(self, X: Matrix) -> Units:
         """Powers of two for columns beyond reach; none beside a given C, which has the unit of X."""
@@ -264,32 +306,29 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         """Sample times class weights, or None where all are 1."""
         if self.class_weight is None:
             return weight
-        mass = np.bincount(codes, weight, minlength=len(classes))
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            factors = mass.sum() / (len(mass) * np.maximum(mass, 1e-300))
-        else:
-            factors = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
+        factors = self._factors(classes, np.bincount(codes, weight, minlength=len(classes)))
         return np.asarray(factors[codes] if weight is None else weight * factors[codes])
 
-    def _previous(self, X: Matrix, classes: Array, units: Units) -> Vector | None:
+    def _factors(self, classes: Array, mass: Array) -> Vector:
+        """What ``class_weight`` makes of classes with these weights."""
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            return np.asarray(mass.sum() / (len(mass) * np.maximum(mass, 1e-300)))
+        return np.asarray(compute_class_weight(self.class_weight, classes=classes, y=classes))
+
+    def _previous(self, classes: Array, units: Units) -> Vector | None:
         plain = getattr(self, "plain_", None)
         if not self.warm_start or plain is None:
             return None
         outputs = 1 if len(classes) == 2 else len(classes)
-        if plain.coef_.shape != (outputs, X.shape[1]):
+        if plain.coef_.shape != (outputs, self.n_features_in_):
             return None
         coef = units.inward(plain.coef_.astype(np.float64))
         return np.column_stack([coef, plain.intercept_]).ravel()
 
-    def _store(
-        self, fit: LogisticFit, X: Matrix, classes: Array, codes: Codes, weight: Vector | None, confirmed: Any
-    ) -> None:
-        channel, dtype = fit.channel, X.dtype
-        outputs = 1 if len(classes) == 2 else len(classes)
+    def _keep(self, fit: LogisticFit, classes: Array, dtype: Any) -> None:
+        """What a fit says of the model, without its rows."""
+        channel, outputs = fit.channel, 1 if len(classes) == 2 else len(classes)
         params = fit.params.reshape(outputs, -1)
-        scores = fit.scores
-        if scores is None or len(scores) != len(codes):  # rows of weight 0 took no part
-            scores = Objective([X], codes, len(classes)).scores(fit.params)
         shift = channel.bias / channel.scale
         shift = shift[1:] - shift[:1] if outputs == 1 else shift - shift.mean()
         self.classes_ = classes
@@ -303,10 +342,12 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         self.noise_witness_ = fit.witness
         self.n_iter_ = np.array([fit.n_iter], dtype=np.int32)
         self.plain_ = self._plain_model(fit.plain.reshape(outputs, -1), dtype)
-        judgement = self._judgement(scores, shift, codes, check_rule(self.regularizer), fingerprint(X, codes))
-        self.judgement_ = replace(judgement, trusted=confirmed)
-        self.sample_loss_, self.sample_weight_ = self.judgement_.losses, self.judgement_.weight
-        self.clean_share_ = np.average(self.channel_.proba(scores + shift), axis=0, weights=weight)
+
+    @property
+    def _shift(self) -> Vector:
+        return np.asarray(self.intercept_ - self.raw_intercept_)
+
+    def _tell(self, fit: LogisticFit) -> None:
         if fit.interrupted:
             warn_interrupted(fit.termination)
         elif not fit.converged:
@@ -314,7 +355,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
                 f"The fit stopped after max_iter={self.max_iter} iterations before reaching tol={self.tol}; the best "
                 "model so far is kept. Scale the features or raise max_iter.",
                 ConvergenceWarning,
-                stacklevel=5,  # past _store, fit and its two decorators
+                stacklevel=5,  # past _tell, fit and its two decorators
             )
 
     def _plain_model(self, params: Vector, dtype: Any) -> LogisticRegression:
@@ -369,14 +410,14 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
     def _judge(self, X: Matrix, y: Codes) -> Judgement:
         params = np.column_stack([self.coef_, self.raw_intercept_]).astype(np.float64)
         scores = Objective([X], y, len(self.classes_)).scores(params.ravel())
-        return self._judgement(scores, self.intercept_ - self.raw_intercept_, y, self.judgement_.rule)
+        return self._judgement(scores, y, self.judgement_.rule)
 
-    def _judgement(self, scores: Vector, shift: Vector, codes: Codes, rule: Regularizer, seen: str = "") -> Judgement:
+    def _judgement(self, scores: Vector, codes: Codes, rule: Regularizer, seen: str = "") -> Judgement:
         """Rows with these raw scores: the loss before the shift and the pace of the given class, as in the fit."""
         one = bool(np.all(self.lam_by_class_ == self.lam_))
         return Judgement(
             kind="labels",
-            opinion=Labels(self.classes_, codes, scores + shift, self.channel_),
+            opinion=Labels(self.classes_, codes, scores + self._shift, self.channel_),
             losses=loss_of_scores(scores, codes),
             lam=self.lam_ if one else self.lam_by_class_[codes],
             rule=rule,

@@ -196,18 +196,24 @@ class Objective:
 
     def __call__(self, x: Vector) -> tuple[float, Vector]:
         """Value and gradient at the parameters ``x``."""
+        value, flat = self.sums(x)
+        coef = x.reshape(self.n_outputs, self.n_features + 1)[:, :-1]
+        grad = flat.reshape(self.n_outputs, self.n_features + 1)
+        grad /= self.total
+        grad[:, :-1] += self.ridge * coef
+        value = value / self.total + 0.5 * self.ridge * float(np.vdot(coef, coef))
+        return value, flat
+
+    def sums(self, x: Vector) -> tuple[float, Vector]:
+        """Latent losses and their gradient, summed over the rows: what adds up over blocks."""
         params = x.reshape(self.n_outputs, self.n_features + 1)
-        coef = params[:, :-1]
         grad = np.zeros_like(params)
         share = self._binary if self.n_outputs == 1 else self._multinomial
         value = 0.0
         for block, rows in self.blocks():
             value += share(block, rows, params, grad)
-        grad /= self.total
-        grad[:, :-1] += self.ridge * coef
         if not self.fit_intercept:
             grad[:, -1] = 0.0
-        value = value / self.total + 0.5 * self.ridge * float(np.vdot(coef, coef))
         return value, grad.ravel()
 
     def _binary(self, block: Matrix, rows: slice, params: Vector, grad: Vector) -> float:

@@ -15,7 +15,8 @@ from ..label_noise import confident_error
 from ..pacing import CalibrationError, Geometric, Stages, lam_at
 from ..regularizers import Regularizer, relative
 from ..selection import behind
-from ..solver import Solution, Stage, alternate
+from ..solver import DeadEnd, Solution, Stage, State, alternate
+from .blocks import TableObjective
 from .descent import FoldFits, FoldModel
 from .minimize import Metric, minimize
 from .objective import Latent, Objective, Vector, loss_of_scores
@@ -64,6 +65,39 @@ class LogisticProblem:
         """Half the squared norm of the coefficients, in the units of summed losses."""
         coef = model.params.reshape(self.objective.n_outputs, -1)[:, :-1]
         return 0.5 * self.objective.ridge * self.objective.total * float(np.vdot(coef, coef))
+
+
+@dataclass(frozen=True, eq=False)
+class HeldAlternation:
+    """The paper's step on the rows of a table: weights are made anew in every pass, block by block, and never kept."""
+
+    objective: TableObjective
+    evidence: Objective
+    metric: Metric
+    regularizer: Regularizer
+    tol: float
+    max_iter: int
+    inner: int
+    tolerance: float = 1e-8
+
+    def __call__(self, lam: float, state: State[Iterate]) -> State[Iterate]:
+        """Alternate at one pace, until the latent objective of all rows settles."""
+        latent, model, rows, rise = Latent(self.regularizer, lam), state.model, self.evidence, 0.0
+        if not latent.weight(rows.losses(model.params), rows.codes).sum() > 0:
+            raise DeadEnd(f"at lam = {lam:.4g} every weight is zero (start at a larger fraction or set a floor)")
+        value = self.objective.latent_value(latent, model.params)
+        for fits in range(1, self.inner + 1):  # noqa: B007
+            held = self.objective.held(latent, model.params)
+            found = minimize(held, model.params, metric=self.metric, max_iter=self.max_iter, tol=self.tol)
+            model = Iterate(found.x, model.n_iter + found.n_iter)
+            before, value = value, self.objective.latent_value(latent, model.params)
+            scale = max(abs(before), abs(value), 1e-300)
+            rise = max(rise, (value - before) / scale)
+            if not before - value > self.tolerance * scale:
+                break
+        losses = rows.losses(model.params)
+        weights = latent.weight(losses, rows.codes)
+        return State(model, losses, weights, fits, value, rise if rise > 1e-10 else 0.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,43 +6,31 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ..engines import MemoryTable
 from ..fitting import Interruptible, Progress, interrupted_sentence
 from ..label_noise import NoiseChannel, confident_error, fit_channel
 from ..pacing import Fixed, Pacing, Stages
 from ..path import Candidate
-from ..regularizers import Regularizer, relative
+from ..regularizers import relative
 from ..selection import Decision, Trial, path_of, sentence
 from ..solver import Solution, Stage, State, alternate, walk
-from .descent import FoldFits, FullDescent, FullModel, Geometry, Penalty, pace_label, predicted
-from .folds import MANY, FoldLayout, lay_out
+from .blocks import agreement
+from .descent import FoldFits, FullDescent, FullModel, pace_label, predicted
+from .evidence import Evidence, LogisticSettings
+from .folds import FoldLayout
 from .minimize import Metric, Minimum, minimize
-from .objective import Codes, Latent, Matrix, Objective, Vector
-from .paper import Iterate, LogisticProblem, paper_path
+from .objective import Latent, Objective, Vector
+from .paper import HeldAlternation, Iterate, LogisticProblem, paper_path
 from .selection import CLEAN, FoldVerdict, automatic, best_penalty, given, penalties, verdict
 from .witness import Testimony, testimony
 
 # Measured by benchmarks/constants.py linear.
 MISMATCH = 0.1  # class shares of full and held-out predictions further apart: no shift of decisions
-
-
-@dataclass(frozen=True, eq=False)
-class LogisticSettings:
-    """The estimator's parameters that a fit needs."""
-
-    regularizer: Regularizer
-    pace: Any
-    penalty: Penalty
-    choose_penalty: bool
-    fit_intercept: bool
-    tol: float
-    max_iter: int
-    n_jobs: int | None
-    random_state: np.random.RandomState
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +46,6 @@ class LogisticFit:
     termination: str
     channel: NoiseChannel
     witness: str = "linear"
-    scores: Vector | None = None
     n_iter: int = 0
     converged: bool = True
     interrupted: bool = False
@@ -78,64 +65,43 @@ class Timed:
 
 
 @dataclass(frozen=True, eq=False)
-class Trainer:
-    """One fit of one data set."""
+class Trainer(Evidence):
+    """One fit of one table, wherever its rows lie.
 
-    X: Matrix
-    codes: Codes
-    n_classes: int
-    sample_weight: Vector | None
-    settings: LogisticSettings
+    Of many rows a sample by content decides, and stands for all of them in everything but the full fits: these, and
+    what is asked of all rows afterwards, are sums over blocks. Few rows are in memory.
+    """
+
     progress: Progress
     warm: Vector | None = None
-
-    @cached_property
-    def options(self) -> dict[str, Any]:
-        """What every objective has in common."""
-        return {"ridge": self.settings.penalty.ridge, "fit_intercept": self.settings.fit_intercept}
-
-    @cached_property
-    def objective(self) -> Objective:
-        """The plain objective of all rows."""
-        return Objective([self.X], self.codes, self.n_classes, sample_weight=self.sample_weight, **self.options)
-
-    @cached_property
-    def layout(self) -> FoldLayout | None:
-        """The rows that decide; None where there are too few."""
-        return lay_out(self.X, self.codes, self.n_classes, self.sample_weight, self.settings.random_state)
-
-    @cached_property
-    def sampled(self) -> bool:
-        """Whether only a sample of the rows decides."""
-        return self.layout is not None and self.layout.sampled
-
-    @cached_property
-    def geometry(self) -> Geometry:
-        """The geometry of the rows that decide."""
-        return Geometry(
-            self.layout.everything(**self.options) if self.layout is not None and self.sampled else self.objective
-        )
-
-    @property
-    def metric(self) -> Metric:
-        """The geometry of paced fits."""
-        return self.geometry.metric(self.settings.penalty.ridge)
 
     def at(self, C: float) -> Trainer:
         """The same data under another penalty; what is known of them stays known."""
         if self.settings.penalty.C == C:
             return self
         other = replace(self, settings=replace(self.settings, penalty=replace(self.settings.penalty, C=C)))
-        other.__dict__.update(
-            layout=self.layout,
-            objective=self.objective.penalised(other.settings.penalty.ridge),
-            geometry=self.geometry,
-        )
+        ridge = other.settings.penalty.ridge
+        known: dict[str, Any] = {"sample": self.sample, "layout": self.layout, "geometry": self.geometry}
+        known["objective"] = self.objective.penalised(ridge)
+        if "thinned" in self.__dict__:
+            known["thinned"] = self.thinned.penalised(ridge)
+        other.__dict__.update(known)
+        return other
+
+    def gathered(self) -> Trainer:
+        """This one, or where a table elsewhere has few distinct rows one that has them in memory."""
+        if self.sampled or isinstance(self.table, MemoryTable):
+            return self
+        order = np.argsort(self.sample.rows)
+        codes, weight = self.sample.codes[order], self.sample.sample_weight
+        X = self.table.take(self.sample.rows[order]).X
+        other = replace(self, table=MemoryTable(X, codes, None if weight is None else weight[order]))
+        other.__dict__["sample"] = replace(self.sample, rows=np.argsort(order))
         return other
 
     def run(self) -> LogisticFit:
         """Fit; on Ctrl-C the best model so far, if there is one."""
-        fits = self._fits()
+        fits = self.gathered()._fits()
         fit = next(fits)
         with Interruptible() as guard:
             for fit in fits:  # noqa: B007
@@ -143,7 +109,7 @@ class Trainer:
         if guard.interrupted:
             kept = "the plain model" if fit.params is fit.plain else "the last complete model"
             fit = replace(fit, interrupted=True, termination=interrupted_sentence(kept))
-        return fit if fit.scores is not None else replace(fit, scores=self.objective.scores(fit.params))
+        return fit
 
     def _fits(self) -> Iterator[LogisticFit]:
         """One complete fit after the other, each better than the one before; the first is the plain one."""
@@ -217,28 +183,23 @@ class Trainer:
         return Timed(found, time.perf_counter() - began)
 
     def _near(self, latent: Latent, start: Vector) -> tuple[Vector, Metric]:
-        """Where a full fit starts and in which geometry; of many rows, that of every k-th near its own minimum."""
-        geometry = self.geometry
+        """Where a full fit starts and in which geometry; of many rows, those of a sample near its own minimum."""
         if not self.sampled:
             return start, self.metric
-        n, d = self.X.shape
-        every = slice(None, None, max(1, n // max(MANY, 100 * d)))
-        weight = None if self.sample_weight is None else self.sample_weight[every]
-        thin = Objective([self.X[every]], self.codes[every], self.n_classes, sample_weight=weight, **self.options)
-        thin = thin.at(latent)
+        thin = self.thinned.at(latent)
         if not latent.plain:
-            near = 3 * self.settings.tol * geometry.unit
+            near = 3 * self.settings.tol * self.geometry.unit
             start = minimize(thin, start, metric=self.metric, max_iter=30, tol=near).x
         return start, thin.curvature(start)
 
     def _full(self, latent: Latent, lam: float, start: Vector) -> FullModel:
         """A full fit at one pace."""
-        settings = self.settings
+        settings, tol = self.settings, self.settings.tol * self.geometry.unit
         with self.progress.stage(f"full fit, {pace_label(latent, lam)}"):
             start, metric = self._near(latent, start)
-            step = FullDescent(self.objective, metric, latent, settings.max_iter, settings.tol * self.geometry.unit)
-            # A fixed pace asks for no losses, and those of the start would cost a pass over the rows.
-            begin = State(FullModel(start, np.empty(0), 0, False), np.empty(0))
+            step = FullDescent(self.objective.at(latent), self.evidence, metric, latent, settings.max_iter, tol)
+            # A fixed pace asks for no losses before the first.
+            begin = State(FullModel(start, 0, False), np.empty(0))
             return walk(step, relative(settings.regularizer), Fixed(lam), begin).uninterrupted().model
 
     def _plain_fit(self, timed: Timed) -> LogisticFit:
@@ -264,11 +225,10 @@ class Trainer:
         if chosen.averaged or not chosen.trial.plain:
             model, lam = chosen.model, chosen.trial.lam
             if len(model.params) > 1:
-                mean = model.mean
-                full = FullModel(mean, self.objective.scores(mean), 0, True)
+                full = FullModel(model.mean, 0, True)
             else:
                 full = self._full(model.latent, lam, model.mean)
-            if self._sane(full.scores, chosen):
+            if self._sane(full.params, chosen):
                 fit = _adopted(fit, model.latent, lam, full)
             else:
                 index = next(i for i, trial in enumerate(chosen.trials) if trial.plain and trial.fit.C == fit.C)
@@ -276,13 +236,13 @@ class Trainer:
                 chosen = replace(chosen, decision=Decision(index, reason), shares=None)
         yield from self._reported(fit, folds, chosen)
 
-    def _sane(self, scores: Vector, chosen: FoldVerdict) -> bool:
+    def _sane(self, params: Vector, chosen: FoldVerdict) -> bool:
         """Whether the full fit is no worse on its own noisy labels than the plain model on held-out ones."""
-        right = predicted(scores) == self.codes
+        right, _, _, total = self.table.reduce(agreement, params, NoiseChannel.identity(self.n_classes), self.n_classes)
         held_out = predicted(chosen.trials[0].fit.scores) == chosen.codes
         expected = np.average(held_out, weights=chosen.sample_weight)
         slack = 2 * np.sqrt(expected * (1 - expected) / len(held_out))
-        return bool(np.average(right, weights=self.sample_weight) >= expected - slack)
+        return bool(right / total >= expected - slack)
 
     def _fixed(self, fit: LogisticFit, folds: FoldFits, lam: float) -> Iterator[LogisticFit]:
         if math.isinf(lam):
@@ -296,7 +256,7 @@ class Trainer:
 
     def _paced(self, fit: LogisticFit, folds: FoldFits) -> Iterator[LogisticFit]:
         rule = self.settings.regularizer
-        trials = [_bare(np.ones(len(self.codes)), fit.path[0].cost)]
+        trials = [_bare(np.ones(self.evidence.n), fit.path[0].cost)]
 
         def record(stage: Stage, solution: Solution[Iterate]) -> None:
             label = f"{rule.name} lam={stage.lam:.3g}"
@@ -306,7 +266,8 @@ class Trainer:
             solution = self._alternated(fit, self.settings.pace, inner=20, callback=record)
         decision = Decision(len(trials) - 1, solution.status)
         fit = self._at_the_end_of(solution, fit)
-        fit = replace(fit, path=path_of(trials, decision, self.sample_weight), termination=solution.status)
+        path = path_of(trials, decision, self.evidence.sample_weight)
+        fit = replace(fit, path=path, termination=solution.status)
         yield fit
         solution.uninterrupted()
         plain = verdict(folds, (folds.plain,), decision)
@@ -324,40 +285,48 @@ class Trainer:
             solution.uninterrupted()
         yield from self._reported(fit, folds, chosen)
 
-    def _alternated(self, fit: LogisticFit, pacing: Pacing, **options: Any) -> Solution[Iterate]:
-        """The paper's alternation on all rows, from the plain model."""
-        settings = self.settings
-        return alternate(
-            LogisticProblem(self.objective, self.metric, settings.tol, settings.max_iter),
-            relative(settings.regularizer),
-            pacing,
-            initial=Iterate(fit.plain),
-            sample_weight=self.sample_weight,
-            **options,
+    def _alternated(self, fit: LogisticFit, pacing: Pacing, *, inner: int, callback: Any = None) -> Solution[Iterate]:
+        """The paper's alternation on all rows, from the plain model; of many rows, a sample sets the pace."""
+        settings, metric, rule = self.settings, self.metric, relative(self.settings.regularizer)
+        if isinstance(self.objective, Objective):
+            return alternate(
+                LogisticProblem(self.objective, metric, settings.tol, settings.max_iter),
+                rule,
+                pacing,
+                initial=Iterate(fit.plain),
+                sample_weight=self.objective.sample_weight,
+                callback=callback,
+                inner=inner,
+            )
+        rows = self.evidence
+        step = HeldAlternation(
+            self.objective, rows, metric, settings.regularizer, settings.tol, settings.max_iter, inner
         )
+        begin = State(Iterate(fit.plain), rows.losses(fit.plain))
+        return walk(step, rule, pacing, begin, sample_weight=rows.sample_weight, callback=callback)
 
     def _at_the_end_of(self, solution: Solution[Iterate], fit: LogisticFit) -> LogisticFit:
         if not solution.stages:
             return fit
-        params = solution.model.params
-        full = FullModel(params, self.objective.scores(params), solution.model.n_iter, True)
+        full = FullModel(solution.model.params, solution.model.n_iter, True)
         return _adopted(fit, Latent(self.settings.regularizer, solution.lam), solution.lam, full)
 
     def _without_folds(self, fit: LogisticFit) -> Iterator[LogisticFit]:
         """Too few rows to hold any out."""
-        pace, trials = self.settings.pace, [_bare(np.ones(len(self.codes)), fit.path[0].cost)]
+        rows = self.evidence
+        pace, trials = self.settings.pace, [_bare(np.ones(rows.n), fit.path[0].cost)]
         decision = Decision(0, "there are too few rows, or a class with one row, to hold any out")
         if not isinstance(pace, str | Pacing) and math.isfinite(pace):
             began, lam = time.perf_counter(), float(pace)
             latent = Latent(self.settings.regularizer, lam)
             full = self._full(latent, lam, np.zeros(self.objective.size) if self.warm is None else self.warm)
             fit = _adopted(fit, latent, lam, full)
-            weight = latent.weight(self.objective.losses(full.params), self.codes)
+            weight = latent.weight(rows.losses(full.params), rows.codes)
             trials.append(Trial(lam, pace_label(latent, lam), None, weight, time.perf_counter() - began))
             decision = Decision(
                 1, "it is the given pace; there are too few rows to hold any out, so nothing is calibrated"
             )
-        yield replace(fit, path=path_of(trials, decision, self.sample_weight), termination=sentence(trials, decision))
+        yield replace(fit, path=path_of(trials, decision, rows.sample_weight), termination=sentence(trials, decision))
 
     # ------------------------------------------------------------------------------------------ reports
 
@@ -373,22 +342,29 @@ class Trainer:
     def _calibrated(self, fit: LogisticFit, folds: FoldFits, chosen: FoldVerdict) -> LogisticFit:
         """Noise channel on held-out scores, once a more flexible model has been heard."""
         scores, codes, weight = chosen.model.scores, chosen.codes, folds.relative_weight
-        full = self.objective.scores(fit.params) if fit.scores is None else fit.scores
         calibrate = partial(fit_channel, scores, codes, sample_weight=weight, noiseless=True)
         channel = calibrate(shift=self.settings.fit_intercept)
-        still = bool(np.any(channel.bias)) and self._mismatch(channel, full, chosen)
+        shifted = bool(np.any(channel.bias))
+        decided, moved = self._decisions(fit.params, channel) if shifted else (None, 0.0)
+        still = shifted and _mismatch(channel, decided, chosen)
         heard = self._heard(folds, chosen, channel)
         if still or (heard is not None and heard.better):
             most = heard.channel.noise_rate if heard is not None and heard.better else 1.0
             channel = calibrate(shift=self.settings.fit_intercept and not still, most=most)
+            if np.any(channel.bias):
+                moved = self._decisions(fit.params, channel)[1]
         witness, said = "linear", fit.termination
         if np.any(channel.bias):
-            moved = float(np.average(channel.decide(full) != predicted(full), weights=self.sample_weight))
             said += f" Decisions were shifted ({moved:.1%} of the rows), because classes are not wrong alike."
         if heard is not None:
             channel, witness = heard.widened(channel), "quadratic" if heard.better else "linear"
             said += heard.sentence(channel.noise_probability(scores, codes))
-        return replace(fit, channel=channel, scores=full, witness=witness, termination=said)
+        return replace(fit, channel=channel, witness=witness, termination=said)
+
+    def _decisions(self, params: Vector, channel: NoiseChannel) -> tuple[Vector, float]:
+        """Shares of the classes that a channel decides for, and of the rows that it decides otherwise."""
+        _, decided, moved, total = self.table.reduce(agreement, params, channel, self.n_classes)
+        return decided / total, moved / total
 
     def _heard(self, folds: FoldFits, chosen: FoldVerdict, channel: NoiseChannel) -> Testimony | None:
         """The second witness, where there is something to explain."""
@@ -397,13 +373,12 @@ class Trainer:
         with self.progress.stage("second witness"):
             return testimony(folds, chosen.model.scores, channel)
 
-    def _mismatch(self, channel: NoiseChannel, full: Vector, chosen: FoldVerdict) -> bool:
-        """Whether full and held-out predictions disagree on how many rows are in each class: then nothing is moved."""
-        shares = [
-            np.bincount(channel.decide(z), w, minlength=self.n_classes) / (len(z) if w is None else w.sum())
-            for z, w in ((full, self.sample_weight), (chosen.model.scores, chosen.sample_weight))
-        ]
-        return bool(0.5 * np.abs(shares[0] - shares[1]).sum() > MISMATCH)
+
+def _mismatch(channel: NoiseChannel, decided: Vector | None, chosen: FoldVerdict) -> bool:
+    """Whether full and held-out predictions disagree on how many rows are in each class: then nothing is moved."""
+    weight, z = chosen.sample_weight, chosen.model.scores
+    held_out = np.bincount(channel.decide(z), weight, minlength=channel.n_classes)
+    return bool(0.5 * np.abs(decided - held_out / held_out.sum()).sum() > MISMATCH)
 
 
 def _bare(weight: Vector | None, cost: float) -> Trial:
@@ -415,7 +390,6 @@ def _adopted(fit: LogisticFit, latent: Latent, lam: float, full: FullModel) -> L
     return replace(
         fit,
         params=full.params,
-        scores=full.scores,
         latent=latent,
         lam=lam,
         n_iter=fit.n_iter + full.n_iter,

@@ -27,8 +27,8 @@ def trusting_logistic(trainer: Trainer, fit: LogisticFit, trusted: Mask) -> Logi
     if fit.latent.plain:
         return fit
     trainer = trainer.at(fit.C)
-    objective, prior = trainer.objective, trainer.sample_weight
-    weight = fit.latent.weight(objective.losses(fit.params), trainer.codes)
+    objective = trainer.in_memory
+    prior, weight = objective.sample_weight, fit.latent.weight(objective.losses(fit.params), objective.codes)
 
     def weighted(weights: Vector) -> Vector:
         total = weights if prior is None else weights * prior
@@ -37,7 +37,7 @@ def trusting_logistic(trainer: Trainer, fit: LogisticFit, trusted: Mask) -> Logi
         return minimize(objective.weighted(total), fit.params, metric=trainer.metric, max_iter=steps, tol=tol).x
 
     params = fit.params + weighted(trusting(weight, trusted)) - weighted(weight)
-    return replace(fit, params=params, scores=objective.scores(params))
+    return replace(fit, params=params)
 
 
 def trusting_regression(fit: RegressionFit, trusted: Mask) -> RegressionFit:

@@ -1,0 +1,172 @@
+"""A sample of rows by what they hold: the same rows, wherever they lie and however they are cut into blocks.
+
+Every row has a number that follows from its content and a seed (`fingerprint.row_keys`); the rows with the smallest
+numbers are the sample. Copies of a row are in it together, so that they can be held out together, and come as one
+row with the sum of their weights. Samples of blocks merge into the sample of all rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..fingerprint import Keys, mixed, row_keys
+from .table import Array, Block, Rows
+
+EACH = 10  # a choice: rows of every class that a sample has where the table has them: two for each fold
+
+
+@dataclass(frozen=True, eq=False)
+class ContentSample:
+    """The distinct rows with the smallest keys, and of every class at least a few.
+
+    Attributes
+    ----------
+    size : int
+        How many distinct rows are asked for.
+    keys : ndarray of uint64
+        Ascending; equal for rows with equal features.
+    codes : ndarray of int
+        Class of each (0 where there are none); rows with equal features are once in each of their classes.
+    rows : ndarray of int
+        Number of one such row in the table.
+    weight : ndarray
+        Sum of the weights of all such rows.
+    mass : ndarray
+        Weight of each class in the whole table.
+    n : int
+        Rows that were seen; those of no weight are never in the sample.
+    """
+
+    size: int
+    keys: Keys
+    codes: Rows
+    rows: Rows
+    weight: Array
+    mass: Array
+    n: int
+
+    def __add__(self, other: Any) -> ContentSample:
+        if not isinstance(other, ContentSample):
+            return NotImplemented
+        return ContentSample(
+            self.size,
+            np.concatenate([self.keys, other.keys]),
+            np.concatenate([self.codes, other.codes]),
+            np.concatenate([self.rows, other.rows + self.n]),
+            np.concatenate([self.weight, other.weight]),
+            self.mass + other.mass,
+            self.n + other.n,
+        )._merged()
+
+    def __radd__(self, other: Any) -> ContentSample:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum(parts) works
+
+    def _merged(self) -> ContentSample:
+        """Equal rows of equal class once, and no more than are asked for."""
+        order = np.lexsort((self.codes, self.keys))
+        keys, codes = self.keys[order], self.codes[order]
+        new = np.r_[True, (keys[1:] != keys[:-1]) | (codes[1:] != codes[:-1])] if len(keys) else np.empty(0, bool)
+        first = np.flatnonzero(new)
+        weight = np.add.reduceat(self.weight[order], first) if len(first) else self.weight[:0]
+        keys, codes, rows = keys[first], codes[first], self.rows[order][first]
+        whole = ContentSample(self.size, keys, codes, rows, weight, self.mass, self.n)
+        return whole if whole.complete else whole.smaller(self.size)
+
+    @property
+    def limit(self) -> np.uint64:
+        """The largest key of the distinct rows that were asked for; rows of rare classes may lie beyond."""
+        return limit_of(self.keys, self.size)
+
+    @property
+    def complete(self) -> bool:
+        """Whether it holds every distinct row."""
+        return int(np.count_nonzero(_news(self.keys))) < self.size
+
+    @property
+    def n_distinct(self) -> int:
+        """Distinct rows of the table: counted where the sample holds them all, else estimated to a percent or so."""
+        if self.complete:
+            return int(np.count_nonzero(_news(self.keys)))
+        return max(self.size, round((self.size - 1) / ((float(self.limit) + 1.0) / 2.0**64)))
+
+    def smaller(self, size: int) -> ContentSample:
+        """The sample of fewer rows."""
+        kept = np.flatnonzero((self.keys <= limit_of(self.keys, size)) | (_ranks(self.keys, self.codes) < EACH))
+        return ContentSample(
+            size, self.keys[kept], self.codes[kept], self.rows[kept], self.weight[kept], self.mass, self.n
+        )
+
+    @property
+    def sample_weight(self) -> Array | None:
+        """What each row stands for, None where that is one row throughout; rows of rare classes, of which more are
+        here than their share, stand for less.
+        """
+        beyond = np.zeros(len(self.keys), dtype=bool) if self.complete else self.keys > self.limit
+        if not beyond.any():
+            return self.weight if np.any(self.weight != 1.0) else None
+        share = min(1.0, (float(self.limit) + 1.0) / 2.0**64)  # of the table's distinct rows that are in the sample
+        topped = np.zeros(len(self.mass), dtype=bool)
+        topped[self.codes[beyond]] = True
+        here = np.bincount(self.codes, self.weight, minlength=len(self.mass))
+        factor = np.where(topped, np.minimum(1.0, share * self.mass / np.maximum(here, 1e-300)), 1.0)
+        return np.asarray(self.weight * factor[self.codes])
+
+
+def contents(block: Block, seed: int, size: int, n_classes: int) -> ContentSample:
+    """The sample of one block, to be added up; without classes rows have values, which tell them apart too."""
+    keys = row_keys(block.X)
+    keys = mixed(keys if n_classes else keys ^ mixed(row_keys(block.y), 1), seed)
+    n = len(keys)
+    codes = block.y.astype(np.intp, copy=False) if n_classes else np.zeros(n, dtype=np.intp)
+    weight = np.ones(n) if block.weight is None else np.asarray(block.weight, dtype=np.float64)
+    mass = np.bincount(codes, weight, minlength=max(n_classes, 1))
+    used = np.flatnonzero(weight)
+    rows = used[_candidates(keys[used], codes[used], size)]
+    return ContentSample(size, keys[rows], codes[rows], rows, weight[rows], mass, n)._merged()
+
+
+def _candidates(keys: Keys, codes: Rows, size: int) -> Rows:
+    """Rows with the smallest distinct keys, and of classes that have few among these their smallest."""
+    asked = size
+    while asked < len(keys):
+        limit = np.partition(keys, asked)[asked]
+        rows = np.flatnonzero(keys <= limit)
+        if np.count_nonzero(_news(np.sort(keys[rows]))) >= size:
+            break
+        asked *= 2
+    else:
+        return np.arange(len(keys))
+    scarce = np.bincount(codes[rows], minlength=int(codes.max()) + 1) < EACH
+    if not scarce.any():
+        return rows
+    others = np.flatnonzero(scarce[codes] & (keys > limit))
+    return np.concatenate([rows, others[_ranks(keys[others], codes[others]) < EACH]])
+
+
+def limit_of(keys: Keys, size: int) -> np.uint64:
+    """The ``size``-th distinct one of ascending keys, or the last."""
+    first = np.flatnonzero(_news(keys))
+    return keys[first[min(size, len(first)) - 1]] if len(first) else np.uint64(0)
+
+
+def _news(keys: Keys) -> Array:
+    """Where ascending keys are new."""
+    return np.r_[True, keys[1:] != keys[:-1]] if len(keys) else np.empty(0, dtype=bool)
+
+
+def _ranks(keys: Keys, codes: Rows) -> Rows:
+    """How many distinct smaller keys there are in the class of each."""
+    ranks = np.zeros(len(keys), dtype=np.intp)
+    if not len(keys):
+        return ranks
+    order = np.lexsort((keys, codes))
+    begins = np.r_[True, codes[order][1:] != codes[order][:-1]]
+    count = np.cumsum(begins | _news(keys[order]))
+    ranks[order] = count - count[np.flatnonzero(begins)][np.cumsum(begins) - 1]
+    return ranks
+
+
+__all__ = ["ContentSample", "contents"]

@@ -1,0 +1,306 @@
+"""Tables larger than memory on one machine: read and turned into rows once, then passed over in a scratch file.
+
+A pass over the scratch file costs about what one over memory does; decoding Parquet again for every pass would cost
+several times that (``benchmarks/engines.py``). Rows are read with plain reads: the pages of a memory map would count as
+memory of the process. The files have no name, so that they vanish with the process, however it ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, TypeVar
+
+import numpy as np
+
+from .sources import Batch, LabelCodes, n_columns, n_rows, read
+from .table import Array, Block, Rows, Table, added
+
+logger = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+PASS_BYTES = 1 << 22  # cost: read at a time in a pass: they stay in the cache, and calls cost little
+LEFT_FREE = 1 << 28  # a choice: bytes of the disk that others may need
+BATCH_SHARE = 16  # a choice: of the memory, what one batch may take; decoders hold several and copies of them
+LEAST_MEMORY = 1 << 26  # numerical safety: less is no budget that anything here would keep to
+# convention: decimal units, and binary ones with an i
+_UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def parse_bytes(text: str | int | float) -> int:
+    """A number of bytes, also with a unit.
+
+    >>> parse_bytes("1GB"), parse_bytes("512 MiB"), parse_bytes(100000000)
+    (1000000000, 536870912, 100000000)
+    """
+    found = re.fullmatch(r"\s*([0-9.]+)\s*([A-Za-z]*)\s*", str(text))
+    if found is None or found[2].upper() not in _UNITS or found[1].count(".") > 1:
+        raise ValueError(f"memory must be a number of bytes, also with KB, MB or GB, got {text!r}")
+    size = int(float(found[1]) * _UNITS[found[2].upper()])
+    if size < LEAST_MEMORY:
+        raise ValueError(f"memory must be at least {LEAST_MEMORY >> 20} MiB, got {text!r}")
+    return size
+
+
+class ScratchTable:
+    """A table of rows in a scratch file; use it in a ``with`` statement, or close it.
+
+    Made by `spool`. Blocks that a pass gives are overwritten by the next: functions must not keep them.
+    """
+
+    def __init__(self, scratch: Path, labels: bool) -> None:
+        self.folder, self.labels = scratch, LabelCodes() if labels else None
+        self.n, self.n_features, self.dtype = 0, 0, np.dtype(np.float64)
+        self.names: Sequence[str] | None = None
+        self.classes: Array | None = None
+        self.mass: Array = np.zeros(1)
+        self.passes = 0
+        self._rows, self._given, self._weights = (self._file() for _ in range(3))
+        self._weighted = False
+        self._place: Array | None = None
+
+    def _file(self) -> IO[bytes]:
+        return tempfile.TemporaryFile(dir=self.folder, prefix="selfpaced-", buffering=0)
+
+    # -------------------------------------------------------------------------------------------- writing
+
+    def write(self, batch: Batch) -> None:
+        """Add the rows of a batch."""
+        if not self.n:
+            self.n_features, self.dtype, self.names = batch.X.shape[1], batch.X.dtype, batch.names
+            self._weighted = batch.weight is not None
+        self._check(batch)
+        codes = batch.y if self.labels is None else self.labels.encode(batch.y, batch.first)
+        given = np.asarray(codes, dtype=np.float64 if self.labels is None else np.int32)
+        if self.labels is None and not np.isfinite(given).all():
+            row = batch.first + int(np.argmin(np.isfinite(given)))
+            raise ValueError(f"y must be finite, got {given[row - batch.first]} in row {row}")
+        X, weight = batch.X.astype(self.dtype, copy=False), batch.weight
+        if weight is not None:
+            _write(self._weights, weight)
+        _write(self._rows, X)
+        _write(self._given, given)
+        mass = np.bincount(given, weight) if self.labels is not None else np.array([_total(weight, len(X))])
+        self.mass = _longer(self.mass, len(mass)) + _longer(mass, len(self.mass))
+        self.n += len(X)
+
+    def _check(self, batch: Batch) -> None:
+        same = batch.names == self.names and (batch.weight is not None) == self._weighted
+        if not same or batch.X.shape[1] != self.n_features:
+            raise ValueError(
+                f"batches must have the same columns: {self.n_features} features {list(self.names or ())!r} at first, "
+                f"got {batch.X.shape[1]} {list(batch.names or ())!r} from row {batch.first}"
+            )
+        if batch.weight is not None and not (np.isfinite(batch.weight).all() and (batch.weight >= 0).all()):
+            raise ValueError(f"sample_weight must be finite and >= 0, got others from row {batch.first}")
+
+    def done(self) -> ScratchTable:
+        """All rows are written."""
+        if not self.mass.any():
+            raise ValueError("the table has no rows of positive weight: nothing to learn from")
+        if self.labels is not None:
+            self.classes, place = self.labels.sorted()
+            self._place = place
+            mass = np.zeros(len(place))
+            mass[place[: len(self.mass)]] = self.mass
+            self.mass = mass
+        return self
+
+    # -------------------------------------------------------------------------------------------- reading
+
+    @property
+    def width(self) -> int:
+        """Bytes of one row of features."""
+        return self.dtype.itemsize * self.n_features
+
+    def blocks(self) -> Iterator[Block]:
+        """Every row, block by block, in the same buffers."""
+        size = min(self.n, max(64, PASS_BYTES // max(self.width, 1)))
+        X = np.empty((size, self.n_features), dtype=self.dtype)
+        given = np.empty(size, dtype=np.float64 if self.labels is None else np.int32)
+        weight = np.empty(size) if self._weighted else None
+        for first in range(0, self.n, size):
+            m = min(size, self.n - first)
+            _read(self._rows, X[:m], first * self.width)
+            _read(self._given, given[:m], first * given.itemsize)
+            if weight is not None:
+                _read(self._weights, weight[:m], first * 8)
+            yield Block(X[:m], self._codes(given[:m]), None if weight is None else weight[:m])
+
+    def _codes(self, given: Array) -> Array:
+        return given if self._place is None else self._place[given]
+
+    def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
+        """The sum over blocks of ``function(block, *args)``: one pass."""
+        began = time.perf_counter()
+        self.passes += 1
+        total: Result = added(function(block, *args) for block in self.blocks())
+        name = getattr(function, "__name__", "sum")
+        logger.info("pass %d, %s: %d rows (%.2f s)", self.passes, name, self.n, time.perf_counter() - began)
+        return total
+
+    def take(self, rows: Rows) -> Block:
+        """These rows, one read each."""
+        X = np.empty((len(rows), self.n_features), dtype=self.dtype)
+        given = np.empty(len(rows), dtype=np.float64 if self.labels is None else np.int32)
+        weight = np.empty(len(rows)) if self._weighted else None
+        for place, row in enumerate(np.asarray(rows).tolist()):
+            _read(self._rows, X[place : place + 1], row * self.width)
+            _read(self._given, given[place : place + 1], row * given.itemsize)
+            if weight is not None:
+                _read(self._weights, weight[place : place + 1], row * 8)
+        return Block(X, self._codes(given), weight)
+
+    def map(self, function: Callable[..., Array], *args: Any) -> Iterator[Array]:
+        """``function(block, *args)``, block by block, while it is asked for."""
+        return (np.array(function(block, *args)) for block in self.blocks())
+
+    # -------------------------------------------------------------------------------------------- closing
+
+    def close(self) -> None:
+        """Give the disk back."""
+        for file in (self._rows, self._given, self._weights):
+            file.close()
+
+    def __enter__(self) -> ScratchTable:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def spool(
+    source: Any,
+    target: str | None = None,
+    *,
+    weight: str | None = None,
+    labels: bool = True,
+    memory: str | int = "1GB",
+    scratch: str | os.PathLike[str] | None = None,
+) -> ScratchTable:
+    """Read a table that comes in batches once, into a scratch file of rows.
+
+    Parameters
+    ----------
+    source : pyarrow dataset, polars LazyFrame, iterator of batches, or names of files
+        Batches are frames or Arrow tables of numbers, or tuples ``(X, y)`` or ``(X, y, weight)`` of arrays.
+    target : str, optional
+        Column of labels or values; not where batches are tuples.
+    weight : str, optional
+        Column of weights.
+    labels : bool, default=True
+        Whether the target holds labels, and not values.
+    memory : str or int, default="1GB"
+        What reading may take, about.
+    scratch : path, optional
+        Folder of the scratch file; that of temporary files by default. It takes 8 bytes for every number (4 in single
+        precision), and some more per row.
+
+    Returns
+    -------
+    ScratchTable
+
+    Examples
+    --------
+    >>> batches = ((np.eye(2) + i, np.array(["no", "yes"])) for i in range(3))
+    >>> with spool(batches) as table:
+    ...     table.n, table.classes.tolist(), float(table.reduce(lambda block: block.X.sum()))
+    (6, ['no', 'yes'], 18.0)
+    """
+    folder = Path(tempfile.gettempdir() if scratch is None else scratch)
+    if not folder.is_dir():
+        raise ValueError(f"scratch must be a folder, got {str(folder)!r}")
+    budget, expected = parse_bytes(memory), n_rows(source)
+    table, began = ScratchTable(folder, labels), time.perf_counter()
+    try:
+        rows = 1 << 10  # until the width is known
+        for batch in read(source, target, weight, _batch_rows(source, budget)):
+            wanted = batch.X.nbytes + 16 * len(batch.X)
+            if not table.n and expected is not None:
+                wanted = max(wanted, wanted // len(batch.X) * expected)
+            _check_disk(folder, wanted)
+            table.write(batch)
+            if table.n >= rows:
+                logger.info("read %d rows (%.1f s)", table.n, time.perf_counter() - began)
+                rows = 2 * table.n
+        return table.done()
+    except BaseException:
+        table.close()
+        raise
+
+
+@contextmanager
+def opened(X: Any, y: Any, sample_weight: Any, *, labels: bool) -> Iterator[Table]:
+    """The table that ``fit`` is to learn from: the given one, or batches spooled for as long as it takes."""
+    if isinstance(X, Table):
+        if y is not None or sample_weight is not None:
+            raise ValueError("y and sample_weight must be None where X is a table: it holds them")
+        if (X.classes is None) == labels:
+            raise ValueError(f"X must be a table of {'labels' if labels else 'values'}, got one of the other")
+        yield X
+        return
+    for name, value in (("y", y), ("sample_weight", sample_weight)):
+        if value is not None and not isinstance(value, str):
+            raise ValueError(f"{name} must name a column where X comes in batches, got {type(value).__name__}")
+    with spool(X, y, weight=sample_weight, labels=labels) as table:
+        yield table
+
+
+def _batch_rows(source: Any, budget: int) -> int:
+    """Rows of a batch that take their share of the memory at most."""
+    return int(np.clip(budget // BATCH_SHARE // (8 * n_columns(source)), 1 << 10, 1 << 16))
+
+
+def _check_disk(folder: Path, wanted: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < wanted + LEFT_FREE:
+        raise OSError(
+            f"the scratch file needs {wanted / 1e9:.2f} GB more in {str(folder)!r}, which has {free / 1e9:.2f} GB "
+            "free: choose another folder (scratch)"
+        )
+
+
+def _write(file: IO[bytes], values: Array) -> None:
+    view = _bytes(np.ascontiguousarray(values))
+    while len(view):
+        view = view[file.write(view) :]
+
+
+def _read(file: IO[bytes], into: Array, offset: int) -> None:
+    """Fill an array from a place in the file."""
+    view = _bytes(into)
+    while len(view):
+        if hasattr(os, "preadv"):
+            count = os.preadv(file.fileno(), [view], offset)
+        else:  # pragma: no cover - Windows
+            file.seek(offset)
+            count = file.readinto(view)  # type: ignore[attr-defined]
+        if not count:
+            raise OSError("the scratch file is shorter than it was written")
+        view, offset = view[count:], offset + count
+
+
+def _bytes(values: Array) -> memoryview:
+    flat: Any = values
+    return memoryview(flat).cast("B") if values.size else memoryview(b"")
+
+
+def _total(weight: Array | None, n: int) -> float:
+    return float(n if weight is None else weight.sum())
+
+
+def _longer(values: Array, length: int) -> Array:
+    return values if len(values) >= length else np.concatenate([values, np.zeros(length - len(values))])
+
+
+__all__ = ["ScratchTable", "opened", "parse_bytes", "spool"]

@@ -1,0 +1,267 @@
+"""Tables that come in batches: from Arrow datasets, lazy frames, files and iterators to blocks of numbers.
+
+A batch is anything with columns (a pandas or polars frame, an Arrow table or record batch), or a tuple of features,
+labels or values and perhaps weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .table import Array
+
+TURNED = 4096  # cost: rows that are turned from columns at a time, so that they stay in the cache
+SINGLE, DOUBLE = 1e17, 1e100  # numerical safety: numbers of 32 and 64 bits whose squares are numbers
+MOST_LABELS = 10_000  # a choice: more are probably values
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Rows as they were read, with the number of the first."""
+
+    X: Array
+    y: Any
+    weight: Array | None
+    first: int
+    names: Sequence[str] | None = None
+
+
+def is_source(X: Any) -> bool:
+    """Whether rows come in batches, and not all at once."""
+    lazy = type(X).__module__.startswith("polars") and type(X).__name__ == "LazyFrame"
+    return lazy or _is_dataset(X) or isinstance(X, Iterator | str | Path)
+
+
+def is_files(X: Any) -> bool:
+    """Whether it names files: a path, a pattern, or a list of paths."""
+    if isinstance(X, str | Path):
+        return True
+    return isinstance(X, list | tuple) and bool(X) and all(isinstance(path, str | Path) for path in X)
+
+
+def read(source: Any, target: str | None, weight: str | None, rows: int) -> Iterator[Batch]:
+    """Batches of at most so many rows, more or less, in the order of the source."""
+    first = 0
+    for batch in raw_batches(source, rows):
+        if isinstance(batch, tuple):
+            found = _of_arrays(batch, first)
+        else:
+            found = _of_columns(batch, target, weight, first)
+        if len(found.X):
+            _check(found)
+            yield found
+        first += len(found.X)
+
+
+def raw_batches(source: Any, rows: int) -> Iterator[Any]:
+    """What the source itself gives, batch after batch."""
+    if is_files(source):
+        source = _dataset(source)
+    if _is_dataset(source):
+        yield from _dataset_batches(source, rows)
+    elif hasattr(source, "collect_batches"):
+        yield from source.collect_batches(chunk_size=rows, maintain_order=True)
+    elif isinstance(source, Iterator):
+        yield from source
+    else:
+        raise TypeError(
+            "a table in batches must be a pyarrow dataset, a polars LazyFrame (polars >= 1.34), an iterator of batches "
+            f"or names of files, got {type(source).__name__}"
+        )
+
+
+def n_rows(source: Any) -> int | None:
+    """How many rows there are, where that is known without reading them."""
+    if is_files(source):
+        source = _dataset(source)
+    if _is_dataset(source) and type(getattr(source, "format", None)).__name__ == "ParquetFileFormat":
+        return int(source.count_rows())
+    return None
+
+
+def n_columns(source: Any) -> int:
+    """How many columns there are, or may be where that is not known beforehand."""
+    if hasattr(source, "collect_schema"):
+        return max(len(source.collect_schema()), 1)
+    if is_files(source):
+        source = _dataset(source)
+    return max(len(source.schema.names), 1) if _is_dataset(source) else 100
+
+
+# --------------------------------------------------------------------------------------------------- sources
+
+
+def _is_dataset(X: Any) -> bool:
+    return hasattr(X, "to_batches") and hasattr(X, "scanner") and hasattr(X, "schema")
+
+
+def _dataset(paths: Any) -> Any:
+    """Files by name: Parquet, else text that Arrow reads."""
+    try:
+        from pyarrow import dataset
+    except ImportError as error:
+        raise ImportError('reading files needs pyarrow: pip install "selfpaced[io]"') from error
+    named = [paths] if isinstance(paths, str | Path) else list(paths)
+    found = [path for name in named for path in (sorted(glob(str(name))) or [str(name)])]
+    absent = [path for path in found if not Path(path).exists()]
+    if absent:
+        raise FileNotFoundError(f"no file matches {absent[0]!r}")
+    kinds = {"parquet" if path.lower().endswith((".parquet", ".pq")) else "csv" for path in found}
+    if len(kinds) > 1:
+        raise ValueError(f"files must be of one kind, got Parquet and text: {found[:3]!r}")
+    return dataset.dataset(found, format=kinds.pop())
+
+
+def _dataset_batches(source: Any, rows: int) -> Iterator[Any]:
+    """File by file where they are Parquet on a disk: a scan would read ahead of what is asked for."""
+    files: Any = getattr(source, "files", None)
+    plain = type(getattr(source, "format", None)).__name__ == "ParquetFileFormat" and files is not None
+    if plain and type(source.filesystem).__name__ == "LocalFileSystem" and _columns_in_files(source):
+        from pyarrow import parquet
+
+        for path in files:
+            with parquet.ParquetFile(path, memory_map=True, pre_buffer=False) as file:
+                yield from file.iter_batches(batch_size=rows, columns=source.schema.names, use_threads=False)
+        return
+    yield from source.scanner(batch_size=rows, use_threads=False, batch_readahead=2, fragment_readahead=1).to_batches()
+
+
+def _columns_in_files(source: Any) -> bool:
+    """Whether all columns, with their types, are in the files, and none in the names of folders."""
+    fragment = next(iter(source.get_fragments()), None)
+    return fragment is not None and bool(fragment.physical_schema.equals(source.schema))
+
+
+# --------------------------------------------------------------------------------------------------- batches
+
+
+def _of_arrays(batch: tuple[Any, ...], first: int) -> Batch:
+    if len(batch) not in (2, 3) or np.ndim(batch[0]) != 2:
+        raise ValueError(
+            "a batch must be a table, or a tuple of features of shape (n, d), labels or values, and perhaps weights; "
+            f"got a tuple of {len(batch)} whose first has shape {np.shape(batch[0])}"
+        )
+    X = np.ascontiguousarray(batch[0])
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    weight = None if len(batch) == 2 or batch[2] is None else np.asarray(batch[2], dtype=np.float64)
+    y = np.asarray(batch[1])
+    for name, part in (("labels or values", y), ("weights", weight)):
+        if part is not None and part.shape != (len(X),):
+            raise ValueError(f"{name} of a batch must have shape ({len(X)},), one per row, got {part.shape}")
+    return Batch(X, y, weight, first)
+
+
+def _of_columns(batch: Any, target: str | None, weight: str | None, first: int) -> Batch:
+    batch = batch.to_arrow() if hasattr(batch, "to_arrow") else batch
+    names = [str(name) for name in (batch.schema.names if hasattr(batch, "schema") else batch.columns)]
+    if target is None:
+        raise ValueError(f"y must name the column of labels or values, one of {names!r}, got None")
+    for what, name in (("y", target), ("sample_weight", weight)):
+        if name is not None and name not in names:
+            raise ValueError(f"{what} must name a column, one of {names!r}, got {name!r}")
+    features = [name for name in names if name not in (target, weight)]
+    columns = [_numbers(batch[name], name, first) for name in features]
+    single = bool(columns) and all(column.dtype == np.float32 for column in columns)
+    X = np.empty((len(columns[0]) if columns else 0, len(columns)), dtype=np.float32 if single else np.float64)
+    for begin in range(0, len(X), TURNED):
+        for place, column in enumerate(columns):
+            X[begin : begin + TURNED, place] = column[begin : begin + TURNED]
+    return Batch(
+        X, batch[target], None if weight is None else _numbers(batch[weight], weight, first), first, tuple(features)
+    )
+
+
+def _numbers(column: Any, name: str, first: int) -> Array:
+    """A column as numbers; gaps are NaN."""
+    if hasattr(column, "to_numpy"):
+        arrow = hasattr(column, "null_count")
+        values = np.asarray(column.to_numpy(zero_copy_only=False) if arrow and not _chunked(column) else column)
+    else:
+        values = np.asarray(column)
+    if values.dtype.kind not in "biuf":
+        raise ValueError(
+            f"features must be numbers, got {values.dtype} in column {name!r} (rows from {first}): encode it first, or "
+            "use the command line, which does"
+        )
+    return values
+
+
+def _chunked(column: Any) -> bool:
+    return hasattr(column, "chunks")
+
+
+def _check(batch: Batch) -> None:
+    """Gaps, infinities and numbers beyond reach, by the row they are in."""
+    limit = SINGLE if batch.X.dtype == np.float32 else DOUBLE
+    if np.abs(batch.X).max(initial=0.0) <= limit:  # not where there is a NaN
+        return
+    row, place = np.argwhere(~(np.abs(batch.X) <= limit))[0].tolist()
+    name, value = place if batch.names is None else batch.names[place], batch.X[row, place]
+    raise ValueError(
+        f"X must hold numbers between -{limit:g} and {limit:g}, got {value} in row {batch.first + row}, column {name!r}"
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- labels
+
+
+class LabelCodes:
+    """Labels as small numbers, while they come; sorted when all are known.
+
+    >>> codes = LabelCodes()
+    >>> codes.encode(np.array(["c", "b"])).tolist(), codes.encode(np.array(["a", "b"])).tolist()
+    ([1, 0], [2, 0])
+    >>> classes, place = codes.sorted()
+    >>> classes.tolist(), place.tolist()
+    (['a', 'b', 'c'], [1, 2, 0])
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[Any, int] = {}
+
+    def encode(self, labels: Any, first: int = 0) -> Array:
+        """The number of every label, in the order in which they first came."""
+        distinct, codes = _distinct(labels)
+        for label in distinct:
+            if label is None or label != label:
+                row = int(np.argmax(codes == distinct.index(label)))
+                raise ValueError(f"y must not have gaps, got {label!r} in row {first + row}")
+            self.known.setdefault(label, len(self.known))
+        if len(self.known) > MOST_LABELS:
+            raise ValueError(
+                f"y has more than {MOST_LABELS:,} different labels: are they values, for SelfPacedLinearRegression?"
+            )
+        return np.array([self.known[label] for label in distinct], dtype=np.int32)[codes]
+
+    def sorted(self) -> tuple[Array, Array]:
+        """All labels in their order, and the place of each number among them."""
+        labels = np.array(list(self.known))
+        order = np.argsort(labels, kind="stable")
+        place = np.empty(len(order), dtype=np.intp)
+        place[order] = np.arange(len(order))
+        return labels[order], place
+
+
+def _distinct(labels: Any) -> tuple[list[Any], Array]:
+    """The distinct labels as Python objects, and which one each row has."""
+    if hasattr(labels, "dictionary_encode"):  # Arrow: by hashing, not by sorting
+        labels = labels.combine_chunks() if _chunked(labels) else labels
+        coded = labels if hasattr(labels, "indices") else labels.dictionary_encode(null_encoding="encode")
+        return coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False).astype(np.intp)
+    values = np.asarray(labels)
+    if values.dtype.kind == "O":
+        known: dict[Any, int] = {}
+        codes = np.array([known.setdefault(value, len(known)) for value in values.tolist()], dtype=np.intp)
+        return list(known), codes
+    distinct, codes = np.unique(values, return_inverse=True)
+    return distinct.tolist(), codes.reshape(-1)
+
+
+__all__ = ["Batch", "LabelCodes", "is_files", "is_source", "n_columns", "n_rows", "raw_batches", "read"]

@@ -1,0 +1,62 @@
+"""Suspects of a table that is not in memory, streamed to a file."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..judgement import Judging
+from .scratch import ScratchTable
+
+
+def write_suspects(model: Judging, table: ScratchTable, path: str | os.PathLike[str], *, threshold: float = 0.5) -> int:
+    """Judge every row of a table and write the suspects to a Parquet file, in the order of the rows.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Of the table, or of another with the same columns.
+    table : ScratchTable
+        The rows.
+    path : path-like
+        The file; it appears when it is complete.
+    threshold : float, default=0.5
+        Rows at least this likely to be wrong are written; 0 writes all of them, with their weights.
+
+    Returns
+    -------
+    int
+        How many were written.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError('writing Parquet needs pyarrow: pip install "selfpaced[io]"') from error
+    if not 0 <= threshold <= 1:
+        raise ValueError(f"threshold must be between 0 and 1, got {threshold!r}")
+    target, first, count, writer = Path(path), 0, 0, None
+    part = target.with_name(f".{target.name}.part")
+    try:
+        for block in table.blocks():
+            judged: Any = replace(model._judge(block.X, block.y), numbers=first + np.arange(len(block.y)))
+            rows = np.flatnonzero(judged.wrong >= threshold)
+            columns = pa.table({name: np.asarray(values) for name, values in judged.table(rows).items()})
+            writer = parquet.ParquetWriter(part, columns.schema) if writer is None else writer
+            writer.write_table(columns.cast(writer.schema))
+            first, count = first + len(block.y), count + len(rows)
+        if writer is not None:
+            writer.close()
+            os.replace(part, target)
+    finally:
+        if writer is not None:
+            writer.close()
+        part.unlink(missing_ok=True)
+    return count
+
+
+__all__ = ["write_suspects"]

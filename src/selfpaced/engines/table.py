@@ -1,0 +1,208 @@
+"""Where rows lie, and the little that a model asks of them: sums over blocks, some rows, a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Array = NDArray[Any]
+Rows = NDArray[np.intp]
+Result = TypeVar("Result")
+
+
+class Block(NamedTuple):
+    """Some rows that lie together.
+
+    Attributes
+    ----------
+    X : array or CSR matrix of shape (n, d)
+        Features.
+    y : ndarray of shape (n,)
+        Labels as positions among the classes of the table, or values.
+    weight : ndarray of shape (n,) or None
+        Weights of the rows; None: all 1.
+    """
+
+    X: Any
+    y: Array
+    weight: Array | None = None
+
+    def rows(self, index: Any) -> Block:
+        """Some of them."""
+        return Block(self.X[index], self.y[index], None if self.weight is None else self.weight[index])
+
+
+class Sums(tuple[Any, ...]):
+    """Numbers and arrays that add up entry by entry.
+
+    >>> sum([Sums((1, 2.0)), Sums((3, 4.0))])
+    (4, 6.0)
+    """
+
+    def __add__(self, other: Any) -> Sums:
+        return Sums(mine + its for mine, its in zip(self, other, strict=True))
+
+    def __radd__(self, other: Any) -> Sums:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum(parts) works
+
+
+@runtime_checkable
+class Table(Protocol):
+    """Rows in blocks, numbered from 0 in an order that stays; the same model comes of them wherever they lie.
+
+    Attributes
+    ----------
+    n, n_features : int
+        Rows and features.
+    dtype : dtype
+        Of the features.
+    names : sequence of str or None
+        Of the features.
+    classes : ndarray or None
+        The labels, sorted, where blocks hold their codes; None where they hold values.
+    mass : ndarray
+        Weight of the rows of every class; one number where they have values.
+    """
+
+    n: int
+    n_features: int
+    dtype: Any
+    names: Sequence[str] | None
+    classes: Array | None
+    mass: Array
+
+    def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
+        """The sum over blocks, in their order, of ``function(block, *args)``."""
+        ...
+
+    def take(self, rows: Rows) -> Block:
+        """These rows, by ascending numbers."""
+        ...
+
+    def map(self, function: Callable[..., Array], *args: Any) -> Any:
+        """``function(block, *args)``, one value or line per row, as a column of whatever the table is made of."""
+        ...
+
+
+class MemoryTable:
+    """Rows in memory, in one block or in several.
+
+    Parameters
+    ----------
+    X : array or CSR matrix
+        Features.
+    y : ndarray
+        Codes of labels, or values.
+    weight : ndarray or None
+        Weights of the rows.
+    classes : ndarray or None
+        The labels that codes stand for.
+    names : sequence of str or None
+        Of the features.
+    n_blocks : int
+        Into how many blocks of equal size the rows are cut.
+
+    Examples
+    --------
+    >>> table = MemoryTable(np.eye(3), np.array([1.0, 2.0, 3.0]), n_blocks=2)
+    >>> table.reduce(lambda block: float(block.y.sum())), table.take(np.array([1])).y.tolist()
+    (6.0, [2.0])
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Array,
+        weight: Array | None = None,
+        *,
+        classes: Array | None = None,
+        names: Sequence[str] | None = None,
+        n_blocks: int = 1,
+    ) -> None:
+        self.block, self.classes, self.names = Block(X, y, weight), classes, names
+        self.n, self.n_features = X.shape
+        self.dtype = X.dtype
+        self.mass = np.bincount(y, weight, len(classes)) if classes is not None else np.array([_total(weight, self.n)])
+        self._cuts = np.linspace(0, self.n, n_blocks + 1).astype(int).tolist()
+
+    def _blocks(self) -> list[Block]:
+        if len(self._cuts) == 2:
+            return [self.block]
+        return [
+            self.block.rows(slice(begin, end))
+            for begin, end in zip(self._cuts[:-1], self._cuts[1:], strict=True)
+            if end > begin
+        ]
+
+    def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
+        """The sum over blocks of ``function(block, *args)``."""
+        total: Result = added(function(block, *args) for block in self._blocks())
+        return total
+
+    def take(self, rows: Rows) -> Block:
+        """These rows."""
+        return self.block.rows(rows)
+
+    def map(self, function: Callable[..., Array], *args: Any) -> Array:
+        """``function(block, *args)`` of all rows, as an array."""
+        return np.concatenate([function(block, *args) for block in self._blocks()])
+
+
+class ClassWeightedTable:
+    """A table whose rows count by their class too."""
+
+    def __init__(self, table: Table, factors: Array) -> None:
+        self.table, self.factors, self.mass = table, factors, table.mass * factors
+        self.n, self.n_features, self.dtype = table.n, table.n_features, table.dtype
+        self.names, self.classes = table.names, table.classes
+
+    def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
+        """The sum over blocks of ``function(block, *args)``."""
+        total: Result = self.table.reduce(_weighed, self.factors, function, *args)
+        return total
+
+    def take(self, rows: Rows) -> Block:
+        """These rows."""
+        found: Block = _weighed(self.table.take(rows), self.factors, Block.rows, slice(None))
+        return found
+
+    def map(self, function: Callable[..., Array], *args: Any) -> Any:
+        """``function(block, *args)``, one value or line per row."""
+        return self.table.map(_weighed, self.factors, function, *args)
+
+
+def _weighed(block: Block, factors: Array, function: Callable[..., Any], *args: Any) -> Any:
+    own = factors[block.y]
+    return function(block._replace(weight=own if block.weight is None else own * block.weight), *args)
+
+
+def _total(weight: Array | None, n: int) -> float:
+    return float(n if weight is None else weight.sum())
+
+
+def added(results: Any) -> Any:
+    """The sum of what blocks gave, in their order."""
+    total: Any = 0
+    for result in results:
+        total = total + result
+    return total
+
+
+def joined(blocks: Sequence[Block]) -> Block:
+    """Blocks as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    X = [block.X for block in blocks]
+    weights = [block.weight for block in blocks]
+    return Block(
+        sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.concatenate(X),
+        np.concatenate([block.y for block in blocks]),
+        None if weights[0] is None else np.concatenate([w for w in weights if w is not None]),
+    )
+
+
+__all__ = ["Array", "Block", "ClassWeightedTable", "MemoryTable", "Rows", "Sums", "Table", "added", "joined"]
