@@ -12,7 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .judgement import JudgedByAnother, Judgement, Judging
 
-__all__ = ["Records", "as_table", "judgement_of", "label_issues", "look_through", "suspects"]
+__all__ = ["SUSPECT", "Records", "as_table", "judgement_of", "label_issues", "look_through", "suspected", "suspects"]
+
+SUSPECT = 0.5  # theory: even odds, from which on a row is more probably wrong than right
 
 
 class Records(dict[str, np.ndarray]):
@@ -106,11 +108,23 @@ def suspects(fitted: Any, X: Any = None, y: Any = None, n: int | None = None) ->
     return suspect_table(judgement_of(fitted, X, y, kinds=("labels", "values", "entries")), n)
 
 
-def suspect_table(judged: Judgement, n: int | None = None) -> Any:
-    """The rows of a judgement, most suspicious first: the table that `suspects` returns."""
+def suspect_table(judged: Judgement, n: int | None = None, only: np.ndarray | None = None) -> Any:
+    """The rows of a judgement (of ``only`` some), most suspicious first: the table that `suspects` returns."""
     if n is not None and (int(n) != n or n < 0):
         raise ValueError(f"n must be an integer >= 0 or None, got {n!r}")
-    return as_table(judged.table(judged.ranking(None if n is None else int(n))))
+    order = judged.ranking(None if n is None or only is not None else int(n))
+    return as_table(judged.table(order if only is None else order[only[order]][:n]))
+
+
+def suspected(judged: Judgement, threshold: float = SUSPECT) -> np.ndarray:
+    """Which rows are suspects: more probably wrong than right and, of labels, another one is expected.
+
+    The report shows these rows, the command line writes them, ``selfpaced review`` asks about them: there is no other
+    idea of a suspect.
+    """
+    opinion = judged.opinion
+    wrong = np.asarray(judged.wrong >= threshold)
+    return wrong & np.asarray(opinion.given != opinion.expected) if judged.kind == "labels" else wrong
 
 
 def label_issues(fitted: Any, X: Any, y: Any, threshold: float | None = None, *, precision: float = 0.5) -> Any:

@@ -165,14 +165,6 @@ def test_rows_without_a_label_are_left_out_but_counted(selfpaced, folder, shop):
     assert (frame.loc[suspects["row"], "will buy"].to_numpy() == suspects["given"].to_numpy()).all()
 
 
-def test_every_suspect_is_found_however_many(as_json, shop_csv, monkeypatch):
-    words = ["fit", shop_csv, "--target", "will buy", "--no-report", "--threshold", "0.2"]
-    as_json(*words, "--out", "a")
-    monkeypatch.setattr("selfpaced.cli.suspicion.RANKED", 3)
-    as_json(*words, "--out", "b")
-    assert Path("a/suspects.csv").read_text() == Path("b/suspects.csv").read_text()
-
-
 def test_rerun_replaces_its_own_files_only(selfpaced, shop_csv, folder):
     words = ["fit", shop_csv, "--target", "will buy", "--no-report", "-q"]
     assert selfpaced(*words)[0] == 0

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import selfpaced.report
+from selfpaced.inspection import suspected
 from selfpaced.report import render, report, summarise
 
 EVIL = "<script>alert('x')</script> & </script>"
@@ -62,7 +63,7 @@ def test_the_sentence_and_sections_are_there(page):
 
 def test_the_data_is_whole(page, classified):
     columns = {c["key"]: c["values"] for c in page.data["table"]}
-    assert sorted(columns["row"]) == list(range(400))
+    assert sorted(columns["row"]) == np.flatnonzero(suspected(classified.model.judgement_)).tolist()
     stages = page.data["charts"]["chart-stage"]["data"]["values"]
     assert len(stages) == 20 * len(classified.model.path_)
 
@@ -109,6 +110,14 @@ def test_the_package_can_be_called(classified, tmp_path):
     target = selfpaced.report(classified.model, path=tmp_path / "a.html")
     assert target == tmp_path / "a.html"
     assert selfpaced.report.report is report
+
+
+def test_a_notebook_shows_the_page(classified, tmp_path):
+    made = report(classified.model, path=tmp_path / "a.html")
+    frame = Page(made._repr_html_()).tags
+    assert [tag for tag, _ in frame] == ["iframe"]
+    assert frame[0][1]["srcdoc"] == made.read_text(encoding="utf-8")
+    assert frame[0][1]["sandbox"] == "allow-scripts allow-downloads"
 
 
 def test_a_page_without_figures_needs_no_library():

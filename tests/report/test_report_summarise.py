@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from selfpaced import SelfPacedLogisticRegression, SelfPacedMF, SelfPacedRegressor, SuspectFilter
+from selfpaced.inspection import suspected
 from selfpaced.judgement import Judgement, Places, Values
 from selfpaced.pacing import Fixed
 from selfpaced.report import summarise
@@ -41,7 +42,9 @@ def test_classification(classified):
     assert "Predictions changed" in names
     assert summary.weights.series == ("no", "yes")
     assert sum(map(sum, summary.weights.counts)) == 400
-    assert len(summary.features.rows) == 400
+    assert len(summary.features.rows) == int(suspected(case.model.judgement_).sum())
+    assert fact(summary, "suspects").value == str(len(summary.suspects))
+    assert f"{len(summary.suspects)} rows of 400 are suspected of a wrong label" in summary.verdict
 
 
 def test_the_flipped_labels_come_first(classified):
@@ -51,11 +54,48 @@ def test_the_flipped_labels_come_first(classified):
     assert case.wrong[found[:count]].mean() > 0.85
 
 
-def test_without_the_data_there_are_still_weights_and_losses(classified):
+def test_suspects_are_counted_by_given_and_expected_label(classified):
+    case = classified
+    pairs = summarise(case.model, case.X, case.y).pairs
+    judgement = case.model.judgement_
+    found = suspected(judgement)
+    given, expected = judgement.opinion.given[found], judgement.opinion.expected[found]
+    assert (pairs.given, pairs.expected) == (("no", "yes"), ("no", "yes"))
+    assert pairs.counts == ((0, int(np.sum(given == "no"))), (int(np.sum(given == "yes")), 0))
+    assert np.all(given != expected)
+    assert sum(pairs.rows) == 400
+
+
+def test_what_suspects_have_in_common_is_named(classified):
+    pd = pytest.importorskip("pandas")
+    case = classified
+    found = suspected(case.model.judgement_)
+    cells = pd.DataFrame({"clerk": np.where(found & (np.arange(400) % 10 > 0), "Kim", "Lee"), "x": case.X[:, 0]})
+    patterns = summarise(case.model, case.X, case.y, cells=cells).patterns
+    assert patterns[0].where == "clerk = Kim"
+    assert patterns[0].suspects == patterns[0].rows
+    assert patterns[0].lift > 4
+
+
+def test_rows_that_are_suspected_though_the_plain_model_was_kept_are_explained(classified):
+    judgement = classified.model.judgement_
+
+    class Kept(type(classified.model)):
+        pass
+
+    model = Kept()
+    model.__dict__ = {**classified.model.__dict__, "lam_": np.inf}
+    summary = summarise(model)
+    assert len(summary.suspects) == int(suspected(judgement).sum())
+    assert summary.aside.startswith("The plain model was kept, with full weight for every row")
+    assert summarise(classified.model).aside == ""
+
+
+def test_without_the_data_there_are_still_suspects_and_weights(classified):
     summary = summarise(classified.model)
-    assert sorted(column(summary, "row")) == list(range(400))
-    weights = column(summary, "weight")
-    assert weights == sorted(weights)
+    assert sorted(column(summary, "row")) == np.flatnonzero(suspected(classified.model.judgement_)).tolist()
+    wrong = column(summary, "noise_probability")
+    assert wrong == sorted(wrong, reverse=True)
     assert summary.features is None
     assert summary.weights.series == ("all",)
 

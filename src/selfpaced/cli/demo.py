@@ -132,9 +132,9 @@ def _by_loss(result: Training) -> Found:
 
 
 def _by_suspicion(result: Training) -> Found:
-    from .suspicion import ranked
+    from selfpaced import suspects
 
-    table = ranked(result.model, result.features, result.target.values)
+    table = suspects(result.model, result.features, result.target.values)
     score = np.empty(len(table))
     # Ties in probability (many are nearly 1) keep the order of the table.
     score[table["row"].to_numpy()] = np.arange(len(table), 0, -1)

@@ -13,6 +13,8 @@ from .models import add_model_arguments
 from .output import folder_name
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from .console import Console
     from .training import Training
 
@@ -98,7 +100,7 @@ def write_report(result: Training, path: Path, console: Console) -> bool:
             result.features,
             result.target.values,
             path,
-            suspects=result.suspects,
+            suspects=_shown(result),
             cells=result.table.frame,
             title=f"{result.target.name} in {name}",
             note=None if result.choice is None else result.choice.sentence,
@@ -107,6 +109,12 @@ def write_report(result: Training, path: Path, console: Console) -> bool:
         console.warn(f"no report: {error}")
         return False
     return True
+
+
+def _shown(result: Training) -> pd.DataFrame:
+    """The suspects as the page has them: first how probably they are wrong, and by what their rows are known again."""
+    first = ["row", "line", "given", "expected", "noise_probability", "against", "why", "weight"]
+    return result.suspects.loc[:, first].assign(target=result.target.name, fingerprint=list(result.marks))
 
 
 def tell(result: Training, measured: dict[str, Any], console: Console) -> None:

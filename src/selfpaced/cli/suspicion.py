@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
     from .data import Target
 
-__all__ = ["COLUMNS", "ranked", "suspicious"]
+__all__ = ["COLUMNS", "suspicious"]
 
-COLUMNS = ("row", "line", "given", "expected", "weight", "noise_probability", "why")
+COLUMNS = ("row", "line", "given", "expected", "weight", "noise_probability", "why", "against")
 NEIGHBOURS = 5  # display: their lines are named one by one
 TRUSTED = 0.8  # a choice: the weight from which on a row speaks for its neighbours
 REFERENCES = 20_000  # cost: confident rows looked through for neighbours
-RANKED = 200_000  # cost: rows up to which all are ranked
+TOLD = 1_000  # cost: suspects of which it is said which columns speak against them
 EXPLAINED = 5_000  # cost: suspects that get neighbours; the table is sorted, the rest is far down
 
 
@@ -44,19 +44,22 @@ def suspicious(
     Returns
     -------
     pandas.DataFrame
-        With the columns ``row, line, given, expected, weight, noise_probability, why``.
+        With the columns ``row, line, given, expected, weight, noise_probability, why, against``: the last names the
+        columns that speak against the given label or value.
     """
     import pandas as pd
 
-    table_of_all = ranked(model, features, given.values, threshold)
-    wrong = table_of_all["noise_probability"] >= threshold
-    if given.task == "classification":
-        wrong &= table_of_all["given"] != table_of_all["expected"]
-    found = table_of_all[wrong].reset_index(drop=True)
+    from selfpaced.inspection import judgement_of, suspect_table, suspected
+    from selfpaced.reasons import columns_against
+
+    judged = judgement_of(model, features, given.values)
+    found = pd.DataFrame(suspect_table(judged, only=suspected(judged, threshold)))
     places = found["row"].to_numpy(dtype=np.int64)
     rows = given.rows[places]
     lines = table.lines.of(rows)
     why = _why(model, features, given, table, places, found)
+    against = columns_against(model, features, places[:TOLD], _confident(model, places))
+    against += [[]] * (len(places) - len(against))
     return pd.DataFrame(
         {
             "row": rows,
@@ -68,23 +71,10 @@ def suspicious(
             "weight": found["weight"].to_numpy(dtype=float).round(4),
             "noise_probability": found["noise_probability"].to_numpy(dtype=float).round(4),
             "why": why,
+            "against": [", ".join(names) for names in against],
         },
         columns=list(COLUMNS),
     )
-
-
-def ranked(model: Any, features: pd.DataFrame, values: np.ndarray, least: float = 0.0) -> pd.DataFrame:
-    """Rows, most suspicious first, as :func:`selfpaced.suspects` ranks them: at least all above ``least``."""
-    import pandas as pd
-
-    from selfpaced import suspects
-
-    n = min(len(values), RANKED)  # a table of every row of a large file would cost as much as the file
-    while True:
-        table = pd.DataFrame(suspects(model, features, values, n))
-        if n == len(values) or table["noise_probability"].iloc[-1] < least:
-            return table
-        n = min(len(values), 4 * n)
 
 
 def _why(model: Any, features: Any, given: Target, table: LoadedTable, places: Any, found: Any) -> list[str]:

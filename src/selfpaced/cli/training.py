@@ -40,7 +40,7 @@ class Training:
     features : pandas.DataFrame
         What the model saw, one row per label.
     suspects : pandas.DataFrame
-        ``row, line, given, expected, weight, noise_probability, why``.
+        ``row, line, given, expected, weight, noise_probability, why, against``.
     choice : Choice or None
         How the model was chosen, where the data decided.
     review : Reviewed or None

@@ -28,6 +28,8 @@ def charts(summary: Summary) -> dict[str, Spec]:
         out["chart-mean-weight"] = path_chart(path, "mean_weight", "mean weight")
     if any(step.histogram for step in path):
         out["chart-stage"] = stage_chart(path, noun)
+    if summary.scatter:
+        out["chart-scatter"] = scatter_chart(summary.scatter)
     if summary.weights is not None:
         out["chart-weights"] = weights_chart(summary.weights, noun)
     if summary.views:
@@ -63,11 +65,16 @@ def lam_text(step: PathStep) -> str:
     return "plain" if step.plain else step.label if step.lam is None else number(step.lam)
 
 
+def trust_text(step: PathStep) -> str:
+    """A candidate in words: how much of the data it trusts."""
+    return "plain" if step.plain else lam_text(step) if step.mean_weight is None else f"trusts {step.mean_weight:.0%}"
+
+
 def _stage_axis(path: tuple[PathStep, ...]) -> Spec:
     return {
         "field": "stage",
         "type": "ordinal",
-        "title": "pace λ",
+        "title": "how much of the data a candidate trusts",
         "axis": {"labelExpr": "labels[datum.value]", "labelOverlap": True, "labelAngle": 0},
         "scale": {"domain": [step.stage for step in path]},
     }
@@ -76,7 +83,7 @@ def _stage_axis(path: tuple[PathStep, ...]) -> Spec:
 def _stage_params(path: tuple[PathStep, ...]) -> list[dict[str, Any]]:
     return [
         {"name": "stage", "value": initial_stage(path)},
-        {"name": "labels", "value": [lam_text(step) for step in path]},
+        {"name": "labels", "value": [trust_text(step) for step in path]},
     ]
 
 
@@ -186,6 +193,33 @@ def weights_chart(histogram: Histogram, noun: str) -> Spec:
         encoding["color"] = {"field": "given", "type": "nominal", "title": "given label", "legend": {"orient": "top"}}
         encoding["tooltip"] = [{"field": "given", "title": "given label"}, *encoding["tooltip"]]
     return _spec(220, data, mark={"type": "bar"}, encoding=encoding)
+
+
+def scatter_chart(points: tuple[tuple[float, float, bool], ...]) -> Spec:
+    """Given against expected values; what lies far from the line is suspected."""
+    data = [{"given": given, "expected": expected, "suspect": suspect} for given, expected, suspect in points]
+    ends = [min(min(p[:2]) for p in points), max(max(p[:2]) for p in points)]
+    line = {
+        "data": {"values": [{"at": end} for end in ends]},
+        "mark": {"type": "line", "strokeWidth": 1, "opacity": 0.5},
+    }
+    line["encoding"] = {axis: {"field": "at", "type": "quantitative"} for axis in ("x", "y")}
+    dots: Spec = {
+        "mark": {"type": "point", "filled": True, "opacity": 0.6, "size": 30},
+        "encoding": {
+            "x": {"field": "expected", "type": "quantitative", "title": "expected", "scale": {"zero": False}},
+            "y": {"field": "given", "type": "quantitative", "title": "given", "scale": {"zero": False}},
+            "color": {
+                "field": "suspect",
+                "type": "nominal",
+                "title": None,
+                "scale": {"domain": [False, True]},
+                "legend": {"orient": "top", "labelExpr": "datum.value ? 'suspect' : 'not suspected'"},
+            },
+            "tooltip": [{"field": "given", "format": ".4~g"}, {"field": "expected", "format": ".4~g"}],
+        },
+    }
+    return _spec(260, data, layer=[line, dots])
 
 
 def view_means(views: tuple[ViewWeights, ...]) -> Spec:

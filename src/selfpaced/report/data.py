@@ -83,6 +83,40 @@ class Features:
 
 
 @dataclass(frozen=True)
+class Pairs:
+    """How many suspects have which given and which expected label; ``rows`` counts all rows with the given one."""
+
+    given: tuple[str, ...]
+    expected: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What suspects have in common: how many of the rows where it holds they are, ``lift`` times the usual share."""
+
+    where: str
+    suspects: int
+    rows: int
+    lift: float
+
+
+@dataclass(frozen=True)
+class Review:
+    """What a page needs so that somebody can decide about its suspects.
+
+    ``key`` is that of the run, ``kind`` "labels" or "values", ``marks`` holds the fingerprint of each suspect's row.
+    """
+
+    key: str
+    kind: str
+    target: str = ""
+    classes: tuple[str, ...] = ()
+    marks: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
 class Grid:
     """A matrix seen from afar: blocks of rows x columns with their mean absolute residual and weight."""
 
@@ -125,6 +159,9 @@ class Summary:
     kind: str
     sentence: str
     noun: str = "samples"
+    verdict: str = ""
+    aside: str = ""
+    notices: tuple[str, ...] = ()
     termination: str = ""
     note: str = ""
     facts: tuple[Fact, ...] = ()
@@ -133,6 +170,10 @@ class Summary:
     score_name: str = "selection score"
     weights: Histogram | None = None
     suspects: ReportTable | None = None
+    review: Review | None = None
+    pairs: Pairs | None = None
+    patterns: tuple[Pattern, ...] = ()
+    scatter: tuple[tuple[float, float, bool], ...] = field(default=(), repr=False)
     features: Features | None = None
     pictures: tuple[str, ...] = field(default=(), repr=False)
     grid: Grid | None = None

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from .charts import charts, initial_stage, lam_text
+from .charts import charts, initial_stage, lam_text, trust_text
 from .data import Summary
 from .summarise import MAX_ROWS, summarise
 from .vega import vega
@@ -29,8 +31,9 @@ def report(
     metrics: Mapping[str, tuple[Any, Any]] | None = None,
     title: str | None = None,
     note: str | None = None,
+    notices: Sequence[str] = (),
     max_rows: int = MAX_ROWS,
-) -> Path:
+) -> ReportFile:
     """Write one HTML page about a fitted object: no network, no further files.
 
     Parameters
@@ -55,13 +58,15 @@ def report(
         Heading; the estimator's class name by default.
     note : str, optional
         A sentence for the head of the page, for example how the model was chosen.
+    notices : sequence of str
+        What was noticed of the data before the fit.
     max_rows : int
         The largest number of suspects in the page.
 
     Returns
     -------
-    pathlib.Path
-        Of the page.
+    ReportFile
+        The path of the page, which shows the page itself in a notebook.
 
     Examples
     --------
@@ -77,12 +82,22 @@ def report(
     'report.html'
     """
     options: dict[str, Any] = {"suspects": suspects, "cells": cells, "metrics": metrics, "title": title, "note": note}
+    options["notices"] = notices
     summary = summarise(fitted, X, y, max_rows=max_rows, **options)
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"path must be in an existing folder, got {str(target)!r}")
     _write(target, render(summary))
-    return target
+    return ReportFile(target)
+
+
+class ReportFile(type(Path())):  # type: ignore[misc]
+    """The path of a report; a notebook shows the page in a frame of its own."""
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.read_text(encoding="utf-8"), quote=True)
+        frame = 'sandbox="allow-scripts allow-downloads" title="report" style="width: 100%; height: 40rem; border: 0"'
+        return f'<iframe {frame} srcdoc="{page}"></iframe>'
 
 
 def render(summary: Summary) -> str:
@@ -91,19 +106,22 @@ def render(summary: Summary) -> str:
     table, path = summary.suspects, summary.path
     data = {
         "charts": charts(summary),
-        "path": [{"label": step.label, "lam": lam_text(step), "weight": step.mean_weight} for step in path],
+        "path": [{"label": step.label, "lam": lam_text(step), "trust": trust_text(step)} for step in path],
         "stage": initial_stage(path) if path else 0,
         "table": None if table is None else [_column(column) for column in table.columns],
         "features": None if summary.features is None else _features(summary.features),
         "pictures": summary.pictures,
+        "review": None if summary.review is None else asdict(summary.review),
     }
-    scripts = [*([vega()] if data["charts"] else []), _asset("charts.js"), _asset("table.js")]
+    reviewed = [_asset("review.js")] if summary.review is not None and table else []
+    scripts = [*([vega()] if data["charts"] else []), _asset("charts.js"), *reviewed, _asset("table.js")]
     page: str = environment.get_template("page.html.j2").render(
         s=summary,
         data=data,
         drawn=data["charts"],
         initial=data["stage"],
         lam_text=lam_text,
+        trust_text=trust_text,
         asset=_asset,
         scripts=scripts,
         policy=_policy(scripts),

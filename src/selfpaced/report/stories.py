@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..inspection import suspects
+from ..inspection import judgement_of, suspect_table, suspected
 from ..judgement import Judging, TrainedNetwork
 from ..path import weight_histogram
 from ..solver import Solution
@@ -19,7 +19,7 @@ from .matrix import grid_of
 from .networks import OfNetwork, Recorded
 from .story import Floats, Story
 from .tables import as_columns, key_of
-from .words import count, number, percent, plural
+from .words import count, number, percent, plural, share
 
 
 class Walked(Story):
@@ -79,6 +79,8 @@ class Judged(Story):
 class Supervised(Judged):
     """Given labels or values."""
 
+    judged = "label"  # what may be wrong about a row
+
     def sentence(self) -> str:
         weights = self.weights
         head = f"{self.name} learned from {plural(weights.size, 'sample')}, easy ones first,"
@@ -104,11 +106,31 @@ class Supervised(Judged):
         return [*self.noise(), *super().pace()]
 
     def suspects(self, X: Any, y: Any) -> dict[str, Any]:
-        if X is None or y is None:
-            return by_weight(self.weights, np.asarray(self.judgement.losses, dtype=np.float64), y)
-        table = dict(as_columns(suspects(self.model, X, y)))
+        judged = self.judgement if X is None or y is None else judgement_of(self.model, X, y)
+        table = dict(as_columns(suspect_table(judged, only=suspected(judged))))
         table.pop("label_quality", None)  # one minus the probability beside it
-        return table
+        first = ("row", "given", "expected", "noise_probability")
+        return {key: table[key] for key in first} | table
+
+    def verdict(self, found: int) -> str:
+        """What was found, in a sentence or two."""
+        what, n = self.judged, self.weights.size
+        rate = share(float(self.model.noise_rate_), self.model.noise_rate_interval_)
+        if not found:
+            return f"No row is suspected of a wrong {what}. Wrong {what}s among the {count(n)} rows: {rate}."
+        rows = f"{plural(found, 'row')} of {count(n)} {'is' if found == 1 else 'are'} suspected of a wrong {what}"
+        return f"{rows}. Wrong {what}s altogether: {rate}."
+
+    def aside(self, found: int) -> str:
+        """Why rows are suspected though all of them have full weight."""
+        if not found or not math.isinf(float(self.model.lam_)):
+            return ""
+        what = self.judged
+        return (
+            f"The plain model was kept, with full weight for every row, because no other foretold held-out {what}s "
+            "better: the wrong ones hardly spoil it. Which rows are wrong is another question. A row is a suspect "
+            f"where its {what} is more probably wrong than right, whatever its weight."
+        )
 
     def check_rows(self, X: Any, y: Any) -> None:
         n = self.weights.size
@@ -152,6 +174,7 @@ class OfValues(Supervised):
     """A regressor."""
 
     kind = "regression"
+    judged = "value"
 
     def noise(self) -> list[Fact]:
         """The estimated share of gross errors, and what the model only misfits."""

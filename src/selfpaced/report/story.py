@@ -43,6 +43,14 @@ class Story:
         """What happened, in one sentence."""
         raise NotImplementedError
 
+    def verdict(self, found: int) -> str:  # noqa: ARG002
+        """What was found, where rows are suspected; the page begins with it."""
+        return ""
+
+    def aside(self, found: int) -> str:  # noqa: ARG002
+        """What would puzzle a reader otherwise."""
+        return ""
+
     def counts(self) -> list[Fact]:
         """The first figures of the headline."""
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from ..inspection import look_through
 from ..path import BINS, Candidate
 from .data import Comparison, Fact, Histogram, History, PathStep, Summary
+from .rows import pairs_of, patterns_of, reviewable, scatter_of
 from .stories import story_of
 from .story import Story
 from .tables import as_columns, cell, feature_rows, make_table
@@ -46,6 +47,7 @@ def summarise(
     metrics: Mapping[str, tuple[Any, Any]] | None = None,
     title: str | None = None,
     note: str | None = None,
+    notices: Sequence[str] = (),
     max_rows: int = MAX_ROWS,
 ) -> Summary:
     """What there is to say about a fitted object, as plain data.
@@ -69,6 +71,8 @@ def summarise(
         Heading; the estimator's class name by default.
     note : str, optional
         A sentence for the head of the page.
+    notices : sequence of str
+        What was noticed of the data before the fit.
     max_rows : int
         The largest number of suspects shown.
 
@@ -81,15 +85,20 @@ def summarise(
     story.check_rows(X, y)
     table = suspects if suspects is not None else story.suspects(seen, y)
     shown = None if table is None else make_table(table, limit=max_rows)
+    shown, review = reviewable(shown, story, title or story.name)
+    found = 0 if shown is None else shown.total
     path = tuple(_steps(story.path))
     return Summary(
         title=title or story.name,
         kind=story.kind,
         sentence=story.sentence(),
         noun=story.noun,
+        verdict=story.verdict(found),
+        aside=story.aside(found),
+        notices=tuple(notices),
         termination=story.termination,
         note=note or "",
-        facts=_headline(story, path),
+        facts=_headline(story, path, found),
         comparison=(
             *_selection(path, story.score_name),
             *story.comparison(seen, y),
@@ -99,6 +108,10 @@ def summarise(
         score_name=story.score_name,
         weights=_histogram(story.weights, y if story.kind == "classification" else None),
         suspects=shown,
+        review=review,
+        pairs=pairs_of(shown, story),
+        patterns=patterns_of(shown, cells if cells is not None else X, story),
+        scatter=scatter_of(story),
         features=_features(shown, cells if cells is not None else X, story, by_label=suspects is not None),
         pictures=() if suspects is not None else thumbnails(story.pictures),
         grid=story.grid,
@@ -111,8 +124,10 @@ def summarise(
     )
 
 
-def _headline(story: Story, path: tuple[PathStep, ...]) -> tuple[Fact, ...]:
+def _headline(story: Story, path: tuple[PathStep, ...], found: int) -> tuple[Fact, ...]:
     out, weights = story.counts(), story.weights
+    if story.verdict(found):
+        out.insert(0, Fact("suspects", count(found)))
     if weights is not None and weights.size:
         low = int((weights < 0.5).sum())
         out.append(Fact("below half weight", count(low), percent(low / weights.size)))

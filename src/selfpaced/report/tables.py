@@ -26,6 +26,7 @@ LABELS = {
     "cluster": "Cluster",
     "outlier": "Outlier",
     "why": "Why",
+    "against": "Speaks against it",
 }
 _TEXT_LIMIT = 300  # display: characters of a cell
 

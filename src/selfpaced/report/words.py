@@ -41,6 +41,23 @@ def number(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}g}"
 
 
+def share(rate: float, interval: tuple[float, float]) -> str:
+    """A share of wrong rows in words that claim no more than its interval does.
+
+    >>> share(0.2, (0.1, 0.3)), share(0.0, (0.0, 0.024))
+    ('about 20 % (between 10 % and 30 %)', 'none found (at most 2.4 %)')
+    """
+    low, high = interval
+    between = f"between {percent(low)} and {percent(high)}"
+    if low > 0 or not math.isfinite(low):
+        return f"about {percent(rate)} ({between})"
+    return (
+        f"none found (at most {percent(high)})"
+        if rate < 0.0005
+        else f"perhaps {percent(rate)}, perhaps none ({between})"
+    )
+
+
 def plural(value: int, noun: str) -> str:
     """A count with its noun.
 

@@ -47,8 +47,9 @@ function show(next) {
   const slider = document.getElementById("stage");
   if (!slider || !step) return;
   slider.value = String(stage);
-  const weight = step.weight === null ? "" : ` · mean weight ${step.weight.toFixed(2)}`;
-  document.getElementById("stage-text").textContent = `${stage + 1} of ${data.path.length}: ${step.label}${weight}`;
+  const words = `${stage + 1} of ${data.path.length}: ${step.trust}${step.trust === step.label ? "" : ` (${step.label})`}`;
+  document.getElementById("stage-text").textContent = words;
+  slider.setAttribute("aria-valuetext", words);
   for (const id of ["chart-stage", "chart-score", "chart-mean-weight"]) {
     views.get(id)?.view.signal("stage", stage).runAsync();
   }

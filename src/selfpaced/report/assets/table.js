@@ -1,13 +1,17 @@
 // The table of suspects: search, sort, pages, a row's features, export. Cells are only ever set as text.
 const data = JSON.parse(document.getElementById("data").textContent);
 const columns = data.table;
-if (columns) start();
+if (columns?.[0]?.values.length) start();
 
 function start() {
   const get = (id) => document.getElementById(id);
-  const length = columns.length ? columns[0].values.length : 0;
+  const length = columns[0].values.length, review = window.suspectReview;
   const everyone = Uint32Array.from({ length }, (_, i) => i);
   const isNumber = (column) => column.kind !== "text";
+  // people know a row by its line in the file, where there is one
+  const hidden = (column) => column.key === "row" && columns.some((other) => other.key === "line");
+  // one column of bars: how probably a row is wrong where that is known, else its weight
+  const bar = columns.find((c) => c.key === "noise_probability") ?? columns.find((c) => c.kind === "weight");
   let shown = everyone, page = 0, sorted = { column: -1, down: false }, haystack = null;
 
   const make = (tag, text, className) => {
@@ -40,7 +44,8 @@ function start() {
 
   const refresh = () => {
     const words = get("search").value.trim().toLowerCase();
-    const found = words ? everyone.filter((i) => lines()[i].includes(words)) : everyone;
+    let found = words ? everyone.filter((i) => lines()[i].includes(words)) : everyone;
+    if (review) found = found.filter(review.passes);
     shown = order(found);
     page = 0;
     draw();
@@ -48,19 +53,23 @@ function start() {
 
   const header = () => {
     const row = make("tr");
-    if (data.features) row.append(make("th"));
-    if (data.pictures.length) row.append(make("th"));
+    const plain = (text) => { const th = make("td", text); if (text) th.className = "head"; row.append(th); };
+    if (data.features) plain("");
+    if (data.pictures.length) plain("");
+    if (review) plain("Decision");
     columns.forEach((column, j) => {
+      if (hidden(column)) return;
       const th = make("th", null, isNumber(column) ? "n" : "");
       const mark = sorted.column === j ? (sorted.down ? " ▾" : " ▴") : "";
       const button = make("button", column.label + mark);
       button.type = "button";
+      button.dataset.column = j;
       th.scope = "col";
       th.ariaSort = sorted.column === j ? (sorted.down ? "descending" : "ascending") : "none";
       button.addEventListener("click", () => {
         sorted = { column: j, down: sorted.column === j && !sorted.down };
         refresh();
-        get("table").tHead.querySelectorAll("th button")[j].focus();
+        get("table").tHead.querySelector(`[data-column="${j}"]`).focus();
       });
       th.append(button);
       row.append(th);
@@ -71,7 +80,8 @@ function start() {
   const cell = (column, i) => {
     const td = make("td", null, isNumber(column) ? "n" : "");
     const value = column.values[i];
-    if (column.kind === "weight" && value !== null) {
+    td.dataset.label = column.label;
+    if (column === bar && value !== null) {
       const meter = make("span", null, "meter"), fill = make("span");
       fill.style.width = `${100 * value}%`;
       meter.append(fill);
@@ -94,7 +104,7 @@ function start() {
   const details = (i) => {
     const { names, rows, leftOut } = data.features;
     const row = make("tr", null, "cells"), td = make("td"), list = make("dl");
-    td.colSpan = columns.length + 1 + (data.pictures.length > 0);
+    td.colSpan = columns.length + 1 + (data.pictures.length > 0) + Boolean(review);
     names.forEach((name, j) => {
       const pair = make("div");
       pair.append(make("dt", name), make("dd", rows[i][j] ?? "–"));
@@ -130,11 +140,16 @@ function start() {
     const pages = Math.max(1, Math.ceil(shown.length / size));
     page = Math.min(Math.max(page, 0), pages - 1);
     const from = page * size, to = Math.min(from + size, shown.length);
-    const rows = Array.from(shown.subarray(from, to), (i) => {
+    const rows = Array.from(shown.subarray(from, to), (i, position) => {
       const row = make("tr");
       if (data.features) row.append(opener(i, row));
       if (data.pictures.length) row.append(picture(i));
-      columns.forEach((column) => row.append(cell(column, i)));
+      if (review) {
+        row.append(review.cell(i));
+        if (from + position === review.cursor()) { row.className = "current"; row.ariaCurrent = "true"; }
+        row.addEventListener("click", (event) => { if (!event.target.closest("button, input")) { review.go(i); draw(); } });
+      }
+      columns.forEach((column) => hidden(column) || row.append(cell(column, i)));
       return row;
     });
     get("table").tBodies[0].replaceChildren(...rows);
@@ -153,14 +168,18 @@ function start() {
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
 
-  get("export").addEventListener("click", () => {
-    const lines = [columns.map((c) => quote(c.key)).join(",")];
-    for (const i of shown) lines.push(columns.map((c) => quote(c.values[i])).join(","));
+  const download = (rows, name) => {
+    const text = rows.map((row) => row.map(quote).join(",")).join("\r\n");
     const link = make("a");
-    link.href = URL.createObjectURL(new Blob([lines.join("\r\n"), "\r\n"], { type: "text/csv;charset=utf-8" }));
-    link.download = "suspects.csv";
+    link.href = URL.createObjectURL(new Blob([text, "\r\n"], { type: "text/csv;charset=utf-8" }));
+    link.download = name;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  };
+
+  get("export").addEventListener("click", () => {
+    const rows = Array.from(shown, (i) => columns.map((c) => c.values[i]));
+    download([columns.map((c) => c.key), ...rows], "suspects.csv");
   });
 
   const turn = (id, next) => get(id).addEventListener("click", () => { page = next(); draw(); });
@@ -171,5 +190,9 @@ function start() {
   get("page-size").addEventListener("change", () => { page = 0; draw(); });
   let pause;
   get("search").addEventListener("input", () => { clearTimeout(pause); pause = setTimeout(refresh, 120); });
+  window.suspectTable = {
+    shown: () => shown, refresh, redraw: draw, download,
+    reveal: (position) => { page = Math.floor(position / Number(get("page-size").value)); draw(); },
+  };
   refresh();
 }

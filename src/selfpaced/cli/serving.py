@@ -1,0 +1,187 @@
+"""The page of a run, served to the browser of this machine alone, and the decisions that come back from it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from .errors import UsageError
+from .rounds import DECISIONS
+
+__all__ = ["DecisionFile", "serve"]
+
+LOOPBACK = "127.0.0.1"
+MOST_BYTES = 10_000  # a choice: of one decision
+POLICY = "default-src &#39;none&#39;; "  # how the page's policy begins; served, it may talk to where it came from
+COLUMNS = ("row", "line", "given", "expected", "decision", "target", "fingerprint")
+
+
+class DecisionFile:
+    """The file of decisions in a run's folder: read, changed and replaced in one go, so that nobody's decision is lost.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        from selfpaced.tables import read_table, text_rows
+
+        self.path, self._lock = folder / DECISIONS, threading.Lock()
+        table = read_table(folder / "suspects.csv")
+        header, *rows = text_rows(table)
+        self.suspects = {record["row"]: record for record in (dict(zip(header, row, strict=True)) for row in rows)}
+
+    def read(self) -> dict[str, dict[str, str]]:
+        """The records of the file by row, whoever wrote them; none where there is no file yet."""
+        from selfpaced.tables import read_table, text_rows
+
+        if not self.path.exists():
+            return {}
+        header, *rows = text_rows(read_table(self.path))
+        records = (dict(zip(header, row, strict=True)) for row in rows)
+        return {record["row"]: record for record in records if record.get("decision", "").strip()}
+
+    def decisions(self) -> dict[str, str]:
+        """What was decided about the suspects of this run, row -> decision."""
+        return {row: record["decision"] for row, record in self.read().items() if self._same(row, record)}
+
+    def _same(self, row: str, record: dict[str, str]) -> bool:
+        """Whether it is about a suspect of this run, and not about what stood at its place in another table."""
+        suspect = self.suspects.get(row)
+        return suspect is not None and record.get("fingerprint", "") in ("", suspect["fingerprint"])
+
+    def decide(self, row: str, decision: str) -> dict[str, str]:
+        """Write one decision (none: take it back) and give back all of them."""
+        from selfpaced.tables import read_answers
+
+        if row not in self.suspects:
+            raise ValueError(f"row must be a suspect of this run, got {row!r}")
+        record = {name: self.suspects[row].get(name, "") for name in COLUMNS} | {"decision": decision}
+        if decision:
+            read_answers([record])  # refuses what is none
+        with self._lock:
+            records = self.read()
+            records.pop(row, None)
+            if decision:
+                records[row] = record
+            self._write(list(records.values()))
+            return self.decisions()
+
+    def _write(self, records: list[dict[str, str]]) -> None:
+        from selfpaced.tables import Dialect
+
+        from .writing import write_rows
+
+        if not records:
+            self.path.unlink(missing_ok=True)
+            return
+        rows = [[record.get(name, "") for name in COLUMNS] for record in records]
+        write_rows([list(COLUMNS), *rows], self.path, ",", Dialect())
+
+
+def serve(folder: Path, port: int = 0) -> tuple[ThreadingHTTPServer, str]:
+    """A server of a run's page on the loopback address, not yet running, and the address to open."""
+    page = folder / "report.html"
+    for needed in (page, folder / "suspects.csv"):
+        if not needed.is_file():
+            raise UsageError(f"there is no {str(needed)!r}; run selfpaced fit --out {str(folder)!r} first")
+    decisions, token = DecisionFile(folder), secrets.token_urlsafe(24)
+
+    class Handler(_Handler):
+        pass
+
+    Handler.page, Handler.file, Handler.token = page, decisions, token
+    try:
+        server = ThreadingHTTPServer((LOOPBACK, port), Handler)
+    except OSError as error:
+        raise UsageError(
+            f"port {port} cannot be used: {error.strerror}; leave --port out to take a free one"
+        ) from error
+    server.daemon_threads = True
+    return server, f"http://{LOOPBACK}:{server.server_port}/?token={token}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Two addresses, ``/`` and ``/decisions``; who does not know the token, or comes from elsewhere, gets neither."""
+
+    page: Path
+    file: DecisionFile
+    token: str
+    server_version, sys_version = "selfpaced", ""
+    timeout = 30
+
+    def do_GET(self) -> None:
+        path, _, query = self.path.partition("?")
+        given = query.removeprefix("token=") if path == "/" else self.headers.get("X-Token", "")
+        if not self._allowed(given):
+            return
+        if path == "/":
+            text = self.page.read_text(encoding="utf-8")
+            self._answer(text.replace(POLICY, f"{POLICY}connect-src &#39;self&#39;; ", 1), "text/html")
+        elif path == "/decisions":
+            self._answer(json.dumps(self.file.decisions()), "application/json")
+        else:
+            self.send_error(HTTPStatus.NOT_FOUND)
+
+    def do_POST(self) -> None:
+        if not self._allowed(self.headers.get("X-Token", "")):
+            return
+        if self.path != "/decisions":
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return
+        try:
+            row, decision = self._sent()
+            self._answer(json.dumps(self.file.decide(row, decision)), "application/json")
+        except ValueError as error:
+            self._answer(str(error), "text/plain", HTTPStatus.BAD_REQUEST)
+        except OSError as error:
+            self._answer(f"{self.file.path}: {error.strerror}", "text/plain", HTTPStatus.INTERNAL_SERVER_ERROR)
+
+    def _sent(self) -> tuple[str, str]:
+        if self.headers.get_content_type() != "application/json":
+            raise ValueError("a decision must be sent as JSON")
+        length = int(self.headers.get("Content-Length") or -1)
+        if not 0 < length <= MOST_BYTES:
+            raise ValueError(f"a decision must have at most {MOST_BYTES:,} bytes, got {length:,}")
+        sent = json.loads(self.rfile.read(length))
+        if not isinstance(sent, dict) or not all(isinstance(sent.get(key), str) for key in ("row", "decision")):
+            raise ValueError("a decision must have the texts row and decision")
+        return sent["row"], sent["decision"].strip()
+
+    def _allowed(self, given: str) -> bool:
+        """Whether the request is the page's own: by its token, and by what browsers say about where it comes from."""
+        here = {f"{name}:{self.server.server_port}" for name in (LOOPBACK, "localhost")}  # type: ignore[attr-defined]
+        origin = self.headers.get("Origin")
+        own = (
+            self.headers.get("Host") in here  # another name that leads here is an attack
+            and (origin is None or origin.removeprefix("http://") in here)
+            and self.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
+            and secrets.compare_digest(given.encode(), self.token.encode())
+        )
+        if not own:
+            self.send_error(HTTPStatus.FORBIDDEN)
+        return own
+
+    def _answer(self, text: str, kind: str, status: HTTPStatus = HTTPStatus.OK) -> None:
+        body = text.encode()
+        self.send_response(status)
+        headers = {
+            "Content-Type": f"{kind}; charset=utf-8",
+            "Content-Length": str(len(body)),
+            "Cache-Control": "no-store",
+        }
+        headers |= {"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer"}
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: Any) -> None:
+        """Nothing: the terminal belongs to the person."""

@@ -1,0 +1,87 @@
+"""What a page says about its suspects: by label, in common, and what somebody needs to decide about them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..reasons import common_patterns
+from .data import Pairs, Pattern, ReportColumn, ReportTable, Review
+from .story import Story
+
+__all__ = ["pairs_of", "patterns_of", "reviewable", "scatter_of"]
+
+MOST_LABELS = 12  # display: labels of the table of given and expected ones
+SCATTERED = 2_000  # cost: points of the scatter; suspects come first
+HIDDEN = ("decision", "target", "fingerprint")
+
+
+def reviewable(table: ReportTable | None, story: Story, title: str) -> tuple[ReportTable | None, Review | None]:
+    """The table as it is shown, and what is needed to decide about its rows; None where there is nothing to decide."""
+    if table is None or story.kind not in ("classification", "regression"):
+        return table, None
+    columns = {column.key: column for column in table.columns}
+    shown = replace(table, columns=tuple(column for column in table.columns if column.key not in HIDDEN))
+    if not {"row", "given", "expected"} <= set(columns):
+        return shown, None
+    digest = hashlib.blake2b(title.encode(), digest_size=8)
+    for key in ("row", "given", "expected"):
+        digest.update(repr(list(columns[key].values)).encode())
+    kind = "labels" if story.kind == "classification" else "values"
+    classes = tuple(str(name) for name in getattr(story.model, "classes_", ()))[:500]
+    target = _values(columns.get("target"))
+    marks = tuple(str(mark) for mark in _values(columns.get("fingerprint")))
+    return shown, Review(digest.hexdigest(), kind, str(target[0]) if target else "", classes, marks)
+
+
+def _values(column: ReportColumn | None) -> list[Any]:
+    return [] if column is None else list(column.values)
+
+
+def pairs_of(table: ReportTable | None, story: Story) -> Pairs | None:
+    """Suspects by given and expected label, the most frequent labels only."""
+    columns = {} if table is None else {column.key: column.values for column in table.columns}
+    if story.kind != "classification" or not {"given", "expected"} <= set(columns) or not len(columns["given"]):
+        return None
+    given, expected = (np.array([str(v) for v in columns[key]]) for key in ("given", "expected"))
+    left, above = _most(given), _most(expected)
+    counts = tuple(tuple(int(np.sum((given == g) & (expected == e))) for e in above) for g in left)
+    everyone = np.asarray(story.judgement.opinion.given).astype(str)  # type: ignore[attr-defined]
+    return Pairs(left, above, counts, tuple(int(np.sum(everyone == g)) for g in left))
+
+
+def _most(labels: Any) -> tuple[str, ...]:
+    names, counts = np.unique(labels, return_counts=True)
+    return tuple(sorted(str(name) for name in names[np.argsort(-counts, kind="stable")][:MOST_LABELS]))
+
+
+def patterns_of(table: ReportTable | None, cells: Any, story: Story) -> tuple[Pattern, ...]:
+    """What suspects have in common, in the columns of a data frame."""
+    rows = next((column.values for column in table.columns if column.key == "row"), ()) if table is not None else ()
+    if story.kind not in ("classification", "regression") or not hasattr(cells, "iloc") or not len(rows):
+        return ()
+    if not all(isinstance(row, int) and 0 <= row < len(cells) for row in rows):
+        return ()
+    suspect = np.zeros(len(cells), dtype=bool)
+    suspect[np.array(rows, dtype=np.intp)] = True
+    return tuple(Pattern(*found) for found in common_patterns(cells, suspect))
+
+
+def scatter_of(story: Story) -> tuple[tuple[float, float, bool], ...]:
+    """Given against expected values, suspects first where there are too many."""
+    if story.kind != "regression":
+        return ()
+    judgement = story.judgement  # type: ignore[attr-defined]
+    from ..inspection import suspected
+
+    suspect = suspected(judgement)
+    given, expected = (np.asarray(v, dtype=float) for v in (judgement.opinion.given, judgement.opinion.expected))
+    order = np.argsort(~suspect, kind="stable")
+    if order.size > SCATTERED:
+        found = order[: min(int(suspect.sum()), SCATTERED // 2)]
+        rest = order[int(suspect.sum()) :]
+        order = np.concatenate([found, rest[:: max(1, rest.size // (SCATTERED - found.size) + 1)]])
+    return tuple((float(f"{given[i]:.5g}"), float(f"{expected[i]:.5g}"), bool(suspect[i])) for i in order)

@@ -1,0 +1,39 @@
+"""``selfpaced review`` from the command line: an address, a decision, Ctrl-C."""
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+
+def test_it_serves_saves_and_ends_cleanly(as_json, shop_csv):
+    pytest.importorskip("jinja2", reason='the page needs the extra "report"')
+    as_json("fit", shop_csv, "--target", "will buy", "--model", "logistic")
+    command = [sys.executable, "-m", "selfpaced", "review", "run", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        base, token = process.stdout.readline().strip().split("/?token=")
+        row = str(pd.read_csv("run/suspects.csv")["row"][0])
+        body = json.dumps({"row": row, "decision": "keep"}).encode()
+        headers = {"X-Token": token, "Content-Type": "application/json"}
+        with urllib.request.urlopen(urllib.request.Request(f"{base}/decisions", body, headers)) as answer:
+            assert json.load(answer) == {row: "keep"}
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert err == ""
+    assert "1 of " in out
+    assert "selfpaced clean DATA --decisions run/decisions.csv" in out
+    made = pd.read_csv("run/decisions.csv")
+    assert made["decision"].tolist() == ["keep"]
+    assert sorted(p.name for p in Path("run").iterdir() if p.name.startswith(".")) == []
+
+
+def test_a_folder_without_a_run_is_refused(selfpaced, folder):
+    code, _, err = selfpaced("review", "nowhere", "--no-browser")
+    assert code == 2
+    assert "run selfpaced fit --out 'nowhere' first" in err

@@ -1,0 +1,77 @@
+"""What speaks against a row, and what suspects have in common."""
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from selfpaced import SelfPacedClassifier, SelfPacedLinearRegression, SelfPacedLogisticRegression
+from selfpaced.inspection import suspected
+from selfpaced.reasons import columns_against, common_patterns
+
+pd = pytest.importorskip("pandas")
+RNG = np.random.default_rng(0)
+
+
+def test_a_value_behind_the_suspects_is_named():
+    """As the surcharge of a kind of trip: an exact number in a column of many."""
+    fee = RNG.choice([0.5, 1.0, 2.5, 4.3], size=2000, p=[0.3, 0.4, 0.25, 0.05])
+    cells = pd.DataFrame({"km": RNG.exponential(3, 2000), "fee": fee, "zone": RNG.choice(list("abc"), 2000)})
+    suspect = (fee == 4.3) | (RNG.random(2000) < 0.01)
+    rule, found, rows, lift = common_patterns(cells, suspect)[0]
+    assert rule in ("fee = 4.3", "fee above 2.5")
+    assert found == rows == np.sum(fee == 4.3)
+    assert lift > 10
+
+
+def test_two_conditions_together():
+    cells = pd.DataFrame({"zone": RNG.choice(list("abc"), 3000), "year": RNG.choice([2019, 2020, 2021], 3000)})
+    inside = (cells["zone"] == "b") & (cells["year"] == 2021)
+    rules = common_patterns(cells, inside.to_numpy() & (RNG.random(3000) < 0.8))
+    assert len(rules) == 1
+    assert "zone = b" in rules[0][0]
+    assert " and " in rules[0][0]
+    assert "2021" in rules[0][0] or "year above 2020" in rules[0][0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_chance_has_nothing_in_common(seed):
+    rng = np.random.default_rng(seed)
+    cells = pd.DataFrame({f"x{j}": rng.normal(size=1000) for j in range(20)} | {"k": rng.choice(list("abcdefg"), 1000)})
+    assert common_patterns(cells, rng.random(1000) < 0.1) == []
+
+
+def test_gaps_dates_and_odd_cells_do_no_harm():
+    cells = pd.DataFrame(
+        {
+            "day": pd.date_range("2020-01-01", periods=200),
+            "list": [[1], [2]] * 100,
+            "gap": [None, "a"] * 100,
+            "flag": [True, False] * 100,
+        }
+    )
+    rules = common_patterns(cells, np.arange(200) % 2 == 0)
+    assert rules[0][0] in ("gap is missing", "flag = True")
+
+
+@pytest.mark.parametrize("kind", ["linear", "tree"])
+def test_the_column_that_decides_speaks_against_a_wrong_label(kind):
+    X = pd.DataFrame(RNG.normal(size=(500, 3)), columns=["a", "city=x", "city=y"])
+    y = np.where(X["city=x"] > 0, "yes", "no")
+    y[:40] = np.where(y[:40] == "yes", "no", "yes")
+    tree = SelfPacedClassifier(DecisionTreeClassifier(max_depth=3, random_state=0))
+    model = (SelfPacedLogisticRegression() if kind == "linear" else tree).fit(X, y)
+    rows = np.flatnonzero(suspected(model.judgement_))
+    confident = np.setdiff1d(np.arange(500), rows)
+    named = columns_against(model, X, rows, confident)
+    assert np.mean([names[:1] == ["city"] for names in named]) > 0.9
+    assert columns_against(model, X, [], confident) == []
+
+
+def test_the_column_that_decides_speaks_against_a_wrong_value():
+    X = pd.DataFrame(RNG.normal(size=(300, 2)), columns=["a", "b"])
+    y = 5 * X["a"].to_numpy() + 0.1 * RNG.normal(size=300)
+    y[:20] += 30
+    model = SelfPacedLinearRegression().fit(X, y)
+    rows = np.flatnonzero(suspected(model.judgement_))
+    named = columns_against(model, X, rows, np.arange(20, 300))
+    assert np.mean([names[:1] == ["a"] for names in named]) > 0.8
