@@ -56,7 +56,8 @@ def test_classifiers(labels: Any, model: Any) -> None:
     model.fit(X, y)
     table = suspects(model, X, y)
     assert isinstance(table, pd.DataFrame)
-    assert list(table.columns) == COLUMNS
+    several_fits = isinstance(model, SelfPacedLogisticRegression)
+    assert list(table.columns) == [*COLUMNS, *["stability"] * several_fits]
     assert sorted(table["row"]) == list(range(300))
     assert table["noise_probability"].is_monotonic_decreasing
     np.testing.assert_allclose(table["label_quality"], 1 - table["noise_probability"])
@@ -111,7 +112,7 @@ def test_without_pandas_a_light_table(labels: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(inspection, "find_spec", lambda name: None)
     table = suspects(model, X, y, n=4)
     assert isinstance(table, Records)
-    assert table.columns == COLUMNS
+    assert table.columns == [*COLUMNS, "stability"]
     assert [row["row"] for row in table.rows()] == frame["row"].tolist()
     assert table.to_dict()["given"] == frame["given"].tolist()
     assert len(repr(table).splitlines()) == 5
@@ -133,7 +134,8 @@ def test_cleanlab_takes_the_table(labels: Any) -> None:
     X, y, flipped = labels
     codes = (y == "yes").astype(int)
     issues = label_issues(SelfPacedLogisticRegression().fit(X, codes), X, codes, precision=0.8)
-    assert list(issues.columns) == ["is_label_issue", "label_quality", "given_label", "predicted_label"]
+    columns = ["is_label_issue", "label_quality", "given_label", "predicted_label", "stability"]
+    assert list(issues.columns) == columns
     assert np.mean(issues["is_label_issue"].to_numpy() == flipped) > 0.9
     model = classification.CleanLearning(LogisticRegression(), seed=0).fit(X, codes, label_issues=issues)
     assert np.mean(model.predict(X) == (codes ^ flipped)) > 0.95

@@ -159,7 +159,7 @@ def test_gradients_agree_with_differences():
     grad, _ = likelihood.derivatives(p[None], likelihood.forward(p[None]))
     np.testing.assert_allclose(grad[0], numeric, rtol=1e-4, atol=1e-4)
     z, _, noisy, _ = multiclass(100, 3, 0.2, seed=1)
-    many = _MulticlassLikelihood(z, noisy, np.ones(len(z)))
+    many = _MulticlassLikelihood(np.ascontiguousarray(z.T), noisy, np.ones(len(z)))
     x = np.array([0.2, -0.7])
     np.testing.assert_allclose(many.simple(x)[1], approx_fprime(x, lambda q: many.simple(q)[0], 1e-7), atol=1e-5)
     prior = 2.0 * symmetric(0.2, 3)

@@ -86,7 +86,9 @@ def suspects(fitted: Any, X: Any = None, y: Any = None, n: int | None = None) ->
         Columns ``row`` (position in `X`), ``given``, ``expected``, ``probability`` of the given label being the clean
         one (regression, factorization: ``residual``), ``weight``, ``noise_probability``, ``label_quality``. The last is
         ``1 - noise_probability`` and follows cleanlab's convention: between 0 and 1, low is suspicious. Entries of a
-        matrix have ``row`` and ``column``, by label where it has labels.
+        matrix have ``row`` and ``column``, by label where it has labels. Where several fits to parts of the rows are
+        known (the training rows of a logistic regression of up to 10,000), ``stability`` is the share of them by which
+        the row is more probably wrong than right: 1 is a suspect whichever rows take part, .5 a matter of chance.
 
     See Also
     --------
@@ -146,7 +148,7 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float | None = None, *,
     Returns
     -------
     pandas.DataFrame, or Records where pandas is not installed
-        ``is_label_issue``, ``label_quality``, ``given_label``, ``predicted_label``.
+        ``is_label_issue``, ``label_quality``, ``given_label``, ``predicted_label``, and ``stability`` as in `suspects`.
     """
     if not 0 < precision <= 1:
         raise ValueError(f"precision must be in (0, 1], got {precision!r}")
@@ -159,6 +161,8 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float | None = None, *,
         "given_label": opinion.given,
         "predicted_label": opinion.expected,
     }
+    if judged.stability is not None:
+        columns["stability"] = judged.stability
     return as_table(columns)
 
 

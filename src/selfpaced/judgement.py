@@ -78,12 +78,16 @@ class Labels:
         Scores as ``noise`` takes them.
     noise : Noise
         Turns scores into probabilities of the clean label.
+    doubted : ndarray or None
+        Of every class, the least probability that a row given as one of it is wrong: above 0 for classes so rare that
+        they may be slips of the pen, which are never expected.
     """
 
     classes: Array
     codes: NDArray[np.intp]
     logits: Array
     noise: Noise
+    doubted: Array | None = None
     measure: str = field(default="probability", init=False)
 
     @cached_property
@@ -99,7 +103,8 @@ class Labels:
     @property
     def expected(self) -> Array:
         """The most probable clean label."""
-        return np.asarray(self.classes[self.proba.argmax(axis=1)])
+        proba = self.proba if self.doubted is None else np.where(self.doubted > 0, -1.0, self.proba)
+        return np.asarray(self.classes[proba.argmax(axis=1)])
 
     @property
     def support(self) -> Array:
@@ -109,7 +114,8 @@ class Labels:
     @cached_property
     def wrong(self) -> Array:
         """Probability that the given label is wrong."""
-        return np.clip(self.noise.noise_probability(self.logits, self.codes), 0.0, 1.0)
+        wrong = np.clip(self.noise.noise_probability(self.logits, self.codes), 0.0, 1.0)
+        return wrong if self.doubted is None else np.maximum(wrong, self.doubted[self.codes])
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +194,8 @@ class Judgement:
         Rows that a person has confirmed: their weight is 1, they are not wrong, and no table of suspects lists them.
     numbers : ndarray or None
         Numbers of the rows in their table, where only some of it are judged: of one that is not in memory, a sample.
+    stability : ndarray or None
+        Share of fits to parts of the rows by which each is a suspect; None where no such fits are known.
 
     Examples
     --------
@@ -208,6 +216,7 @@ class Judgement:
     given_weight: Array | None = None
     trusted: NDArray[np.bool_] | None = None
     numbers: NDArray[np.intp] | None = None
+    stability: Array | None = None
 
     @cached_property
     def weight(self) -> Array:
@@ -241,6 +250,7 @@ class Judgement:
             "weight": self.weight[order],
             "noise_probability": self.wrong[order],
             "label_quality": 1.0 - self.wrong[order],
+            **({} if self.stability is None else {"stability": self.stability[order]}),
         }
 
     def of(self, X: Any, y: Any) -> bool:

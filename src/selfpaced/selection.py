@@ -91,23 +91,25 @@ def effective_size(sample_weight: Floats | None, n_rows: int) -> float:
     return float(np.sum(share)) ** 2 / float(np.sum(np.square(share)))
 
 
-def mean_and_error(values: ArrayLike, sample_weight: Floats | None = None) -> Gap:
+def mean_and_error(values: ArrayLike, sample_weight: Floats | None = None, size: float | None = None) -> Gap:
     """The weighted mean of independent values, and its standard error; a value of weight 2 is that value twice.
+
+    ``size`` says how many independent values they are worth, where the weights do not.
 
     >>> mean_and_error(np.array([0.0, 1.0, 1.0, 0.0])) == mean_and_error(np.array([0.0, 1.0]), np.array([2.0, 2.0]))
     True
     """
     values = np.asarray(values, dtype=np.float64)
     mean = float(np.average(values, weights=sample_weight))
-    size = effective_size(sample_weight, values.size)
+    size = effective_size(sample_weight, values.size) if size is None else size
     if size < 2:
         return Gap(mean, math.nan)  # one value says nothing about its error
     return Gap(mean, math.sqrt(float(np.average(np.square(values - mean), weights=sample_weight)) / size))
 
 
-def gap(better: Trial, worse: Trial, sample_weight: Floats | None = None) -> Gap:
+def gap(better: Trial, worse: Trial, sample_weight: Floats | None = None, size: float | None = None) -> Gap:
     """The paired gap between two candidates."""
-    return mean_and_error(_scores(better) - _scores(worse), sample_weight)
+    return mean_and_error(_scores(better) - _scores(worse), sample_weight, size)
 
 
 def _scores(trial: Trial) -> Floats:

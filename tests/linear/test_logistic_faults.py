@@ -19,7 +19,7 @@ def three():
     """Three classes of which the last is often recorded as any other."""
     X, y = make_blobs(1200, centers=[[-2, 0], [2, 0], [0, 2.5]], random_state=0)
     rng = np.random.default_rng(0)
-    return X, np.where((y == 2) & (rng.random(1200) < 0.6), rng.integers(0, 2, 1200), y)
+    return X, np.where((y == 2) & (rng.random(1200) < 0.4), rng.integers(0, 2, 1200), y)
 
 
 def test_no_intercept_means_none_in_three_classes_too(three):

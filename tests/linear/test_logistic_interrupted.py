@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from selfpaced import SelfPacedLogisticRegression
-from selfpaced.linear import descent, paper, training
+from selfpaced.linear import descent, minimize, training
 from selfpaced.pacing import Geometric, Stages
 
 _spec = importlib.util.spec_from_file_location("interrupts", Path(__file__).with_name("interrupts.py"))
@@ -30,9 +30,9 @@ def blobs():
 
 def interrupt(monkeypatch, k):
     """Ctrl-C in the k-th minimisation, wherever in the fit that is."""
-    calls = interrupts.Interrupting(training.minimize, k)
-    for module in (training, descent, paper):
-        monkeypatch.setattr(module, "minimize", calls)
+    calls = interrupts.Interrupting(minimize.minimize_all, k)
+    for module in (minimize, descent):
+        monkeypatch.setattr(module, "minimize_all", calls)
     return calls
 
 
@@ -92,7 +92,7 @@ def test_a_path_is_kept_as_far_as_it_came(monkeypatch, blobs):
 def test_a_calibration_that_is_broken_off_leaves_the_chosen_model(monkeypatch, blobs):
     reference = SelfPacedLogisticRegression().fit(*blobs)
     assert not np.array_equal(reference.coef_, reference.plain_.coef_)
-    monkeypatch.setattr(training, "fit_channel", interrupts.Interrupting(training.fit_channel, 1))
+    monkeypatch.setattr(training.ChannelModels, "of", interrupts.Interrupting(training.ChannelModels.of, 1))
     with pytest.warns(ConvergenceWarning, match="last complete model"):
         model = SelfPacedLogisticRegression().fit(*blobs)
     assert model.lam_ == reference.lam_

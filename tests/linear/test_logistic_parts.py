@@ -42,7 +42,7 @@ def test_blocks_change_nothing(monkeypatch):
     whole = Objective([X], y, 3, sample_weight=weight, ridge=0.1)
     x = np.random.default_rng(1).standard_normal(whole.size)
     expected = whole(x)
-    monkeypatch.setattr("selfpaced.linear.objective._BLOCK_BYTES", 4096)
+    monkeypatch.setattr("selfpaced.linear.objective.BLOCK_BYTES", 4096)
     assert len(list(whole.blocks())) > 3
     value, grad = whole(x)
     assert value == pytest.approx(expected[0])
@@ -173,7 +173,7 @@ def test_paces_mean_the_same_for_every_rule():
 
 def test_a_blend_is_an_average_at_equal_scale():
     models = [
-        FoldModel(Latent(get("welsch"), lam), 1.0, [np.array([size, 0.0])], size * np.array([[1.0], [-1.0], [1.0]]))
+        FoldModel(Latent(get("welsch"), lam), 1.0, [np.array([size, 0.0])], size * np.array([[[1.0], [-1.0], [1.0]]]))
         for lam, size in ((np.inf, 9.0), (1.0, 1.0), (2.0, 3.0))
     ]
     mixed = blend(models, 1, np.array([0.2, 0.5, 0.3]))

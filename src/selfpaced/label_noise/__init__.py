@@ -18,7 +18,14 @@ probability and predicted label can never disagree.
 from __future__ import annotations
 
 from .channel import NoiseChannel, logits_from_proba
-from .fit import fit_channel, one_rate_likelihood
+from .fit import ChannelModels, fit_channel, one_rate_likelihood
 from .gauge import confident_error
 
-__all__ = ["NoiseChannel", "confident_error", "fit_channel", "logits_from_proba", "one_rate_likelihood"]
+__all__ = [
+    "ChannelModels",
+    "NoiseChannel",
+    "confident_error",
+    "fit_channel",
+    "logits_from_proba",
+    "one_rate_likelihood",
+]

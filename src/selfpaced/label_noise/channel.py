@@ -22,7 +22,8 @@ class Suspicion:
         As in `NoiseChannel`, but halfway to one rate for all: a class whose rate is estimated as 0 can still be
         suspected.
     share : float
-        Probability that there is any noise: what the models with noise weigh in the average.
+        Probability that there is any noise: what the models with noise weigh in the average, at odds that lean to
+        doubt.
     """
 
     scale: float

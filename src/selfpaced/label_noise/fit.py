@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +14,7 @@ from .binary import fit_binary, one_rate_binary
 from .channel import NoiseChannel, Suspicion, as_matrix
 from .multiclass import fit_multiclass, one_rate_multiclass
 
-__all__ = ["fit_channel", "one_rate_likelihood"]
+__all__ = ["ChannelModels", "fit_channel", "one_rate_likelihood"]
 
 _MAX_PAIRWISE = 30  # classes: a cap on cost; there are K^2 rates, and rarely the rows to tell them from one
 _LEVEL = 1.959963984540054  # theory: Phi^-1(0.975), for intervals of 95 %
@@ -23,6 +24,7 @@ _MISFIT = 0.03  # standard deviation of the rate that a wrong link function alon
 _CONVINCING = 2.0  # nats that noise must gain for an interval without 0
 _TOLERATED = 2.0  # standard errors of noisy accuracy that a shift may cost
 _TO_SYMMETRIC = 0.5  # how far the transition by which labels are doubted goes towards one rate for all
+_ODDS = 2.0  # of noise, when labels are doubted: a list to look at may be too long rather than empty
 
 _ENOUGH = 2000  # cost: rows on which the common scale is found
 _LEAST_DOUBT = 0.01  # numerical safety: the smallest rate by which labels are ranked
@@ -38,6 +40,7 @@ def fit_channel(
     shift: bool = True,
     noiseless: bool = False,
     most: float = 1.0,
+    size: float | None = None,
 ) -> NoiseChannel:
     """Fit the noise channel to out-of-fold logits and noisy labels.
 
@@ -61,6 +64,8 @@ def fit_channel(
         noise is plain to see, and a shift is cut back where it costs noisy accuracy.
     most : float
         With ``noiseless``, the largest rate that is believed: what another model tells that explains more.
+    size : float, optional
+        How many independent rows the rows are worth, where the weights do not say it.
 
     Returns
     -------
@@ -83,17 +88,64 @@ def fit_channel(
     >>> clean.noise_rate < 0.01, clean.interval[0]
     (True, 0.0)
     """
-    z, codes, weight = _checked(logits, y, sample_weight)
-    n_classes = z.shape[1]
-    if len(codes) == 0 or weight.sum() <= 0 or np.ptp(z - z.mean(axis=1, keepdims=True)) == 0:
-        return NoiseChannel.identity(n_classes)
-    weight = weight * (effective_size(weight, len(weight)) / weight.sum())
-    if n_classes == 2:
-        models = fit_binary(z[:, 1] - z[:, 0], codes, weight, class_conditional, shift, noiseless)
-    else:
-        pairwise = shift and class_conditional and n_classes <= _MAX_PAIRWISE
-        models = fit_multiclass(z, codes, weight, pairwise, shift, noiseless)
-    return _judged(models, z, codes, weight, most) if noiseless else _average(models, _weights(_evidence(models)))
+    options = {"class_conditional": class_conditional, "shift": shift, "noiseless": noiseless}
+    models = ChannelModels.of(logits, y, sample_weight, size=size, **options)
+    return models.judged(most) if noiseless else models.averaged()
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelModels:
+    """The models of a channel, each fitted once; what is made of them may be asked again.
+
+    Attributes
+    ----------
+    models : list of Model
+        Those with noise first; none where there is nothing to fit to.
+    logits, codes, weight : ndarray
+        What they were fitted to; weights sum to the number of independent rows.
+    """
+
+    models: list[Model]
+    logits: Array
+    codes: NDArray[np.intp]
+    weight: Array
+
+    @classmethod
+    def of(
+        cls,
+        logits: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        size: float | None = None,
+        class_conditional: bool = True,
+        shift: bool = True,
+        noiseless: bool = True,
+    ) -> ChannelModels:
+        """Fit the models; see `fit_channel`."""
+        z, codes, weight = _checked(logits, y, sample_weight)
+        if len(codes) == 0 or weight.sum() <= 0 or np.ptp(z - z.mean(axis=1, keepdims=True)) == 0:
+            return cls([], z, codes, weight)
+        weight = weight * ((effective_size(weight, len(weight)) if size is None else size) / weight.sum())
+        if z.shape[1] == 2:
+            models = fit_binary(z[:, 1] - z[:, 0], codes, weight, class_conditional, shift, noiseless)
+        else:
+            pairwise = shift and class_conditional and z.shape[1] <= _MAX_PAIRWISE
+            models = fit_multiclass(z, codes, weight, pairwise, shift, noiseless)
+        return cls(models, z, codes, weight)
+
+    def averaged(self) -> NoiseChannel:
+        """The mean of all models, by their evidence."""
+        if not self.models:
+            return NoiseChannel.identity(self.logits.shape[1])
+        return _average(self.models, _weights(_evidence(self.models)))
+
+    def judged(self, most: float = 1.0, shift: bool = True) -> NoiseChannel:
+        """The channel where there may be no noise, at most a rate; without a shift, of the models that have none."""
+        models = [m for m in self.models if shift or not np.any(m.bias)]
+        if not models:
+            return NoiseChannel.identity(self.logits.shape[1])
+        return _judged(models, self.logits, self.codes, self.weight, most)
 
 
 def one_rate_likelihood(logits: Sequence[ArrayLike], y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
@@ -201,8 +253,13 @@ def _judged(models: Sequence[Model], z: Array, codes: NDArray[np.intp], weight: 
         noise_rate=rate,
         interval=(min(low, rate), max(high, rate)),
         model_weights=full.model_weights,
-        suspicion=Suspicion(noise.scale, transition, float(weights[: len(noisy)].sum())),
+        suspicion=Suspicion(noise.scale, transition, _doubted(float(weights[: len(noisy)].sum()))),
     )
+
+
+def _doubted(share: float) -> float:
+    """Probability of noise at the odds by which labels are doubted."""
+    return _ODDS * share / (_ODDS * share + 1 - share)
 
 
 def _common_scale(scales: Sequence[float], weights: Array, z: Array, max_iter: int = 20) -> float:

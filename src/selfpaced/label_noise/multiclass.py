@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
@@ -17,26 +15,27 @@ _PSEUDO_COUNTS = 0.25
 
 # theory: a scale and a rate in each of the likelihood's two basins, without noise and with it
 _STARTS = ((1.5, 0.03), (4.0, 0.3))
-_ENOUGH = 2000  # cost: rows that tell a scale and one rate where candidates are compared
+_ENOUGH = 1000  # cost: rows that tell a scale and one rate where candidates are compared
 _OPTIONS = {"maxiter": 60, "ftol": 1e-9, "gtol": 1e-6}  # cost
 
 
 class _MulticlassLikelihood:
-    """Channel likelihood in K classes: (log scale, rate), (log scale, bias) or (log scale, bias, transition)."""
+    """Channel likelihood in K classes: (log scale, rate), (log scale, bias) or (log scale, bias, transition).
+
+    Tables have a row for every class and a column for every sample: sums over few classes are fast so.
+    """
 
     def __init__(self, z: Array, y: NDArray[np.intp], weight: Array) -> None:
-        self.n, self.k = z.shape
+        self.k, self.n = z.shape
         self.z, self.y, self.weight = z, y, weight
-        self.rows = np.arange(self.n)
+        self.own = (y, np.arange(self.n))  # the place of given labels
         self.max_rate = _MAX_SHARE * (self.k - 1) / self.k
-        self.onehot = np.zeros((self.n, self.k))
-        self.onehot[self.rows, y] = 1.0
 
-    def _joint(self, scale: float, bias: Array | float, transition: Array) -> tuple[float, Array, Array]:
-        clean = softmax(scale * self.z + bias)
-        joint = clean * transition[:, self.y].T
-        q = np.maximum(joint.sum(axis=1), 1e-300)
-        joint /= q[:, None]
+    def _joint(self, scale: float, bias: Array, transition: Array) -> tuple[float, Array, Array]:
+        clean = _softmax(scale * self.z + bias[:, None])
+        joint = clean * transition[:, self.y]
+        q = np.maximum(joint.sum(axis=0), 1e-300)
+        joint /= q
         return -float(self.weight @ np.log(q)), clean, joint
 
     def rate_of(self, x: Array) -> float:
@@ -46,33 +45,33 @@ class _MulticlassLikelihood:
     def simple(self, x: Array) -> tuple[float, Array, Array]:
         """Value, gradient and Fisher information in the log scale and the logit of one rate."""
         scale, rate = float(np.exp(np.clip(x[0], -4, 5))), self.rate_of(x)
-        clean, own, by_scale, by_rate = self._slopes(scale, rate)
-        by_rate = by_rate * (rate * (1 - rate / self.max_rate))
+        clean, by_scale, by_rate = self._slopes(scale, rate)
+        by_rate *= rate * (1 - rate / self.max_rate)
         q = np.maximum(rate / (self.k - 1) + (1 - rate * self.k / (self.k - 1)) * clean, 1e-300)
-        value = -float(self.weight @ np.log(q[own]))
-        inverse = self.weight[:, None] / q
-        grad = -np.array([(by_scale * inverse)[own].sum(), (by_rate * inverse)[own].sum()])
-        both, scales, rates = (float((a * b * inverse).sum()) for a, b in (
-            (by_scale, by_rate), (by_scale, by_scale), (by_rate, by_rate),
-        ))  # fmt: skip
-        fisher = np.array([[scales + 1, both], [both, rates]])
+        value = -float(self.weight @ np.log(q[self.own]))
+        inverse = self.weight / q
+        slopes = by_scale * inverse, by_rate * inverse
+        grad = -np.array([slope[self.own].sum() for slope in slopes])
+        both = float(np.vdot(slopes[0], by_rate))
+        fisher = np.array([[np.vdot(slopes[0], by_scale) + 1, both], [both, np.vdot(slopes[1], by_rate)]])
         return value + 0.5 * x[0] ** 2, grad + np.array([x[0], 0.0]), fisher
 
-    def _slopes(self, scale: float, rate: float) -> tuple[Array, Any, Array, Array]:
-        """Clean probabilities, the place of given labels in them, and the slopes of every label's probability."""
-        clean = softmax(scale * self.z)
-        margin = self.z - (clean * self.z).sum(axis=1, keepdims=True)
-        by_scale = (1 - rate * self.k / (self.k - 1)) * scale * clean * margin
-        return clean, (self.rows, self.y), by_scale, ((1 - clean) / (self.k - 1) - clean)
+    def _slopes(self, scale: float, rate: float) -> tuple[Array, Array, Array]:
+        """Clean probabilities, and the slopes of every label's probability."""
+        clean = _softmax(scale * self.z)
+        margin = self.z - (clean * self.z).sum(axis=0)
+        by_scale = ((1 - rate * self.k / (self.k - 1)) * scale) * clean * margin
+        return clean, by_scale, (1 - clean) / (self.k - 1) - clean
 
     def unbiased(self, x: Array) -> tuple[float, Array]:
         """Log scale and, where there are further entries, a bias; without noise."""
         scale, bias = float(np.exp(np.clip(x[0], -6, 5))), x[1:]
-        p = softmax(scale * self.z + (bias if len(bias) else 0.0))
-        value = -float(self.weight @ np.log(np.maximum(p[self.rows, self.y], 1e-300)))
-        residual = (p - self.onehot) * self.weight[:, None]
+        p = _softmax(scale * self.z + bias[:, None] if len(bias) else scale * self.z)
+        value = -float(self.weight @ np.log(np.maximum(p[self.own], 1e-300)))
+        p[self.own] -= 1
+        p *= self.weight
         held = max(float(x[0]), 0.0)  # scores that know nothing may shrink to nothing
-        grad = np.r_[scale * (residual * self.z).sum() + held, residual.sum(axis=0) + bias if len(bias) else []]
+        grad = np.r_[scale * np.vdot(p, self.z) + held, p.sum(axis=1) + bias if len(bias) else []]
         return (value + 0.5 * (held**2 + bias @ bias)) / self.n, grad / self.n
 
     def full(self, x: Array, prior: Array) -> tuple[float, Array]:
@@ -81,23 +80,32 @@ class _MulticlassLikelihood:
         scale, bias = float(np.exp(np.clip(x[0], -4, 5))), x[1 : 1 + k]
         transition = softmax(x[1 + k :].reshape(k, k))
         value, clean, joint = self._joint(scale, bias, transition)
-        residual = (clean - joint) * self.weight[:, None]
-        counts = (joint * self.weight[:, None]).T @ self.onehot + prior
+        joint *= self.weight
+        residual = clean * self.weight - joint
+        counts = np.stack([np.bincount(self.y, row, minlength=k) for row in joint]) + prior
         value += 0.5 * (x[0] ** 2 + bias @ bias) - float((prior * np.log(np.maximum(transition, 1e-300))).sum())
         grad = np.empty_like(x)
-        grad[0] = scale * (residual * self.z).sum() + x[0]
-        grad[1 : 1 + k] = residual.sum(axis=0) + bias
+        grad[0] = scale * np.vdot(residual, self.z) + x[0]
+        grad[1 : 1 + k] = residual.sum(axis=1) + bias
         grad[1 + k :] = (transition * counts.sum(axis=1, keepdims=True) - counts).ravel()
         return value / self.n, grad / self.n
 
     def rate_error(self, scale: float, rate: float) -> float:
         """Standard error of one symmetric rate, the scale being estimated too."""
-        clean, own, by_scale, by_rate = self._slopes(scale, rate)
-        q = np.maximum(rate / (self.k - 1) + (1 - rate * self.k / (self.k - 1)) * clean[own], 1e-12)
-        scores = np.stack([by_scale[own] / q, by_rate[own] / q])
+        clean, by_scale, by_rate = self._slopes(scale, rate)
+        q = np.maximum(rate / (self.k - 1) + (1 - rate * self.k / (self.k - 1)) * clean[self.own], 1e-12)
+        scores = np.stack([by_scale[self.own] / q, by_rate[self.own] / q])
         fisher = (scores * self.weight) @ scores.T
         fisher[0, 0] += 1
         return float(np.sqrt(max(np.linalg.pinv(fisher)[1, 1], 0.0)))
+
+
+def _softmax(z: Array) -> Array:
+    """Columns of probabilities, in place."""
+    z -= z.max(axis=0)
+    np.exp(z, out=z)
+    z /= z.sum(axis=0)
+    return z
 
 
 def _one_rate(like: _MulticlassLikelihood, max_iter: int = 25) -> tuple[Array, float]:
@@ -126,9 +134,10 @@ def _one_rate(like: _MulticlassLikelihood, max_iter: int = 25) -> tuple[Array, f
 
 
 def _scaled(z: Array, weight: Array) -> tuple[Array, float]:
-    z = z - z.mean(axis=1, keepdims=True)
-    unit = float(np.average(np.abs(z).mean(axis=1), weights=weight)) + 1e-9
-    return z / unit, unit
+    """Centred scores at a common size, classes as rows."""
+    z = z.T - z.mean(axis=1)
+    unit = float(np.average(np.abs(z).mean(axis=0), weights=weight)) + 1e-9
+    return np.ascontiguousarray(z / unit), unit
 
 
 def fit_multiclass(
@@ -170,7 +179,7 @@ def _class_conditional(like: _MulticlassLikelihood, log_scale: float, rate: floa
     run = minimize(like.full, start, args=(prior,), jac=True, method="L-BFGS-B", options=_OPTIONS)
     scale, bias = float(np.exp(np.clip(run.x[0], -4, 5))), run.x[1 : 1 + k]
     transition = softmax(run.x[1 + k :].reshape(k, k))
-    share = np.average(softmax(scale * like.z + bias), axis=0, weights=like.weight)
+    share = np.average(_softmax(scale * like.z + bias[:, None]), axis=1, weights=like.weight)
     # The pseudo-counts' own likelihood at the matrix they came from is no evidence: take it out again.
     offset = float((prior * np.log(np.maximum(base, 1e-300))).sum())
     evidence = -run.fun * like.n - offset - (k - 1) - (k * (k - 1) - 1)
@@ -180,12 +189,12 @@ def _class_conditional(like: _MulticlassLikelihood, log_scale: float, rate: floa
 def one_rate_multiclass(logits: Array, y: NDArray[np.intp], weight: Array) -> Array:
     """Log-likelihood of every given label under scale and one rate, fitted to every entry of ``logits``."""
     out = np.empty(logits.shape[:2])
-    every = slice(None, None, max(1, len(y) // _ENOUGH))
-    for row, z in zip(out, logits, strict=True):
-        z, _ = _scaled(z, weight)
-        like = _MulticlassLikelihood(z[every], y[every], weight[every])
+    every = slice(None, None, -(-len(y) // _ENOUGH))
+    for row, scores in zip(out, logits, strict=True):
+        z, _ = _scaled(scores, weight)
+        like = _MulticlassLikelihood(np.ascontiguousarray(z[:, every]), y[every], weight[every])
         x, _ = _one_rate(like)
         rate, k = like.rate_of(x), like.k
-        own = softmax(float(np.exp(np.clip(x[0], -4, 5))) * z)[np.arange(len(y)), y]
+        own = _softmax(float(np.exp(np.clip(x[0], -4, 5))) * z)[y, np.arange(len(y))]
         row[:] = np.log(np.maximum(rate / (k - 1) + (1 - rate * k / (k - 1)) * own, 1e-12))
     return out

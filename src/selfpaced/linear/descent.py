@@ -13,14 +13,15 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..fitting import Progress
-from ..selection import Trial
+from ..selection import Trial, effective_size
 from ..solver import State
 from .folds import FoldLayout
-from .minimize import Metric, minimize
+from .minimize import Metric, Minimum, Rows, minimize, minimize_all
 from .objective import Codes, Latent, Objective, Vector, loss_of_scores
+from .stack import Stack
 
 # Measured by benchmarks/constants.py linear.
-STEPS = 10  # per pace and fold: enough to tell candidates apart
+STEPS = 8  # per pace and fold: enough to tell candidates apart
 ROWS_PER_PARAMETER = 20  # above, fold fits may start from the fit of all rows without knowing what is held out
 ROUGH = 2e-4  # gradient entry at which a fold fit ends
 
@@ -58,9 +59,9 @@ class FoldModel:
     C : float
         Inverse strength of the penalty.
     params : sequence of ndarray
-        Parameters outside each fold.
-    scores : ndarray of shape (n_held_out, n_outputs)
-        Raw scores of the held-out rows, fold after fold.
+        Parameters outside each fold, deal after deal.
+    by_deal : ndarray of shape (n_deals, n_held_out, n_outputs)
+        Raw scores of the held-out rows, in every deal.
     n_iter : int
         Iterations of the fold that took most.
     """
@@ -68,8 +69,13 @@ class FoldModel:
     latent: Latent
     C: float
     params: Sequence[Vector]
-    scores: Vector
+    by_deal: Vector
     n_iter: int = 0
+
+    @property
+    def scores(self) -> Vector:
+        """Raw scores of the held-out rows, fold after fold: the mean over the deals."""
+        return np.asarray(self.by_deal[0] if len(self.by_deal) == 1 else self.by_deal.mean(axis=0))
 
     @property
     def mean(self) -> Vector:
@@ -129,15 +135,13 @@ class FoldFits:
         self.steps = 3 * STEPS if layout.n_total > 20 * layout.n else STEPS
         options = {"ridge": penalty.ridge, "fit_intercept": fit_intercept}
         self.objectives = [layout.training(k, **options) for k in range(layout.n_validated)]
-        parts = [layout.codes[layout.rows(k)] for k in range(layout.n_validated)]
-        self.codes: Codes = np.concatenate(parts)
-        self.n_held_out = [len(part) for part in parts]
+        self.codes: Codes = layout.held_out(layout.codes)
         self.sample_weight: Vector | None = layout.held_out(layout.sample_weight)
         n, d, k = layout.n, layout.X.shape[1], layout.n_classes
         # With few rows per parameter the full fit still knows the held-out labels: start from nothing.
         warm = plain if plain is not None and n > ROWS_PER_PARAMETER * d * (k - 1) else None
         start = np.zeros(self.objectives[0].size) if warm is None else warm
-        self.starts: Sequence[Vector] = [start] * layout.n_validated
+        self.starts: Sequence[Vector] = [start] * (layout.n_validated * len(layout.deals))
         self.plain_steps = 25 if warm is None else 12
 
     def penalised(self, C: float, starts: Sequence[Vector]) -> FoldFits:
@@ -164,34 +168,46 @@ class FoldFits:
 
     def fit(self, latent: Latent, starts: Sequence[Vector], max_iter: int, label: str) -> FoldModel:
         """Fit outside every fold and score what was held out."""
-        tasks = range(len(self.objectives))
-        with self.progress.stage(f"folds, {label}"):
-            if self.n_jobs in (None, 1) or len(tasks) == 1:
-                results = [self._fold(k, latent, starts[k], max_iter) for k in tasks]
-            else:
-                run = Parallel(n_jobs=self.n_jobs, prefer="threads")
-                results = run(delayed(self._fold)(k, latent, starts[k], max_iter) for k in tasks)
-        params, scores, iterations = zip(*results, strict=True)
-        return FoldModel(latent, self.penalty.C, params, np.concatenate(scores), max(iterations))
-
-    def _fold(self, fold: int, latent: Latent, start: Vector, max_iter: int) -> tuple[Vector, Vector, int]:
-        objective = self.objectives[fold].at(latent)
+        stack = replace(self.stack, ridge=self.penalty.ridge, latent=latent)
         metric = self.curvature if latent.plain else self.metric
-        found = minimize(objective, start, metric=metric, max_iter=max_iter, tol=self.tol)
-        return found.x, self.layout.scores(fold, found.x), found.n_iter
+        parts = np.array_split(np.arange(len(starts)), max(1, min(self.n_jobs or 1, len(starts))))
+
+        def side_by_side(part: Rows) -> list[Minimum]:
+            own, begin = replace(stack, weight=stack.weight[part]), np.stack([starts[k] for k in part])
+            return minimize_all(own, begin, metric=metric, max_iter=max_iter, tol=self.tol)
+
+        with self.progress.stage(f"folds, {label}"):
+            if len(parts) == 1:
+                found = side_by_side(parts[0])
+            else:
+                run = Parallel(n_jobs=len(parts), prefer="threads")
+                found = [one for part in run(delayed(side_by_side)(part) for part in parts) for one in part]
+        params = [one.x for one in found]
+        scores = self.layout.held_out_scores(params)
+        return FoldModel(latent, self.penalty.C, params, scores, max(one.n_iter for one in found))
+
+    @cached_property
+    def stack(self) -> Stack:
+        """The plain objectives of all folds."""
+        layout = self.layout
+        places = [(fold, deal) for deal in range(len(layout.deals)) for fold in range(layout.n_validated)]
+        weight = np.stack([layout.outside(fold, deal) for fold, deal in places])
+        options = self.objectives[0]
+        return Stack(
+            layout.X, layout.codes, layout.n_classes, weight, options.ridge, options.fit_intercept, options.latent
+        )
 
     def blank(self) -> FoldModel:
         """No coefficients, and the intercept of the class shares."""
-        params, scores = [], []
-        for fold, objective in enumerate(self.objectives):
-            own = np.zeros((objective.n_outputs, objective.n_features + 1))
-            if objective.fit_intercept:
-                share = np.bincount(objective.codes, objective.sample_weight, minlength=objective.n_classes)
+        params, shape = [], (self.objectives[0].n_outputs, self.objectives[0].n_features + 1)
+        for weight in self.stack.weight:
+            own = np.zeros(shape)
+            if self.stack.fit_intercept:
+                share = np.bincount(self.layout.codes, weight, minlength=self.layout.n_classes)
                 logs = np.log(np.maximum(share / share.sum(), 1e-3))
-                own[:, -1] = logs[1] - logs[0] if objective.n_outputs == 1 else logs - logs.mean()
+                own[:, -1] = logs[1] - logs[0] if shape[0] == 1 else logs - logs.mean()
             params.append(own.ravel())
-            scores.append(np.full((self.n_held_out[fold], objective.n_outputs), own[:, -1]))
-        return FoldModel(Latent(), self.penalty.C, params, np.concatenate(scores))
+        return FoldModel(Latent(), self.penalty.C, params, self.layout.held_out_scores(params))
 
     @cached_property
     def plain(self) -> Trial:
@@ -219,12 +235,19 @@ class FoldFits:
         """Weights of the held-out rows as evidence about a model: equal rows err alike, so copies count less and less.
 
         On a table of few distinct rows every bend that the model misses would otherwise be beyond doubt, and pass for
-        wrong labels.
+        wrong labels.  Shares of labels among equal rows stay as they are.
         """
-        weight = self.sample_weight
-        if weight is None or not np.array_equal(weight, np.rint(weight)):
+        copies, weight = self.layout.held_out(self.layout.copies), self.sample_weight
+        if weight is None or copies is None:
             return weight
-        return np.asarray(np.rint(weight / (1 + ALIKE * (weight - 1))))  # Kish's design effect of a cluster of copies
+        return np.asarray(weight / (1 + ALIKE * (copies - 1)))  # Kish's design effect of a cluster of copies
+
+    @cached_property
+    def evidence(self) -> float:
+        """How many independent rows the held-out ones are worth."""
+        weight, own = self.sample_weight, self.relative_weight
+        size = effective_size(weight, len(self.codes))
+        return size if weight is None or own is None else size * float(own.sum() / weight.sum())
 
     @cached_property
     def worth(self) -> Vector:

@@ -1,11 +1,14 @@
 """Folds for the automatic stop: stratified, blind to the order of rows, and never splitting equal rows.
 
 Equal rows share a fold because a copy of a held-out row in the training part would vouch for its own label; it
-also makes a row of weight 2 and a row given twice the same thing.
+also makes a row of weight 2 and a row given twice the same thing.  A coarse table, of few distinct rows that are each
+there many times and with different labels, is the exception: copies are further observations there, and a model that
+has seen none of them is asked about what it cannot know.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +16,8 @@ import numpy as np
 from scipy import sparse
 
 from ..engines import Block, ContentSample, MemoryTable, Table, contents
-from ..fingerprint import Keys
-from ..folds import Rows, deal
+from ..fingerprint import Keys, mixed
+from ..folds import COPIES, Rows, deal
 from .objective import Codes, Matrix, Objective, Vector
 
 # Measured by benchmarks/constants.py linear.
@@ -24,6 +27,7 @@ N_HELD = 3  # a choice: rows that a class must have for any to be held out
 ENOUGH = 2000  # cost: held-out rows that tell candidates apart well enough
 MANY = 20000  # cost: rows above which a sample of them decides
 ROWS_PER_FEATURE = 50  # cost: rows of a sample, where these are more
+MIXED = 0.5  # a choice: share of rows that must have a copy of another label in a coarse table
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +51,10 @@ class FoldLayout:
         Folds that are really held out, the first ones.
     n_classes, n_total : int
         Classes, and distinct rows of the data these were taken from.
+    copies : ndarray or None
+        How many rows are equal to each, itself among them, whatever their labels; None: none.
+    further : tuple of ndarray
+        Folds of further deals of the same rows; estimates are means over all deals.
     """
 
     X: Matrix
@@ -56,6 +64,8 @@ class FoldLayout:
     n_validated: int
     n_classes: int
     n_total: int
+    copies: Vector | None = None
+    further: tuple[Rows, ...] = ()
 
     @property
     def n(self) -> int:
@@ -80,12 +90,34 @@ class FoldLayout:
             return None
         return np.concatenate([values[self.rows(fold)] for fold in range(self.n_validated)])
 
+    @property
+    def deals(self) -> tuple[Rows, ...]:
+        """The fold of every row in every deal."""
+        return (self.fold, *self.further)
+
+    def outside(self, fold: int, turn: int = 0) -> Vector:
+        """Weights of all rows, those of a fold being 0."""
+        weight: Vector = np.ones(self.n) if self.sample_weight is None else np.array(self.sample_weight, dtype=float)
+        weight[self.deals[turn] == fold] = 0.0
+        return weight
+
+    def held_out_scores(self, params: Sequence[Vector]) -> Vector:
+        """Scores of all validated rows in every deal, shape (n_deals, n_held_out, n_outputs)."""
+        first = np.concatenate([self.scores(fold, params[fold]) for fold in range(self.n_validated)])
+        out = np.empty((len(self.deals), *first.shape))
+        out[0] = first
+        held = self.held_out(np.arange(self.n))
+        for turn, folds in enumerate(self.further, 1):
+            for fold in range(self.n_validated):
+                at = np.flatnonzero(folds[held] == fold)
+                own = Objective([self.X[held[at]]], self.codes[held[at]], self.n_classes)
+                out[turn, at] = own.scores(params[turn * self.n_validated + fold])
+        return out
+
     def training(self, fold: int, **options: Any) -> Objective:
         """The objective of everything outside a fold."""
         if sparse.issparse(self.X):
-            outside: Vector = np.ones(self.n) if self.sample_weight is None else self.sample_weight.copy()
-            outside[self.fold == fold] = 0.0
-            return Objective([self.X], self.codes, self.n_classes, sample_weight=outside, **options)
+            return Objective([self.X], self.codes, self.n_classes, sample_weight=self.outside(fold), **options)
         out = self.rows(fold)
         parts = [part for part in (self.X[: out.start], self.X[out.stop :]) if part.shape[0]]
         weight = None if self.sample_weight is None else np.delete(self.sample_weight, out)
@@ -113,31 +145,37 @@ def many(sample: ContentSample) -> bool:
     return sample.n_distinct > MANY
 
 
-def lay_out(table: Table, sample: ContentSample, n_classes: int) -> FoldLayout | None:
-    """Folds over all rows or, when there are many, over a sample; None where there is too little to hold out."""
+def lay_out(table: Table, sample: ContentSample, n_classes: int, deals: int = 1) -> FoldLayout | None:
+    """Folds over all rows or, when there are many, over a sample; None where there is too little to hold out.
+
+    Where all folds are held out and rows are not spread over them anyway, they are dealt several times.
+    """
     n_total = sample.n_distinct
     if n_total > MANY:
         sample = sample.smaller(min(n_total, max(N_FOLDS * ENOUGH, ROWS_PER_FEATURE * table.n_features)))
-    keys, codes, weight = sample.keys, sample.codes, sample.sample_weight
-    fold, n_groups = _assign(keys, codes)
-    count = np.bincount(codes, minlength=n_classes)
-    if n_groups < 2 * N_FOLDS or (count >= N_HELD).sum() < 2:
+    cells = _Cells.of(sample)
+    coarse, n_units = n_total <= MANY and cells.coarse, cells.n_groups
+    if coarse:
+        cells, fold = cells.spread()
+        n_units = int(cells.count.sum())
+    else:
+        fold = cells.dealt()
+    count = np.bincount(cells.codes, cells.count if coarse else None, minlength=n_classes)
+    if n_units < 2 * N_FOLDS or (count >= N_HELD).sum() < 2:
         return None
-    fold[count[codes] < N_HELD] = N_FOLDS  # a class of one or two rows is in every training part
     # One fold is enough from ENOUGH * N_FOLDS rows on; below, at least three, whose mean is the model.
-    needed = int(np.ceil(ENOUGH * N_FOLDS / n_groups))
+    needed = int(np.ceil(ENOUGH * N_FOLDS / n_units))
     validated = 1 if needed == 1 else min(max(needed, 3), N_FOLDS)
-    if n_total <= MANY and isinstance(table, MemoryTable) and sparse.issparse(table.block.X):
-        all_weight = None if weight is None and len(keys) == table.n else np.zeros(table.n)
-        if all_weight is not None:
-            all_weight[sample.rows] = 1.0 if weight is None else weight
-        folds = np.zeros(table.n, dtype=np.intp)
-        folds[sample.rows] = fold
-        return FoldLayout(table.block.X, table.block.y, all_weight, folds, validated, n_classes, n_total)
-    order = np.argsort(fold, kind="stable")
-    taken = fetch(table, sample.rows[order])
-    weight = None if weight is None else weight[order]
-    return FoldLayout(taken.X, codes[order], weight, fold[order], validated, n_classes, n_total)
+    again = [] if coarse or validated < N_FOLDS else [cells.dealt(turn) for turn in range(1, deals)]
+    rare = count[cells.codes] < N_HELD  # one or two rows of a class: in every training part
+    folds = [np.where(rare, N_FOLDS, one) for one in (fold, *again)]
+    if n_total <= MANY and not coarse and isinstance(table, MemoryTable) and sparse.issparse(table.block.X):
+        return _in_place(table, n_classes, cells, folds, validated)
+    order = np.argsort(folds[0], kind="stable")
+    X, codes = fetch(table, cells.rows[order]).X, cells.codes[order]
+    weight, copies = (None if part is None else part[order] for part in (cells.weight, cells.copies))
+    fold, *further = (one[order] for one in folds)
+    return FoldLayout(X, codes, weight, fold, validated, n_classes, n_total, copies, tuple(further))
 
 
 def fetch(table: Table, rows: Rows) -> Block:
@@ -150,9 +188,95 @@ def fetch(table: Table, rows: Rows) -> Block:
     return table.take(rows[order]).rows(back)
 
 
-def _assign(keys: Keys, codes: Codes) -> tuple[Rows, int]:
-    """Fold of each row: groups of equal keys are dealt out in turn, label by label, in the order of their keys."""
-    first = np.r_[True, keys[1:] != keys[:-1]]
-    group = np.cumsum(first) - 1
-    n_groups = int(group[-1]) + 1
-    return deal(np.arange(n_groups), codes[first], N_FOLDS)[group], n_groups
+def _in_place(table: MemoryTable, n_classes: int, cells: _Cells, folds: list[Rows], validated: int) -> FoldLayout:
+    """Sparse rows where they stand: those that were merged into another have no weight."""
+    n, rows = table.n, cells.rows
+    merged = cells.weight is not None or len(rows) < n
+    fold, *further = (_placed(one, rows, n) for one in folds)
+    weight = _placed(np.ones(len(rows)) if cells.weight is None else cells.weight, rows, n) if merged else None
+    copies = _placed(np.ones(len(rows)) if cells.copies is None else cells.copies, rows, n) if merged else None
+    X, codes = table.block.X, table.block.y
+    return FoldLayout(X, codes, weight, fold, validated, n_classes, cells.n_groups, copies, tuple(further))
+
+
+def _placed(values: Any, rows: Rows, n: int) -> Any:
+    """Values of some rows where they stand, 0 elsewhere."""
+    out = np.zeros(n, dtype=values.dtype)
+    out[rows] = values
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Rows that differ, or whose labels do, sorted by key, then label.
+
+    Attributes
+    ----------
+    rows, keys, codes : ndarray
+        The first of each, its key and its label.
+    count : ndarray
+        Rows that it stands for: weights that are whole numbers count as rows.
+    weight : ndarray or None
+        The sum of their weights; None: all 1.
+    """
+
+    rows: Rows
+    keys: Keys
+    codes: Codes
+    count: Vector
+    weight: Vector | None
+
+    @classmethod
+    def of(cls, sample: ContentSample) -> _Cells:
+        """The rows of a sample, which has merged equal rows of equal labels."""
+        weight = sample.sample_weight
+        whole = weight is not None and np.array_equal(weight, np.rint(weight))
+        count = np.ones(len(sample.rows)) if weight is None or not whole else weight
+        return cls(sample.rows, sample.keys, sample.codes, count, weight)
+
+    @property
+    def group(self) -> Rows:
+        """Numbers of the distinct rows."""
+        return np.asarray(np.cumsum(np.r_[True, self.keys[1:] != self.keys[:-1]]) - 1)
+
+    @property
+    def n_groups(self) -> int:
+        """Distinct rows."""
+        return int(self.group[-1]) + 1
+
+    @property
+    def copies(self) -> Vector | None:
+        """How many rows are equal to each, whatever their labels."""
+        if self.weight is None:
+            return None
+        group = self.group
+        return np.asarray(np.bincount(group, self.count)[group])
+
+    @property
+    def coarse(self) -> bool:
+        """Whether copies are further observations: they are many, and their labels differ."""
+        group, total = self.group, float(self.count.sum())
+        mixed_labels = np.bincount(group)[group] > 1
+        return total > COPIES * self.n_groups > COPIES and float(self.count[mixed_labels].sum()) > MIXED * total
+
+    def dealt(self, turn: int = 0) -> Rows:
+        """Distinct rows are dealt out in turn, label by label, in the order of their keys; mixed for another turn."""
+        first = np.r_[True, self.keys[1:] != self.keys[:-1]]
+        order = np.argsort(mixed(self.keys[first], turn)) if turn else np.arange(self.n_groups)
+        fold = np.empty(len(order), dtype=np.intp)
+        fold[order] = deal(order, self.codes[first], N_FOLDS)
+        return fold[self.group]
+
+    def spread(self) -> tuple[_Cells, Rows]:
+        """Every row is dealt by itself, label by label, in the order of the keys; copies in one fold are merged."""
+        order = np.lexsort((self.keys, self.codes))
+        end = np.cumsum(self.count[order])
+        begin = (end - self.count[order])[:, None]
+        # How many of the places from begin to end, counted round the folds, fall on each of them.
+        share = np.ceil((end[:, None] - np.arange(N_FOLDS)) / N_FOLDS) - np.ceil((begin - np.arange(N_FOLDS)) / N_FOLDS)
+        at, fold = np.nonzero(share)
+        which, share = order[at], share[at, fold]
+        weight = share if self.weight is None else share * (self.weight / self.count)[which]
+        back = np.lexsort((fold, self.codes[which], self.keys[which]))
+        which, fold, share, weight = which[back], fold[back], share[back], weight[back]
+        return _Cells(self.rows[which], self.keys[which], self.codes[which], share, weight), fold

@@ -35,6 +35,7 @@ from ..parameters import KINDS
 from ..regularizers import Regularizer, relative
 from .blocks import clean_shares
 from .descent import Penalty
+from .folds import N_HELD
 from .objective import Codes, Matrix, Objective, Vector, loss_of_scores
 from .training import LogisticFit, LogisticSettings, Trainer
 from .trusting import trusting_logistic
@@ -42,6 +43,8 @@ from .units import Units
 
 LARGE = 100.0  # numerical safety: a loss in nats that no label has
 NO_PENALTY = 1e-15  # numerical safety: features below give coefficients that no step reaches, and no penalty holds
+SLIP = 0.9  # a choice: probability of being wrong of a label that one or two rows have where others have many
+OTHERS = 20  # a choice: rows of the median class from which on one or two rows are no class
 RAREST = 1e-3  # numerical safety: share of a class below which ``balance`` leans no further towards it
 
 
@@ -243,9 +246,10 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             fit = trainer.run() if confirmed is None else trusting_logistic(trainer, trainer.run(), confirmed[kept])
         fit = replace(fit, plain=_given(fit.plain, units, X), params=_given(fit.params, units, X))
         self._keep(fit, classes, X.dtype)
+        self._doubted = _slips(np.bincount(codes, minlength=len(classes)))
         scores, seen = Objective([X], codes, len(classes)).scores(fit.params), fingerprint(X, codes)
         judgement = self._judgement(scores, codes, check_rule(self.regularizer), seen)
-        self.judgement_ = replace(judgement, trusted=confirmed)
+        self.judgement_ = replace(judgement, trusted=confirmed, stability=_of_all(fit.stability, weight, codes))
         self.sample_loss_, self.sample_weight_ = self.judgement_.losses, self.judgement_.weight
         self.clean_share_ = np.average(self.channel_.proba(scores + self._shift), axis=0, weights=weight)
         self._tell(fit)
@@ -263,6 +267,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             trainer = Trainer(table, len(classes), self._settings(total), progress, previous)
             fit = trainer.run()
             self._keep(fit, classes, table.dtype)
+            self._doubted = _slips(table.mass)
             rows = trainer.thinned
             seen, rule = fingerprint(rows.parts[0], rows.codes), check_rule(self.regularizer)
             judged = self._judgement(rows.scores(fit.params), rows.codes, rule, seen)
@@ -417,7 +422,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         one = bool(np.all(self.lam_by_class_ == self.lam_))
         return Judgement(
             kind="labels",
-            opinion=Labels(self.classes_, codes, scores + self._shift, self.channel_),
+            opinion=Labels(self.classes_, codes, scores + self._shift, self.channel_, self._doubted),
             losses=loss_of_scores(scores, codes),
             lam=self.lam_ if one else self.lam_by_class_[codes],
             rule=rule,
@@ -438,6 +443,21 @@ def _encoded(y: Any) -> tuple[Array, Codes]:
     if len(classes) < 2:
         raise ValueError(f"y must have at least 2 classes; the data contains only one class: {classes[0]!r}")
     return classes, codes.astype(np.intp, copy=False)
+
+
+def _slips(counts: Array) -> Array | None:
+    """Of every class, the least probability of a label of it being wrong: of one or two rows where others have many."""
+    rare = counts < N_HELD
+    return np.where(rare, SLIP, 0.0) if rare.any() and np.median(counts) >= OTHERS else None
+
+
+def _of_all(stability: Vector | None, weight: Vector | None, codes: Codes) -> Vector | None:
+    """Of all rows, also those of weight 0, which took no part."""
+    if stability is None or weight is None or len(stability) == len(codes):
+        return stability
+    out = np.full(len(codes), np.nan)
+    out[weight > 0] = stability
+    return out
 
 
 def _wide_is_plain(pace: Any, rule: Regularizer) -> Any:

@@ -25,7 +25,7 @@ Matrix = Any  # dense array or CSR
 Vector = NDArray[np.floating[Any]]
 Codes = NDArray[np.intp]
 
-_BLOCK_BYTES = 1 << 21  # cost: 2 MB, which stay in the processor's cache
+BLOCK_BYTES = 1 << 21  # cost: 2 MB, which stay in the processor's cache
 _TINY = 1e-300  # numerical safety: no logarithm of zero
 
 
@@ -189,7 +189,7 @@ class Objective:
             # Slicing CSR copies; only the dense n x K scores need bounding.
             return part.shape[0] if self.n_outputs == 1 else max(1024, (1 << 22) // self.n_outputs)
         width = part.dtype.itemsize * (self.n_features + 2 * self.n_outputs)
-        budget = min(_BLOCK_BYTES, max(self.n * width // 8, 1 << 16)) if small else _BLOCK_BYTES
+        budget = min(BLOCK_BYTES, max(self.n * width // 8, 1 << 16)) if small else BLOCK_BYTES
         return int(max(64, budget // max(width, 1)))
 
     # ------------------------------------------------------------------------------------------- passes
@@ -218,36 +218,35 @@ class Objective:
 
     def _binary(self, block: Matrix, rows: slice, params: Vector, grad: Vector) -> float:
         sign = self.sign[rows]  # type: ignore[index]
-        prob = _sigmoid(self._scores(block, params)[:, 0], sign)
+        prob = sigmoid(self._scores(block, params)[:, 0], sign)
         loss, weight = self.latent(prob, self.codes[rows])
         residual = prob - 1
         residual *= sign
         if weight is not None:
             residual *= weight
         value = self._weighted(loss, residual, rows)
-        grad[0, :-1] += _backward(block, residual)
+        grad[0, :-1] += backward(block, residual)
         grad[0, -1] += residual.sum()
         return value
 
     def _multinomial(self, block: Matrix, rows: slice, params: Vector, grad: Vector) -> float:
-        prob = _softmax(self._scores(block, params))
+        prob = softmax_columns(class_scores(block, params))
         codes = self.codes[rows]
         index = np.arange(len(codes))
-        own = prob[index, codes]
-        loss, weight = self.latent(own, codes)
-        prob[index, codes] -= 1
+        loss, weight = self.latent(prob[codes, index], codes)
+        prob[codes, index] -= 1
         if weight is not None:
-            prob *= weight[:, None]
+            prob *= weight
         value = self._weighted(loss, prob, rows)
-        grad[:, :-1] += _backward(block, prob).T
-        grad[:, -1] += prob.sum(axis=0)
+        grad[:, :-1] += backward(block, prob)
+        grad[:, -1] += prob.sum(axis=1)
         return value
 
     def _weighted(self, loss: Vector, residual: Vector, rows: slice) -> float:
         if self.sample_weight is None:
             return float(loss.sum())
         weight = self.sample_weight[rows]
-        residual *= weight if residual.ndim == 1 else weight[:, None]
+        residual *= weight
         return float(weight @ loss)
 
     def _scores(self, block: Matrix, params: Vector) -> Vector:
@@ -340,7 +339,7 @@ class Objective:
 
     def _slope(self, margin: Vector, codes: Codes) -> Vector:
         """Derivative of the latent loss in the margin of the given label."""
-        prob = _sigmoid(margin, 1.0)
+        prob = sigmoid(margin, 1.0)
         weight = self.latent(prob, codes)[1]
         return prob - 1 if weight is None else (prob - 1) * weight
 
@@ -354,7 +353,7 @@ class Objective:
 
         Sparse features rarer than the average keep the average's scale, lest a few rows move much.
         """
-        d, k = self.n_features, self.n_outputs
+        d = self.n_features
         mean, variance = self._moments
         if sparse.issparse(self.parts[0]):
             variance = np.maximum(variance, variance.mean())
@@ -363,7 +362,7 @@ class Objective:
             scale[-1], mean = 0.0, np.zeros(d)
 
         def apply(grad: Vector) -> Vector:
-            out = grad.reshape(k, d + 1).copy()
+            out = grad.reshape(-1, d + 1).copy()
             out[:, :-1] -= out[:, -1:] * mean
             out *= scale
             out[:, -1] -= out[:, :-1] @ mean
@@ -412,7 +411,7 @@ def loss_of_scores(scores: Vector, codes: Codes) -> Vector:
     return np.asarray(np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(codes)), codes])
 
 
-def _sigmoid(margin: Vector, sign: Any) -> Vector:
+def sigmoid(margin: Vector, sign: Any) -> Vector:
     """1 / (1 + exp(-sign * margin)); the bound keeps exp from overflowing, where the result is 0 anyway."""
     out: Vector = margin * sign
     np.negative(out, out=out)
@@ -430,8 +429,27 @@ def _softmax(scores: Vector) -> Vector:
     return scores
 
 
-def _backward(block: Matrix, residual: Vector) -> Vector:
-    """block.T @ residual in the block's precision."""
+def class_scores(block: Matrix, params: Vector) -> Vector:
+    """Scores of the rows of a block, one ROW of the result for each row of parameters: few classes sum up fast so."""
+    coef = params[:, :-1]
+    if coef.dtype != block.dtype:
+        coef = coef.astype(block.dtype)
+    scores = (block @ coef.T).T if sparse.issparse(block) else coef @ block.T
+    return np.asarray(np.add(scores, params[:, -1:], order="C", dtype=np.float64))
+
+
+def softmax_columns(scores: Vector) -> Vector:
+    """Probabilities in place; classes are the axis before the last."""
+    scores -= scores.max(axis=-2, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=-2, keepdims=True)
+    return scores
+
+
+def backward(block: Matrix, residual: Vector) -> Vector:
+    """residual @ block in the block's precision."""
     if residual.dtype != block.dtype:
         residual = residual.astype(block.dtype)
-    return np.asarray(block.T @ residual)
+    if residual.ndim == 1:
+        return np.asarray(block.T @ residual)
+    return np.asarray((block.T @ residual.T).T if sparse.issparse(block) else residual @ block)

@@ -118,7 +118,7 @@ def paper_path(fits: FoldFits, regularizer: Regularizer, tol: float) -> tuple[Fo
     for index, stages in enumerate(zip(*runs, strict=False)):  # as far as every fold came
         lam = float(np.mean([stage.lam for stage in stages]))
         scores = np.concatenate([stage.scores for stage in stages])
-        model = FoldModel(Latent(regularizer, lam), fits.penalty.C, [stage.params for stage in stages], scores)
+        model = FoldModel(Latent(regularizer, lam), fits.penalty.C, [stage.params for stage in stages], scores[None])
         weight = model.latent.weight(loss_of_scores(scores, fits.codes), fits.codes)
         cost = float(sum(stage.cost for stage in stages))
         trials.append(fits.trial(lam, f"{regularizer.name} stage {index}", model, weight, cost))

@@ -38,9 +38,9 @@ from .objective import Codes, Latent, Vector, loss_of_scores
 # Measured by benchmarks/constants.py linear.
 PENALTIES = (1.0, 0.1, 0.01)  # times the weakest penalty's C
 PLENTY = 100  # rows per parameter from which on the weakest penalty is the best
-# Losses (nats) that have half the full weight: Welsch with lam^2 = 2/3, 1, 4/3, 2, whose weights are the powers
-# 3/2, 1, 3/4 and 1/2 of the probability of the given label.
-HALF_LOSSES = tuple(np.log(2.0) * np.array([2 / 3, 1.0, 4 / 3, 2.0]))
+# Losses (nats) that have half the full weight: Welsch with lam^2 = 2/3, 1, 2, whose weights are the powers 3/2, 1 and
+# 1/2 of the probability of the given label.
+HALF_LOSSES = tuple(np.log(2.0) * np.array([2 / 3, 1.0, 2.0]))
 WIDE = 2  # paces that are tried under a stronger penalty too
 CLEAN = 0.03  # rho below which nothing is paced
 FARTHEST = 3.0  # standard errors behind the best from which on a candidate has no share
@@ -106,7 +106,7 @@ def penalties(fits: FoldFits, choose: bool) -> list[FoldFits]:
     layout = fits.layout
     if not choose or layout.n_total > PLENTY * layout.X.shape[1] * (layout.n_classes - 1):
         return [fits]
-    path, starts = [], [np.zeros(objective.size) for objective in fits.objectives]
+    path, starts = [], [np.zeros(fits.objectives[0].size) for _ in fits.starts]
     for factor in sorted(PENALTIES):
         path.append(fits.penalised(factor * fits.penalty.C, starts))
         starts = path[-1].plain.fit.params
@@ -138,7 +138,7 @@ def automatic(path: Sequence[FoldFits], regularizer: Regularizer) -> FoldVerdict
         return verdict(best, tuple(plain), Decision(0, f"only {noise}"))
     likelihoods = _explained(best, [trial.fit for trial in trials])
     trials = [replace(trial, scores=row) for trial, row in zip(trials, likelihoods, strict=True)]
-    shares = _shares(trials, weight) if len(best.objectives) > 1 else None
+    shares = _shares(trials, best) if len(best.objectives) > 1 else None
     index = (
         int(np.argmax(np.average(likelihoods, axis=1, weights=weight))) if shares is None else _chosen(trials, shares)
     )
@@ -162,14 +162,15 @@ def _named(trial: Trial, label: str, fits: FoldFits, weakest: FoldFits) -> Trial
     return replace(trial, label=label if same else f"{label}, C={fits.penalty.C:.3g}")
 
 
-def _shares(trials: Sequence[Trial], weight: Vector | None) -> Vector:
+def _shares(trials: Sequence[Trial], fits: FoldFits) -> Vector:
     """What every candidate has in the average: less, the more paired standard errors it is behind the best.
 
     Noisy labels hardly tell a plain fit that has bent towards them from a paced one that has not: where the paced
     have the larger part, they have all of it.
     """
+    weight, size = fits.relative_weight, fits.evidence
     best = max(trials, key=lambda trial: mean_and_error(trial.scores, weight).mean)  # type: ignore[arg-type]
-    z = np.array([max(gap(best, trial, weight).z, 0.0) for trial in trials])
+    z = np.array([max(gap(best, trial, weight, size).z, 0.0) for trial in trials])
     shares = np.where(z > FARTHEST, 0.0, np.exp(-0.5 * z**2))
     plain = np.array([trial.plain for trial in trials])
     if shares[plain].sum() < shares[~plain].sum():
@@ -309,8 +310,8 @@ def blend(models: Sequence[FoldModel], chosen: int, shares: Vector) -> FoldModel
         np.sum([f * model.params[fold] for f, model in zip(factors, models, strict=True)], axis=0)
         for fold in range(len(models[chosen].params))
     ]
-    scores = np.sum([f * model.scores for f, model in zip(factors, models, strict=True)], axis=0)
-    return replace(models[chosen], params=params, scores=scores)
+    scores = np.sum([f * model.by_deal for f, model in zip(factors, models, strict=True)], axis=0)
+    return replace(models[chosen], params=params, by_deal=scores)
 
 
 def _centre(scores: Vector) -> Any:

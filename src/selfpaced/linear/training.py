@@ -6,28 +6,27 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..engines import MemoryTable
 from ..fitting import Interruptible, Progress, interrupted_sentence
-from ..label_noise import NoiseChannel, confident_error, fit_channel
+from ..label_noise import ChannelModels, NoiseChannel, confident_error
 from ..pacing import Fixed, Pacing, Stages
 from ..path import Candidate
 from ..regularizers import relative
 from ..selection import Decision, Trial, path_of, sentence
 from ..solver import Solution, Stage, State, alternate, walk
 from .blocks import agreement
-from .descent import FoldFits, FullDescent, FullModel, pace_label, predicted
+from .descent import FoldFits, FoldModel, FullDescent, FullModel, pace_label, predicted
 from .evidence import Evidence, LogisticSettings
 from .folds import FoldLayout
 from .minimize import Metric, Minimum, minimize
 from .objective import Latent, Objective, Vector
 from .paper import HeldAlternation, Iterate, LogisticProblem, paper_path
 from .selection import CLEAN, FoldVerdict, automatic, best_penalty, given, penalties, verdict
-from .witness import Testimony, testimony
+from .witness import SUSPECT, Testimony, testimony
 
 # Measured by benchmarks/constants.py linear.
 MISMATCH = 0.1  # class shares of full and held-out predictions further apart: no shift of decisions
@@ -46,6 +45,7 @@ class LogisticFit:
     termination: str
     channel: NoiseChannel
     witness: str = "linear"
+    stability: Vector | None = None
     n_iter: int = 0
     converged: bool = True
     interrupted: bool = False
@@ -136,7 +136,7 @@ class Trainer(Evidence):
 
     def _chosen(self, path: list[FoldFits]) -> tuple[FoldFits, FoldVerdict | None]:
         """The fold fits under the chosen penalty and, with the automatic pace, what they decided."""
-        if not isinstance(self.settings.pace, str) or self.settings.pace != "auto":
+        if not self.settings.automatic:
             return best_penalty(path), None
         chosen = automatic(path, self.settings.regularizer)
         return next(fits for fits in path if fits.penalty.C == chosen.trial.fit.C), chosen
@@ -342,15 +342,15 @@ class Trainer(Evidence):
     def _calibrated(self, fit: LogisticFit, folds: FoldFits, chosen: FoldVerdict) -> LogisticFit:
         """Noise channel on held-out scores, once a more flexible model has been heard."""
         scores, codes, weight = chosen.model.scores, chosen.codes, folds.relative_weight
-        calibrate = partial(fit_channel, scores, codes, sample_weight=weight, noiseless=True)
-        channel = calibrate(shift=self.settings.fit_intercept)
+        models = ChannelModels.of(scores, codes, weight, size=folds.evidence, shift=self.settings.fit_intercept)
+        channel = models.judged()
         shifted = bool(np.any(channel.bias))
         decided, moved = self._decisions(fit.params, channel) if shifted else (None, 0.0)
         still = shifted and _mismatch(channel, decided, chosen)
         heard = self._heard(folds, chosen, channel)
         if still or (heard is not None and heard.better):
             most = heard.channel.noise_rate if heard is not None and heard.better else 1.0
-            channel = calibrate(shift=self.settings.fit_intercept and not still, most=most)
+            channel = models.judged(most, shift=not still)
             if np.any(channel.bias):
                 moved = self._decisions(fit.params, channel)[1]
         witness, said = "linear", fit.termination
@@ -359,7 +359,16 @@ class Trainer(Evidence):
         if heard is not None:
             channel, witness = heard.widened(channel), "quadratic" if heard.better else "linear"
             said += heard.sentence(channel.noise_probability(scores, codes))
-        return replace(fit, channel=channel, witness=witness, termination=said)
+        stability = self._stability(chosen.model, channel)
+        return replace(fit, channel=channel, witness=witness, stability=stability, termination=said)
+
+    def _stability(self, model: FoldModel, channel: NoiseChannel) -> Vector | None:
+        """Share of the fold fits by which every row is a suspect; None of many rows, which one fit decides about."""
+        if len(model.params) == 1:
+            return None
+        rows = self.in_memory
+        wrong = [channel.noise_probability(rows.scores(x), rows.codes) for x in model.params]
+        return np.asarray(np.mean([one > SUSPECT for one in wrong], axis=0))
 
     def _decisions(self, params: Vector, channel: NoiseChannel) -> tuple[Vector, float]:
         """Shares of the classes that a channel decides for, and of the rows that it decides otherwise."""

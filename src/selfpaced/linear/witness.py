@@ -87,12 +87,12 @@ def testimony(fits: FoldFits, scores: Vector, channel: NoiseChannel) -> Testimon
         progress=fits.progress,
     ).plain.fit.scores  # fmt: skip
     weight, rows = fits.relative_weight, np.arange(len(fits.codes))
-    heard = fit_channel(flexible, fits.codes, sample_weight=weight, noiseless=True)
+    heard = fit_channel(flexible, fits.codes, sample_weight=weight, noiseless=True, size=fits.evidence)
     own, other = (
         np.log(np.maximum(witness.given_proba(z)[rows, fits.codes], 1e-12))
         for witness, z in ((channel, scores), (heard, flexible))
     )
-    return Testimony(heard, mean_and_error(other - own, weight).z, predicted(flexible) == fits.codes)
+    return Testimony(heard, mean_and_error(other - own, weight, fits.evidence).z, predicted(flexible) == fits.codes)
 
 
 def bends(X: Vector, weight: Vector | None) -> Vector:
