@@ -24,8 +24,10 @@ _MISFIT = 0.03  # standard deviation of the rate that a wrong link function alon
 _CONVINCING = 2.0  # nats that noise must gain for an interval without 0
 _TOLERATED = 2.0  # standard errors of noisy accuracy that a shift may cost
 _TO_SYMMETRIC = 0.5  # how far the transition by which labels are doubted goes towards one rate for all
-_ODDS = 2.0  # of noise, when labels are doubted: a list to look at may be too long rather than empty
 
+# benchmarks/classification.py --part development: odds of noise when labels are doubted. A list to look at may be too
+# long rather than empty, and of 20 % wrong labels it holds more so, at no lower precision.
+_ODDS = 2.0
 _ENOUGH = 2000  # cost: rows on which the common scale is found
 _LEAST_DOUBT = 0.01  # numerical safety: the smallest rate by which labels are ranked
 _CUTS = (1.0, 0.75, 0.5, 0.25, 0.0)  # a choice: shares of a shift that are tried
