@@ -35,7 +35,7 @@ def quiet_figures():
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_runs(page, tools, tmp_path, monkeypatch):
     source = (DOCS / page).read_text(encoding="utf-8")
-    for package in re.findall(r"^(?:import|from) (cleanlab|statsmodels|pandas|torch)\b", source, re.MULTILINE):
+    for package in re.findall(r"^(?:import|from) (cleanlab|statsmodels|pandas|torch|dask)\b", source, re.MULTILINE):
         pytest.importorskip(package, reason=f"docs/{page} uses {package}")
     assert {block.language for block in tools.blocks(source)} <= tools.LANGUAGES
     monkeypatch.chdir(tmp_path)

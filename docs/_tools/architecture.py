@@ -28,6 +28,7 @@ FLOORS: list[dict[str, str]] = [
         "factorization": "low-rank matrices: sweeps with the weights fused in",
         "clustering": "multi-view k-means: batched restarts that settle",
         "torch": "the criterion for networks",
+        "dask": "tables on a Dask cluster",
     },
     {"value_noise": "gross errors in values, told from what a model misfits"},
     {

@@ -22,9 +22,13 @@ __all__ = [
     "Target",
     "add_data_arguments",
     "add_decisions",
+    "add_large_arguments",
     "built_in",
+    "check_separator",
     "decided",
     "find_target",
+    "is_large",
+    "labels_of",
     "open_table",
     "task_of",
 ]
@@ -113,6 +117,25 @@ def decided(frame: pd.DataFrame, args: argparse.Namespace) -> Reviewed | None:
     return apply_decisions(frame, path, target=args.target)
 
 
+def add_large_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments for tables that do not fit into memory."""
+    group = parser.add_argument_group("tables larger than memory (also where DATA is a pattern of several files)")
+    group.add_argument("--memory", metavar="SIZE", help="read piece by piece, taking about this much, such as 1GB")
+    group.add_argument(
+        "--scratch", metavar="DIR", help="folder for the rows while they are needed (default: that of temporary files)"
+    )
+
+
+def is_large(args: argparse.Namespace) -> bool:
+    """Whether the table is to be read piece by piece."""
+    pattern = args.data is not None and any(sign in args.data for sign in "*?[") and not Path(args.data).exists()
+    if args.scratch is not None and args.memory is None and not pattern:
+        raise UsageError("--scratch is for tables larger than memory: say how much there is, such as --memory 1GB")
+    if args.memory is not None and args.data is None:
+        raise UsageError("--memory needs DATA, the built-in table is small")
+    return pattern or args.memory is not None
+
+
 def open_table(args: argparse.Namespace) -> LoadedTable:
     """The table of the arguments."""
     from selfpaced.tables import LoadedTable, read_table
@@ -120,16 +143,21 @@ def open_table(args: argparse.Namespace) -> LoadedTable:
     if args.data is None:
         frame = getattr(args, "frame", None)
         return LoadedTable(built_in()[0] if frame is None else frame)
-    separator = {"tab": "\t", "\\t": "\t"}.get(args.separator, args.separator)
-    if separator is not None and len(separator) != 1:
-        raise UsageError(f"--separator must be one character or 'tab', got {args.separator!r}")
     return read_table(
         args.data,
-        separator=separator,
+        separator=check_separator(args),
         header=not args.no_header,
         encoding=args.encoding,
         skip_broken=args.skip_broken,
     )
+
+
+def check_separator(args: argparse.Namespace) -> str | None:
+    """The sign of ``--separator``."""
+    separator: str | None = {"tab": "\t", "\\t": "\t"}.get(args.separator, args.separator)
+    if separator is not None and len(separator) != 1:
+        raise UsageError(f"--separator must be one character or 'tab', got {args.separator!r}")
+    return separator
 
 
 def built_in(seed: int = 0, rate: float = 0.2) -> tuple[pd.DataFrame, np.ndarray]:
@@ -168,6 +196,18 @@ def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) 
     values = series.iloc[rows]
     task = task_of(values) if args.task == "auto" else args.task
     return Target(name, rows, _values(values, task, name, table, rows), task)
+
+
+def labels_of(values: pd.Series, given: Target) -> np.ndarray:
+    """More labels of the kind of these."""
+    if given.values.dtype.kind in "iu":
+        numbers = np.asarray(values, dtype=float)
+        if np.any(np.mod(numbers, 1)):
+            raise ValueError(
+                f"the target {given.name!r} holds whole numbers at first and others later: are they values?"
+            )
+        return numbers.astype(np.int64)
+    return _text(values)
 
 
 def task_of(values: pd.Series) -> str:

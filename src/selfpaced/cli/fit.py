@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .console import plain_data
-from .data import add_data_arguments, add_decisions
+from .data import add_data_arguments, add_decisions, add_large_arguments, is_large
 from .models import add_model_arguments
 from .output import folder_name
 
@@ -34,6 +34,7 @@ examples:
   selfpaced fit                                        the built-in table
   selfpaced fit data.csv --target label --out run/
   selfpaced fit houses.tsv.gz --target price --model hist-gradient-boosting
+  selfpaced fit 'data/*.parquet' --target label --memory 1GB --scratch /fast/disk
   selfpaced fit data.csv --decisions run/decisions.csv --out run2/     once more, with what you decided
 """
 FILES = ["model.skops", "suspects.csv", "metrics.json", "report.html"]
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``fit``."""
     add_data_arguments(parser)
     add_model_arguments(parser)
+    add_large_arguments(parser)
     group = parser.add_argument_group("what a person has decided")
     add_decisions(group)
     group = parser.add_argument_group("results")
@@ -55,6 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Fit, write everything at once, and say what came out."""
+    if is_large(args):
+        from .large import run as run_large
+
+        return run_large(args, console)
     from selfpaced.persistence import save
 
     from .output import staged
@@ -127,10 +133,10 @@ def tell(result: Training, measured: dict[str, Any], console: Console) -> None:
     if measured["model_choice"]:
         console.say(measured["model_choice"])
     console.say(f"{measured['termination']}\n")
-    _show_path(measured, console)
+    show_path(measured, console)
     if measured["noise_rate"] is not None:
         what = "labels" if measured["task"] == "classification" else "values"
-        console.say(f"Wrong {what}: {_share(measured['noise_rate'], measured['noise_rate_interval'])}.")
+        console.say(f"Wrong {what}: {share_in_words(measured['noise_rate'], measured['noise_rate_interval'])}.")
     if measured["misfit_words"]:
         console.say(f"Values this model cannot explain, besides: about {measured['misfit']:.1%}; its fit is poor.")
     show_suspects(result, console)
@@ -145,7 +151,7 @@ def _tell_round(result: Training, measured: dict[str, Any], console: Console) ->
     console.say(f"\nround {measured['round']}: {now} (decided: {result.review})")
 
 
-def _share(rate: float, interval: tuple[float, float] | None) -> str:
+def share_in_words(rate: float, interval: tuple[float, float] | None) -> str:
     """A share of wrong rows in words that claim no more than its interval does."""
     low, high = interval or (float("nan"), float("nan"))
     between = f"between {low:.1%} and {high:.1%}"
@@ -154,7 +160,7 @@ def _share(rate: float, interval: tuple[float, float] | None) -> str:
     return f"none found (at most {high:.1%})" if rate < 0.0005 else f"perhaps {rate:.1%}, perhaps none ({between})"
 
 
-def _show_path(measured: dict[str, Any], console: Console) -> None:
+def show_path(measured: dict[str, Any], console: Console) -> None:
     """Every candidate, plain and self-paced, and which one was taken."""
     path = measured["path"]
     if not path:

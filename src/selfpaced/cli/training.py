@@ -21,7 +21,18 @@ if TYPE_CHECKING:
 
     from .console import Console
 
-__all__ = ["STEPS", "Training", "describe", "metrics", "train"]
+__all__ = [
+    "STEPS",
+    "Training",
+    "candidate",
+    "check_classes",
+    "check_columns",
+    "describe",
+    "joined",
+    "metrics",
+    "prepared",
+    "train",
+]
 
 STEPS = 4  # display: of `train`
 
@@ -83,14 +94,14 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         given = find_target(table, args, console)
         if review is not None:
             given = given.without(review.dropped)
-        _check_columns(table, args)
-        _check_classes(given, console)
+        check_columns(table, args)
+        check_classes(given, console)
     name, choice = model_of(args, given.task), None
     with console.step(f"{'comparing models, ' * (name == 'auto')}preparing the columns"):
         if name == "auto":
             choice = choose(_labelled(table, given), given.values, args, [given.name, *args.exclude])
             name = choice.model
-        prepare, features = _prepare(table, given, args, kind_of(name), console)
+        prepare, features = prepared(table, given, args, kind_of(name), console)
     with console.step(f"fitting plain and self-paced {name.replace('-', ' ')}"):
         codes = prepare.named_steps["types"].schema_.names("categorical")
         places = [features.columns.get_loc(code) for code in codes] if kind_of(name) == "tree" else []
@@ -101,7 +112,7 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         from .suspicion import suspicious
 
         found = suspicious(model, features, given, table, threshold=args.threshold)
-    pipeline = _joined(prepare, model)
+    pipeline = joined(prepare, model)
     marks = tuple(row_marks(written, found["row"].to_numpy()))
     return Training(table, given, name, pipeline, features, found, choice, review, marks)
 
@@ -111,7 +122,7 @@ def _labelled(table: LoadedTable, given: Target) -> pd.DataFrame:
     return table.frame if given.rows.size == len(table.frame) else table.frame.iloc[given.rows]
 
 
-def _check_columns(table: LoadedTable, args: argparse.Namespace) -> None:
+def check_columns(table: LoadedTable, args: argparse.Namespace) -> None:
     """Columns that are named must be there."""
     from selfpaced.tables import suggestion
 
@@ -123,7 +134,8 @@ def _check_columns(table: LoadedTable, args: argparse.Namespace) -> None:
                 raise UsageError(f"--{option}: the table has no column {name!r}{suggestion(name, table.frame.columns)}")
 
 
-def _prepare(table: LoadedTable, given: Target, args: argparse.Namespace, kind: str, console: Console) -> Any:
+def prepared(table: LoadedTable, given: Target, args: argparse.Namespace, kind: str, console: Console) -> Any:
+    """The columns of a table as features, what they were made by, and what of it a user should know."""
     from selfpaced.tables import preprocessor
 
     prepare = preprocessor(kind, categorical=args.categorical, exclude=[given.name, *args.exclude])
@@ -137,7 +149,7 @@ def _prepare(table: LoadedTable, given: Target, args: argparse.Namespace, kind: 
     return prepare, features
 
 
-def _check_classes(given: Target, console: Console) -> None:
+def check_classes(given: Target, console: Console) -> None:
     """A class with one row cannot be learnt; many classes are probably values."""
     if given.task != "classification":
         return
@@ -158,7 +170,8 @@ def _check_classes(given: Target, console: Console) -> None:
         )
 
 
-def _joined(prepare: Any, model: Any) -> Any:
+def joined(prepare: Any, model: Any) -> Any:
+    """One pipeline from raw table to prediction."""
     from sklearn.pipeline import Pipeline
 
     return Pipeline([*prepare.steps, ("model", model)])
@@ -170,12 +183,13 @@ def describe(run: Training) -> dict[str, Any]:
     plain = next((c for c in path if math.isinf(c.lam)), None)
     chosen = next((c for c in path if c.chosen), None)
     score = "held-out score on the given labels" if run.target.task == "classification" else "minus the robust loss"
-    return {"score": score, "plain": plain and _candidate(plain), "chosen": chosen and _candidate(chosen)}
+    return {"score": score, "plain": plain and candidate(plain), "chosen": chosen and candidate(chosen)}
 
 
-def _candidate(candidate: Any) -> dict[str, Any]:
+def candidate(found: Any) -> dict[str, Any]:
+    """A candidate of the path as data."""
     keys = ("label", "lam", "score", "spread", "mean_weight", "cost")
-    return {key: getattr(candidate, key) for key in keys}
+    return {key: getattr(found, key) for key in keys}
 
 
 def metrics(run: Training, console: Console) -> dict[str, Any]:
@@ -204,6 +218,6 @@ def metrics(run: Training, console: Console) -> dict[str, Any]:
         "misfit_words": getattr(model.judgement_.opinion, "misfit_words", ""),
         "suspects": len(run.suspects),
         "termination": model.termination_,
-        "path": [_candidate(candidate) | {"chosen": candidate.chosen} for candidate in model.path_],
+        "path": [candidate(found) | {"chosen": found.chosen} for found in model.path_],
         "seconds": dict(console.seconds),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,17 @@ import numpy as np
 
 from ..judgement import Judging
 from .scratch import ScratchTable
+from .table import Array
 
 
-def write_suspects(model: Judging, table: ScratchTable, path: str | os.PathLike[str], *, threshold: float = 0.5) -> int:
+def write_suspects(
+    model: Judging,
+    table: ScratchTable,
+    path: str | os.PathLike[str],
+    *,
+    threshold: float = 0.5,
+    numbers: Callable[[Array], Array] | None = None,
+) -> int:
     """Judge every row of a table and write the suspects to a Parquet file, in the order of the rows.
 
     Parameters
@@ -26,6 +35,9 @@ def write_suspects(model: Judging, table: ScratchTable, path: str | os.PathLike[
         The file; it appears when it is complete.
     threshold : float, default=0.5
         Rows at least this likely to be wrong are written; 0 writes all of them, with their weights.
+
+    numbers : callable, optional
+        Takes the numbers of rows in the table to those that are written.
 
     Returns
     -------
@@ -43,7 +55,8 @@ def write_suspects(model: Judging, table: ScratchTable, path: str | os.PathLike[
     part = target.with_name(f".{target.name}.part")
     try:
         for block in table.blocks():
-            judged: Any = replace(model._judge(block.X, block.y), numbers=first + np.arange(len(block.y)))
+            own = first + np.arange(len(block.y))
+            judged: Any = replace(model._judge(block.X, block.y), numbers=own if numbers is None else numbers(own))
             rows = np.flatnonzero(judged.wrong >= threshold)
             columns = pa.table({name: np.asarray(values) for name, values in judged.table(rows).items()})
             writer = parquet.ParquetWriter(part, columns.schema) if writer is None else writer

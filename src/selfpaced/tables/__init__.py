@@ -10,6 +10,7 @@ out what each column holds; :func:`preprocessor` turns a messy table into featur
 ['age', 'age is missing', 'city=(missing)', 'city=Oslo', 'city=Rome']
 """
 
+from .batches import TableBatches, matching_files
 from .decisions import Reviewed, RowDecision, apply_decisions, read_answers, row_marks
 from .features import TableFeatures, preprocessor
 from .parsing import parse_numbers
@@ -25,12 +26,14 @@ __all__ = [
     "RowDecision",
     "Schema",
     "SchemaColumn",
+    "TableBatches",
     "TableError",
     "TableFeatures",
     "TableWarning",
     "TypedColumns",
     "apply_decisions",
     "infer_schema",
+    "matching_files",
     "parse_numbers",
     "preprocessor",
     "read_answers",

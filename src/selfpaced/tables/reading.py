@@ -158,16 +158,7 @@ def _arrow(path: Path, names: list[str], skip: int, facts: FileFacts, dialect: D
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    codec = {"utf-8-sig": "utf-8"}.get(dialect.encoding, dialect.encoding)
-    reading = arrow_csv.ReadOptions(column_names=names, skip_rows=skip, encoding=codec)
-    converting = arrow_csv.ConvertOptions(
-        null_values=NULLS,
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=True,
-        true_values=[],
-        false_values=[],
-        decimal_point=dialect.decimal,
-    )
+    reading, converting = _reading(names, skip, dialect)
 
     def read(streaming: bool) -> tuple[Any, int]:
         broken: list[None] = []
@@ -197,6 +188,23 @@ def _arrow(path: Path, names: list[str], skip: int, facts: FileFacts, dialect: D
     if any(pa.types.is_binary(kind) for kind in table.schema.types):
         raise UnicodeDecodeError("utf-8", b"", 0, 1, "invalid bytes")
     return table, broken
+
+
+def _reading(names: list[str], skip: int, dialect: Dialect) -> tuple[Any, Any]:
+    """How Arrow is to read the text, and what it takes for a value."""
+    from pyarrow import csv as arrow_csv
+
+    codec = {"utf-8-sig": "utf-8"}.get(dialect.encoding, dialect.encoding)
+    reading = arrow_csv.ReadOptions(column_names=names, skip_rows=skip, encoding=codec)
+    converting = arrow_csv.ConvertOptions(
+        null_values=NULLS,
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=True,
+        true_values=[],
+        false_values=[],
+        decimal_point=dialect.decimal,
+    )
+    return reading, converting
 
 
 def _read_within(read: Callable[[bool], tuple[Any, int]], facts: FileFacts) -> tuple[Any, int]:

@@ -1,0 +1,212 @@
+"""``selfpaced fit`` on a table that does not fit into memory: read piece by piece, rows kept in a scratch file.
+
+What the columns hold, medians, spreads and categories are learnt from a random sample of the rows. Then every batch is
+encoded once, and the model passes over the encoded rows as often as it needs to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .console import plain_data
+from .data import Target, check_separator, find_target, labels_of
+from .errors import UsageError
+from .models import build, model_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from selfpaced.engines import ScratchTable
+    from selfpaced.tables import TableBatches
+
+    from .console import Console
+
+__all__ = ["run"]
+
+STEPS = 5  # display: of `run`
+DESCRIBED = 200_000  # cost: rows from which columns are described; medians of these are within a hundredth of a sigma
+CELL = 64  # cost: bytes that a cell of these rows takes at most, as an object of pandas
+DEFAULT = "1GB"
+FILES = ["model.skops", "suspects.parquet", "metrics.json"]
+
+
+@dataclass
+class Encoded:
+    """Batches of a table as features and labels, while they are read.
+
+    Attributes
+    ----------
+    batches : TableBatches
+        The table.
+    given : Target
+        The target, of the sample.
+    prepare : Pipeline
+        Fitted to the sample.
+    dropped : list of ndarray
+        Numbers of the rows that have no label, as far as it was read.
+    """
+
+    batches: TableBatches
+    given: Target
+    prepare: Any
+    n: int = 0
+    dropped: list[np.ndarray] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for frame in self.batches:
+            present = frame[self.given.name].notna().to_numpy()
+            self.dropped.append(self.n + np.flatnonzero(~present))
+            self.n += len(frame)
+            kept = frame if present.all() else frame[present].reset_index(drop=True)
+            if len(kept):
+                yield self.prepare.transform(kept).to_numpy(), labels_of(kept[self.given.name], self.given)
+
+    def numbers(self, rows: np.ndarray) -> np.ndarray:
+        """Numbers in the files of rows that were kept."""
+        gaps = np.concatenate(self.dropped) if self.dropped else np.empty(0, dtype=np.intp)
+        return rows + np.searchsorted(gaps - np.arange(len(gaps)), rows, side="right")
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Describe, encode, fit, and stream the suspects."""
+    from selfpaced.engines import parse_bytes, spool, write_suspects
+    from selfpaced.persistence import save
+
+    from .output import staged
+
+    try:
+        memory = parse_bytes(args.memory or DEFAULT)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from error
+    with staged(args.out, FILES, console, force=args.force) as stage:
+        with console.progress(STEPS):
+            with console.step(f"describing the columns of {args.data}"):
+                encoded, sample = _described(args, memory, console)
+            model = build("logistic", encoded.given.task, args, [])
+            with console.step("encoding the rows"):
+                table = spool(iter(encoded), memory=memory, scratch=args.scratch)
+            with table:
+                table.names = [str(name) for name in encoded.prepare.get_feature_names_out()]
+                with console.step("fitting plain and self-paced logistic"):
+                    model.fit(table)
+                with console.step("looking for suspects"):
+                    path = stage / "suspects.parquet"
+                    count = write_suspects(model, table, path, threshold=args.threshold, numbers=encoded.numbers)
+                measured = _metrics(args, encoded, table, model, count)
+            with console.step("writing"):
+                from .training import joined
+
+                facts = {"target": encoded.given.name, "task": encoded.given.task, "model": "logistic"}
+                save(joined(encoded.prepare, model), stage / "model.skops", facts=facts)
+        measured["seconds"] = dict(console.seconds)
+        text = json.dumps(plain_data(measured), indent=2, ensure_ascii=False, allow_nan=False)
+        (stage / "metrics.json").write_text(text + "\n", encoding="utf-8")
+    _tell(measured, len(sample), console)
+    written = [str(args.out / name) for name in FILES]
+    console.say(f"\nWritten: {', '.join(written)}")
+    console.result({**measured, "files": written})
+    return 0
+
+
+def _described(args: argparse.Namespace, memory: int, console: Console) -> tuple[Encoded, pd.DataFrame]:
+    """What the columns hold and how they are encoded, from a sample."""
+    from selfpaced.tables import LoadedTable, TableBatches, matching_files
+
+    from .training import check_classes, check_columns, prepared
+
+    _refuse(args)
+    batches = TableBatches(
+        matching_files(args.data),
+        separator=check_separator(args),
+        header=not args.no_header,
+        encoding=args.encoding,
+        skip_broken=args.skip_broken,
+    )
+    width = CELL * len(batches.columns)
+    batches.rows = int(np.clip(memory // 16 // width, 1 << 10, 1 << 16))
+    count = int(np.clip(memory // 4 // width, 1000, DESCRIBED))
+    frame, n = batches.sample(count, args.seed)
+    table = LoadedTable(frame, batches.paths[0])
+    given = find_target(table, args, console)
+    if given.task != "classification":
+        raise UsageError(
+            f"the target {given.name!r} holds values, and tables larger than memory are fitted to labels only: leave "
+            "--memory out, or see --task"
+        )
+    check_columns(table, args)
+    check_classes(given, console)
+    _compare(frame.iloc[given.rows], given, args, console)
+    if n > len(frame):
+        console.say(f"{n:,} rows; medians, spreads and categories are those of {len(frame):,} of them")
+    prepare, _ = prepared(table, given, args, "linear", console)
+    prepare.named_steps["features"].dtype_ = "float64"
+    return Encoded(batches, given, prepare), frame
+
+
+def _refuse(args: argparse.Namespace) -> None:
+    """What needs the table in memory."""
+    if args.model not in ("auto", "logistic"):
+        raise UsageError(f"--model {args.model} takes a table in memory: leave --memory out, or use --model logistic")
+    if args.decisions is not None:
+        raise UsageError("--decisions are for tables in memory: leave --memory out")
+
+
+def _compare(frame: pd.DataFrame, given: Target, args: argparse.Namespace, console: Console) -> None:
+    """Say so where a model that cannot be fitted here would foretell the labels better."""
+    from .choice import FLEXIBLE, choose
+
+    if model_of(args, given.task) == "auto":
+        choice = choose(frame, given.values, args, [given.name, *args.exclude])
+        if choice.model == FLEXIBLE:
+            console.warn(
+                f"boosting would be ahead by {choice.gain:.3f} +- {choice.error:.3f} nats a row, but takes a table in "
+                "memory: what logistic regression cannot explain may be called wrong"
+            )
+
+
+def _metrics(args: argparse.Namespace, encoded: Encoded, table: ScratchTable, model: Any, count: int) -> dict[str, Any]:
+    from selfpaced import __version__
+
+    from .training import candidate
+
+    schema = encoded.prepare.named_steps["types"].schema_
+    return {
+        "selfpaced": __version__,
+        "data": args.data,
+        "rows": encoded.n,
+        "rows_fitted": table.n,
+        "target": encoded.given.name,
+        "task": encoded.given.task,
+        "model": "logistic",
+        "features": table.n_features,
+        "columns": {kind: schema.names(kind) for kind in ("numeric", "categorical", "date")},
+        "left_out": {column.name: column.note for column in schema.left_out},
+        "lam": model.lam_,
+        "noise_rate": model.noise_rate_,
+        "noise_rate_interval": model.noise_rate_interval_,
+        "suspects": count,
+        "passes": table.passes,
+        "termination": model.termination_,
+        "path": [candidate(found) | {"chosen": found.chosen} for found in model.path_],
+    }
+
+
+def _tell(measured: dict[str, Any], described: int, console: Console) -> None:
+    """The result in a few lines."""
+    from .fit import share_in_words, show_path
+
+    kinds = ", ".join(f"{len(names)} {kind}" for kind, names in measured["columns"].items() if names)
+    console.say(
+        f"\n{measured['rows_fitted']:,} rows, {kinds} columns -> {measured['features']} features (described by "
+        f"{described:,} rows); classification of {measured['target']!r} in {measured['passes']} passes"
+    )
+    console.say(f"{measured['termination']}\n")
+    show_path({**measured, "comparison": {"score": "held-out score on the given labels"}}, console)
+    console.say(f"Wrong labels: {share_in_words(measured['noise_rate'], measured['noise_rate_interval'])}.")
+    console.say(f"{measured['suspects']:,} suspects.")

@@ -1,0 +1,16 @@
+"""Tables that lie on a Dask cluster: the same models, from arrays and data frames whose blocks stay where they are.
+
+`table` makes of a Dask array or data frame what ``fit`` takes; `weights`, `losses` and `suspects` give Dask collections
+back, aligned with it. Any client will do, also none: passes run on whatever scheduler Dask is told to use.
+"""
+
+try:
+    import dask.array
+    import dask.dataframe  # noqa: F401
+except ImportError as error:
+    raise ImportError('selfpaced.dask needs Dask: pip install "selfpaced[dask]"') from error
+
+from .results import losses, suspects, weights
+from .table import DaskTable, table
+
+__all__ = ["DaskTable", "losses", "suspects", "table", "weights"]

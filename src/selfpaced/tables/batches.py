@@ -1,0 +1,171 @@
+"""Tables of any size in one file or many, read a batch at a time and as often as asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from glob import glob
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..fingerprint import mixed
+from .reading import _frame, _reading, _require, _without_marks
+from .text import Dialect, FileFacts, TableError, column_names, find_dialect, find_open_quote, report_broken, scan
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["TableBatches", "matching_files"]
+
+_KEY = "\0key"
+PIECE = 1 << 22  # cost: bytes of text that are read at a time; each becomes a batch
+
+
+def matching_files(pattern: str) -> list[Path]:
+    """Files by a name or a pattern (``data/*.parquet``), in the order of their names."""
+    found = [Path(path) for path in sorted(glob(pattern, recursive=True)) if Path(path).is_file()]
+    if not found and Path(pattern).is_file():
+        return [Path(pattern)]
+    if not found:
+        raise TableError(pattern, "no file matches")
+    return found
+
+
+class TableBatches:
+    """A table in files, as frames of some rows each; it may be gone through more than once.
+
+    The types of text files are those of their first piece. Where a later one does not agree, everything is read as
+    text, which `TypedColumns` makes numbers of.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Parquet files (``.parquet``, ``.pq``) or text files; with the same columns.
+    rows : int
+        Rows of a batch of Parquet, at most.
+    separator, header, encoding, skip_broken
+        As in `read_table`.
+
+    Attributes
+    ----------
+    columns : list of str
+        Their names.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        *,
+        rows: int = 1 << 16,
+        separator: str | None = None,
+        header: bool = True,
+        encoding: str | None = None,
+        skip_broken: bool = False,
+    ) -> None:
+        _require("pandas")
+        _require("pyarrow")
+        self.paths, self.rows, self.skip_broken = list(paths), rows, skip_broken
+        self.parquet = [path.name.lower().endswith((".parquet", ".pq")) for path in self.paths]
+        self.as_text = False
+        self._text: dict[Path, tuple[FileFacts, Dialect, list[str], int]] = {}
+        for path, parquet in zip(self.paths, self.parquet, strict=True):
+            if not parquet:
+                facts = scan(path)
+                dialect = find_dialect(path, facts, separator, header, encoding)
+                if facts.quotes % 2:
+                    find_open_quote(path, dialect)
+                self._text[path] = (facts, dialect, *column_names(path, dialect))
+        self.columns = self._names(self.paths[0])
+        for path in self.paths:
+            if self._names(path) != self.columns:
+                raise TableError(path, f"has other columns than {self.paths[0]}: {self._names(path)!r}")
+
+    def _names(self, path: Path) -> list[str]:
+        from pyarrow import parquet
+
+        return self._text[path][2] if path in self._text else list(parquet.read_schema(path).names)
+
+    def __iter__(self) -> Iterator[pd.DataFrame]:
+        """Every batch, in the order of the rows."""
+        for path in self.paths:
+            batches = self._text_batches(path) if path in self._text else self._parquet_batches(path)
+            for batch in batches:
+                if len(batch):
+                    yield batch
+
+    def sample(self, count: int, seed: int = 0) -> tuple[pd.DataFrame, int]:
+        """Random rows, in their order, and how many there are in all; every row where there are no more."""
+        import pyarrow as pa
+
+        try:
+            return self._sample(count, seed)
+        except pa.ArrowInvalid:
+            if self.as_text or not self._text:
+                raise
+            self.as_text = True
+            return self._sample(count, seed)
+
+    def _sample(self, count: int, seed: int) -> tuple[pd.DataFrame, int]:
+        """The rows whose numbers, scattered by the seed, are the smallest."""
+        import pandas as pd
+
+        kept: list[pd.DataFrame] = []
+        limit, n = np.uint64(2**64 - 1), 0
+        for batch in self:
+            keys = mixed(np.arange(n, n + len(batch), dtype=np.uint64), seed)
+            chosen = keys <= limit
+            kept.append(batch[chosen].assign(**{_KEY: keys[chosen]}))
+            n += len(batch)
+            if sum(map(len, kept)) > 2 * count:
+                merged = pd.concat(kept, ignore_index=True)
+                limit = np.partition(merged[_KEY].to_numpy(), count - 1)[count - 1]
+                kept = [merged[merged[_KEY] <= limit]]
+        if not n:
+            raise TableError(self.paths[0], "has no rows")
+        merged = pd.concat(kept, ignore_index=True)
+        if len(merged) > count:
+            limit = np.partition(merged[_KEY].to_numpy(), count - 1)[count - 1]
+            merged = merged[merged[_KEY] <= limit]
+        return merged.drop(columns=_KEY).reset_index(drop=True), n
+
+    def _parquet_batches(self, path: Path) -> Iterator[pd.DataFrame]:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        try:
+            with parquet.ParquetFile(path, memory_map=True, pre_buffer=False) as file:
+                for batch in file.iter_batches(batch_size=self.rows, columns=self.columns, use_threads=False):
+                    yield _frame(pa.Table.from_batches([batch]))
+        except pa.ArrowInvalid as error:
+            raise TableError(path, f"cannot be read as Parquet: {error}") from error
+
+    def _text_batches(self, path: Path) -> Iterator[pd.DataFrame]:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        facts, dialect, names, skip = self._text[path]
+        broken: list[None] = []
+
+        def skip_row(_: Any) -> str:
+            broken.append(None)
+            return "skip"
+
+        reading, converting = _reading(names, skip, dialect)
+        reading.block_size = PIECE
+        if self.as_text:
+            converting.column_types = dict.fromkeys(names, pa.string())
+        parsing = arrow_csv.ParseOptions(
+            delimiter=dialect.separator, newlines_in_values=facts.quotes > 0, invalid_row_handler=skip_row
+        )
+        with (
+            pa.input_stream(str(path), compression="detect") as stream,
+            arrow_csv.open_csv(stream, reading, parsing, converting) as batches,
+        ):
+            for batch in batches:
+                table = pa.Table.from_batches([batch])
+                if any(pa.types.is_binary(kind) for kind in table.schema.types):
+                    raise TableError(path, f"is not written in {dialect.encoding}: give its --encoding")
+                yield _frame(_without_marks(table))
+        if broken:
+            report_broken(path, dialect, len(names), self.skip_broken)

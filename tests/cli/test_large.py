@@ -1,0 +1,136 @@
+"""``selfpaced fit`` on tables that are read piece by piece."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from selfpaced.persistence import load
+from selfpaced.tables import TableBatches, TableError, batches, matching_files
+
+
+def measured(folder):
+    return json.loads((folder / "metrics.json").read_text())
+
+
+def in_parts(frame, folder, n_parts=3):
+    folder.mkdir()
+    for i, rows in enumerate(np.array_split(np.arange(len(frame)), n_parts)):
+        frame.iloc[rows].to_parquet(folder / f"part-{i}.parquet", index=False)
+
+
+def test_the_same_model_piece_by_piece(selfpaced, shop_csv, folder, monkeypatch):
+    assert selfpaced("fit", shop_csv, "--target", "will buy", "--model", "logistic", "--out", "whole")[0] == 0
+    monkeypatch.setattr(batches, "PIECE", 1 << 12)  # some tens of rows
+    words = ("--target", "will buy", "--model", "logistic", "--memory", "100MB", "--scratch", str(folder))
+    code, out, err = selfpaced("fit", shop_csv, *words, "--out", "pieces")
+    assert code == 0, err
+    assert "Wrong labels: about" in out
+    whole, pieces = measured(folder / "whole"), measured(folder / "pieces")
+    for key in ("rows", "rows_fitted", "features", "columns", "left_out", "lam", "termination"):
+        assert whole[key] == pieces[key], key
+    assert whole["noise_rate"] == pytest.approx(pieces["noise_rate"], rel=1e-10)
+
+    one, other = (load(folder / name / "model.skops") for name in ("whole", "pieces"))
+    np.testing.assert_allclose(one[-1].coef_, other[-1].coef_, rtol=1e-10)
+    frame = pd.read_csv(shop_csv)
+    np.testing.assert_allclose(one.predict_proba(frame), other.predict_proba(frame), rtol=1e-10)
+
+    listed = pd.read_csv("whole/suspects.csv").sort_values("row")
+    streamed = pd.read_parquet("pieces/suspects.parquet")
+    assert streamed["row"].tolist() == listed["row"].tolist()
+    np.testing.assert_allclose(streamed["noise_probability"], listed["noise_probability"], atol=6e-5)  # 4 digits there
+    assert sorted(path.name for path in (folder / "pieces").iterdir()) == [
+        "metrics.json",
+        "model.skops",
+        "suspects.parquet",
+    ]
+
+
+def test_a_pattern_of_parquet_files(selfpaced, shop_csv, folder):
+    frame = pd.read_csv(shop_csv)
+    frame.loc[[3, 200], "will buy"] = None
+    in_parts(frame, folder / "data")
+    code, _, err = selfpaced("fit", "data/*.parquet", "--target", "will buy", "--out", "run")
+    assert code == 0, err
+    facts = measured(folder / "run")
+    assert (facts["rows"], facts["rows_fitted"]) == (400, 398)
+    found = pd.read_parquet("run/suspects.parquet")
+    assert found["given"].tolist() == frame["will buy"][found["row"]].tolist()  # rows without a label are counted
+
+
+def test_columns_are_described_by_a_sample(selfpaced, shop_csv, folder, monkeypatch):
+    from selfpaced.cli import large
+
+    monkeypatch.setattr(large, "DESCRIBED", 150)
+    code, out, err = selfpaced("fit", shop_csv, "--target", "will buy", "--memory", "100MB", "--model", "logistic")
+    assert code == 0, err
+    assert "400 rows; medians, spreads and categories are those of 150 of them" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("data.csv", "--target", "y", "--memory", "much"), "--memory must be a number of bytes"),
+        (("data.csv", "--target", "y", "--scratch", "."), "--scratch is for tables larger than memory"),
+        (("data.csv", "--target", "y", "--memory", "1GB", "--model", "forest"), "takes a table in memory"),
+        (("data.csv", "--target", "x", "--memory", "1GB"), "holds values"),
+        (("data.csv", "--target", "z", "--memory", "1GB"), "has no column 'z'"),
+        (("absent-*.csv", "--target", "y"), "no file matches"),
+        (("--memory", "1GB"), "--memory needs DATA"),
+    ],
+)
+def test_what_cannot_be_done(selfpaced, folder, words, message):
+    rng = np.random.default_rng(0)
+    pd.DataFrame({"x": rng.normal(size=60), "y": rng.integers(0, 2, 60)}).to_csv("data.csv", index=False)
+    code, _, err = selfpaced("fit", *words)
+    assert code in (2, 3)
+    assert message in err
+    assert not (folder / "run").exists()
+
+
+def test_a_broken_row_is_named(selfpaced, folder):
+    lines = ["x,y"] + [f"{i / 7:.3f},{i % 2}" for i in range(300)]
+    lines[250] += ",extra"
+    (folder / "data.csv").write_text("\n".join(lines))
+    code, _, err = selfpaced("fit", "data.csv", "--target", "y", "--memory", "1GB")
+    assert code == 3
+    assert "data.csv:251: the row has 3 fields" in err
+    code, _, err = selfpaced("fit", "data.csv", "--target", "y", "--memory", "1GB", "--skip-broken")
+    assert code == 0, err
+    assert "1 broken rows left out" in err
+
+
+# ----------------------------------------------------------------------------------------------- the batches
+
+
+def test_types_that_the_beginning_does_not_tell(folder, monkeypatch):
+    monkeypatch.setattr(batches, "PIECE", 1 << 10)
+    lines = ["x,y"] + [f"{i},a" for i in range(500)] + ["n.a.,b"]
+    (folder / "data.csv").write_text("\n".join(lines))
+    table = TableBatches([folder / "data.csv"])
+    frame, n = table.sample(1000)
+    assert n == len(frame) == 501
+    assert table.as_text
+    assert frame["x"].tolist()[-2:] == ["499", "n.a."]
+    assert [name for batch in table for name in batch["y"]] == ["a"] * 500 + ["b"]
+
+
+def test_the_sample_is_random_and_repeats(folder):
+    frame = pd.DataFrame({"x": np.arange(5000)})
+    in_parts(frame, folder / "data", 4)
+    table = TableBatches(matching_files("data/*.parquet"), rows=300)
+    one, n = table.sample(200, seed=1)
+    assert (len(one), n) == (200, 5000)
+    assert one["x"].is_monotonic_increasing
+    assert abs(one["x"].mean() - 2500) < 400
+    assert one.equals(TableBatches(matching_files("data/*.parquet"), rows=77).sample(200, seed=1)[0])
+    assert not one.equals(table.sample(200, seed=2)[0])
+
+
+def test_files_must_have_the_same_columns(folder):
+    pd.DataFrame({"x": [1]}).to_parquet("a.parquet")
+    pd.DataFrame({"z": [1]}).to_parquet("b.parquet")
+    with pytest.raises(TableError, match=r"b.parquet: has other columns than a.parquet: \['z'\]"):
+        TableBatches(matching_files("*.parquet"))

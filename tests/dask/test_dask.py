@@ -1,0 +1,179 @@
+"""The same model from Dask: arrays, frames, odd partitions, a worker that dies."""
+
+import os
+import signal
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+pytest.importorskip("distributed", reason='tables on a cluster need the extra "dask"')
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+from distributed import Client, LocalCluster
+
+from selfpaced import SelfPacedLogisticRegression
+from selfpaced import suspects as suspects_in_memory
+from selfpaced.dask import DaskTable, losses, suspects, table, weights
+from selfpaced.linear import folds as linear_folds
+
+
+@pytest.fixture(autouse=True)
+def few_are_many(monkeypatch):
+    """Above 400 rows a sample of 200 decides."""
+    monkeypatch.setattr(linear_folds, "MANY", 400)
+    monkeypatch.setattr(linear_folds, "ENOUGH", 40)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 4))
+    y = X @ [2.0, -1.0, 0.5, 0.0] + rng.logistic(size=2000) > 0
+    return X, (y ^ (rng.random(2000) < 0.2)).astype(int)
+
+
+@pytest.fixture(scope="module")
+def memory(data):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(linear_folds, "MANY", 400)
+        patch.setattr(linear_folds, "ENOUGH", 40)
+        return SelfPacedLogisticRegression().fit(*data)
+
+
+@pytest.fixture(autouse=True)
+def here():
+    """Without a client, passes run in this thread."""
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def frame_of(X, y):
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    frame["label"] = np.where(y, "yes", "no")
+    return frame
+
+
+def close(model, memory, tol=1e-10):
+    assert (model.lam_, model.C_) == (memory.lam_, memory.C_)
+    for name in ("coef_", "intercept_", "clean_share_", "noise_rate_"):
+        np.testing.assert_allclose(getattr(model, name), getattr(memory, name), rtol=tol, atol=tol, err_msg=name)
+
+
+@pytest.mark.parametrize("chunks", [(2000, 4), (300, 4), (60, 4), ((1, 0, 1900, 99), 4), (500, 2)])
+def test_arrays_of_any_chunks(data, memory, chunks):
+    X, y = data
+    made = table(da.from_array(X, chunks=chunks), da.from_array(y, chunks=700))
+    model = SelfPacedLogisticRegression().fit(made)
+    close(model, memory)
+    np.testing.assert_allclose(weights(model, made).compute(), memory.sample_weight_, rtol=1e-9)
+    np.testing.assert_allclose(losses(model, made).compute(), memory.sample_loss_, rtol=1e-9)
+
+
+def test_frames_with_odd_partitions(data, memory):
+    X, y = data
+    frame = frame_of(X, y)
+    order = np.argsort(y, kind="stable")  # partitions of one class
+    pieces = [frame.iloc[order[:3]], frame.iloc[:0], frame.iloc[order[3:1900]], frame.iloc[order[1900:]]]
+    ddf = dd.from_delayed([dask.delayed(piece) for piece in pieces], meta=frame.iloc[:0])
+    made = table(ddf, "label")
+    model = SelfPacedLogisticRegression().fit(made)
+    close(model, memory)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.feature_names_in_.tolist() == ["x0", "x1", "x2", "x3"]
+    found = suspects(model, made)
+    assert isinstance(found, dd.DataFrame)
+    found, expected = found.compute(), suspects_in_memory(memory)
+    expected = expected[expected["noise_probability"] >= 0.5]
+    assert sorted(order[found["row"]]) == sorted(expected["row"])
+    assert found.dtypes.to_dict() == suspects(model, made).dtypes.to_dict()
+
+
+def test_unknown_chunk_sizes_weights_and_sparse_blocks(data):
+    X, y = data
+    weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
+    memory = SelfPacedLogisticRegression().fit(X, y, weight)
+    ddf = dd.from_pandas(frame_of(X, y).assign(code=y, w=weight), npartitions=5)
+    values = ddf[["x0", "x1", "x2", "x3"]].values
+    assert np.isnan(values.shape[0])
+    close(SelfPacedLogisticRegression().fit(table(values, ddf["code"], ddf["w"].values)), memory, tol=1e-8)
+    named = table(ddf.drop(columns="code"), "label", "w", persist=False)
+    close(SelfPacedLogisticRegression().fit(named), memory, tol=1e-8)
+    blocks = da.from_array(X, chunks=(400, 4)).map_blocks(sparse.csr_array, dtype=float)
+    in_memory = SelfPacedLogisticRegression().fit(sparse.csr_array(X), y)
+    close(SelfPacedLogisticRegression().fit(table(blocks, da.from_array(y, 400))), in_memory)
+
+
+def test_few_rows_are_gathered(data):
+    X, y = data[0][:300], data[1][:300]
+    memory = SelfPacedLogisticRegression().fit(X, y)
+    close(SelfPacedLogisticRegression().fit(table(da.from_array(X, (77, 4)), da.from_array(y, 77))), memory)
+
+
+def test_what_is_wrong_is_named(data):
+    X, y = data
+    bad = X.copy()
+    bad[1234, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN or infinity in X, row 234 of block 2"):
+        table(da.from_array(bad, (500, 4)), da.from_array(y, 500))
+    with pytest.raises(ValueError, match="sample_weight of block 0"):
+        table(da.from_array(X, (500, 4)), da.from_array(y, 500), da.from_array(np.full(2000, -1.0), 500))
+    with pytest.raises(ValueError, match="y must have 2000 entries"):
+        table(da.from_array(X, (500, 4)), da.from_array(y[:7], 500))
+    with pytest.raises(TypeError, match="X must be a Dask array"):
+        table(X, y)
+    ddf = dd.from_pandas(frame_of(X, y), npartitions=2)
+    with pytest.raises(ValueError, match="y must name a column"):
+        table(ddf, "lable")
+    with pytest.raises(TypeError, match="y must name a column where X is a data frame"):
+        table(ddf, ddf["label"])
+    with pytest.raises(ValueError, match="features must be numbers"):
+        table(ddf, "x0", labels=False)
+    with pytest.raises(ValueError, match="has no rows"):
+        table(ddf[ddf["x0"] > 1e9], "label")
+    with pytest.raises(ValueError, match="threshold must be"):
+        suspects(SelfPacedLogisticRegression(), None, threshold=2)
+
+
+# ------------------------------------------------------------------------------------------------- a cluster
+
+
+class Mortal(DaskTable):
+    """A table one of whose workers is killed before a pass of a given number."""
+
+    client, fatal = None, 0
+
+    def reduce(self, function, *args):
+        if self.passes + 1 == self.fatal:
+            pids = self.client.run(os.getpid)
+            os.kill(next(iter(pids.values())), signal.SIGKILL)
+        return super().reduce(function, *args)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster) as found,
+    ):
+        yield found
+
+
+def test_a_worker_that_dies_changes_no_bit(data, memory, client, monkeypatch):
+    X, y = data
+    with dask.config.set(scheduler=client):
+        arrays = da.from_array(X, (250, 4)), da.from_array(y, 250)
+        alive = table(*arrays)
+        one = SelfPacedLogisticRegression().fit(alive)
+        close(one, memory)
+        assert alive.passes > 4
+        mortal = table(*arrays)
+        mortal.__class__, Mortal.client, Mortal.fatal = Mortal, client, 4
+        other = SelfPacedLogisticRegression().fit(mortal)
+        np.testing.assert_array_equal(one.coef_, other.coef_)
+        np.testing.assert_array_equal(one.intercept_, other.intercept_)
+        assert other.noise_rate_ == one.noise_rate_
+        np.testing.assert_array_equal(weights(other, mortal).compute(), weights(one, alive).compute())
