@@ -15,8 +15,9 @@ from selfpaced import SelfPacedLinearRegression, SelfPacedRegressor
 from selfpaced.persistence import load, save
 from selfpaced.value_noise import Rows, Verdict, judge_values, nearest, numeric_features
 from selfpaced.value_noise.explanation import best_explanation
+from selfpaced.value_noise.likelihood import Likelihood, log_parts
 from selfpaced.value_noise.line import RobustLine
-from selfpaced.value_noise.mixture import fit_mixture, log_parts
+from selfpaced.value_noise.mixture import fit_mixture
 from selfpaced.value_noise.pattern import strewn
 from selfpaced.value_noise.scales import TargetScale, target_scales, yeo_johnson
 
@@ -187,6 +188,29 @@ def test_the_core_is_a_density():
     core, gross = log_parts(np.array([0.2, 0.1, -0.3, 1.0, 2.0, -3.0, 6.0, 0.5]), z)
     for part in (core, gross):
         assert np.trapezoid(np.exp(part), z) == pytest.approx(1, abs=2e-3)
+
+
+def test_slopes_of_the_likelihood_are_derivatives():
+    points, counts = np.linspace(-6, 9, 40), np.linspace(1, 3, 40)
+    likelihood = Likelihood(points, counts)
+    at = np.array([[0.2, 0.1, -0.3, 1.0, 0.5, -3.0, 6.0, 0.5], [0.0, -0.4, 0.2, -1.0, 2.0, -1.0, -5.0, 1.5]])
+    slopes = likelihood.slopes(at) @ counts
+    for j in range(8):
+        step = 1e-6 * np.eye(8)[j]
+        numeric = (likelihood.nats(at + step) - likelihood.nats(at - step)) / 2e-6
+        np.testing.assert_allclose(slopes[:, j], numeric, rtol=1e-5, atol=1e-5)
+
+
+def test_the_search_stays_within_bounds_and_holds_what_is_held():
+    z = np.random.default_rng(0).standard_t(3, size=400)
+    likelihood = Likelihood(z, np.ones(400))
+    starts = np.tile([0.0, 0.0, 0.0, 1.0, 1.0, -3.0, 0.0, 2.0], (3, 1))
+    low, high = starts - 0.1, starts + 0.1
+    low[:, 0] = high[:, 0] = [0.0, 0.05, 0.1]
+    found, nats = likelihood.largest(starts, low, high)
+    assert np.all((low <= found) & (found <= high))
+    assert np.all(nats >= likelihood.nats(np.clip(starts, low, high)))
+    np.testing.assert_array_equal(found[:, 0], [0.0, 0.05, 0.1])
 
 
 @pytest.mark.parametrize("noise", [stats.norm, stats.t(2.5), stats.skewnorm(8), stats.laplace])

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import ThreadpoolController
 
 from ..folds import Split
 from ..residuals import madn
@@ -23,7 +25,9 @@ __all__ = ["Explanation", "Rows", "best_explanation"]
 
 BOOSTED = 100  # a choice: rows from which on trees are asked
 SHARES = (0.01, 0.05, 0.12, 0.25, 0.45)  # a choice: of values that no explanation has to account for
+TREES, LEAVES, BINS = 40, 8, 64  # cost: of a probe
 FAR = 20.0  # numerical safety: spreads of the target beyond which values do not count as farther
+CUT = 3.0  # a choice: spreads of residuals beyond which they do not draw a mean farther
 WIDE = 5.0  # a choice: spreads of the target over which unaccounted values are strewn
 EVIDENCE = 5.0  # nats that an explanation must be ahead by: benchmarks/values.py
 ERRORS = 2.0  # standard errors that it must be ahead by: benchmarks/values.py
@@ -72,14 +76,14 @@ class Explanation:
     ----------
     scale : TargetScale
         Of the target.
-    source : int or regressor
-        What the expectation starts from: a place in the guesses, or a line.
+    source : int or tuple of regressors
+        What the expectation starts from: a place in the guesses, or lines of which the mean is taken.
     middle, spread : ndarray of shape (n,)
         Expectation and spread of the rows it was made on, by models that had not seen the row.
     even : float
         The spread, or its factor where it is uneven.
-    probe, uneven : regressor or None
-        What is added to the expectation, and the logarithm of the spread.
+    probe, uneven : tuple of regressors
+        Whose mean is added to the expectation, and is the logarithm of the spread; empty: nothing is, and it is even.
     words : str
         How it reads in a sentence.
     """
@@ -89,8 +93,8 @@ class Explanation:
     middle: Array
     spread: Array
     even: float
-    probe: Any = None
-    uneven: Any = None
+    probe: tuple[Any, ...] = ()
+    uneven: tuple[Any, ...] = ()
     words: str = ""
 
     def standardised(self, y: Array) -> Array:
@@ -102,12 +106,12 @@ class Explanation:
         if isinstance(self.source, int):
             middle = self.scale.forward(rows.guesses[self.source])
         else:
-            middle = self.source.predict(rows.inputs)
-        if self.probe is not None:
-            middle = middle + self.probe.predict(np.c_[rows.inputs, middle])
+            middle = _mean(self.source, rows.inputs)
+        if self.probe:
+            middle = middle + _mean(self.probe, np.c_[rows.inputs, middle])
         spread = np.full(len(rows.y), self.even)
-        if self.uneven is not None:
-            spread = self.even * np.exp(self.uneven.predict(np.c_[rows.inputs, middle]))
+        if self.uneven:
+            spread = self.even * np.exp(_mean(self.uneven, np.c_[rows.inputs, middle]))
         return replace(self, middle=middle, spread=spread)
 
 
@@ -156,40 +160,56 @@ class _Court:
                 kept = candidate
         return kept
 
-    def around(self, scale: TargetScale, middle: Array, source: Any, words: str, probe: Any = None) -> _Scored:
+    def around(
+        self, scale: TargetScale, middle: Array, source: Any, words: str, probe: tuple[Any, ...] = ()
+    ) -> _Scored:
         """An explanation with one spread for all rows."""
         residuals = (scale.forward(self.rows.y) - middle)[scale.holds(self.rows.y)]
         even = madn(residuals - np.median(residuals)) or float(np.std(residuals)) or 1e-300
         spread = np.full(len(middle), even)
         return self.scored(Explanation(scale, source, middle, spread, even, probe, words=words))
 
-    def unseen(self, make: Callable[[], Any], inputs: Array, target: Array, held: np.ndarray) -> Array:
-        """Predictions for every row by models that were not fitted on it."""
-        out = np.empty(len(target))
+    def unseen(self, make: Callable[[], Any], inputs: Array, target: Array, held: np.ndarray) -> _Unseen | None:
+        """Predictions for every row by models that were not fitted on it; None where those of the first fold are idle.
+
+        They are where the first fold's model predicts its own rows no better than no model.
+        """
+        out, models = np.empty(len(target)), []
         for train, test in self.folds:
-            train = train[held[train]]
-            out[test] = fitted(make, inputs[train], target[train], self.weight[train]).predict(inputs[test])
-        return out
+            train, asked = train[held[train]], test[held[test]]
+            weight = self.weight[train]
+            models.append(make().fit(inputs[train], target[train], None if np.ptp(weight) == 0 else weight))
+            out[test] = models[-1].predict(inputs[test])
+            centre = float(np.median(target[train]))
+            sizes = [np.average(np.abs(target[asked] - m), weights=self.weight[asked]) for m in (out[asked], centre)]
+            if len(models) == 1 and asked.size and sizes[0] >= sizes[1]:
+                return None
+        return _Unseen(out, tuple(models))
 
 
-def fitted(make: Callable[[], Any], inputs: Array, target: Array, weight: Array) -> Any:
-    """A regressor; weights that are all alike are none."""
-    return make().fit(inputs, target, None if np.ptp(weight) == 0 else weight)
+@dataclass(frozen=True, eq=False)
+class _Unseen:
+    """Predictions of rows by models that had not seen them, and the models."""
+
+    values: Array
+    models: tuple[Any, ...]
 
 
-def medians(n_rows: int) -> Any:
-    """Boosted medians."""
+def _mean(models: Sequence[Any], inputs: Array) -> Array:
+    return np.asarray(np.mean([model.predict(inputs) for model in models], axis=0))
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """What runs threads; to look for it takes longer than to ask it."""
+    return ThreadpoolController()
+
+
+def boosted(n_rows: int) -> Any:
+    """Boosted means, small: what they predict only has to show that there is something to be predicted."""
     return HistGradientBoostingRegressor(
-        loss="absolute_error", max_iter=60, max_leaf_nodes=15, min_samples_leaf=10 if n_rows >= 400 else 5,
-        learning_rate=0.15, early_stopping=False, random_state=0,
-    )  # fmt: skip
-
-
-def spreads(n_rows: int) -> Any:
-    """Boosted means of log sizes."""
-    return HistGradientBoostingRegressor(
-        max_iter=30, max_leaf_nodes=8, min_samples_leaf=int(np.clip(n_rows // 20, 8, 30)), early_stopping=False,
-        random_state=0,
+        max_iter=TREES, max_leaf_nodes=LEAVES, min_samples_leaf=int(np.clip(n_rows // 100, 5, 20)), learning_rate=0.2,
+        max_bins=BINS, early_stopping=False, random_state=0,
     )  # fmt: skip
 
 
@@ -214,15 +234,21 @@ def best_explanation(rows: Rows, folds: Sequence[Split], lines: bool = True) -> 
     for scale in target_scales(rows.y):
         first += _by_guesses(court, scale)
         if rows.features is not None and (lines or scale.name != "none"):
-            first.append(_by_line(court, scale))
-    best = before = court.best(first)
+            first += _by_line(court, scale)
+    best = court.best(first)
     if len(rows.y) >= BOOSTED:
-        best = court.best([best, _probed(court, best)])
-        evens = [best]
-        if best.explanation.scale.name != "none":  # an uneven spread may do what the scale does
-            evens.append(court.best([one for one in first if one.explanation.scale.name == "none"]))
-        best = court.best([best, *(_uneven(court, one) for one in evens)])
-    return _complete(court, best.explanation, before.explanation)
+        with _libraries().limit(limits=1, user_api="openmp"):  # trees this small only wait for each other's threads
+            best = _grown(court, best, first)
+    return best.explanation
+
+
+def _grown(court: _Court, best: _Scored, first: Sequence[_Scored]) -> _Scored:
+    """With what boosting adds, and a spread that it finds."""
+    best = court.best([best, *_probed(court, best)])
+    evens = [best]
+    if best.explanation.scale.name != "none":  # an uneven spread may do what the scale does
+        evens.append(court.best([one for one in first if one.explanation.scale.name == "none"]))
+    return court.best([best, *(_uneven(court, one) for one in evens)])
 
 
 def _by_guesses(court: _Court, scale: TargetScale) -> list[_Scored]:
@@ -241,29 +267,24 @@ def _standard(court: _Court, scale: TargetScale) -> tuple[Array, float, float]:
     return np.clip((t - centre) / unit, -FAR, FAR), centre, unit
 
 
-def _by_line(court: _Court, scale: TargetScale) -> _Scored:
+def _by_line(court: _Court, scale: TargetScale) -> list[_Scored]:
     target, centre, unit = _standard(court, scale)
-    inputs, held = court.rows.inputs, scale.holds(court.rows.y)
-    middle = centre + unit * court.unseen(RobustLine, inputs, target, held)
-    return court.around(scale, middle, "line", "a robust line")
+    found = court.unseen(RobustLine, court.rows.inputs, centre + unit * target, scale.holds(court.rows.y))
+    return [] if found is None else [court.around(scale, found.values, found.models, "a robust line")]
 
 
-def _probed(court: _Court, best: _Scored) -> _Scored:
-    """The same expectation and what boosted medians of its residuals add to it."""
-    found = best.explanation
-    held = found.scale.holds(court.rows.y)
-    added = court.unseen(
-        lambda: medians(len(held)), np.c_[court.rows.inputs, found.middle], _residuals(court, found), held
-    )
-    return court.around(
-        found.scale, found.middle + added, found.source, f"{found.words} and boosted medians", "medians"
-    )
-
-
-def _residuals(court: _Court, found: Explanation) -> Array:
-    """Residuals on the explanation's scale, the far ones cut off."""
-    residuals = found.scale.forward(court.rows.y) - found.middle
-    return np.asarray(np.clip(residuals, -FAR * found.even, FAR * found.even))
+def _probed(court: _Court, best: _Scored) -> list[_Scored]:
+    """The same expectation and what boosted means of its residuals, the far ones cut off, add to it."""
+    found, y = best.explanation, court.rows.y
+    residuals = found.scale.forward(y) - found.middle
+    held = found.scale.holds(y)
+    middle = float(np.median(residuals[held]))
+    residuals = np.clip(residuals, middle - CUT * found.even, middle + CUT * found.even)
+    added = court.unseen(lambda: boosted(len(held)), np.c_[court.rows.inputs, found.middle], residuals, held)
+    if added is None:
+        return []
+    words = f"{found.words} and boosted trees"
+    return [court.around(found.scale, found.middle + added.values, found.source, words, added.models)]
 
 
 def _uneven(court: _Court, best: _Scored) -> _Scored:
@@ -271,11 +292,13 @@ def _uneven(court: _Court, best: _Scored) -> _Scored:
     found = best.explanation
     inputs, y = np.c_[court.rows.inputs, found.middle], court.rows.y
     held = found.scale.holds(y)
-    log_size, make = _log_size(found, y, held), lambda: spreads(len(y))
-    factor = np.exp(court.unseen(make, inputs, log_size, held))
+    spread = court.unseen(lambda: boosted(len(y)), inputs, _log_size(found, y, held), held)
+    if spread is None:
+        return best
+    factor = np.exp(spread.values)
     even = madn(found.standardised(y)[held] * found.even / factor[held]) or 1e-300
     words = f"{found.words}, with a spread that differs from row to row"
-    uneven = court.scored(replace(found, spread=even * factor, even=even, uneven="spreads", words=words))
+    uneven = court.scored(replace(found, spread=even * factor, even=even, uneven=spread.models, words=words))
     return uneven if court.total(uneven.density - best.density) > ENOUGH else best
 
 
@@ -283,20 +306,3 @@ def _log_size(found: Explanation, y: Array, held: np.ndarray) -> Array:
     size = np.abs(found.scale.forward(y) - found.middle)
     typical = float(np.median(size[held]))
     return np.asarray(np.log(np.clip(size, max(TINY * typical, 1e-300), FAR * max(typical, 1e-300))))
-
-
-def _complete(court: _Court, best: Explanation, before: Explanation) -> Explanation:
-    """With regressors of all these rows in place of their names, for rows that are not among them."""
-    rows, weight = court.rows, court.weight
-    held = best.scale.holds(rows.y)
-    source, probe, uneven = best.source, best.probe, best.uneven
-    if source == "line":
-        target, centre, unit = _standard(court, best.scale)
-        source = fitted(RobustLine, rows.inputs[held], centre + unit * target[held], weight[held])
-    if probe is not None:
-        inputs = np.c_[rows.inputs, before.middle][held]
-        probe = fitted(lambda: medians(len(held)), inputs, _residuals(court, before)[held], weight[held])
-    if uneven is not None:
-        inputs = np.c_[rows.inputs, best.middle][held]
-        uneven = fitted(lambda: spreads(len(held)), inputs, _log_size(best, rows.y, held)[held], weight[held])
-    return replace(best, source=source, probe=probe, uneven=uneven)

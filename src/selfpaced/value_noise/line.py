@@ -43,7 +43,7 @@ class RobustLine(RegressorMixin, BaseEstimator):
         weight, slopes = prior, np.zeros(Z.shape[1])
         for _ in range(STEPS):
             scaled = Z * weight[:, None]
-            slopes = linalg.pinvh(scaled.T @ Z + ridge) @ (scaled.T @ y)
+            slopes = linalg.solve(scaled.T @ Z + ridge, scaled.T @ y, assume_a="pos")
             residuals = np.abs(y - Z @ slopes)
             cut = HUBER * madn(residuals, sample_weight)
             if not cut > 0:

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import OptimizeResult, minimize
 from scipy.special import expit
 
-from .base import Array, t_log_peak
+from .base import Array
+from .likelihood import Likelihood, log_parts
 
 __all__ = ["Mixture", "fit_mixture"]
 
 LEAST_GAIN = 5.0  # nats that the gross part must gain, clean data gain up to 5: benchmarks/values.py
 NEAR = 3.0  # scales of the core within which nothing is gross: benchmarks/values.py
-LEAST_DEGREES = 1.5  # a choice: degrees of freedom of the core at least; a heavier tail would explain anything
 
 REACH = 40.0  # numerical safety: residuals beyond this many scales count as this far
 BINS = 250  # cost: of the residuals; their width in the core is 0.035 of its scale
 RARE = -9.0  # numerical safety: log odds of the gross part at least
 NOTHING = -30.0  # numerical safety: log odds that stand for none
 HALF_CHI = 1.92  # theory: half the 95 % point of chi-squared with one degree of freedom
-STEP = 0.25  # cost: first step along the profile, in log odds
-PRECISION = 0.1  # cost: last step along the profile
+START = -3.0  # a choice: log odds of the gross part at which a search starts
+#: cost: log odds, beside the likeliest, at which the profile is asked: fine near it, coarse where little is known
+PROFILE = np.sign(np.arange(-9, 10)) * np.array([0.1 * 1.5 ** (abs(k) - 1) for k in range(-9, 10)])
 #: a choice: ranges of a gross part's centre and log spread, and where they start: broad around the core, or beside it.
 SHAPES = (
     ((-3.5, 3.5), (1.1, 4.0), (0.0, 2.0)),
@@ -89,19 +88,6 @@ class Mixture:
         return np.asarray(np.where(self.distance(z) > NEAR, probability, 0.0))
 
 
-def log_parts(parameters: Array, z: Array) -> tuple[Array, Array]:
-    """Log densities of the core and of the gross part."""
-    centre, left, right, tail_left, tail_right, _, middle, spread = parameters
-    degrees = LEAST_DEGREES + math.exp(tail_left), LEAST_DEGREES + math.exp(tail_right)
-    peak = math.log(2) - np.logaddexp(left - t_log_peak(degrees[0]), right - t_log_peak(degrees[1]))
-    below = z < centre
-    u = (z - centre) * np.where(below, math.exp(-left), math.exp(-right))
-    nu = np.where(below, *degrees)
-    core = peak - (nu + 1) / 2 * np.log1p(u * u / nu)
-    gross = -0.5 * ((z - middle) * math.exp(-spread)) ** 2 - spread - 0.5 * math.log(2 * math.pi)
-    return np.asarray(core), np.asarray(gross)
-
-
 def fit_mixture(z: Array, sample_weight: Array | None = None) -> Mixture:
     """The likeliest core, with and without a gross part.
 
@@ -124,16 +110,33 @@ def fit_mixture(z: Array, sample_weight: Array | None = None) -> Mixture:
     >>> clean.found, dirty.found, 0.04 < dirty.share < 0.07
     (False, True, True)
     """
-    points, counts = _binned(np.clip(z, -REACH, REACH), sample_weight)
-    search = _Search(points, counts)
-    starts = [(0, 0, 0, 1, 1, NOTHING, 0, 2), (0, -0.2, -0.2, -1, -1, NOTHING, 0, 2)]
-    alone = min((search(start, SHAPES[0], odds=NOTHING) for start in starts), key=lambda found: found.fun)
-    core = alone.x[:5]
-    tries = [(search((*core, -3, *shape[2]), shape), shape) for shape in SHAPES]
-    best, shape = min(tries, key=lambda found: found[0].fun)
-    low, high = (_profile_end(search, best, shape, direction) for direction in (-1, 1))
-    needed = max(LEAST_GAIN, math.log(max(float(counts.sum()), 2.0)))
-    return Mixture(best.x, float(alone.fun - best.fun), needed, (low, high))
+    likelihood = Likelihood(*_binned(np.clip(z, -REACH, REACH), sample_weight))
+    alone, nats_alone = _without_gross(likelihood)
+    starts = np.array([(*alone[:5], START, *start) for _, _, start in SHAPES])
+    bounds = np.array([(*CORE, centre, spread) for centre, spread, _ in SHAPES])
+    found, nats = likelihood.largest(starts, bounds[:, :, 0], bounds[:, :, 1])
+    best = int(nats.argmax())
+    interval = _profile(likelihood, found[best], float(nats[best]), bounds[best])
+    needed = max(LEAST_GAIN, math.log(max(float(likelihood.counts.sum()), 2.0)))
+    return Mixture(found[best], float(nats[best] - nats_alone), needed, interval)
+
+
+def _without_gross(likelihood: Likelihood) -> tuple[Array, float]:
+    """The likeliest core alone, and its nats."""
+    starts = np.array([(0, 0, 0, 1, 1, NOTHING, 0, 2), (0, -0.2, -0.2, -1, -1, NOTHING, 0, 2)], dtype=float)
+    bounds = np.array([*CORE[:5], *((value, value) for value in starts[0, 5:])])
+    found, nats = likelihood.largest(starts, np.tile(bounds[:, 0], (2, 1)), np.tile(bounds[:, 1], (2, 1)))
+    return found[nats.argmax()], float(nats.max())
+
+
+def _profile(likelihood: Likelihood, best: Array, nats: float, bounds: Array) -> tuple[float, float]:
+    """Shares of the gross part at which the likelihood is not lower than 95 % allow, each at its likeliest shape."""
+    odds = np.unique(np.clip(best[5] + PROFILE, RARE, 0.0))
+    low, high, starts = (np.tile(part, (len(odds), 1)) for part in (bounds[:, 0], bounds[:, 1], best))
+    starts[:, 5] = low[:, 5] = high[:, 5] = odds
+    reached = likelihood.largest(starts, low, high)[1]
+    kept = odds[reached >= nats - HALF_CHI]
+    return float(expit(min(kept.min(initial=best[5]), best[5]))), float(expit(max(kept.max(initial=best[5]), best[5])))
 
 
 def _binned(z: Array, weight: Array | None) -> tuple[Array, Array]:
@@ -146,40 +149,3 @@ def _binned(z: Array, weight: Array | None) -> tuple[Array, Array]:
     sums = np.bincount(index, weight * z, minlength=BINS)
     used = counts > 0
     return np.asarray(sums[used] / counts[used]), np.asarray(counts[used])
-
-
-@dataclass(frozen=True, eq=False)
-class _Search:
-    """Minimise minus the log-likelihood of binned residuals."""
-
-    points: Array
-    counts: Array
-
-    def cost(self, parameters: Array) -> float:
-        core, gross = log_parts(parameters, self.points)
-        odds = parameters[5]
-        share = -np.logaddexp(0, -odds), -np.logaddexp(0, odds)
-        return -float(self.counts @ np.logaddexp(share[1] + core, share[0] + gross))
-
-    def __call__(
-        self, start: Sequence[float], shape: tuple[tuple[float, float], ...], odds: float | None = None, steps: int = 60
-    ) -> OptimizeResult:
-        bounds, first = [*CORE, *shape[:2]], np.asarray(start, dtype=float)
-        if odds is not None:
-            bounds[5], first[5] = (odds, odds), odds
-        return minimize(self.cost, first, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps})
-
-
-def _profile_end(
-    search: _Search, best: OptimizeResult, shape: tuple[tuple[float, float], ...], direction: int
-) -> float:
-    """How far the share can go before the likelihood falls by what 95 % allow."""
-    odds, step, last, grows = float(best.x[5]), STEP, best.x, True
-    while RARE < odds < 0 and step > PRECISION:
-        tried = float(np.clip(odds + direction * step, RARE, 0.0))
-        found = search(last, shape, odds=tried, steps=20)
-        grows = grows and found.fun - best.fun <= HALF_CHI
-        if found.fun - best.fun <= HALF_CHI:
-            odds, last = tried, found.x
-        step = step * 2 if grows else step / 2
-    return float(expit(odds))

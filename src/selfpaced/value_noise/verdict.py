@@ -21,7 +21,7 @@ from .pattern import GROSS, strewn
 __all__ = ["EVEN_ODDS", "WITHOUT", "Verdict", "judge_values", "model_verdict", "repeated_value"]
 
 MIN_ROWS = 60  # a choice: with fewer, misfit and dirt cannot be told apart, and the model's word has to do
-SAMPLE = 3000  # cost: rows that explanations are learnt from
+SAMPLE = 2000  # cost: rows that explanations are learnt from
 FOLDS = 3  # cost: of those rows
 ATOM = 0.15  # a choice: share of one repeated value (zero, often) that no residual can judge
 EVEN_ODDS = 0.5  # convention: above, a value is more probably wrong than right
