@@ -17,7 +17,7 @@ from selfpaced.value_noise import Rows, Verdict, judge_values, nearest, numeric_
 from selfpaced.value_noise.explanation import best_explanation
 from selfpaced.value_noise.likelihood import Likelihood, log_parts
 from selfpaced.value_noise.line import RobustLine
-from selfpaced.value_noise.mixture import fit_mixture
+from selfpaced.value_noise.mixture import fit_mixture, nearer
 from selfpaced.value_noise.pattern import strewn
 from selfpaced.value_noise.scales import TargetScale, target_scales, yeo_johnson
 
@@ -185,7 +185,7 @@ def test_scales_that_are_tried():
 
 def test_the_core_is_a_density():
     z = np.linspace(-4000, 4000, 4_000_001)
-    core, gross = log_parts(np.array([0.2, 0.1, -0.3, 1.0, 2.0, -3.0, 6.0, 0.5]), z)
+    core, gross = log_parts(np.array([0.2, 0.1, -0.3, 1.0, 2.0, -3.0, 6.0, 0.5, 1.2, 2.5]), z)
     for part in (core, gross):
         assert np.trapezoid(np.exp(part), z) == pytest.approx(1, abs=2e-3)
 
@@ -193,10 +193,12 @@ def test_the_core_is_a_density():
 def test_slopes_of_the_likelihood_are_derivatives():
     points, counts = np.linspace(-6, 9, 40), np.linspace(1, 3, 40)
     likelihood = Likelihood(points, counts)
-    at = np.array([[0.2, 0.1, -0.3, 1.0, 0.5, -3.0, 6.0, 0.5], [0.0, -0.4, 0.2, -1.0, 2.0, -1.0, -5.0, 1.5]])
+    at = np.array([
+        [0.2, 0.1, -0.3, 1.0, 0.5, -3.0, 6.0, 0.5, 1.1, 2.0], [0.05, -0.4, 0.2, -1.0, 2.0, -1.0, -5.0, 1.5, 2.8, 1.4]
+    ])  # fmt: skip
     slopes = likelihood.slopes(at) @ counts
-    for j in range(8):
-        step = 1e-6 * np.eye(8)[j]
+    for j in range(10):
+        step = 1e-6 * np.eye(10)[j]
         numeric = (likelihood.nats(at + step) - likelihood.nats(at - step)) / 2e-6
         np.testing.assert_allclose(slopes[:, j], numeric, rtol=1e-5, atol=1e-5)
 
@@ -204,7 +206,7 @@ def test_slopes_of_the_likelihood_are_derivatives():
 def test_the_search_stays_within_bounds_and_holds_what_is_held():
     z = np.random.default_rng(0).standard_t(3, size=400)
     likelihood = Likelihood(z, np.ones(400))
-    starts = np.tile([0.0, 0.0, 0.0, 1.0, 1.0, -3.0, 0.0, 2.0], (3, 1))
+    starts = np.tile([0.0, 0.0, 0.0, 1.0, 1.0, -3.0, 0.0, 2.0, 2.0, 2.0], (3, 1))
     low, high = starts - 0.1, starts + 0.1
     low[:, 0] = high[:, 0] = [0.0, 0.05, 0.1]
     found, nats = likelihood.largest(starts, low, high)
@@ -213,10 +215,61 @@ def test_the_search_stays_within_bounds_and_holds_what_is_held():
     np.testing.assert_array_equal(found[:, 0], [0.0, 0.05, 0.1])
 
 
-@pytest.mark.parametrize("noise", [stats.norm, stats.t(2.5), stats.skewnorm(8), stats.laplace])
+@pytest.mark.parametrize("noise", [stats.norm, stats.t(2.5), stats.skewnorm(8), stats.laplace, stats.expon])
 def test_heavy_and_uneven_tails_are_no_gross_part(noise):
     z = noise.rvs(size=3000, random_state=0)
     assert not fit_mixture((z - np.median(z)) / stats.median_abs_deviation(z, scale="normal")).found
+
+
+def test_a_core_with_a_bend_of_two_is_students():
+    parameters = np.array([0.0, 0.0, 0.0, np.log(2.5), np.log(2.5), -3.0, 6.0, 0.5, 2.0, 2.0])
+    z = np.linspace(-5, 5, 11)
+    np.testing.assert_allclose(log_parts(parameters, z)[0], stats.t(4).logpdf(z), rtol=1e-12)
+
+
+def test_far_residuals_count_by_their_logarithm():
+    z = np.array([-3.0, 9.0, 10.0, 100.0, 1e9])
+    np.testing.assert_allclose(nearer(z), [-3.0, 9.0, 10.0, 10 * (1 + np.log(10)), 40.0])
+
+
+@pytest.mark.parametrize("noise", ["exponential", "laplace"])
+def test_errors_that_are_not_normal_are_no_mistakes(noise):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 3))
+    model = SelfPacedLinearRegression().fit(X, X @ [3.0, 2.0, 1.0] + getattr(rng, noise)(size=800))
+    assert model.verdict_.asked
+    assert model.noise_rate_ == 0
+    assert model.noise_rate_interval_[1] > 0.01
+
+
+def test_the_interval_is_wide_where_mistakes_would_not_show():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 2))
+    noise = rng.standard_t(3, size=900)
+    high = []
+    for signal in (0.5, 20.0):  # the second model would show every value that belongs to another row
+        y = signal * X[:, 0] + noise
+        high.append(judge_values(y, (signal * X[:, 0],), 1.0, features=X).interval[1])
+    assert high[0] > 2 * high[1]
+
+
+def test_few_outliers_of_few_rows_show_no_pattern():
+    rng = np.random.default_rng(0)
+    X, z = rng.normal(size=(300, 2)), rng.normal(size=300)
+    z[:4] = 5.0
+    assert judge_values(z, (np.zeros(300),), 1.0, features=X).asked
+    z[:20] = 9.0
+    assert not judge_values(z, (np.zeros(300),), 1.0, features=X).asked
+
+
+def test_zeros_in_most_rows_do_not_hide_the_rest():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 2))
+    y = np.where(rng.random(1500) < 0.65, 0.0, np.exp(2 + X[:, 0] + 0.3 * rng.normal(size=1500)))
+    bad = (rng.random(1500) < 0.05) & (y > 0)
+    model = SelfPacedLinearRegression().fit(X, np.where(bad, 20 * y, y))
+    found = model.judgement_.wrong > 0.5
+    assert (found & bad).sum() >= 0.8 * max(found.sum(), bad.sum())
 
 
 def test_farther_out_is_never_less_gross():

@@ -306,7 +306,8 @@ def _exact(fit: RegressionFit, floor: float) -> RegressionFit:
         said = (
             f"{float(np.average(repeats, weights=weight)):.0%} of the rows have the value {usual + squares.offset:.4g}"
         )
-        return _spread_of_all(fit, f"{said}, and a fit of these says nothing of the rest")
+        kept = _spread_of_all(fit, f"{said}, and a fit of these says nothing of the rest")
+        return replace(kept, final=False)  # of the rest something may be said
     if share < EXACT_SHARE:
         return _spread_of_all(
             fit, f"{fit.trial.label} fits {share:.0%} of the rows and only these, which is no majority"

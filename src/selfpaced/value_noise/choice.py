@@ -16,10 +16,11 @@ DOUBTED = 1.0  # standard errors that a gain must have where nothing gross was f
 
 
 def nearest(paced: Sequence[Array], plain: Array, verdict: Verdict, sample_weight: Array | None = None) -> int | None:
-    """Which of the models is nearest to the rows that the verdict trusts; None where that is the plain one.
+    """Which of the models is nearest to the rows that can be told; None where that is the plain one.
 
     It must be nearer than the plain one both by the size of residuals and by their square: a model that gives up the
-    far end of a skewed target wins by size alone, one that follows a few far values by squares alone. Where no gross
+    far end of a skewed target wins by size alone, one that follows a few far values by squares alone. Rows that are
+    wrong, or far from every explanation (the tails of Cauchy's errors), do not count. Where no gross
     errors were found, it must be so beyond a standard error: there was little to gain.
 
     Parameters
@@ -43,7 +44,7 @@ def nearest(paced: Sequence[Array], plain: Array, verdict: Verdict, sample_weigh
     >>> nearest([np.array([0.0, 1.0, 9.0])], plain, nothing), nearest([np.array([0.0, 2.3, 9.0])], plain, nothing)
     (0, None)
     """
-    trusted = verdict.trusted
+    trusted = verdict.comparable
     if trusted.sum() < 2:
         return None
     weight = None if sample_weight is None else sample_weight[trusted]

@@ -20,21 +20,52 @@ STUCK = 1e8  # numerical safety: damping at which a search ends
 
 
 def log_parts(parameters: Array, z: Array) -> tuple[Array, Array]:
-    """Log densities of the core and of the gross part."""
-    centre, left, right, tail_left, tail_right, _, middle, spread = (parameters[..., j, None] for j in range(8))
-    degrees = LEAST_DEGREES + np.exp(tail_left), LEAST_DEGREES + np.exp(tail_right)
-    whole = np.logaddexp(left - _log_peak(degrees[0]), right - _log_peak(degrees[1]))
-    below = z < centre
-    u = (z - centre) * np.exp(-np.where(below, left, right))
-    nu = np.where(below, *degrees)
-    core = math.log(2) - whole - (nu + 1) / 2 * np.log1p(u * u / nu)
+    """Log densities of the core and of the gross part.
+
+    A side of the core falls as ``(1 + u ** bend / degrees) ** (-(degrees + 1) / bend)`` of the distance u in scales of
+    its own: Student's t where the bend is 2, exponential or normal where it is 1 or 2 and the degrees are many, lighter
+    than normal beyond (McDonald and Newey, 1988).
+    """
+    centre, _, middle, spread = (parameters[..., j, None] for j in (0, 5, 6, 7))
+    sides = _Sides(parameters, z)
+    core = -sides.whole[..., None] - (sides.degrees + 1) / sides.bend * np.log1p(sides.power / sides.degrees)
     gross = -0.5 * np.square((z - middle) * np.exp(-spread)) - spread - 0.5 * math.log(2 * math.pi)
     return np.asarray(core), np.asarray(gross)
 
 
-def _log_peak(degrees: Array) -> Array:
-    """The logarithm of Student's density at 0."""
-    return np.asarray(gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - 0.5 * np.log(degrees * np.pi))
+class _Sides:
+    """The core's side that each residual is on: distance, its power, degrees of freedom and bend; both sides' masses."""
+
+    def __init__(self, parameters: Array, z: Array) -> None:
+        offset = z - parameters[..., 0, None]
+        self.below = offset < 0
+        self.logs, self.bends = parameters[..., 1:3], parameters[..., 8:10]
+        self.tails = np.exp(parameters[..., 3:5])
+        self.both = LEAST_DEGREES + self.tails
+        self.degrees, self.bend, logs = (self.of(pair) for pair in (self.both, self.bends, self.logs))
+        self.shrink = np.exp(-logs)
+        self.distance = np.maximum(np.abs(offset) * self.shrink, 1e-300)
+        self.power = self.distance**self.bend
+        masses = self.logs + _log_mass(self.both, self.bends)
+        self.whole = np.logaddexp(masses[..., 0], masses[..., 1])
+        self.shares = np.exp(masses - self.whole[..., None])
+
+    def of(self, pair: Array) -> Array:
+        return np.asarray(np.where(self.below, pair[..., :1], pair[..., 1:]))
+
+
+def _log_mass(degrees: Array, bend: Array) -> Array:
+    """The logarithm of the integral of one side, if its peak were 1."""
+    ratios = gammaln(1 / bend) + gammaln(degrees / bend) - gammaln((degrees + 1) / bend)
+    return np.asarray(np.log(degrees) / bend - np.log(bend) + ratios)
+
+
+def _log_mass_slopes(degrees: Array, bend: Array) -> tuple[Array, Array]:
+    """Its slopes by degrees and bend."""
+    one, tail, both = digamma(1 / bend), digamma(degrees / bend), digamma((degrees + 1) / bend)
+    by_degrees = (1 / degrees + tail - both) / bend
+    by_bend = -(np.log(degrees) + bend + one + degrees * tail - (degrees + 1) * both) / bend**2
+    return np.asarray(by_degrees), np.asarray(by_bend)
 
 
 class Likelihood:
@@ -57,28 +88,26 @@ class Likelihood:
 
     def slopes(self, parameters: Array) -> Array:
         """Slopes of the log density of every residual: a table of parameters times residuals for each row."""
-        centre, odds, middle, log_spread = (parameters[:, j, None] for j in (0, 5, 6, 7))
-        logs, tails = parameters[:, 1:3], np.exp(parameters[:, 3:5])
-        degrees = LEAST_DEGREES + tails
+        odds, middle, log_spread = (parameters[:, j, None] for j in (5, 6, 7))
         core, gross = log_parts(parameters, self.points)
         grossly = expit(odds + gross - core)
         kept = 1 - grossly
-        below = self.points < centre
-        shrink = np.exp(-np.where(below, logs[:, :1], logs[:, 1:]))
-        nu = np.where(below, degrees[:, :1], degrees[:, 1:])
-        u = (self.points - centre) * shrink
-        pull = kept * (nu + 1) / (nu + u * u) * u
-        tail = (pull * u / nu - kept * np.log1p(u * u / nu)) / 2
-        masses = logs - _log_peak(degrees)  # of the two sides, if their peak were 1
-        shares = np.exp(masses - np.logaddexp(masses[:, :1], masses[:, 1:]))
-        peaks = 0.5 * (digamma((degrees + 1) / 2) - digamma(degrees / 2) - 1 / degrees)
+        sides = _Sides(parameters, self.points)
+        nu, bend = sides.degrees, sides.bend
+        pull = kept * (nu + 1) * sides.power / (nu + sides.power)
+        log_tail = kept * np.log1p(sides.power / nu)
+        by_degrees = (pull / nu - log_tail) / bend
+        by_bend = ((nu + 1) * log_tail / bend - pull * np.log(sides.distance)) / bend
+        mass_degrees, mass_bend = _log_mass_slopes(sides.both, sides.bends)
         v = (self.points - middle) * np.exp(-log_spread)
-        out = np.empty((len(parameters), 8, len(self.points)))
-        out[:, 0] = pull * shrink
-        for side, rows in enumerate((below, ~below)):
-            share = shares[:, side, None]
-            out[:, 1 + side] = np.where(rows, pull * u, 0.0) - kept * share
-            out[:, 3 + side] = tails[:, side, None] * (np.where(rows, tail, 0.0) + kept * share * peaks[:, side, None])
+        out = np.empty((len(parameters), 10, len(self.points)))
+        out[:, 0] = pull / sides.distance * sides.shrink * np.where(sides.below, -1.0, 1.0)
+        for side, rows in enumerate((sides.below, ~sides.below)):
+            share = kept * sides.shares[:, side, None]
+            out[:, 1 + side] = np.where(rows, pull, 0.0) - share
+            fall = np.where(rows, by_degrees, 0.0) - share * mass_degrees[:, side, None]
+            out[:, 3 + side] = sides.tails[:, side, None] * fall
+            out[:, 8 + side] = np.where(rows, by_bend, 0.0) - share * mass_bend[:, side, None]
         out[:, 5] = grossly - expit(odds)
         out[:, 6] = grossly * v * np.exp(-log_spread)
         out[:, 7] = grossly * (v * v - 1)
@@ -92,12 +121,12 @@ class Likelihood:
 
         Parameters
         ----------
-        starts, low, high : ndarray of shape (k, 8)
+        starts, low, high : ndarray of shape (k, 10)
             First parameters, and bounds; equal bounds hold a parameter.
 
         Returns
         -------
-        parameters, nats : ndarray of shape (k, 8), (k,)
+        parameters, nats : ndarray of shape (k, 10), (k,)
         """
         found = np.clip(starts, low, high)
         nats, damping = self.nats(found), np.ones(len(found))

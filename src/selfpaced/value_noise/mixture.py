@@ -16,7 +16,8 @@ __all__ = ["Mixture", "fit_mixture"]
 LEAST_GAIN = 5.0  # nats that the gross part must gain, clean data gain up to 5: benchmarks/values.py
 NEAR = 3.0  # scales of the core within which nothing is gross: benchmarks/values.py
 
-REACH = 40.0  # numerical safety: residuals beyond this many scales count as this far
+FAR = 10.0  # a choice: scales beyond which distances count by their logarithm
+REACH = 40.0  # numerical safety: residuals that count as farther away count as this far
 BINS = 250  # cost: of the residuals; their width in the core is 0.035 of its scale
 RARE = -9.0  # numerical safety: log odds of the gross part at least
 NOTHING = -30.0  # numerical safety: log odds that stand for none
@@ -26,25 +27,27 @@ START = -3.0  # a choice: log odds of the gross part at which a search starts
 PROFILE = np.sign(np.arange(-9, 10)) * np.array([0.1 * 1.5 ** (abs(k) - 1) for k in range(-9, 10)])
 #: a choice: ranges of a gross part's centre and log spread, and where they start: broad around the core, or beside it.
 SHAPES = (
-    ((-3.5, 3.5), (1.1, 4.0), (0.0, 2.0)),
-    ((3.5, REACH), (-0.36, 4.0), (5.0, 0.4)),
-    ((3.5, REACH), (-0.36, 4.0), (14.0, 1.6)),
-    ((-REACH, -3.5), (-0.36, 4.0), (-5.0, 0.4)),
-    ((-REACH, -3.5), (-0.36, 4.0), (-14.0, 1.6)),
+    ((-2.5, 2.5), (1.1, 4.0), (0.0, 2.0)),
+    ((2.5, REACH), (-0.36, 4.0), (5.0, 0.4)),
+    ((2.5, REACH), (-0.36, 4.0), (14.0, 1.6)),
+    ((-REACH, -2.5), (-0.36, 4.0), (-5.0, 0.4)),
+    ((-REACH, -2.5), (-0.36, 4.0), (-14.0, 1.6)),
 )
 #: a choice: ranges of the core's centre, log scales and log degrees above the least (left, right), gross log odds.
-CORE = ((-1.0, 1.0), (-1.5, 1.5), (-1.5, 1.5), (-5.0, 4.5), (-5.0, 4.5), (RARE, 0.0))
+CORE = ((-1.0, 1.0), (-3.0, 1.5), (-3.0, 1.5), (-5.0, 4.5), (-5.0, 4.5), (RARE, 0.0))
+NORMAL = (0.0, 0.0, 0.0, 3.0, 3.0, 2.0, 2.0)  # theory: centre, log scales, log degrees and bends of a normal core
+BENDS = (1.0, 3.0)  # a choice: from exponential to lighter than normal
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Residuals in units of their scale: a core with two t tails of their own, and a normal gross part.
+    """Residuals in units of their scale: a core with two tails of their own, and a normal gross part.
 
     Attributes
     ----------
     parameters : ndarray
         Centre, log scales and log degrees of freedom of the core's two sides; log odds, centre and log spread of the
-        gross part.
+        gross part; bends of the core's two sides.
     gain : float
         Nats by which the gross part raises the likelihood of all residuals.
     needed : float
@@ -76,7 +79,7 @@ class Mixture:
 
     def gross(self, z: Array) -> Array:
         """How probably each residual belongs to the gross part; farther out is never less."""
-        z = np.clip(z, -REACH, REACH)
+        z = nearer(z)
         core, broad = log_parts(self.parameters, z)
         odds = self.parameters[5]
         probability = expit(odds + broad - core)
@@ -110,10 +113,11 @@ def fit_mixture(z: Array, sample_weight: Array | None = None) -> Mixture:
     >>> clean.found, dirty.found, 0.04 < dirty.share < 0.07
     (False, True, True)
     """
-    likelihood = Likelihood(*_binned(np.clip(z, -REACH, REACH), sample_weight))
+    likelihood = Likelihood(*_binned(nearer(z), sample_weight))
     alone, nats_alone = _without_gross(likelihood)
-    starts = np.array([(*alone[:5], START, *start) for _, _, start in SHAPES])
-    bounds = np.array([(*CORE, centre, spread) for centre, spread, _ in SHAPES])
+    cores = [(*alone[:5], *alone[8:]), NORMAL]  # what is gross may have been a tail of the core alone
+    starts = np.array([(*core[:5], START, *start, *core[5:]) for core in cores for _, _, start in SHAPES])
+    bounds = np.array([(*CORE, centre, spread, BENDS, BENDS) for _ in cores for centre, spread, _ in SHAPES])
     found, nats = likelihood.largest(starts, bounds[:, :, 0], bounds[:, :, 1])
     best = int(nats.argmax())
     interval = _profile(likelihood, found[best], float(nats[best]), bounds[best])
@@ -121,11 +125,23 @@ def fit_mixture(z: Array, sample_weight: Array | None = None) -> Mixture:
     return Mixture(found[best], float(nats[best] - nats_alone), needed, interval)
 
 
+def nearer(z: Array) -> Array:
+    """Residuals with far ones drawn nearer: by what factor they are too far matters more than by how much.
+
+    A gross part that reaches from ten scales to hundreds has a middle then, and a core with a heavy tail fits it less.
+    """
+    size = np.abs(z)
+    drawn = FAR * (1 + np.log(np.maximum(size, FAR) / FAR))
+    return np.asarray(np.sign(z) * np.minimum(np.minimum(size, drawn), REACH))
+
+
 def _without_gross(likelihood: Likelihood) -> tuple[Array, float]:
     """The likeliest core alone, and its nats."""
-    starts = np.array([(0, 0, 0, 1, 1, NOTHING, 0, 2), (0, -0.2, -0.2, -1, -1, NOTHING, 0, 2)], dtype=float)
-    bounds = np.array([*CORE[:5], *((value, value) for value in starts[0, 5:])])
-    found, nats = likelihood.largest(starts, np.tile(bounds[:, 0], (2, 1)), np.tile(bounds[:, 1], (2, 1)))
+    firsts = [(scale, tail, bend) for scale, tail in ((0.0, 1.0), (-0.2, -1.0)) for bend in (1.2, 2.0)]
+    starts = np.array([(0, scale, scale, tail, tail, NOTHING, 0, 2, bend, bend) for scale, tail, bend in firsts])
+    bounds = np.array([*CORE[:5], *((value, value) for value in starts[0, 5:8]), BENDS, BENDS])
+    low, high = (np.tile(bounds[:, end], (len(starts), 1)) for end in (0, 1))
+    found, nats = likelihood.largest(starts, low, high)
     return found[nats.argmax()], float(nats.max())
 
 

@@ -23,6 +23,8 @@ __all__ = ["EVEN_ODDS", "WITHOUT", "Verdict", "judge_values", "model_verdict", "
 MIN_ROWS = 60  # a choice: with fewer, misfit and dirt cannot be told apart, and the model's word has to do
 SAMPLE = 2000  # cost: rows that explanations are learnt from
 FOLDS = 3  # cost: of those rows
+FEW, MANY = 10, 0.002  # a choice: outliers so few show no pattern, and are asked about where they are such a share
+VISIBLE = 0.05  # a choice: share of mistakes that stand out at least, if any do; below, an interval would say nothing
 ATOM = 0.15  # a choice: share of one repeated value (zero, often) that no residual can judge
 EVEN_ODDS = 0.5  # convention: above, a value is more probably wrong than right
 WITHOUT = "without gross rows"  # what the candidate is called that leaves them out
@@ -51,6 +53,8 @@ class Verdict:
         A value repeated so often that it is not judged.
     applied : bool
         Whether the rows that are wrong were left out of the fit for that reason.
+    lost : ndarray of shape (n,) or None
+        Rows that no explanation comes near, wrong or not: by them no two models can be compared.
     """
 
     wrong: Array
@@ -62,6 +66,7 @@ class Verdict:
     mixture: Mixture | None = None
     atom: float | None = None
     applied: bool = False
+    lost: np.ndarray | None = None
 
     @property
     def found(self) -> bool:
@@ -77,6 +82,11 @@ class Verdict:
     def trusted(self) -> np.ndarray:
         """Rows that are more probably right than wrong."""
         return np.asarray(self.wrong <= EVEN_ODDS)
+
+    @property
+    def comparable(self) -> np.ndarray:
+        """Rows by which models can be compared: right, and near to the likeliest explanation."""
+        return self.trusted if self.lost is None else self.trusted & ~self.lost
 
     @property
     def sentence(self) -> str:
@@ -155,7 +165,9 @@ def judge_values(
     # by what rows hold: neither their order nor a copy of one matters
     keys = row_keys(guesses[0][:, None] if features is None else features)
     sample = judged[np.argsort(mixed(keys[judged], seed), kind="stable")][:SAMPLE]
-    if strewn(z[sample], rows.take(sample).inputs):
+    gross = int(np.sum(np.abs(z) > GROSS))
+    pattern = gross >= FEW or gross < MANY * len(y)
+    if pattern and strewn(z[sample], rows.take(sample).inputs):
         return by_model
     known = None if groups is None else np.asarray(groups)[sample]
     folds = make_folds(keys[sample], None, cv=FOLDS, groups=known, random_state=seed)
@@ -191,16 +203,27 @@ def _asked(
     far[judged] = mixture.distance(z[judged]) > NEAR
     if mixture.found:
         wrong[judged] = mixture.gross(z[judged])
-    rate, tail, part = (float(np.average(v, weights=rows.weight)) for v in (wrong, far, _marked(rows.y, judged)))
+    shares = (wrong, far & (wrong <= EVEN_ODDS), _marked(rows.y, judged))
+    rate, tail, part = (float(np.average(share, weights=rows.weight)) for share in shares)
     low, high = mixture.interval
     low, high = (min(low * part, _moved(rate, rows, -1)), high * part) if mixture.found else (0.0, 0.0)
-    high = max(high, _moved(rate, rows, 1), _moved(tail, rows, 1))
+    hidden = _moved(tail, rows, 1) / _visible(rows.y[sample], explanation, mixture)
+    high = max(high, _moved(rate, rows, 1)) + hidden
     beyond = (by_model.wrong > EVEN_ODDS) & (wrong <= EVEN_ODDS)
     misfit = float(np.average(beyond, weights=rows.weight))
     return replace(
         by_model, wrong=wrong, rate=rate, interval=(max(low, 0.0), min(high, 1.0)), misfit=misfit,
-        explanation=replace(explanation, middle=np.empty(0), spread=np.empty(0)), mixture=mixture, atom=atom,
+        explanation=replace(explanation, middle=np.empty(0), spread=np.empty(0)), mixture=mixture, atom=atom, lost=far,
     )  # fmt: skip
+
+
+def _visible(y: Array, explanation: Explanation, mixture: Mixture) -> float:
+    """Share of mistakes that stand out: of values that belong to another row, which is the least an error does.
+
+    What lies far out and was not called wrong may be all that shows of so many mistakes.
+    """
+    mixed_up = np.roll(y, len(y) // 2)  # the sample has no order
+    return max(float(np.mean(mixture.distance(explanation.standardised(mixed_up)) > NEAR)), VISIBLE)
 
 
 def _marked(y: Array, judged: np.ndarray) -> np.ndarray:
