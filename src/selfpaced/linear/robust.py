@@ -43,6 +43,7 @@ LEVEL = 0.99  # convention: of the tests that the plain fit has to pass
 SLACK = 1.1  # a choice: sigma itself is an estimate
 EXACT = 5.0  # numerical safety: of the size of rounding, within which a residual is none (Tukey's rule reaches 4.7)
 GATHERED = 0.2  # theory: of the residuals within 2.5 sigma, the share within one: 0.69 of normal, 0.4 of even ones
+REST = 200  # a choice: rows besides a repeated value, from which on somebody is asked about them
 EXACT_SHARE = 0.6  # a choice: of rows fitted exactly, from which the others are outliers of that fit
 
 
@@ -307,7 +308,7 @@ def _exact(fit: RegressionFit, floor: float) -> RegressionFit:
             f"{float(np.average(repeats, weights=weight)):.0%} of the rows have the value {usual + squares.offset:.4g}"
         )
         kept = _spread_of_all(fit, f"{said}, and a fit of these says nothing of the rest")
-        return replace(kept, final=False)  # of the rest something may be said
+        return replace(kept, final=bool(np.sum(~repeats) < REST))
     if share < EXACT_SHARE:
         return _spread_of_all(
             fit, f"{fit.trial.label} fits {share:.0%} of the rows and only these, which is no majority"

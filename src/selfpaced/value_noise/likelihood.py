@@ -26,7 +26,7 @@ def log_parts(parameters: Array, z: Array) -> tuple[Array, Array]:
     its own: Student's t where the bend is 2, exponential or normal where it is 1 or 2 and the degrees are many, lighter
     than normal beyond (McDonald and Newey, 1988).
     """
-    centre, _, middle, spread = (parameters[..., j, None] for j in (0, 5, 6, 7))
+    middle, spread = (parameters[..., j, None] for j in (6, 7))
     sides = _Sides(parameters, z)
     core = -sides.whole[..., None] - (sides.degrees + 1) / sides.bend * np.log1p(sides.power / sides.degrees)
     gross = -0.5 * np.square((z - middle) * np.exp(-spread)) - spread - 0.5 * math.log(2 * math.pi)
@@ -34,7 +34,7 @@ def log_parts(parameters: Array, z: Array) -> tuple[Array, Array]:
 
 
 class _Sides:
-    """The core's side that each residual is on: distance, its power, degrees of freedom and bend; both sides' masses."""
+    """The side of the core that each residual is on, with the masses of both."""
 
     def __init__(self, parameters: Array, z: Array) -> None:
         offset = z - parameters[..., 0, None]
