@@ -6,7 +6,7 @@ BIN := .venv/bin
 # One thread per test process: the processes already fill the cores.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-.PHONY: demo test test-all lowest lint types docs package clean
+.PHONY: demo test test-all fuzz lowest lint types docs package clean
 
 demo: .venv/.demo
 	$(BIN)/python -m selfpaced demo --out demo
@@ -17,6 +17,10 @@ test: .venv/.test
 test-all: .venv/.test
 	$(BIN)/python -m pip install --quiet "$(TORCH)" skorch lightning transformers accelerate
 	$(PYTEST)
+
+# 10,000 odd inputs; ./tests/fuzz says what may come of them.
+fuzz: .venv/.test
+	cd tests && OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 ../$(BIN)/python -m fuzz
 
 lowest:
 	PYTHON=$(PYTHON) .ci/lowest

@@ -57,6 +57,7 @@ FLOORS: list[dict[str, str]] = [
         "fingerprint": "whether rows are the same rows",
     },
     {
+        "arguments": "what functions are given, refused by name",
         "regularizers": "the mathematics: phi, weight and dual of every rule",
         "sketch": "a mergeable summary of losses",
     },

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from .arguments import speaking_of
 from .parameters import check_parameters
 from .regularizers import GroupRegularizer, Regularizer, get
 
@@ -64,7 +65,8 @@ def check_weight(sample_weight: Any, n_rows: int, *, relative: bool = False) -> 
     """
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    with speaking_of("sample_weight", "None, a number or one number for each row"):
+        weight = np.asarray(sample_weight, dtype=np.float64)
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.ndim != 1:

@@ -161,7 +161,7 @@ def _group_folds(groups: NDArray[Any], keys: Keys, codes: Rows, cv: int, rng: An
 
 
 def _given_folds(cv: Any, X: Any, y: Any, groups: Any, n_rows: int) -> list[Split]:
-    splits = [(np.asarray(a), np.asarray(b)) for a, b in check_cv(cv).split(X, y, groups)]
+    splits = _pairs(cv, X, y, groups)
     tested = np.zeros(n_rows, dtype=np.intp)
     for _, test in splits:
         tested[test] += 1
@@ -172,6 +172,16 @@ def _given_folds(cv: Any, X: Any, y: Any, groups: Any, n_rows: int) -> list[Spli
             "repeatedly. Use a K-fold splitter or an integer."
         )
     return splits
+
+
+def _pairs(cv: Any, X: Any, y: Any, groups: Any) -> list[Split]:
+    """The splits of a splitter, or those that an iterable holds."""
+    if hasattr(cv, "split"):
+        return [(np.asarray(a), np.asarray(b)) for a, b in check_cv(cv).split(X, y, groups)]
+    try:
+        return [(np.asarray(a, dtype=np.intp), np.asarray(b, dtype=np.intp)) for a, b in check_cv(cv).split(X, y)]
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"cv must hold pairs of training and test rows, got {cv!r} ({error})") from error
 
 
 __all__ = ["Rows", "Split", "deal", "make_folds", "n_units", "row_keys", "units"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .arguments import integer, number
 from .judgement import JudgedByAnother, Judgement, Judging
 
 __all__ = ["SUSPECT", "Records", "as_table", "judgement_of", "label_issues", "look_through", "suspected", "suspects"]
@@ -112,9 +114,8 @@ def suspects(fitted: Any, X: Any = None, y: Any = None, n: int | None = None) ->
 
 def suspect_table(judged: Judgement, n: int | None = None, only: np.ndarray | None = None) -> Any:
     """The rows of a judgement (of ``only`` some), most suspicious first: the table that `suspects` returns."""
-    if n is not None and (int(n) != n or n < 0):
-        raise ValueError(f"n must be an integer >= 0 or None, got {n!r}")
-    order = judged.ranking(None if n is None or only is not None else int(n))
+    n = None if n is None else integer("n", n, 0, "an integer >= 0 or None")
+    order = judged.ranking(n if only is None else None)
     return as_table(judged.table(order if only is None else order[only[order]][:n]))
 
 
@@ -150,11 +151,10 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float | None = None, *,
     pandas.DataFrame, or Records where pandas is not installed
         ``is_label_issue``, ``label_quality``, ``given_label``, ``predicted_label``, and ``stability`` as in `suspects`.
     """
-    if not 0 < precision <= 1:
-        raise ValueError(f"precision must be in (0, 1], got {precision!r}")
+    number("precision", precision, math.ulp(0), 1, "in (0, 1]")
+    cut = 0.5 if threshold is None else number("threshold", threshold, 0, 1, "None or in [0, 1]")
     judged = judgement_of(fitted, X, y)
     opinion, by_precision = judged.opinion, threshold is None and judged.kind == "labels"
-    cut = 0.5 if threshold is None else threshold
     columns = {
         "is_label_issue": most_suspicious(judged.wrong, precision) if by_precision else judged.wrong > cut,
         "label_quality": 1.0 - judged.wrong,

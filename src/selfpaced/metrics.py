@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix, pair_confusion_matrix
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from .arguments import labels
 
 __all__ = [
     "adjusted_rand",
@@ -27,13 +28,19 @@ __all__ = [
 ]
 
 
-def _table(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.int64]:
-    """Contingency table of two labelings, rows true classes, columns found clusters."""
-    true, found = column_or_1d(y_true), column_or_1d(y_pred)
-    check_consistent_length(true, found)
+def _checked(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Two labelings of the same samples, as positions among their labels."""
+    true, found = labels("y_true", y_true)[2], labels("y_pred", y_pred)[2]
+    if true.size != found.size:
+        raise ValueError(f"y_true and y_pred must be of one length, got {true.size} and {found.size}")
     if true.size == 0:
         raise ValueError("y_true and y_pred must hold at least one sample, got none")
-    return np.asarray(contingency_matrix(true, found), dtype=np.int64)
+    return true, found
+
+
+def _table(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.int64]:
+    """Contingency table of two labelings, rows true classes, columns found clusters."""
+    return np.asarray(contingency_matrix(*_checked(y_true, y_pred)), dtype=np.int64)
 
 
 def clustering_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
@@ -74,8 +81,7 @@ def normalized_mutual_info(
     >>> round(normalized_mutual_info([0, 0, 1, 1], [0, 0, 1, 2]), 3)
     0.8
     """
-    _table(y_true, y_pred)
-    return float(normalized_mutual_info_score(y_true, y_pred, average_method=average))
+    return float(normalized_mutual_info_score(*_checked(y_true, y_pred), average_method=average))
 
 
 def adjusted_rand(y_true: ArrayLike, y_pred: ArrayLike) -> float:
@@ -92,8 +98,7 @@ def adjusted_rand(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     >>> round(adjusted_rand([0, 0, 1, 1], [0, 0, 1, 2]), 3)
     0.571
     """
-    _table(y_true, y_pred)
-    return float(adjusted_rand_score(y_true, y_pred))
+    return float(adjusted_rand_score(*_checked(y_true, y_pred)))
 
 
 def pairwise_precision_recall(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[float, float]:
@@ -107,8 +112,7 @@ def pairwise_precision_recall(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[flo
     >>> pairwise_precision_recall([0, 0, 1, 1], [0, 0, 1, 2])
     (1.0, 0.5)
     """
-    _table(y_true, y_pred)
-    (_, only_found), (only_true, both) = pair_confusion_matrix(y_true, y_pred).tolist()
+    (_, only_found), (only_true, both) = pair_confusion_matrix(*_checked(y_true, y_pred)).tolist()
     precision = both / (both + only_found) if both + only_found else 1.0
     recall = both / (both + only_true) if both + only_true else 1.0
     return precision, recall

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..arguments import speaking_of
 from ..fitting import all_or_nothing, check_size, check_weight, interrupted_sentence, refuse_dates, warn_interrupted
 from ..judgement import Judgement, Judging, Values, fingerprint
 from ..parameters import KINDS, Rule
@@ -340,14 +341,15 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
                 f"the views are {self.view_names_!r}"
             )
         refuse_dates(X)
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan",
-        )
+        with speaking_of("X"):
+            X = validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite="allow-nan",
+            )
         if reset:
             self._kind = None if self.views is None else "dict"
             names = getattr(self, "feature_names_in_", None)

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
+from ..arguments import speaking_of
 from .kernels import Holed, Views
 
 Floats = NDArray[Any]
@@ -41,15 +42,17 @@ def named(X: Any) -> dict[Hashable, Any]:
 def check_view(name: Hashable, block: Any) -> Any:
     """One view as a float array or CSR matrix, NaN still in it."""
     try:
-        return check_array(
-            block,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan",
-            input_name=f"view {name!r}",
-        )
+        with speaking_of(f"view {name!r}"):
+            return check_array(
+                block,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite="allow-nan",
+                input_name=f"view {name!r}",
+            )
     except ValueError as error:
-        raise ValueError(f"view {name!r}: {error}") from error
+        said = str(error)
+        raise ValueError(said if said.startswith("view ") else f"view {name!r}: {said}") from error
 
 
 def column_map(views: Any, n_features: int, feature_names: Sequence[str] | None) -> dict[Hashable, NDArray[np.intp]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import Bunch, check_random_state
+from sklearn.utils import Bunch
+
+from ..arguments import floats, number, seeded
+from ..arguments import labels as coded
 
 __all__ = [
     "flip_class_conditional",
@@ -56,7 +60,7 @@ def flip_symmetric(y: ArrayLike, rate: float, *, random_state: _Seed = None) -> 
     20
     """
     labels, classes, codes = _coded(y)
-    rng = check_random_state(random_state)
+    rng = seeded(random_state)
     chosen = rng.permutation(labels.size)[: round(_rate(rate) * labels.size)]
     return _shift(labels, classes, codes, chosen, rng)
 
@@ -83,7 +87,7 @@ def flip_class_conditional(
     """
     labels, classes, codes = _coded(y)
     by_class = _rates_of(rates, classes)
-    rng = check_random_state(random_state)
+    rng = seeded(random_state)
     chosen = [
         rng.permutation(np.flatnonzero(codes == k))[: round(rate * np.count_nonzero(codes == k))]
         for k, rate in enumerate(by_class)
@@ -120,7 +124,7 @@ def flip_instance_dependent(
     labels, classes, codes = _coded(y)
     if _rate(rate) > 0.9:
         raise ValueError(f"rate must be at most 0.9 for instance-dependent noise, got {rate!r}")
-    rng = check_random_state(random_state)
+    rng = seeded(random_state)
     scaled = _standardised(X, labels.size)
     projection = scaled @ rng.standard_normal(scaled.shape[1])
     chance = expit(sharpness * projection / max(projection.std(), 1e-12))
@@ -171,7 +175,7 @@ def flip_near_border(
     if not sharpness >= 0.0:
         raise ValueError(f"sharpness must be at least 0, got {sharpness!r}")
     count = round(_rate(rate) * labels.size)
-    rng = check_random_state(random_state)
+    rng = seeded(random_state)
     scaled = _standardised(X, labels.size)
     scores = LogisticRegression(max_iter=1000).fit(scaled, codes).predict_log_proba(scaled)
     two = np.sort(scores, axis=1)[:, -2:]
@@ -206,7 +210,7 @@ def outliers_one_sided(
     noisy : ndarray of shape (n,)
     outlier : ndarray of bool of shape (n,)
     """
-    target, rng, chosen = _chosen(y, rate, random_state)
+    target, rng, chosen = _chosen(y, rate, size, random_state)
     shift = size * _scale(target) * (1.0 + 0.5 * rng.random_sample(chosen.size))
     return _moved(target, chosen, shift)
 
@@ -218,7 +222,7 @@ def outliers_symmetric(
 
     Parameters and returns as :func:`outliers_one_sided`.
     """
-    target, rng, chosen = _chosen(y, rate, random_state)
+    target, rng, chosen = _chosen(y, rate, size, random_state)
     return _moved(target, chosen, size * _scale(target) * rng.standard_normal(chosen.size))
 
 
@@ -251,9 +255,9 @@ def outliers_leverage(
     Bunch
         ``data``, ``target``, ``outlier`` (bool mask).
     """
-    target, rng, chosen = _chosen(y, rate, random_state)
-    data = np.array(X, dtype=np.float64)
-    if data.ndim != 2 or data.shape[0] != target.size:
+    target, rng, chosen = _chosen(y, rate, size, random_state)
+    data = floats("X", X, 2)
+    if data.shape[0] != target.size or not data.shape[1]:
         raise ValueError(f"X must have shape ({target.size}, d) to match y, got shape {data.shape}")
     mean, spread = data.mean(axis=0), data.std(axis=0)
     data[chosen] = mean + 0.1 * spread * rng.standard_normal((chosen.size, data.shape[1]))
@@ -264,24 +268,19 @@ def outliers_leverage(
 
 
 def _rate(rate: float) -> float:
-    if not 0.0 <= rate <= 1.0:
-        raise ValueError(f"rate must be in [0, 1], got {rate!r}")
-    return float(rate)
+    return number("rate", rate, 0, 1, "in [0, 1]")
 
 
 def _coded(y: ArrayLike) -> tuple[_Array, _Array, NDArray[np.int64]]:
-    labels = np.asarray(y)
-    if labels.ndim != 1:
-        raise ValueError(f"y must be one-dimensional, got shape {labels.shape}")
-    classes, codes = np.unique(labels, return_inverse=True)
+    labels, classes, codes = coded("y", y)
     if classes.size < 2:
         raise ValueError(f"y must hold at least two classes to flip between, got {classes.tolist()!r}")
     return labels, classes, codes
 
 
 def _standardised(X: ArrayLike, n: int) -> NDArray[np.float64]:
-    data = np.asarray(X, dtype=np.float64)
-    if data.ndim != 2 or data.shape[0] != n:
+    data = floats("X", X, 2)
+    if data.shape[0] != n or not data.shape[1]:
         raise ValueError(f"X must have shape ({n}, d) to match y, got shape {data.shape}")
     spread = data.std(axis=0)
     return np.asarray((data - data.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
@@ -293,6 +292,8 @@ def _rates_of(rates: Mapping[object, float] | Sequence[float], classes: _Array) 
         if unknown:
             raise ValueError(f"rates names classes that y does not hold: {sorted(map(str, unknown))!r}")
         return [_rate(rates.get(label, 0.0)) for label in classes.tolist()]
+    if not isinstance(rates, Sequence | np.ndarray) or isinstance(rates, str | bytes) or np.ndim(rates) != 1:
+        raise ValueError(f"rates must be a mapping, or a sequence with one number for each class, got {rates!r}")
     if len(rates) != classes.size:
         raise ValueError(f"rates must have one entry for each of {classes.size} classes, got {list(rates)!r}")
     return [_rate(rate) for rate in rates]
@@ -308,12 +309,13 @@ def _shift(labels: _Array, classes: _Array, codes: _Array, chosen: _Array, rng: 
 
 
 def _chosen(
-    y: ArrayLike, rate: float, random_state: _Seed
+    y: ArrayLike, rate: float, size: float, random_state: _Seed
 ) -> tuple[NDArray[np.float64], np.random.RandomState, NDArray[np.int64]]:
-    target = np.array(y, dtype=np.float64)
-    if target.ndim != 1:
-        raise ValueError(f"y must be one-dimensional, got shape {target.shape}")
-    rng = check_random_state(random_state)
+    target = floats("y", y, 1)
+    if not target.size:
+        raise ValueError("y must hold at least one value, got none")
+    number("size", size, 0, math.inf, "a number >= 0")
+    rng = seeded(random_state)
     return target, rng, rng.permutation(target.size)[: round(_rate(rate) * target.size)]
 
 

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from ..arguments import speaking_of
 from ..fitting import check_size
 from .entries import Floats
 from .ids import Ids, coded, labels_of
@@ -189,9 +190,9 @@ def _from_dense(estimator: Any, X: Any, mask: Any, sample_weight: Any, reset: bo
     if kind == "dense" and not isinstance(X, np.ndarray | list | tuple):
         X = np.asarray(X) if hasattr(X, "__array__") else X
     _check_numeric(X)
-    values = validate_data(
-        estimator, np.ma.getdata(X) if hidden is not None else X, dtype=_DTYPES, ensure_all_finite=False, reset=reset
-    )
+    table = np.ma.getdata(X) if hidden is not None else X
+    with speaking_of("X"):
+        values = validate_data(estimator, table, dtype=_DTYPES, ensure_all_finite=False, reset=reset)
     seen = ~np.isnan(values)
     if hidden is not None:
         seen &= ~hidden
@@ -218,6 +219,11 @@ def _mask(mask: Any, shape: tuple[int, ...]) -> Any:
     return mask
 
 
+def _as_floats(sample_weight: Any) -> Floats:
+    with speaking_of("sample_weight", "numbers"):
+        return np.asarray(sample_weight, dtype=np.float64)
+
+
 def _check_weights(weights: Floats) -> Floats:
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise ValueError("sample_weight must be finite and >= 0")
@@ -228,7 +234,7 @@ def _check_weights(weights: Floats) -> Floats:
 def _dense_weights(sample_weight: Any, shape: tuple[int, int]) -> Floats | None:
     if sample_weight is None:
         return None
-    weights = _check_weights(np.asarray(sample_weight, dtype=np.float64))
+    weights = _check_weights(_as_floats(sample_weight))
     if weights.ndim == 1 and weights.size == shape[0]:
         weights = np.broadcast_to(weights[:, None], shape)
     if weights.shape != shape:
@@ -294,7 +300,7 @@ def _sparse_weights(sample_weight: Any, X: Any) -> Floats | None:
             raise ValueError(f"sample_weight must have the shape of X, {X.shape}, got {sample_weight.shape}")
         rows, columns = _coordinates(X)
         return _check_weights(np.asarray(sample_weight.tocsr()[rows, columns], dtype=np.float64).ravel())
-    weights = _check_weights(np.asarray(sample_weight, dtype=np.float64))
+    weights = _check_weights(_as_floats(sample_weight))
     if weights.shape == (X.data.size,):
         return weights
     if weights.shape == (X.shape[0],):
@@ -363,7 +369,7 @@ def _from_triplets(
         raise ValueError(f"X has {shape[1]} features, but {type(estimator).__name__} expects {width} features as input")
     weights = None
     if sample_weight is not None:
-        weights = _check_weights(np.asarray(sample_weight, dtype=np.float64))
+        weights = _check_weights(_as_floats(sample_weight))
         if weights.shape != values.shape:
             raise ValueError(f"sample_weight must have one value per triplet, {values.size}, got shape {weights.shape}")
     matrix, position = _sorted_csr(rows, columns, values, shape)

@@ -57,6 +57,9 @@ def starved_rows(shares: Floats, side: Side, rank: int, below: float, usual: flo
 def refit_row(X: Floats, y: Floats, current: Floats, scale: float, rng: np.random.Generator) -> Floats | None:
     """The best of many exact fits to random subsets, or None if the current row is as good."""
     n, rank = X.shape
+    size = float(np.mean(X * X))
+    if not size > 0:  # factors of zeros determine no row
+        return None
     # enough subsets for several clean ones, if as many entries are clean as the current row explains
     clean = min(max(float(np.mean(np.abs(X @ current - y) < INLIER * scale)), LEAST_CLEAN), MOST_CLEAN)
     count = int(min(MOST_SUBSETS, max(SUBSETS, math.log(ALL_SPOILT) / math.log1p(-(clean ** min(rank, 12))))))
@@ -65,7 +68,7 @@ def refit_row(X: Floats, y: Floats, current: Floats, scale: float, rng: np.rando
         chosen = rng.integers(0, n, (count, rank))
     subsets, targets = X[chosen], y[chosen]
     gram = np.einsum("kij,kil->kjl", subsets, subsets)
-    gram[:, np.arange(rank), np.arange(rank)] += 1e-3 * np.mean(X * X)
+    gram[:, np.arange(rank), np.arange(rank)] += 1e-3 * size
     found = np.linalg.solve(gram, np.einsum("kij,ki->kj", subsets, targets)[:, :, None])[:, :, 0]
     best = np.argsort(_cost(X, y, found, scale))[:REFINED]
     candidates = np.vstack([current, *(_concentrate(X, y, found[k], scale) for k in best)])

@@ -137,7 +137,7 @@ def exact_floor(squares: Squares) -> float:
     """The size below which residuals are rounding: a fit this exact has no noise to estimate."""
     eps = float(np.finfo(squares.matrix.dtype).eps)
     size = math.sqrt(float(np.average(np.square(squares.target), weights=squares.sample_weight)))
-    return 1e2 * eps * (size + abs(squares.offset))
+    return max(1e2 * eps * (size + abs(squares.offset)), 1e-140)  # never zero: a pace is made of it
 
 
 def robust_start(squares: Squares, rng: np.random.RandomState) -> tuple[Floats, float]:

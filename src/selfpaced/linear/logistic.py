@@ -16,6 +16,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..arguments import speaking_of
 from ..engines import ClassWeightedTable, MemoryTable, Table, is_source, opened
 from ..fitting import (
     CallbackSupportMixin,
@@ -224,9 +225,11 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
                 raise ValueError("trusted must be None where X is a table of blocks: rows are confirmed in memory only")
             return self._fit_table(X, y, sample_weight)
         refuse_dates(X)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+        with speaking_of("X"):
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         units = self._units(X)
-        check_classification_targets(y)
+        with np.errstate(invalid="ignore"):  # it casts labels to integers, however large they are
+            check_classification_targets(y)
         classes, codes = _encoded(y)
         free = self.penalty is None or self.C == "auto"  # a given C has the unit of the weights
         weight = self._weights(classes, codes, check_weight(sample_weight, len(codes), relative=free))
@@ -378,7 +381,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
     def decision_function(self, X: Any) -> Array:
         """Raw scores: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        with speaking_of("X"):
+            X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
         scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return np.asarray(scores.ravel() if scores.shape[1] == 1 else scores)
 
@@ -403,7 +407,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
     # --------------------------------------------------------------------------------------------- judging
 
     def _judged_rows(self, X: Any, y: Any) -> tuple[Matrix, Codes]:
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+        with speaking_of("X"):
+            X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         given = column_or_1d(y)
         codes = np.searchsorted(self.classes_, given)
         known = codes < self.classes_.size

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ..regularizers import Regularizer, Welsch
 from ..regularizers.base import relative
@@ -289,7 +289,10 @@ class Objective:
         mean = max(float(diagonal.mean()), 1e-12)
         hessian[np.diag_indices(d + 1)] += 1e-8 * np.where(diagonal < 1e-3 * mean, np.maximum(diagonal, 1e-20), mean)
         hessian[np.arange(d), np.arange(d)] += self.ridge
-        factor = cho_factor(hessian, lower=True, check_finite=False)
+        try:
+            factor = cho_factor(hessian, lower=True, check_finite=False)
+        except LinAlgError:  # features far from zero: rounding of their squares hides the rest
+            return self.standardized(curvature=True)
 
         def apply(grad: Vector) -> Vector:
             out = cho_solve(factor, grad.reshape(-1, d + 1).T, check_finite=False).T

@@ -16,6 +16,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..arguments import speaking_of
 from ..fitting import (
     CallbackSupportMixin,
     Interruptible,
@@ -264,7 +265,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         )
 
     def _validated_data(self, X: Any, y: Any) -> tuple[Any, Floats]:
-        target = np.asarray(y) if y is not None else None
+        with speaking_of("y", "numbers, one for each row"):
+            target = np.asarray(y) if y is not None else None
         if target is not None and (target.dtype.kind in "US" or _holds_text(target)):
             raise ValueError(
                 f"y must be numbers for a regression, got text ({target.ravel()[0]!r}, ...); "
@@ -275,9 +277,13 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
                 f"y must have one column, got {target.shape[1]}: outliers differ between targets, so fit one model per "
                 "target (sklearn.multioutput.MultiOutputRegressor does)"
             )
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True, ensure_min_samples=2
-        )
+        if target is not None and target.dtype.kind == "O":
+            with speaking_of("y", "numbers"):
+                target.astype(np.float64)
+        with speaking_of("X"):
+            X, y = validate_data(
+                self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True, ensure_min_samples=2
+            )
         if self.alpha:  # which has the unit of X
             check_size("X", X)
         if not isinstance(self.pace, str):  # which has the unit of y
@@ -329,7 +335,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
     # ---------------------------------------------------------------------------------------------- judging
 
     def _judged_rows(self, X: Any, y: Any) -> tuple[Any, Floats]:
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        with speaking_of("X"):
+            X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         given = column_or_1d(y)
         if given.dtype.kind not in "fiub":
             raise ValueError(f"y must be numbers for a regression, got dtype {given.dtype}")
@@ -423,7 +430,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        with speaking_of("X"):
+            X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return np.asarray(X @ self.coef_ + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:

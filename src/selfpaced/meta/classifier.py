@@ -14,6 +14,7 @@ from sklearn.utils import assert_all_finite, check_random_state, column_or_1d, i
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from ..arguments import speaking_of
 from ..fitting import Progress, all_or_nothing, check_rule, check_trusted, warn_interrupted, with_callbacks
 from ..folds import Split, make_folds, n_units, row_keys
 from ..judgement import Judgement, Judging, Labels, fingerprint
@@ -214,7 +215,8 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         rng = check_random_state(0 if self.random_state is None else self.random_state)
         automatic = isinstance(self.cv, str) and self.cv == "auto"
         cv, repeats = (2, 4 if n <= 5_000 else 2 if n <= 20_000 else 1) if automatic else (self.cv, 1)
-        return [make_folds(keys, strata, cv=cv, groups=groups, random_state=rng, X=X, y=y) for _ in range(repeats)]
+        found = [make_folds(keys, strata, cv=cv, groups=groups, random_state=rng, X=X, y=y) for _ in range(repeats)]
+        return [folds for folds in found if folds]  # none where every class has one row alone
 
     def _store(
         self, found: LabelFit, problem: ClassifierProblem, given: GivenLabels, model: Any, rule: Regularizer, mark: str
@@ -247,7 +249,8 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         X, y = indexable(X, y)
         if y is None:
             raise ValueError("y must hold the labels to be judged, got None")
-        return X, _codes(column_or_1d(y), self.classes_)
+        with speaking_of("y", "labels, one for each row"):
+            return X, _codes(column_or_1d(y), self.classes_)
 
     def _judge(self, X: Any, y: Array) -> Judgement:
         logits = self.clean_logits(X)
@@ -352,7 +355,8 @@ class GivenLabels:
 def _given(y: Any) -> GivenLabels:
     if y is None:
         raise ValueError("This SelfPacedClassifier estimator requires y to be passed, but the target y is None.")
-    y = column_or_1d(y, warn=True)
+    with speaking_of("y", "labels, one for each row"):
+        y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
     check_classification_targets(y)

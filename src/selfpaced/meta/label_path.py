@@ -19,7 +19,7 @@ from ..selection import Decision, Trial, gap, mean_and_error, sentence
 from ..solver import Solution, Stage, alternate
 from .crossfit import decide_cross_fit
 from .labels import HEAVY, LN2, Array, ClassifierProblem, Reading, scaled_channel
-from .routing import take_rows
+from .routing import TooFewRows, take_rows
 
 __all__ = ["LabelFit", "run"]
 
@@ -135,7 +135,10 @@ def _paced(problem: ClassifierProblem, rule: Any, pace: Any, plain: Reading, how
         why = _no_noise(problem, plain) if pace == "auto" else ""
         if why:
             return _kept(problem, [first], Decision(0, f"{why}; {how}"), channel=_noiseless(problem, plain))
-        trials, interrupted = _trials(problem, rule, pace, first)
+        try:
+            trials, interrupted = _trials(problem, rule, pace, first)
+        except TooFewRows as error:
+            return _kept(problem, [first], Decision(0, f"{error}; {how}"))
         decision = _decide(trials, pace, problem.prior)
         return _kept(problem, trials, replace(decision, reason=f"{decision.reason}; {how}"), interrupted)
     return _kept(problem, [first], Decision(0, "no candidate could be completed"), interrupted=True)

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state, column_or_1d, indexable
 from sklearn.utils.validation import check_is_fitted
 
+from ..arguments import speaking_of
 from ..fitting import (
     Progress,
     all_or_nothing,
@@ -273,7 +274,8 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
 def _checked_target(y: Any) -> Array:
     if y is None:
         raise ValueError("This SelfPacedRegressor estimator requires y to be passed, but the target y is None.")
-    target = np.asarray(y)
+    with speaking_of("y", "numbers, one for each row"):
+        target = np.asarray(y)
     text = target.dtype.kind in "US" or (
         target.dtype.kind == "O" and any(isinstance(value, str) for value in target.ravel()[:100])
     )
@@ -285,7 +287,8 @@ def _checked_target(y: Any) -> Array:
             "(sklearn.multioutput.MultiOutputRegressor does)."
         )
     target = column_or_1d(target, warn=True)
-    target = target if target.dtype.kind == "f" else target.astype(np.float64)
+    with speaking_of("y", "numbers, one for each row"):
+        target = target if target.dtype.kind == "f" else target.astype(np.float64)
     if not np.isfinite(target).all():
         raise ValueError("y must be finite; got NaN or infinity. Input y contains NaN or infinity.")
     check_size("y", target)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from sklearn.utils.validation import has_fit_parameter
 from ..fitting import Method, check_weight
 
 __all__ = [
+    "TooFewRows",
     "WeightRoute",
     "available_with",
     "fit_weighted",
@@ -235,6 +237,10 @@ def _selected(index: np.ndarray, weight: np.ndarray, counts: np.ndarray | None) 
     return np.asarray(np.repeat(index[inside], np.rint(np.maximum(counts[inside], 1.0)).astype(np.intp)))
 
 
+class TooFewRows(ValueError):
+    """Weights left a wrapped model with rows that it cannot be fitted to, such as one of a class."""
+
+
 def fit_weighted(
     estimator: Any,
     X: Any,
@@ -286,15 +292,28 @@ def fit_weighted(
             passed = None if np.all(local == 1.0) else local
         else:
             index = _selected(index, local, None if counts is None else np.asarray(counts)[index])
+    asked = n if rows is None else len(rows)
     if index.size != n or rows is not None:
         X, y, params = take_rows(X, index), y[index], row_params(params, n, index)
     if passed is None or route.keyword is None:
-        return model.fit(X, y, **params)
+        with _rows_left(index.size < asked):
+            return model.fit(X, y, **params)
     enabled = bool(get_config().get("enable_metadata_routing", False))
     if enabled and not route.routed and params:
         raise ValueError(
             f"with metadata routing enabled, {sorted(params)} can only be passed on together with weights "
             "where the last step requests sample_weight; call set_fit_request(sample_weight=True) on it."
         )
-    with config_context(enable_metadata_routing=enabled and route.routed):
+    with config_context(enable_metadata_routing=enabled and route.routed), _rows_left(index.size < asked):
         return model.fit(X, y, **params, **{route.keyword: passed})
+
+
+@contextmanager
+def _rows_left(fewer: bool) -> Iterator[None]:
+    """An error of a fit that had fewer rows than were asked for is put down to that."""
+    try:
+        yield
+    except ValueError as error:
+        if not fewer:
+            raise
+        raise TooFewRows(f"the model cannot be fitted to the rows that keep weight ({error})") from error

@@ -27,6 +27,7 @@ from ..selection import Decision, Trial, gap, sentence
 from ..solver import Solution, Stage, State, alternate, walk
 from ..value_noise import Verdict
 from .crossfit import decide_cross_fit
+from .routing import TooFewRows
 from .value_verdict import Compared, judged
 from .values import Array, RegressorProblem, Residuals, Round
 
@@ -146,10 +147,13 @@ def _paced(
 ) -> ValueFit:  # fmt: skip
     """Walk along the pace and keep the end of it, or the plain model."""
     with Interruptible():
-        if pace == "auto":
-            trials, ended = _automatic(problem, rule, efficiency, first)
-        else:
-            trials, ended = _along(problem, rule, pace, efficiency, first)
+        try:
+            if pace == "auto":
+                trials, ended = _automatic(problem, rule, efficiency, first)
+            else:
+                trials, ended = _along(problem, rule, pace, efficiency, first)
+        except TooFewRows as error:
+            return _kept(problem, [first], Decision(0, f"{error}; {how}"), False)
         trials, decision, interrupted, compared = _decide(problem, trials, ended, pace, unseen)
         verdict = None
         if not interrupted:

@@ -151,4 +151,4 @@ class RegressorProblem:
     def floor(self) -> float:
         """The size below which residuals are rounding."""
         eps = np.finfo(self.y.dtype if self.y.dtype.kind == "f" else np.float64).eps
-        return 1e2 * float(eps) * math.sqrt(float(np.mean(np.square(self.y, dtype=float)))) + 1e-300
+        return 1e2 * float(eps) * math.sqrt(float(np.mean(np.square(self.y, dtype=float)))) + 1e-140

@@ -53,4 +53,6 @@ def tukey_loss(residuals: Floats, sigma: float) -> Floats:
     >>> tukey_loss(np.array([0.0, 1e6]), 1.0).tolist()
     [0.0, 1.0]
     """
+    if not sigma > 0:
+        return np.asarray(residuals != 0, dtype=np.float64)
     return np.asarray(1 - np.clip(1 - np.square(residuals / (TUKEY * sigma)), 0, None) ** 3)

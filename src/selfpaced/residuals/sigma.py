@@ -75,7 +75,7 @@ class _Truncated:
 def _spread(square: float, cut: float) -> float:
     """Sigma of a normal by its mean square below a cut."""
     ratios, cuts = _truncation_table()
-    return cut / float(np.interp(square / cut**2, ratios, cuts))
+    return cut / float(np.interp(square / cut / cut, ratios, cuts))
 
 
 @lru_cache(maxsize=1)

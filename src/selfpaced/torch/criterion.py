@@ -12,6 +12,7 @@ import torch
 from array_api_compat import torch as xp
 from torch import Tensor, nn
 
+from ..arguments import integer, number
 from ..pacing import Pacing, Quantile
 from ..regularizers import Regularizer, Welsch, get
 from .counts import Counts, Epoch, class_centers, world_size
@@ -97,11 +98,11 @@ class SelfPacedLoss(nn.Module):
         validation: Validation | None = None,
     ) -> None:
         super().__init__()
-        if n is not None and (int(n) != n or n < 1):
-            raise ValueError(f"n must be the number of training rows, an integer >= 1, got {n!r}")
-        if n_classes is not None and (int(n_classes) != n_classes or n_classes < 2):
-            raise ValueError(f"n_classes must be an integer >= 2, got {n_classes!r}")
-        self.n, self.n_classes, self.validation = n, n_classes, validation
+        if validation is not None and not callable(validation):
+            raise TypeError(f"validation must be None or callable, got {validation!r}")
+        self.n = None if n is None else integer("n", n, 1, "the number of training rows, an integer >= 1")
+        self.n_classes = None if n_classes is None else integer("n_classes", n_classes, 2, "an integer >= 2")
+        self.validation = validation
         self.regularizer = _checked_rule(regularizer)
         self.pacing = _checked_pacing(pacing, trusted)
         self._reader = reader_of(criterion, weight, ignore_index, label_smoothing)
@@ -149,6 +150,9 @@ class SelfPacedLoss(nn.Module):
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(self, output: Tensor, target: Tensor) -> Tensor:
         """The weighted mean of the rows' losses; in eval mode the plain mean, and nothing is counted."""
+        for name, given in (("output", output), ("target", target)):
+            if not isinstance(given, Tensor):
+                raise TypeError(f"{name} must be a tensor, got {type(given).__name__}")
         if len(output) == 0:
             return output.sum() * 0.0
         if not self.training:
@@ -308,12 +312,11 @@ def _checked_rule(regularizer: Any) -> Regularizer:
 
 def _checked_pacing(pacing: Any, trusted: float | None) -> Pacing | None:
     if trusted is not None:
-        if not 0 < trusted <= 1:
-            raise ValueError(f"trusted must be a share in (0, 1], got {trusted!r}")
-        if pacing != "auto":
+        trusted = number("trusted", trusted, math.ulp(0), 1, "a share in (0, 1]")
+        if not (isinstance(pacing, str) and pacing == "auto"):
             raise ValueError("give trusted or pacing, not both")
         return Quantile(trusted, trusted)
-    if pacing == "auto":
+    if isinstance(pacing, str) and pacing == "auto":
         return None
     if not isinstance(pacing, Pacing):
         raise ValueError(f"pacing must be 'auto' or a Pacing of selfpaced.pacing, got {pacing!r}")

@@ -13,6 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..arguments import integer, number
+
 Criterion = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -49,8 +51,8 @@ def reader_of(criterion: Criterion | None, weight: Tensor | None, ignore_index: 
             "criterion must give one loss per row to be weighted: build it with reduction='none', "
             f"got {type(criterion).__name__}(reduction={reduction!r})"
         )
-    if not 0 <= label_smoothing < 1:
-        raise ValueError(f"label_smoothing must be in [0, 1), got {label_smoothing!r}")
+    number("label_smoothing", label_smoothing, 0, math.nextafter(1, 0), "in [0, 1)")
+    integer("ignore_index", ignore_index, -(2**63), "an integer")
     if criterion is None:
         return LabelReader(weight, ignore_index, label_smoothing)
     if weight is not None or label_smoothing:
@@ -89,7 +91,11 @@ class LabelReader(nn.Module):
         label = torch.where(asked, label, 0)
         logits, whole = _finite_rows(logits)
         log_p = F.log_softmax(logits, 1)
-        loss = F.nll_loss(log_p, label, reduction="none")
+        try:
+            loss = F.nll_loss(log_p, label, reduction="none")
+        except IndexError as error:  # asked for beforehand, it would make a device wait for every batch
+            classes = f"0 .. {output.shape[1] - 1} or ignore_index={self.ignore_index}"
+            raise ValueError(f"target must hold labels in {classes}, got another one ({error})") from error
         used = asked & whole & (loss.detach() < math.inf)
         loss = torch.where(used, loss, 0)
         level = loss.detach()
