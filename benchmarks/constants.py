@@ -2,10 +2,11 @@
 
     python benchmarks/constants.py AREA ... [--only NAME ...] [--quick] [--save]
 
-Areas: linear, regression, classifier, paper, regressor, factorization, clustering, label-noise, or `all`. A constant is
-replaced in its module and the same fits are made again, same data and same seeds. The tables show the mean change of
-the score against the value in use (above 0: the neighbour is better), ± its standard error over data sets and seeds,
-apart for clean and for dirty data, and how many of the fits changed at all: none where the data never come near it.
+Areas: linear, regression, wrapper, classifier, paper, regressor, factorization, clustering, label-noise, or `all`. A
+constant is replaced in its module and the same fits are made again, same data and same seeds. The tables show the mean
+change of the score against the value in use (above 0: the neighbour is better), ± its standard error over data sets and
+seeds, apart for clean and for dirty data, and how many of the fits changed at all: none where the data never come near
+it.
 
 The fits and their scores are those of `small_fits.py`.
 """
@@ -100,6 +101,21 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
             at("linear.robust:SECOND", values=(0.8, 0.95)),
             at("linear.robust:WIDER", values=(1.0, 1.3)),
             at("linear.start:DIRECTIONS"),
+        ),
+    ),
+    "wrapper": (
+        small_fits.wrapper,
+        1,
+        (
+            at("meta.soft_path:LEAST"),
+            at("meta.posterior:HEAVY"),
+            at("meta.posterior:PULL", values=(0.0, 1.0)),
+            at("meta.posterior:CLEARLY", values=(0.0, 9.0)),
+            at("meta.posterior:FLOOR", values=(1e-4, 1e-2)),
+            at("meta.judges:TREES", values=(20, 100)),
+            at("meta.judges:LEAF", values=(2, 10)),
+            at("meta.judges:PENALTY", values=(0.01, 1.0)),
+            at("meta.soft_labels:DROPPED", values=(0.0, 0.1)),
         ),
     ),
     "classifier": (

@@ -129,12 +129,17 @@ def value_score(model: Any, rows: Rows) -> float:
     return precision(model.fit(rows.X, rows.given).predict(rows.X_test), rows.y_test)
 
 
-def classifier(seeds: range) -> Iterator[Case]:
+def classifier(seeds: range, rule: str = "hard") -> Iterator[Case]:
     bases = (RandomForestClassifier(15, random_state=0), LogisticRegression(max_iter=300))
     for number, rows in enumerate(labelled(200, seeds)):
         # Four kinds of noise per set and seed: kinds and sets meet one base and the other in turn.
-        model = selfpaced.SelfPacedClassifier(bases[(number + number // 4) % 2], random_state=0)
+        model = selfpaced.SelfPacedClassifier(bases[(number + number // 4) % 2], rule, random_state=0)
         yield Case(partial(accuracy, model, rows), rows.wrong > 0)
+
+
+def wrapper(seeds: range) -> Iterator[Case]:
+    """Soft labels instead of weights by the model's own losses."""
+    return classifier(seeds, "auto")
 
 
 def paper(seeds: range) -> Iterator[Case]:

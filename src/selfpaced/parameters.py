@@ -82,6 +82,10 @@ def _rule_or_none(value: Any) -> Any:
     return value if value is None or (isinstance(value, str) and value.lower() == "mspl") else get(value)
 
 
+def _rule_or_auto(value: Any) -> Any:
+    return value if isinstance(value, str) and value == "auto" else get(value)
+
+
 NOTHING = Rule("None", lambda value: value is None)
 YES_OR_NO = Rule("True or False", _is_bool)
 AUTO = one_of("auto")
@@ -110,6 +114,12 @@ def classifier(value: Any) -> bool:
 def regressor(value: Any) -> bool:
     """Whether this may be a regressor."""
     return _is_estimator(value) and hasattr(value, "predict") and not _kind(value, is_classifier)
+
+
+def _judges(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return len(value) > 0 and all(classifier(one) or (isinstance(one, str) and one == "self") for one in value)
+    return classifier(value) or (isinstance(value, str) and value in ("auto", "self"))
 
 
 def splits(value: Any) -> bool:
@@ -158,6 +168,8 @@ RULES: dict[str, Rule] = {
     "init": one_of("warm", "random"),
     "inner": integer(1, RESTARTS),
     "judge": ESTIMATOR,
+    "judges": Rule("'auto', 'self', a classifier or a list of those", _judges),
+    "keep_plain": YES_OR_NO,
     "max_iter": integer(1, SWEEPS),
     "max_rank": integer(1),
     "max_sweeps": integer(1, SWEEPS),
@@ -192,6 +204,7 @@ KINDS = {
     "regressor": Rule("a regressor", regressor),
     "cv or auto": AUTO | CV,
     "rule or None": Rule.asked(_rule_or_none),
+    "rule or auto": Rule.asked(_rule_or_auto),
     "integer or None": NOTHING | integer(1),
     "number or auto": AUTO | number(0),
     "positive": number(0, above=True, words="a positive number"),

@@ -91,9 +91,12 @@ def test_groups_are_never_split(data: Any) -> None:
             return super().fit(X, y, sample_weight)
 
     groups = np.repeat(np.arange(20), 10)
-    SelfPacedClassifier(Spy(random_state=0)).fit(np.c_[X, groups], y, groups=groups)
+    SelfPacedClassifier(Spy(random_state=0), "hard").fit(np.c_[X, groups], y, groups=groups)
     halves = seen[1:9]
     assert all(not (halves[i] & halves[i + 1]) for i in range(0, 8, 2))
+    seen.clear()
+    SelfPacedClassifier(Spy(random_state=0)).fit(np.c_[X, groups], y, groups=groups)
+    assert not seen[0] & seen[1]
     fitted = tree(cv=GroupKFold(4)).fit(X, y, groups=groups)
     assert len(fitted.path_) >= 1
 
@@ -105,7 +108,7 @@ def test_sample_weight_multiplies_and_zero_leaves_out(data: Any) -> None:
     with_zeros = tree(pace=0.7, cv=KFold(2)).fit(X, y, sample_weight=weight)
     assert with_zeros.plain_.tree_.n_node_samples[0] == 180
     assert with_zeros.sample_weight_.shape == (200,)
-    doubled = SelfPacedClassifier(KNeighborsClassifier(3)).fit(X, y, sample_weight=np.full(200, 2.0))
+    doubled = SelfPacedClassifier(KNeighborsClassifier(3), keep_plain=True).fit(X, y, sample_weight=np.full(200, 2.0))
     assert doubled.plain_.n_samples_fit_ == 400
 
 

@@ -63,8 +63,9 @@ def values() -> tuple[np.ndarray, np.ndarray]:
 
 
 CASES = {
-    "cross-fitted labels": (SelfPacedClassifier(Tree(random_state=0)), labels),
-    "in-sample labels": (SelfPacedClassifier(Bayes()), labels),
+    "soft labels": (SelfPacedClassifier(Tree(random_state=0), keep_plain=True), labels),
+    "cross-fitted labels": (SelfPacedClassifier(Tree(random_state=0), "hard"), labels),
+    "in-sample labels": (SelfPacedClassifier(Bayes(), "hard"), labels),
     "stages of labels": (SelfPacedClassifier(Tree(random_state=0), pace=Quantile(0.6, 0.8, stages=2)), labels),
     "in-sample stages": (SelfPacedClassifier(Bayes(), pace=Quantile(0.6, 0.8, stages=2)), labels),
     "cross-fitted values": (SelfPacedRegressor(Leafy(min_samples_leaf=5, random_state=0)), values),
@@ -150,12 +151,12 @@ def _interrupted_once(case: Any, module: Any, function: str, monkeypatch: Any) -
 def test_a_chain_that_is_broken_off_is_no_evidence() -> None:
     """In-sample candidates are judged by paths on parts of the rows; half a path must not count as a whole one."""
     X, y = labels()
-    whole = attempt(SelfPacedClassifier(Bayes()), (X, y), 0)
+    whole = attempt(SelfPacedClassifier(Bayes(), "hard"), (X, y), 0)
     total = Counted.fits
     in_chains = total - 1 if np.isfinite(whole.lam_) else total
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = attempt(SelfPacedClassifier(Bayes()), (X, y), in_chains)
+        fitted = attempt(SelfPacedClassifier(Bayes(), "hard"), (X, y), in_chains)
     assert "Interrupted" in fitted.termination_
     assert all(np.isnan(one.score) for one in fitted.path_[1:])
 

@@ -75,13 +75,14 @@ def test_other_rows_with_the_same_y_are_not_taken_for_the_training_rows(model: A
     "model",
     [
         SelfPacedClassifier(TREE),
+        SelfPacedClassifier(TREE, "hard"),
         SelfPacedClassifier(RandomForestClassifier(10, random_state=0), "welsch"),
         SelfPacedClassifier(GaussianNB(), pace=Quantile(0.6, 0.8, stages=2)),
         SelfPacedClassifier(TREE, "cauchy", pace=0.8),
         SelfPacedClassifier(TREE, pace="paper"),
         SelfPacedClassifier(KNeighborsClassifier(1), pace=Quantile(0.6, 0.8, stages=2)),
     ],
-    ids=["auto", "welsch", "in-sample", "lam", "paper", "rows"],
+    ids=["auto", "hard", "welsch", "in-sample", "lam", "paper", "rows"],
 )
 def test_the_judgement_of_training_labels_is_what_the_fit_says(model: Any) -> None:
     X, _, noisy = clouds(shares=(0.25,) * 4)
@@ -92,7 +93,7 @@ def test_the_judgement_of_training_labels_is_what_the_fit_says(model: Any) -> No
     np.testing.assert_array_equal(judgement.wrong, fitted.sample_noise_)
     np.testing.assert_array_equal(judgement.opinion.given, noisy)
     np.testing.assert_allclose(judgement.losses * fitted.class_unit_[noisy], fitted.sample_loss_)
-    assert judgement.held_out == ("cross-fitted" in fitted.termination_)
+    assert judgement.held_out == ("in-sample" not in fitted.termination_)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +200,7 @@ def test_rows_that_were_fitted_in_sample_are_judged_alike_when_they_come_as_new(
 @pytest.mark.parametrize("model", [GaussianNB(), TREE], ids=["in-sample", "cross-fitted"])
 def test_the_scores_of_the_path_are_those_that_were_compared(model: Any) -> None:
     X, _, noisy = clouds(600)
-    fitted = SelfPacedClassifier(model).fit(X, noisy)
+    fitted = SelfPacedClassifier(model, "hard").fit(X, noisy)
     best, plain, error = map(float, re.findall(r"[\d.]+", fitted.termination_.split(": ")[1])[:3])
     scores = [one.score for one in fitted.path_]
     assert round(scores[0], 3) == plain

@@ -17,13 +17,14 @@ probability and predicted label can never disagree.
 
 from __future__ import annotations
 
-from .channel import NoiseChannel, logits_from_proba
+from .channel import NoiseChannel, Suspicion, logits_from_proba
 from .fit import ChannelModels, fit_channel, one_rate_likelihood
 from .gauge import confident_error
 
 __all__ = [
     "ChannelModels",
     "NoiseChannel",
+    "Suspicion",
     "confident_error",
     "fit_channel",
     "logits_from_proba",

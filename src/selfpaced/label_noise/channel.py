@@ -81,14 +81,28 @@ class NoiseChannel:
         """Probability of each GIVEN label: clean probabilities sent through the channel."""
         return self.proba(logits) @ self.transition
 
+    def posterior(self, logits: ArrayLike, y: ArrayLike) -> Array:
+        """Probability of each TRUE label in view of the given one ``y`` (codes 0 .. n_classes - 1)."""
+        codes, doubt = np.asarray(y, dtype=np.intp), self._doubt
+        out = doubt.share * self._in_view(logits, codes)
+        out[np.arange(len(codes)), codes] += 1.0 - doubt.share  # perhaps there is no noise at all
+        return np.asarray(out)
+
     def noise_probability(self, logits: ArrayLike, y: ArrayLike) -> Array:
         """Posterior probability that the given label ``y`` (codes 0 .. n_classes - 1) is wrong."""
         codes = np.asarray(y, dtype=np.intp)
-        doubt = self.suspicion or Suspicion(self.scale, self.transition, 1.0)
-        clean = softmax(doubt.scale * (as_matrix(logits) + self.bias / self.scale))
-        joint = clean * doubt.transition[:, codes].T
-        kept = joint[np.arange(len(codes)), codes]
-        return np.asarray(doubt.share * (1.0 - kept / np.maximum(joint.sum(axis=1), np.finfo(float).tiny)))
+        kept = self._in_view(logits, codes)[np.arange(len(codes)), codes]
+        return np.asarray(self._doubt.share * (1.0 - kept))
+
+    @property
+    def _doubt(self) -> Suspicion:
+        return self.suspicion or Suspicion(self.scale, self.transition, 1.0)
+
+    def _in_view(self, logits: ArrayLike, codes: NDArray[np.intp]) -> Array:
+        """Probability of each true label in view of the given one, if there is noise."""
+        clean = softmax(self._doubt.scale * (as_matrix(logits) + self.bias / self.scale))
+        joint = clean * self._doubt.transition[:, codes].T
+        return np.asarray(joint / np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(float).tiny))
 
     def without_bias(self) -> NoiseChannel:
         """The same channel for logits to which ``bias / scale`` has already been added."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,48 +25,62 @@ from ..selection import path_of
 from .label_path import LabelFit, run
 from .labels import Array, ClassifierProblem
 from .outputs import as_logits, output_kind, read_output, rival_loss
-from .routing import available_with, fit_weighted, n_rows, routed_weight, weight_route
+from .routing import available_with, n_rows, routed_weight, weight_route
+from .soft_labels import Fitted, SoftFit
+from .soft_path import MIN_ROWS, SoftProblem, run_soft
 from .wrapping import MetaMixin, route_fit_params, seeded
 
 __all__ = ["SelfPacedClassifier"]
 
-MIN_ROWS = 40  # a choice: below, a fold is too small to judge by
-
 
 class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
-    r"""Wrap any classifier so that rows whose labels it cannot explain lose their weight.
+    r"""Wrap any classifier so that wrong labels do not spoil it.
 
-    A plain model is fitted first. Its predictions of rows it has not seen give every given label a probability
-    :math:`p_{i y_i}` of being the clean one (a noise channel calibrates them), a loss
-    :math:`\ell_i = \log(1 + \max_{j \ne y_i} p_{ij} / p_{i y_i})` and the weight
-    :math:`v_i = \partial\phi(\lambda, \ell_i) / \partial\ell_i` of a self-paced regularizer; the model is then
-    fitted again with these weights. Whether that was an improvement is decided on the noisy labels of unseen
-    rows, and the plain model is kept unless it is beaten.
+    A model that memorises cannot tell which of its labels are wrong. So others judge: forests on halves of the rows and
+    a ridge logistic regression, none of which has seen the label that it votes on. Their votes, stacked, and a noise
+    channel give the probability :math:`q_{ij}` that class :math:`j` is the true label of row :math:`i`, in view of the
+    given one. The wrapped model is then fitted once, to these soft labels: each row comes once for every class that it
+    may belong to, with the weight :math:`q_{ij}`. Where the judges see no sign of noise, the plain model is kept.
+
+    With a pace, a rule or a kind of losses of your own the model is its own judge, as in the paper: its losses
+    :math:`\ell_i = \log(1 + \max_{j \ne y_i} p_{ij} / p_{i y_i})` give the weights
+    :math:`v_i = \partial\phi(\lambda, \ell_i) / \partial\ell_i`, it is fitted again with these, and whether that was
+    an improvement is decided on the noisy labels of unseen rows.
 
     Parameters
     ----------
     estimator : classifier
         Anything with scikit-learn's ``fit`` and ``predict``, Pipelines included. Weights are passed to
-        ``sample_weight``, inside a Pipeline to that of its last step; where there is none, rows are selected
-        (and ``termination_`` says so).
-    regularizer : str or Regularizer, default="hard"
-        Any elementwise rule of :mod:`selfpaced.regularizers`.
+        ``sample_weight``, inside a Pipeline to that of its last step. Where there is none, the mean of a few models
+        with labels drawn from the soft ones takes its place (with a pace, rows are selected); where the estimator
+        holds rows out by itself (inner cross-validation, early stopping), rows keep their given label and weigh as
+        much as it is probable. ``termination_`` says so.
+    regularizer : "auto", str or Regularizer, default="auto"
+        Any elementwise rule of :mod:`selfpaced.regularizers` weighs rows by the model's own losses. "auto" is "hard"
+        where a pace is given, else soft labels.
     pace : "auto", "paper", float or Pacing, default="auto"
-        "auto" takes a label in while it is at least as probable as its strongest rival; "paper" follows the paper's
-        schedule (half the samples first, lam times 1.05) to a stage chosen on unseen rows, at the price of one round
-        of fits per stage; a number is a fixed lam; a :class:`~selfpaced.pacing.Pacing` is followed to its end.
+        "auto" fits soft labels or, where a rule is given, takes a label in while it is at least as probable as its
+        strongest rival; "paper" follows the paper's schedule (half the samples first, lam times 1.05) to a stage chosen
+        on unseen rows, at the price of one round of fits per stage; a number is a fixed lam; a
+        :class:`~selfpaced.pacing.Pacing` is followed to its end.
+    judges : "auto", "self", classifier or list of those, default="auto"
+        Who judges the labels. "auto" reads X as a table of numbers (gaps, categories and dates included; a wide and
+        sparse one is for the logistic regression alone), and asks the model itself where X is no such table. "self" is
+        the model itself, outside of folds; so are classifiers of your own.
     cross_fit : "auto" or bool, default="auto"
-        Whether losses come from models that have not seen the row. "auto" cross-fits where the plain model is
-        clearly better on the rows it has seen (it memorises wrong labels), and takes in-sample losses else.
+        Whether the model's own losses come from models that have not seen the row. "auto" cross-fits where the plain
+        model is clearly better on the rows it has seen (it memorises wrong labels), and takes in-sample losses else.
     cv : "auto", int, splitter or iterable, default="auto"
-        Folds of a cross-fit. "auto" halves the rows and averages the predictions over four halvings (two
-        above 5,000 rows, one above 20,000): against label noise, the average of several half-trained models is a
-        better witness than one model of more rows, at the same cost.
+        Folds outside of which rows are judged. "auto" halves the rows for trees and for the model itself, several
+        times, and deals five folds for the others: against label noise, the average of several half-trained models is
+        a better witness than one model of more rows, at the same cost.
+    keep_plain : bool, default=False
+        Also fit the plain model and keep it as ``plain_``, to compare: one fit more.
     random_state : int, RandomState or None, default=None
-        Deals out the folds, and seeds the wrapped models where they have no seed of their own. None deals folds in
-        the same way every time and leaves the models alone.
+        Deals out the folds, and seeds judges, and the wrapped models where they have no seed of their own. None does
+        it in the same way every time and leaves the models alone.
     n_jobs : int or None, default=None
-        Folds fitted at the same time.
+        Folds or trees fitted at the same time.
     verbose : int, default=0
         Log a line per round.
 
@@ -77,19 +89,25 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         The labels.
     estimator_ : classifier
-        The chosen model, fitted on all rows with ``sample_weight_``.
+        The chosen model, fitted on all rows.
     plain_ : classifier
-        The plain model; the same object as ``estimator_`` where it was chosen.
+        The plain model; the same object as ``estimator_`` where it was chosen. Where soft labels were chosen, only with
+        ``keep_plain``.
+    sample_posterior_ : ndarray of shape (n_samples, n_classes)
+        Probabilities of the true label of every training row, in view of the given one: the soft labels.
     sample_weight_, sample_loss_ : ndarray of shape (n_samples,)
-        Weight in [0, 1] and loss of every training row.
+        Weight in [0, 1] (of soft labels the probability of the given one) and loss of every training row.
     sample_proba_ : ndarray of shape (n_samples, n_classes)
-        Calibrated probabilities of the clean label of every training row, by models not fitted on it.
+        Probabilities of the clean label of every training row, by models not fitted on it.
     sample_noise_ : ndarray of shape (n_samples,)
         Probability that the given label of a training row is wrong.
     judgement_ : Judgement
         All of this in one object, as :func:`selfpaced.suspects` reads it; ``judge(X, y)`` gives it for any rows.
+    judge_weights_ : dict of str to float
+        The part of each judge in the stack; empty where nobody else was asked.
     lam_ : float
-        The pace; ``inf`` where the plain model was chosen.
+        The pace; of soft labels the loss at which a label is as probably wrong as right; ``inf`` where the plain model
+        was chosen.
     class_unit_ : ndarray of shape (n_classes,)
         The unit in which the losses of each class were weighed.
     path_ : tuple of Candidate
@@ -116,21 +134,27 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
     >>> from selfpaced import SelfPacedClassifier
     >>> X, y = make_moons(400, noise=0.15, random_state=0)
     >>> noisy = np.where(np.random.default_rng(0).random(400) < 0.2, 1 - y, y)
-    >>> model = SelfPacedClassifier(DecisionTreeClassifier(random_state=0)).fit(X, noisy)
-    >>> bool(model.score(X, y) > 0.9 > 0.85 > model.plain_.score(X, y))
+    >>> tree = DecisionTreeClassifier(random_state=0)
+    >>> bool(SelfPacedClassifier(tree).fit(X, noisy).score(X, y) > 0.9 > 0.85 > tree.fit(X, noisy).score(X, y))
     True
     """
 
-    _parameter_rules = {"estimator": KINDS["classifier"], "cv": KINDS["cv or auto"]}
+    _parameter_rules = {
+        "estimator": KINDS["classifier"],
+        "cv": KINDS["cv or auto"],
+        "regularizer": KINDS["rule or auto"],
+    }
 
     def __init__(
         self,
         estimator: Any,
-        regularizer: str | Regularizer = "hard",
+        regularizer: str | Regularizer = "auto",
         *,
         pace: Any = "auto",
+        judges: Any = "auto",
         cross_fit: bool | str = "auto",
         cv: Any = "auto",
+        keep_plain: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -138,8 +162,10 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         self.estimator = estimator
         self.regularizer = regularizer
         self.pace = pace
+        self.judges = judges
         self.cross_fit = cross_fit
         self.cv = cv
+        self.keep_plain = keep_plain
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -178,32 +204,63 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        rule, pace = relative(check_rule(self.regularizer)), check_pace(self.pace)
         X, y, groups = indexable(X, y, groups)
         given = _given(y)
         route = weight_route(self.estimator)
         prior = routed_weight(sample_weight, n_rows(X), route)
-        confirmed = check_trusted(trusted, n_rows(X))
-        template, params = seeded(self.estimator, self.random_state), route_fit_params(self, fit_params)
+        fitted = SoftFit(
+            estimator=seeded(self.estimator, self.random_state), route=route, labels=given.classes, codes=given.codes,
+            keys=row_keys(X), prior=prior, fit_params=route_fit_params(self, fit_params),
+            groups=None if groups is None else np.asarray(groups), trusted=check_trusted(trusted, n_rows(X)),
+        )  # fmt: skip
         # taken before the fit, which may change X in place
         mark = fingerprint(X, given.codes)
-
-        def plain_fit(labels: Array) -> Any:
-            return fit_weighted(template, X, labels, prior, route, counts=prior, fit_params=params)
-
         with Progress(self, X, y).running() as progress:
-            with progress.stage("plain fit"):
-                model, encoded = _plain_fit(plain_fit, given)
-            seen = given.codes if encoded else given.y
-            problem = ClassifierProblem(
-                estimator=template, X=X, y=seen, codes=given.codes,
-                labels=np.arange(given.classes.size) if encoded else given.classes, kind=output_kind(model),
-                route=route, repeats=self._repeats(X, seen, given, prior, groups), prior=prior, fit_params=params,
-                n_jobs=self.n_jobs, progress=progress, balanced=pace == "auto", trusted=confirmed,
-            )  # fmt: skip
-            found = run(problem, rule, pace, self.cross_fit, model)
-        self._store(found, problem, given, model, rule, mark)
+            if self._weighs_itself:
+                self._paced(X, given, fitted, progress, mark)
+            else:
+                self._judged(X, given, fitted, progress, mark)
         return self
+
+    @property
+    def _weighs_itself(self) -> bool:
+        """Whether rows are weighed by the model's own losses: a pace, a rule or a kind of losses was asked for."""
+        return not (self.pace == "auto" and self.regularizer == "auto" and self.cross_fit == "auto")
+
+    def _judged(self, X: Any, given: GivenLabels, fitted: SoftFit, progress: Progress, mark: str) -> None:
+        """The default: judges, and one fit to soft labels."""
+        problem = SoftProblem(
+            X, fitted, progress, fitted.groups, self.judges, self.cv, self.random_state, self.n_jobs, self.keep_plain
+        )
+        end = run_soft(problem)
+        stored = Stored(end.chosen, end.plain, None, np.ones(given.classes.size), mark)
+        self._store(end.found, given, stored, fitted)
+        self.judge_weights_: dict[str, float] = end.judges
+
+    def _paced(self, X: Any, given: GivenLabels, fitted: SoftFit, progress: Progress, mark: str) -> None:
+        """Weights by the model's own losses along a pace."""
+        if self.judges != "auto":
+            raise ValueError(
+                "judges must be 'auto' where pace, regularizer or cross_fit are given, because the model then judges "
+                f"itself, got {self.judges!r}"
+            )
+        rule = relative(check_rule("hard" if self.regularizer == "auto" else self.regularizer))
+        pace = check_pace(self.pace)
+        with progress.stage("plain fit"):
+            plain = fitted.fit(X, np.eye(given.classes.size)[given.codes])
+        seen = plain.labels[given.codes]
+        problem = ClassifierProblem(
+            estimator=fitted.estimator, X=X, y=seen, codes=given.codes, labels=plain.labels,
+            kind=output_kind(plain.model), route=fitted.route,
+            repeats=self._repeats(X, seen, given, fitted.prior, fitted.groups), prior=fitted.prior,
+            fit_params=fitted.fit_params, n_jobs=self.n_jobs, progress=progress, balanced=pace == "auto",
+            trusted=fitted.trusted,
+        )  # fmt: skip
+        found = run(problem, rule, pace, self.cross_fit, plain.model)
+        units = np.ones(given.classes.size) if found.kept.plain else problem.class_units(found.kept.fit.losses)
+        chosen = plain if found.model is None else Fitted(found.model, plain.labels)
+        self._store(found, given, Stored(chosen, plain, rule, units, mark), fitted)
+        self.judge_weights_ = {}
 
     def _repeats(self, X: Any, y: Array, given: GivenLabels, prior: Any, groups: Any) -> list[list[Split]]:
         keys, k = row_keys(X), given.classes.size
@@ -218,28 +275,30 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         found = [make_folds(keys, strata, cv=cv, groups=groups, random_state=rng, X=X, y=y) for _ in range(repeats)]
         return [folds for folds in found if folds]  # none where every class has one row alone
 
-    def _store(
-        self, found: LabelFit, problem: ClassifierProblem, given: GivenLabels, model: Any, rule: Regularizer, mark: str
-    ) -> None:
+    def _store(self, found: LabelFit, given: GivenLabels, end: Stored, fitted: SoftFit) -> None:
         kept, reading = found.kept, found.kept.fit
-        units = np.ones(given.classes.size) if kept.plain else problem.class_units(reading.losses)
         opinion = Labels(given.classes, given.codes, reading.clean, found.judge)
-        losses = reading.losses / units[given.codes]
-        judgement = Judgement("labels", opinion, losses, kept.lam, rule, mark, held_out=found.cross)
-        judgement = replace(judgement, trusted=problem.trusted)
-        path, proba, wrong = path_of(found.trials, found.decision, problem.prior), opinion.proba, judgement.wrong
+        losses = reading.losses / end.units[given.codes]
+        weight = kept.weight if end.rule is None and not kept.plain else None
+        judgement = Judgement(
+            "labels", opinion, losses, kept.lam, end.rule, end.mark, held_out=found.cross, given_weight=weight,
+            trusted=fitted.trusted,
+        )  # fmt: skip
+        path, proba, wrong = path_of(found.trials, found.decision, fitted.prior), opinion.proba, judgement.wrong
         self.classes_ = given.classes
-        self.plain_ = model
-        self.estimator_ = model if found.model is None else found.model
-        self.judgement_, self.class_unit_ = judgement, units
+        self.estimator_ = end.chosen.model
+        if end.plain is not None:
+            self.plain_ = end.plain.model
+        self.judgement_, self.class_unit_ = judgement, end.units
         self.lam_: float = kept.lam
         self.sample_weight_, self.sample_loss_ = kept.weight, reading.losses
         self.sample_proba_, self.sample_noise_ = proba, wrong
+        self.sample_posterior_ = fitted.confirmed(found.judge.posterior(reading.clean, given.codes))
         self.channel_: NoiseChannel = found.channel
         self.noise_rate_, self.noise_rate_interval_ = found.judge.noise_rate, found.judge.interval
         self.path_: tuple[Candidate, ...] = path
         self.termination_ = found.termination
-        self._kind, self._encoded = problem.kind, problem.y is given.codes
+        self._kind, self._encoded = output_kind(end.chosen.model), end.chosen.labels is not given.classes
         if found.interrupted:
             warn_interrupted(self.termination_)
 
@@ -255,8 +314,9 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
     def _judge(self, X: Any, y: Array) -> Judgement:
         logits = self.clean_logits(X)
         losses = rival_loss(self.channel_.proba(logits), y) / self.class_unit_[y]
-        opinion = Labels(self.classes_, y, logits, self.channel_)
-        return Judgement("labels", opinion, losses, self.lam_, self.judgement_.rule)
+        opinion, rule = Labels(self.classes_, y, logits, self.channel_), self.judgement_.rule
+        weight = None if rule is not None or np.isinf(self.lam_) else 1.0 - opinion.wrong
+        return Judgement("labels", opinion, losses, self.lam_, rule, given_weight=weight)
 
     # ------------------------------------------------------------------------------------------- predicting
 
@@ -344,6 +404,17 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
 
 
 @dataclass(frozen=True, eq=False)
+class Stored:
+    """What a fit leaves besides its path: models, the rule (None: soft labels), units of losses, the rows' mark."""
+
+    chosen: Fitted
+    plain: Fitted | None
+    rule: Regularizer | None
+    units: Array
+    mark: str
+
+
+@dataclass(frozen=True, eq=False)
 class GivenLabels:
     """Labels as given, the distinct ones, and the place of each among them."""
 
@@ -372,15 +443,3 @@ def _codes(given: Array, classes: Array) -> Array:
     if not known.all():
         raise ValueError(f"y must hold labels seen in fit {classes.tolist()!r}, got {given[~known][0]!r}")
     return np.asarray(codes)
-
-
-def _plain_fit(fit: Callable[[Array], Any], given: GivenLabels) -> tuple[Any, bool]:
-    """The plain model, and whether it was given codes instead of labels."""
-    try:
-        return fit(given.y), False
-    except ValueError:
-        # some libraries only take the labels 0 .. n_classes - 1: encode for them, else keep the first error
-        if not np.array_equal(given.classes, np.arange(given.classes.size)):
-            with suppress(Exception):
-                return fit(given.codes), True
-        raise

@@ -20,7 +20,7 @@ from .crossfit import cross_fit
 from .outputs import as_logits, read_output, rival_loss
 from .routing import WeightRoute, fit_weighted, row_params, take_rows
 
-__all__ = ["ClassifierProblem", "Reading", "scaled_channel"]
+__all__ = ["ClassifierProblem", "Reading", "scaled_channel", "scaled_to"]
 
 Array = NDArray[Any]
 # Measured by benchmarks/constants.py classifier.
@@ -87,6 +87,21 @@ def scaled_channel(channel: NoiseChannel, logits: Array, codes: Array, weight: A
 
     best = minimize_scalar(cost, bounds=(-4.0, 5.0), method="bounded", options={"xatol": 1e-3})
     return replace(channel, scale=float(np.exp(best.x)) / spread, bias=np.zeros_like(channel.bias))
+
+
+def scaled_to(logits: Array, target: Array, weight: Any = None) -> float:
+    """The factor on logits at which their probabilities come nearest to these, in cross-entropy."""
+    centred = logits - logits.mean(axis=1, keepdims=True)
+    spread = float(np.average(np.abs(centred).mean(axis=1), weights=weight))
+    if spread == 0.0:
+        return 1.0
+
+    def cost(log_scale: float) -> float:
+        z = np.exp(log_scale) / spread * centred
+        return float(np.average(np.logaddexp.reduce(z, axis=1) - (target * z).sum(axis=1), weights=weight))
+
+    best = minimize_scalar(cost, bounds=(-4.0, 5.0), method="bounded", options={"xatol": 1e-3})
+    return float(np.exp(best.x)) / spread
 
 
 @dataclass(frozen=True, eq=False)

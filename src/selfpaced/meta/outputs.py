@@ -8,7 +8,7 @@ import numpy as np
 
 from ..label_noise import logits_from_proba
 
-__all__ = ["as_logits", "output_kind", "read_output", "rival_loss"]
+__all__ = ["as_logits", "as_votes", "output_kind", "read_output", "rival_loss"]
 
 
 def output_kind(model: Any) -> str:
@@ -63,6 +63,15 @@ def as_logits(output: np.ndarray, kind: str) -> np.ndarray:
     if kind == "decision_function":
         return np.asarray(np.nan_to_num(np.asarray(output, dtype=float), posinf=1e6, neginf=-1e6))
     return logits_from_proba(output)
+
+
+def as_votes(output: np.ndarray, kind: str) -> np.ndarray:
+    """Probabilities of an output matrix; decisions are taken for logits."""
+    if kind != "decision_function":
+        return np.asarray(output, dtype=float)
+    logits = as_logits(output, kind)
+    votes = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(votes / votes.sum(axis=1, keepdims=True))
 
 
 def rival_loss(proba: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -13,6 +13,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    LeaveOneGroupOut,
+    LeavePGroupsOut,
+    StratifiedGroupKFold,
+)
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
@@ -24,7 +31,10 @@ __all__ = [
     "TooFewRows",
     "WeightRoute",
     "available_with",
+    "fit_rows",
     "fit_weighted",
+    "groups_keyword",
+    "last_step",
     "n_rows",
     "routed_weight",
     "row_params",
@@ -34,6 +44,7 @@ __all__ = [
 
 # numerical safety: weights below this share of the largest cannot move a fit, and as rows they cost time.
 NEGLIGIBLE = 1e-6
+_BY_GROUP = (GroupKFold, GroupShuffleSplit, LeaveOneGroupOut, LeavePGroupsOut, StratifiedGroupKFold)
 
 
 @dataclass(frozen=True)
@@ -138,7 +149,7 @@ def weight_route(estimator: Any) -> WeightRoute:
     """
     if not get_config().get("enable_metadata_routing", False):
         return _named_route(estimator)
-    last = _last_step(estimator)
+    last = last_step(estimator)
     if _request(last) is False:
         return WeightRoute(None, f"{type(last).__name__} refuses sample_weight (its fit request is False)")
     if last is not estimator and _consumes(last):
@@ -170,7 +181,18 @@ def _named_route(estimator: Any) -> WeightRoute:
     return WeightRoute(None, f"{name}.fit takes no sample_weight")
 
 
-def _last_step(estimator: Any) -> Any:
+def groups_keyword(estimator: Any) -> str | None:
+    """The ``fit`` keyword for groups of an estimator whose own folds respect them; None where they do not."""
+    if isinstance(estimator, Pipeline):
+        step, last = estimator.steps[-1]
+        inner = groups_keyword(last)
+        return None if inner is None else f"{step}__{inner}"
+    takes = hasattr(estimator, "fit") and (has_fit_parameter(estimator, "groups") or _accepts_any_keyword(estimator))
+    return "groups" if takes and isinstance(getattr(estimator, "cv", None), _BY_GROUP) else None
+
+
+def last_step(estimator: Any) -> Any:
+    """The model at the end of a Pipeline, or the estimator itself."""
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
     return estimator
@@ -295,15 +317,68 @@ def fit_weighted(
     asked = n if rows is None else len(rows)
     if index.size != n or rows is not None:
         X, y, params = take_rows(X, index), y[index], row_params(params, n, index)
+<<<<<<< HEAD
     if passed is None or route.keyword is None:
         with _rows_left(index.size < asked):
             return model.fit(X, y, **params)
+=======
+    return _passed(model, X, y, passed, route, params)
+
+
+def fit_rows(
+    model: Any,
+    X: Any,
+    y: np.ndarray,
+    rows: np.ndarray,
+    weight: np.ndarray | None,
+    route: WeightRoute,
+    *,
+    groups: Mapping[str, Any] | None = None,
+    fit_params: Mapping[str, Any] | None = None,
+) -> Any:
+    """Fit a model to rows that may come more than once, with a label and a weight each time.
+
+    Parameters
+    ----------
+    model : estimator
+        It is fitted itself.
+    X : array-like
+        All rows.
+    y, rows, weight : ndarray of shape (n_entries,)
+        Label, row and weight of every entry; None is a fit without weights.
+    route : WeightRoute
+        From `weight_route`.
+    groups : mapping, optional
+        Keyword and one value per entry, for an estimator whose own folds respect groups.
+    fit_params : mapping, optional
+        Further keywords of ``fit``; those with one entry per row of X are cut along.
+
+    Returns
+    -------
+    fitted estimator
+    """
+    n = n_rows(X)
+    params = dict(fit_params or {})
+    if rows.size != n or np.any(rows != np.arange(n)):
+        X, params = take_rows(X, rows), row_params(params, n, rows)
+    uniform = weight is None or bool(np.all(weight == 1.0))
+    return _passed(model, X, y, None if uniform else weight, route, {**params, **(groups or {})})
+
+
+def _passed(
+    model: Any, X: Any, y: np.ndarray, weight: np.ndarray | None, route: WeightRoute, params: Mapping[str, Any]
+) -> Any:
+    """Fit with weights by the keyword of the route, metadata routing switched off where the keyword names the step."""
+    if weight is None or route.keyword is None:
+        return model.fit(X, y, **params)
+>>>>>>> 4a086d5 (Classifier wrapper: independent judges, the posterior of every label, one fit to soft labels)
     enabled = bool(get_config().get("enable_metadata_routing", False))
     if enabled and not route.routed and params:
         raise ValueError(
             f"with metadata routing enabled, {sorted(params)} can only be passed on together with weights "
             "where the last step requests sample_weight; call set_fit_request(sample_weight=True) on it."
         )
+<<<<<<< HEAD
     with config_context(enable_metadata_routing=enabled and route.routed), _rows_left(index.size < asked):
         return model.fit(X, y, **params, **{route.keyword: passed})
 
@@ -317,3 +392,7 @@ def _rows_left(fewer: bool) -> Iterator[None]:
         if not fewer:
             raise
         raise TooFewRows(f"the model cannot be fitted to the rows that keep weight ({error})") from error
+=======
+    with config_context(enable_metadata_routing=enabled and route.routed):
+        return model.fit(X, y, **params, **{route.keyword: weight})
+>>>>>>> 4a086d5 (Classifier wrapper: independent judges, the posterior of every label, one fit to soft labels)

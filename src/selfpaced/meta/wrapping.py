@@ -40,7 +40,7 @@ def seeded(estimator: Any, random_state: Any) -> Any:
 class MetaMixin(CallbackSupportMixin, MetaEstimatorMixin):
     """Delegation to the wrapped model: features, tags, metadata routing of ``groups`` to the splitter.
 
-    The class using it has the parameters ``estimator`` and ``cv`` and the fitted attribute ``plain_``. Its
+    The class using it has the parameters ``estimator`` and ``cv`` and the fitted attribute ``estimator_``. Its
     ``fit`` has ``sample_weight`` and ``groups`` as keywords: the first is its own (it always reaches the
     model), the second goes to the splitter.
     """
@@ -54,12 +54,12 @@ class MetaMixin(CallbackSupportMixin, MetaEstimatorMixin):
     @property
     def n_features_in_(self) -> int:
         """Number of features seen by the wrapped model in ``fit``."""
-        return int(_fitted_plain(self).n_features_in_)
+        return int(_fitted(self).n_features_in_)
 
     @property
     def feature_names_in_(self) -> np.ndarray:
         """Names of the features seen by the wrapped model in ``fit``."""
-        return np.asarray(_fitted_plain(self).feature_names_in_)
+        return np.asarray(_fitted(self).feature_names_in_)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Requests of this wrapper, of its estimator, and of the splitter used for cross-fitting.
@@ -88,13 +88,13 @@ class MetaMixin(CallbackSupportMixin, MetaEstimatorMixin):
         return tags
 
 
-def _fitted_plain(wrapper: Any) -> Any:
-    """The fitted plain model, or AttributeError so that ``hasattr`` is False before ``fit``."""
+def _fitted(wrapper: Any) -> Any:
+    """The fitted model, or AttributeError so that ``hasattr`` is False before ``fit``."""
     try:
-        check_is_fitted(wrapper, "plain_")
+        check_is_fitted(wrapper, "estimator_")
     except NotFittedError as error:
         raise AttributeError(f"{type(wrapper).__name__} is not fitted yet; call fit first.") from error
-    return wrapper.plain_
+    return wrapper.estimator_
 
 
 def route_fit_params(wrapper: Any, params: Mapping[str, Any]) -> dict[str, Any]:

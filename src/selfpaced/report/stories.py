@@ -146,7 +146,7 @@ class OfLabels(Supervised):
     kind = "classification"
 
     def comparison(self, X: Any, y: Any) -> list[Comparison]:
-        if X is None or y is None:
+        if X is None or y is None or not hasattr(self.model, "plain_"):
             return []
         labels, weights = np.asarray(y), self.weights
         before, after = np.asarray(self.model.plain_.predict(X)), np.asarray(self.model.predict(X))

@@ -1,0 +1,206 @@
+"""Judges of labels: cheap models, each with a vote on every row by models that have not seen it.
+
+A model that memorises cannot tell which of its labels are wrong. Trees on halves of the rows with leaves of five, and a
+ridge logistic regression, cannot memorise single labels; and rows outside a half cost no further fit.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
+from sklearn.utils.parallel import Parallel, delayed
+
+from ..folds import Split
+from .cases import Array, Cases
+from .outputs import as_votes, output_kind, read_output
+from .routing import take_rows
+from .soft_labels import SoftFit
+
+__all__ = ["ForestJudge", "Judge", "LogisticJudge", "ModelJudge"]
+
+# Measured by benchmarks/constants.py wrapper.
+TREES = 50  # of a forest
+LEAF = 5  # rows in a leaf: fewer follow single labels
+PENALTY = 0.1  # C of the logistic regression, on standardised columns
+
+MOST_ROWS = 5_000  # cost: rows of a tree
+STEPS = 200  # cost: of the logistic regression's solver
+
+
+class Judge(Protocol):
+    """Whoever has an opinion on every case without having seen its label."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    def votes(self, soft: Array) -> Array:
+        """Probabilities of the labels, where models learn from the probabilities ``soft``."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ForestJudge:
+    """Trees, each fitted to one half of the units and asked about the other.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    tree : type
+        A tree that splits at the best or at random places.
+    table : ndarray of shape (n_cases, n_features)
+        Numbers.
+    cases : Cases
+        Weights, and what is held out together.
+    folds : sequence of (train, test) or None
+        Given folds, which then take the place of halves.
+    seed : int
+        Of halves and trees.
+    n_jobs : int or None
+        Trees fitted at the same time.
+    """
+
+    name: str
+    tree: type[DecisionTreeRegressor | ExtraTreeRegressor]
+    table: Array
+    cases: Cases
+    folds: Sequence[Split] | None = None
+    seed: int = 0
+    n_jobs: int | None = None
+
+    def votes(self, soft: Array) -> Array:
+        """Mean leaf of the trees that have not seen the case."""
+        # The squared error of probabilities is Gini's impurity: a tree of values takes soft labels as they are.
+        target = soft[:, 1:] if soft.shape[1] == 2 else soft
+        table = np.ascontiguousarray(self.table, dtype=np.float32)
+        rng = np.random.default_rng(self.seed)
+        tasks = [(train, test, int(rng.integers(2**31))) for train, test in self._bags(rng)]
+        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(self._one)(table, target, train, test, seed) for train, test, seed in tasks
+        )
+        leaves = [np.hstack([1.0 - part, part]) if soft.shape[1] == 2 else part for part in found]
+        return _averaged(self.cases, [(train, test) for train, test, _ in tasks], leaves)
+
+    def _one(self, table: Array, target: Array, train: Array, test: Array, seed: int) -> Array:
+        with config_context(skip_parameter_validation=True):
+            model = self.tree(min_samples_leaf=LEAF, max_features="sqrt", random_state=seed)
+            model.fit(table[train], target[train], sample_weight=self.cases.weight[train], check_input=False)
+            return np.asarray(model.predict(table[test], check_input=False)).reshape(len(test), -1)
+
+    def _bags(self, rng: np.random.Generator) -> Iterator[Split]:
+        """Cases to learn from and to be asked about; two trees share a deal, so that every case has as many votes."""
+        if self.folds is not None:
+            for train, test in self.folds:
+                learnt = train[train < self.cases.n_used]
+                for _ in range(TREES // 2):
+                    yield _some(learnt, max(2, len(learnt) // 2), rng), test
+            return
+        names, unit = np.unique(self.cases.unit[: self.cases.n_used], return_inverse=True)
+        for _ in range(TREES // 2):
+            left = (rng.permutation(names.size) < names.size // 2)[unit.reshape(-1)]
+            for side in (left, ~left):
+                outside = np.concatenate([np.flatnonzero(~side), self.cases.unused])
+                yield _some(np.flatnonzero(side), MOST_ROWS, rng), outside
+
+
+def _averaged(cases: Cases, splits: Sequence[Split], parts: Sequence[Array]) -> Array:
+    """Mean vote on every case, from those on the test part of each split."""
+    total, count = np.zeros((len(cases.codes), cases.n_classes)), np.zeros(len(cases.codes))
+    for (_, test), part in zip(splits, parts, strict=True):
+        total[test] += part
+        count[test] += 1.0
+    never = count == 0.0  # in no test part, as the only one of its class: nothing speaks against its label
+    return np.asarray(np.where(never[:, None], cases.hard, total / np.maximum(count, 1.0)[:, None]))
+
+
+def _some(rows: Array, most: int, rng: np.random.Generator) -> Array:
+    return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticJudge:
+    """A ridge logistic regression outside every fold.
+
+    Attributes
+    ----------
+    table : ndarray or sparse matrix of shape (n_cases, n_features)
+        Standardised.
+    cases : Cases
+        Weights.
+    folds : sequence of (train, test)
+        Of the cases.
+    """
+
+    table: Any
+    cases: Cases
+    folds: Sequence[Split]
+    name: str = "logistic regression"
+
+    def votes(self, soft: Array) -> Array:
+        """Probabilities by the regression of the other folds."""
+        return _averaged(self.cases, self.folds, [self._outside(soft, *fold) for fold in self.folds])
+
+    def _outside(self, soft: Array, train: Array, test: Array) -> Array:
+        learnt = train[train < self.cases.n_used]
+        place, codes = np.nonzero(soft[learnt])
+        rows = learnt[place]
+        if np.unique(codes).size < 2:
+            return soft[learnt[:1]].repeat(len(test), axis=0)
+        model = LogisticRegression(C=PENALTY, max_iter=STEPS)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a vote that is nearly there will do
+            model.fit(self.table[rows], codes, sample_weight=soft[rows, codes] * self.cases.weight[rows])
+        return read_output(model, self.table[test], kind="predict_proba", labels=np.arange(soft.shape[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class ModelJudge:
+    """Any classifier, outside every fold; its votes are averaged over several deals.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    X : array-like
+        All rows, as the classifier takes them.
+    cases : Cases
+        Where the cases stand among the rows.
+    fitted : SoftFit
+        How it is fitted.
+    deals : sequence of folds
+        Folds of the cases, once or more.
+    n_jobs : int or None
+        Folds fitted at the same time.
+    """
+
+    name: str
+    X: Any
+    cases: Cases
+    fitted: SoftFit
+    deals: Sequence[Sequence[Split]]
+    n_jobs: int | None = None
+
+    def votes(self, soft: Array) -> Array:
+        """Probabilities by models of the other folds."""
+        of_row, splits = self.cases.of_row, [split for folds in self.deals for split in folds]
+        parts = Parallel(n_jobs=self.n_jobs)(
+            delayed(_outside)(self.fitted, self.X, soft[of_row], np.flatnonzero(np.isin(of_row, train)), rows)
+            for train, rows in ((train, self.cases.first[test]) for train, test in splits)
+        )
+        return _averaged(self.cases, splits, parts)
+
+
+def _outside(fitted: SoftFit, X: Any, soft: Array, train: Array, rows: Array) -> Array:
+    """Votes on some rows by a model of others."""
+    model, labels = fitted.fit(X, soft, train)
+    return as_votes(read_output(model, take_rows(X, rows), kind=output_kind(model), labels=labels), output_kind(model))

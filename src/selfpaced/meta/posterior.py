@@ -1,0 +1,175 @@
+"""What each label should be: votes of several judges, stacked, seen through the noise channel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+
+from ..label_noise import NoiseChannel, fit_channel, logits_from_proba, one_rate_likelihood
+from ..selection import mean_and_error
+from .cases import Array, Cases
+from .judges import Judge
+
+__all__ = ["Posterior", "posterior_of"]
+
+# Measured by benchmarks/constants.py wrapper.
+HEAVY = 0.25  # noise rate from which the judges learn once more, from the soft labels
+PULL = 0.5  # how far totals of the classes go from the posterior's to the given ones
+CLEARLY = 2.0  # standard errors by which the wrapped model must be the better judge
+FLOOR = 1e-3  # of votes, before their logarithm
+
+STEPS = 3  # cost: weights of judges are multiples of 1/3; beyond FEW of them, each alone or all alike
+FEW = 5  # cost: judges whose weights are tried in all combinations
+SCALINGS = 50  # numerical safety: steps in which totals are met
+TINY = 1e-300  # numerical safety: of products of probabilities
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Probabilities of the true label of every case.
+
+    Attributes
+    ----------
+    clean : ndarray of shape (n_cases, n_classes)
+        By the judges, who have not seen the given label.
+    channel : NoiseChannel
+        From logarithms of ``clean`` to the probability that a label is wrong; the noise rate and its interval.
+    doubt : float
+        The probability that there is any noise at all.
+    judges : dict of str to float
+        The weight of each judge.
+    """
+
+    clean: Array
+    channel: NoiseChannel
+    doubt: float
+    judges: dict[str, float]
+
+
+def posterior_of(cases: Cases, judges: Sequence[Judge], model: Judge | None = None) -> Posterior:
+    """Let judges vote and say what each label should be.
+
+    Parameters
+    ----------
+    cases : Cases
+        Given labels and weights.
+    judges : sequence of Judge
+        At least one.
+    model : Judge, optional
+        The wrapped model, which joins them where it foretells given labels clearly better than they do together.
+
+    Returns
+    -------
+    Posterior
+    """
+    hard, codes, weight = cases.hard, cases.codes, cases.weight
+    votes = [_logs(judge.votes(hard)) for judge in judges]
+    shares = stacked(votes, codes, weight)
+    if model is not None:
+        own = _logs(model.votes(hard))
+        if _gain(own, _pooled(votes, shares), codes, weight) > CLEARLY:
+            judges, votes = [*judges, model], [*votes, own]
+            shares = stacked(votes, codes, weight)
+    logits, used = _pooled(votes, shares), slice(0, cases.n_used)
+    channel = fit_channel(logits[used], codes[used], sample_weight=weight[used])
+    told = fit_channel(logits[used], codes[used], sample_weight=weight[used], noiseless=True)
+    clean, transition = channel.proba(logits), channel.transition
+    soft = _given(clean, transition, codes)
+    # Noise that differs between classes moves the given totals themselves: they count as far as there is none such.
+    pull = PULL * (1.0 - channel.model_weights[-1])
+    totals = _mean((1.0 - pull) * soft + pull * hard, weight)
+    clean = with_totals(clean, transition, codes, weight, totals)
+    if channel.noise_rate >= HEAVY:
+        # Judges of soft labels vote on the clean label already: no channel, half-way with the first opinion.
+        soft = np.where(cases.trusted[:, None], hard, _given(clean, transition, codes))
+        again = _softmax(_pooled([_logs(judge.votes(soft)) for judge in judges], shares))
+        clean = _normal(np.sqrt(again * np.maximum(clean, FLOOR**2)))
+        clean = with_totals(clean, transition, codes, weight, totals)
+    doubt = 1.0 if told.suspicion is None else told.suspicion.share
+    weights = {judge.name: float(share) for judge, share in zip(judges, shares, strict=True)}
+    return Posterior(clean, _seen(channel, told), doubt, weights)
+
+
+def _gain(better: Array, worse: Array, codes: Array, weight: Array) -> float:
+    """By how many paired standard errors some votes make given labels likelier than others."""
+    after, before = one_rate_likelihood([better, worse], codes, weight)
+    return mean_and_error(after - before, weight).z
+
+
+def _seen(channel: NoiseChannel, told: NoiseChannel) -> NoiseChannel:
+    """The channel of clean probabilities.
+
+    The rate is that of the models with noise: whoever averages it with "none" reads half of what there is wherever the
+    evidence is thin. The interval is that of a channel that may say "none".
+    """
+    rate, (low, high) = channel.noise_rate, told.interval
+    return replace(channel, scale=1.0, bias=np.zeros_like(channel.bias), interval=(min(low, rate), max(high, rate)))
+
+
+# ------------------------------------------------------------------------------------------------- stacking
+
+
+def stacked(votes: Sequence[Array], codes: Array, weight: Array) -> Array:
+    """Weights of the judges: the mean of all combinations on a grid, each as likely as it makes the given labels.
+
+    >>> right = np.log([[0.9, 0.1], [0.1, 0.9]] * 50)
+    >>> stacked([right, -right], np.array([0, 1] * 50), np.ones(100)).round(2).tolist()
+    [1.0, 0.0]
+    """
+    grid = _grid(len(votes))
+    if len(grid) == 1:
+        return np.asarray(grid[0])
+    logs = one_rate_likelihood([_pooled(votes, shares) for shares in grid], codes, weight) @ weight
+    likely = np.exp(logs - logs.max())
+    return np.asarray(likely @ grid / likely.sum())
+
+
+def _grid(n: int) -> Array:
+    if n > FEW:
+        return np.vstack([np.eye(n), np.full(n, 1.0 / n)])
+    parts = np.array([part for part in product(range(STEPS + 1), repeat=n) if sum(part) == STEPS]) / STEPS
+    return parts if STEPS % n == 0 else np.vstack([parts, np.full(n, 1.0 / n)])
+
+
+def _logs(votes: Array) -> Array:
+    """Logarithms of votes that add up to 1."""
+    return np.log(_normal(np.exp(logits_from_proba(votes, FLOOR))))
+
+
+def _pooled(votes: Sequence[Array], shares: Array) -> Array:
+    return np.asarray(np.tensordot(shares, np.stack(votes), axes=1))
+
+
+# -------------------------------------------------------------------------------------------- probabilities
+
+
+def _given(clean: Array, transition: Array, codes: Array) -> Array:
+    """P(true | x, given), in proportion to P(true | x) P(given | true)."""
+    return _normal(np.maximum(clean * transition[:, codes].T, TINY))
+
+
+def with_totals(clean: Array, transition: Array, codes: Array, weight: Array, totals: Array) -> Array:
+    """Clean probabilities with one factor per class, such that the posterior's totals are these."""
+    factor = np.ones(len(totals))
+    for _ in range(SCALINGS):
+        change = totals / np.maximum(_mean(_given(clean * factor, transition, codes), weight), 1e-9)
+        factor *= change
+        factor /= factor.mean()
+        if np.abs(change - 1.0).max() < 1e-4:
+            break
+    return _normal(np.maximum(clean * factor, TINY))
+
+
+def _mean(rows: Array, weight: Array) -> Array:
+    return np.asarray(np.average(rows, axis=0, weights=weight))
+
+
+def _normal(rows: Array) -> Array:
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+
+def _softmax(logits: Array) -> Array:
+    return _normal(np.exp(logits - logits.max(axis=1, keepdims=True)))

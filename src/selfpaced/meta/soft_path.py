@@ -1,0 +1,239 @@
+"""The default path of a wrapped classifier: judges, the posterior of every label, one fit to soft labels."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
+from sklearn.utils import check_random_state
+
+from ..fitting import Interruptible, Progress
+from ..label_noise import NoiseChannel, Suspicion
+from ..selection import Decision, Trial
+from .cases import Cases, cases_of, numeric_table
+from .judges import ForestJudge, Judge, LogisticJudge, ModelJudge
+from .label_path import LabelFit
+from .labels import Reading, scaled_to
+from .outputs import as_logits, output_kind, read_output, rival_loss
+from .posterior import Posterior, posterior_of
+from .routing import weight_route
+from .soft_labels import Fitted, SoftFit
+from .wrapping import seeded
+
+__all__ = ["MIN_ROWS", "SoftProblem", "run_soft"]
+
+MIN_ROWS = 40  # a choice: below, a fold is too small to judge by
+LEAST = 0.05  # noise rate below which what looks wrong is taken for overlap of classes: benchmarks/constants.py wrapper
+FOLDS = 5  # a choice: of judges that have no rows to spare
+HALVINGS = 2  # cost: deals into halves in which a wrapped model that is the only judge votes
+SOFT = "the fit to soft labels"
+
+
+@dataclass(frozen=True, eq=False)
+class SoftProblem:
+    """What the default path needs to know.
+
+    Attributes
+    ----------
+    X : array-like
+        Rows.
+    fitted : SoftFit
+        The wrapped estimator, and how it is fitted to given and soft labels.
+    progress : Progress
+        Who hears of it.
+    groups : array-like or None
+        Rows that are held out together.
+    asked : "auto", "self", classifier or sequence of such
+        Who judges.
+    cv : "auto", int or splitter
+        How judges hold rows out.
+    keep_plain : bool
+        Whether the plain model is fitted although another may be chosen.
+    """
+
+    X: Any
+    fitted: SoftFit
+    progress: Progress
+    groups: Any = None
+    asked: Any = "auto"
+    cv: Any = "auto"
+    random_state: Any = None
+    n_jobs: int | None = None
+    keep_plain: bool = False
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.fitted.labels.size)
+
+    def cases(self) -> Cases:
+        """The distinct rows."""
+        return cases_of(self.X, self.fitted.codes, self.n_classes, self.fitted.prior, self.groups, self.fitted.trusted)
+
+    def plain(self) -> Fitted:
+        """The plain model."""
+        with self.progress.stage("plain fit"):
+            return self.fitted.fit(self.X, np.eye(self.n_classes)[self.fitted.codes])
+
+    # ------------------------------------------------------------------------------------------------- judges
+
+    def judges(self, cases: Cases) -> tuple[list[Judge], Judge | None]:
+        """Whoever judges these cases, and who may join them."""
+        rng = check_random_state(0 if self.random_state is None else self.random_state)
+        if isinstance(self.asked, str) and self.asked == "auto":
+            table = numeric_table(self.X, cases.first, cases.n_used)
+            if table is None:
+                return [self._own(cases, rng, HALVINGS)], None
+            return self._readers(table, cases, rng), self._own(cases, rng)
+        several = self.asked if isinstance(self.asked, list | tuple) else [self.asked]
+        return [
+            self._own(cases, rng, HALVINGS) if isinstance(one, str) else self._other(one, cases, rng) for one in several
+        ], None
+
+    def _readers(self, table: Any, cases: Cases, rng: Any) -> list[Judge]:
+        """Judges of a table of numbers; a wide and sparse one is for the regression alone."""
+        given = None if _automatic(self.cv) else self._folds(cases, rng)
+        logistic = LogisticJudge(table, cases, self._folds(cases, rng) if given is None else given)
+        if sparse.issparse(table):
+            return [logistic]
+        seeds = rng.randint(np.iinfo(np.int32).max, size=2).tolist()
+        return [
+            ForestJudge("forest", DecisionTreeRegressor, table, cases, given, seeds[0], self.n_jobs),
+            ForestJudge("extra trees", ExtraTreeRegressor, table, cases, given, seeds[1], self.n_jobs),
+            logistic,
+        ]
+
+    def _own(self, cases: Cases, rng: Any, halvings: int = 1) -> ModelJudge:
+        """The wrapped model on halves of the rows: against noise, half-trained models are the better witnesses."""
+        deals = [self._folds(cases, rng, 2) for _ in range(halvings if _automatic(self.cv) else 1)]
+        return ModelJudge("the model itself", self.X, cases, self.fitted, deals, self.n_jobs)
+
+    def _other(self, estimator: Any, cases: Cases, rng: Any) -> ModelJudge:
+        model = seeded(estimator, self.random_state)
+        fitted = replace(self.fitted, estimator=model, route=weight_route(model), fit_params={})
+        return ModelJudge(type(estimator).__name__, self.X, cases, fitted, [self._folds(cases, rng)], self.n_jobs)
+
+    def _folds(self, cases: Cases, rng: Any, folds: int = FOLDS) -> Any:
+        y = self.fitted.labels[self.fitted.codes]
+        return cases.folds(folds if _automatic(self.cv) else self.cv, rng, self.groups, self.X, y)
+
+
+def _automatic(cv: Any) -> bool:
+    return isinstance(cv, str) and cv == "auto"
+
+
+# --------------------------------------------------------------------------------------------------- the path
+
+
+@dataclass(frozen=True, eq=False)
+class SoftFound:
+    """What the default path has found: the fit as the wrapper stores it, and the models."""
+
+    found: LabelFit
+    chosen: Fitted
+    plain: Fitted | None
+    judges: dict[str, float]
+
+
+def run_soft(problem: SoftProblem) -> SoftFound:
+    """Ask the judges, and fit the model to what they say; the plain model is kept where there is no sign of noise.
+
+    Parameters
+    ----------
+    problem : SoftProblem
+        The data and the wrapped estimator.
+
+    Returns
+    -------
+    SoftFound
+    """
+    plain = problem.plain() if problem.keep_plain else None
+    cases = problem.cases()
+    if problem.n_classes < 2 or cases.n_units < MIN_ROWS:
+        return _unjudged(problem, plain, _too_few(problem.n_classes, cases.n_units))
+    if plain is None:
+        return _judged(problem, cases, None)
+    with Interruptible():  # from here on there is a model to keep
+        return _judged(problem, cases, plain)
+    ended = _unjudged(problem, plain, "no candidate could be completed")
+    return replace(ended, found=replace(ended.found, interrupted=True))
+
+
+def _too_few(n_classes: int, n_units: int) -> str:
+    if n_classes < 2:
+        return "there is only one class"
+    return f"{n_units} rows of {n_classes} classes are too few to judge noise on unseen rows"
+
+
+def _judged(problem: SoftProblem, cases: Cases, plain: Fitted | None) -> SoftFound:
+    began = time.perf_counter()
+    with problem.progress.stage("judges"):
+        posterior = posterior_of(cases, *problem.judges(cases))
+    reading = _reading(posterior, cases, time.perf_counter() - began)
+    codes, n, rate = problem.fitted.codes, len(problem.fitted.codes), posterior.channel.noise_rate
+    first = Trial(math.inf, "plain", None, np.ones(n), 0.0, reading)
+    if rate < LEAST:
+        why = f"the judges put the share of wrong labels at {rate:.1%}, which overlapping classes explain"
+        plain, channel = plain or problem.plain(), posterior.channel
+        # Nobody is suspected beyond the probability that there is any noise.
+        doubt = Suspicion(channel.scale, channel.transition, posterior.doubt)
+        reading = replace(reading, channel=replace(channel, suspicion=doubt))
+        return _found(problem, [first], Decision(0, why), reading, plain, plain, posterior)
+    began, soft = time.perf_counter(), problem.fitted.confirmed(reading.channel.posterior(reading.clean, codes))
+    with problem.progress.stage("final fit"):
+        model = problem.fitted.fit(problem.X, soft)
+    weight, cost = soft[np.arange(n), codes], reading.cost + time.perf_counter() - began
+    trial = Trial(_even(posterior.channel, problem.n_classes), SOFT, None, weight, cost, reading)
+    low, high = posterior.channel.interval
+    why = f"{rate:.0%} of the labels are wrong by the judges ({low:.0%} to {high:.0%}); {problem.fitted.words}"
+    return _found(problem, [first, trial], Decision(1, why), reading, model, plain, posterior)
+
+
+def _even(channel: NoiseChannel, n_classes: int) -> float:
+    """The loss at which a label is as probably wrong as right."""
+    rate = min(max(channel.noise_rate, 1e-9), 1.0 - 1e-9)
+    return float(np.log1p((1.0 - rate) * (n_classes - 1) / rate))
+
+
+def _reading(posterior: Posterior, cases: Cases, cost: float) -> Reading:
+    clean = posterior.clean[cases.of_row]
+    losses = rival_loss(clean, cases.codes[cases.of_row])
+    logits = np.log(np.maximum(clean, np.finfo(float).tiny))
+    return Reading(logits - logits.mean(axis=1, keepdims=True), None, None, posterior.channel, losses, cost=cost)
+
+
+def _found(
+    problem: SoftProblem, trials: Sequence[Trial], decision: Decision, reading: Reading, chosen: Fitted,
+    plain: Fitted | None, posterior: Posterior,
+) -> SoftFound:  # fmt: skip
+    model = chosen.model if decision.index else None
+    channel = _scaled(problem, reading, chosen)
+    found = LabelFit(model, trials, decision, channel, reading.channel, cross=True)
+    return SoftFound(found, chosen, plain, posterior.judges)
+
+
+def _scaled(problem: SoftProblem, reading: Reading, chosen: Fitted) -> NoiseChannel:
+    """Probabilities of the chosen model stand as they are; decisions get the scale of the judges' probabilities."""
+    kind = output_kind(chosen.model)
+    if kind == "predict_proba":
+        return reading.channel
+    raw = read_output(chosen.model, problem.X, kind=kind, labels=chosen.labels)
+    scale = scaled_to(as_logits(raw, kind), reading.channel.proba(reading.clean), problem.fitted.prior)
+    doubt = reading.channel.suspicion
+    return replace(reading.channel, scale=scale, suspicion=None if doubt is None else replace(doubt, scale=scale))
+
+
+def _unjudged(problem: SoftProblem, plain: Fitted | None, why: str) -> SoftFound:
+    """The plain model, where there is too little data (or time) to judge anything else."""
+    plain = plain or problem.plain()
+    n, k = len(problem.fitted.codes), problem.n_classes
+    identity = NoiseChannel.identity(k)
+    reading = Reading(np.zeros((n, k)), None, None, identity, np.zeros(n))
+    only = Trial(math.inf, "plain", None, np.ones(n), fit=reading)
+    return SoftFound(LabelFit(None, [only], Decision(0, why), identity, identity), plain, plain, {})
