@@ -317,12 +317,7 @@ def fit_weighted(
     asked = n if rows is None else len(rows)
     if index.size != n or rows is not None:
         X, y, params = take_rows(X, index), y[index], row_params(params, n, index)
-<<<<<<< HEAD
-    if passed is None or route.keyword is None:
-        with _rows_left(index.size < asked):
-            return model.fit(X, y, **params)
-=======
-    return _passed(model, X, y, passed, route, params)
+    return _passed(model, X, y, passed, route, params, fewer=index.size < asked)
 
 
 def fit_rows(
@@ -366,21 +361,26 @@ def fit_rows(
 
 
 def _passed(
-    model: Any, X: Any, y: np.ndarray, weight: np.ndarray | None, route: WeightRoute, params: Mapping[str, Any]
+    model: Any,
+    X: Any,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    route: WeightRoute,
+    params: Mapping[str, Any],
+    fewer: bool = False,
 ) -> Any:
     """Fit with weights by the keyword of the route, metadata routing switched off where the keyword names the step."""
     if weight is None or route.keyword is None:
-        return model.fit(X, y, **params)
->>>>>>> 4a086d5 (Classifier wrapper: independent judges, the posterior of every label, one fit to soft labels)
+        with _rows_left(fewer):
+            return model.fit(X, y, **params)
     enabled = bool(get_config().get("enable_metadata_routing", False))
     if enabled and not route.routed and params:
         raise ValueError(
             f"with metadata routing enabled, {sorted(params)} can only be passed on together with weights "
             "where the last step requests sample_weight; call set_fit_request(sample_weight=True) on it."
         )
-<<<<<<< HEAD
-    with config_context(enable_metadata_routing=enabled and route.routed), _rows_left(index.size < asked):
-        return model.fit(X, y, **params, **{route.keyword: passed})
+    with config_context(enable_metadata_routing=enabled and route.routed), _rows_left(fewer):
+        return model.fit(X, y, **params, **{route.keyword: weight})
 
 
 @contextmanager
@@ -392,7 +392,3 @@ def _rows_left(fewer: bool) -> Iterator[None]:
         if not fewer:
             raise
         raise TooFewRows(f"the model cannot be fitted to the rows that keep weight ({error})") from error
-=======
-    with config_context(enable_metadata_routing=enabled and route.routed):
-        return model.fit(X, y, **params, **{route.keyword: weight})
->>>>>>> 4a086d5 (Classifier wrapper: independent judges, the posterior of every label, one fit to soft labels)

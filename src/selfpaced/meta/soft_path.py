@@ -155,7 +155,8 @@ def run_soft(problem: SoftProblem) -> SoftFound:
     """
     plain = problem.plain() if problem.keep_plain else None
     cases = problem.cases()
-    if problem.n_classes < 2 or cases.n_units < MIN_ROWS:
+    alone = int(np.bincount(cases.codes[: cases.n_used]).max()) < 2  # every class has one row: nobody can be held out
+    if problem.n_classes < 2 or cases.n_units < MIN_ROWS or alone:
         return _unjudged(problem, plain, _too_few(problem.n_classes, cases.n_units))
     if plain is None:
         return _judged(problem, cases, None)
