@@ -154,22 +154,19 @@ def run_soft(problem: SoftProblem) -> SoftFound:
     SoftFound
     """
     plain = problem.plain() if problem.keep_plain else None
+    if problem.n_classes < 2:
+        return _unjudged(problem, plain, "there is only one class")
     cases = problem.cases()
     alone = int(np.bincount(cases.codes[: cases.n_used]).max()) < 2  # every class has one row: nobody can be held out
-    if problem.n_classes < 2 or cases.n_units < MIN_ROWS or alone:
-        return _unjudged(problem, plain, _too_few(problem.n_classes, cases.n_units))
+    if cases.n_units < MIN_ROWS or alone:
+        why = f"{cases.n_units} rows of {problem.n_classes} classes are too few to judge noise on unseen rows"
+        return _unjudged(problem, plain, why)
     if plain is None:
         return _judged(problem, cases, None)
     with Interruptible():  # from here on there is a model to keep
         return _judged(problem, cases, plain)
     ended = _unjudged(problem, plain, "no candidate could be completed")
     return replace(ended, found=replace(ended.found, interrupted=True))
-
-
-def _too_few(n_classes: int, n_units: int) -> str:
-    if n_classes < 2:
-        return "there is only one class"
-    return f"{n_units} rows of {n_classes} classes are too few to judge noise on unseen rows"
 
 
 def _judged(problem: SoftProblem, cases: Cases, plain: Fitted | None) -> SoftFound:
