@@ -127,7 +127,7 @@ def _supervised(kind: type, draw: Draw, labels: bool, base: Any = None) -> None:
         for method in ("predict", "predict_proba", "decision_function"):
             if not hasattr(model, method):
                 continue
-            if not ours and _refuses(model.plain_, fresh):
+            if not ours and _refuses(model.estimator_, fresh):
                 continue
             found = call(lambda fresh=fresh, method=method: getattr(model, method)(fresh))
             if found is not None:
