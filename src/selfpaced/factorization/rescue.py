@@ -22,6 +22,7 @@ SUBSETS = 300  # random ones of a row's entries
 
 MOST_SUBSETS = 1000  # cost
 MOST_THIN = 200  # cost
+FEW_CLEAN = 5.0  # a choice: subsets without a wrong entry to be expected, or rows that are not lost are left alone
 LEAST_CLEAN, MOST_CLEAN = 0.35, 0.6  # a choice: what is believed of the share of clean entries in a bad row
 ALL_SPOILT = 1e-6  # a choice: the chance that no subset is clean
 MOST = 500  # cost: at most so many rows are refitted; beyond, it is the model that is wrong, not the rows
@@ -48,7 +49,7 @@ def starved_rows(shares: Floats, side: Side, rank: int, below: float, usual: flo
     worst_first = worst_first[counts[worst_first] > rank]
     lost = shares[worst_first] < below * usual
     chosen = lost & (np.cumsum(lost) <= MOST)
-    if below >= DOUBTFUL:
+    if below >= DOUBTFUL and usual**rank * MOST_SUBSETS >= FEW_CLEAN:
         thin = counts[worst_first] <= THIN * rank
         chosen |= thin & (np.cumsum(thin) <= MOST_THIN)
     return worst_first[chosen]
