@@ -9,17 +9,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..regularizers import get
 from ..selection import Gap, Trial, gap
 from .engine import Engine
-from .entries import Entries, Floats, from_csr
-from .means import Levels, Means
+from .entries import Entries, Floats
+from .hidden import Hidden, hide, lines_of, thinned
+from .means import NO_MEANS, Means
+from .rescue import INLIER
 from .solve import NEGLIGIBLE, Recipe, Solver
-from .start import RIDGE_END, RIDGE_RANK, Centred, Factors, centred, reveal_rank, ridge_bound
+from .start import RIDGE_END, RIDGE_RANK, Centred, Factors, centred, low_scale, reveal_rank, ridge_bound
 
-# Measured by benchmarks/real_matrices.py, parts offsets, ratings and cost.
+# Measured by benchmarks/real_matrices.py, parts offsets, verdict, ratings and cost.
 SHARES = (RIDGE_RANK, 0.1, 0.03, RIDGE_END)  # ridges compared, as shares of the bound
 OPEN_SWEEPS = 16  # under a strong ridge, all ranks at once
 RANK_SWEEPS = 3  # per rank and ridge
@@ -27,42 +28,28 @@ FORM_SWEEPS = 4  # for the factors to do without means, per ridge
 CLOSE = 0.3  # standard errors within which the smaller rank is taken; at 1 ranks come out too small
 FIRST_WIDTH = 12  # ranks looked at first; doubled while the best is among the upper half
 CLEAR = 2.0  # a singular value this many times the next one shows the rank
+MUCH = 0.12  # of what the means leave: more is left where components are lost, or where there are none
+FAR_LESS = 0.5  # of what a plain start leaves: both starts end alike where neither is lost
 
 TUKEY = 4.685  # theory: the biweight's constant for 95 % efficiency
-QUARTILE = 0.3186  # theory: of the absolute standard normal
-HIDDEN, LEAST_HIDDEN, MOST_HIDDEN = 0.05, 200, 20_000  # a choice: share of the entries that are hidden, and its limits
-MOST_OF_ALL = 0.15  # a choice: the share of a small matrix that is hidden at most
 MOST_RANK = 64  # cost
 FLAT = 1e-9  # numerical safety: the share that stands for no ridge at all
 PER_LINE = 0.4  # theory: components per entry of a usual row or column, with room for wrong entries
-ENOUGH = 40_000  # cost: entries that the form is chosen on, if rows and columns keep enough of theirs
 WORTH = 2.0  # convention: standard errors by which components must be ahead of the means
 LINE = 60.0  # cost: entries of a usual row or column among those
+HALF = 0.5  # the paper: a path starts at half the entries
+BELOW = 0.75  # a choice: of the share of right entries, where that is less
 LEAST = 200  # a choice: with fewer entries nothing is hidden
 
 
 @dataclass(frozen=True)
 class Form:
-    """What a factorization looks like before it is fitted."""
+    """What a factorization looks like before it is fitted, and how it starts."""
 
     rank: int
     ridge: float
     means: Means
-
-
-@dataclass(frozen=True, eq=False)
-class Hidden:
-    """Entries kept apart."""
-
-    rows: Any
-    columns: Any
-    values: Floats
-
-    def errors(self, levels: Levels, factors: Factors) -> Floats:
-        """What the factors leave of them."""
-        U, V = factors
-        fitted = np.einsum("ij,ij->i", U[self.rows], V[self.columns])
-        return np.asarray(self.values - levels.rows[self.rows] - levels.columns[self.columns] - fitted)
+    guarded: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +91,14 @@ class FormChoice:
     places: tuple[Any, Any, Floats]
     at_cap: bool
 
+    @property
+    def fraction(self) -> float:
+        """The mean weight to begin with: below the share of the entries that are right."""
+        if not self.form.guarded:
+            return HALF
+        right = float(np.mean(np.abs(self.errors) < INLIER * low_scale(self.errors)))
+        return min(HALF, BELOW * right)
+
 
 def largest_rank(entries: Entries) -> int:
     """The largest rank that the entries can support."""
@@ -111,55 +106,10 @@ def largest_rank(entries: Entries) -> int:
     return int(max(1, min(min(entries.shape) - 1, PER_LINE * usual, MOST_RANK)))
 
 
-def hide(matrix: Any, sample_weight: Any, rng: np.random.Generator) -> tuple[Entries, Hidden]:
-    """Some entries apart, the others to be fitted."""
-    size = matrix.data.size
-    count = int(min(max(HIDDEN * size, LEAST_HIDDEN), MOST_OF_ALL * size, MOST_HIDDEN))
-    kept = np.ones(size, dtype=bool)
-    kept[rng.permutation(size)[:count]] = False
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    below = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
-    rest = sp.csr_array((matrix.data[kept], matrix.indices[kept], below), shape=matrix.shape)
-    weights = None if sample_weight is None else sample_weight[kept]
-    return from_csr(rest, weights), Hidden(rows[~kept], matrix.indices[~kept], matrix.data[~kept])
-
-
-def low_scale(errors: Floats) -> float:
-    """The noise scale by the lower quartile: three in four entries may be wrong."""
-    return float(np.quantile(np.abs(errors), 0.25)) / QUARTILE
-
-
 def tukey(errors: Floats, scale: float) -> Floats:
     """The biweight loss, 1 for what is far off."""
     inside = np.clip(1 - (errors.astype(np.float64) / (TUKEY * scale)) ** 2, 0, None)
     return np.asarray(1 - inside**3)
-
-
-def lines_of(matrix: Any, per_line: float, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Rows and columns, drawn by their entries, so many that a usual one keeps at least ``per_line`` of its own."""
-    counts = np.diff(matrix.indptr), np.bincount(matrix.indices, minlength=matrix.shape[1])
-    usual = [max(float(np.median(count)), 1.0) for count in counts]
-    wanted = max(per_line, math.sqrt(ENOUGH * usual[0] * usual[1] / matrix.data.size))
-    kept = []
-    for count, across in zip(counts, reversed(usual), strict=True):
-        if wanted >= across or matrix.data.size <= ENOUGH:  # a narrow matrix has few entries, but long rows
-            kept.append(np.arange(count.size))
-            continue
-        size = math.ceil(np.count_nonzero(count) * wanted / across)
-        kept.append(np.sort(rng.choice(count.size, size, replace=False, p=count / count.sum())))
-    return kept[0], kept[1]
-
-
-def thinned(matrix: Any, sample_weight: Any, rows: Any, columns: Any) -> tuple[Any, Any]:
-    """The entries in some rows and columns, with their weights."""
-    if rows.size == matrix.shape[0] and columns.size == matrix.shape[1]:
-        return matrix, sample_weight
-    numbered = sp.csr_array((np.arange(1, matrix.data.size + 1), matrix.indices, matrix.indptr), shape=matrix.shape)
-    part = numbered[rows][:, columns]
-    part.sort_indices()
-    place = part.data - 1
-    small = sp.csr_array((matrix.data[place], part.indices, part.indptr), shape=part.shape)
-    return small, None if sample_weight is None else sample_weight[place]
 
 
 @dataclass(eq=False)
@@ -180,6 +130,8 @@ class FormSearch:
         Called after every sweep.
     rng : numpy.random.Generator
         Of the starts.
+    guarded : bool
+        Whether starts leave out what is far off.
     shown : set of int
         Ranks that showed in the singular values of a start.
     """
@@ -192,16 +144,21 @@ class FormSearch:
     cap: int
     tick: Callable[[str], None]
     rng: np.random.Generator
+    guarded: bool = False
     shown: set[int] = field(default_factory=set)
 
     def solver(self, centre: Centred, ridge: float = RIDGE_END, polish: int = 0) -> Solver:
         recipe = Recipe(get("mixture"), None, ridge, rescue=False, polish=polish)
-        return Solver(centre.engine, centre.entries, recipe, ridge_bound(centre.entries), self.tick)
+        bound = ridge_bound(centre.entries, cut=centre.cut)
+        return Solver(centre.engine, centre.entries, recipe, bound, self.tick, cut=centre.cut)
+
+    def centred(self, means: Means) -> Centred:
+        return centred(replace(self.engine, means=means), self.entries, self.guarded)
 
     def attempt(self, centre: Centred, factors: Factors, ridge: float) -> FormFit:
         means = centre.engine.means
         errors = self.hidden.errors(centre.levels, factors)
-        return FormFit(Form(means.rank(factors[0]), ridge, means), factors, errors)
+        return FormFit(Form(means.rank(factors[0]), ridge, means, self.guarded), factors, errors)
 
     def means_alone(self, centre: Centred) -> FormFit:
         """No components: the means that were taken off."""
@@ -246,7 +203,7 @@ class FormSearch:
         return tried
 
     def _under_ridges(self, solver: Solver, centre: Centred, wide: Factors, rank: int) -> Iterable[FormFit]:
-        factors = solver.cut(wide, rank)
+        factors = solver.first_components(wide, rank)
         shares = SHARES if self.ridge is None else (*(s for s in SHARES if s > self.ridge), self.ridge)
         for above, share in zip((RIDGE_RANK, *shares), shares, strict=False):
             ridges = solver.bound * np.geomspace(above, max(share, FLAT), RANK_SWEEPS + 1)[1:]
@@ -290,7 +247,7 @@ class FormSearch:
 
     def without_means(self, centre: Centred, start: FormFit) -> FormFit:
         """As many components without means: those found beside the means, or the largest of all, means included."""
-        plain = centred(self.engine, self.entries)
+        plain = self.centred(NO_MEANS)
         solver, means = self.solver(plain, start.form.ridge), centre.engine.means
         u, v, rows, columns = means.split(*start.factors)
         ones = np.ones((len(u), 1), u.dtype), np.ones((len(v), 1), u.dtype)
@@ -299,7 +256,7 @@ class FormSearch:
             np.hstack([v, ones[1], (centre.levels.columns + columns)[:, None]]),
         )
         ridges = solver.bound * np.geomspace(SHARES[1], max(start.form.ridge, FLAT), FORM_SWEEPS)
-        starts = (u, v), solver.cut(solver.balanced(*whole)[:2], u.shape[1])
+        starts = (u, v), solver.first_components(solver.balanced(*whole)[:2], u.shape[1])
         fits = (solver.descend((left.copy(), right.copy()), ridges) for left, right in starts)
         return self.best([self.attempt(plain, factors, start.form.ridge) for factors in fits])
 
@@ -308,18 +265,40 @@ class FormSearch:
 
         Of two ``means`` the second are to be the simpler ones: they are taken if they are as good.
         """
-        centre = centred(replace(self.engine, means=means[0]), self.entries)
+        centre = self.centred(means[0])
         tried = self.ranks(centre)
         chosen = self.pick(tried)
         base = centre
         if not means[0].count:
-            base = centred(replace(self.engine, means=Means(True, True)), self.entries)
+            base = self.centred(Means(True, True))
         if len(means) > 1 and chosen.form.rank:
             plain = self.without_means(centre, chosen)
             full, simple = self.scores([chosen, plain])
             if gap(full, simple).z <= 1.0:
                 chosen = plain
         return chosen, self.means_alone(base), tried
+
+    def choose_start(self, means: tuple[Means, ...]) -> tuple[FormFit, FormFit, list[FormFit]]:
+        """The same from a plain start and, where that leaves much, from a guarded one, which has to leave far less."""
+        chosen, alone, tried = self.choose(means)
+        enough = FAR_LESS * low_scale(chosen.errors)
+        guarded = replace(self, guarded=True, shown=set())
+        if low_scale(chosen.errors) <= MUCH * low_scale(alone.errors) or not guarded.promises(means[0], enough):
+            return chosen, alone, tried
+        found, base, others = guarded.choose(means)
+        plain, other = self.scores([chosen, found])
+        better = low_scale(found.errors) <= enough and gap(other, plain).z > WORTH
+        return (found if better else chosen), self.best([alone, base]), (others if better else tried)
+
+    def promises(self, means: Means, enough: float) -> bool:
+        """Whether the rank that shows in the singular values, or all that is looked at, leaves so little."""
+        centre = self.centred(means)
+        solver = self.solver(centre)
+        width = min(self.rank or FIRST_WIDTH, self.cap)
+        U, V, values = solver.balanced(*solver.open_start(width, self.rng, OPEN_SWEEPS))
+        hint = self.rank or min(reveal_rank(values, values.size == min(self.entries.shape)), width)
+        found = [f for rank in {hint, width} for f in self._under_ridges(solver, centre, (U, V), rank)]
+        return min(low_scale(fit.errors) for fit in found) <= enough
 
 
 def choose_form(
@@ -338,7 +317,7 @@ def choose_form(
         entries, hidden = hide(*thinned(matrix, weights, rows, columns), rng)
         cap = min(largest_rank(entries), max_rank or MOST_RANK)
         search = FormSearch(engine, entries, hidden, rank, ridge, cap, tick, rng)
-        chosen, alone, tried = search.choose(means)
+        chosen, alone, tried = search.choose_start(means)
         reached = rank is None and chosen.form.rank == cap
         if not reached or cap == max_rank or rows.size + columns.size == sum(matrix.shape):
             break

@@ -68,7 +68,8 @@ class SelfPacedMF(Factorization):
     rescue : bool, default=True
         Whether starved rows and columns are refitted.
     polish : int or bool, default=8
-        Least-squares sweeps at the end; 0 where outliers are hardly larger than the noise.
+        Least-squares sweeps at the end, up to four times as many as long as the noise scale falls; 0 where outliers are
+        hardly larger than the noise.
     n_init : int, default=1
         Number of starts; the one with the smallest latent objective is kept.
     warm_sweeps : int, default=28
@@ -254,13 +255,17 @@ class SelfPacedMF(Factorization):
         streams = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_init)
         with Progress(self, total=self.n_init * (self.warm_sweeps + 11 + recipe.polish)).running() as progress:
             choice = self._choice(engine, observed, rank, means, int(streams[0]))
+            guarded = False
             if choice is not None:
-                rank, recipe, means = choice.form.rank, replace(recipe, ridge=choice.form.ridge), (choice.form.means,)
-            centre = centred(replace(engine, means=means[-1]), entries)
-            bound = ridge_bound(centre.entries)
+                rank, means, guarded = choice.form.rank, (choice.form.means,), choice.form.guarded
+                recipe = replace(recipe, ridge=choice.form.ridge, fraction=choice.fraction)
+            centre = centred(replace(engine, means=means[-1]), entries, guarded)
+            bound = ridge_bound(centre.entries, cut=centre.cut)
             side = entries.by_row
             del entries
-            solver = Solver(centre.engine, centre.entries, recipe, bound, progress.tick, self.callback, centre.levels)
+            solver = Solver(
+                centre.engine, centre.entries, recipe, bound, progress.tick, self.callback, centre.levels, centre.cut
+            )
             runs = self._runs(solver, rank, streams)
         run, self.objective_ = best_run(solver, runs)
         self._polished, self._rescues, self._seed = bool(recipe.polish), bool(self.rescue), int(streams[0])

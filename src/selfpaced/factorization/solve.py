@@ -29,6 +29,7 @@ from .start import (
     continuation,
     descend,
     lever,
+    low_scale,
     random_factors,
     reveal_rank,
     typical_size,
@@ -39,6 +40,8 @@ from .thin import UsualRows, is_thin, refit_thin, usual_rows
 FIRST_SWEEPS = 3  # at the first pace: the warm start has to forget its outliers
 RESCUE_SWEEPS = 3
 POLISH_AGAIN = 3
+LONGER = 4  # times as many sweeps at most, if the polish is not at its end
+STILL = 0.99  # of the noise scale before the sweep: the polish is not at its end
 REJECT = 3.5  # the polish leaves out residuals beyond this many noise scales
 TRUNCATION = 1.005  # a normal cut at 3.5 sigma looks narrower than it is: by 1.003 in theory
 
@@ -63,6 +66,7 @@ class Recipe:
     polish: int = 8
     max_rank: int = 12
     smoothing: float = SMOOTHING
+    fraction: float = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +112,7 @@ class Solver:
     tick: Callable[[str], None]
     callback: Callback | None = None
     levels: Levels | None = None
+    cut: float = math.inf
     sweeps: int = 0
     floor: float = field(init=False)
     ridge: float = field(init=False)
@@ -131,7 +136,7 @@ class Solver:
             rank = min(reveal_rank(values, values.size == min(self.entries.shape)), recipe.max_rank)
         late = recipe.warm_sweeps - early
         ridges = continuation(self.bound, RIDGE_RANK, min(recipe.ridge, RIDGE_RANK), late)
-        return self.descend(self.cut((U, V), rank), ridges)
+        return self.descend(self.first_components((U, V), rank), ridges)
 
     def open_start(self, rank: int, rng: np.random.Generator, sweeps: int) -> Factors:
         """The first half of the warm start, under a strong ridge."""
@@ -149,14 +154,20 @@ class Solver:
         u, v, values = balanced(*means.split(U, V)[:2])
         return *means.with_components(U, V, (u, v)), values
 
-    def cut(self, factors: Factors, rank: int) -> Factors:
+    def first_components(self, factors: Factors, rank: int) -> Factors:
         """The first components of balanced factors, and the means."""
         u, v, *_ = self.engine.means.split(*factors)
         return self.engine.means.with_components(*factors, (u[:, :rank], v[:, :rank]))
 
     def descend(self, factors: Factors, ridges: Any) -> Factors:
         """Plain L1 sweeps, one per ridge."""
-        return descend(self.engine, self.entries, factors, ridges, self.floor, self._count, self.recipe.smoothing)
+        return descend(
+            self.engine, self.entries, factors, ridges, self.floor, self._count, self.recipe.smoothing, self.cut
+        )
+
+    def _scale(self, residuals: Floats) -> float:
+        """The noise scale; where the start was guarded, more than half of the entries may be wrong."""
+        return noise_scale(residuals, self.floor, low_scale(residuals) if math.isfinite(self.cut) else None)
 
     def _eps(self, scale: float) -> float:
         """The smoothing of the absolute value: along a path the noise is not told apart, L1 alone needs it smaller."""
@@ -178,7 +189,7 @@ class Solver:
         """The whole path from warm factors: pace, rescue, polish. Ctrl-C keeps what the last whole part has made."""
         self.sweeps = 0
         residuals = self.engine.sampled_residuals(self.entries, *factors)
-        scale = noise_scale(residuals, self.floor)
+        scale = self._scale(residuals)
         step = WeightedSolve(self.recipe.regularizer, math.inf, self.ridge, self._eps(scale))
         plain = Trial(math.inf, "plain", np.array([-scale]), np.ones_like(residuals))
         run = FactorRun(Factorized(*factors, step, scale), factors, (plain,), seed=seed)
@@ -201,7 +212,7 @@ class Solver:
         rule = self.recipe.regularizer
         grouped = isinstance(rule, GroupRegularizer)
         groups = self.entries.sample[0] if grouped else None
-        pacing, unit = self.recipe.pacing or Opening(), 1.0
+        pacing, unit = self.recipe.pacing or Opening(fraction=self.recipe.fraction), 1.0
         if isinstance(pacing, Opening):
             unit = run.fit.scale if grouped else _unit(relative(rule), run.fit.scale)
             pacing = replace(pacing, floor=max(pacing.floor, 0.5 * run.fit.scale / unit))
@@ -246,7 +257,7 @@ class Solver:
         residuals = self.engine.sampled_residuals(self.entries, fit.U, fit.V)
         while self.sweeps < self.recipe.max_sweeps:
             before, residuals = residuals, self._sweep(fit, fit.step.at(eps=fit.scale), "last pace")
-            fit = replace(fit, scale=noise_scale(residuals, self.floor))
+            fit = replace(fit, scale=self._scale(residuals))
             if np.mean(np.abs(residuals - before)) <= self.recipe.tol * np.mean(np.abs(residuals)):
                 return replace(run, fit=fit)
         return replace(run, fit=fit, reason=str(self._exhausted()), converged=False)
@@ -262,7 +273,7 @@ class Solver:
         if changed:
             for _ in range(RESCUE_SWEEPS):
                 residuals = self._sweep(fit, fit.step, "rescue")
-            scale = noise_scale(residuals, self.floor)
+            scale = self._scale(residuals)
             fit = replace(fit, scale=scale, step=fit.step.at(eps=self._eps(scale)))
         return replace(run, fit=fit, rescued=run.rescued + changed)
 
@@ -274,19 +285,25 @@ class Solver:
         return replace(run, fit=fit, rescued=run.rescued + changed)
 
     def _polish(self, fit: Factorized, sweeps: int) -> Factorized:
-        """Least squares on what lies within 3.5 noise scales: the efficiency that the L1 loss gives away."""
+        """Least squares on what lies within 3.5 noise scales: the efficiency that the L1 loss gives away.
+
+        Many components converge slowly: it goes on as long as the noise scale falls.
+        """
         shape, rank = self.entries.shape, self.engine.means.rank(fit.V)
         empty = self.entries.empty_rows().size + self.entries.empty_columns().size
         freedom = rank * max(sum(shape) - empty - rank, 1) + self.engine.means.count * (sum(shape) - empty) / 2
-        for _ in range(sweeps):
-            residuals = self._sweep(fit, self._rejecting(fit.scale), "polish").astype(np.float64)
-            inside = residuals[np.abs(residuals) < REJECT * fit.scale]
+        for done in range(LONGER * sweeps):
+            before = fit.scale
+            residuals = self._sweep(fit, self._rejecting(before), "polish").astype(np.float64)
+            inside = residuals[np.abs(residuals) < REJECT * before]
             if not inside.size:
                 break
             kept = inside.size / residuals.size * self.entries.size
             corrected = kept / max(kept - freedom, 0.1 * kept)
             scale = max(TRUNCATION * math.sqrt(float(np.mean(inside**2)) * corrected), self.floor)
             fit = replace(fit, scale=scale)
+            if done + 1 >= sweeps and scale > STILL * before:
+                break
         return fit
 
     def _rejecting(self, scale: float) -> WeightedSolve:
@@ -362,7 +379,7 @@ class FusedSweeps:
         sweeps = inner if state.inner else max(FIRST_SWEEPS, inner)
         for _ in range(sweeps):
             residuals = solver._sweep(fit, step, "path")
-        scale = noise_scale(residuals, solver.floor)
+        scale = solver._scale(residuals)
         weights = step.relative_weight(residuals, solver.entries.sample[0])
         if np.mean(weights) < STARVING or scale > SPOILT * self.first_scale:
             raise DeadEnd(f"at lam = {lam:.4g} hardly any entry has weight (open the pace)", back_to_start=True)

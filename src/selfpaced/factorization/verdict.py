@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .choose import WORTH, FormChoice, low_scale
+from .choose import WORTH, FormChoice
 from .entries import Floats
+from .start import low_scale
 
 # Measured by benchmarks/real_matrices.py, part verdict.
 APART = 0.5  # of the means' usual error: so much two independent fits differ if one of them has lost the factors

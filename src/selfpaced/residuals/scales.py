@@ -45,8 +45,8 @@ def madn(residuals: ArrayLike, sample_weight: Floats | None = None) -> float:
     return MAD_TO_SIGMA * weighted_quantile(np.abs(residuals), 0.5, sample_weight)
 
 
-def noise_scale(residuals: Floats, floor: float = 0.0) -> float:
-    """The standard deviation of the small residuals: the median's, then refined by clipping at 3 sigma.
+def noise_scale(residuals: Floats, floor: float = 0.0, start: float | None = None) -> float:
+    """The standard deviation of the small residuals: the median's (or ``start``), then refined by clipping at 3 sigma.
 
     >>> rng = np.random.default_rng(0)
     >>> residuals = np.concatenate([0.1 * rng.standard_normal(6000), rng.uniform(-20, 20, 3000)])
@@ -54,7 +54,7 @@ def noise_scale(residuals: Floats, floor: float = 0.0) -> float:
     True
     """
     size = np.abs(residuals)
-    scale = MAD_TO_SIGMA * float(np.median(size))
+    scale = MAD_TO_SIGMA * float(np.median(size)) if start is None else start
     for _ in range(15):
         inside = size[size < 3 * scale].astype(np.float64)
         refined = math.sqrt(float(np.mean(inside * inside))) / CLIPPED if inside.size else scale
