@@ -172,6 +172,8 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
             at("factorization.solve:FIRST_SWEEPS"),
             at("factorization.solve:RESCUE_SWEEPS"),
             at("factorization.solve:POLISH_AGAIN"),
+            at("factorization.solve:LONGER"),
+            at("factorization.solve:STILL", values=(0.97, 0.999)),
             at("factorization.solve:REJECT", values=(2.5, 5.0)),
             at("factorization.solve:TRUNCATION", values=(1.0, 1.003, 1.01)),
             at("factorization.start:RIDGE_END", "factorization.estimator:RIDGE_END"),

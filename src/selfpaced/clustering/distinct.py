@@ -59,6 +59,12 @@ class Distinct:
         """Samples of positive weight."""
         return int(np.count_nonzero(self.copy >= 0))
 
+    def check_enough(self, clusters: int, n: int) -> None:
+        """Refuse more clusters than there are samples of weight, of ``n`` in all."""
+        if clusters > self.n_used:
+            count = f"n_samples={n}" if self.complete else f"{self.n_used} samples of positive weight"
+            raise ValueError(f"n_clusters must be at most the number of samples, {count}, got {clusters!r}")
+
     def views(self, data: Views) -> Views:
         """The distinct samples of scaled views."""
         part = data.take(self.rows)

@@ -11,14 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ..arguments import speaking_of
-from ..fitting import all_or_nothing, check_size, check_weight, interrupted_sentence, refuse_dates, warn_interrupted
+from ..fitting import all_or_nothing, check_size, check_weight, interrupted_sentence, warn_interrupted
 from ..judgement import Judgement, Judging, Values, fingerprint
 from ..parameters import KINDS, Rule
-from ..residuals import outlier_probability, weighted_quantile
-from ..residuals.scales import MAD_TO_SIGMA
+from ..residuals import outlier_probability
 from ..selection import Decision, path_of, sentence
 from ..solver import Callback
 from .counting import Count, count_clusters, numbers
@@ -27,24 +25,25 @@ from .embedding import SpectralEmbedding
 from .kernels import Sweep, Views, distances, sweep
 from .paced import Clustering, Plan, fit_paced
 from .rules import pace_of, resolve
+from .strays import mean_loss, usual_loss
 from .views import (
     Scaler,
+    ViewInput,
     assemble,
     automatic_scaler,
     check_lengths,
-    check_view,
-    column_map,
+    class_means,
     fit_scaler,
-    is_collection,
     missing_rows,
-    named,
     working_dtype,
 )
 
 Floats = NDArray[Any]
 
 
-class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class SelfPacedMultiViewKMeans(
+    ViewInput, Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+):
     r"""K-means over one or several views that trusts easy samples and views first, and the rest later or never.
 
     Minimises, over labels :math:`c_i` and centres, the latent loss of every sample in every view,
@@ -90,7 +89,7 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
     tol : float, default=1e-5
         Relative change of the objective at which it has converged.
     outlier_threshold : float, default=3.5
-        Samples whose loss is this many robust standard deviations above the median are outliers.
+        Samples whose log loss is this many robust standard deviations above the median are outliers.
     random_state : int, RandomState or None, default=None
         Seed of the restarts.
     callback : callable, default=None
@@ -147,8 +146,6 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
     """
 
     _parameter_rules = {"n_clusters": Rule.asked(numbers), "regularizer": KINDS["rule or None"]}
-    _kind: str | None  # what X was in fit: a list or a dict of views, or None for a single one
-    _columns: Mapping[Hashable, NDArray[np.intp] | None]  # of the views in one array X; empty if they came apart
 
     def __init__(
         self,
@@ -215,7 +212,7 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
         n = check_lengths(blocks)
         weight = check_weight(sample_weight, n, relative=True)
         distinct = Distinct.of(blocks, weight)
-        _check_enough(max(tried, default=2), n, distinct)
+        distinct.check_enough(max(tried, default=2), n)
         self._scalers = [self._scaler(name, block, weight) for name, block in blocks.items()]
         self.view_scaling_ = {scaler.name: scaler.scaling for scaler in self._scalers}
         self._dtype = working_dtype(blocks)
@@ -305,11 +302,11 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
 
     def _judgement(self, losses: Floats, weights: Floats, there: Floats, fingerprint: str = "") -> Judgement:
         """Samples far from their centre, by the mean of their losses over the views they have; arrays are (V, n)."""
-        mean = _mean_loss(losses, there)
-        wrong = outlier_probability(np.maximum(mean - self._usual, 0.0), self._spread, self._share)
+        mean = mean_loss(losses, there)
+        wrong = outlier_probability(self._usual.excess(mean), self._usual.spread, self._share)
         return Judgement(
             kind="samples",
-            opinion=Values(mean, np.full_like(mean, self._usual), wrong),
+            opinion=Values(mean, np.full_like(mean, self._usual.median), wrong),
             losses=losses.T / self._cost.unit,
             lam=self.lam_,
             rule=self._cost.rule,
@@ -331,51 +328,6 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
         data, places = assemble(self._scalers, blocks, dtype=self._dtype)
         return (data, places) if self._embedding is None else self._embedding.transform(data, places)
 
-    def _blocks(self, X: Any, reset: bool) -> dict[Hashable, Any]:
-        """The views by name, checked one by one; not yet scaled."""
-        if is_collection(X):
-            return self._collection(X, reset)
-        if not reset and not self._columns:
-            raise ValueError(
-                f"X must be a {self._kind} of views, as in fit, got {type(X).__name__}; "
-                f"the views are {self.view_names_!r}"
-            )
-        refuse_dates(X)
-        with speaking_of("X"):
-            X = validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite="allow-nan",
-            )
-        if reset:
-            self._kind = None if self.views is None else "dict"
-            names = getattr(self, "feature_names_in_", None)
-            self._columns = {0: None} if self.views is None else column_map(self.views, X.shape[1], names)
-        return {name: X if columns is None else X[:, columns] for name, columns in self._columns.items()}
-
-    def _collection(self, X: Any, reset: bool) -> dict[Hashable, Any]:
-        given = named(X)
-        if reset:
-            self._kind = "dict" if isinstance(X, Mapping) else "list"
-            self._columns = {}
-        elif not isinstance(X, Mapping) and len(given) != len(self._scalers):
-            raise ValueError(
-                f"X must hold the {len(self._scalers)} views of fit, None for one that is not there, got {len(given)}"
-            )
-        known = given if reset else {scaler.name: None for scaler in self._scalers}
-        unknown = [name for name in given if name not in known]
-        if unknown:
-            raise ValueError(f"X must hold views seen in fit, {list(known)!r}, got {unknown!r}")
-        blocks = {name: check_view(name, block) for name, block in given.items() if block is not None}
-        if reset:
-            if len(blocks) < len(given) or not blocks:
-                raise ValueError(f"X must hold at least one view and none that is None, got {list(given)!r}")
-            self.n_features_in_ = sum(block.shape[1] for block in blocks.values())
-        return blocks
-
     def _store(
         self, found: Clustering, data: Views, blocks: Mapping[Hashable, Any], distinct: Distinct, X: Any
     ) -> None:
@@ -392,9 +344,9 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
         weight = np.ones(data.n) if data.weight is None else data.weight
         self.view_weight_ = (weights @ weight) / (there @ weight)
         self.view_names_ = [*blocks, *(["joint"] if len(data.blocks) > len(blocks) else [])]
-        loss = _mean_loss(losses, there)
-        self._usual, self._spread = _usual_loss(loss, data.weight)
-        self.outliers_ = np.asarray(loss > self._usual + self.outlier_threshold * self._spread)
+        loss = mean_loss(losses, there)
+        self._usual = usual_loss(loss, data.weight, self.outlier_threshold)
+        self.outliers_ = self._usual.excess(loss) > self.outlier_threshold * self._usual.spread
         self._share = float(np.average(self.outliers_, weights=weight))
         self.inertia_ = float(losses.sum(axis=0, dtype=np.float64) @ weight)
         self.objective_, self.lam_, self.n_iter_ = found.objective, found.cost.lam, found.sweeps
@@ -408,7 +360,7 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
             if self._embedding is None:
                 centers[scaler.name] = scaler.invert(center[0])
             else:
-                centers[scaler.name] = _class_means(blocks[scaler.name], self.labels_, self.n_clusters_)
+                centers[scaler.name] = class_means(blocks[scaler.name], self.labels_, self.n_clusters_)
         kinds: dict[str | None, Callable[[dict[Hashable, Floats]], Any]]
         kinds = {None: lambda c: c[0], "list": lambda c: list(c.values()), "dict": lambda c: c}
         self.cluster_centers_ = kinds[self._kind](centers)
@@ -441,33 +393,3 @@ class SelfPacedMultiViewKMeans(Judging, ClassNamePrefixFeaturesOutMixin, Transfo
                 ConvergenceWarning,
                 stacklevel=4,
             )
-
-
-def _check_enough(clusters: int, n: int, distinct: Distinct) -> None:
-    if clusters > distinct.n_used:
-        count = f"n_samples={n}" if distinct.complete else f"{distinct.n_used} samples of positive weight"
-        raise ValueError(f"n_clusters must be at most the number of samples, {count}, got {clusters!r}")
-
-
-def _mean_loss(losses: Floats, there: Floats) -> Floats:
-    """Mean over the views that a sample has, of (V, n) losses."""
-    return np.asarray(losses.sum(axis=0) / there.sum(axis=0))
-
-
-def _usual_loss(loss: Floats, weight: Floats | None) -> tuple[float, float]:
-    """The median, and a standard deviation estimated from the easy half."""
-    median = weighted_quantile(loss, 0.5, weight)
-    easy = loss <= median
-    spread = weighted_quantile(median - loss[easy], 0.5, None if weight is None else weight[easy])
-    return median, MAD_TO_SIGMA * spread
-
-
-def _class_means(block: Any, labels: NDArray[np.int32], clusters: int) -> Floats:
-    """Mean of the members of every cluster, samples without the view left out."""
-    out = np.full((clusters, block.shape[1]), np.nan)
-    gone = missing_rows("", block)
-    for cluster in range(clusters):
-        members = np.flatnonzero((labels == cluster) & ~gone)
-        if members.size:
-            out[cluster] = np.asarray(block[members].mean(axis=0)).ravel()
-    return out

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, validate_data
 
 from ..arguments import speaking_of
+from ..fitting import refuse_dates
 from .kernels import Holed, Views
 
 Floats = NDArray[Any]
@@ -278,3 +280,70 @@ def check_lengths(blocks: Mapping[Hashable, Any]) -> int:
     if odd:
         raise ValueError(f"all views must have the same samples, {usual} of them, got {odd!r}")
     return usual
+
+
+def class_means(block: Any, labels: NDArray[np.int32], clusters: int) -> Floats:
+    """Mean of the members of every cluster, samples without the view left out."""
+    out = np.full((clusters, block.shape[1]), np.nan)
+    gone = missing_rows("", block)
+    for cluster in range(clusters):
+        members = np.flatnonzero((labels == cluster) & ~gone)
+        if members.size:
+            out[cluster] = np.asarray(block[members].mean(axis=0)).ravel()
+    return out
+
+
+class ViewInput(BaseEstimator):
+    """What an estimator takes as views: a matrix, its columns by view, or a list or dict of matrices."""
+
+    views: Any
+    view_names_: list[Hashable]
+    n_features_in_: int
+    _kind: str | None  # what X was in fit: a list or a dict of views, or None for a single one
+    _columns: Mapping[Hashable, NDArray[np.intp] | None]  # of the views in one array X; empty if they came apart
+    _scalers: list[Scaler]
+
+    def _blocks(self, X: Any, reset: bool) -> dict[Hashable, Any]:
+        """The views by name, checked one by one; not yet scaled."""
+        if is_collection(X):
+            return self._collection(X, reset)
+        if not reset and not self._columns:
+            raise ValueError(
+                f"X must be a {self._kind} of views, as in fit, got {type(X).__name__}; "
+                f"the views are {self.view_names_!r}"
+            )
+        refuse_dates(X)
+        with speaking_of("X"):
+            X = validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite="allow-nan",
+            )
+        if reset:
+            self._kind = None if self.views is None else "dict"
+            names = getattr(self, "feature_names_in_", None)
+            self._columns = {0: None} if self.views is None else column_map(self.views, X.shape[1], names)
+        return {name: X if columns is None else X[:, columns] for name, columns in self._columns.items()}
+
+    def _collection(self, X: Any, reset: bool) -> dict[Hashable, Any]:
+        given = named(X)
+        if reset:
+            self._kind = "dict" if isinstance(X, Mapping) else "list"
+            self._columns = {}
+        elif not isinstance(X, Mapping) and len(given) != len(self._scalers):
+            raise ValueError(
+                f"X must hold the {len(self._scalers)} views of fit, None for one that is not there, got {len(given)}"
+            )
+        known = given if reset else {scaler.name: None for scaler in self._scalers}
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise ValueError(f"X must hold views seen in fit, {list(known)!r}, got {unknown!r}")
+        blocks = {name: check_view(name, block) for name, block in given.items() if block is not None}
+        if reset:
+            if len(blocks) < len(given) or not blocks:
+                raise ValueError(f"X must hold at least one view and none that is None, got {list(given)!r}")
+            self.n_features_in_ = sum(block.shape[1] for block in blocks.values())
+        return blocks

@@ -54,6 +54,7 @@ _VALUES = {
     "clustering.cost.Cost",
     "clustering.embedding.Graph",
     "clustering.embedding.SpectralEmbedding",
+    "clustering.strays.UsualLoss",
     "clustering.views.Scaler",
     "factorization.engine.WeightedSolve",
     "factorization.entries.Side",

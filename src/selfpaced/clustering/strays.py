@@ -1,0 +1,73 @@
+"""Samples far from every centre: strays, or the tail of a cluster that is not round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..residuals import weighted_quantile
+
+Floats = NDArray[Any]
+
+LEAST = 1e-12  # numerical safety: of the largest loss; samples at their centre have no logarithm
+QUARTILE = 0.6745  # theory: the upper quartile of the standard normal
+FEW = (
+    0.15  # a choice: the share left out below which they count again in the end, lest a tail be cut shorter and shorter
+)
+ROUNDS = 5  # cost: of leaving out what is far off; more change nothing
+
+
+@dataclass(frozen=True)
+class UsualLoss:
+    """What samples lose that belong to a cluster.
+
+    Losses are compared as logarithms. Of clusters with heavy tails (incomes, counts) many samples lie several
+    deviations above the median without anything being wrong, and on that scale their tail is that of a normal.
+
+    Attributes
+    ----------
+    median : float
+    spread : float
+        The standard deviation of log losses above the median.
+    least : float
+        Smaller losses are not told apart.
+    """
+
+    median: float
+    spread: float
+    least: float
+
+    def excess(self, loss: Floats) -> Floats:
+        """How far the log losses are above the median; 0 below it."""
+        ratio = np.log(np.maximum(loss, self.least) / max(self.median, self.least))
+        return np.asarray(np.maximum(ratio, 0.0))
+
+
+def mean_loss(losses: Floats, there: Floats) -> Floats:
+    """Mean over the views that a sample has, of (V, n) losses."""
+    return np.asarray(losses.sum(axis=0) / there.sum(axis=0))
+
+
+def usual_loss(loss: Floats, weight: Floats | None, threshold: float) -> UsualLoss:
+    """Median and spread of the losses, those ``threshold`` spreads above the median left out.
+
+    Up to the last round the smaller of the spreads below and above the median is taken: strays widen the upper one,
+    and many samples near their centre the lower.
+    """
+    least = max(LEAST * float(loss.max()), float(np.finfo(float).tiny))
+    logs = np.log(np.maximum(np.asarray(loss, dtype=float), least))
+    kept = np.ones(logs.size, bool)
+    for _ in range(ROUNDS):
+        low, middle, high = _quartiles(logs[kept], None if weight is None else weight[kept])
+        kept = logs <= middle + threshold * min(middle - low, high - middle) / QUARTILE
+    if np.average(kept, weights=weight) > 1 - FEW:
+        kept[:] = True
+    _, middle, high = _quartiles(logs[kept], None if weight is None else weight[kept])
+    return UsualLoss(float(np.exp(middle)), (high - middle) / QUARTILE, least)
+
+
+def _quartiles(values: Floats, weight: Floats | None) -> tuple[float, ...]:
+    return tuple(weighted_quantile(values, q, weight) for q in (0.25, 0.5, 0.75))
