@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, RidgeCV
 
 from selfpaced import SelfPacedLinearRegression
+from selfpaced.linear.levels import _direction, agreeing_levels
 from selfpaced.linear.rare import RareColumns
+from selfpaced.linear.scarce import _left_out
 from selfpaced.linear.squares import build
 from selfpaced.linear.start import elemental_start
 
@@ -138,3 +140,56 @@ def test_more_features_than_rows_have_a_scale() -> None:
     with pytest.warns(UserWarning, match="30 rows for 30 coefficients"):
         model = SelfPacedLinearRegression().fit(X, y)
     assert model.scale_ > 0.1  # the plain fit goes through every row
+
+
+# ---------------------------------------------------------------------------------------------------- levels
+
+
+def test_a_level_goes_where_most_of_its_rows_agree() -> None:
+    rng = np.random.default_rng(0)
+    level = np.repeat(np.arange(4), [60, 50, 6, 22])
+    X = np.column_stack([rng.normal(size=138), *(level == j for j in (1, 2, 3))]).astype(float)
+    y = X @ [1.0, 5.0, 5.0, 5.0] + 0.1 * rng.normal(size=138)
+    y[110:112] += 50  # two of six
+    y[116:125] += 50  # nine of twenty-two
+    squares = build(X, y)
+    owned = squares.solve((np.abs(y - X @ [1.0, 5.0, 55.0, 55.0]) < 1).astype(float))
+    coef = squares.coefficients(agreeing_levels(squares, owned))[0]
+    np.testing.assert_allclose(coef, [1, 5, 5, 5], atol=0.3)
+    fine = squares.solve((np.abs(y - X @ [1.0, 5.0, 5.0, 5.0]) < 1).astype(float))
+    assert agreeing_levels(squares, fine) is fine
+
+
+@pytest.mark.parametrize("dependent", [False, True])
+def test_levels_move_in_the_coordinates_of_the_problem(dependent: bool) -> None:
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 3, size=60)
+    columns = range(3) if dependent else range(1, 3)  # all three and an intercept depend on each other
+    X = np.column_stack([rng.normal(size=60), *(level == j for j in columns)]).astype(float)
+    squares = build(X, X @ np.arange(X.shape[1]))
+    assert (squares.back.ndim == 2) == dependent
+    np.testing.assert_allclose(squares.matrix @ _direction(squares, 2), X[:, 2], atol=1e-10)
+
+
+def test_rows_left_out_have_a_closed_form() -> None:
+    rng = np.random.default_rng(0)
+    X, y, weights = rng.normal(size=(12, 20)), rng.normal(size=12), rng.uniform(0.2, 1.0, size=12)
+    squares = build(X, y).damped(0.01)
+    quick = _left_out(squares, weights, squares.solve(weights))
+    for row in range(3):
+        others = np.where(np.arange(12) == row, 0.0, weights)
+        assert quick[row] == pytest.approx(squares.residuals(squares.solve(others))[row], rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_more_features_than_rows_and_outliers(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, coef = rng.normal(size=(40, 60)), rng.normal(size=60) * (np.arange(60) < 8)
+    y, new = X @ coef + rng.normal(size=40), rng.normal(size=(300, 60))
+    y[:4] += 30
+    with pytest.warns(UserWarning, match="at least 3 per coefficient"):
+        model = SelfPacedLinearRegression().fit(X, y)
+    peer = RidgeCV(np.geomspace(1e-2, 1e4, 13)).fit(X, y)
+    errors = [np.mean((one.predict(new) - new @ coef) ** 2) for one in (model, peer)]
+    assert errors[0] < errors[1]  # once the plain fit was kept, ten times worse
+    assert model.alpha_ > 0

@@ -22,6 +22,7 @@ from ..residuals import (
 )
 from ..residuals.sigma import CUTOFF
 from ..solver import DeadEnd, Solution, State, walk
+from .levels import agreeing_levels
 from .rare import CommonPart, RareColumns
 from .squares import DENSE_GRAM, Squares
 from .start import column_medians, elemental_start, majority_share, s_estimate, sensitivity_start
@@ -160,7 +161,7 @@ def robust_start(squares: Squares, rng: np.random.RandomState) -> tuple[Floats, 
         c, majority = _searched(common.squares, rng)
         b = common.whole(c, squares, rare, lone)
     if whole:
-        return b, majority
+        return agreeing_levels(squares, b), majority
     # One step of hard selection on all rows carries the fit of the subset over.
     scale = largest_sigma(squares.residuals(b), squares.sample_weight, dof=squares.dof)
     cut = max(CUTOFF * scale.sigma, exact_floor(squares))

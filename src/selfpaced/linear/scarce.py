@@ -28,7 +28,7 @@ Floats = NDArray[np.floating[Any]]
 FEWEST = 10  # a choice: rows below which nothing is said about outliers
 RIDGES = np.geomspace(1e-4, 1e2, 13)  # a choice: tried, relative to the ridge of the search
 DOUBLINGS = 60  # numerical safety: of the ridge, until the effective coefficients are few enough
-SMALL = 1e-6  # numerical safety: relative to the ridge that was chosen
+SMALL = 1e-3  # numerical safety: relative to the ridge that was chosen; with less, leverages are 1 but for rounding
 SURE = 1.0  # convention: standard errors by which the paced fit has to be ahead on rows left out
 
 
@@ -93,7 +93,8 @@ def _chosen(
         replace(trial, scores=-tukey_loss(_left_out(squares, solution.weights, found.b), common)),
     )
     ahead = gap(trials[1], trials[0], squares.sample_weight)
-    if ahead.z <= SURE:
+    through = plain.squares.dof >= plain.squares.n_rows  # a fit through every row has no claim to be kept
+    if ahead.z <= (0.0 if through else SURE):
         reason = f"{label} does not predict rows that are left out better, by {ahead}"
         scale = m_scale(without, squares.sample_weight)
         return replace(plain, decision=Decision(0, reason), trials=trials, scale=ResidualScale(scale, scale))

@@ -216,10 +216,10 @@ class Factor:
         return self.lower is not None
 
     def solve(self, right: Floats) -> Floats:
-        scaled = self.scale * right
+        scale = self.scale if right.ndim == 1 else self.scale[:, None]
         if self.pseudo is not None:
-            return np.asarray(self.scale * (self.pseudo @ scaled))
-        return np.asarray(self.scale * linalg.cho_solve((self.lower, True), scaled, check_finite=False))
+            return np.asarray(scale * (self.pseudo @ (scale * right)))
+        return np.asarray(scale * linalg.cho_solve((self.lower, True), scale * right, check_finite=False))
 
     def inverse_diagonal(self) -> Floats:
         if self.pseudo is not None:
