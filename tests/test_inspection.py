@@ -24,7 +24,7 @@ from selfpaced import (
     inspection,
     suspects,
 )
-from selfpaced.inspection import Records, label_issues
+from selfpaced.inspection import Records, label_issues, leverage
 
 COLUMNS = ["row", "given", "expected", "probability", "weight", "noise_probability", "label_quality"]
 
@@ -159,3 +159,31 @@ def test_filter_bad_parameters(labels: Any) -> None:
         SuspectFilter(judge, tree, how="mark").fit(X, y)
     with pytest.raises(ValueError, match="threshold must be"):
         SuspectFilter(judge, tree, threshold=2).fit(X, y)
+
+
+def test_the_index_of_a_data_frame_is_kept():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 2)), index=[f"id{k}" for k in range(60)], columns=["a", "b"])
+    y = X.to_numpy() @ [1.0, 2.0] + 0.1 * rng.normal(size=60)
+    y[7] += 20
+    table = suspects(SelfPacedLinearRegression().fit(X, y), X, y)
+    assert table.index[0] == "id7"
+    assert table["row"].iloc[0] == 7
+    assert X.loc[table.index[:3]].equals(X.iloc[table["row"].to_numpy()[:3]])
+
+
+def test_by_impact_far_rows_come_first():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 1))
+    X[:4] = [[0.0], [0.0], [6.0], [6.0]]
+    y = 2 * X[:, 0] + 0.1 * rng.normal(size=200)
+    y[:4] += [9, 9, 9, 9]
+    model = SelfPacedLinearRegression().fit(X, y)
+    assert set(suspects(model, X, y, 2, order="impact")["row"]) == {2, 3}
+    assert set(suspects(model, X, y, 4)["row"]) == {0, 1, 2, 3}
+    hat = np.c_[np.ones(200), X] @ np.linalg.pinv(np.c_[np.ones(200), X])
+    np.testing.assert_allclose(leverage(X), np.diag(hat))
+    with pytest.raises(ValueError, match="order must be 'probability' or 'impact', got 'size'"):
+        suspects(model, X, y, order="size")
+    with pytest.raises(ValueError, match="order='impact' needs the rows X"):
+        suspects(model, order="impact")

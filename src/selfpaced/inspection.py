@@ -64,7 +64,7 @@ def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def suspects(fitted: Any, X: Any = None, y: Any = None, n: int | None = None) -> Any:
+def suspects(fitted: Any, X: Any = None, y: Any = None, n: int | None = None, *, order: str = "probability") -> Any:
     """Rows (of a factorization: entries) whose given label or value is probably wrong, most suspicious first.
 
     For the rows a `SelfPacedClassifier` or `SelfPacedRegressor` was fitted on, the judgement is that of models that
@@ -81,11 +81,15 @@ def suspects(fitted: Any, X: Any = None, y: Any = None, n: int | None = None) ->
         Their given labels or values; not for a factorization.
     n : int, optional
         How many rows; all by default.
+    order : {"probability", "impact"}, default="probability"
+        What comes first: rows that are most probably wrong, or rows whose correction would change a model most: how
+        probably they are wrong times their leverage (how far out they are among the rows of `X`, between 0 and 1).
 
     Returns
     -------
     pandas.DataFrame, or Records where pandas is not installed
-        Columns ``row`` (position in `X`), ``given``, ``expected``, ``probability`` of the given label being the clean
+        The index is that of `X` where it is a data frame. Columns ``row`` (position in `X`), ``given``, ``expected``,
+        ``probability`` of the given label being the clean
         one (regression, factorization: ``residual``), ``weight``, ``noise_probability``, ``label_quality``. The last is
         ``1 - noise_probability`` and follows cleanlab's convention: between 0 and 1, low is suspicious. Entries of a
         matrix have ``row`` and ``column``, by label where it has labels. Where several fits to parts of the rows are
@@ -109,7 +113,40 @@ def suspects(fitted: Any, X: Any = None, y: Any = None, n: int | None = None) ->
     >>> bool(table["row"][0] == worst), str(table["given"][0]), str(table["expected"][0])
     (True, 'no', 'yes')
     """
-    return suspect_table(judgement_of(fitted, X, y, kinds=("labels", "values", "entries")), n)
+    if order not in ("probability", "impact"):
+        raise ValueError(f"order must be 'probability' or 'impact', got {order!r}")
+    judged = judgement_of(fitted, X, y, kinds=("labels", "values", "entries"))
+    if order == "probability":
+        return _indexed(suspect_table(judged, n), X)
+    if X is None or judged.kind == "entries":
+        raise ValueError("order='impact' needs the rows X, whose leverage it takes into account")
+    impact = judged.wrong * leverage(look_through(fitted, X)[1])
+    ranked = judged.ranking()
+    n = None if n is None else integer("n", n, 0, "an integer >= 0 or None")
+    ranked = ranked[np.argsort(-impact[ranked], kind="stable")][:n]
+    return _indexed(as_table(judged.table(ranked)), X)
+
+
+def leverage(X: Any) -> np.ndarray:
+    """The leverage of every row: the diagonal of the hat matrix of the columns and of a constant.
+
+    >>> leverage(np.array([[0.0], [1.0], [2.0], [9.0]])).round(2).tolist()
+    [0.43, 0.33, 0.27, 0.97]
+    """
+    table = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
+    table = np.where(np.isfinite(table), table, np.nan)
+    centred = np.nan_to_num(table - np.nanmean(table, axis=0))
+    spread = centred.std(axis=0)
+    left, sizes, _ = np.linalg.svd(centred[:, spread > 0] / spread[spread > 0], full_matrices=False)
+    left = left[:, sizes > 1e-9 * sizes.max(initial=1e-300)]  # columns that follow from others have no say of their own
+    return np.asarray(np.minimum(np.square(left).sum(axis=1) + 1 / len(table), 1.0))
+
+
+def _indexed(table: Any, X: Any) -> Any:
+    """The table with the index of X, where both are data frames and it is about their rows."""
+    if hasattr(table, "set_axis") and hasattr(X, "iloc") and hasattr(X, "index") and "column" not in table:
+        return table.set_axis(X.index[table["row"].to_numpy()])
+    return table
 
 
 def suspect_table(judged: Judgement, n: int | None = None, only: np.ndarray | None = None) -> Any:

@@ -74,6 +74,11 @@ class Console:
             if not self.quiet:
                 self._note(f"warning: {message}")
 
+    def notice(self, message: str) -> None:
+        """Something about the data that is no trouble, and worth a look."""
+        if not (self.quiet or self.as_json):
+            self._note(f"notice: {message}")
+
     def fail(self, message: str, code: int) -> int:
         """Say what went wrong and give back the exit code."""
         if self.as_json:

@@ -110,6 +110,7 @@ def write_report(result: Training, path: Path, console: Console) -> bool:
             cells=result.table.frame,
             title=f"{result.target.name} in {name}",
             note=None if result.choice is None else result.choice.sentence,
+            notices=result.notices,
         )
     except ImportError as error:
         console.warn(f"no report: {error}")

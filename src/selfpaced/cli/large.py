@@ -140,7 +140,7 @@ def _described(args: argparse.Namespace, memory: int, console: Console) -> tuple
             "--memory out, or see --task"
         )
     check_columns(table, args)
-    check_classes(given, console)
+    check_classes(given)
     _compare(frame.iloc[given.rows], given, args, console)
     if n > len(frame):
         console.say(f"{n:,} rows; medians, spreads and categories are those of {len(frame):,} of them")

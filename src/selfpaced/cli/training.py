@@ -11,6 +11,7 @@ import numpy as np
 
 from .choice import Choice, choose
 from .data import Target, decided, find_target, open_table
+from .early import before_the_fit, with_aside
 from .models import build, kind_of, model_of
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class Training:
         The table as a person has corrected it, where ``--decisions`` says how.
     marks : list of str
         Fingerprints of the suspects' rows in the file, before any correction.
+    notices : tuple of str
+        What was noticed of the table before the fit.
     """
 
     table: LoadedTable
@@ -69,6 +72,7 @@ class Training:
     choice: Choice | None = None
     review: Reviewed | None = None
     marks: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
 
     @property
     def model(self) -> Any:
@@ -95,7 +99,9 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         if review is not None:
             given = given.without(review.dropped)
         check_columns(table, args)
-        check_classes(given, console)
+        check_classes(given)
+        early = before_the_fit(table, given, args, console)
+        given = early.target
     name, choice = model_of(args, given.task), None
     with console.step(f"{'comparing models, ' * (name == 'auto')}preparing the columns"):
         if name == "auto":
@@ -112,9 +118,11 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         from .suspicion import suspicious
 
         found = suspicious(model, features, given, table, threshold=args.threshold)
+        known = set() if review is None else set(np.flatnonzero(review.confirmed).tolist())
+        found = with_aside(found, early, table, model, prepare, known)
     pipeline = joined(prepare, model)
     marks = tuple(row_marks(written, found["row"].to_numpy()))
-    return Training(table, given, name, pipeline, features, found, choice, review, marks)
+    return Training(table, given, name, pipeline, features, found, choice, review, marks, early.notices)
 
 
 def _labelled(table: LoadedTable, given: Target) -> pd.DataFrame:
@@ -149,24 +157,19 @@ def prepared(table: LoadedTable, given: Target, args: argparse.Namespace, kind: 
     return prepare, features
 
 
-def check_classes(given: Target, console: Console) -> None:
-    """A class with one row cannot be learnt; many classes are probably values."""
+def check_classes(given: Target) -> None:
+    """One class cannot be learnt; many classes are probably values."""
     if given.task != "classification":
         return
     from .errors import UsageError
 
-    classes, counts = np.unique(given.values, return_counts=True)
+    classes = np.unique(given.values)
     if classes.size < 2:
         raise UsageError(f"the target {given.name!r} has only one class, {str(classes[0])!r}: nothing to tell apart")
     if classes.size > max(200, given.values.size // 5):
         raise UsageError(
             f"the target {given.name!r} has {classes.size:,} classes in {given.values.size:,} rows; "
             "is it the right column?"
-        )
-    rare = [str(c) for c, count in zip(classes, counts, strict=True) if count < 3]
-    if rare:
-        console.warn(
-            f"fewer than 3 rows of {', '.join(map(repr, rare[:5]))} in {given.name!r}: hardly enough to learn from"
         )
 
 
@@ -217,6 +220,7 @@ def metrics(run: Training, console: Console) -> dict[str, Any]:
         "misfit": getattr(model.judgement_.opinion, "misfit", None),
         "misfit_words": getattr(model.judgement_.opinion, "misfit_words", ""),
         "suspects": len(run.suspects),
+        "notices": list(run.notices),
         "termination": model.termination_,
         "path": [candidate(found) | {"chosen": found.chosen} for found in model.path_],
         "seconds": dict(console.seconds),

@@ -13,12 +13,14 @@ out what each column holds; :func:`preprocessor` turns a messy table into featur
 from .batches import TableBatches, matching_files
 from .decisions import Reviewed, RowDecision, apply_decisions, read_answers, row_marks
 from .features import TableFeatures, preprocessor
+from .notices import Aside, few_of_a_kind, label_variants, notices, unlike_copies
 from .parsing import parse_numbers
 from .reading import LoadedTable, read_table, text_rows
 from .schema import Schema, SchemaColumn, TypedColumns, infer_schema, suggestion
 from .text import Dialect, Lines, TableError, TableWarning
 
 __all__ = [
+    "Aside",
     "Dialect",
     "Lines",
     "LoadedTable",
@@ -32,8 +34,11 @@ __all__ = [
     "TableWarning",
     "TypedColumns",
     "apply_decisions",
+    "few_of_a_kind",
     "infer_schema",
+    "label_variants",
     "matching_files",
+    "notices",
     "parse_numbers",
     "preprocessor",
     "read_answers",
@@ -41,4 +46,5 @@ __all__ = [
     "row_marks",
     "suggestion",
     "text_rows",
+    "unlike_copies",
 ]
