@@ -164,3 +164,54 @@ def test_a_label_that_one_row_has_is_a_slip():
     assert again.wrong[0] > 0.5
     few = SelfPacedLogisticRegression().fit(X[:12], y[:12])  # here every class is small
     assert few.judgement_.wrong[4] < 0.9
+
+
+def three_wines():
+    rng = np.random.default_rng(3)
+    codes = np.arange(180) % 3
+    X = rng.standard_normal((180, 4)) + 3 * np.eye(3, 4)[codes]
+    noisy, _ = flip_symmetric(codes, 0.1, random_state=0)
+    return X, np.array(["barbera", "barolo", "gamay"], dtype=object)[noisy]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_slip_changes_nothing_for_the_others(n_classes):
+    X, y = three_wines()
+    some = y != "gamay" if n_classes == 2 else np.ones(len(y), dtype=bool)
+    X, y = X[some], y[some]
+    others = np.arange(len(y)) != 7
+    with_slip = y.copy()
+    with_slip[7] = "Barolo "
+    model = SelfPacedLogisticRegression().fit(X, with_slip)
+    without = SelfPacedLogisticRegression().fit(X[others], y[others])
+    assert model.noise_rate_ == without.noise_rate_ > 0.02
+    assert model.noise_rate_interval_ == without.noise_rate_interval_
+    assert model.termination_ == without.termination_
+    learned = model.classes_ != "Barolo "
+    np.testing.assert_allclose(model.predict_proba(X)[:, learned], without.predict_proba(X), atol=1e-12)
+    np.testing.assert_allclose(model.judgement_.wrong[others], without.judgement_.wrong, atol=1e-12)
+    np.testing.assert_allclose(model.sample_weight_[others], without.sample_weight_, atol=1e-12)
+    assert "Barolo " not in set(model.predict(X))
+    assert "Barolo " not in set(model.plain_.predict(X))
+    assert model.judgement_.wrong[7] == 0.9
+    assert model.judgement_.stability[7] == 1.0
+
+
+def test_a_confirmed_label_of_one_row_is_a_class():
+    X, y = three_wines()
+    y[7] = "barolino"
+    trusted = np.arange(len(y)) == 7
+    model = SelfPacedLogisticRegression().fit(X, y, trusted=trusted)
+    assert model.judgement_.wrong[7] == 0.0
+    assert model.predict_proba(X)[7, list(model.classes_).index("barolino")] > 1e-6
+
+
+def test_a_slip_is_set_aside_in_tables_of_blocks_too():
+    X, y = three_wines()
+    y[7] = "Barolo "
+    classes, codes = np.unique(y, return_inverse=True)
+    model = SelfPacedLogisticRegression().fit(X, y)
+    blocks = SelfPacedLogisticRegression().fit(MemoryTable(X, codes, classes=classes, n_blocks=3))
+    np.testing.assert_allclose(blocks.predict_proba(X), model.predict_proba(X), atol=1e-10)
+    assert blocks.noise_rate_ == pytest.approx(model.noise_rate_, abs=1e-10)
+    assert blocks.judge(X[7:8], y[7:8]).wrong[0] == 0.9

@@ -153,31 +153,33 @@ class MemoryTable:
 
 
 class ClassWeightedTable:
-    """A table whose rows count by their class too."""
+    """A table whose rows count by their class too, and whose classes may have other codes."""
 
-    def __init__(self, table: Table, factors: Array) -> None:
-        self.table, self.factors, self.mass = table, factors, table.mass * factors
+    def __init__(self, table: Table, factors: Array, places: Array | None = None) -> None:
+        self.table, self.factors, self.places = table, factors, places
+        self.mass = table.mass * factors if places is None else np.bincount(places, table.mass * factors)
         self.n, self.n_features, self.dtype = table.n, table.n_features, table.dtype
-        self.names, self.classes = table.names, table.classes
+        self.names, self.classes = table.names, table.classes if places is None else None
 
     def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
         """The sum over blocks of ``function(block, *args)``."""
-        total: Result = self.table.reduce(_weighed, self.factors, function, *args)
+        total: Result = self.table.reduce(_weighed, self.factors, self.places, function, *args)
         return total
 
     def take(self, rows: Rows) -> Block:
         """These rows."""
-        found: Block = _weighed(self.table.take(rows), self.factors, Block.rows, slice(None))
+        found: Block = _weighed(self.table.take(rows), self.factors, self.places, Block.rows, slice(None))
         return found
 
     def map(self, function: Callable[..., Array], *args: Any) -> Any:
         """``function(block, *args)``, one value or line per row."""
-        return self.table.map(_weighed, self.factors, function, *args)
+        return self.table.map(_weighed, self.factors, self.places, function, *args)
 
 
-def _weighed(block: Block, factors: Array, function: Callable[..., Any], *args: Any) -> Any:
+def _weighed(block: Block, factors: Array, places: Array | None, function: Callable[..., Any], *args: Any) -> Any:
     own = factors[block.y]
-    return function(block._replace(weight=own if block.weight is None else own * block.weight), *args)
+    weight = own if block.weight is None else own * block.weight
+    return function(block._replace(y=block.y if places is None else places[block.y], weight=weight), *args)
 
 
 def _total(weight: Array | None, n: int) -> float:

@@ -36,16 +36,14 @@ from ..parameters import KINDS
 from ..regularizers import Regularizer, relative
 from .blocks import clean_shares
 from .descent import Penalty
-from .folds import N_HELD
 from .objective import Codes, Matrix, Objective, Vector, loss_of_scores
+from .slips import Slips
 from .training import LogisticFit, LogisticSettings, Trainer
 from .trusting import trusting_logistic
 from .units import Units
 
 LARGE = 100.0  # numerical safety: a loss in nats that no label has
 NO_PENALTY = 1e-15  # numerical safety: features below give coefficients that no step reaches, and no penalty holds
-SLIP = 0.9  # a choice: probability of being wrong of a label that one or two rows have where others have many
-OTHERS = 20  # a choice: rows of the median class from which on one or two rows are no class
 RAREST = 1e-3  # numerical safety: share of a class below which ``balance`` leans no further towards it
 
 
@@ -232,11 +230,15 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             check_classification_targets(y)
         classes, codes = _encoded(y)
         free = self.penalty is None or self.C == "auto"  # a given C has the unit of the weights
-        weight = self._weights(classes, codes, check_weight(sample_weight, len(codes), relative=free))
+        given_weight = check_weight(sample_weight, len(codes), relative=free)
+        weight = self._weights(classes, codes, given_weight)
         confirmed = check_trusted(trusted, len(codes))
+        slips = _slips(codes, len(classes), given_weight, confirmed)
+        aside = slips if self._sets_aside(slips) else None
+        weight = weight if aside is None else np.where(aside.rare[codes], 0.0, 1.0 if weight is None else weight)
         kept = slice(None) if weight is None or weight.all() else np.flatnonzero(weight)
         rows, labels = (X, codes) if isinstance(kept, slice) else (X[kept], codes[kept])
-        inner_weight = None if weight is None else weight[kept]
+        inner_weight = None if weight is None or np.all(weight[kept] == 1.0) else weight[kept]
         if len(np.unique(labels)) < 2:
             raise ValueError(
                 "y must have at least 2 classes among the rows of positive weight; the data contains only one class: "
@@ -244,15 +246,21 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             )
         total = float(len(labels) if inner_weight is None else inner_weight.sum())
         with Progress(self, X, y).running() as progress:
-            previous, table = self._previous(classes, units), MemoryTable(units.features(rows), labels, inner_weight)
-            trainer = Trainer(table, len(classes), self._settings(total), progress, previous)
+            labels, n_learned = (labels, len(classes)) if aside is None else (aside.places[labels], len(aside.learned))
+            previous = self._previous(classes, units) if aside is None else None
+            table = MemoryTable(units.features(rows), labels, inner_weight)
+            trainer = Trainer(table, n_learned, self._settings(total), progress, previous)
             fit = trainer.run() if confirmed is None else trusting_logistic(trainer, trainer.run(), confirmed[kept])
         fit = replace(fit, plain=_given(fit.plain, units, X), params=_given(fit.params, units, X))
+        fit = fit if aside is None else aside.widened(fit)
         self._keep(fit, classes, X.dtype)
-        self._doubted = _slips(np.bincount(codes, minlength=len(classes)))
+        self._doubted = None if slips is None else slips.doubted
         scores, seen = Objective([X], codes, len(classes)).scores(fit.params), fingerprint(X, codes)
         judgement = self._judgement(scores, codes, check_rule(self.regularizer), seen)
-        self.judgement_ = replace(judgement, trusted=confirmed, stability=_of_all(fit.stability, weight, codes))
+        stability = _of_all(fit.stability, weight, codes)
+        if aside is not None and stability is not None:
+            stability[aside.rare[codes]] = 1.0
+        self.judgement_ = replace(judgement, trusted=confirmed, stability=stability)
         self.sample_loss_, self.sample_weight_ = self.judgement_.losses, self.judgement_.weight
         self.clean_share_ = np.average(self.channel_.proba(scores + self._shift), axis=0, weights=weight)
         self._tell(fit)
@@ -261,19 +269,24 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
     def _fit_table(self, X: Any, y: Any, sample_weight: Any) -> SelfPacedLogisticRegression:
         """The same fit where rows come in blocks; what is kept of them is a sample."""
         with Progress(self).running() as progress, opened(X, y, sample_weight, labels=True) as table:
-            classes = np.asarray(table.classes)
+            classes, mass = np.asarray(table.classes), table.mass
             table = self._class_weighted(table, classes)
             self.n_features_in_ = table.n_features
             if table.names is not None:
                 self.feature_names_in_ = np.asarray(table.names, dtype=object)
-            previous, total = self._previous(classes, Units()), float(table.mass.sum())
-            trainer = Trainer(table, len(classes), self._settings(total), progress, previous)
-            fit = trainer.run()
+            slips = Slips.of(mass)
+            aside = slips if self._sets_aside(slips) else None
+            learned = table if aside is None else aside.left_out(table)
+            previous = self._previous(classes, Units()) if aside is None else None
+            settings = self._settings(float(learned.mass.sum()))
+            trainer = Trainer(learned, len(learned.mass), settings, progress, previous)
+            fit = trainer.run() if aside is None else aside.widened(trainer.run())
             self._keep(fit, classes, table.dtype)
-            self._doubted = _slips(table.mass)
-            rows = trainer.thinned
-            seen, rule = fingerprint(rows.parts[0], rows.codes), check_rule(self.regularizer)
-            judged = self._judgement(rows.scores(fit.params), rows.codes, rule, seen)
+            self._doubted = None if slips is None else slips.doubted
+            X, codes = trainer.thinned.parts[0], trainer.thinned.codes
+            codes = codes if aside is None else aside.learned[codes]
+            scores = Objective([X], codes, len(classes)).scores(fit.params)
+            judged = self._judgement(scores, codes, check_rule(self.regularizer), fingerprint(X, codes))
             self.judgement_ = replace(judged, numbers=trainer.sample.rows)
             share, mass = table.reduce(clean_shares, fit.params, self._shift, self.channel_, len(classes))
             self.clean_share_ = share / mass
@@ -287,6 +300,10 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
                 f"{classes[int(np.argmax(table.mass))]!r}"
             )
         return table if self.class_weight is None else ClassWeightedTable(table, self._factors(classes, table.mass))
+
+    def _sets_aside(self, slips: Slips | None) -> bool:
+        """Whether rows of slips take no part; a given pace asks for all rows, and one class is nothing to learn."""
+        return slips is not None and len(slips.learned) > 1 and isinstance(self.pace, str) and self.pace == "auto"
 
     def _units(self, X: Matrix) -> Units:
         """Powers of two for columns beyond reach; none beside a given C, which has the unit of X."""
@@ -450,10 +467,10 @@ def _encoded(y: Any) -> tuple[Array, Codes]:
     return classes, codes.astype(np.intp, copy=False)
 
 
-def _slips(counts: Array) -> Array | None:
-    """Of every class, the least probability of a label of it being wrong: of one or two rows where others have many."""
-    rare = counts < N_HELD
-    return np.where(rare, SLIP, 0.0) if rare.any() and np.median(counts) >= OTHERS else None
+def _slips(codes: Codes, n_classes: int, weight: Vector | None, confirmed: Any) -> Slips | None:
+    """Classes of one or two rows, by the weight that was given."""
+    known = None if confirmed is None else np.bincount(codes[confirmed], minlength=n_classes)
+    return Slips.of(np.bincount(codes, weight, minlength=n_classes), known)
 
 
 def _of_all(stability: Vector | None, weight: Vector | None, codes: Codes) -> Vector | None:
