@@ -48,6 +48,19 @@ def test_the_same_model_piece_by_piece(selfpaced, shop_csv, folder, monkeypatch)
     ]
 
 
+def test_values_piece_by_piece(selfpaced, price_tsv, folder):
+    path, wrong = price_tsv
+    assert selfpaced("fit", path, "--target", "price", "--out", "whole")[0] == 0
+    code, out, err = selfpaced("fit", path, "--target", "price", "--memory", "100MB", "--out", "pieces")
+    assert code == 0, err
+    assert "Wrong values: about" in out
+    one, other = (load(folder / name / "model.skops") for name in ("whole", "pieces"))
+    np.testing.assert_allclose(one[-1].coef_, other[-1].coef_, rtol=1e-10)
+    found = pd.read_parquet("pieces/suspects.parquet")["row"]
+    assert set(found) <= set(wrong)  # judged as new rows are, without the folds that had not seen them
+    assert len(found) > 0.7 * len(wrong)
+
+
 def test_a_pattern_of_parquet_files(selfpaced, shop_csv, folder):
     frame = pd.read_csv(shop_csv)
     frame.loc[[3, 200], "will buy"] = None
@@ -75,7 +88,7 @@ def test_columns_are_described_by_a_sample(selfpaced, shop_csv, folder, monkeypa
         (("data.csv", "--target", "y", "--memory", "much"), "--memory must be a number of bytes"),
         (("data.csv", "--target", "y", "--scratch", "."), "--scratch is for tables larger than memory"),
         (("data.csv", "--target", "y", "--memory", "1GB", "--model", "forest"), "takes a table in memory"),
-        (("data.csv", "--target", "x", "--memory", "1GB"), "holds values"),
+        (("data.csv", "--target", "x", "--memory", "1GB", "--model", "logistic"), "--model logistic is for"),
         (("data.csv", "--target", "z", "--memory", "1GB"), "has no column 'z'"),
         (("absent-*.csv", "--target", "y"), "no file matches"),
         (("--memory", "1GB"), "--memory needs DATA"),

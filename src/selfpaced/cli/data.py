@@ -199,7 +199,11 @@ def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) 
 
 
 def labels_of(values: pd.Series, given: Target) -> np.ndarray:
-    """More labels of the kind of these."""
+    """More labels or values of the kind of these."""
+    if given.task == "regression":
+        from selfpaced.tables import parse_numbers
+
+        return np.asarray(values if values.dtype.kind in "iuf" else parse_numbers(values.astype(str)), dtype=float)
     if given.values.dtype.kind in "iu":
         numbers = np.asarray(values, dtype=float)
         if np.any(np.mod(numbers, 1)):

@@ -88,21 +88,23 @@ def run(args: argparse.Namespace, console: Console) -> int:
         with console.progress(STEPS):
             with console.step(f"describing the columns of {args.data}"):
                 encoded, sample = _described(args, memory, console)
-            model = build("logistic", encoded.given.task, args, [])
+            classes = encoded.given.task == "classification"
+            name = "logistic" if classes else "ridge"
+            model = build(name, encoded.given.task, args, [])
             with console.step("encoding the rows"):
-                table = spool(iter(encoded), memory=memory, scratch=args.scratch)
+                table = spool(iter(encoded), labels=classes, memory=memory, scratch=args.scratch)
             with table:
                 table.names = [str(name) for name in encoded.prepare.get_feature_names_out()]
-                with console.step("fitting plain and self-paced logistic"):
+                with console.step(f"fitting plain and self-paced {name}"):
                     model.fit(table)
                 with console.step("looking for suspects"):
                     path = stage / "suspects.parquet"
                     count = write_suspects(model, table, path, threshold=args.threshold, numbers=encoded.numbers)
-                measured = _metrics(args, encoded, table, model, count)
+                measured = _metrics(args, encoded, table, model, count) | {"model": name}
             with console.step("writing"):
                 from .training import joined
 
-                facts = {"target": encoded.given.name, "task": encoded.given.task, "model": "logistic"}
+                facts = {"target": encoded.given.name, "task": encoded.given.task, "model": name}
                 save(joined(encoded.prepare, model), stage / "model.skops", facts=facts)
         measured["seconds"] = dict(console.seconds)
         text = json.dumps(plain_data(measured), indent=2, ensure_ascii=False, allow_nan=False)
@@ -134,11 +136,7 @@ def _described(args: argparse.Namespace, memory: int, console: Console) -> tuple
     frame, n = batches.sample(count, args.seed)
     table = LoadedTable(frame, batches.paths[0])
     given = find_target(table, args, console)
-    if given.task != "classification":
-        raise UsageError(
-            f"the target {given.name!r} holds values, and tables larger than memory are fitted to labels only: leave "
-            "--memory out, or see --task"
-        )
+    model_of(args, given.task)
     check_columns(table, args)
     check_classes(given)
     _compare(frame.iloc[given.rows], given, args, console)
@@ -151,8 +149,8 @@ def _described(args: argparse.Namespace, memory: int, console: Console) -> tuple
 
 def _refuse(args: argparse.Namespace) -> None:
     """What needs the table in memory."""
-    if args.model not in ("auto", "logistic"):
-        raise UsageError(f"--model {args.model} takes a table in memory: leave --memory out, or use --model logistic")
+    if args.model not in ("auto", "logistic", "ridge"):
+        raise UsageError(f"--model {args.model} takes a table in memory: leave --memory out, or use logistic or ridge")
     if args.decisions is not None:
         raise UsageError("--decisions are for tables in memory: leave --memory out")
 
@@ -183,7 +181,6 @@ def _metrics(args: argparse.Namespace, encoded: Encoded, table: ScratchTable, mo
         "rows_fitted": table.n,
         "target": encoded.given.name,
         "task": encoded.given.task,
-        "model": "logistic",
         "features": table.n_features,
         "columns": {kind: schema.names(kind) for kind in ("numeric", "categorical", "date")},
         "left_out": {column.name: column.note for column in schema.left_out},
@@ -204,9 +201,12 @@ def _tell(measured: dict[str, Any], described: int, console: Console) -> None:
     kinds = ", ".join(f"{len(names)} {kind}" for kind, names in measured["columns"].items() if names)
     console.say(
         f"\n{measured['rows_fitted']:,} rows, {kinds} columns -> {measured['features']} features (described by "
-        f"{described:,} rows); classification of {measured['target']!r} in {measured['passes']} passes"
+        f"{described:,} rows); {measured['task']} of {measured['target']!r} in {measured['passes']} passes"
     )
     console.say(f"{measured['termination']}\n")
-    show_path({**measured, "comparison": {"score": "held-out score on the given labels"}}, console)
-    console.say(f"Wrong labels: {share_in_words(measured['noise_rate'], measured['noise_rate_interval'])}.")
+    labels = measured["task"] == "classification"
+    score = "held-out score on the given labels" if labels else "minus the robust loss"
+    show_path({**measured, "comparison": {"score": score}}, console)
+    share = share_in_words(measured["noise_rate"], measured["noise_rate_interval"])
+    console.say(f"Wrong {'labels' if labels else 'values'}: {share}.")
     console.say(f"{measured['suspects']:,} suspects.")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, Ridge
@@ -17,6 +18,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arguments import speaking_of
+from ..engines import MemoryTable, Table, is_source, opened
 from ..fitting import (
     CallbackSupportMixin,
     Interruptible,
@@ -39,7 +41,8 @@ from ..residuals import ResidualRule
 from ..value_noise import Rows, Verdict, numeric_features
 from .inference import RegressionSummary, infer
 from .paces import fits
-from .robust import RegressionFit, RegressionSettings, plain_fit
+from .regression_tables import fit_table, many
+from .robust import RegressionFit, RegressionSettings, plain_fit, unsettled
 from .squares import DENSE_GRAM, build
 from .trusting import trusting_regression
 from .units import Units
@@ -165,6 +168,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
     """
 
     _parameter_rules = {"tol": KINDS["positive"]}
+    _decides = False  # for a larger table, whose sample it is fitted to
 
     def __init__(
         self,
@@ -193,13 +197,17 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> SelfPacedLinearRegression:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, trusted: Any = None) -> SelfPacedLinearRegression:
         """Fit the model and weigh the rows.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
+            Or a table that is not in memory: a :class:`~selfpaced.engines.Table` of values, or a source of batches as
+            :func:`selfpaced.engines.spool` takes it. Of more than 50,000 rows a sample then sets the pace and judges
+            the values, and all rows are fitted; ``judgement_`` is that of the sample.
+        y : array-like of shape (n_samples,), or str
+            Values; of a source of batches the name of their column.
         sample_weight : array-like of shape (n_samples,), optional
             A row of weight 2 counts as that row twice; weights that are not whole numbers count relative to each
             other.
@@ -210,6 +218,12 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         -------
         self
         """
+        if isinstance(X, Table) or is_source(X):
+            if trusted is not None:
+                raise ValueError("trusted must be None where X is a table of blocks: rows are confirmed in memory only")
+            with Progress(self).running() as progress, opened(X, y, sample_weight, labels=False) as table:
+                self._warn_unless(fit_table(self, table, progress))
+            return self
         refuse_dates(X)
         settings = self._settings()
         X, y = self._validated_data(X, y)
@@ -217,6 +231,9 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         confirmed = check_trusted(trusted, X.shape[0])
         kept = slice(None) if weight is None else np.flatnonzero(weight)
         units = Units.of(X, y)
+        usual = confirmed is None and not sparse.issparse(X) and units.columns is None and not units.values
+        if usual and many(*X.shape) and not self._decides:
+            return self._fit_many(X, y, weight)
         rows = units.features(X[kept])
         squares = build(
             rows,
@@ -250,6 +267,25 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         if found.notice:
             warnings.warn(found.notice, UserWarning, stacklevel=4)
         return self
+
+    def _fit_many(self, X: Any, y: Floats, weight: Floats | None) -> SelfPacedLinearRegression:
+        """Of many rows a sample decides, here as in any table of blocks."""
+        table = MemoryTable(X, y.astype(np.float64), weight)
+        names = getattr(self, "feature_names_in_", None)
+        with Progress(self, X, y).running() as progress:
+            settled = fit_table(self, table, progress)
+        if names is not None:
+            self.feature_names_in_ = self.plain_.feature_names_in_ = names
+        judged = self._judge(X, y)
+        self.judgement_ = replace(judged, fingerprint=fingerprint(X, y))
+        self.sample_loss_ = np.square(y - judged.opinion.expected).astype(X.dtype)
+        self.sample_weight_ = self.judgement_.weight.astype(X.dtype, copy=False)
+        self._warn_unless(settled)
+        return self
+
+    def _warn_unless(self, settled: bool) -> None:
+        if not settled:
+            warnings.warn(unsettled(self.lam_, self.max_iter), ConvergenceWarning, stacklevel=5)
 
     # -------------------------------------------------------------------------------------------- validation
 
@@ -351,7 +387,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
 
     def _wrong(self, X: Any, expected: Floats, y: Floats) -> Floats:
         """How probably values of rows that were not fitted are wrong."""
-        units, plain = self.units_, np.asarray(self.plain_.predict(X), dtype=np.float64)
+        units = self.units_
+        plain = np.asarray(X @ self.plain_.coef_ + self.plain_.intercept_, dtype=np.float64)
         guesses = (units.target(expected), units.target(plain))
         features = numeric_features(units.features(X)) if self.verdict_.asked else None
         return self.verdict_.probability(Rows(units.target(np.asarray(y, dtype=np.float64)), guesses, features))

@@ -1,0 +1,154 @@
+"""`SelfPacedLinearRegression` on tables that are not in memory: a sample decides, all rows are fitted."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from ..engines import ContentSample, Table, contents
+from ..fitting import Interruptible, Progress, interrupted_sentence, warn_interrupted
+from ..residuals import ResidualRule
+from ..value_noise import EVEN_ODDS
+from .carried import Coordinates, coordinates, settled
+from .folds import fetch
+
+Floats = NDArray[np.floating[Any]]
+
+DECIDING = 50_000  # cost: rows above which a sample decides; their sigma is then within a third of a percent
+ROWS_PER_FEATURE = 50  # cost: rows of the sample, where these are more
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The sample of a table: features, values and weights of its rows."""
+
+    sample: ContentSample
+    X: Any
+    y: Floats
+    weight: Floats | None
+
+    @classmethod
+    def of(cls, table: Table, seed: int) -> Rows:
+        """Drawn by content, in an order that is that of the table only where all of it is here."""
+        size = max(DECIDING, ROWS_PER_FEATURE * table.n_features) + 1
+        sample = table.reduce(contents, seed, size, 0)
+        order = np.argsort(sample.rows) if sample.complete else np.arange(len(sample.rows))
+        weight, found = sample.sample_weight, fetch(table, sample.rows[order])
+        if sparse.issparse(found.X):
+            raise ValueError("X must have dense blocks for a regression, got sparse ones: fit them in memory")
+        weight = None if weight is None else weight[order]
+        return cls(replace(sample, rows=sample.rows[order]), found.X, found.y, weight)
+
+
+@dataclass(frozen=True, eq=False)
+class ByRule:
+    """Weights of rows at the pace of a fit."""
+
+    rule: Any
+    lam: float
+
+    def __call__(self, X: Any, y: Floats, residuals: Floats) -> Floats:  # noqa: ARG002
+        return np.asarray(self.rule.weights(residuals, self.lam))
+
+
+@dataclass(frozen=True, eq=False)
+class ByVerdict:
+    """Weights of rows that the judge of a fit holds right."""
+
+    model: Any
+
+    def __call__(self, X: Any, y: Floats, residuals: Floats) -> Floats:  # noqa: ARG002
+        return (np.asarray(self.model._wrong(X, self.model.predict(X), y)) < EVEN_ODDS).astype(float)
+
+
+def fit_table(model: Any, table: Table, progress: Progress) -> bool:
+    """Fit a regression to a table; whether it has settled.
+
+    The automatic search, the scale of the residuals and the judge of values look at the sample alone: at every distinct
+    row, up to `DECIDING` of them. The coefficients are those of all rows at the pace, or without the gross rows, that
+    came of it. On Ctrl-C the fit of the sample is kept.
+    """
+    rows = Rows.of(table, int(check_random_state(model.random_state).randint(1 << 31)))
+    mass = float(len(rows.y) if rows.weight is None else rows.weight.sum())
+    share = 1.0 if rows.sample.complete else mass / float(table.mass.sum())
+    with progress.stage(f"{len(rows.y)} rows decide"):
+        small = clone(model).set_params(alpha=float(model.alpha) * share, verbose=0)
+        small._decides = True  # and is not sampled again
+        small.fit(rows.X, rows.y, rows.weight)
+    if not rows.sample.complete and (small.units_.columns is not None or small.units_.values):
+        raise ValueError("X and y must be of a size whose squares are numbers, got others: change their unit")
+    _adopt(model, small, table)
+    settled_down = True
+    if not rows.sample.complete:
+        with Interruptible() as guard, progress.stage("full fit"):
+            settled_down = _carry(model, small, table, rows, share)
+        if guard.interrupted:
+            model.termination_ = interrupted_sentence("the fit of a sample")
+            warn_interrupted(model.termination_)
+    judged = model._judge(np.asarray(rows.X), rows.y)
+    model.judgement_ = replace(judged, numbers=rows.sample.rows)
+    return settled_down
+
+
+def _adopt(model: Any, small: Any, table: Table) -> None:
+    """What the fit of the sample has found; rows of the sample are not those of the table."""
+    for name, value in vars(small).items():
+        if name.endswith("_") and not name.startswith("_") and name not in ("sample_weight_", "sample_loss_"):
+            setattr(model, name, value)
+    model.alpha_ = small.alpha_ - small.alpha + float(model.alpha)
+    if table.names is not None:
+        model.feature_names_in_ = np.asarray(table.names, dtype=object)
+        model.plain_.feature_names_in_ = model.feature_names_in_
+
+
+def many(n: int, d: int) -> bool:
+    """Whether there are so many rows that a sample may decide."""
+    return n > max(DECIDING, ROWS_PER_FEATURE * d)
+
+
+def _carry(model: Any, small: Any, table: Table, rows: Rows, share: float) -> bool:
+    """The plain and the chosen fit of all rows, begun at those of the sample."""
+    offset = float(np.average(rows.y, weights=rows.weight))
+    center = np.asarray(np.average(rows.X, axis=0, weights=rows.weight), dtype=np.float64)
+    at = coordinates(table, center, offset, bool(model.fit_intercept))
+    tol, dtype = float(model.tol) * max(small.scale_, np.finfo(float).tiny), small.coef_.dtype
+    options = {"alpha": float(model.alpha), "tol": tol, "max_iter": int(model.max_iter)}
+    plain, _, _ = settled(table, at, _point(at, small.plain_), None, **options)
+    coef, intercept = at.coefficients(plain)
+    model.plain_.coef_, model.plain_.intercept_ = coef.astype(dtype), dtype.type(intercept)
+    found = coef, intercept
+    converged = True
+    if np.isfinite(small.lam_):
+        rule = ResidualRule(small.regularizer_, small.loss_unit_)
+        weigh: Any = ByVerdict(_bare(small)) if small.verdict_.applied else ByRule(rule, small.lam_)
+        b, model.n_iter_, converged = settled(table, at, _point(at, small), weigh, **options)
+        found = at.coefficients(b)
+    model.coef_, model.intercept_ = found[0].astype(dtype), dtype.type(found[1])
+    if small.inference_ is not None:
+        # The same weights per row, and more rows: variances fall in proportion.
+        covariance, dof = small.inference_.covariance * share, small.inference_.dof / share
+        model.inference_ = replace(small.inference_, covariance=covariance, dof=dof)
+    return converged
+
+
+def _bare(small: Any) -> Any:
+    """The model as others need it who weigh rows by it: without its own."""
+    other = copy(small)
+    for name in ("judgement_", "sample_weight_", "sample_loss_", "path_"):
+        delattr(other, name)
+    other.verdict_ = replace(small.verdict_, wrong=small.verdict_.wrong[:0])
+    return other
+
+
+def _point(at: Coordinates, fitted: Any) -> Floats:
+    return at.point(np.asarray(fitted.coef_, dtype=np.float64), float(fitted.intercept_))
+
+
+__all__ = ["fit_table", "many"]

@@ -1,0 +1,166 @@
+"""Linear regression on tables of blocks: the same however rows are cut, and near the fit in memory."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from pyarrow import parquet
+from sklearn.linear_model import LinearRegression
+
+from selfpaced import SelfPacedLinearRegression
+from selfpaced.engines import MemoryTable, spool, write_suspects
+from selfpaced.linear import regression_tables
+from selfpaced.pacing import Geometric, Stages
+
+
+def rows(n=3000, d=4, share=0.2, seed=0):
+    """Features of unequal size about a far centre; a share of the values is wrong."""
+    rng = np.random.default_rng(seed)
+    X = 100 + (rng.standard_t(5.0, (n, d)) * np.geomspace(1, 0.2, d)) @ rng.standard_normal((d, d))
+    y = X @ np.arange(1.0, d + 1) + 3 + rng.standard_normal(n)
+    wrong = rng.random(n) < share
+    y[wrong] += 30 + 5 * rng.standard_normal(wrong.sum())
+    return X, y, wrong
+
+
+def elsewhere(X, y, n_blocks=7, weight=None):
+    own = MemoryTable(X, y, weight, n_blocks=n_blocks)
+
+    class Table:
+        n, n_features, dtype, names, classes, mass = own.n, own.n_features, own.dtype, None, None, own.mass
+        reduce, take, map = own.reduce, own.take, own.map
+
+    return Table()
+
+
+def same(one, other, tol=1e-10):
+    for name in ("coef_", "intercept_", "scale_", "lam_", "noise_rate_", "alpha_"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=tol, err_msg=name)
+    np.testing.assert_allclose(one.plain_.coef_, other.plain_.coef_, rtol=tol)
+    assert one.termination_ == other.termination_
+
+
+@pytest.fixture
+def few_are_many(monkeypatch):
+    monkeypatch.setattr(regression_tables, "DECIDING", 1000)
+
+
+def test_few_rows_are_those_of_memory():
+    X, y, _ = rows(1000)
+    memory = SelfPacedLinearRegression().fit(X, y)
+    for n_blocks in (1, 7, 400):
+        same(memory, SelfPacedLinearRegression().fit(elsewhere(X, y, n_blocks)))
+
+
+OPTIONS = {
+    "automatic": {},
+    "clean": {},
+    "ridge": {"alpha": 50.0},
+    "no intercept": {"fit_intercept": False},
+    "fixed": {"pace": 6.0},
+    "paper": {"pace": "paper"},
+    "pacing": {"pace": Geometric(mu=1.5, fraction=0.5, stop=Stages(4))},
+    "welsch": {"regularizer": "welsch"},
+}
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_where_and_in_which_order_rows_lie_does_not_matter(few_are_many, case):
+    X, y, _ = rows(share=0.0 if case == "clean" else 0.2)
+    memory = SelfPacedLinearRegression(**OPTIONS[case]).fit(X, y)
+    for n_blocks in (1, 7, 400):
+        same(memory, SelfPacedLinearRegression(**OPTIONS[case]).fit(elsewhere(X, y, n_blocks)))
+    order = np.random.default_rng(1).permutation(len(y))
+    same(memory, SelfPacedLinearRegression(**OPTIONS[case]).fit(elsewhere(X[order], y[order])))
+    assert memory.sample_weight_.shape == memory.judgement_.wrong.shape == y.shape
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_a_sample_decides_about_as_all_rows_do(monkeypatch, case):
+    X, y, _ = rows(share=0.0 if case == "clean" else 0.2)
+    whole = SelfPacedLinearRegression(**OPTIONS[case]).fit(X, y)
+    monkeypatch.setattr(regression_tables, "DECIDING", 1000)
+    model = SelfPacedLinearRegression(**OPTIONS[case]).fit(X, y)
+    np.testing.assert_allclose(model.plain_.coef_, whole.plain_.coef_, rtol=1e-8)
+    np.testing.assert_allclose(model.inference_.errors(), whole.inference_.errors(), rtol=0.2)
+    assert np.abs(model.coef_ - whole.coef_).max() < whole.inference_.errors()[-4:].max()
+    assert model.alpha_ == whole.alpha_
+
+
+def test_plain_where_nothing_is_wrong(few_are_many):
+    X, y, _ = rows(share=0.0)
+    model = SelfPacedLinearRegression().fit(elsewhere(X, y))
+    assert np.isinf(model.lam_)
+    np.testing.assert_allclose(model.coef_, LinearRegression().fit(X, y).coef_, rtol=1e-8)
+
+
+def test_rows_that_the_judge_leaves_out(few_are_many):
+    """An uneven spread: the judge is asked, and its word carries over to all rows."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(1, 10, (6000, 2))
+    y = X @ [2.0, 1.0] + X[:, 0] * rng.standard_normal(6000)
+    wrong = rng.random(6000) < 0.1
+    y[wrong] *= 10
+    model = SelfPacedLinearRegression().fit(elsewhere(X, y))
+    other = SelfPacedLinearRegression().fit(elsewhere(X, y, 50))
+    same(model, other)
+    assert model.verdict_.asked
+    assert np.abs(model.coef_ - [2.0, 1.0]).max() < 0.3
+
+
+def test_weights_and_single_precision(few_are_many):
+    X, y, _ = rows()
+    weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
+    kept = np.repeat(np.arange(len(y)), weight.astype(int))
+    model = SelfPacedLinearRegression().fit(elsewhere(X, y, weight=weight))
+    same(model, SelfPacedLinearRegression().fit(elsewhere(X[kept], y[kept])), tol=1e-8)
+    single = SelfPacedLinearRegression().fit(elsewhere(X.astype(np.float32), y))
+    assert single.coef_.dtype == np.float32
+    np.testing.assert_allclose(single.coef_, SelfPacedLinearRegression().fit(elsewhere(X, y)).coef_, atol=0.02)
+
+
+def test_files_and_suspects(few_are_many, tmp_path):
+    X, y, wrong = rows()
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(price=y)
+    frame.to_parquet(tmp_path / "rows.parquet", index=False)
+    with spool(str(tmp_path / "rows.parquet"), "price", labels=False) as table:
+        model = SelfPacedLinearRegression().fit(table)
+        write_suspects(model, table, tmp_path / "suspects.parquet")
+    assert model.feature_names_in_.tolist() == list("abcd")
+    found = parquet.read_table(tmp_path / "suspects.parquet").to_pandas()
+    assert wrong[found["row"]].mean() > 0.98
+    assert len(found) > 0.9 * wrong.sum()
+    np.testing.assert_allclose(found["given"], y[found["row"]])
+    judged = model.judgement_
+    np.testing.assert_array_equal(judged.opinion.given, y[judged.numbers])
+    np.testing.assert_allclose(model.predict(frame[list("abcd")]), X @ model.coef_ + model.intercept_)
+    named = SelfPacedLinearRegression().fit(str(tmp_path / "rows.parquet"), "price")
+    same(model, named)
+
+
+def test_what_cannot_be_done(few_are_many):
+    X, y, _ = rows()
+    with pytest.raises(ValueError, match="X must be a table of values"):
+        SelfPacedLinearRegression().fit(MemoryTable(X, (y > 0).astype(int), classes=np.arange(2)))
+    with pytest.raises(ValueError, match="trusted must be None"):
+        SelfPacedLinearRegression().fit(elsewhere(X, y), trusted=np.zeros(3000, bool))
+    from scipy import sparse
+
+    with pytest.raises(ValueError, match="dense blocks"):
+        SelfPacedLinearRegression().fit(elsewhere(sparse.csr_array(X), y))
+    with pytest.raises(ValueError, match="y must be finite, got nan in row 7"):
+        SelfPacedLinearRegression().fit(iter([(X, np.where(np.arange(3000) == 7, np.nan, y))]))
+    with pytest.warns(match="did not settle"):
+        SelfPacedLinearRegression(max_iter=1).fit(elsewhere(X, y))
+
+
+def test_an_interrupt_keeps_the_fit_of_the_sample(few_are_many, monkeypatch):
+    X, y, _ = rows()
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(regression_tables, "_carry", interrupt)
+    with pytest.warns(match="the fit of a sample is kept"):
+        model = SelfPacedLinearRegression().fit(X, y)
+    assert np.abs(model.coef_ - np.arange(1.0, 5.0)).max() < 0.5
+    assert model.sample_weight_.shape == y.shape
