@@ -28,7 +28,7 @@ from .outputs import as_logits, output_kind, read_output, rival_loss
 from .routing import available_with, n_rows, routed_weight, weight_route
 from .soft_labels import Fitted, SoftFit
 from .soft_path import MIN_ROWS, SoftProblem, run_soft
-from .wrapping import MetaMixin, route_fit_params, seeded
+from .wrapping import MetaMixin, few_threads, route_fit_params, seeded
 
 __all__ = ["SelfPacedClassifier"]
 
@@ -215,7 +215,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         )  # fmt: skip
         # taken before the fit, which may change X in place
         mark = fingerprint(X, given.codes)
-        with Progress(self, X, y).running() as progress:
+        with few_threads(n_rows(X)), Progress(self, X, y).running() as progress:
             if self._weighs_itself:
                 self._paced(X, given, fitted, progress, mark)
             else:

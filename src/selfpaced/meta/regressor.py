@@ -32,7 +32,7 @@ from .routing import n_rows, routed_weight, weight_route
 from .value_path import ValueFit, run
 from .value_verdict import own_word
 from .values import Array, RegressorProblem
-from .wrapping import MetaMixin, route_fit_params, seeded
+from .wrapping import MetaMixin, few_threads, route_fit_params, seeded
 
 __all__ = ["SelfPacedRegressor"]
 
@@ -190,7 +190,7 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
         confirmed = check_trusted(trusted, n_rows(X))
         # taken before the fit, which may change X in place
         mark = fingerprint(X, y.astype(np.float64))
-        with Progress(self, X, y).running() as progress:
+        with few_threads(n_rows(X)), Progress(self, X, y).running() as progress:
             problem = RegressorProblem(
                 estimator=seeded(self.estimator, self.random_state), X=X, y=y, route=route,
                 folds=self._folds(X, y, prior, groups), prior=prior, fit_params=route_fit_params(self, fit_params),
