@@ -29,7 +29,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 
-from selfpaced import SelfPacedClassifier, SelfPacedLinearRegression, SelfPacedLogisticRegression, suspects
+from selfpaced import SelfPacedLinearRegression, SelfPacedLogisticRegression, suspects
 from selfpaced.tables import preprocessor
 
 RESULT = Path(__file__).parent / "results" / "review.md"
@@ -51,7 +51,7 @@ class Case:
 
 CASES = {
     "penguins": Case("palmerpenguins/penguins", "species", "logistic"),
-    "titanic": Case("vcdExtra/Titanicp", "survived", "boosting"),
+    "titanic": Case("vcdExtra/Titanicp", "survived", "logistic"),
     "taxi": Case("modeldata/taxi", "tip", "logistic"),
     "mpg": Case("ISLR/Auto", "mpg", "ridge", ("name",)),
     "diamonds": Case("ggplot2/diamonds", "price", "ridge on logarithms"),
@@ -74,10 +74,9 @@ def load(name: str, seed: int) -> tuple[Any, np.ndarray]:
     if "logarithms" in case.model:
         numbers = frame.select_dtypes("number").columns
         frame[numbers] = np.log1p(frame[numbers])
-    kind = "tree" if case.model == "boosting" else "linear"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        features = preprocessor(kind).fit_transform(frame)
+        features = preprocessor("linear").fit_transform(frame)
     if case.model.startswith("ridge"):
         values = truth.to_numpy(dtype=float)
         return features, np.log(values) if "logarithms" in case.model else values
@@ -88,10 +87,6 @@ def build(model: str) -> Any:
     """The model of a case."""
     if model == "logistic":
         return SelfPacedLogisticRegression()
-    if model == "boosting":
-        from sklearn.ensemble import HistGradientBoostingClassifier
-
-        return SelfPacedClassifier(HistGradientBoostingClassifier(random_state=0), random_state=0)
     return SelfPacedLinearRegression(alpha=1.0)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from selfpaced.cli.fit import _score, _share
+from selfpaced.cli.telling import _in_words, _score, share_in_words
 
 
 @pytest.mark.parametrize(
@@ -17,10 +19,28 @@ from selfpaced.cli.fit import _score, _share
     ],
 )
 def test_a_share_is_claimed_no_further_than_its_interval(rate, interval, said):
-    assert _share(rate, interval) == said
+    assert share_in_words(rate, interval) == said
 
 
 def test_a_log_likelihood_is_no_percentage():
     row = {"score": -0.693, "spread": 0.02}
     assert _score(row, "classification") == "-0.693 +- 0.02"
     assert _score({"score": 0.91, "spread": 0.01}, "classification") == "91.0% +- 1.0%"
+
+
+def test_a_candidate_is_told_by_what_it_trusts():
+    assert _in_words({"label": "tukey", "lam": 4.7, "mean_weight": 0.9}) == "lenient: trusts 90 % of the rows"
+    assert _in_words({"label": "plain, C=0.1", "lam": None, "mean_weight": 1.0}) == "plain, C=0.1"
+
+
+@pytest.mark.parametrize("table", ["shop", "price"])
+def test_the_terminal_is_eighty_columns_wide_and_says_what_is_next(selfpaced, shop_csv, price_tsv, table):
+    path, target = (shop_csv, "will buy") if table == "shop" else (price_tsv[0], "price")
+    code, out, _ = selfpaced("fit", path, "--target", target, "--no-report")
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.splitlines()[-1] == "Next: fill in the column decision of run/suspects.csv"
+    assert ("Typical error: " in out) == (table == "price")
+    if table == "price":
+        assert "minus the robust loss" not in out
+        assert re.search(r"Typical error: [\d,.e+]+ price", out)

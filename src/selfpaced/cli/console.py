@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
 import signal
 import sys
+import textwrap
 import threading
 import time
 import warnings
@@ -45,6 +47,12 @@ class Console:
         """A line for people."""
         if not (self.quiet or self.as_json):
             self._write(text + "\n", sys.stdout)
+
+    def tell(self, text: str, *, strong: bool = False) -> None:
+        """Sentences for people, in lines of at most 80 signs; strong ones stand out where a terminal can show it."""
+        lines = [textwrap.fill(line, 80, break_long_words=False, break_on_hyphens=False) for line in text.split("\n")]
+        bold = strong and sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+        self.say("\n".join(f"\x1b[1m{line}\x1b[0m" if bold and line else line for line in lines))
 
     def table(self, rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
         """Aligned columns under a header; the first ``left`` of them to the left, numbers to the right."""

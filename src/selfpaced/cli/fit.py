@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .console import plain_data
 from .data import add_data_arguments, add_decisions, add_large_arguments, is_large
@@ -65,6 +65,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
     from .output import staged
     from .rounds import DECISIONS, decisions_so_far, round_of, suspects_file
+    from .telling import tell, tell_next
     from .training import STEPS, metrics, train
     from .writing import write_frame
 
@@ -86,8 +87,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         text = json.dumps(plain_data(measured), indent=2, ensure_ascii=False, allow_nan=False)
         (stage / "metrics.json").write_text(text + "\n", encoding="utf-8")
     tell(result, measured, console)
-    _tell_round(result, measured, console)
-    console.say(f"\nWritten: {', '.join(str(args.out / name) for name in written)}")
+    tell_next(result, measured, [str(args.out / name) for name in written], str(args.out), console)
     console.result({**measured, "files": [str(args.out / name) for name in written]})
     return 0
 
@@ -122,92 +122,3 @@ def _shown(result: Training) -> pd.DataFrame:
     """The suspects as the page has them: first how probably they are wrong, and by what their rows are known again."""
     first = ["row", "line", "given", "expected", "noise_probability", "against", "why", "weight"]
     return result.suspects.loc[:, first].assign(target=result.target.name, fingerprint=list(result.marks))
-
-
-def tell(result: Training, measured: dict[str, Any], console: Console) -> None:
-    """The result in a few lines."""
-    rows, features = measured["rows_fitted"], measured["features"]
-    kinds = ", ".join(f"{len(names)} {kind}" for kind, names in measured["columns"].items() if names)
-    console.say(
-        f"\n{rows:,} rows, {kinds} columns -> {features} features; {measured['task']} of {measured['target']!r}"
-    )
-    if measured["model_choice"]:
-        console.say(measured["model_choice"])
-    console.say(f"{measured['termination']}\n")
-    show_path(measured, console)
-    if measured["noise_rate"] is not None:
-        what = "labels" if measured["task"] == "classification" else "values"
-        console.say(f"Wrong {what}: {share_in_words(measured['noise_rate'], measured['noise_rate_interval'])}.")
-    if measured["misfit_words"]:
-        console.say(f"Values this model cannot explain, besides: about {measured['misfit']:.1%}; its fit is poor.")
-    show_suspects(result, console)
-
-
-def _tell_round(result: Training, measured: dict[str, Any], console: Console) -> None:
-    """What came of the decisions."""
-    if result.review is None:
-        return
-    before = measured["suspects_before"]
-    now = f"{measured['suspects']:,} suspects" if before is None else f"{before:,} -> {measured['suspects']:,} suspects"
-    console.say(f"\nround {measured['round']}: {now} (decided: {result.review})")
-
-
-def share_in_words(rate: float, interval: tuple[float, float] | None) -> str:
-    """A share of wrong rows in words that claim no more than its interval does."""
-    low, high = interval or (float("nan"), float("nan"))
-    between = f"between {low:.1%} and {high:.1%}"
-    if low != 0:
-        return f"about {rate:.1%} ({between})"
-    return f"none found (at most {high:.1%})" if rate < 0.0005 else f"perhaps {rate:.1%}, perhaps none ({between})"
-
-
-def show_path(measured: dict[str, Any], console: Console) -> None:
-    """Every candidate, plain and self-paced, and which one was taken."""
-    path = measured["path"]
-    if not path:
-        return
-    table = [["model", "", "mean weight", measured["comparison"]["score"]]]
-    for row in path:
-        mark = "<- chosen" if row["chosen"] else ""
-        table.append([row["label"], mark, _number(row["mean_weight"]), _score(row, measured["task"])])
-    console.table(table, left=2)
-    console.say()
-
-
-def show_suspects(result: Training, console: Console, n: int = 5) -> None:
-    """The most suspicious rows."""
-    found = result.suspects
-    if found.empty:
-        console.say("No suspects.")
-        return
-    console.say(f"{len(found):,} suspects, the worst:\n")
-    place = "line" if found["line"].notna().any() else "row"
-    rows = [[place, "given", "expected", "weight", "why"]]
-    for record in found.head(n).to_dict("records"):
-        cells = [
-            str(record[place]),
-            _cell(record["given"]),
-            _cell(record["expected"]),
-            f"{record['weight']:.2f}",
-        ]
-        rows.append([*cells, record["why"]])
-    widths = [max(len(row[j]) for row in rows) for j in range(4)]
-    for row in rows:
-        console.say("  " + "   ".join([*(cell.rjust(width) for cell, width in zip(row, widths, strict=False)), row[4]]))
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.5g}" if isinstance(value, float) else str(value)[:24]
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None or value != value else f"{value:.3f}"
-
-
-def _score(row: dict[str, Any], task: str) -> str:
-    score, spread = row["score"], row["spread"]
-    if score is None or score != score:
-        return "not scored"
-    if task == "classification" and score >= 0:  # an accuracy; a log-likelihood is below 0
-        return f"{score:.1%}" + (f" +- {spread:.1%}" if spread == spread else "")
-    return f"{score:.4g}" + (f" +- {spread:.2g}" if spread == spread else "")

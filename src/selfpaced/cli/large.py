@@ -196,7 +196,7 @@ def _metrics(args: argparse.Namespace, encoded: Encoded, table: ScratchTable, mo
 
 def _tell(measured: dict[str, Any], described: int, console: Console) -> None:
     """The result in a few lines."""
-    from .fit import share_in_words, show_path
+    from .telling import share_in_words, show_path
 
     kinds = ", ".join(f"{len(names)} {kind}" for kind, names in measured["columns"].items() if names)
     console.say(

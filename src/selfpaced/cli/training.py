@@ -195,6 +195,15 @@ def candidate(found: Any) -> dict[str, Any]:
     return {key: getattr(found, key) for key in keys}
 
 
+def _typical_error(run: Training) -> dict[str, float] | None:
+    """The median absolute residual of the plain and of the chosen model, in the unit of the target."""
+    if run.target.task == "classification":
+        return None
+    models = {"plain": run.model.plain_, "chosen": run.model}
+    errors = {name: np.abs(run.target.values - model.predict(run.features)) for name, model in models.items()}
+    return {name: float(np.median(error)) for name, error in errors.items()}
+
+
 def metrics(run: Training, console: Console) -> dict[str, Any]:
     """What ``metrics.json`` holds."""
     from selfpaced import __version__
@@ -219,6 +228,7 @@ def metrics(run: Training, console: Console) -> dict[str, Any]:
         "noise_rate_interval": model.noise_rate_interval_,
         "misfit": getattr(model.judgement_.opinion, "misfit", None),
         "misfit_words": getattr(model.judgement_.opinion, "misfit_words", ""),
+        "typical_error": _typical_error(run),
         "suspects": len(run.suspects),
         "notices": list(run.notices),
         "termination": model.termination_,

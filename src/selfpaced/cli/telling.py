@@ -1,0 +1,135 @@
+"""The result of a fit in the terminal: what was found, in words, within 80 columns, and what to do next."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .console import Console
+    from .training import Training
+
+__all__ = ["share_in_words", "show_path", "show_suspects", "tell", "tell_next"]
+
+CAUTIOUS = 0.8  # display: mean weight below which a candidate is called cautious
+CELL = 18  # display: letters of a label
+
+
+def tell(result: Training, measured: dict[str, Any], console: Console) -> None:
+    """The result in a few lines."""
+    labels = measured["task"] == "classification"
+    rows, features = measured["rows_fitted"], measured["features"]
+    kinds = ", ".join(f"{len(names)} {kind}" for kind, names in measured["columns"].items() if names)
+    console.tell(
+        f"\n{rows:,} rows, {kinds} columns -> {features} features; {measured['task']} of {measured['target']!r}"
+    )
+    if measured["model_choice"]:
+        console.tell(measured["model_choice"])
+    console.tell(f"{measured['termination']}\n")
+    show_path(measured, console)
+    if measured["typical_error"] is not None:
+        plain, chosen = (f"{measured['typical_error'][name]:.3g} {measured['target']}" for name in ("plain", "chosen"))
+        console.tell(f"Typical error: {chosen}" + ("." if plain == chosen else f" (plain model: {plain})."))
+    if measured["noise_rate"] is not None:
+        share = share_in_words(measured["noise_rate"], measured["noise_rate_interval"])
+        console.tell(f"Wrong {'labels' if labels else 'values'}: {share}.", strong=True)
+    if measured["misfit_words"]:
+        console.tell(f"Values this model cannot explain, besides: about {measured['misfit']:.1%}; its fit is poor.")
+    show_suspects(result, console)
+    if len(result.suspects) and math.isinf(result.model.lam_):
+        what = "label" if labels else "value"
+        console.tell(
+            "\nAll rows kept their full weight, because the wrong ones hardly spoil the model. They are suspects all "
+            f"the same: their {what} is more probably wrong than right."
+        )
+
+
+def tell_next(result: Training, measured: dict[str, Any], written: list[str], folder: str, console: Console) -> None:
+    """What came of decisions, what was written, and the next command."""
+    count = len(result.suspects)
+    if result.review is not None:
+        before = measured["suspects_before"]
+        now = _suspects(count) if before is None else f"{before:,} -> {_suspects(count)}"
+        console.tell(f"\nround {measured['round']}: {now} (decided: {result.review})", strong=True)
+    console.tell(f"\nWritten: {', '.join(written)}")
+    if count:
+        review = f"selfpaced review {folder}"
+        console.say(
+            f"Next: {review if 'report.html' in written[-1] else f'fill in the column decision of {written[1]}'}"
+        )
+
+
+def _suspects(count: int) -> str:
+    return f"{count:,} suspect{'s' * (count != 1)}"
+
+
+def share_in_words(rate: float, interval: tuple[float, float] | None) -> str:
+    """A share of wrong rows in words that claim no more than its interval does."""
+    low, high = interval or (float("nan"), float("nan"))
+    between = f"between {low:.1%} and {high:.1%}"
+    if low != 0:
+        return f"about {rate:.1%} ({between})"
+    return f"none found (at most {high:.1%})" if rate < 0.0005 else f"perhaps {rate:.1%}, perhaps none ({between})"
+
+
+def show_path(measured: dict[str, Any], console: Console) -> None:
+    """Every candidate, plain and self-paced, by how much it trusts, and which one was taken."""
+    if not measured["path"]:
+        return
+    labels = measured["task"] == "classification"
+    table = [["candidate", "", *(["held-out score"] if labels else [])]]
+    for row in measured["path"]:
+        scored = [_score(row, measured["task"])] if labels else []
+        table.append([_in_words(row), "<- chosen" if row["chosen"] else "", *scored])
+    console.table(table, left=2)
+    console.say()
+
+
+def _in_words(row: dict[str, Any]) -> str:
+    """A candidate by how much of the rows it trusts.
+
+    >>> _in_words({"label": "welsch lam=0.816", "lam": 0.816, "mean_weight": 0.74})
+    'cautious: trusts 74 % of the rows'
+    """
+    weight = row["mean_weight"]
+    if row["lam"] is None or math.isinf(row["lam"]) or weight is None or weight != weight:
+        return str(row["label"])
+    word = "cautious" if weight < CAUTIOUS else "nearly plain" if weight > 0.95 else "lenient"
+    return f"{word}: trusts {100 * weight:.0f} % of the rows"
+
+
+def show_suspects(result: Training, console: Console, n: int = 5) -> None:
+    """The most suspicious rows."""
+    found = result.suspects
+    if found.empty:
+        console.say("No suspects.")
+        return
+    console.say(f"{_suspects(len(found))}, the worst:\n" if len(found) > n else f"{_suspects(len(found))}:\n")
+    place = "line" if found["line"].notna().any() else "row"
+    rows = [[place, "given", "expected", "wrong", "speaks against it"]]
+    for record in found.head(n).to_dict("records"):
+        wrong = record["noise_probability"]
+        against = record["against"] or record["why"]
+        cells = [str(record[place]), _cell(record["given"]), _cell(record["expected"])]
+        rows.append([*cells, "" if wrong != wrong else f"{wrong:.0%}", against])
+    widths = [max(len(row[j]) for row in rows) for j in range(4)]
+    for row in rows:
+        cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=False)]
+        console.say(_clipped("  " + "   ".join([*cells, row[4]]), 80))
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else _clipped(str(value), CELL)
+
+
+def _clipped(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 3].rstrip() + "..."
+
+
+def _score(row: dict[str, Any], task: str) -> str:
+    score, spread = row["score"], row["spread"]
+    if score is None or score != score:
+        return "not scored"
+    if task == "classification" and score >= 0:  # an accuracy; a log-likelihood is below 0
+        return f"{score:.1%}" + (f" +- {spread:.1%}" if spread == spread else "")
+    return f"{score:.4g}" + (f" +- {spread:.2g}" if spread == spread else "")
