@@ -65,6 +65,12 @@ def test_the_code_in_the_documents_runs(document, capsys, tmp_path, monkeypatch)
     assert capsys.readouterr().out.strip()
 
 
+def test_the_readme_shows_what_its_code_prints(capsys):
+    exec(blocks("README.md")[0], {"__name__": "__main__"})
+    shown = re.search(r"```text\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert capsys.readouterr().out.strip() == shown[1].strip()
+
+
 def test_the_contributed_rule_holds_every_condition(capsys):
     exec(blocks("CONTRIBUTING.md")[0], {"__name__": "__main__"})
     assert "all conditions hold" in capsys.readouterr().out

@@ -17,15 +17,15 @@ COMMITTED = ROOT / "docs" / "results"
 
 def test_marked_places_are_written_from_the_results(results):
     text = (
-        "LR has <!-- results: value classification-20|LR|Breast -->0<!-- /results --> (paper "
-        "<!-- results: paper classification-20|LR|Breast --><!-- /results -->).\n\n"
+        "LR has <!-- results: value classification-20 / LR / Breast -->0<!-- /results --> (paper "
+        "<!-- results: paper classification-20 / LR / Breast --><!-- /results -->).\n\n"
         "<!-- results: table classification-0 -->stale words<!-- /results -->\n"
         "<!-- results: claims -->\n<!-- /results -->\n"
         "<!-- results: figure figure-2b --><!-- /results --><!-- results: claim theory --><!-- /results -->"
     )
     judged = judge(results)
     fresh = refresh(text, judged, "docs/results/")
-    assert "LR has <!-- results: value classification-20|LR|Breast -->93.05<!-- /results -->" in fresh
+    assert "LR has <!-- results: value classification-20 / LR / Breast -->93.05<!-- /results -->" in fresh
     assert "-->92.08<!-- /results -->)" in fresh
     assert "| SPL-hard |" in fresh
     assert "stale words" not in fresh
@@ -34,7 +34,9 @@ def test_marked_places_are_written_from_the_results(results):
     assert refresh(fresh, judged, "docs/results/") == fresh
 
 
-@pytest.mark.parametrize("what", ["table nope", "value a|b", "value classification-20|LR|Nope", "paper x", "song"])
+@pytest.mark.parametrize(
+    "what", ["table nope", "value a / b", "value classification-20 / LR / Nope", "paper x", "song"]
+)
 def test_an_unknown_place_is_an_error(results, what):
     with pytest.raises(ValueError, match=r"got|write"):
         refresh(f"<!-- results: {what} --><!-- /results -->", results)
@@ -43,7 +45,7 @@ def test_an_unknown_place_is_an_error(results, what):
 def test_the_command_rewrites_and_checks(results, tmp_path, capsys):
     path = save(judge(results), tmp_path)
     document = tmp_path / "README.md"
-    document.write_text("<!-- results: value classification-0|LR|Breast -->1.00<!-- /results -->", encoding="utf-8")
+    document.write_text("<!-- results: value classification-0 / LR / Breast -->1.00<!-- /results -->", encoding="utf-8")
     assert main([str(path), str(document), "--check"]) == 1
     assert main([str(path), str(document)]) == 0
     assert "97.05" in document.read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ A document marks a place with a pair of comments; what stands between them is wr
     <!-- /results -->
 
 Kinds: ``table KEY``, ``figure KEY`` (its picture and caption), ``claim KEY``, ``claims`` (all verdicts in one table),
-``value TABLE|METHOD|COLUMN`` (a mean, inline), ``paper TABLE|METHOD|COLUMN`` (the paper's figure, inline).
+``value TABLE / METHOD / COLUMN`` (a mean, inline), ``paper TABLE / METHOD / COLUMN`` (the paper's figure, inline).
 """
 
 from __future__ import annotations
@@ -89,14 +89,14 @@ def _value(kind: str, key: str, results: Results) -> str:
 
 
 def _find(key: str, results: Results) -> tuple[Row, Measure]:
-    parts = [part.strip() for part in key.split("|")]
+    parts = [part.strip() for part in key.split(" / ")]
     if len(parts) == 3:
         table = results.table(parts[0])
         row = table.row(parts[1]) if table is not None else None
         column = next((c for c in table.columns if c.name == parts[2]), None) if table is not None else None
         if row is not None and column is not None:
             return row, column
-    raise ValueError(f"a figure is named TABLE|METHOD|COLUMN and must exist, got {key!r}")
+    raise ValueError(f"a figure is named TABLE / METHOD / COLUMN and must exist, got {key!r}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
