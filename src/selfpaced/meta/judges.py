@@ -85,17 +85,22 @@ class ForestJudge:
         table = np.ascontiguousarray(self.table, dtype=np.float32)
         rng = np.random.default_rng(self.seed)
         tasks = [(train, test, int(rng.integers(2**31))) for train, test in self._bags(rng)]
-        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._one)(table, target, train, test, seed) for train, test, seed in tasks
-        )
+        with config_context(skip_parameter_validation=True):
+            if self.n_jobs in (None, 1):  # dealing out the work takes about as long as a tree
+                found = [self._one(table, target, *task) for task in tasks]
+            else:
+                found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                    delayed(self._one)(table, target, *task) for task in tasks
+                )
         leaves = [np.hstack([1.0 - part, part]) if soft.shape[1] == 2 else part for part in found]
         return _averaged(self.cases, [(train, test) for train, test, _ in tasks], leaves)
 
     def _one(self, table: Array, target: Array, train: Array, test: Array, seed: int) -> Array:
-        with config_context(skip_parameter_validation=True):
-            model = self.tree(min_samples_leaf=LEAF, max_features="sqrt", random_state=seed)
-            model.fit(table[train], target[train], sample_weight=self.cases.weight[train], check_input=False)
-            return np.asarray(model.predict(table[test], check_input=False)).reshape(len(test), -1)
+        model = self.tree(min_samples_leaf=LEAF, max_features="sqrt", random_state=seed)
+        weight = self.cases.weight[train]  # checked anew by every tree: left away where it says nothing
+        weighted = {} if np.all(weight == 1.0) else {"sample_weight": weight}
+        model.fit(table[train], target[train], check_input=False, **weighted)
+        return np.asarray(model.predict(table[test], check_input=False)).reshape(len(test), -1)
 
     def _bags(self, rng: np.random.Generator) -> Iterator[Split]:
         """Cases to learn from and to be asked about; two trees share a deal, so that every case has as many votes."""
