@@ -9,13 +9,14 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController
 
 from .arguments import speaking_of
 from .parameters import check_parameters
@@ -35,6 +36,7 @@ except ImportError:  # pragma: no cover - depends on the installed scikit-learn
 
 
 logger = logging.getLogger("selfpaced")
+SMALL = 10_000  # cost: rows up to which OpenMP's threads wait for each other longer than they work
 Floats = NDArray[np.float64]
 
 # Sizes within which losses (squares), and products of them, are numbers.
@@ -298,6 +300,23 @@ class Bar:
             sys.stderr.flush()
 
 
+def few_threads(n_rows: int) -> AbstractContextManager[Any]:
+    """One OpenMP thread where rows are few: on a busy machine boosted trees stall in threads that wait for each other.
+
+    Nothing is changed while torch is loaded, whose threads would be held back as well.
+    """
+    if n_rows > SMALL or "torch" in sys.modules:
+        return nullcontext()
+    limit: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="openmp")
+    return limit
+
+
+@functools.cache
+def _libraries() -> ThreadpoolController:
+    """What runs threads; to look for it takes longer than to ask it."""
+    return ThreadpoolController()
+
+
 __all__ = [
     "CallbackSupportMixin",
     "Interruptible",
@@ -307,6 +326,7 @@ __all__ = [
     "check_size",
     "check_trusted",
     "check_weight",
+    "few_threads",
     "interrupted_sentence",
     "reach",
     "refuse_dates",

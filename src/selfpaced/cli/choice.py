@@ -114,10 +114,11 @@ def _held_out(model: Any, X: np.ndarray, codes: np.ndarray, folds: list[Any]) ->
     from sklearn.base import clone
     from sklearn.exceptions import ConvergenceWarning
 
+    from selfpaced.fitting import few_threads
     from selfpaced.label_noise import fit_channel, logits_from_proba
 
     proba = np.empty((codes.size, int(codes.max()) + 1))
-    with warnings.catch_warnings():
+    with few_threads(codes.size), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a fit that is nearly done tells enough
         for train, test in folds:
             proba[test] = clone(model).fit(X[train], codes[train]).predict_proba(X[test])

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..arguments import speaking_of
-from ..fitting import Progress, all_or_nothing, check_rule, check_trusted, warn_interrupted, with_callbacks
+from ..fitting import Progress, all_or_nothing, check_rule, check_trusted, few_threads, warn_interrupted, with_callbacks
 from ..folds import Split, make_folds, n_units, row_keys
 from ..judgement import Judgement, Judging, Labels, fingerprint
 from ..label_noise import NoiseChannel
@@ -28,7 +28,7 @@ from .outputs import as_logits, output_kind, read_output, rival_loss
 from .routing import available_with, n_rows, routed_weight, weight_route
 from .soft_labels import Fitted, SoftFit
 from .soft_path import MIN_ROWS, SoftProblem, run_soft
-from .wrapping import MetaMixin, few_threads, route_fit_params, seeded
+from .wrapping import MetaMixin, route_fit_params, seeded
 
 __all__ = ["SelfPacedClassifier"]
 

@@ -16,6 +16,7 @@ from ..fitting import (
     check_rule,
     check_size,
     check_trusted,
+    few_threads,
     trusting,
     warn_interrupted,
     with_callbacks,
@@ -32,7 +33,7 @@ from .routing import n_rows, routed_weight, weight_route
 from .value_path import ValueFit, run
 from .value_verdict import own_word
 from .values import Array, RegressorProblem
-from .wrapping import MetaMixin, few_threads, route_fit_params, seeded
+from .wrapping import MetaMixin, route_fit_params, seeded
 
 __all__ = ["SelfPacedRegressor"]
 

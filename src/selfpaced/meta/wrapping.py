@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,30 +14,10 @@ from sklearn.model_selection import GroupKFold
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import ThreadpoolController
 
 from ..fitting import CallbackSupportMixin
 
-__all__ = ["MetaMixin", "few_threads", "route_fit_params", "seeded"]
-
-SMALL = 10_000  # cost: rows up to which OpenMP's threads wait for each other longer than they work
-
-
-def few_threads(n_rows: int) -> AbstractContextManager[Any]:
-    """One OpenMP thread where rows are few: on a busy machine boosted trees stall in threads that wait for each other.
-
-    Nothing is changed while torch is loaded, whose threads would be held back as well.
-    """
-    if n_rows > SMALL or "torch" in sys.modules:
-        return nullcontext()
-    limit: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="openmp")
-    return limit
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """What runs threads; to look for it takes longer than to ask it."""
-    return ThreadpoolController()
+__all__ = ["MetaMixin", "route_fit_params", "seeded"]
 
 
 def seeded(estimator: Any, random_state: Any) -> Any:
