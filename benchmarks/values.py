@@ -1,6 +1,7 @@
 """Gross errors among skewed, uneven, zero-heavy and grouped values: what is claimed, found and gained.
 
-    python benchmarks/values.py [--sets developed|fresh] [--part linear|wrapped] [--seeds N] [--quick] [--save]
+    python benchmarks/values.py [--sets developed|fresh] [--part linear|wrapped] [--kinds K ...] [--seeds N] [--quick]
+                                [--save]
 
 Tables are those of `value_sets.py`; 30 % of the rows of each are held out as they are, the others given as they are,
 with 3 or 10 % of the values times ten, with 10 % of the signs turned, or with 10 % of the values shuffled. `linear` is
@@ -14,7 +15,8 @@ cost        processor time of the whole fit in plain fits
 
 The thresholds of `selfpaced.value_noise` were chosen on the developed sets. The fresh ones were run twice: with seeds
 from 100, which showed that targets of mostly zeros never reached the judge (claims 26 %, affairs 32 % called wrong),
-and, that repaired and nothing else changed, with seeds from 200, which are published.
+and, that repaired and nothing else changed, with seeds from 200, which are published. The judge has been rebuilt since,
+on the developed tables; what the fresh ones had shown before was known then.
 """
 
 from __future__ import annotations
@@ -146,13 +148,14 @@ def main():
     parser.add_argument("--sets", choices=("developed", "fresh"), default="developed")
     parser.add_argument("--part", choices=MODELS, default="linear")
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="of errors")
     parser.add_argument("--quick", action="store_true", help=f"only {' and '.join(QUICK)}, one seed")
     parser.add_argument("--save", action="store_true", help=f"write {RESULT.name}, part by part")
     args = parser.parse_args()
     first = 200 if args.sets == "fresh" else 0
     sets = FRESH if args.sets == "fresh" else DEVELOPED
     seeds = range(first, first + (1 if args.quick else args.seeds))
-    text = "\n".join(table(args.part, sets, seeds, QUICK if args.quick else KINDS))
+    text = "\n".join(table(args.part, sets, seeds, QUICK if args.quick else args.kinds))
     print(text)
     if args.save:
         save(f"{args.part}, {args.sets}", text)

@@ -54,7 +54,8 @@ class Verdict:
     applied : bool
         Whether the rows that are wrong were left out of the fit for that reason.
     lost : ndarray of shape (n,) or None
-        Rows that no explanation comes near, wrong or not: by them no two models can be compared.
+        Rows that no explanation comes near, wrong or not: by them no two models can be compared. None where they are
+        few: a few may stand for a place that no other row is in.
     """
 
     wrong: Array
@@ -213,7 +214,8 @@ def _asked(
     misfit = float(np.average(beyond, weights=rows.weight))
     return replace(
         by_model, wrong=wrong, rate=rate, interval=(max(low, 0.0), min(high, 1.0)), misfit=misfit,
-        explanation=replace(explanation, middle=np.empty(0), spread=np.empty(0)), mixture=mixture, atom=atom, lost=far,
+        explanation=replace(explanation, middle=np.empty(0), spread=np.empty(0)), mixture=mixture, atom=atom,
+        lost=far if far.sum() >= FEW else None,
     )  # fmt: skip
 
 
