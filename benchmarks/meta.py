@@ -214,9 +214,11 @@ def recalls(runs):
                 yield f"| {where} | {before[worst]:.0f} | {after[worst]:.0f} |"
 
 
-def report(runs, options):
-    doc = __doc__.split("\n\n")
-    text = ["# Any classifier under label noise", "", doc[2], "", f"`python benchmarks/meta.py {options}`", ""]
+def report(runs):
+    doc, seeds = __doc__.split("\n\n"), 1 + max(run["seed"] for run in runs)
+    count = f"{len(runs):,} of {seeds * len(BASES) * len(NOISES) * len(SETS):,} cells of {seeds} seed(s) were run."
+    text = ["# Any classifier under label noise", "", doc[2], ""]
+    text += [f"`python benchmarks/meta.py --seeds {seeds} --runs FILE --save`; {count}", ""]
     text += [*means(runs), "", "± is one standard error over tables. Rate: the share of wrong labels that the judges"]
     text += ["tell, beside the true one, and how often the interval holds the latter.", ""]
     text += ["## Tables on which we lose more than two points", "", *losses(runs), ""]
@@ -230,12 +232,13 @@ def main():
     parser.add_argument("--noise", nargs="+", choices=NOISES, default=list(NOISES))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--runs", type=Path, help="append every run to this file, and begin with those it holds")
+    parser.add_argument("--told", action="store_true", help="fit nothing more: tell what the file of runs holds")
     parser.add_argument("--save", action="store_true")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     runs = [json.loads(line) for line in args.runs.read_text().splitlines()] if args.runs and args.runs.exists() else []
     done = {(run["base"], run["noise"], run["data"], run["seed"]) for run in runs}
-    for seed in range(args.seeds):
+    for seed in range(0 if args.told else args.seeds):
         for base in args.base:
             for name in SETS:
                 for noise in args.noise:
@@ -246,7 +249,7 @@ def main():
                     if args.runs:
                         with args.runs.open("a") as file:
                             file.write(json.dumps(runs[-1]) + "\n")
-    text = report(runs, f"--base {' '.join(args.base)} --seeds {args.seeds} --save")
+    text = report(runs)
     print(text)
     if args.save:
         RESULT.write_text(text)
