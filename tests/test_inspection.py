@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import GridSearchCV
@@ -187,3 +188,16 @@ def test_by_impact_far_rows_come_first():
         suspects(model, X, y, order="size")
     with pytest.raises(ValueError, match="order='impact' needs the rows X"):
         suspects(model, order="impact")
+
+
+def test_advice_names_what_to_ask_instead():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    y = np.exp(X[:, 0] + 0.1 * rng.normal(size=80))
+    model = TransformedTargetRegressor(SelfPacedLinearRegression(), func=np.log, inverse_func=np.exp).fit(X, y)
+    with pytest.raises(TypeError, match=r"its regressor, SelfPacedLinearRegression, sees another target"):
+        suspects(model, X, y)
+    table = suspects(model.regressor_, X, model.transformer_.transform(y.reshape(-1, 1)).ravel())
+    assert len(table) == 80
+    with pytest.raises(TypeError, match=r"wrap it: SelfPacedRegressor\(KNeighborsRegressor\(\)\)"):
+        suspects(KNeighborsRegressor().fit(X, y), X, y)

@@ -8,6 +8,8 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -233,7 +235,7 @@ def judgement_of(fitted: Any, X: Any, y: Any, kinds: tuple[str, ...] = ("labels"
     if not isinstance(model, Judging):
         raise TypeError(
             "fitted must be a fitted self-paced classifier or regressor of this library (or a Pipeline or search that "
-            f"ends in one), got {type(model).__name__}; wrap it: SelfPacedClassifier({type(model).__name__}())"
+            f"ends in one), got {type(model).__name__}; {_advice(model)}"
         )
     if X is None:
         check_is_fitted(model, "judgement_")
@@ -244,6 +246,18 @@ def judgement_of(fitted: Any, X: Any, y: Any, kinds: tuple[str, ...] = ("labels"
             "outliers_, or model.judge(X)"
         )
     return judgement
+
+
+def _advice(model: Any) -> str:
+    """What to do with a model that does not judge rows itself."""
+    if isinstance(model, TransformedTargetRegressor):
+        inner = type(getattr(model, "regressor_", model.regressor)).__name__
+        return (
+            f"its regressor, {inner}, sees another target: ask it, by suspects(model.regressor_, X, "
+            "model.transformer_.transform(y.reshape(-1, 1)).ravel())"
+        )
+    wrapper = "SelfPacedRegressor" if is_regressor(model) else "SelfPacedClassifier"
+    return f"wrap it: {wrapper}({type(model).__name__}())"
 
 
 def look_through(fitted: Any, X: Any = None) -> tuple[Any, Any]:
