@@ -307,13 +307,13 @@ def few_threads(n_rows: int) -> AbstractContextManager[Any]:
     """
     if n_rows > SMALL or "torch" in sys.modules:
         return nullcontext()
-    limit: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="openmp")
+    limit: AbstractContextManager[Any] = _libraries(len(sys.modules)).limit(limits=1, user_api="openmp")
     return limit
 
 
-@functools.cache
-def _libraries() -> ThreadpoolController:
-    """What runs threads; to look for it takes longer than to ask it."""
+@functools.lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> ThreadpoolController:
+    """What runs threads, looked for again where more has been imported: to look takes longer than to ask."""
     return ThreadpoolController()
 
 
