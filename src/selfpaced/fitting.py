@@ -312,7 +312,7 @@ def few_threads(n_rows: int) -> AbstractContextManager[Any]:
 
 
 @functools.lru_cache(maxsize=1)
-def _libraries(n_modules: int) -> ThreadpoolController:
+def _libraries(n_modules: int) -> ThreadpoolController:  # noqa: ARG001 - what the answer is kept for
     """What runs threads, looked for again where more has been imported: to look takes longer than to ask."""
     return ThreadpoolController()
 

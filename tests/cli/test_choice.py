@@ -74,7 +74,9 @@ def test_the_choice_is_told_kept_and_shown(selfpaced, folder):
     table.to_csv("ring.csv", index=False)
     code, out, err = selfpaced("fit", "ring.csv", "--target", "where")
     assert code == 0, err
-    sentence = re.search(r"Boosting was taken: on 500 held-out rows boosting is ahead by 0\.\d+ \+- 0\.\d+ nats", " ".join(out.split()))
+    sentence = re.search(
+        r"Boosting was taken: on 500 held-out rows boosting is ahead by 0\.\d+ \+- 0\.\d+ nats", " ".join(out.split())
+    )
     assert sentence
     metrics = json.loads(Path("run/metrics.json").read_text())
     assert metrics["model"] == FLEXIBLE
