@@ -15,6 +15,7 @@ def demo(selfpaced, folder):
 def test_demo_shows_what_it_promises(demo, folder):
     pytest.importorskip("matplotlib", reason='the figure needs the extra "plot"')
     assert sorted(p.name for p in (folder / "demo").iterdir()) == [
+        ".selfpaced.json",
         "demo.png",
         "metrics.json",
         "report.html",

@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from selfpaced.cli.ledger import LEDGER
 from selfpaced.persistence import load, metadata
 
 
 def files(folder):
-    return sorted(path.name for path in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir() if path.name != LEDGER)
 
 
 def test_fit_writes_everything(selfpaced, shop, shop_csv):

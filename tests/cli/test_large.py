@@ -42,6 +42,7 @@ def test_the_same_model_piece_by_piece(selfpaced, shop_csv, folder, monkeypatch)
     assert streamed["row"].tolist() == listed["row"].tolist()
     np.testing.assert_allclose(streamed["noise_probability"], listed["noise_probability"], atol=6e-5)  # 4 digits there
     assert sorted(path.name for path in (folder / "pieces").iterdir()) == [
+        ".selfpaced.json",
         "metrics.json",
         "model.skops",
         "suspects.parquet",

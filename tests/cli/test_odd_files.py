@@ -1,7 +1,11 @@
 """Names and files that a command cannot use: a sentence and the right exit code, and nothing half-written."""
 
+import gzip
 import os
+import subprocess
+import sys
 
+import pandas as pd
 import pytest
 
 from selfpaced.cli import main
@@ -33,6 +37,47 @@ def test_what_cannot_be_used_is_said(shop_csv, folder, capsys, arguments, code, 
     assert words in " ".join(capsys.readouterr().err.split())
     assert sorted(os.listdir()) == ["old", "pipe", "shop.csv"]
     assert os.listdir("old") == ["report.html"]
+
+
+@pytest.mark.parametrize("value", [[1, 2], {"a": 1}])
+def test_a_target_of_lists_or_records_is_refused(folder, capsys, value):
+    pd.DataFrame({"x": range(30), "y": [value] * 30}).to_parquet("nested.parquet")
+    assert run(["fit", "nested.parquet", "--target", "y"]) == 3
+    assert "the target 'y' must hold one label or value per row, got a" in " ".join(capsys.readouterr().err.split())
+    assert os.listdir() == ["nested.parquet"]
+
+
+@pytest.mark.parametrize("column", ["note", "label"])
+def test_a_cell_of_ten_megabytes_is_refused_with_its_line(folder, capsys, column):
+    rows = [f"{i},short,{'ab'[i % 2]}" for i in range(40)]
+    rows[3] = f"3,{'x' * 10_000_000},a" if column == "note" else f"3,short,{'x' * 10_000_000}"
+    (folder / "long.csv").write_text("\n".join(["x,note,label", *rows]))
+    assert run(["fit", "long.csv", "--target", "label"]) == 3
+    assert "long.csv:5: a row is longer than 1 MB" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("name", ["bomb.csv.gz", "bomb.parquet.gz"])
+def test_a_file_that_unpacks_into_too_much_is_refused(folder, capsys, monkeypatch, name):
+    monkeypatch.setattr("selfpaced.tables.text.FREE", 1 << 22)
+    with gzip.open(name, "wb") as stream:
+        for _ in range(9):
+            stream.write(b"x,y\n" + b"0,a\n" * 250_000)
+    assert run(["fit", name, "--target", "y"]) == 3
+    assert "unpacks into more than 200 times its size" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_home_that_cannot_be_written_is_not_needed(shop_csv, folder):
+    nowhere = "/proc/nowhere"
+    homes = dict.fromkeys(["HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "MPLCONFIGDIR"], nowhere)
+    code = "import numpy as np, selfpaced; X = np.outer(range(1, 20), range(1, 9)) + 0.0\n"
+    code += "selfpaced.SelfPacedMF(1, max_sweeps=2, random_state=0).fit(X)\n"
+    code += "from selfpaced.cli import main\n"
+    code += "raise SystemExit(main(['fit', 'shop.csv', '--target', 'will buy', '--quiet']))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **homes}, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert (folder / "run/report.html").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize("text", ['"selfpaced"', '["selfpaced"]', '{"about": "selfpaced"}', '{"selfpaced": 3}', "{"])

@@ -30,7 +30,7 @@ def test_it_serves_saves_and_ends_cleanly(as_json, shop_csv):
     assert "selfpaced clean DATA --decisions run/decisions.csv" in out
     made = pd.read_csv("run/decisions.csv")
     assert made["decision"].tolist() == ["keep"]
-    assert sorted(p.name for p in Path("run").iterdir() if p.name.startswith(".")) == []
+    assert sorted(p.name for p in Path("run").iterdir() if p.name.startswith(".")) == [".selfpaced.json"]
 
 
 def test_a_folder_without_a_run_is_refused(selfpaced, folder):

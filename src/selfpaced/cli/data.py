@@ -194,6 +194,10 @@ def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) 
         count = f"{len(series) - rows.size:,} row{'s have' if len(series) - rows.size > 1 else ' has'}"
         console.warn(f"{count} no value in {name!r}{at}; left out of the fit")
     values = series.iloc[rows]
+    nested = values.map(lambda value: isinstance(value, list | dict | np.ndarray)) if values.dtype == object else None
+    if nested is not None and nested.any():
+        kind = type(values[nested].iloc[0]).__name__.replace("ndarray", "list")
+        raise TableError(_where(table), f"the target {name!r} must hold one label or value per row, got a {kind}")
     task = task_of(values) if args.task == "auto" else args.task
     return Target(name, rows, _values(values, task, name, table, rows), task)
 

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--out", type=folder_name, default=Path("run"), metavar="OUT", help="folder of the results (default: run)"
     )
-    group.add_argument("--force", action="store_true", help="replace files of these names that are not selfpaced's")
+    group.add_argument("--force", action="store_true", help="replace files that no run has written so")
     group.add_argument("--no-report", action="store_true", help="leave report.html out")
 
 

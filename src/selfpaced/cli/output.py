@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import tempfile
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from .console import Console
 from .errors import UsageError
+from .ledger import STAGE, alive, locked, note, remove_abandoned, strangers
 
 __all__ = ["check_target", "folder_name", "staged"]
 
@@ -37,26 +37,27 @@ def staged(folder: Path, names: list[str], console: Console, *, force: bool = Fa
     console : Console
         Holds back interrupts while finished files change names.
     force : bool
-        Replace files that no earlier run has written.
+        Replace files that no earlier run has written as they are now.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out must be a folder, got the file {str(folder)!r}")
     folders = [name for name in names if (folder / name).is_dir()]
     if folders:
         raise UsageError(f"{str(folder / folders[0])!r} is a folder where a file is to go; choose another --out")
-    old = [name for name in names if (folder / name).exists()]
-    if old and not force and not _ours(folder):
-        raise UsageError(
-            f"{str(folder / old[0])!r} exists and was not written by selfpaced; choose another --out, or --force"
-        )
     made = _make(folder)
     try:
-        stage = Path(tempfile.mkdtemp(prefix=".selfpaced-", dir=folder))
+        _refuse_strangers(folder, names, force)
+        remove_abandoned(folder)
+        stage = Path(tempfile.mkdtemp(prefix=STAGE, dir=folder))
         try:
-            yield stage
-            with console.shield():
-                for path in sorted(stage.iterdir()):
-                    os.replace(path, folder / path.name)
+            with alive(stage):
+                yield stage
+                with console.shield(), locked(folder):
+                    _refuse_strangers(folder, names, force)
+                    files = sorted(stage.iterdir())
+                    note(folder, files)
+                    for path in files:
+                        os.replace(path, folder / path.name)
             made = []
         except OSError as error:
             error.filename = str(folder)  # the hidden folder tells nobody anything
@@ -69,13 +70,14 @@ def staged(folder: Path, names: list[str], console: Console, *, force: bool = Fa
                 parent.rmdir()
 
 
-def _ours(folder: Path) -> bool:
-    """Whether an earlier run has written into this folder."""
-    try:
-        found = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and isinstance(found.get("selfpaced"), str)
+def _refuse_strangers(folder: Path, names: list[str], force: bool) -> None:
+    """Files that are not as a run has written them are somebody's work."""
+    found = [] if force else strangers(folder, names)
+    if found:
+        raise UsageError(
+            f"{str(folder / found[0])!r} exists and was not written by selfpaced, or was changed since; choose another "
+            "--out, or --force"
+        )
 
 
 def _make(folder: Path) -> list[Path]:

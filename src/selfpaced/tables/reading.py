@@ -20,6 +20,7 @@ from .text import (
     column_names,
     find_dialect,
     find_open_quote,
+    longest_line,
     records,
     report_broken,
     scan,
@@ -184,6 +185,9 @@ def _arrow(path: Path, names: list[str], skip: int, facts: FileFacts, dialect: D
     except UnicodeDecodeError:
         raise
     except (pa.ArrowInvalid, OSError) as error:
+        if "straddling" in str(error):
+            what = f"a row is longer than {PIECE >> 20} MB, as rows of tables are not"
+            raise TableError(path, what, longest_line(path, dialect)) from error
         raise TableError(path, f"cannot be read as a table: {error}") from error
     if any(pa.types.is_binary(kind) for kind in table.schema.types):
         raise UnicodeDecodeError("utf-8", b"", 0, 1, "invalid bytes")
@@ -240,6 +244,7 @@ def _read_parquet(path: Path) -> LoadedTable:
 
     try:
         if path.suffix.lower() == ".gz":
+            scan(path, text=False)
             with gzip.open(path) as stream:
                 table = parquet.read_table(pa.BufferReader(stream.read()))
         else:

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import warnings
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 
 SEPARATORS = (",", ";", "\t", "|")
 _BLOCK = 1 << 22  # cost: bytes read at a time, 4 MB
+FREE = 1 << 28  # a choice: bytes that a packed file may unpack into, however small it is
+RATIO = 200  # a choice: beyond that, this many times its own size; tables pack into a tenth, rarely a fiftieth
 _BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _NUMBER = re.compile(r"\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*")
 
@@ -104,7 +107,7 @@ class Lines:
         return rows + self.first if self.first is not None else self._starts[rows]
 
 
-def scan(path: Path) -> FileFacts:
+def scan(path: Path, *, text: bool = True) -> FileFacts:
     """One pass over the bytes."""
     newlines = returns = quotes = size = 0
     head, last = b"", b""
@@ -115,15 +118,25 @@ def scan(path: Path) -> FileFacts:
                 returns += block.count(b"\r") if not newlines else 0
                 quotes += block.count(b'"')
                 size += len(block)
+                _refuse_bomb(path, size)
                 head, last = head or block[: 1 << 16], block[-1:]
-    except (EOFError, gzip.BadGzipFile, OSError) as error:
+    except (EOFError, gzip.BadGzipFile, OSError, zlib.error) as error:
         raise TableError(path, f"cannot be read: {error}") from error
     if not head.strip():
         raise TableError(path, "is empty")
-    if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if text and b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise TableError(path, "is not text; CSV, TSV and Parquet (.parquet) can be read")
     count = newlines or returns
     return FileFacts(count + (last not in (b"\n", b"\r")), quotes, size, head)
+
+
+def _refuse_bomb(path: Path, size: int) -> None:
+    """Stop unpacking what no table packs into: it would fill the memory."""
+    if size > FREE and path.suffix.lower() == ".gz" and size > RATIO * path.stat().st_size:
+        raise TableError(
+            path,
+            f"unpacks into more than {RATIO} times its size, as tables do not; if it is one, unpack it first",
+        )
 
 
 def find_dialect(path: Path, facts: FileFacts, separator: str | None, header: bool, encoding: str | None) -> Dialect:
@@ -209,6 +222,11 @@ def find_open_quote(path: Path, dialect: Dialect) -> None:
         except csv.Error as error:
             if "unexpected end" in str(error):
                 raise TableError(path, "a quote is opened here and never closed", begin) from None
+
+
+def longest_line(path: Path, dialect: Dialect) -> int:
+    """The line on which the longest record begins."""
+    return max(records(path, dialect), key=lambda record: sum(map(len, record[1])))[0]
 
 
 def records(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
