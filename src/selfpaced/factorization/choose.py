@@ -175,16 +175,22 @@ class FormSearch:
         while True:
             wide = solver.open_start(width, self.rng, OPEN_SWEEPS)
             U, V, values = solver.balanced(*wide)
-            found = self._between(solver, centre, (U, V), values, width)
+            found = self._between(solver, centre, (U, V), values, width, tried)
             tried += found
             best = self.best(tried)
             if self.rank or width >= self.cap or best.form.rank <= width // 2 or best not in found:
                 return tried
             width = min(2 * width, self.cap)
 
-    def _between(self, solver: Solver, centre: Centred, wide: Factors, values: Floats, width: int) -> list[FormFit]:
-        """The rank that shows in the singular values, its neighbours, then halving around the best."""
+    def _between(
+        self, solver: Solver, centre: Centred, wide: Factors, values: Floats, width: int, before: list[FormFit]
+    ) -> list[FormFit]:
+        """The rank that shows in the singular values, its neighbours, then halving around the best.
+
+        Where narrower starts were tried ``before``, smaller ranks are tried again only if they show.
+        """
         tried: list[FormFit] = []
+        least = max((attempt.form.rank for attempt in before), default=0)
         if self.rank:
             return list(self._under_ridges(solver, centre, wide, self.rank))
         if centre.engine.means.count:
@@ -193,11 +199,13 @@ class FormSearch:
         if hint < values.size and values[hint - 1] > CLEAR * values[hint]:
             self.shown.add(hint)
         wanted = {max(hint - 1, 1), hint, min(hint + 1, width), min(2 * hint, width)}
+        if hint <= least:
+            wanted = {hint, width}
         while wanted:
             for rank in sorted(wanted):
                 tried += self._under_ridges(solver, centre, wide, rank)
-            done = sorted({0, *(attempt.form.rank for attempt in tried)})
-            best = self.best(tried).form.rank
+            done = sorted({least, *(attempt.form.rank for attempt in tried)})
+            best = self.best(before + tried).form.rank
             around = [(a, b) for a, b in itertools.pairwise(done) if best in (a, b)]
             wanted = {(a + b) // 2 for a, b in around if b - a > 1} | ({width} if best == done[-1] < width else set())
         return tried
