@@ -9,9 +9,7 @@ Times are CPU seconds of this process, taken in turns with the peer's, because t
 
 from __future__ import annotations
 
-import argparse
 import math
-import pathlib
 import resource
 import time
 import tracemalloc
@@ -21,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sections import main, say, table
 
 from selfpaced import PRMF, SelfPacedMF
 from selfpaced.datasets import make_low_rank
@@ -43,20 +42,6 @@ PAPER = {
 GIVEN: dict[str, Any] = {"rank": 4, "center": None, "ridge": 0.005}  # the paper's model: nothing is to be found
 HQ_LAMS = (0.5, 0.8, 1.2, 2.0, 3.0)
 DATA_SEED, HARD_SEED, MODEL_SEED = 90000, 95000, 700
-lines: list[str] = []
-
-
-def say(text: str = "") -> None:
-    print(text, flush=True)
-    lines.append(text)
-
-
-def table(head: list[str], rows: list[list[Any]]) -> None:
-    say("| " + " | ".join(head) + " |")
-    say("|" + "---|" * len(head))
-    for row in rows:
-        say("| " + " | ".join(str(cell) for cell in row) + " |")
-    say()
 
 
 def off_by(fitted: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
@@ -337,32 +322,5 @@ PARTS = {
 }
 
 
-def save(part: str, quick: bool) -> None:
-    """Replace this part's section of the results, so that a part can be run again alone."""
-    target = pathlib.Path(__file__).parent / "results" / "factorization.md"
-    sections = {}
-    if target.exists():
-        for section in target.read_text().split("<!-- part: ")[1:]:
-            name, text = section.split(" -->\n", 1)
-            sections[name] = text.strip()
-    command = f"`python benchmarks/factorization.py{' --quick' * quick} --save --parts {part}`"
-    sections[part] = f"{command}\n\n" + "\n".join(lines).strip()
-    ordered = [f"<!-- part: {name} -->\n{sections[name]}\n" for name in PARTS if name in sections]
-    target.write_text("# Robust matrix factorization\n\n" + "\n".join(ordered))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small sizes and few seeds")
-    parser.add_argument("--save", action="store_true", help="write benchmarks/results/factorization.md")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
-    options = parser.parse_args()
-    for part in options.parts:
-        lines.clear()
-        PARTS[part](options.quick)
-        if options.save:
-            save(part, options.quick)
-
-
 if __name__ == "__main__":
-    main()
+    main("factorization", "Robust matrix factorization", __doc__, PARTS)
