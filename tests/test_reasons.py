@@ -23,6 +23,15 @@ def test_a_value_behind_the_suspects_is_named():
     assert lift > 10
 
 
+def test_what_is_no_more_frequent_than_usual_is_no_rule():
+    """Once the rows above a value are told, the rest of their group has more suspects than what is left, but few."""
+    shop, size = RNG.choice(list("ABCD"), 3000), RNG.normal(size=3000)
+    suspect = (shop == "D") & ((size > 0.5) | (RNG.random(3000) < 0.03))
+    rules = common_patterns(pd.DataFrame({"shop": shop, "size": size}), suspect)
+    assert rules
+    assert min(lift for *_, lift in rules) >= 1.5
+
+
 def test_two_conditions_together():
     cells = pd.DataFrame({"zone": RNG.choice(list("abc"), 3000), "year": RNG.choice([2019, 2020, 2021], 3000)})
     inside = (cells["zone"] == "b") & (cells["year"] == 2021)

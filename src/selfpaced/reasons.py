@@ -22,6 +22,7 @@ MOST_RULES = 4  # display: rules of a list
 FEWEST = 5  # a choice: rows that a rule must hold of
 LEVELS = 50  # cost: values of a column that are tried, the most frequent ones
 CHANCE = 0.001  # a choice: how probably a rule of the list is one by chance, over all that were tried
+LEAST_LIFT = 1.5  # a choice: times the usual share of suspects from which on a rule is worth a line
 SAMPLE = 50_000  # cost: rows looked at
 LIKE = 50  # a choice: confident rows of like value that a row is compared with, of a regression
 NAMED = 3  # display: columns that are named
@@ -80,6 +81,8 @@ def common_patterns(cells: pd.DataFrame, suspect: Mask) -> list[tuple[str, int, 
         rule = best if narrower is None else narrower
         inside &= rule.holds
         lift = float(suspect[inside].mean() / suspect.mean())
+        if lift < LEAST_LIFT:  # more than elsewhere among what is left, and no more than usual
+            break
         found.append((rule.text, int(np.sum(suspect & inside)), int(inside.sum()), round(lift, 1)))
         left &= ~inside
     return found

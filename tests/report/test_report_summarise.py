@@ -75,6 +75,9 @@ def test_what_suspects_have_in_common_is_named(classified):
     assert patterns[0].where == "clerk = Kim"
     assert patterns[0].suspects == patterns[0].rows
     assert patterns[0].lift > 4
+    table = {"row": np.flatnonzero(found), "given": case.y[found], "expected": case.y[found]}
+    table["target"] = ["clerk"] * int(found.sum())
+    assert summarise(case.model, case.X, case.y, suspects=table, cells=cells).patterns == ()
 
 
 def test_rows_that_are_suspected_though_the_plain_model_was_kept_are_explained(classified):

@@ -58,8 +58,8 @@ def _most(labels: Any) -> tuple[str, ...]:
     return tuple(sorted(str(name) for name in names[np.argsort(-counts, kind="stable")][:MOST_LABELS]))
 
 
-def patterns_of(table: ReportTable | None, cells: Any, story: Story) -> tuple[Pattern, ...]:
-    """What suspects have in common, in the columns of a data frame."""
+def patterns_of(table: ReportTable | None, cells: Any, story: Story, target: str) -> tuple[Pattern, ...]:
+    """What suspects have in common, in the columns of a data frame; not in the one that may be wrong."""
     rows = next((column.values for column in table.columns if column.key == "row"), ()) if table is not None else ()
     if story.kind not in ("classification", "regression") or not hasattr(cells, "iloc") or not len(rows):
         return ()
@@ -67,7 +67,8 @@ def patterns_of(table: ReportTable | None, cells: Any, story: Story) -> tuple[Pa
         return ()
     suspect = np.zeros(len(cells), dtype=bool)
     suspect[np.array(rows, dtype=np.intp)] = True
-    return tuple(Pattern(*found) for found in common_patterns(cells, suspect))
+    others = cells.loc[:, [name for name in cells.columns if str(name) != target]]
+    return tuple(Pattern(*found) for found in common_patterns(others, suspect))
 
 
 def scatter_of(story: Story) -> tuple[tuple[float, float, bool], ...]:

@@ -110,7 +110,7 @@ def summarise(
         suspects=shown,
         review=review,
         pairs=pairs_of(shown, story),
-        patterns=patterns_of(shown, cells if cells is not None else X, story),
+        patterns=patterns_of(shown, cells if cells is not None else X, story, "" if review is None else review.target),
         scatter=scatter_of(story),
         features=_features(shown, cells if cells is not None else X, story, by_label=suspects is not None),
         pictures=() if suspects is not None else thumbnails(story.pictures),
