@@ -46,7 +46,7 @@ def table(name: str) -> tuple[np.ndarray, np.ndarray]:
     if name in PAPER:
         X, y = getattr(datasets, "load_" + name.removeprefix("paper: "))(return_X_y=True)
         return X, np.unique(y, return_inverse=True)[1]
-    return (fresh_datasets if name in fresh_datasets.FRESH else more_datasets).load(name)
+    return (fresh_datasets if name in fresh_datasets.TABLES else more_datasets).load(name)
 
 
 def noisy(X: np.ndarray, y: np.ndarray, noise: str, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -239,7 +239,9 @@ def _average(models: Sequence[Model], weights: Array) -> NoiseChannel:
 def _judged(models: Sequence[Model], z: Array, codes: NDArray[np.intp], weight: Array, most: float) -> NoiseChannel:
     """Scale and rate from all models, the shift and the suspicion from those with noise."""
     noisy = [m for m in models if m.noisy]
-    noise, weights = _average(noisy, _weights(_evidence(noisy))), _at_most(most, models, _weights(_evidence(models)))
+    noise, weights = _average(noisy, _weights(_evidence(noisy))), _weights(_evidence(models))
+    claimed = float(sum(w * m.rate for w, m in zip(weights, models, strict=True)))
+    weights = _at_most(min(most, _signal(models, codes, weight) * claimed), models, weights)
     full = _average(models, weights)
     scale = _common_scale([m.scale for m in models], weights, z)
     moved = _affordable(z, noise.bias / noise.scale, codes, weight)
@@ -257,6 +259,15 @@ def _judged(models: Sequence[Model], z: Array, codes: NDArray[np.intp], weight: 
         model_weights=full.model_weights,
         suspicion=Suspicion(noise.scale, transition, _doubted(float(weights[: len(noisy)].sum()))),
     )
+
+
+def _signal(models: Sequence[Model], codes: NDArray[np.intp], weight: Array) -> float:
+    """How sure it is that the logits tell labels at all, 0 to 1: where they do not, no label can be called wrong."""
+    counts = np.bincount(codes, weight)
+    counts = counts[counts > 0]
+    guessed = float(counts @ np.log(counts / counts.sum()))
+    gain = max(m.evidence for m in models) - guessed
+    return float(1.0 - np.exp(-max(gain - _CONVINCING, 0.0)))
 
 
 def _doubted(share: float) -> float:

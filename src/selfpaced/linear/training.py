@@ -348,8 +348,8 @@ class Trainer(Evidence):
         decided, moved = self._decisions(fit.params, channel) if shifted else (None, 0.0)
         still = shifted and _mismatch(channel, decided, chosen)
         heard = self._heard(folds, chosen, channel)
-        if still or (heard is not None and heard.better):
-            most = heard.channel.noise_rate if heard is not None and heard.better else 1.0
+        most = 1.0 if heard is None else heard.most(channel)
+        if still or most < channel.noise_rate:
             channel = models.judged(most, shift=not still)
             if np.any(channel.bias):
                 moved = self._decisions(fit.params, channel)[1]

@@ -16,6 +16,7 @@ from scipy import sparse
 from ..label_noise import NoiseChannel, fit_channel
 from ..selection import mean_and_error
 from .descent import FoldFits, Geometry, Penalty, predicted
+from .folds import N_FOLDS
 from .objective import Vector
 
 # Measured by benchmarks/classification.py --part development.
@@ -39,7 +40,7 @@ class Testimony:
     ahead : float
         Standard errors by which it explains the held-out labels better than the linear model.
     agrees : ndarray of bool
-        Held-out rows whose given label is the one it predicts.
+        Held-out rows, the first ones, whose given label is the one it predicts.
     """
 
     channel: NoiseChannel
@@ -51,6 +52,16 @@ class Testimony:
         """Whether it is believed rather than the linear model."""
         return self.ahead >= BETTER
 
+    def most(self, channel: NoiseChannel) -> float:
+        """The largest rate that is believed beside the linear model's channel.
+
+        Its own where it explains more; where it does not, but doubts that there is any noise, the mean of both.
+        """
+        own, other = channel.noise_rate, self.channel.noise_rate
+        if self.better:
+            return other
+        return 0.5 * (own + other) if self.channel.interval[0] == 0 < channel.interval[0] else 1.0
+
     def widened(self, channel: NoiseChannel) -> NoiseChannel:
         """The linear model's channel with an interval that reaches over both witnesses."""
         pairs = zip(channel.interval, self.channel.interval, (min, max), strict=True)
@@ -59,7 +70,7 @@ class Testimony:
 
     def sentence(self, wrong: Vector) -> str:
         """What it says of the suspects, where it explains many of them."""
-        suspects = wrong > SUSPECT
+        suspects = wrong[: len(self.agrees)] > SUSPECT
         if not self.better or suspects.sum() < FEW:
             return ""
         explained = float(self.agrees[suspects].mean())
@@ -79,20 +90,23 @@ def testimony(fits: FoldFits, scores: Vector, channel: NoiseChannel) -> Testimon
     layout = fits.layout
     if sparse.issparse(layout.X) or layout.X.shape[1] > WIDEST or layout.sampled:
         return None
-    bent = replace(layout, X=bends(layout.X, layout.sample_weight))
+    # Of more rows than five folds of few, those of the first fold are enough to be heard about.
+    heard_folds = layout.n_validated if layout.n_validated == N_FOLDS else 1
+    bent = replace(layout, X=bends(layout.X, layout.sample_weight), n_validated=heard_folds)
     total = fits.penalty.total
     geometry = Geometry(bent.everything(ridge=1.0 / (BENT_C * total)))
     flexible = FoldFits(
         bent, penalty=Penalty(BENT_C, total), fit_intercept=True, plain=None, geometry=geometry, n_jobs=fits.n_jobs,
         progress=fits.progress,
-    ).plain.fit.scores  # fmt: skip
-    weight, rows = fits.relative_weight, np.arange(len(fits.codes))
-    heard = fit_channel(flexible, fits.codes, sample_weight=weight, noiseless=True, size=fits.evidence)
+    )  # fmt: skip
+    z, codes, weight, size = flexible.plain.fit.scores, flexible.codes, flexible.relative_weight, flexible.evidence
+    heard = fit_channel(z, codes, sample_weight=weight, noiseless=True, size=size)
+    rows = np.arange(len(codes))
     own, other = (
-        np.log(np.maximum(witness.given_proba(z)[rows, fits.codes], 1e-12))
-        for witness, z in ((channel, scores), (heard, flexible))
+        np.log(np.maximum(witness.given_proba(seen)[rows, codes], 1e-12))
+        for witness, seen in ((channel, scores[: len(codes)]), (heard, z))
     )
-    return Testimony(heard, mean_and_error(other - own, weight, fits.evidence).z, predicted(flexible) == fits.codes)
+    return Testimony(heard, mean_and_error(other - own, weight, size).z, predicted(z) == codes)
 
 
 def bends(X: Vector, weight: Vector | None) -> Vector:
