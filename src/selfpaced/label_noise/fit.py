@@ -239,14 +239,13 @@ def _average(models: Sequence[Model], weights: Array) -> NoiseChannel:
 def _judged(models: Sequence[Model], z: Array, codes: NDArray[np.intp], weight: Array, most: float) -> NoiseChannel:
     """Scale and rate from all models, the shift and the suspicion from those with noise."""
     noisy = [m for m in models if m.noisy]
-    noise, weights = _average(noisy, _weights(_evidence(noisy))), _weights(_evidence(models))
-    claimed = float(sum(w * m.rate for w, m in zip(weights, models, strict=True)))
-    weights = _at_most(min(most, _signal(models, codes, weight) * claimed), models, weights)
+    noise, weights = _average(noisy, _weights(_evidence(noisy))), _at_most(most, models, _weights(_evidence(models)))
     full = _average(models, weights)
     scale = _common_scale([m.scale for m in models], weights, z)
     moved = _affordable(z, noise.bias / noise.scale, codes, weight)
     error = 1.0 - float(np.average((z + moved).argmax(axis=1) == codes, weights=weight))
-    rate = min(full.noise_rate, error)
+    signal = _signal(models, codes, weight)
+    rate = min(signal * full.noise_rate, error)
     doubt = max(noise.noise_rate, _LEAST_DOUBT)
     transition = (1 - _TO_SYMMETRIC) * noise.transition + _TO_SYMMETRIC * symmetric(doubt, z.shape[1])
     low, high = _interval(noise, models, error, float(weight.sum()))
@@ -257,7 +256,7 @@ def _judged(models: Sequence[Model], z: Array, codes: NDArray[np.intp], weight: 
         noise_rate=rate,
         interval=(min(low, rate), max(high, rate)),
         model_weights=full.model_weights,
-        suspicion=Suspicion(noise.scale, transition, _doubted(float(weights[: len(noisy)].sum()))),
+        suspicion=Suspicion(noise.scale, transition, _doubted(signal * float(weights[: len(noisy)].sum()))),
     )
 
 
@@ -271,8 +270,8 @@ def _signal(models: Sequence[Model], codes: NDArray[np.intp], weight: Array) -> 
 
 
 def _doubted(share: float) -> float:
-    """Probability of noise at the odds by which labels are doubted."""
-    return _ODDS * share / (_ODDS * share + 1 - share)
+    """Probability of noise at the odds by which labels are doubted; never none, which would rank no row."""
+    return max(_ODDS * share / (_ODDS * share + 1 - share), _LEAST_DOUBT)
 
 
 def _common_scale(scales: Sequence[float], weights: Array, z: Array, max_iter: int = 20) -> float:

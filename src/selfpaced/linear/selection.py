@@ -115,10 +115,11 @@ def penalties(fits: FoldFits, choose: bool) -> list[FoldFits]:
 
 def best_penalty(path: Sequence[FoldFits]) -> FoldFits:
     """The fold fits whose plain models explain the held-out labels best."""
-    if len(path) == 1:
-        return path[0]
-    weight, means = path[0].sample_weight, _explained(path[0], [fits.plain.fit for fits in path])
-    return path[int(np.argmax(np.average(means, axis=1, weights=weight)))]
+    return path[0] if len(path) == 1 else path[_best(path[0], _explained(path[0], [fits.plain.fit for fits in path]))]
+
+
+def _best(fits: FoldFits, likelihoods: Vector) -> int:
+    return int(np.argmax(np.average(likelihoods, axis=1, weights=fits.relative_weight)))
 
 
 def _explained(fits: FoldFits, models: Sequence[FoldModel]) -> Vector:
@@ -128,20 +129,20 @@ def _explained(fits: FoldFits, models: Sequence[FoldModel]) -> Vector:
 
 def automatic(path: Sequence[FoldFits], regularizer: Regularizer) -> FoldVerdict:
     """Plain fits under every penalty, the noise gauge, paces where it says so, and what each has in the average."""
-    best = best_penalty(path)
     plain = [_named(fits.plain, "plain", fits, path[0]) for fits in path]
+    likelihoods = _explained(path[0], [trial.fit for trial in plain])
+    best = path[_best(path[0], likelihoods)]
     rho, by_class = confident_error(best.plain.fit.scores, best.codes, best.sample_weight)
     noise = f"{by_class:.1%} of the confident held-out predictions disagree with their labels"
     paced = _paced(path[0], best, regularizer, rho) if by_class >= CLEAN else []
-    trials, weight = [*plain, *paced], best.relative_weight
+    trials = [*plain, *paced]
     if len(trials) == 1:
         return verdict(best, tuple(plain), Decision(0, f"only {noise}"))
-    likelihoods = _explained(best, [trial.fit for trial in trials])
+    if paced:
+        likelihoods = np.concatenate([likelihoods, _explained(best, [trial.fit for trial in paced])])
     trials = [replace(trial, scores=row) for trial, row in zip(trials, likelihoods, strict=True)]
     shares = _shares(trials, best) if len(best.objectives) > 1 else None
-    index = (
-        int(np.argmax(np.average(likelihoods, axis=1, weights=weight))) if shares is None else _chosen(trials, shares)
-    )
+    index = _best(best, likelihoods) if shares is None else _chosen(trials, shares)
     reason = f"{_reason(trials, index, shares)}; {'only ' if not paced else ''}{noise}"
     return FoldVerdict(tuple(trials), Decision(index, reason), best.codes, best.sample_weight, shares)
 
