@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 
 from ..selection import effective_size
 from .base import Array, Model, softmax, symmetric
@@ -246,8 +247,9 @@ def _judged(models: Sequence[Model], z: Array, codes: NDArray[np.intp], weight: 
     error = 1.0 - float(np.average((z + moved).argmax(axis=1) == codes, weights=weight))
     signal = _signal(models, codes, weight)
     rate = min(signal * full.noise_rate, error)
-    doubt = max(noise.noise_rate, _LEAST_DOUBT)
-    transition = (1 - _TO_SYMMETRIC) * noise.transition + _TO_SYMMETRIC * symmetric(doubt, z.shape[1])
+    doubt = max(_expected_rate(noise), _LEAST_DOUBT)
+    own = _at_rate(noise, doubt)
+    transition = (1 - _TO_SYMMETRIC) * own + _TO_SYMMETRIC * symmetric(doubt, z.shape[1])
     low, high = _interval(noise, models, error, float(weight.sum()))
     return NoiseChannel(
         scale=scale,
@@ -258,6 +260,26 @@ def _judged(models: Sequence[Model], z: Array, codes: NDArray[np.intp], weight: 
         model_weights=full.model_weights,
         suspicion=Suspicion(noise.scale, transition, _doubted(signal * float(weights[: len(noisy)].sum()))),
     )
+
+
+def _expected_rate(noise: NoiseChannel) -> float:
+    """The mean of what labels leave to the rate between 0 and 1/2.
+
+    The most likely rate jumps from deal to deal where many are about as likely; their mean does not.
+    """
+    error = max((noise.interval[1] - noise.noise_rate) / _LEVEL, 1e-6)
+    ends = (np.array([0.0, 0.5]) - noise.noise_rate) / error
+    height, mass = np.exp(-0.5 * ends**2) / np.sqrt(2 * np.pi), float(np.diff(ndtr(ends))[0])
+    if mass < 1e-6:  # beyond 1/2, which three classes and more allow
+        return noise.noise_rate
+    return float(noise.noise_rate + error * (height[0] - height[1]) / mass)
+
+
+def _at_rate(noise: NoiseChannel, rate: float) -> Array:
+    """The transition of a channel with another rate, between classes as before."""
+    factor = min(rate / max(noise.noise_rate, _LEAST_DOUBT), 1 / max(1 - np.diag(noise.transition).min(), 1e-12))
+    off = factor * (noise.transition - np.diag(np.diag(noise.transition)))
+    return np.asarray(off + np.diag(1 - off.sum(axis=1)))
 
 
 def _signal(models: Sequence[Model], codes: NDArray[np.intp], weight: Array) -> float:

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from ..engines import Block, ContentSample, MemoryTable, Table, contents
 from ..fingerprint import Keys, mixed
-from ..folds import COPIES, Rows, deal
+from ..folds import COPIES, Rows, deal, row_keys
 from .objective import Codes, Matrix, Objective, Vector
 
 # Measured by benchmarks/constants.py linear.
@@ -156,7 +156,7 @@ def lay_out(table: Table, sample: ContentSample, n_classes: int, deals: int = 1)
     cells = _Cells.of(sample)
     coarse, n_units = n_total <= MANY and cells.coarse, cells.n_groups
     if coarse:
-        cells, fold = cells.spread()
+        cells, fold = cells.spread(row_keys(fetch(table, cells.rows).X))
         n_units = int(cells.count.sum())
     else:
         fold = cells.dealt()
@@ -267,9 +267,12 @@ class _Cells:
         fold[order] = deal(order, self.codes[first], N_FOLDS)
         return fold[self.group]
 
-    def spread(self) -> tuple[_Cells, Rows]:
-        """Every row is dealt by itself, label by label, in the order of the keys; copies in one fold are merged."""
-        order = np.lexsort((self.keys, self.codes))
+    def spread(self, content: Keys) -> tuple[_Cells, Rows]:
+        """Every row is dealt by itself, label by label, in the order of ``content``; copies in one fold are merged.
+
+        That leaves nothing to chance: whole cells of alike rows hang on small differences here.
+        """
+        order = np.lexsort((content, self.codes))
         end = np.cumsum(self.count[order])
         begin = (end - self.count[order])[:, None]
         # How many of the places from begin to end, counted round the folds, fall on each of them.
