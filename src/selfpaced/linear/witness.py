@@ -16,7 +16,6 @@ from scipy import sparse
 from ..label_noise import NoiseChannel, fit_channel
 from ..selection import mean_and_error
 from .descent import FoldFits, Geometry, Penalty, predicted
-from .folds import N_FOLDS
 from .objective import Vector
 
 # Measured by benchmarks/classification.py --part development.
@@ -40,7 +39,7 @@ class Testimony:
     ahead : float
         Standard errors by which it explains the held-out labels better than the linear model.
     agrees : ndarray of bool
-        Held-out rows, the first ones, whose given label is the one it predicts.
+        Held-out rows whose given label is the one it predicts.
     """
 
     channel: NoiseChannel
@@ -70,7 +69,7 @@ class Testimony:
 
     def sentence(self, wrong: Vector) -> str:
         """What it says of the suspects, where it explains many of them."""
-        suspects = wrong[: len(self.agrees)] > SUSPECT
+        suspects = wrong > SUSPECT
         if not self.better or suspects.sum() < FEW:
             return ""
         explained = float(self.agrees[suspects].mean())
@@ -90,9 +89,7 @@ def testimony(fits: FoldFits, scores: Vector, channel: NoiseChannel) -> Testimon
     layout = fits.layout
     if sparse.issparse(layout.X) or layout.X.shape[1] > WIDEST or layout.sampled:
         return None
-    # Of more rows than five folds of few, those of the first fold are enough to be heard about.
-    heard_folds = layout.n_validated if layout.n_validated == N_FOLDS else 1
-    bent = replace(layout, X=bends(layout.X, layout.sample_weight), n_validated=heard_folds)
+    bent = replace(layout, X=bends(layout.X, layout.sample_weight))
     total = fits.penalty.total
     geometry = Geometry(bent.everything(ridge=1.0 / (BENT_C * total)))
     flexible = FoldFits(
@@ -104,7 +101,7 @@ def testimony(fits: FoldFits, scores: Vector, channel: NoiseChannel) -> Testimon
     rows = np.arange(len(codes))
     own, other = (
         np.log(np.maximum(witness.given_proba(seen)[rows, codes], 1e-12))
-        for witness, seen in ((channel, scores[: len(codes)]), (heard, z))
+        for witness, seen in ((channel, scores), (heard, z))
     )
     return Testimony(heard, mean_and_error(other - own, weight, size).z, predicted(z) == codes)
 
