@@ -143,12 +143,15 @@ class ChannelModels:
             return NoiseChannel.identity(self.logits.shape[1])
         return _average(self.models, _weights(_evidence(self.models)))
 
-    def judged(self, most: float = 1.0, shift: bool = True) -> NoiseChannel:
-        """The channel where there may be no noise, at most a rate; without a shift, of the models that have none."""
+    def judged(self, most: float = 1.0, shift: bool = True, likely: float = 1.0) -> NoiseChannel:
+        """The channel where there may be no noise, at most a rate; without a shift, of the models that have none.
+
+        Probabilities of clean labels go by the rate ``likely``, where it is lower: they are less sure then.
+        """
         models = [m for m in self.models if shift or not np.any(m.bias)]
         if not models:
             return NoiseChannel.identity(self.logits.shape[1])
-        return _judged(models, self.logits, self.codes, self.weight, most)
+        return _judged(models, self.logits, self.codes, self.weight, most, likely)
 
 
 def one_rate_likelihood(logits: Sequence[ArrayLike], y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
@@ -237,12 +240,14 @@ def _average(models: Sequence[Model], weights: Array) -> NoiseChannel:
 # ---------------------------------------------------------------------------------- where there may be no noise
 
 
-def _judged(models: Sequence[Model], z: Array, codes: NDArray[np.intp], weight: Array, most: float) -> NoiseChannel:
+def _judged(
+    models: Sequence[Model], z: Array, codes: NDArray[np.intp], weight: Array, most: float, likely: float
+) -> NoiseChannel:
     """Scale and rate from all models, the shift and the suspicion from those with noise."""
     noisy = [m for m in models if m.noisy]
     noise, weights = _average(noisy, _weights(_evidence(noisy))), _at_most(most, models, _weights(_evidence(models)))
     full = _average(models, weights)
-    scale = _common_scale([m.scale for m in models], weights, z)
+    scale = _common_scale([m.scale for m in models], _at_most(likely, models, weights), z)
     moved = _affordable(z, noise.bias / noise.scale, codes, weight)
     error = 1.0 - float(np.average((z + moved).argmax(axis=1) == codes, weights=weight))
     signal = _signal(models, codes, weight)

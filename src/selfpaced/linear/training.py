@@ -348,9 +348,9 @@ class Trainer(Evidence):
         decided, moved = self._decisions(fit.params, channel) if shifted else (None, 0.0)
         still = shifted and _mismatch(channel, decided, chosen)
         heard = self._heard(folds, chosen, channel)
-        most = 1.0 if heard is None else heard.most(channel)
-        if still or most < channel.noise_rate:
-            channel = models.judged(most, shift=not still)
+        most, likely = (1.0, 1.0) if heard is None else (heard.most, heard.likely(channel))
+        if still or min(most, likely) < channel.noise_rate:
+            channel = models.judged(most, shift=not still, likely=likely)
             if np.any(channel.bias):
                 moved = self._decisions(fit.params, channel)[1]
         witness, said = "linear", fit.termination

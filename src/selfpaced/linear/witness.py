@@ -51,15 +51,15 @@ class Testimony:
         """Whether it is believed rather than the linear model."""
         return self.ahead >= BETTER
 
-    def most(self, channel: NoiseChannel) -> float:
-        """The largest rate that is believed beside the linear model's channel.
+    @property
+    def most(self) -> float:
+        """The largest rate that is believed: its own where it explains more."""
+        return self.channel.noise_rate if self.better else 1.0
 
-        Its own where it explains more; where it does not, but doubts that there is any noise, the mean of both.
-        """
-        own, other = channel.noise_rate, self.channel.noise_rate
-        if self.better:
-            return other
-        return 0.5 * (own + other) if self.channel.interval[0] == 0 < channel.interval[0] else 1.0
+    def likely(self, channel: NoiseChannel) -> float:
+        """The rate that probabilities go by: where it doubts the noise that the linear model sees, the mean of both."""
+        doubts = self.channel.interval[0] == 0 < channel.interval[0]
+        return 0.5 * (channel.noise_rate + self.channel.noise_rate) if doubts else 1.0
 
     def widened(self, channel: NoiseChannel) -> NoiseChannel:
         """The linear model's channel with an interval that reaches over both witnesses."""
