@@ -15,6 +15,7 @@ import numpy as np
 from ..fingerprint import Keys, mixed, row_keys
 from .table import Array, Block, Rows
 
+SLACK = 4  # cost: times the size asked for at which samples that are added up are sorted and cut down
 EACH = 10  # a choice: rows of every class that a sample has where the table has them: two for each fold
 
 
@@ -38,6 +39,8 @@ class ContentSample:
         Weight of each class in the whole table.
     n : int
         Rows that were seen; those of no weight are never in the sample.
+    bound : uint64 or None
+        Key above which nothing is wanted any more but rows of rare classes, once enough were seen.
     """
 
     size: int
@@ -47,25 +50,37 @@ class ContentSample:
     weight: Array
     mass: Array
     n: int
+    bound: Any = None
 
     def __add__(self, other: Any) -> ContentSample:
+        """The sample of both parts; sorted and cut down now and then only, see `settled`."""
         if not isinstance(other, ContentSample):
             return NotImplemented
-        return ContentSample(
+        kept = self._wanted(other)
+        both = ContentSample(
             self.size,
-            np.concatenate([self.keys, other.keys]),
-            np.concatenate([self.codes, other.codes]),
-            np.concatenate([self.rows, other.rows + self.n]),
-            np.concatenate([self.weight, other.weight]),
+            np.concatenate([self.keys, other.keys[kept]]),
+            np.concatenate([self.codes, other.codes[kept]]),
+            np.concatenate([self.rows, other.rows[kept] + self.n]),
+            np.concatenate([self.weight, other.weight[kept]]),
             self.mass + other.mass,
             self.n + other.n,
-        )._merged()
+            self.bound,
+        )
+        return both.settled() if len(both.keys) > SLACK * self.size else both
 
     def __radd__(self, other: Any) -> ContentSample:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum(parts) works
 
-    def _merged(self) -> ContentSample:
-        """Equal rows of equal class once, and no more than are asked for."""
+    def _wanted(self, other: ContentSample) -> Any:
+        """What of another sample can still be in that of both."""
+        if self.bound is None:
+            return slice(None)
+        scarce = np.bincount(self.codes, minlength=len(self.mass)) < EACH
+        return (other.keys <= self.bound) | scarce[other.codes]
+
+    def settled(self) -> ContentSample:
+        """Sorted, equal rows of equal class once, and no more than are asked for."""
         order = np.lexsort((self.codes, self.keys))
         keys, codes = self.keys[order], self.codes[order]
         new = np.r_[True, (keys[1:] != keys[:-1]) | (codes[1:] != codes[:-1])] if len(keys) else np.empty(0, bool)
@@ -94,10 +109,10 @@ class ContentSample:
 
     def smaller(self, size: int) -> ContentSample:
         """The sample of fewer rows."""
-        kept = np.flatnonzero((self.keys <= limit_of(self.keys, size)) | (_ranks(self.keys, self.codes) < EACH))
-        return ContentSample(
-            size, self.keys[kept], self.codes[kept], self.rows[kept], self.weight[kept], self.mass, self.n
-        )
+        bound = limit_of(self.keys, size)
+        kept = np.flatnonzero((self.keys <= bound) | (_ranks(self.keys, self.codes) < EACH))
+        parts = (self.keys[kept], self.codes[kept], self.rows[kept], self.weight[kept])
+        return ContentSample(size, *parts, self.mass, self.n, bound)
 
     @property
     def sample_weight(self) -> Array | None:
@@ -116,7 +131,7 @@ class ContentSample:
 
 
 def contents(block: Block, seed: int, size: int, n_classes: int) -> ContentSample:
-    """The sample of one block, to be added up; without classes rows have values, which tell them apart too."""
+    """The sample of one block, to be added up and settled; without classes, values tell rows apart too."""
     keys = row_keys(block.X)
     keys = mixed(keys if n_classes else keys ^ mixed(row_keys(block.y), 1), seed)
     n = len(keys)
@@ -125,7 +140,7 @@ def contents(block: Block, seed: int, size: int, n_classes: int) -> ContentSampl
     mass = np.bincount(codes, weight, minlength=max(n_classes, 1))
     used = np.flatnonzero(weight)
     rows = used[_candidates(keys[used], codes[used], size)]
-    return ContentSample(size, keys[rows], codes[rows], rows, weight[rows], mass, n)._merged()
+    return ContentSample(size, keys[rows], codes[rows], rows, weight[rows], mass, n)
 
 
 def _candidates(keys: Keys, codes: Rows, size: int) -> Rows:

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, TypeVar
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 PASS_BYTES = 1 << 22  # cost: read at a time in a pass: they stay in the cache, and calls cost little
+SPAN = 1 << 18  # cost: entries of a column that are read to find some of them: 1 MB of labels
 LEFT_FREE = 1 << 28  # a choice: bytes of the disk that others may need
 BATCH_SHARE = 16  # a choice: of the memory, what one batch may take; decoders hold several and copies of them
 LEAST_MEMORY = 1 << 26  # numerical safety: less is no budget that anything here would keep to
@@ -148,16 +150,25 @@ class ScratchTable:
         return total
 
     def take(self, rows: Rows) -> Block:
-        """These rows, one read each."""
+        """These rows, by ascending numbers: one read each, labels and weights by spans that hold some of them."""
         X = np.empty((len(rows), self.n_features), dtype=self.dtype)
-        given = np.empty(len(rows), dtype=np.float64 if self.labels is None else np.int32)
-        weight = np.empty(len(rows)) if self._weighted else None
         for place, row in enumerate(np.asarray(rows).tolist()):
             _read(self._rows, X[place : place + 1], row * self.width)
-            _read(self._given, given[place : place + 1], row * given.itemsize)
-            if weight is not None:
-                _read(self._weights, weight[place : place + 1], row * 8)
+        given = self._spans(self._given, np.dtype(np.float64 if self.labels is None else np.int32), rows)
+        weight = self._spans(self._weights, np.dtype(np.float64), rows) if self._weighted else None
         return Block(X, self._codes(given), weight)
+
+    def _spans(self, file: IO[bytes], dtype: Any, rows: Rows) -> Array:
+        """Entries of a column."""
+        out, column = np.empty(len(rows), dtype=dtype), np.empty(min(SPAN, self.n), dtype=dtype)
+        cuts = np.searchsorted(rows, np.arange(0, self.n + SPAN, SPAN)).tolist()
+        for number, (begin, end) in enumerate(pairwise(cuts)):
+            if end > begin:
+                first = number * SPAN
+                m = min(SPAN, self.n - first)
+                _read(file, column[:m], first * dtype.itemsize)
+                out[begin:end] = column[:m][rows[begin:end] - first]
+        return out
 
     def map(self, function: Callable[..., Array], *args: Any) -> Iterator[Array]:
         """``function(block, *args)``, block by block, while it is asked for."""

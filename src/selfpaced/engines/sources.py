@@ -200,7 +200,7 @@ def _chunked(column: Any) -> bool:
 def _check(batch: Batch) -> None:
     """Gaps, infinities and numbers beyond reach, by the row they are in."""
     limit = SINGLE if batch.X.dtype == np.float32 else DOUBLE
-    if np.abs(batch.X).max(initial=0.0) <= limit:  # not where there is a NaN
+    if batch.X.max(initial=0.0) <= limit and batch.X.min(initial=0.0) >= -limit:  # neither where there is a NaN
         return
     row, place = np.argwhere(~(np.abs(batch.X) <= limit))[0].tolist()
     name, value = place if batch.names is None else batch.names[place], batch.X[row, place]

@@ -137,7 +137,8 @@ class FoldLayout:
 
 def draw(table: Table, n_classes: int, seed: int) -> ContentSample:
     """The rows that may decide: all distinct ones or, when there are many, a sample of them."""
-    return table.reduce(contents, seed, max(MANY, ROWS_PER_FEATURE * table.n_features) + 1, n_classes)
+    size = max(MANY, ROWS_PER_FEATURE * table.n_features) + 1
+    return table.reduce(contents, seed, size, n_classes).settled()
 
 
 def many(sample: ContentSample) -> bool:

@@ -38,7 +38,7 @@ class Rows:
     def of(cls, table: Table, seed: int) -> Rows:
         """Drawn by content, in an order that is that of the table only where all of it is here."""
         size = max(DECIDING, ROWS_PER_FEATURE * table.n_features) + 1
-        sample = table.reduce(contents, seed, size, 0)
+        sample = table.reduce(contents, seed, size, 0).settled()
         order = np.argsort(sample.rows) if sample.complete else np.arange(len(sample.rows))
         weight, found = sample.sample_weight, fetch(table, sample.rows[order])
         if sparse.issparse(found.X):

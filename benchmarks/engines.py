@@ -1,0 +1,203 @@
+"""What it costs to fit where rows lie: in memory, in a scratch file, on a Dask cluster.
+
+    python benchmarks/engines.py [--rows 1000000] [--folder DIR] [--part files memory dask] [--save]
+
+Correlated heavy-tailed features (20 columns), a fifth of the labels flipped, as Parquet files that are written first.
+Every ratio is between times of the same run; processor time for files and memory, wall time for Dask, whose workers are
+processes of their own. To hold: a pass over the scratch file <= 1.3 of one over memory; the whole automatic path,
+spooling included, <= 8 times decoding the Parquet once; the peak of memory <= 0.5 GB at 1e7 rows; on Dask the automatic
+path <= 2 times a plain fit by the same passes.
+"""
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+RESULT = Path(__file__).parent / "results" / "engines.md"
+COLUMNS = 20
+CHUNK = 500_000
+
+
+def chunks(n, d=COLUMNS, seed=0):
+    """Features and labels, some at a time."""
+    rng = np.random.default_rng(seed)
+    rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    coef, sizes = rng.standard_normal(d), np.geomspace(1, 0.1, d)
+    spread = np.sqrt(((sizes[:, None] * rotation) ** 2).sum(axis=0) * 5 / 3)
+    for start in range(0, n, CHUNK):
+        m = min(CHUNK, n - start)
+        X = (rng.standard_t(5.0, (m, d)) * sizes) @ rotation / spread
+        right = rng.random(m) < 1 / (1 + np.exp(-X @ coef * 4 / 3))
+        yield X, (right ^ (rng.random(m) < 0.2)).astype(np.int64)
+
+
+def write(folder, n):
+    """The rows as Parquet files, if they are not there yet."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, (X, y) in enumerate(chunks(n)):
+        table = pa.table({**{f"x{j}": X[:, j] for j in range(X.shape[1])}, "label": y})
+        parquet.write_table(table, folder / f"{i:03d}.parquet", row_group_size=131_072, use_dictionary=False)
+    return sorted(str(path) for path in folder.glob("*.parquet"))
+
+
+def timed(call, clock=time.process_time, repeat=1):
+    """The shortest time of a few runs, and the last value."""
+    best = np.inf
+    for _ in range(repeat):
+        began = clock()
+        value = call()
+        best = min(best, clock() - began)
+    return best, value
+
+
+def peak():
+    """The largest resident memory of this process so far, in bytes; that of a child, without what its parent had."""
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def files(paths, scratch):
+    """Decoding, spooling, a pass and the whole path over a scratch file, in a process that holds nothing else."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from selfpaced import SelfPacedLogisticRegression
+    from selfpaced.engines import spool, write_suspects
+    from selfpaced.linear.blocks import gradient
+    from selfpaced.linear.objective import Latent
+    from selfpaced.regularizers import get
+
+    pa.set_cpu_count(1)
+    spool(paths[:1], "label", scratch=scratch).close()  # packages are imported, and not timed
+
+    def decode():
+        for path in paths:
+            with parquet.ParquetFile(path, memory_map=True, pre_buffer=False) as file:
+                for _ in file.iter_batches(batch_size=1 << 16, use_threads=False):
+                    pass
+
+    decoding = timed(decode, repeat=2)[0]
+    spooling, table = timed(lambda: spool(paths, "label", scratch=scratch))
+    point, latent = np.linspace(-1, 1, table.n_features + 1), Latent(get("welsch"), 1.0)
+    one = timed(lambda: table.reduce(gradient, point, latent, 2, True), repeat=3)[0]
+    table.passes = 0
+    fitting, model = timed(lambda: SelfPacedLogisticRegression().fit(table))
+    largest, passes = peak(), table.passes
+    listing, count = timed(lambda: write_suspects(model, table, Path(scratch) / "suspects.parquet"))
+    (Path(scratch) / "suspects.parquet").unlink()
+    table.close()
+    n = table.n
+    yield "decode the Parquet", decoding, f"{decoding / n * 1e9:.0f} ns a row"
+    yield "spool into the scratch file", spooling, f"{spooling / decoding:.2f} x decoding"
+    yield "one gradient pass, scratch file", one, f"{one / n * 1e9:.0f} ns a row"
+    yield "automatic fit, scratch file", fitting, f"{passes} passes"
+    yield "spool and fit", spooling + fitting, f"{(spooling + fitting) / decoding:.2f} x decoding"
+    yield "stream the suspects", listing, f"{count:,} rows"
+    yield "largest memory, MB", largest / 1e6, ""
+    np.save(Path(scratch) / "coef.npy", model.coef_)
+
+
+def memory(n, scratch):
+    """The same in memory, and scikit-learn's plain fit."""
+    from sklearn.linear_model import LogisticRegression
+
+    from selfpaced import SelfPacedLogisticRegression
+    from selfpaced.engines import MemoryTable
+    from selfpaced.linear.blocks import gradient
+    from selfpaced.linear.objective import Latent
+    from selfpaced.regularizers import get
+
+    parts = list(chunks(n))
+    X, y = (np.concatenate([part[k] for part in parts]) for k in range(2))
+    del parts
+    table = MemoryTable(X, y.astype(np.intp), classes=np.arange(2))
+    point, latent = np.linspace(-1, 1, X.shape[1] + 1), Latent(get("welsch"), 1.0)
+    one = timed(lambda: table.reduce(gradient, point, latent, 2, True), repeat=3)[0]
+    plain = timed(lambda: LogisticRegression().fit(X, y))[0]
+    fitting, model = timed(lambda: SelfPacedLogisticRegression().fit(X, y))
+    yield "one gradient pass, memory", one, f"{one / n * 1e9:.0f} ns a row"
+    yield "scikit-learn's plain fit", plain, ""
+    yield "automatic fit, memory", fitting, f"{fitting / plain:.2f} x the plain fit"
+    saved = Path(scratch) / "coef.npy"
+    if saved.exists():
+        yield (
+            "largest difference of a coefficient",
+            float(np.abs(np.load(saved) - model.coef_).max()),
+            "to the scratch file",
+        )
+
+
+def on_dask(n, scratch):
+    """Workers of one thread, blocks persisted: the automatic path against a plain fit by the same passes; scaling."""
+    import dask.array as da
+    from distributed import Client, LocalCluster
+
+    from selfpaced import SelfPacedLogisticRegression
+    from selfpaced.dask import table
+
+    saved = Path(scratch) / "coef.npy"
+    for workers in (1, 2):
+        with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+            parts = list(chunks(n))
+            X, y = (
+                da.concatenate([da.from_array(p[k], chunks=(100_000, -1)[: p[k].ndim]) for p in parts]) for k in (0, 1)
+            )
+            rows = table(X, y)
+            plain = timed(lambda rows=rows: SelfPacedLogisticRegression(pace=np.inf).fit(rows), time.perf_counter, 2)[0]
+            rows.passes = 0
+            fit, model = timed(lambda rows=rows: SelfPacedLogisticRegression().fit(rows), time.perf_counter, 2)
+            yield f"plain fit, Dask, {workers} workers", plain, "wall"
+            yield f"automatic fit, Dask, {workers} workers", fit, f"{fit / plain:.2f} x the plain fit, wall"
+            if saved.exists():
+                gap = float(np.abs(np.load(saved) - model.coef_).max())
+                yield f"largest difference of a coefficient, {workers} workers", gap, "to the scratch file"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=float, default=1e6)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "selfpaced-engines")
+    parser.add_argument("--part", nargs="*", default=["files", "memory"], choices=("files", "memory", "dask"))
+    parser.add_argument("--save", action="store_true", help=f"write {RESULT.name}")
+    parser.add_argument("--inside", choices=("files", "memory", "dask"), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    n, folder = int(args.rows), args.folder / f"{int(args.rows)}"
+    if args.inside:
+        paths = sorted(str(path) for path in folder.glob("*.parquet"))
+        parts = {"files": lambda: files(paths, args.folder), "memory": lambda: memory(n, args.folder)}
+        parts["dask"] = lambda: on_dask(n, args.folder)
+        for what, value, note in parts[args.inside]():
+            print(f"| {what} | {value:.3g} | {note} |", flush=True)
+        return
+    if not list(folder.glob("*.parquet")):
+        write(folder, n)
+    (args.folder / "coef.npy").unlink(missing_ok=True)
+    lines = [f"{n:,} rows of {COLUMNS} columns; seconds. {platform.machine()}, {os.cpu_count()} cores.", ""]
+    lines += ["| what | value | |", "|---|---|---|"]
+    print("\n".join(lines))
+    for part in args.part:
+        command = [sys.executable, __file__, "--rows", str(n), "--folder", str(args.folder), "--inside", part]
+        printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        print(printed, end="")
+        lines += printed.splitlines()
+    if args.save:
+        text = RESULT.read_text() if RESULT.exists() else "# Engines: where rows lie\n"
+        said = f"`python benchmarks/engines.py --rows {n} --part {' '.join(args.part)}`"
+        RESULT.write_text("\n".join([text, said, "", *lines, ""]))
+
+
+if __name__ == "__main__":
+    main()
