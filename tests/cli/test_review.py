@@ -37,3 +37,12 @@ def test_a_folder_without_a_run_is_refused(selfpaced, folder):
     code, _, err = selfpaced("review", "nowhere", "--no-browser")
     assert code == 2
     assert "run selfpaced fit --out 'nowhere' first" in err
+
+
+def test_a_run_without_suspects_has_nothing_to_decide(selfpaced, folder):
+    Path("run").mkdir()
+    Path("run/report.html").write_text("<!doctype html>")
+    Path("run/suspects.csv").write_text("row,given,expected,decision,fingerprint\n")
+    code, _, err = selfpaced("review", "run", "--no-browser")
+    assert code == 2
+    assert "there is nothing to decide: 'run' has no suspects" in err

@@ -78,8 +78,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
                 save(result.pipeline, stage / "model.skops", facts=facts)
                 write_frame(suspects_file(result), stage / "suspects.csv")
                 written = [name for name in FILES if name != "report.html"]
-                if args.decisions is not None:
-                    write_frame(decisions_so_far(args.decisions), stage / DECISIONS)
+                so_far = None if args.decisions is None else decisions_so_far(args.decisions)
+                if so_far is not None and len(so_far):
+                    write_frame(so_far, stage / DECISIONS)
                     written.append(DECISIONS)
                 if not args.no_report and write_report(result, stage / "report.html", console):
                     written.append("report.html")

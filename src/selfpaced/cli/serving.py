@@ -88,11 +88,16 @@ class DecisionFile:
 
 def serve(folder: Path, port: int = 0) -> tuple[ThreadingHTTPServer, str]:
     """A server of a run's page on the loopback address, not yet running, and the address to open."""
+    from selfpaced.tables import TableError
+
     page = folder / "report.html"
     for needed in (page, folder / "suspects.csv"):
         if not needed.is_file():
             raise UsageError(f"there is no {str(needed)!r}; run selfpaced fit --out {str(folder)!r} first")
-    decisions, token = DecisionFile(folder), secrets.token_urlsafe(24)
+    try:
+        decisions, token = DecisionFile(folder), secrets.token_urlsafe(24)
+    except TableError as error:  # a header and no rows
+        raise UsageError(f"there is nothing to decide: {str(folder)!r} has no suspects ({error})") from error
 
     class Handler(_Handler):
         pass
