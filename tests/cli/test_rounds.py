@@ -27,8 +27,9 @@ def answered(as_json, shop, shop_csv):
 
 def test_the_file_of_suspects_holds_the_cells_as_they_are_read_back(answered, shop):
     header, rows, _ = answered
-    assert header[:8] == ["row", "line", "given", "expected", "weight", "noise_probability", "why", "decision"]
-    assert header[8:] == ["age", "income", "city", "note", "target", "fingerprint"]
+    first = ["row", "line", "given", "expected", "weight", "noise_probability", "why", "against", "decision"]
+    assert header[:9] == first
+    assert header[9:] == ["age", "income", "city", "note", "target", "fingerprint"]
     for row in rows:
         cells = dict(zip(header, row, strict=True))
         names, given = shop[0], shop[1][int(cells["row"])]
