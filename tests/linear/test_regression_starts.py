@@ -11,7 +11,7 @@ from selfpaced import SelfPacedLinearRegression
 from selfpaced.linear.levels import _direction, agreeing_levels
 from selfpaced.linear.rare import RareColumns
 from selfpaced.linear.scarce import _left_out
-from selfpaced.linear.squares import build
+from selfpaced.linear.squares import Factor, build
 from selfpaced.linear.start import elemental_start
 
 
@@ -193,3 +193,9 @@ def test_more_features_than_rows_and_outliers(seed: int) -> None:
     errors = [np.mean((one.predict(new) - new @ coef) ** 2) for one in (model, peer)]
     assert errors[0] < errors[1]  # once the plain fit was kept, ten times worse
     assert model.alpha_ > 0
+
+
+def test_a_factor_solves_for_many_right_sides() -> None:
+    root = np.random.default_rng(0).normal(size=(4, 6)) * np.array([[1.0], [10.0], [0.1], [3.0]])
+    gram = root @ root.T
+    np.testing.assert_allclose(Factor.of(gram).solve(np.eye(4)) @ gram, np.eye(4), atol=1e-9)  # columns of any size
