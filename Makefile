@@ -6,7 +6,7 @@ BIN := .venv/bin
 # One thread per test process: the processes already fill the cores.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-.PHONY: demo test test-all fuzz lowest lint types docs package clean
+.PHONY: demo test test-all fuzz checks lowest lint types docs package clean
 
 demo: .venv/.demo
 	$(BIN)/python -m selfpaced demo --out demo
@@ -21,6 +21,11 @@ test-all: .venv/.test
 # 10,000 odd inputs; ./tests/fuzz says what may come of them.
 fuzz: .venv/.test
 	cd tests && OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 ../$(BIN)/python -m fuzz
+
+# scikit-learn's checks for every rule and every pace with every estimator, also with arrays of other libraries.
+checks: .venv/.test
+	SELFPACED_CHECKS=all $(PYTEST) tests/test_estimator_checks.py
+	SCIPY_ARRAY_API=1 $(PYTEST) tests/test_estimator_checks.py
 
 lowest:
 	PYTHON=$(PYTHON) .ci/lowest

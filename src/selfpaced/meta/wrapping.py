@@ -84,7 +84,7 @@ class MetaMixin(CallbackSupportMixin, MetaEstimatorMixin):
         if inner.classifier_tags is not None:
             tags.classifier_tags = replace(inner.classifier_tags, multi_label=False)
         tags.regressor_tags = inner.regressor_tags or tags.regressor_tags
-        tags.non_deterministic = inner.non_deterministic
+        tags.non_deterministic, tags.no_validation = inner.non_deterministic, inner.no_validation
         return tags
 
 
