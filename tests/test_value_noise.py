@@ -380,3 +380,12 @@ def test_text_is_judged_by_what_the_model_expects():
 
 def _carats(words):
     return np.array([[float(word.split()[1])] for word in words])
+
+
+def test_gross_values_far_out_are_found_whatever_their_size():
+    rng = np.random.default_rng(0)
+    z = np.r_[rng.normal(size=228), 90, 120, 180, 200, 310, 320, 340, 400, 450, 480, 490, 500]
+    mixture = fit_mixture(z)
+    assert mixture.found
+    assert mixture.gross(z)[228:].min() > 0.9
+    assert mixture.gross(z)[:228].max() < 0.5

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from selfpaced.persistence import replacing
-
 try:
     import fcntl
 except ImportError:  # pragma: no cover - Windows has no such locks; there runs of one folder are not kept apart
@@ -34,6 +32,8 @@ def note(folder: Path, made: Iterable[Path]) -> None:
 
     It is written first, so that a run that is killed among the moves leaves nothing that its successor does not know.
     """
+    from selfpaced.persistence import replacing
+
     known = _known(folder)
     for path in made:
         there = [_digest(folder / path.name)] if (folder / path.name).is_file() else []

@@ -26,7 +26,7 @@ ROWS_PER_FEATURE = 50  # cost: rows of the sample, where these are more
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SampledRows:
     """The sample of a table: features, values and weights of its rows."""
 
     sample: ContentSample
@@ -35,7 +35,7 @@ class Rows:
     weight: Floats | None
 
     @classmethod
-    def of(cls, table: Table, seed: int) -> Rows:
+    def of(cls, table: Table, seed: int) -> SampledRows:
         """Drawn by content, in an order that is that of the table only where all of it is here."""
         size = max(DECIDING, ROWS_PER_FEATURE * table.n_features) + 1
         sample = table.reduce(contents, seed, size, 0).settled()
@@ -75,7 +75,7 @@ def fit_table(model: Any, table: Table, progress: Progress) -> bool:
     row, up to `DECIDING` of them. The coefficients are those of all rows at the pace, or without the gross rows, that
     came of it. On Ctrl-C the fit of the sample is kept.
     """
-    rows = Rows.of(table, int(check_random_state(model.random_state).randint(1 << 31)))
+    rows = SampledRows.of(table, int(check_random_state(model.random_state).randint(1 << 31)))
     mass = float(len(rows.y) if rows.weight is None else rows.weight.sum())
     share = 1.0 if rows.sample.complete else mass / float(table.mass.sum())
     with progress.stage(f"{len(rows.y)} rows decide"):
@@ -113,7 +113,7 @@ def many(n: int, d: int) -> bool:
     return n > max(DECIDING, ROWS_PER_FEATURE * d)
 
 
-def _carry(model: Any, small: Any, table: Table, rows: Rows, share: float) -> bool:
+def _carry(model: Any, small: Any, table: Table, rows: SampledRows, share: float) -> bool:
     """The plain and the chosen fit of all rows, begun at those of the sample."""
     offset = float(np.average(rows.y, weights=rows.weight))
     center = np.asarray(np.average(rows.X, axis=0, weights=rows.weight), dtype=np.float64)

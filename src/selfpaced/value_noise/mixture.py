@@ -25,13 +25,14 @@ HALF_CHI = 1.92  # theory: half the 95 % point of chi-squared with one degree of
 START = -3.0  # a choice: log odds of the gross part at which a search starts
 #: cost: log odds, beside the likeliest, at which the profile is asked: fine near it, coarse where little is known
 PROFILE = np.sign(np.arange(-9, 10)) * np.array([0.1 * 1.5 ** (abs(k) - 1) for k in range(-9, 10)])
-#: a choice: ranges of a gross part's centre and log spread, and where they start: broad around the core, or beside it.
+BROAD = 1.4  # a choice: log spread of a far gross part at least: of ten-fold errors of unlike rows few are of one size
+#: a choice: ranges of a gross part's centre and log spread, and where they start: around the core, beside it, far.
 SHAPES = (
     ((-2.5, 2.5), (1.1, 4.0), (0.0, 2.0)),
-    ((2.5, REACH), (-0.36, 4.0), (5.0, 0.4)),
-    ((2.5, REACH), (-0.36, 4.0), (14.0, 1.6)),
-    ((-REACH, -2.5), (-0.36, 4.0), (-5.0, 0.4)),
-    ((-REACH, -2.5), (-0.36, 4.0), (-14.0, 1.6)),
+    ((2.5, FAR), (-0.36, 4.0), (5.0, 0.4)),
+    ((FAR, REACH), (BROAD, 4.0), (14.0, 1.6)),
+    ((-FAR, -2.5), (-0.36, 4.0), (-5.0, 0.4)),
+    ((-REACH, -FAR), (BROAD, 4.0), (-14.0, 1.6)),
 )
 #: a choice: ranges of the core's centre, log scales and log degrees above the least (left, right), gross log odds.
 CORE = ((-1.0, 1.0), (-3.0, 1.5), (-3.0, 1.5), (-5.0, 4.5), (-5.0, 4.5), (RARE, 0.0))
