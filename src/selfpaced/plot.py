@@ -186,7 +186,7 @@ class SuspectsDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any = None, y: Any = None, *, n: int = 20, ax: Any = None, **bars: Any
     ) -> SuspectsDisplay:
-        """Draw the ``n`` worst of a fitted estimator; with ``X`` and ``y`` also what was given and expected."""
+        """Draw the ``n`` worst of a fitted estimator, of new rows ``X`` and ``y`` where they are given."""
         from .report.summarise import summarise
 
         table = summarise(estimator, X, y, max_rows=n).suspects

@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..residuals import weighted_quantile
+from ..residuals.scales import MAD_TO_SIGMA, weighted_quantile
 
 Floats = NDArray[Any]
 
 LEAST = 1e-12  # numerical safety: of the largest loss; samples at their centre have no logarithm
-QUARTILE = 0.6745  # theory: the upper quartile of the standard normal
-FEW = (
-    0.15  # a choice: the share left out below which they count again in the end, lest a tail be cut shorter and shorter
-)
+FEW = 0.15  # a choice: the share left out below which they count again in the end, lest a tail be cut ever shorter
 ROUNDS = 5  # cost: of leaving out what is far off; more change nothing
 
 
@@ -62,11 +59,11 @@ def usual_loss(loss: Floats, weight: Floats | None, threshold: float) -> UsualLo
     kept = np.ones(logs.size, bool)
     for _ in range(ROUNDS):
         low, middle, high = _quartiles(logs[kept], None if weight is None else weight[kept])
-        kept = logs <= middle + threshold * min(middle - low, high - middle) / QUARTILE
+        kept = logs <= middle + threshold * MAD_TO_SIGMA * min(middle - low, high - middle)
     if np.average(kept, weights=weight) > 1 - FEW:
         kept[:] = True
     _, middle, high = _quartiles(logs[kept], None if weight is None else weight[kept])
-    return UsualLoss(float(np.exp(middle)), (high - middle) / QUARTILE, least)
+    return UsualLoss(float(np.exp(middle)), MAD_TO_SIGMA * (high - middle), least)
 
 
 def _quartiles(values: Floats, weight: Floats | None) -> tuple[float, ...]:
