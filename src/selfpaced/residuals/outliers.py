@@ -71,5 +71,5 @@ def outlier_probability(residuals: ArrayLike, sigma: float, share: float) -> Flo
     share = min(max(share, 1.0 / max(len(size), 2)), 0.5)
     reach = max(float(size.max(initial=0.0)), 3.0 * sigma)
     broad = math.log(share) - math.log(2.0 * reach)
-    good = math.log1p(-share) - 0.5 * (size / sigma) ** 2 - math.log(sigma * math.sqrt(2.0 * math.pi))
+    good = math.log1p(-share) - 0.5 * np.minimum(size / sigma, 1e150) ** 2 - math.log(sigma * math.sqrt(2.0 * math.pi))
     return np.asarray(1.0 / (1.0 + np.exp(np.clip(good - broad, -700.0, 700.0))))
