@@ -1,6 +1,7 @@
 """The driver of the path, apart from any estimator; `alternate` has tests of its own."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,12 @@ import pytest
 from selfpaced.pacing import Fixed, Geometric, Ladder, Span, Stages, check_pace, half_loss
 from selfpaced.regularizers import get
 from selfpaced.solver import DeadEnd, State, walk
+
+
+def known(stages):
+    """Stages without their objectives: these are nan here, which from Python 3.13 on makes records differ."""
+    return [replace(stage, objective=0.0) for stage in stages]
+
 
 DATA = np.r_[np.linspace(-1, 1, 20), 30.0, 31.0]
 
@@ -106,10 +113,10 @@ def test_an_interrupt_keeps_the_last_complete_state(at):
     assert len(solution.stages) == at
     assert "interrupted from outside" in solution.status
     whole = walk(trimmed, "hard", Ladder((0.5, 1.0, 2.0)), start())
-    assert solution.stages == whole.stages[:at]
+    assert known(solution.stages) == known(whole.stages[:at])
     resumed = walk(trimmed, "hard", Ladder((0.5, 1.0, 2.0)), start(), resume=solution)
     assert resumed.model == whole.model
-    assert resumed.stages == whole.stages
+    assert known(resumed.stages) == known(whole.stages)
 
 
 def test_an_interrupt_before_there_is_a_model_goes_through():

@@ -150,8 +150,8 @@ def find_dialect(path: Path, facts: FileFacts, separator: str | None, header: bo
         best = max(counts, key=lambda sign: counts[sign])
         tab = path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab"))
         separator = "\t" if tab and counts["\t"] else best if counts[best] else ","
-    if len(separator) != 1:
-        raise ValueError(f"separator must be one character, got {separator!r}")
+    if len(separator) != 1 or separator in '"\r\n':
+        raise ValueError(f"separator must be one character, no quote and no line break, got {separator!r}")
     cells = [cell.strip().strip('"') for line in head[1:] for cell in line.split(separator)]
     newline = "\r\n" if "\r\n" in text else "\n"
     commas = separator != "," and any(re.fullmatch(r"[-+]?\d+,\d+", cell) for cell in cells)
