@@ -63,7 +63,7 @@ def common_patterns(cells: pd.DataFrame, suspect: Mask) -> list[tuple[str, int, 
     >>> import pandas as pd
     >>> fee = np.tile([1.0, 2.5, 4.3, 7.0], 50)
     >>> common_patterns(pd.DataFrame({"fee": fee, "n": np.arange(200) % 7}), (fee == 4.3) & (np.arange(200) < 120))
-    [('fee = 4.3', 30, 50, 4.0), ...]
+    [('fee = 4.3', 30, 50, 4.0)]
     """
     if len(cells) > SAMPLE:
         rows = np.linspace(0, len(cells) - 1, SAMPLE).astype(np.intp)

@@ -117,7 +117,7 @@ def stacked(votes: Sequence[Array], codes: Array, weight: Array) -> Array:
 
     >>> right = np.log([[0.9, 0.1], [0.1, 0.9]] * 50)
     >>> stacked([right, -right], np.array([0, 1] * 50), np.ones(100)).round(2).tolist()
-    [1.0, 0.0]
+    [0.83, 0.17]
     """
     grid = _grid(len(votes))
     if len(grid) == 1:
