@@ -309,3 +309,14 @@ def test_ctrl_c_goes_through_where_there_is_no_model_yet(monkeypatch: Any) -> No
     with pytest.warns(match="Interrupted from outside: the plain model is kept"):
         fitted = SelfPacedClassifier(TREE, keep_plain=True).fit(X, noisy)
     assert fitted.estimator_ is fitted.plain_
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_labels_at_random_are_not_called_wrong(n_classes):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((600, 5)), rng.integers(0, n_classes, 600)
+    model = SelfPacedClassifier(RandomForestClassifier(20, random_state=0)).fit(X, y)
+    assert model.noise_rate_ == 0.0
+    assert model.noise_rate_interval_[0] == 0.0 < 0.3 < model.noise_rate_interval_[1]
+    assert not (model.judgement_.wrong >= 0.5).any()
+    assert "plain model was kept" in model.termination_

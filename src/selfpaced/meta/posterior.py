@@ -21,6 +21,8 @@ PULL = 0.5  # how far totals of the classes go from the posterior's to the given
 CLEARLY = 2.0  # standard errors by which the wrapped model must be the better judge
 FLOOR = 1e-3  # of votes, before their logarithm
 
+SILENT = 0.1  # a choice: probability of any noise below which votes tell nothing; labels at random have 0.01, noise 0.5
+
 STEPS = 3  # cost: weights of judges are multiples of 1/3; beyond FEW of them, each alone or all alike
 FEW = 5  # cost: judges whose weights are tried in all combinations
 SCALINGS = 50  # numerical safety: steps in which totals are met
@@ -103,10 +105,13 @@ def _seen(channel: NoiseChannel, told: NoiseChannel) -> NoiseChannel:
     """The channel of clean probabilities.
 
     The rate is that of the models with noise: whoever averages it with "none" reads half of what there is wherever the
-    evidence is thin. The interval is that of a channel that may say "none".
+    evidence is thin. The interval is that of a channel that may say "none". Where votes foretell no label there is no
+    rate: labels at random are as well explained by one half of them being wrong, and nobody could say which.
     """
-    rate, (low, high) = channel.noise_rate, told.interval
-    return replace(channel, scale=1.0, bias=np.zeros_like(channel.bias), interval=(min(low, rate), max(high, rate)))
+    silent = told.suspicion is not None and told.suspicion.share < SILENT
+    rate, (low, high) = 0.0 if silent else channel.noise_rate, told.interval
+    interval = min(low, rate), max(high, rate)
+    return replace(channel, scale=1.0, bias=np.zeros_like(channel.bias), noise_rate=rate, interval=interval)
 
 
 # ------------------------------------------------------------------------------------------------- stacking
