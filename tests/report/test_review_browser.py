@@ -100,6 +100,25 @@ def test_from_the_first_key_to_the_file_on_disk(browser, run_folder):
     assert reviewed.table["label"].iloc[rows[1]] == found["expected"][1]
 
 
+def test_an_answer_that_comes_late_does_not_take_the_field_away(browser, run_folder):
+    folder, _, found = run_folder
+    n, path = len(found), folder / "decisions.csv"
+    with served(folder) as address:
+        browser.get(address)
+        wait(browser, lambda b: progress(b) == f"0 of {n} decided")
+        press(browser, "4", "ye")
+        base, token = address.split("/?token=")
+        elsewhere = f'{{"row": "{found["row"][5]}", "decision": "keep"}}'.encode()
+        headers = {"X-Token": token, "Content-Type": "application/json"}
+        urllib.request.urlopen(urllib.request.Request(f"{base}/decisions", elsewhere, headers)).close()
+        browser.execute_script("window.dispatchEvent(new Event('focus'))")  # on coming back the page asks the folder
+        wait(browser, lambda b: progress(b) == f"1 of {n} decided")
+        press(browser, "s", Keys.ENTER)
+        wait(browser, lambda _: len(pd.read_csv(path)) == 2)
+        assert set(pd.read_csv(path)["decision"]) == {"keep", "relabel to yes"}
+        no_errors(browser)
+
+
 def test_two_tabs_do_not_lose_each_others_decisions(browser, run_folder):
     folder, _, found = run_folder
     n, path = len(found), folder / "decisions.csv"

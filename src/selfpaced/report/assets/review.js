@@ -23,7 +23,7 @@ function start() {
     made.clear();
     for (const [row, decision] of Object.entries(found)) if (place.has(row)) made.set(row, decision);
     tell();
-    window.suspectTable?.redraw();
+    if (!document.querySelector("#table .decision form")) window.suspectTable?.redraw(); // a value being typed is not lost
   };
 
   const fromBrowser = () => {
@@ -39,9 +39,11 @@ function start() {
     return answer.json();
   };
 
-  let last = Promise.resolve(); // one after the other, so that what comes back is never older than what was sent
+  let last = Promise.resolve(), waiting = 0; // one after the other; only the last answer knows all that was sent
   const ask = (body) => {
-    last = last.then(() => call(body)).then((found) => { adopt(found); say(""); }, (error) => say(`Not saved: ${error.message}`));
+    waiting += 1;
+    last = last.then(() => call(body)).finally(() => { waiting -= 1; })
+      .then((found) => { if (!waiting) adopt(found); say(""); }, (error) => say(`Not saved: ${error.message}`));
   };
 
   const keep = (row, decision) => {
