@@ -18,12 +18,12 @@ from scipy import sparse
 from ..engines import Block, ContentSample, MemoryTable, Table, contents
 from ..fingerprint import Keys, mixed
 from ..folds import COPIES, Rows, deal, row_keys
+from ..label_noise import N_HELD
 from .objective import Codes, Matrix, Objective, Vector
 
 # Measured by benchmarks/constants.py linear.
 N_FOLDS = 5
 
-N_HELD = 3  # a choice: rows that a class must have for any to be held out
 ENOUGH = 2000  # cost: held-out rows that tell candidates apart well enough
 MANY = 20000  # cost: rows above which a sample of them decides
 ROWS_PER_FEATURE = 50  # cost: rows of a sample, where these are more

@@ -31,13 +31,14 @@ from ..fitting import (
     with_callbacks,
 )
 from ..judgement import Array, Judgement, Judging, Labels, fingerprint
+from ..label_noise import Slips
 from ..pacing import check_pace
 from ..parameters import KINDS
 from ..regularizers import Regularizer, relative
 from .blocks import clean_shares
 from .descent import Penalty
 from .objective import Codes, Matrix, Objective, Vector, loss_of_scores
-from .slips import Slips
+from .slips import left_out, widened
 from .training import LogisticFit, LogisticSettings, Trainer
 from .trusting import trusting_logistic
 from .units import Units
@@ -252,7 +253,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             trainer = Trainer(table, n_learned, self._settings(total), progress, previous)
             fit = trainer.run() if confirmed is None else trusting_logistic(trainer, trainer.run(), confirmed[kept])
         fit = replace(fit, plain=_given(fit.plain, units, X), params=_given(fit.params, units, X))
-        fit = fit if aside is None else aside.widened(fit)
+        fit = fit if aside is None else widened(aside, fit)
         self._keep(fit, classes, X.dtype)
         self._doubted = None if slips is None else slips.doubted
         scores, seen = Objective([X], codes, len(classes)).scores(fit.params), fingerprint(X, codes)
@@ -276,11 +277,11 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
                 self.feature_names_in_ = np.asarray(table.names, dtype=object)
             slips = Slips.of(mass)
             aside = slips if self._sets_aside(slips) else None
-            learned = table if aside is None else aside.left_out(table)
+            learned = table if aside is None else left_out(aside, table)
             previous = self._previous(classes, Units()) if aside is None else None
             settings = self._settings(float(learned.mass.sum()))
             trainer = Trainer(learned, len(learned.mass), settings, progress, previous)
-            fit = trainer.run() if aside is None else aside.widened(trainer.run())
+            fit = trainer.run() if aside is None else widened(aside, trainer.run())
             self._keep(fit, classes, table.dtype)
             self._doubted = None if slips is None else slips.doubted
             X, codes = trainer.thinned.parts[0], trainer.thinned.codes

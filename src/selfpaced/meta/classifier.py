@@ -6,28 +6,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import assert_all_finite, check_random_state, column_or_1d, indexable
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import check_random_state, column_or_1d, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from ..arguments import speaking_of
 from ..fitting import Progress, all_or_nothing, check_rule, check_trusted, few_threads, warn_interrupted, with_callbacks
 from ..folds import Split, make_folds, n_units, row_keys
 from ..judgement import Judgement, Judging, Labels, fingerprint
-from ..label_noise import NoiseChannel
+from ..label_noise import NoiseChannel, Slips
 from ..pacing import check_pace
 from ..parameters import KINDS
 from ..path import Candidate
 from ..regularizers import Regularizer, relative
 from ..selection import path_of
+from .given import GivenLabels, codes_of, given_labels
 from .label_path import LabelFit, run
 from .labels import Array, ClassifierProblem
 from .outputs import as_logits, output_kind, read_output, rival_loss
 from .routing import available_with, n_rows, routed_weight, weight_route
 from .soft_labels import Fitted, SoftFit
-from .soft_path import MIN_ROWS, SoftProblem, run_soft
+from .soft_path import MIN_ROWS, SoftProblem, run_soft, wide_logits
 from .wrapping import MetaMixin, route_fit_params, seeded
 
 __all__ = ["SelfPacedClassifier"]
@@ -41,6 +40,9 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
     channel give the probability :math:`q_{ij}` that class :math:`j` is the true label of row :math:`i`, in view of the
     given one. The wrapped model is then fitted once, to these soft labels: each row comes once for every class that it
     may belong to, with the weight :math:`q_{ij}`. Where the judges see no sign of noise, the plain model is kept.
+
+    A label that one or two rows have where others have many is taken for a slip of the pen: these rows are set aside as
+    suspects, and the others are learned exactly as without them.
 
     With a pace, a rule or a kind of losses of your own the model is its own judge, as in the paper: its losses
     :math:`\ell_i = \log(1 + \max_{j \ne y_i} p_{ij} / p_{i y_i})` give the weights
@@ -205,7 +207,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         self
         """
         X, y, groups = indexable(X, y, groups)
-        given = _given(y)
+        given = given_labels(y)
         route = weight_route(self.estimator)
         prior = routed_weight(sample_weight, n_rows(X), route)
         fitted = SoftFit(
@@ -233,7 +235,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
             X, fitted, progress, fitted.groups, self.judges, self.cv, self.random_state, self.n_jobs, self.keep_plain
         )
         end = run_soft(problem)
-        stored = Stored(end.chosen, end.plain, None, np.ones(given.classes.size), mark)
+        stored = Stored(end.chosen, end.plain, None, np.ones(given.classes.size), mark, end.slips)
         self._store(end.found, given, stored, fitted)
         self.judge_weights_: dict[str, float] = end.judges
 
@@ -276,8 +278,10 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         return [folds for folds in found if folds]  # none where every class has one row alone
 
     def _store(self, found: LabelFit, given: GivenLabels, end: Stored, fitted: SoftFit) -> None:
-        kept, reading = found.kept, found.kept.fit
-        opinion = Labels(given.classes, given.codes, reading.clean, found.judge)
+        kept, reading, slips = found.kept, found.kept.fit, end.slips
+        opinion = Labels(
+            given.classes, given.codes, reading.clean, found.judge, None if slips is None else slips.doubted
+        )
         losses = reading.losses / end.units[given.codes]
         weight = kept.weight if end.rule is None and not kept.plain else None
         judgement = Judgement(
@@ -293,12 +297,16 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         self.lam_: float = kept.lam
         self.sample_weight_, self.sample_loss_ = kept.weight, reading.losses
         self.sample_proba_, self.sample_noise_ = proba, wrong
-        self.sample_posterior_ = fitted.confirmed(found.judge.posterior(reading.clean, given.codes))
+        posterior = found.judge.posterior(reading.clean, given.codes)
+        if slips is not None:
+            posterior = slips.softened(posterior, proba, given.codes)
+        self.sample_posterior_ = fitted.confirmed(posterior)
         self.channel_: NoiseChannel = found.channel
         self.noise_rate_, self.noise_rate_interval_ = found.judge.noise_rate, found.judge.interval
         self.path_: tuple[Candidate, ...] = path
         self.termination_ = found.termination
-        self._kind, self._encoded = output_kind(end.chosen.model), end.chosen.labels is not given.classes
+        self._kind, self._slips = output_kind(end.chosen.model), slips
+        self._encoded = not np.array_equal(end.chosen.labels, self._learned)
         if found.interrupted:
             warn_interrupted(self.termination_)
 
@@ -309,12 +317,13 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         if y is None:
             raise ValueError("y must hold the labels to be judged, got None")
         with speaking_of("y", "labels, one for each row"):
-            return X, _codes(column_or_1d(y), self.classes_)
+            return X, codes_of(column_or_1d(y), self.classes_)
 
     def _judge(self, X: Any, y: Array) -> Judgement:
         logits = self.clean_logits(X)
         losses = rival_loss(self.channel_.proba(logits), y) / self.class_unit_[y]
-        opinion, rule = Labels(self.classes_, y, logits, self.channel_), self.judgement_.rule
+        doubted = None if self._slips is None else self._slips.doubted
+        opinion, rule = Labels(self.classes_, y, logits, self.channel_, doubted), self.judgement_.rule
         weight = None if rule is not None or np.isinf(self.lam_) else 1.0 - opinion.wrong
         return Judgement("labels", opinion, losses, self.lam_, rule, given_weight=weight)
 
@@ -334,7 +343,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "estimator_")
         found = np.asarray(self.estimator_.predict(X))
-        return self.classes_[found.astype(np.intp)] if self._encoded else found
+        return self._learned[found.astype(np.intp)] if self._encoded else found
 
     @available_with("decision_function")
     def decision_function(self, X: Any) -> Array:
@@ -349,6 +358,8 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         ndarray
         """
         check_is_fitted(self, "estimator_")
+        if self._slips is not None:
+            return self.clean_logits(X)
         return np.asarray(self.estimator_.decision_function(X))
 
     @available_with("predict_proba", "decision_function")
@@ -366,8 +377,8 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         raw = self._read(X)
         if self._kind == "predict_proba" and self.channel_.scale == 1.0:
-            return raw
-        return self.channel_.proba(as_logits(raw, self._kind)).astype(raw.dtype, copy=False)
+            return raw if self._slips is None else self._slips.columns(raw, 0.0)
+        return self.channel_.proba(self._logits(raw)).astype(raw.dtype, copy=False)
 
     @available_with("predict_proba", "decision_function")
     def predict_log_proba(self, X: Any) -> Array:
@@ -396,50 +407,28 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, n_classes)
         """
         check_is_fitted(self, "estimator_")
-        return as_logits(self._read(X), self._kind)
+        return self._logits(self._read(X))
+
+    def _logits(self, raw: Array) -> Array:
+        return wide_logits(self._slips, as_logits(raw, self._kind), self.channel_.scale)
+
+    @property
+    def _learned(self) -> Array:
+        """The labels that the wrapped model has learned: all but slips of the pen."""
+        return np.asarray(self.classes_ if self._slips is None else self.classes_[self._slips.learned])
 
     def _read(self, X: Any) -> Array:
-        labels = np.arange(self.classes_.size) if self._encoded else self.classes_
+        labels = np.arange(self._learned.size) if self._encoded else self._learned
         return read_output(self.estimator_, X, kind=self._kind, labels=labels)
 
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """What a fit leaves besides its path: models, the rule (None: soft labels), units of losses, the rows' mark."""
+    """What a fit leaves besides its path: models, rule (None: soft labels), units of losses, the rows' mark, slips."""
 
     chosen: Fitted
     plain: Fitted | None
     rule: Regularizer | None
     units: Array
     mark: str
-
-
-@dataclass(frozen=True, eq=False)
-class GivenLabels:
-    """Labels as given, the distinct ones, and the place of each among them."""
-
-    y: Array
-    classes: Array
-    codes: NDArray[np.intp]
-
-
-def _given(y: Any) -> GivenLabels:
-    if y is None:
-        raise ValueError("This SelfPacedClassifier estimator requires y to be passed, but the target y is None.")
-    with speaking_of("y", "labels, one for each row"):
-        y = column_or_1d(y, warn=True)
-    if y.dtype.kind == "f":
-        assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
-    return GivenLabels(y, classes, codes)
-
-
-def _codes(given: Array, classes: Array) -> Array:
-    """Labels as positions in ``classes``."""
-    codes = np.searchsorted(classes, given)
-    known = codes < classes.size
-    known[known] = classes[codes[known]] == given[known]
-    if not known.all():
-        raise ValueError(f"y must hold labels seen in fit {classes.tolist()!r}, got {given[~known][0]!r}")
-    return np.asarray(codes)
+    slips: Slips | None = None
