@@ -2,6 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from selfpaced import SelfPacedClassifier, SelfPacedLinearRegression, SelfPacedLogisticRegression
@@ -71,9 +76,9 @@ def test_the_column_that_decides_speaks_against_a_wrong_label(kind):
     model = (SelfPacedLogisticRegression() if kind == "linear" else tree).fit(X, y)
     rows = np.flatnonzero(suspected(model.judgement_))
     confident = np.setdiff1d(np.arange(500), rows)
-    named = columns_against(model, X, rows, confident)
+    named = columns_against(model, X, y, rows, confident)
     assert np.mean([names[:1] == ["city"] for names in named]) > 0.9
-    assert columns_against(model, X, [], confident) == []
+    assert columns_against(model, X, y, [], confident) == []
 
 
 def test_the_column_that_decides_speaks_against_a_wrong_value():
@@ -82,5 +87,57 @@ def test_the_column_that_decides_speaks_against_a_wrong_value():
     y[:20] += 30
     model = SelfPacedLinearRegression().fit(X, y)
     rows = np.flatnonzero(suspected(model.judgement_))
-    named = columns_against(model, X, rows, np.arange(20, 300))
+    named = columns_against(model, X, y, rows, np.arange(20, 300))
     assert np.mean([names[:1] == ["a"] for names in named]) > 0.8
+
+
+@pytest.mark.parametrize("make", ["array", "polars", "sparse"])
+def test_tables_of_any_kind_are_asked_alike(make):
+    X = RNG.normal(size=(300, 3))
+    y = np.where(X[:, 1] > 0, "yes", "no")
+    y[:30] = np.where(y[:30] == "yes", "no", "yes")
+    table = X
+    if make == "polars":
+        table = pytest.importorskip("polars").DataFrame(X, schema=["a", "b", "c"])
+    elif make == "sparse":
+        table = csr_array(X)
+    model = SelfPacedLogisticRegression().fit(table, y)
+    named = columns_against(model, table, y, np.arange(30), np.arange(30, 300))
+    assert np.mean([names[:1] == [{"polars": "b"}.get(make, "x1")] for names in named]) > 0.9
+
+
+def test_a_pipeline_is_asked_about_its_raw_columns():
+    """Texts, categories and gaps get cells of confident rows, of their own type."""
+    n = 400
+    X = pd.DataFrame({"city": RNG.choice(["Oslo", "Rome"], n), "size": pd.Categorical(RNG.choice(["s", "l"], n))})
+    X["age"] = np.where(RNG.random(n) < 0.2, np.nan, RNG.integers(20, 60, n))
+    y = np.where(X["city"] == "Oslo", "cold", "warm")
+    y[:40] = np.where(y[:40] == "cold", "warm", "cold")
+    encode = make_column_transformer((OneHotEncoder(), ["city", "size"]), (SimpleImputer(), ["age"]))
+    model = make_pipeline(encode, SelfPacedLogisticRegression()).fit(X, y)
+    named = columns_against(model, X, y, np.arange(40), np.arange(40, n))
+    assert all(names[:1] == ["city"] for names in named)
+
+
+def test_what_it_costs_is_bounded():
+    """Of wide tables fewer rows are asked about; of too wide ones, of texts and of pictures, none."""
+    seen = []
+
+    class Counting(SelfPacedLogisticRegression):
+        def predict_proba(self, X):
+            seen.append(len(X))
+            return super().predict_proba(X)
+
+    X = RNG.normal(size=(1500, 200))
+    y = np.where(X[:, 0] > 0, "yes", "no")
+    model = Counting(pace=1.0).fit(X, y)
+    y[:500] = np.where(y[:500] == "yes", "no", "yes")
+    seen.clear()
+    named = columns_against(model, X, y, np.arange(500), np.arange(500, 1500))
+    assert len(named) == 500
+    assert sum(seen[1:]) <= 50_000
+    assert max(seen) <= 5_000
+    assert named[249]
+    assert not any(named[250:])
+    assert columns_against(model, ["a text"] * 3, y[:3], [0], [1]) == [[]]
+    assert columns_against(model, np.zeros((3, 4, 4)), y[:3], [0], [1]) == [[]]

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 
+from selfpaced.path import Candidate, sentence_in_words
 from selfpaced.selection import Decision, Trial, behind, gap, mean_and_error, path_of, sentence
 
 PLAIN = Trial(math.inf, "plain", scores=np.array([1.0, 0.0, 1.0, 0.0, 0.0, 1.0]))
@@ -61,3 +62,21 @@ def test_the_sentence_says_what_and_why():
     trials = [PLAIN, WORSE, BETTER]
     assert sentence(trials, Decision(0, "no pace is better")) == "The plain model was kept: no pace is better."
     assert sentence(trials, Decision(2, "it is better")) == "Welsch lam=2 was chosen: it is better."
+
+
+def test_candidates_are_called_by_what_they_trust():
+    """A label within a longer number is another one's; what is in words already, and the plain model, stay."""
+    path = [
+        Candidate(math.inf, label="plain", mean_weight=1.0),
+        Candidate(1.0, label="welsch lam=1", mean_weight=0.74),
+        Candidate(1.41, label="welsch lam=1.41", mean_weight=0.97),
+        Candidate(2.0, label="the fit to soft labels", mean_weight=0.9),
+    ]
+    told = sentence_in_words("Welsch lam=1.41 was chosen: averaged with welsch lam=1 (31%), plain (2%).", path)
+    assert told == (
+        "The nearly plain candidate (trusts 97 % of the rows; welsch lam=1.41) was chosen: averaged with the one that "
+        "trusts 74 % (31%), plain (2%)."
+    )
+    kept = "The plain model was kept: the fit to soft labels is no better, nor is welsch lam=1.5."
+    assert sentence_in_words(kept, path) == kept
+    assert sentence_in_words("Welsch lam=1.", path[1:2], "entries").startswith("The cautious candidate (trusts 74 % of")

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
+from sklearn.base import is_classifier
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["columns_against", "common_patterns"]
+__all__ = ["columns_against", "common_patterns", "confident_rows"]
 
 Mask = NDArray[np.bool_]
 
@@ -26,6 +27,12 @@ LEAST_LIFT = 1.5  # a choice: times the usual share of suspects from which on a 
 SAMPLE = 50_000  # cost: rows looked at
 LIKE = 50  # a choice: confident rows of like value that a row is compared with, of a regression
 NAMED = 3  # display: columns that are named
+TOLD = 1_000  # cost: rows of which it is said which columns speak against them
+ASKED = 50_000  # cost: changed rows that the model is asked about, over all columns
+BATCH = 5_000  # cost: changed rows at a time; one call for every column would cost many models more than the rows do
+DENSE = 10_000_000  # cost: cells of a sparse table that is looked at
+TRUSTED = 0.8  # a choice: the weight from which on a row speaks for others like it
+REFERENCES = 20_000  # cost: confident rows that are compared with
 LEAST_SHARE = 0.15  # display: of what speaks against a row, below which a column is not named
 
 
@@ -148,7 +155,7 @@ def _shown(value: Any) -> str:
 # --------------------------------------------------------------------------------------- what speaks against a row
 
 
-def columns_against(model: Any, X: pd.DataFrame, rows: Any, confident: Any) -> list[list[str]]:
+def columns_against(model: Any, X: Any, y: Any, rows: Any, confident: Any) -> list[list[str]]:
     """The columns that speak against the given label or value of some rows, the strongest first.
 
     One column after the other is given the middle value of confident rows with the same label (or a like value), and
@@ -158,74 +165,162 @@ def columns_against(model: Any, X: pd.DataFrame, rows: Any, confident: Any) -> l
     Parameters
     ----------
     model : estimator
-        A fitted self-paced classifier or regressor.
-    X : pandas.DataFrame
-        What it was fitted on. Columns ``city=Oslo``, ``city=Rome`` and ``city is missing`` belong to ``city``.
+        Anything fitted that predicts rows of `X`: a classifier, a regressor, a Pipeline.
+    X : array or data frame of shape (n_samples, n_features)
+        Columns ``city=Oslo``, ``city=Rome`` and ``city is missing`` belong to ``city``; those of an array are called
+        as the model calls them, else ``x0``, ``x1`` and so on.
+    y : array-like of shape (n_samples,)
+        Given labels or values.
     rows : array-like of int
-        Positions of the rows to explain.
+        Positions of the rows to explain. The first 1,000 are, or fewer where there are more than 50 columns: the model
+        is asked about 50,000 changed rows at most.
     confident : array-like of int
-        Positions of rows that speak for their label or value.
+        Positions of rows that speak for their label or value, see `confident_rows`.
 
     Returns
     -------
     list of list of str
-        For every row, at most three names; none where nothing speaks against it.
+        For every row, at most three names; none where nothing speaks against it, where it was not asked about, and
+        where `X` is no table.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> X = np.array([[0.0, 5.0], [1.0, 3.0], [2.0, 4.0], [3.0, 6.0], [9.0, 5.0]])
+    >>> model = LinearRegression().fit(X[:4], X[:4, 0])
+    >>> columns_against(model, X, [0.0, 1.0, 2.0, 3.0, 2.0], [4], [0, 1, 2, 3])
+    [['x0']]
     """
     rows, confident = np.asarray(rows, dtype=np.intp), np.asarray(confident, dtype=np.intp)
-    if not rows.size or not confident.size:
+    table, given = _dense(X), np.asarray(y)
+    if table is None or not rows.size or not confident.size or X.shape[1] > ASKED:
         return [[] for _ in rows]
-    table = X.to_numpy()
-    usual = _usual(model, table, rows, confident)
-    agree = _agreement(model, X, rows)
-    before = agree(table[rows])
     groups: dict[str, list[int]] = {}
-    for place, name in enumerate(X.columns):
-        groups.setdefault(str(name).partition("=")[0].removesuffix(" is missing"), []).append(place)
-    gains = np.empty((rows.size, len(groups)))
-    for number, places in enumerate(groups.values()):
-        changed = table[rows].copy()
-        changed[:, places] = usual[:, places]
-        gains[:, number] = agree(changed) - before
+    for place, name in enumerate(_names(model, X)):
+        groups.setdefault(name.partition("=")[0].removesuffix(" is missing"), []).append(place)
+    asked = rows[: min(TOLD, ASKED // len(groups))]
+    alike = _alike(model, given, asked, confident)
+    gains = _gains(model, table, given[asked], asked, alike, list(groups.values()))
     names = np.array(list(groups), dtype=object)
-    out = []
-    for gain in gains:
-        order = np.argsort(-gain, kind="stable")[:NAMED]
-        most = np.maximum(gain, 0).sum()
-        out.append([str(names[j]) for j in order if gain[j] > LEAST_SHARE * most > 0])
-    return out
+    told = [_strongest(names, gain) for gain in gains]
+    return told + [[] for _ in rows[asked.size :]]
 
 
-def _usual(model: Any, table: Any, rows: Any, confident: Any) -> Any:
-    """For every row, the middle of confident rows that have its label, or a value like its own."""
-    given = np.asarray(model.judgement_.opinion.given)
-    usual = np.empty((rows.size, table.shape[1]), dtype=table.dtype)
-    if model.judgement_.kind == "labels":
-        for label in np.unique(given[rows]):
-            like = confident[given[confident] == label]
-            middle = np.nanmedian(table[like if like.size else confident], axis=0)
-            usual[given[rows] == label] = middle
-        return usual
+def confident_rows(weight: Any, suspects: Any) -> NDArray[np.intp]:
+    """Rows with nearly full weight that are not suspects themselves; a sample of them where there are many.
+
+    >>> confident_rows([1.0, 0.9, 0.1, 1.0], suspects=[0]).tolist()
+    [1, 3]
+    """
+    weight = np.asarray(weight, dtype=float)
+    trusted = weight >= min(TRUSTED, float(np.median(weight)))
+    trusted[suspects] = False
+    found = np.flatnonzero(trusted)
+    if found.size > REFERENCES:
+        found = np.sort(np.random.default_rng(0).choice(found, REFERENCES, replace=False))
+    return found
+
+
+def _dense(X: Any) -> Any:
+    """A data frame or an array of two dimensions; None where X is no such table, or too large a sparse one."""
+    if hasattr(X, "tocsr"):
+        return X.toarray() if X.shape[0] * X.shape[1] <= DENSE else None
+    return X if hasattr(X, "columns") or (hasattr(X, "dtype") and np.ndim(X) == 2) else None
+
+
+def _names(model: Any, X: Any) -> list[str]:
+    names = X.columns if hasattr(X, "columns") else getattr(model, "feature_names_in_", ())
+    return [str(name) for name in names] if len(names) == X.shape[1] else [f"x{j}" for j in range(X.shape[1])]
+
+
+def _strongest(names: Any, gain: Any) -> list[str]:
+    order = np.argsort(-gain, kind="stable")[:NAMED]
+    most = np.maximum(gain, 0).sum()
+    return [str(names[j]) for j in order if gain[j] > LEAST_SHARE * most > 0]
+
+
+def _alike(model: Any, given: Any, rows: Any, confident: Any) -> list[tuple[Any, Any]]:
+    """Which of the rows, and the confident rows that have their label, or a value like theirs."""
+    if is_classifier(model):
+        labels = given[rows]
+        pairs = [(np.flatnonzero(labels == one), confident[given[confident] == one]) for one in np.unique(labels)]
+        return [(which, like if like.size else confident) for which, like in pairs]
     order = confident[np.argsort(given[confident], kind="stable")]
-    place = np.searchsorted(given[order], given[rows])
-    for number, at in enumerate(np.clip(place - LIKE // 2, 0, max(order.size - LIKE, 0))):
-        usual[number] = np.nanmedian(table[order[at : at + LIKE]], axis=0)
-    return usual
+    starts = np.searchsorted(given[order], given[rows]) - LIKE // 2
+    starts = np.clip(starts, 0, max(order.size - LIKE, 0))
+    return [(np.array([number]), order[at : at + LIKE]) for number, at in enumerate(starts)]
 
 
-def _agreement(model: Any, X: pd.DataFrame, rows: Any) -> Any:
-    """How well the model agrees with the given label or value of the rows, as a function of their features."""
-    given = np.asarray(model.judgement_.opinion.given)[rows]
+def _gains(model: Any, table: Any, given: Any, rows: Any, alike: Any, groups: list[list[int]]) -> Any:
+    """By how much every row agrees better with its label or value once a group of its columns is as usual."""
+    before = _agreement(model, _taken(table, rows), given)
+    gains = np.empty((rows.size, len(groups)))
+    at_once = max(1, BATCH // rows.size)
+    for start in range(0, len(groups), at_once):
+        some = groups[start : start + at_once]
+        repeated = np.tile(rows, len(some))
+        changed = _taken(table, repeated)
+        for number, places in enumerate(some):
+            for place in places:
+                source = repeated.copy()
+                source[number * rows.size : (number + 1) * rows.size] = _usual(_column(table, place), rows, alike)
+                changed = _replaced(changed, place, table, source)
+        after = _agreement(model, changed, np.tile(given, len(some)))
+        gains[:, start : start + len(some)] = after.reshape(len(some), rows.size).T - before[:, None]
+    return gains
 
-    def frame(table: Any) -> Any:
-        return X.iloc[rows].__class__(table, columns=X.columns)
 
-    if model.judgement_.kind == "values":
-        return lambda table: -np.abs(np.asarray(model.predict(frame(table)), dtype=float) - given)
-    codes = np.searchsorted(model.classes_, given)
+def _usual(column: Any, rows: Any, alike: Any) -> Any:
+    """For every row, the confident row that has the middle cell of those like it: a cell that exists, of its type."""
+    numbers, ordered = _numbered(column)
+    source = rows.copy()
+    for which, like in alike:
+        known = like[np.isfinite(numbers[like])]
+        if known.size and ordered:
+            source[which] = known[np.argsort(numbers[known], kind="stable")[(known.size - 1) // 2]]
+        elif known.size:
+            codes = numbers[known].astype(np.intp)
+            source[which] = known[np.argmax(codes == np.bincount(codes).argmax())]
+    return source
 
-    def logit(table: Any) -> Any:
-        own = model.predict_proba(frame(table))[np.arange(rows.size), codes]
-        own = np.clip(own, 1e-9, 1 - 1e-9)  # no logarithm of zero
-        return np.log(own) - np.log1p(-own)
 
-    return logit
+def _numbered(column: Any) -> tuple[Any, bool]:
+    """Cells as numbers, and whether their order means anything; texts and the like by when they come first."""
+    cells = np.asarray(column)
+    try:
+        if cells.dtype.kind not in "mMSU":
+            return cells.astype(np.float64), True
+    except (TypeError, ValueError):
+        pass
+    known: dict[str, int] = {}
+    return np.array([known.setdefault(str(value), len(known)) for value in cells.tolist()], dtype=np.float64), False
+
+
+def _taken(table: Any, rows: Any) -> Any:
+    return table.iloc[rows].reset_index(drop=True) if hasattr(table, "iloc") else table[rows]
+
+
+def _column(table: Any, place: int) -> Any:
+    return table.iloc[:, place] if hasattr(table, "iloc") else table[:, place]
+
+
+def _replaced(part: Any, place: int, table: Any, source: Any) -> Any:
+    """A part of the table with one column from other rows of it."""
+    if hasattr(part, "isetitem"):  # pandas
+        part.isetitem(place, table.iloc[source, place].array)
+    elif hasattr(part, "with_columns"):  # polars
+        return part.with_columns(table[:, place][source])
+    else:
+        part[:, place] = table[source, place]
+    return part
+
+
+def _agreement(model: Any, part: Any, given: Any) -> Any:
+    """How well the model agrees with the given labels or values."""
+    if not is_classifier(model):
+        return -np.abs(np.asarray(model.predict(part), dtype=float) - given)
+    if not hasattr(model, "predict_proba"):
+        return (np.asarray(model.predict(part)) == given).astype(float)
+    own = model.predict_proba(part)[np.arange(given.size), np.searchsorted(model.classes_, given)]
+    own = np.clip(own, 1e-9, 1 - 1e-9)  # no logarithm of zero
+    return np.log(own) - np.log1p(-own)

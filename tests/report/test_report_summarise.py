@@ -1,6 +1,7 @@
 """What the summary says about each kind of fitted object."""
 
 import math
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -34,11 +35,16 @@ def test_classification(classified):
     low = int((case.model.sample_weight_ < 0.5).sum())
     assert summary.kind == "classification"
     assert f"{low} of them" in summary.sentence
-    assert summary.termination == case.model.termination_
+    assert "lam" in case.model.termination_
+    assert re.match(
+        r"The cautious candidate \(trusts \d+ % of the samples; welsch lam=[^)]+\) was", summary.termination
+    )
     assert fact(summary, "samples").value == "400"
     assert fact(summary, "estimated noise rate").note.count("%") == 2
     names = [row.name for row in summary.comparison]
-    assert names[0] == "Selection score"
+    assert names[0] == "Held-out labels foretold"
+    assert re.fullmatch(r"\d\d\.\d % ± \d\.\d %", summary.comparison[0].plain)
+    assert "x" in column(summary, "against")[0]
     assert "Predictions changed" in names
     assert summary.weights.series == ("no", "yes")
     assert sum(map(sum, summary.weights.counts)) == 400
@@ -64,6 +70,19 @@ def test_suspects_are_counted_by_given_and_expected_label(classified):
     assert pairs.counts == ((0, int(np.sum(given == "no"))), (int(np.sum(given == "yes")), 0))
     assert np.all(given != expected)
     assert sum(pairs.rows) == 400
+
+
+def test_columns_that_speak_against_a_row_are_named(classified):
+    """In Python as on the command line; a pipeline is asked about the columns it was given."""
+    pd = pytest.importorskip("pandas")
+    case = classified
+    X = pd.DataFrame(case.X, columns=list("abcdef"))
+    model = make_pipeline(StandardScaler(), SelfPacedLogisticRegression()).fit(X, case.y)
+    named = column(summarise(model, X, case.y), "against")
+    weight = np.abs(model[-1].coef_[0])
+    strongest = set(np.array(list("abcdef"))[np.argsort(-weight)[:3]])
+    assert np.mean([text.split(", ")[0] in strongest for text in named]) > 0.7
+    assert "against" not in [c.key for c in summarise(model).suspects.columns]
 
 
 def test_what_suspects_have_in_common_is_named(classified):

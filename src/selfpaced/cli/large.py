@@ -109,9 +109,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
         measured["seconds"] = dict(console.seconds)
         text = json.dumps(plain_data(measured), indent=2, ensure_ascii=False, allow_nan=False)
         (stage / "metrics.json").write_text(text + "\n", encoding="utf-8")
-    _tell(measured, len(sample), console)
+    _tell(model, measured, len(sample), console)
     written = [str(args.out / name) for name in FILES]
-    console.say(f"\nWritten: {', '.join(written)}")
+    console.tell(f"\nWritten: {', '.join(written)}")
     console.result({**measured, "files": written})
     return 0
 
@@ -194,19 +194,20 @@ def _metrics(args: argparse.Namespace, encoded: Encoded, table: ScratchTable, mo
     }
 
 
-def _tell(measured: dict[str, Any], described: int, console: Console) -> None:
+def _tell(model: Any, measured: dict[str, Any], described: int, console: Console) -> None:
     """The result in a few lines."""
-    from .telling import share_in_words, show_path
+    from selfpaced.path import sentence_in_words
+
+    from .telling import counted, share_in_words, show_path
 
     kinds = ", ".join(f"{len(names)} {kind}" for kind, names in measured["columns"].items() if names)
-    console.say(
+    console.tell(
         f"\n{measured['rows_fitted']:,} rows, {kinds} columns -> {measured['features']} features (described by "
         f"{described:,} rows); {measured['task']} of {measured['target']!r} in {measured['passes']} passes"
     )
-    console.say(f"{measured['termination']}\n")
-    labels = measured["task"] == "classification"
-    score = "held-out score on the given labels" if labels else "minus the robust loss"
-    show_path({**measured, "comparison": {"score": score}}, console)
+    console.tell(f"{sentence_in_words(measured['termination'], model.path_)}\n")
+    show_path(measured, console)
     share = share_in_words(measured["noise_rate"], measured["noise_rate_interval"])
-    console.say(f"Wrong {'labels' if labels else 'values'}: {share}.")
-    console.say(f"{measured['suspects']:,} suspects.")
+    what = "labels" if measured["task"] == "classification" else "values"
+    console.tell(f"Wrong {what}: {share}.", strong=True)
+    console.say(f"{counted(measured['suspects'])}.")

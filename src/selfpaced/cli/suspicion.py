@@ -17,9 +17,6 @@ __all__ = ["COLUMNS", "suspicious"]
 
 COLUMNS = ("row", "line", "given", "expected", "weight", "noise_probability", "why", "against")
 NEIGHBOURS = 5  # display: their lines are named one by one
-TRUSTED = 0.8  # a choice: the weight from which on a row speaks for its neighbours
-REFERENCES = 20_000  # cost: confident rows looked through for neighbours
-TOLD = 1_000  # cost: suspects of which it is said which columns speak against them
 EXPLAINED = 5_000  # cost: suspects that get neighbours; the table is sorted, the rest is far down
 
 
@@ -50,16 +47,16 @@ def suspicious(
     import pandas as pd
 
     from selfpaced.inspection import judgement_of, suspect_table, suspected
-    from selfpaced.reasons import columns_against
+    from selfpaced.reasons import columns_against, confident_rows
 
     judged = judgement_of(model, features, given.values)
     found = pd.DataFrame(suspect_table(judged, only=suspected(judged, threshold)))
     places = found["row"].to_numpy(dtype=np.int64)
     rows = given.rows[places]
     lines = table.lines.of(rows)
-    why = _why(model, features, given, table, places, found)
-    against = columns_against(model, features, places[:TOLD], _confident(model, places))
-    against += [[]] * (len(places) - len(against))
+    reference = confident_rows(model.judgement_.weight, places)
+    why = _why(model, features, given, table, places, found, reference)
+    against = columns_against(model, features, given.values, places, reference)
     return pd.DataFrame(
         {
             "row": rows,
@@ -77,11 +74,12 @@ def suspicious(
     )
 
 
-def _why(model: Any, features: Any, given: Target, table: LoadedTable, places: Any, found: Any) -> list[str]:
+def _why(
+    model: Any, features: Any, given: Target, table: LoadedTable, places: Any, found: Any, reference: Any
+) -> list[str]:
     """One sentence per suspect about the confident rows next to it."""
     from sklearn.neighbors import NearestNeighbors
 
-    reference = _confident(model, places)
     explained = places[:EXPLAINED]
     if reference.size < NEIGHBOURS or not explained.size:
         return ["the model disagrees; too few confident rows to compare with"] * len(places)
@@ -108,17 +106,6 @@ def _why(model: Any, features: Any, given: Target, table: LoadedTable, places: A
 def _rounded(values: np.ndarray) -> np.ndarray:
     """Expected values to six digits; classes as they are."""
     return np.array([float(f"{v:.6g}") for v in values]) if values.dtype.kind == "f" else values
-
-
-def _confident(model: Any, suspects: np.ndarray) -> np.ndarray:
-    """Rows with nearly full weight that are not suspects themselves; a sample of them where there are many."""
-    weight = np.asarray(model.judgement_.weight, dtype=float)
-    trusted = weight >= min(TRUSTED, float(np.median(weight)))
-    trusted[suspects] = False
-    reference = np.flatnonzero(trusted)
-    if reference.size > REFERENCES:
-        reference = np.sort(np.random.default_rng(0).choice(reference, REFERENCES, replace=False))
-    return reference
 
 
 def _sentence(values: np.ndarray, expected: Any, task: str, where: str) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from selfpaced.path import probability_of_labels, sentence_in_words, trust_in_words
+
 if TYPE_CHECKING:
     from .console import Console
     from .training import Training
 
-__all__ = ["share_in_words", "show_path", "show_suspects", "tell", "tell_next"]
+__all__ = ["counted", "share_in_words", "show_path", "show_suspects", "tell", "tell_next"]
 
-CAUTIOUS = 0.8  # display: mean weight below which a candidate is called cautious
 CELL = 18  # display: letters of a label
 
 
@@ -25,7 +26,7 @@ def tell(result: Training, measured: dict[str, Any], console: Console) -> None:
     )
     if measured["model_choice"]:
         console.tell(measured["model_choice"])
-    console.tell(f"{measured['termination']}\n")
+    console.tell(f"{sentence_in_words(measured['termination'], result.model.path_)}\n")
     show_path(measured, console)
     if measured["typical_error"] is not None:
         plain, chosen = (f"{measured['typical_error'][name]:.3g} {measured['target']}" for name in ("plain", "chosen"))
@@ -49,7 +50,7 @@ def tell_next(result: Training, measured: dict[str, Any], written: list[str], fo
     count = len(result.suspects)
     if result.review is not None:
         before = measured["suspects_before"]
-        now = _suspects(count) if before is None else f"{before:,} -> {_suspects(count)}"
+        now = counted(count) if before is None else f"{before:,} -> {counted(count)}"
         console.tell(f"\nround {measured['round']}: {now} (decided: {result.review})", strong=True)
     console.tell(f"\nWritten: {', '.join(written)}")
     if count:
@@ -59,13 +60,20 @@ def tell_next(result: Training, measured: dict[str, Any], written: list[str], fo
         )
 
 
-def _suspects(count: int) -> str:
+def counted(count: int) -> str:
+    """Suspects, counted.
+
+    >>> counted(1), counted(1200)
+    ('1 suspect', '1,200 suspects')
+    """
     return f"{count:,} suspect{'s' * (count != 1)}"
 
 
 def share_in_words(rate: float, interval: tuple[float, float] | None) -> str:
     """A share of wrong rows in words that claim no more than its interval does."""
-    low, high = interval or (float("nan"), float("nan"))
+    if interval is None:
+        return f"about {rate:.1%}"
+    low, high = interval
     between = f"between {low:.1%} and {high:.1%}"
     if low != 0:
         return f"about {rate:.1%} ({between})"
@@ -74,13 +82,15 @@ def share_in_words(rate: float, interval: tuple[float, float] | None) -> str:
 
 def show_path(measured: dict[str, Any], console: Console) -> None:
     """Every candidate, plain and self-paced, by how much it trusts, and which one was taken."""
-    if not measured["path"]:
+    path = measured["path"]
+    if not path:
         return
-    labels = measured["task"] == "classification"
-    table = [["candidate", "", *(["held-out score"] if labels else [])]]
-    for row in measured["path"]:
-        scored = [_score(row, measured["task"])] if labels else []
-        table.append([_in_words(row), "<- chosen" if row["chosen"] else "", *scored])
+    scored = measured["task"] == "classification" and any(_known(row["score"]) for row in path)
+    likelihood = all(row["score"] <= 0 for row in path if _known(row["score"]))  # else accuracies
+    header = "held-out labels foretold" if likelihood else "held-out labels right"
+    table = [["candidate", "", *([header] if scored else [])]]
+    for row in path:
+        table.append([_in_words(row), "<- chosen" if row["chosen"] else "", *([_score(row)] if scored else [])])
     console.table(table, left=2)
     console.say()
 
@@ -91,11 +101,11 @@ def _in_words(row: dict[str, Any]) -> str:
     >>> _in_words({"label": "welsch lam=0.816", "lam": 0.816, "mean_weight": 0.74})
     'cautious: trusts 74 % of the rows'
     """
-    weight = row["mean_weight"]
-    if row["lam"] is None or math.isinf(row["lam"]) or weight is None or weight != weight:
-        return str(row["label"])
-    word = "cautious" if weight < CAUTIOUS else "nearly plain" if weight > 0.95 else "lenient"
-    return f"{word}: trusts {100 * weight:.0f} % of the rows"
+    return trust_in_words(row["mean_weight"]) if _known(row["lam"]) and _known(row["mean_weight"]) else row["label"]
+
+
+def _known(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
 
 
 def show_suspects(result: Training, console: Console, n: int = 5) -> None:
@@ -104,7 +114,7 @@ def show_suspects(result: Training, console: Console, n: int = 5) -> None:
     if found.empty:
         console.say("No suspects.")
         return
-    console.say(f"{_suspects(len(found))}, the worst:\n" if len(found) > n else f"{_suspects(len(found))}:\n")
+    console.say(f"{counted(len(found))}, the worst:\n" if len(found) > n else f"{counted(len(found))}:\n")
     place = "line" if found["line"].notna().any() else "row"
     rows = [[place, "given", "expected", "wrong", "speaks against it"]]
     for record in found.head(n).to_dict("records"):
@@ -126,10 +136,11 @@ def _clipped(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 3].rstrip() + "..."
 
 
-def _score(row: dict[str, Any], task: str) -> str:
-    score, spread = row["score"], row["spread"]
-    if score is None or score != score:
-        return "not scored"
-    if task == "classification" and score >= 0:  # an accuracy; a log-likelihood is below 0
-        return f"{score:.1%}" + (f" +- {spread:.1%}" if spread == spread else "")
-    return f"{score:.4g}" + (f" +- {spread:.2g}" if spread == spread else "")
+def _score(row: dict[str, Any]) -> str:
+    """The share of held-out labels that are foretold (of a likelihood, its probability) and the standard error."""
+    if not _known(row["score"]):
+        return "not compared"
+    score, spread = row["score"], row["spread"] if _known(row["spread"]) else math.nan
+    if score <= 0:
+        score, spread = probability_of_labels(score, spread)
+    return f"{score:.1%}" + (f" +- {spread:.1%}" if _known(spread) else "")

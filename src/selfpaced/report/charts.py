@@ -23,7 +23,7 @@ def charts(summary: Summary) -> dict[str, Spec]:
     out: dict[str, Spec] = {}
     path, noun = summary.path, summary.noun
     if any(step.score is not None for step in path):
-        out["chart-score"] = path_chart(path, "score", summary.score_name)
+        out["chart-score"] = path_chart(path, "score", summary.score_name, shares=summary.kind == "classification")
     if any(step.mean_weight is not None for step in path):
         out["chart-mean-weight"] = path_chart(path, "mean_weight", "mean weight")
     if any(step.histogram for step in path):
@@ -87,22 +87,24 @@ def _stage_params(path: tuple[PathStep, ...]) -> list[dict[str, Any]]:
     ]
 
 
-def path_chart(path: tuple[PathStep, ...], field: str, title: str) -> Spec:
+def path_chart(path: tuple[PathStep, ...], field: str, title: str, *, shares: bool = False) -> Spec:
     """A number of every candidate along the path, with its spread where there is one."""
     data = []
     for step in path:
         value = getattr(step, field)
-        row = {"stage": step.stage, "name": step.label, "pace": lam_text(step), "value": value, "chosen": step.chosen}
+        row = {"stage": step.stage, "name": step.words, "rule": step.label, "value": value, "chosen": step.chosen}
         if field == "score" and value is not None and step.spread is not None:
             row |= {"low": value - step.spread, "high": value + step.spread}
         data.append(row)
     x, y = _stage_axis(path), {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": False}}
     if field == "mean_weight":
         y |= {"scale": {"domain": [0, 1]}, "axis": _WEIGHT_AXIS}
+    if shares:
+        y |= {"axis": {"format": ".1~%"}}
     tooltip = [
         {"field": "name", "title": "candidate"},
-        {"field": "pace", "title": "λ"},
-        {"field": "value", "title": title, "format": ".4~g"},
+        {"field": "rule", "title": "rule, pace"},
+        {"field": "value", "title": title, "format": ".1%" if shares else ".4~g"},
     ]
     has_spread = any("low" in row for row in data)
     ends = {"y": {"field": "low", "type": "quantitative", "title": title}, "y2": {"field": "high"}}

@@ -30,14 +30,19 @@ class Comparison:
 
 @dataclass(frozen=True)
 class PathStep:
-    """One candidate of the path; ``histogram`` holds shares of samples, not counts."""
+    """One candidate of the path; ``histogram`` holds shares of samples, not counts.
+
+    ``words`` tell it by how much it trusts, ``compared`` its score with the spread.
+    """
 
     stage: int
     label: str
+    words: str
     plain: bool
     lam: float | None
     score: float | None
     spread: float | None
+    compared: str
     mean_weight: float | None
     cost: float
     chosen: bool

@@ -8,15 +8,29 @@ from typing import Any
 
 import numpy as np
 
-from ..reasons import common_patterns
+from ..inspection import look_through, suspected
+from ..reasons import columns_against, common_patterns, confident_rows
 from .data import Pairs, Pattern, ReportColumn, ReportTable, Review
 from .story import Story
 
-__all__ = ["pairs_of", "patterns_of", "reviewable", "scatter_of"]
+__all__ = ["pairs_of", "patterns_of", "reviewable", "scatter_of", "with_reasons"]
 
 MOST_LABELS = 12  # display: labels of the table of given and expected ones
 SCATTERED = 2_000  # cost: points of the scatter; suspects come first
 HIDDEN = ("decision", "target", "fingerprint")
+
+
+def with_reasons(table: dict[str, Any] | None, story: Story, fitted: Any, X: Any, y: Any) -> dict[str, Any] | None:
+    """The library's own table of suspects with the columns that speak against each, where X and y are there to ask."""
+    if table is None or X is None or y is None or story.kind not in ("classification", "regression"):
+        return table
+    rows = np.asarray(table["row"], dtype=np.intp)
+    confident = confident_rows(story.weights, rows)
+    model, seen = look_through(fitted, X)
+    asked = model if seen is X else fitted  # a Pipeline is asked about its raw columns, which people know
+    against = [", ".join(names) or None for names in columns_against(asked, X, y, rows, confident)]
+    first = ("row", "given", "expected", "noise_probability")
+    return {key: table[key] for key in first} | {"against": against} | table
 
 
 def reviewable(table: ReportTable | None, story: Story, title: str) -> tuple[ReportTable | None, Review | None]:
@@ -76,8 +90,6 @@ def scatter_of(story: Story) -> tuple[tuple[float, float, bool], ...]:
     if story.kind != "regression":
         return ()
     judgement = story.judgement  # type: ignore[attr-defined]
-    from ..inspection import suspected
-
     suspect = suspected(judgement)
     given, expected = (np.asarray(v, dtype=float) for v in (judgement.opinion.given, judgement.opinion.expected))
     order = np.argsort(~suspect, kind="stable")

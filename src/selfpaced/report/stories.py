@@ -12,7 +12,7 @@ import numpy as np
 
 from ..inspection import judgement_of, suspect_table, suspected
 from ..judgement import Judging, TrainedNetwork
-from ..path import weight_histogram
+from ..path import Candidate, probability_of_labels, sentence_in_words, weight_histogram
 from ..solver import Solution
 from .data import Comparison, Fact, Grid, ViewWeights
 from .matrix import grid_of
@@ -59,7 +59,8 @@ class Judged(Story):
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self.judgement = model.judgement_
-        self.path, self.termination = tuple(model.path_), str(model.termination_)
+        self.path = tuple(model.path_)
+        self.termination = sentence_in_words(str(model.termination_), self.path, self.noun)
 
     @property
     def weights(self) -> Floats:
@@ -72,8 +73,10 @@ class Judged(Story):
         return f" by the {rule} rule" if rule else ""
 
     def pace(self) -> list[Fact]:
-        lam = float(self.model.lam_)
-        return [Fact("pace", "plain" if math.isinf(lam) else f"λ = {number(lam)}")]
+        lam, weights = float(self.model.lam_), self.weights
+        if math.isinf(lam) or not weights.size:
+            return [Fact("pace", "plain")]
+        return [Fact("pace", f"trusts {percent(float(weights.mean()))}", f"λ = {number(lam)}")]
 
 
 class Supervised(Judged):
@@ -144,6 +147,19 @@ class OfLabels(Supervised):
     """A classifier."""
 
     kind = "classification"
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        # by the likelihood of held-out labels, which is told as a probability, or by how many of them are right
+        self.likelihood = all(candidate.score <= 0 for candidate in self.path if math.isfinite(candidate.score))
+        self.score_name = "held-out labels foretold" if self.likelihood else "held-out labels right"
+
+    def scored(self, candidate: Candidate) -> tuple[float, float]:
+        found = super().scored(candidate)
+        return probability_of_labels(*found) if self.likelihood else found
+
+    def score_text(self, score: float, spread: float | None) -> str:
+        return percent(score, 1) + ("" if spread is None else f" ± {percent(spread, 1)}")
 
     def comparison(self, X: Any, y: Any) -> list[Comparison]:
         if X is None or y is None or not hasattr(self.model, "plain_"):

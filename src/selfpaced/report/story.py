@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..path import Candidate
 from .data import Comparison, Fact, Grid, ViewWeights
+from .words import number
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +40,14 @@ class Story:
     def weights(self) -> Floats | None:
         """Relative weights, one per sample or entry."""
         return None
+
+    def scored(self, candidate: Candidate) -> tuple[float, float]:
+        """The score by which a candidate was compared, and its standard error."""
+        return float(candidate.score), float(candidate.spread)
+
+    def score_text(self, score: float, spread: float | None) -> str:
+        """A score as it is read."""
+        return number(score, 4) + ("" if spread is None else f" ± {number(spread, 2)}")
 
     def sentence(self) -> str:
         """What happened, in one sentence."""

@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..inspection import look_through
-from ..path import BINS, Candidate
+from ..path import BINS, Candidate, trust_in_words
 from .data import Comparison, Fact, Histogram, History, PathStep, Summary
-from .rows import pairs_of, patterns_of, reviewable, scatter_of
+from .rows import pairs_of, patterns_of, reviewable, scatter_of, with_reasons
 from .stories import story_of
 from .story import Story
 from .tables import as_columns, cell, feature_rows, make_table
@@ -83,11 +83,11 @@ def summarise(
     model, seen = look_through(fitted, X)
     story = story_of(model)
     story.check_rows(X, y)
-    table = suspects if suspects is not None else story.suspects(seen, y)
+    table = suspects if suspects is not None else with_reasons(story.suspects(seen, y), story, fitted, X, y)
     shown = None if table is None else make_table(table, limit=max_rows)
     shown, review = reviewable(shown, story, title or story.name)
     found = 0 if shown is None else shown.total
-    path = tuple(_steps(story.path))
+    path = tuple(_steps(story))
     return Summary(
         title=title or story.name,
         kind=story.kind,
@@ -100,7 +100,7 @@ def summarise(
         note=note or "",
         facts=_headline(story, path, found),
         comparison=(
-            *_selection(path, story.score_name),
+            *_selection(path, story),
             *story.comparison(seen, y),
             *_given_metrics(metrics),
         ),
@@ -139,23 +139,27 @@ def _headline(story: Story, path: tuple[PathStep, ...], found: int) -> tuple[Fac
     return tuple(out)
 
 
-def _steps(path: Any) -> list[PathStep]:
+def _steps(story: Story) -> list[PathStep]:
     steps = []
     # the plain model is where an opening path leads to: show it last
-    for stage, candidate in enumerate(sorted(path or (), key=lambda c: math.isinf(c.lam))):
+    for stage, candidate in enumerate(sorted(story.path, key=lambda c: math.isinf(c.lam))):
         counts = np.asarray(candidate.histogram, dtype=float)
         if not counts.size and math.isinf(candidate.lam):
             counts = np.eye(BINS)[-1]  # the plain model: every sample has full weight
+        score, spread = map(_finite, story.scored(candidate))
+        label, weight = candidate.label or _lam_label(candidate), _finite(candidate.mean_weight)
         share = counts / counts.sum() if counts.size and counts.sum() > 0 else counts
         steps.append(
             PathStep(
                 stage=stage,
-                label=candidate.label or _lam_label(candidate),
+                label=label,
+                words=label if math.isinf(candidate.lam) or weight is None else trust_in_words(weight, story.noun),
                 plain=math.isinf(candidate.lam),
                 lam=_finite(candidate.lam),
-                score=_finite(candidate.score),
-                spread=_finite(candidate.spread),
-                mean_weight=_finite(candidate.mean_weight),
+                score=score,
+                spread=spread,
+                compared="" if score is None else story.score_text(score, spread),
+                mean_weight=weight,
                 cost=_finite(candidate.cost) or 0.0,
                 chosen=bool(candidate.chosen),
                 histogram=tuple(round(float(value), 6) for value in share),
@@ -173,19 +177,14 @@ def _finite(value: Any) -> float | None:
     return float(f"{number:.6g}") if math.isfinite(number) else None
 
 
-def _selection(path: tuple[PathStep, ...], name: str) -> list[Comparison]:
+def _selection(path: tuple[PathStep, ...], story: Story) -> list[Comparison]:
     """The score by which the stop was chosen, of the plain candidate and of the chosen one."""
     plain = next((s for s in path if s.plain and s.score is not None), None)
     chosen = next((s for s in path if s.chosen and s.score is not None), None)
     if plain is None or chosen is None:
         return []
     note = "what the stop compared, on data as given (larger is better)"
-    return [Comparison(name.capitalize(), _scored(plain), _scored(chosen), note)]
-
-
-def _scored(step: PathStep) -> str:
-    spread = "" if step.spread is None else f" ± {number(step.spread, 2)}"
-    return f"{number(step.score, 4)}{spread}"  # type: ignore[arg-type]
+    return [Comparison(story.score_name.capitalize(), plain.compared, chosen.compared, note)]
 
 
 def _given_metrics(metrics: Mapping[str, tuple[Any, Any]] | None) -> list[Comparison]:
