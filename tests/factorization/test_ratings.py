@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from selfpaced import PRMF, SelfPacedMF, suspects
+from selfpaced.factorization.gains import left_out
 from selfpaced.factorization.ids import Ids, check_positions, coded, labels_of
+from selfpaced.factorization.thin import UsualRows
 
 pd = pytest.importorskip("pandas")
 
@@ -200,3 +202,57 @@ def test_an_image_is_a_low_rank_part_and_a_sparse_one():
     np.testing.assert_array_equal(found.sparse_[seen & salt] != 0, True)
     np.testing.assert_allclose((found.low_rank_ + found.sparse_)[seen & salt], given[seen & salt])
     assert (found.sparse_[seen & ~salt] != 0).mean() < 0.05
+
+
+def make_fillers(seed, pushers=6):
+    """Raters of tastes, then some who push the first item and fill the rest with their usual number of stars."""
+    frame, _, i, j = make_ratings(seed, users=120)
+    rng = np.random.default_rng([seed, 1])
+    stars = np.full((120, 60), np.nan)
+    stars[i, j] = frame["rating"]
+    fakes = np.where(
+        rng.random((pushers, 60)) < 0.5, np.clip(np.rint(3.3 + rng.standard_normal((pushers, 60))), 1, 5), np.nan
+    )
+    fakes[:, 0] = 5
+    return np.vstack([stars, fakes]), np.arange(120 + pushers) >= 120
+
+
+@pytest.mark.parametrize("careless", [0.0, 0.1])
+def test_planted_raters_have_the_least_gain(careless):
+    stars, fake = make_fillers(1)
+    rng = np.random.default_rng(5)
+    noise = (rng.random(stars.shape) < careless) & ~fake[:, None] & ~np.isnan(stars)
+    stars[noise] = rng.integers(1, 6, noise.sum())
+    found = SelfPacedMF(bounds=(1, 5), random_state=0).fit(stars)
+    above = found.row_gain_[~fake][:, None] > found.row_gain_[fake]
+    assert above.mean() > 0.95  # the area under the curve
+    assert np.median(found.row_gain_[fake]) < 0.1 < 0.3 < np.median(found.row_gain_[~fake]) < 1
+
+
+def test_gains_do_not_depend_on_gross_errors_and_follow_the_columns_too():
+    rng = np.random.default_rng(2)
+    X = 5 + rng.standard_normal((60, 2)) @ rng.standard_normal((2, 40)) + 0.1 * rng.standard_normal((60, 40))
+    X[:, 7] = 5 + rng.standard_normal(60)
+    X[rng.random(X.shape) < 0.1] = 60.0
+    X[3] = np.nan
+    with pytest.warns(UserWarning, match="1 row has no observed entry"):
+        found = SelfPacedMF(2, random_state=0).fit(X)
+    assert np.isnan(found.row_gain_[3])
+    assert np.isnan(found.row_gain_).sum() == 1
+    assert int(np.argmin(found.column_gain_)) == 7
+    assert found.column_gain_[7] < 0.05
+    assert np.nanmedian(found.row_gain_) > 0.5
+    with pytest.raises(AttributeError, match="has no gains: it was not fitted by itself"):
+        _ = found.plain_.row_gain_
+
+
+def test_an_entry_left_out_is_predicted_by_the_others():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((12, 3)), rng.standard_normal(12)
+    usual = UsualRows(np.array([0.3, -0.2, 0.0]), np.eye(3))
+    errors = left_out(X, y, np.ones(12), 10.0, usual)  # a scale at which nothing is far
+    for k in range(12):
+        kept = np.arange(12) != k
+        moments = X[kept].T @ X[kept] / 100 + usual.precision
+        found = np.linalg.solve(moments, X[kept].T @ y[kept] / 100 + usual.precision @ usual.centre)
+        assert errors[k] == pytest.approx(y[k] - X[k] @ found)

@@ -19,6 +19,7 @@ from ..regularizers import Hard
 from ..residuals import outlier_probability
 from .engine import Engine, WeightedSolve, resolve
 from .entries import Entries, Floats, Side, from_csr
+from .gains import Lines, gains
 from .ids import Ids, check_positions
 from .inputs import Observed, observe
 from .means import Levels
@@ -279,7 +280,8 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def _keep(self, run: FactorRun, engine: Engine, side: Side, observed: Observed, levels: Levels) -> None:
         """Everything that is read off the chosen run; by now only the entries by row are still in memory."""
         fit = run.fit
-        self.__dict__.pop("judgement_", None)  # of an earlier fit
+        for earlier in ("judgement_", "row_gain_", "column_gain_"):
+            self.__dict__.pop(earlier, None)
         usual_row = self._adopt_factors(fit.U, fit.V, levels, (self.missing_rows_, self.missing_columns_))
         self.scale_, self.lam_ = float(fit.scale), float(run.lam)
         self._usual_rows = run.usual
@@ -307,16 +309,35 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         check_is_fitted(self)
         return self.entry_weight_
 
+    @cached_property
+    def row_gain_(self) -> Floats:
+        """How much better than by its own mean each row is predicted; made when it is first asked for."""
+        side, (rows, columns) = self._own_entries("gains"), self._lines()
+        return gains(side, rows, columns, self.mean_, self.scale_, self._seed)
+
+    @cached_property
+    def column_gain_(self) -> Floats:
+        """The same of columns."""
+        side, (rows, columns) = self._own_entries("gains"), self._lines()
+        return gains(side.across(self.n_features_in_), columns, rows, self.mean_, self.scale_, self._seed)
+
+    def _lines(self) -> tuple[Lines, Lines]:
+        rows = Lines(self.row_factors_, self.row_means_, self.center_ in ("both", "rows"))
+        return rows, Lines(self.components_.T, self.column_means_, self.center_ in ("both", "columns"))
+
+    def _own_entries(self, wanted: str) -> Side:
+        check_is_fitted(self)
+        try:
+            return self._side
+        except AttributeError:
+            raise AttributeError(f"this {type(self).__name__} has no {wanted}: it was not fitted by itself") from None
+
     # ------------------------------------------------------------------------------------------ judgement
 
     @cached_property
     def judgement_(self) -> Judgement:  # type: ignore[override]
         """What is held about the observed entries; made from the factors when it is first asked for."""
-        try:
-            side, mark = self._side, self._fingerprint
-        except AttributeError:
-            raise AttributeError(f"this {type(self).__name__} has no judgement: it was not fitted by itself") from None
-        return self._judgement(side, self._coordinates(), mark)
+        return self._judgement(self._own_entries("judgement"), self._coordinates(), self._fingerprint)
 
     def _judged_rows(self, X: Any, y: Any) -> tuple[Any, Any]:  # noqa: ARG002
         return observe(self, X, reset=False).matrix, None

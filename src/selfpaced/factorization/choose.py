@@ -222,7 +222,7 @@ class FormSearch:
     def scores(self, attempts: list[FormFit]) -> list[Trial]:
         """Hidden entries' biweight losses, all in the unit of the best attempt's errors."""
         # an exact fit is not told apart from one that has not quite converged
-        floor = NEGLIGIBLE * (float(np.mean(np.abs(self.hidden.values))) or 1.0)
+        floor = max(NEGLIGIBLE * (float(np.mean(np.abs(self.hidden.values))) or 1.0), self.entries.grain)
         scale = max(min(low_scale(attempt.errors) for attempt in attempts), floor)
         return [Trial(math.inf, f"rank {a.form.rank}", -tukey(a.errors, scale), fit=a) for a in attempts]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,10 @@ Floats = NDArray[np.floating[Any]]
 
 # cost: scales are estimated from at most this many entries; their standard error is then about 0.3 %.
 SCALE_ENTRIES = 100_000
+GRID_ENTRIES = 10_000  # cost: entries that are looked at for a grid
+SAME = 10.0  # numerical safety: roundings of the largest value; what differs by less is the same value
+NEAR = 0.1  # numerical safety: of a step; so far may values be off their grid
+ON_GRID = 0.95  # a choice: the share of the values that have to lie on a grid, the commonest value left aside
 
 
 @dataclass(frozen=True)
@@ -40,10 +45,16 @@ class Side:
     def n_rows(self) -> int:
         return self.indptr.size - 1
 
-    def matrix(self, values: Floats, n_columns: int) -> Any:
+    def matrix(self, values: NDArray[Any], n_columns: int) -> Any:
         """A CSR array of these values; with narrow row pointers, or SciPy would copy the indices to wide ones."""
         narrow = self.indptr.astype(np.int32) if self.values.size < 2**31 else self.indptr
         return sp.csr_array((values, self.indices, narrow), shape=(self.n_rows, n_columns))
+
+    def across(self, n_columns: int) -> Side:
+        """The same entries grouped by column."""
+        order = self.matrix(np.arange(self.values.size), n_columns).tocsc()
+        weights = self.sample_weight[order.data] if self.sample_weight.size else self.sample_weight
+        return Side(order.indptr.astype(np.int64), order.indices, self.values[order.data], weights)
 
     def counts(self) -> NDArray[np.int64]:
         """How many entries each row has."""
@@ -66,14 +77,36 @@ class Side:
         return ranges
 
 
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Values in equal steps: stars, counts, zeros and ones, decimals.
+
+    Attributes
+    ----------
+    error : float
+        The standard deviation of what was lost if the values were rounded to the grid.
+    common : ndarray of bool
+        Which entries of the sample have the commonest value.
+    """
+
+    error: float
+    common: NDArray[np.bool_]
+
+
 @dataclass(frozen=True)
 class Entries:
-    """All observed entries in both orders, and the fixed sample that scales are estimated from."""
+    """All observed entries in both orders, the fixed sample that scales are estimated from, and the grid of values."""
 
     shape: tuple[int, int]
     by_row: Side
     by_column: Side
     sample: tuple[NDArray[np.int32], NDArray[np.int32], Floats]
+    grid: Grid | None = None
+
+    @property
+    def grain(self) -> float:
+        """Residuals below it are not told apart: L1 would meet as many values of a grid as it can exactly."""
+        return 0.0 if self.grid is None else self.grid.error
 
     @property
     def size(self) -> int:
@@ -91,7 +124,7 @@ class Entries:
 
         i, j, values = self.sample
         by_row, by_column = less(self.by_row, rows, columns), less(self.by_column, columns, rows)
-        return Entries(self.shape, by_row, by_column, (i, j, values - rows[i] - columns[j]))
+        return Entries(self.shape, by_row, by_column, (i, j, values - rows[i] - columns[j]), self.grid)
 
     def empty_rows(self) -> NDArray[np.intp]:
         return np.flatnonzero(self.by_row.counts() == 0)
@@ -120,6 +153,30 @@ def _sample(side: Side, rng: np.random.Generator) -> tuple[Any, Any, Floats]:
     return rows.astype(np.int32), side.indices[chosen], side.values[chosen]
 
 
+def grid_of(values: Floats) -> Grid | None:
+    """The grid that values lie on, or None.
+
+    >>> round(grid_of(np.array([1.0, 2.0, 2.0, 5.0, 4.0, 1.0])).error, 3)
+    0.289
+    >>> grid_of(np.random.default_rng(0).normal(size=100)) is None
+    True
+    """
+    some = values[:: max(values.size // GRID_ENTRIES, 1)]
+    unit = SAME * float(np.finfo(values.dtype).eps) * float(np.abs(some).max(initial=0.0))
+    if not unit > 0:
+        return None
+    distinct, counts = np.unique(np.rint(some.astype(np.float64) / unit), return_counts=True)
+    repeated = distinct[counts > 1]
+    if repeated.size < 2:
+        return None
+    step, commonest = float(np.diff(repeated).min()), int(np.argmax(counts))
+    places = (distinct - distinct[commonest]) / step
+    counts[commonest] = 0
+    if counts[np.abs(places - np.rint(places)) < NEAR].sum() < ON_GRID * counts.sum():
+        return None
+    return Grid(step * unit / math.sqrt(12), np.abs(values - distinct[commonest] * unit) < step * unit / 2)
+
+
 def from_csr(matrix: Any, sample_weight: Floats | None = None, *, both: bool = True) -> Entries:
     """Entries from a CSR matrix with sorted indices; its arrays are shared, not copied.
 
@@ -142,4 +199,5 @@ def from_csr(matrix: Any, sample_weight: Floats | None = None, *, both: bool = T
             weights = sp.csr_array((sample_weight, matrix.indices, matrix.indptr), matrix.shape).tocsc().data
         by_column = _side(transposed, weights)
     # The sample only has to be representative: a fixed seed keeps fits with equal random_state equal.
-    return Entries(matrix.shape, by_row, by_column, _sample(by_row, np.random.default_rng(0)))
+    sample = _sample(by_row, np.random.default_rng(0))
+    return Entries(matrix.shape, by_row, by_column, sample, grid_of(sample[2]) if both else None)

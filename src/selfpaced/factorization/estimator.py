@@ -121,7 +121,10 @@ class SelfPacedMF(Factorization):
         Entries more than 3.5 noise scales off: ``row``, ``column``, ``value``, ``expected``, ``weight``, most
         suspicious first; rows and columns by their labels if they have any.
     row_weight_, column_weight_ : ndarray
-        The mean weight of every row's and column's entries, by which raters can be ranked; NaN without entries.
+        The mean weight of every row's and column's entries; NaN without entries.
+    row_gain_, column_gain_ : ndarray
+        By which raters can be ranked: how much better a row's entries are predicted from each other, by columns fitted
+        to other rows, than by the row's own mean. About 1 is all, 0 or less is nothing; NaN without entries.
     row_labels_, column_labels_ : ndarray or None
         Ids of a long frame, or index and columns of a labelled one; None: rows and columns are their positions.
     low_rank_, sparse_ : array

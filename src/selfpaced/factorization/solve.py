@@ -45,6 +45,10 @@ STILL = 0.99  # of the noise scale before the sweep: the polish is not at its en
 REJECT = 3.5  # the polish leaves out residuals beyond this many noise scales
 TRUNCATION = 1.005  # a normal cut at 3.5 sigma looks narrower than it is: by 1.003 in theory
 
+# Measured by benchmarks/real_matrices.py, part grids.
+MET = 0.1  # of the error of rounding: a fit so near to the values of a grid lies on it; 0.01 or less there, else 0.2 on
+HALF_STEP = math.sqrt(3)  # theory: half a step of a grid, in errors of rounding
+
 NEGLIGIBLE = 1e-4  # numerical safety: of the typical entry; smaller residuals are not told apart
 STARVING = 0.01  # numerical safety: a mean weight below which there is nothing to learn from
 SPOILT = 3.0  # numerical safety: times the noise scale of the start; a path that has lost the factors
@@ -167,11 +171,13 @@ class Solver:
 
     def _scale(self, residuals: Floats) -> float:
         """The noise scale; where the start was guarded, more than half of the entries may be wrong."""
-        return noise_scale(residuals, self.floor, low_scale(residuals) if math.isfinite(self.cut) else None)
+        floor = max(self.floor, self.entries.grain)
+        return noise_scale(residuals, floor, low_scale(residuals) if math.isfinite(self.cut) else None)
 
     def _eps(self, scale: float) -> float:
         """The smoothing of the absolute value: along a path the noise is not told apart, L1 alone needs it smaller."""
-        return scale if self.recipe.regularizer is not None else max(self.recipe.smoothing * scale, self.floor)
+        eps = scale if self.recipe.regularizer is not None else max(self.recipe.smoothing * scale, self.floor)
+        return max(eps, self.entries.grain)
 
     def _count(self, label: str) -> None:
         self.sweeps += 1
@@ -198,6 +204,8 @@ class Solver:
             parts += [lambda run: self._paced(run, residuals), self._settled]
         if self.recipe.rescue:
             parts.append(lambda run: self._rescued(run, STARVED))
+        if self.entries.grid is not None:
+            parts.append(self._on_the_grid)
         if self.recipe.polish:
             parts.append(self._polished)
         with Interruptible() as guard:
@@ -256,7 +264,7 @@ class Solver:
         fit = run.fit.copied()
         residuals = self.engine.sampled_residuals(self.entries, fit.U, fit.V)
         while self.sweeps < self.recipe.max_sweeps:
-            before, residuals = residuals, self._sweep(fit, fit.step.at(eps=fit.scale), "last pace")
+            before, residuals = residuals, self._sweep(fit, fit.step.at(eps=self._eps(fit.scale)), "last pace")
             fit = replace(fit, scale=self._scale(residuals))
             if np.mean(np.abs(residuals - before)) <= self.recipe.tol * np.mean(np.abs(residuals)):
                 return replace(run, fit=fit)
@@ -277,6 +285,19 @@ class Solver:
             fit = replace(fit, scale=scale, step=fit.step.at(eps=self._eps(scale)))
         return replace(run, fit=fit, rescued=run.rescued + changed)
 
+    def _on_the_grid(self, run: FactorRun) -> FactorRun:
+        """Where the fit itself lies on the values' grid nothing was rounded, and half a step off is wrong.
+
+        Rare values have to be met as well as the commonest one: zeros that are met say nothing about ones.
+        """
+        grid = self.entries.grid
+        assert grid is not None
+        residuals = self.engine.sampled_residuals(self.entries, run.fit.U, run.fit.V)
+        parts = (residuals[grid.common], residuals[~grid.common])
+        scale = max(noise_scale(part, self.floor) for part in parts)
+        met = self.engine.means.rank(run.fit.V) > 0 and scale < MET * grid.error
+        return replace(run, fit=replace(run.fit, scale=HALF_STEP / REJECT * grid.error)) if met else run
+
     def _polished(self, run: FactorRun) -> FactorRun:
         fit = self._polish(run.fit.copied(), self.recipe.polish)
         changed = self._refit(fit, run.seed, DOUBTFUL) if self.recipe.rescue else 0
@@ -292,6 +313,7 @@ class Solver:
         shape, rank = self.entries.shape, self.engine.means.rank(fit.V)
         empty = self.entries.empty_rows().size + self.entries.empty_columns().size
         freedom = rank * max(sum(shape) - empty - rank, 1) + self.engine.means.count * (sum(shape) - empty) / 2
+        floor = max(self.floor, min(self.entries.grain, fit.scale))  # below the error of rounding as it began
         for done in range(LONGER * sweeps):
             before = fit.scale
             residuals = self._sweep(fit, self._rejecting(before), "polish").astype(np.float64)
@@ -300,7 +322,7 @@ class Solver:
                 break
             kept = inside.size / residuals.size * self.entries.size
             corrected = kept / max(kept - freedom, 0.1 * kept)
-            scale = max(TRUNCATION * math.sqrt(float(np.mean(inside**2)) * corrected), self.floor)
+            scale = max(TRUNCATION * math.sqrt(float(np.mean(inside**2)) * corrected), floor)
             fit = replace(fit, scale=scale)
             if done + 1 >= sweeps and scale > STILL * before:
                 break
@@ -375,7 +397,7 @@ class FusedSweeps:
         """A few sweeps at one pace."""
         solver, inner = self.solver, self.solver.recipe.inner
         fit = state.model.copied()
-        step = fit.step.at(lam=lam, eps=fit.scale)
+        step = fit.step.at(lam=lam, eps=solver._eps(fit.scale))
         sweeps = inner if state.inner else max(FIRST_SWEEPS, inner)
         for _ in range(sweeps):
             residuals = solver._sweep(fit, step, "path")

@@ -111,7 +111,7 @@ def descend(
         if rule is not None:
             size = size[size < cut]
         eps = smoothing * MAD_TO_SIGMA * float(np.median(size)) if size.size else floor
-        engine.sweep(entries, U, V, WeightedSolve(rule, cut, float(ridge), max(eps, floor)))
+        engine.sweep(entries, U, V, WeightedSolve(rule, cut, float(ridge), max(eps, floor, entries.grain)))
         tick("warm start")
     return U, V
 
