@@ -99,9 +99,7 @@ def figure_2b(target: str) -> None:
                 setting = {"center": None, "ridge": 0.005, "rescue": False, "polish": 0, "max_sweeps": 100}
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # cold runs that are not done after 100 sweeps
-                    model = SelfPacedMF(
-                        4, "welsch", pace=Fixed(lam), init=init, max_sweeps=100, random_state=900 + k, **setting
-                    )
+                    model = SelfPacedMF(4, "welsch", pace=Fixed(lam), init=init, random_state=900 + k, **setting)
                     model.fit(made.data)
                 table[k, j] = errors(model.row_factors_, model.components_.T, made.truth)[0]
         rows, _ = walk(made, "welsch", 1.06, 900 + k, first=LAMS[0])

@@ -69,5 +69,9 @@ def draw():
     return figure
 
 
-if __name__ == "__main__":
+def main():
     draw().savefig(sys.argv[1] if len(sys.argv) > 1 else "readme.png", dpi=130)
+
+
+if __name__ == "__main__":
+    main()

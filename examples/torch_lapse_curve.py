@@ -52,7 +52,7 @@ def draw(ax, criterion, title):
     )
 
 
-def main(path):
+def main():
     options = {"n_informative": 20, "n_classes": 10, "n_clusters_per_class": 2, "flip_y": 0, "random_state": 0}
     overlap = make_classification(8000, 40, class_sep=0.8, **options)
     X, y = load_digits(return_X_y=True)
@@ -61,8 +61,8 @@ def main(path):
     draw(axes[0], looked_at(*overlap, epochs=10), "classes overlap, every label right")
     draw(axes[1], looked_at(X, noisy, epochs=10), "digits, 30 % of the labels wrong")
     axes[0].set_ylabel("labels that agree")
-    figure.savefig(path, dpi=100)
+    figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "torch_lapse_curve.png", dpi=100)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "torch_lapse_curve.png")
+    main()

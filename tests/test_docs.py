@@ -87,7 +87,38 @@ def test_the_tables_of_the_theory_hold_every_rule(monkeypatch):
     for name in REGISTRY:
         assert page.count(f"| `{name}` |") == 1
     assert "$" not in re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
-    assert page.count("<math") > 5
+    assert page.count("<math") > 3 * len(REGISTRY)
+    assert page.count('<div class="equation"') == len(
+        re.findall(r"^\$\$", (DOCS / "theory.md").read_text(), re.MULTILINE)
+    )
+    assert "<code>" not in page.split("## The rules")[1].split("##")[0]
+
+
+@pytest.mark.parametrize(
+    ("typed", "pieces"),
+    [
+        ("l/2 if l <= lam^2 else 0", [r"\frac{\ell}{2}\ \text{if}\ \ell \le \lambda^{2}\ \text{else}\ 0"]),
+        ("lam^2 l / (lam^2 + l)", [r"\frac{\lambda^{2} \ell}{\lambda^{2} + \ell}"]),
+        ("(a + b) (c - v) / log z", [r"\frac{\left(a + b\right) \left(c - v\right)}{\log z}"]),
+        ("e^-l, i the rank in the group", [r"e^{-\ell},", r"i\ \text{the rank in the group}"]),
+        ("v in {0, 1}", [r"v \in \left\{0, 1\right\}"]),
+    ],
+)
+def test_formulas_are_read_as_they_are_typed(typed, pieces, monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    from formulas import latex
+
+    assert latex(typed) == pieces
+
+
+def test_a_formula_that_cannot_be_read_is_refused(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    from formulas import latex
+
+    with pytest.raises(ValueError, match="is not closed"):
+        latex("lam (1 - v")
+    with pytest.raises(ValueError, match="cannot read"):
+        latex("lam * v")
 
 
 def test_the_site_builds_without_warnings(tmp_path, monkeypatch):

@@ -1,27 +1,43 @@
-"""Build hooks of the documentation: formulas as MathML, and tables written from the registry of rules."""
+"""Build hooks of the documentation: formulas as MathML, tables of the registry of rules, sources of the gallery."""
 
 from __future__ import annotations
 
-import html
 import re
+from pathlib import Path
 from typing import Any
 
+from formulas import latex
 from latex2mathml.converter import convert
 
+EQUATION = '<div class="equation" tabindex="0" role="region" aria-label="Equation">'
+EXAMPLES = Path(__file__).parents[2] / "examples"
 _FENCE = re.compile(r"(^```.*?^```[^\n]*$)", re.DOTALL | re.MULTILINE)
 _DISPLAY = re.compile(r"^\$\$(.+?)\$\$$", re.DOTALL | re.MULTILINE)
+_SOURCE = re.compile(r"^<!-- source: (\w+\.py) -->$", re.MULTILINE)
 _INLINE = re.compile(r"(?<![\\$\w])\$([^$\n]+?)\$(?!\w)")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Formulas outside of code, and the marked tables."""
     parts = _FENCE.split(markdown)
-    parts[::2] = [_formulas(_tables(part)) for part in parts[::2]]
+    parts[::2] = [_sources(_formulas(_tables(part))) for part in parts[::2]]
     return "".join(parts)
 
 
+def _sources(text: str) -> str:
+    """Scripts of the gallery, folded away under the picture that they draw."""
+    return _SOURCE.sub(lambda found: _folded(found[1]), text)
+
+
+def _folded(name: str) -> str:
+    code = (EXAMPLES / name).read_text(encoding="utf-8").rstrip()
+    lines = [f'??? example "examples/{name}"', "", *f"```python\n{code}\n```".splitlines()]
+    return "\n".join([lines[0], *(f"    {line}".rstrip() for line in lines[1:])]) + "\n"
+
+
 def _formulas(text: str) -> str:
-    text = _DISPLAY.sub(lambda found: f"\n{convert(found[1].strip(), display='block')}\n", text)
+    # in a box of its own, which scrolls on a phone: browsers do not scroll a bare <math>
+    text = _DISPLAY.sub(lambda found: f"\n{EQUATION}{convert(found[1].strip(), display='block')}</div>\n", text)
     # in a span: at the beginning of a line a bare <math> would be taken for a block of its own
     return _INLINE.sub(lambda found: f"<span>{convert(found[1])}</span>", text)
 
@@ -58,8 +74,6 @@ def _table(grouped: bool) -> str:
 
 
 def _formula(text: str) -> str:
-    shown = html.escape(text).replace("|", "&#124;").replace("lam", "λ")
-    for word, sign in (("sqrt", "√"), ("alpha", "α"), ("gamma", "γ"), ("&lt;=", "≤"), ("&gt;=", "≥")):
-        shown = shown.replace(word, sign)
-    shown = re.sub(r"\^(\d)", lambda found: f"<sup>{found[1]}</sup>", shown)
-    return f"<code>{shown}</code>"
+    """A formula of the registry as MathML, a piece at a time: a line of the table may break between them."""
+    pieces = (convert(piece).replace("<math ", '<math displaystyle="true" ') for piece in latex(text))
+    return " ".join(pieces).replace("|", "&#124;")

@@ -118,7 +118,7 @@ class Diversity(GroupRegularizer):
 
     name = "diversity"
     formula = Formula(
-        "min over 0/1 weights of sum(v l) + dual, per group",
+        "min over weights 0 or 1 of sum(v l) + dual, per group",
         "1 if l_i <= lam + gamma / (sqrt(i) + sqrt(i - 1)), i the rank in the group",
         "lam sum(1 - v) + gamma (sqrt(n) - ||v||_2), per group, v in {0, 1}",
         "Jiang et al. 2014b",
