@@ -1,6 +1,7 @@
 """``selfpaced demo``."""
 
 import json
+import sys
 
 import pytest
 
@@ -31,3 +32,24 @@ def test_demo_shows_what_it_promises(demo, folder):
     assert abs(facts["noise_rate"] - 0.2) < 0.05
     assert f"{paced['accuracy']:.1%}" in demo
     assert "114 labels were flipped" in demo
+    assert max(map(len, demo.splitlines())) <= 80
+    assert demo.splitlines()[-1] == "Next: selfpaced fit YOUR.csv --target COLUMN"
+
+
+def test_a_core_install_is_told_which_extras_the_demo_needs(selfpaced, folder, monkeypatch):
+    """None in sys.modules is what an import finds where a package is not installed."""
+    for name in ("pandas", "matplotlib"):
+        monkeypatch.setitem(sys.modules, name, None)
+    code, _, err = selfpaced("demo")
+    assert code == 6
+    assert err.strip() == 'selfpaced: error: the demo needs pandas, matplotlib: pip install "selfpaced[cli,plot]"'
+    assert list(folder.iterdir()) == []
+
+
+def test_without_the_extra_for_pictures_the_demo_says_so_and_goes_on(selfpaced, folder, monkeypatch):
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    code, out, err = selfpaced("demo")
+    assert code == 0, err
+    assert 'no figure: it needs matplotlib: pip install "selfpaced[plot]"' in err
+    assert "demo.png" not in out

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from selfpaced.path import sentence_in_words
 
 from .console import plain_data
 from .models import add_model_arguments, share
@@ -31,6 +34,8 @@ examples:
   selfpaced demo --noise 0.4 --seed 3
 """
 FILES = ["demo.png", "report.html", "suspects.csv", "metrics.json"]
+# what is used here, and the extras that bring it
+PACKAGES = {"pandas": "cli", "rich": "cli", "matplotlib": "plot", "jinja2": "report", "vl_convert": "report"}
 FOLDS = 10  # the paper: 10-fold cross validation
 
 
@@ -63,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Fit on flipped labels, compare with the truth, draw."""
+    check_extras()
     from .data import TARGET, built_in
     from .fit import write_report
     from .output import staged
@@ -94,9 +100,26 @@ def run(args: argparse.Namespace, console: Console) -> int:
         (stage / "metrics.json").write_text(text + "\n", encoding="utf-8")
     written += ["suspects.csv", "metrics.json"]
     _tell(result, measured, int(wrong.sum()), console)
-    console.say(f"\nWritten: {', '.join(str(args.out / name) for name in written)}")
+    console.tell(f"\nWritten: {', '.join(str(args.out / name) for name in written)}")
+    console.say("Next: selfpaced fit YOUR.csv --target COLUMN")
     console.result({**facts, "files": [str(args.out / name) for name in written]})
     return 0
+
+
+def check_extras() -> None:
+    """Name everything that is missing at once, not one package after the other; page and picture are not needed."""
+    missing = {name: extra for name, extra in PACKAGES.items() if not _there(name)}
+    if "cli" in missing.values():
+        extras = ",".join(dict.fromkeys(missing.values()))
+        raise ImportError(f'the demo needs {", ".join(missing)}: pip install "selfpaced[{extras}]"')
+
+
+def _there(package: str) -> bool:
+    try:
+        import_module(package)
+    except ImportError:
+        return False
+    return True
 
 
 def _truth(result: Training, wrong: np.ndarray) -> np.ndarray:
@@ -173,10 +196,11 @@ def _figure(result: Training, wrong: np.ndarray, finders: dict[str, Found], path
 
 def _tell(result: Training, measured: dict[str, dict[str, float]], wrong: int, console: Console) -> None:
     rows = len(result.target.values)
-    console.say(f"\nBreast cancer diagnoses, {rows} rows; {wrong} labels were flipped, and nobody told the models.\n")
-    table = [["logistic regression", "accuracy", "flips found", "of its suspects right", "average precision"]]
-    if result.model_name != "logistic":
-        table[0][0] = result.model_name.replace("-", " ")
+    model = "logistic regression" if result.model_name == "logistic" else result.model_name.replace("-", " ")
+    console.tell(
+        f"\nBreast cancer diagnoses, {rows} rows; {wrong} labels were flipped, and nobody told the models ({model}).\n"
+    )
+    table = [["", "accuracy", "flips found", "suspects right", "average precision"]]
     for name, row in measured.items():
         accuracy = f"{row['accuracy']:.1%} +- {row['spread']:.1%}"
         cells = [f"{row['recall']:.0%}", f"{row['precision']:.0%}", f"{row['average_precision']:.3f}"]
@@ -185,8 +209,8 @@ def _tell(result: Training, measured: dict[str, dict[str, float]], wrong: int, c
     console.say()
     noise, (low, high) = result.model.noise_rate_, result.model.noise_rate_interval_
     true = wrong / rows
-    console.say(f"It estimates {noise:.1%} wrong labels (between {low:.1%} and {high:.1%}); the truth is {true:.1%}.")
-    console.say(result.model.termination_)
+    console.tell(f"It estimates {noise:.1%} wrong labels (between {low:.1%} and {high:.1%}); the truth is {true:.1%}.")
+    console.tell(sentence_in_words(result.model.termination_, result.model.path_))
 
 
 def _version() -> str:
