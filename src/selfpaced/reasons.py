@@ -200,9 +200,12 @@ def columns_against(model: Any, X: Any, y: Any, rows: Any, confident: Any) -> li
         groups.setdefault(name.partition("=")[0].removesuffix(" is missing"), []).append(place)
     asked = rows[: min(TOLD, ASKED // len(groups))]
     alike = _alike(model, given, asked, confident)
-    gains = _gains(model, table, given[asked], asked, alike, list(groups.values()))
+    before = _agreement(model, _taken(table, asked), given[asked])
+    gains = _once_usual(model, table, given[asked], asked, alike, list(groups.values())) - before[:, None]
+    # of a value that is far from all others no column explains much: none is to be blamed
+    amiss = np.zeros(asked.size) if is_classifier(model) else -before
     names = np.array(list(groups), dtype=object)
-    told = [_strongest(names, gain) for gain in gains]
+    told = [_strongest(names, gain, least) for gain, least in zip(gains, amiss, strict=True)]
     return told + [[] for _ in rows[asked.size :]]
 
 
@@ -233,9 +236,10 @@ def _names(model: Any, X: Any) -> list[str]:
     return [str(name) for name in names] if len(names) == X.shape[1] else [f"x{j}" for j in range(X.shape[1])]
 
 
-def _strongest(names: Any, gain: Any) -> list[str]:
+def _strongest(names: Any, gain: Any, amiss: float) -> list[str]:
+    """The columns that explain a share of what speaks against the row, and of what is amiss."""
     order = np.argsort(-gain, kind="stable")[:NAMED]
-    most = np.maximum(gain, 0).sum()
+    most = max(np.maximum(gain, 0).sum(), amiss)
     return [str(names[j]) for j in order if gain[j] > LEAST_SHARE * most > 0]
 
 
@@ -251,10 +255,9 @@ def _alike(model: Any, given: Any, rows: Any, confident: Any) -> list[tuple[Any,
     return [(np.array([number]), order[at : at + LIKE]) for number, at in enumerate(starts)]
 
 
-def _gains(model: Any, table: Any, given: Any, rows: Any, alike: Any, groups: list[list[int]]) -> Any:
-    """By how much every row agrees better with its label or value once a group of its columns is as usual."""
-    before = _agreement(model, _taken(table, rows), given)
-    gains = np.empty((rows.size, len(groups)))
+def _once_usual(model: Any, table: Any, given: Any, rows: Any, alike: Any, groups: list[list[int]]) -> Any:
+    """How well every row agrees with its label or value once a group of its columns is as usual."""
+    agreement = np.empty((rows.size, len(groups)))
     at_once = max(1, BATCH // rows.size)
     for start in range(0, len(groups), at_once):
         some = groups[start : start + at_once]
@@ -265,9 +268,9 @@ def _gains(model: Any, table: Any, given: Any, rows: Any, alike: Any, groups: li
                 source = repeated.copy()
                 source[number * rows.size : (number + 1) * rows.size] = _usual(_column(table, place), rows, alike)
                 changed = _replaced(changed, place, table, source)
-        after = _agreement(model, changed, np.tile(given, len(some)))
-        gains[:, start : start + len(some)] = after.reshape(len(some), rows.size).T - before[:, None]
-    return gains
+        found = _agreement(model, changed, np.tile(given, len(some)))
+        agreement[:, start : start + len(some)] = found.reshape(len(some), rows.size).T
+    return agreement
 
 
 def _usual(column: Any, rows: Any, alike: Any) -> Any:

@@ -119,13 +119,13 @@ def show_suspects(result: Training, console: Console, n: int = 5) -> None:
     rows = [[place, "given", "expected", "wrong", "speaks against it"]]
     for record in found.head(n).to_dict("records"):
         wrong = record["noise_probability"]
-        against = record["against"] or record["why"]
         cells = [str(record[place]), _cell(record["given"]), _cell(record["expected"])]
-        rows.append([*cells, "" if wrong != wrong else f"{wrong:.0%}", against])
+        rows.append([*cells, "" if wrong != wrong else f"{wrong:.0%}", record["against"] or record["why"]])
     widths = [max(len(row[j]) for row in rows) for j in range(4)]
     for row in rows:
         cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=False)]
-        console.say(_clipped("  " + "   ".join([*cells, row[4]]), 80))
+        start = "  " + "   ".join([*cells, ""])
+        console.say(start + _clipped(row[4], 80 - len(start)))
 
 
 def _cell(value: Any) -> str:
@@ -133,7 +133,13 @@ def _cell(value: Any) -> str:
 
 
 def _clipped(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 3].rstrip() + "..."
+    """A text of at most so many signs, cut between words where there are some.
+
+    >>> _clipped("island, bill_length_mm", 20), _clipped("bill_length_mm", 12)
+    ('island ...', 'bill_len ...')
+    """
+    kept = text[: most - 4]
+    return text if len(text) <= most else (kept.rpartition(" ")[0] or kept).rstrip(" ,") + " ..."
 
 
 def _score(row: dict[str, Any]) -> str:

@@ -200,9 +200,11 @@ def weights_chart(histogram: Histogram, noun: str) -> Spec:
 def scatter_chart(points: tuple[tuple[float, float, bool], ...]) -> Spec:
     """Given against expected values; what lies far from the line is suspected."""
     data = [{"given": given, "expected": expected, "suspect": suspect} for given, expected, suspect in points]
-    ends = [min(min(p[:2]) for p in points), max(max(p[:2]) for p in points)]
+    expected = [
+        p[1] for p in points
+    ]  # the line ends where expected values do: far given ones would squeeze all the others
     line = {
-        "data": {"values": [{"at": end} for end in ends]},
+        "data": {"values": [{"at": min(expected)}, {"at": max(expected)}]},
         "mark": {"type": "line", "strokeWidth": 1, "opacity": 0.5},
     }
     line["encoding"] = {axis: {"field": "at", "type": "quantitative"} for axis in ("x", "y")}

@@ -64,7 +64,9 @@ def pairs_of(table: ReportTable | None, story: Story) -> Pairs | None:
     left, above = _most(given), _most(expected)
     counts = tuple(tuple(int(np.sum((given == g) & (expected == e))) for e in above) for g in left)
     everyone = np.asarray(story.judgement.opinion.given).astype(str)  # type: ignore[attr-defined]
-    return Pairs(left, above, counts, tuple(int(np.sum(everyone == g)) for g in left))
+    # rows that were set aside before the fit are not among those that the model judged
+    rows = tuple(max(int(np.sum(everyone == g)), sum(row)) for g, row in zip(left, counts, strict=True))
+    return Pairs(left, above, counts, rows)
 
 
 def _most(labels: Any) -> tuple[str, ...]:

@@ -191,6 +191,7 @@ class OfValues(Supervised):
 
     kind = "regression"
     judged = "value"
+    score_name = "minus the robust loss"
 
     def noise(self) -> list[Fact]:
         """The estimated share of gross errors, and what the model only misfits."""

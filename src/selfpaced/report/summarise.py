@@ -178,7 +178,12 @@ def _finite(value: Any) -> float | None:
 
 
 def _selection(path: tuple[PathStep, ...], story: Story) -> list[Comparison]:
-    """The score by which the stop was chosen, of the plain candidate and of the chosen one."""
+    """The score by which the stop was chosen, of the plain candidate and of the chosen one.
+
+    Not of values: their comparison is in the unit of the target.
+    """
+    if story.kind == "regression":
+        return []
     plain = next((s for s in path if s.plain and s.score is not None), None)
     chosen = next((s for s in path if s.chosen and s.score is not None), None)
     if plain is None or chosen is None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..fingerprint import row_keys
 from .parsing import parse_numbers
+from .schema import counts_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,12 +150,20 @@ def notices(frame: pd.DataFrame, target: str, labels: Any, *, task: str, exclude
     -------
     list of str
     """
+    used = [place for place in range(frame.shape[1]) if not _counts_rows(frame.iloc[:, place])]  # others are left out
+    frame = frame.iloc[:, used]
     if len(frame) > SAMPLE:
         rows = np.linspace(0, len(frame) - 1, SAMPLE).astype(np.intp)
         frame, labels = frame.iloc[rows], np.asarray(labels)[rows]
-    features = frame.drop(columns=[target, *exclude])
+    features = frame.drop(columns=[target, *exclude], errors="ignore")
     told = [*_header(frame), *_given_away(features, target, np.asarray(labels), task), *_counted(features)]
     return told + (_skew(target, np.asarray(labels, dtype=float)) if task == "regression" else [])
+
+
+def _counts_rows(column: pd.Series) -> bool:
+    from pandas.api import types
+
+    return bool(types.is_integer_dtype(column.dtype)) and not column.isna().any() and counts_rows(column.to_numpy())
 
 
 def _header(frame: pd.DataFrame) -> Iterator[str]:

@@ -145,6 +145,16 @@ def _infer(series: pd.Series, name: str, categorical: bool) -> SchemaColumn:
     return _infer_text(text[~blank], name, missing + int(blank.sum()))
 
 
+def counts_rows(array: Any) -> bool:
+    """Whether whole numbers only count the rows, up or down.
+
+    >>> counts_rows(np.arange(3, 9)), counts_rows(np.array([1, 2, 4]))
+    (True, False)
+    """
+    steps = np.diff(array)
+    return bool(np.all(steps == 1) or np.all(steps == -1))
+
+
 def _infer_numeric(values: pd.Series, name: str, missing: int) -> SchemaColumn:
     array = values.to_numpy()
     if array.min() == array.max():
@@ -154,8 +164,7 @@ def _infer_numeric(values: pd.Series, name: str, missing: int) -> SchemaColumn:
             else SchemaColumn(name, "numeric", missing)
         )
     if array.dtype.kind in "iu" and array.size >= FEW and not missing:
-        steps = np.diff(array)
-        if np.all(steps == 1) or np.all(steps == -1):
+        if counts_rows(array):
             return SchemaColumn(name, "identifier", missing, note="it only counts the rows")
         if re.search(r"(^|[\W_])id$|ID$", name, re.ASCII) and np.unique(array).size == array.size:
             return SchemaColumn(name, "identifier", missing, note="every row has its own number")
