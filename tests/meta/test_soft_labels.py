@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -21,11 +23,14 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from selfpaced import SelfPacedClassifier, suspects
+from selfpaced.fitting import Progress
 from selfpaced.label_noise import NoiseChannel
 from selfpaced.meta.cases import cases_of, numeric_table
+from selfpaced.meta.judges import BaggedJudge, bagged
 from selfpaced.meta.posterior import with_totals
 from selfpaced.meta.routing import weight_route
 from selfpaced.meta.soft_labels import COPIES, MeanOfModels, SoftFit
+from selfpaced.meta.soft_path import SoftProblem
 
 TREE = DecisionTreeClassifier(random_state=0)
 
@@ -44,13 +49,17 @@ def tree() -> SelfPacedClassifier:
 # ---------------------------------------------------------------------------------------------- the posterior
 
 
-def test_weight_posterior_and_suspicion_are_one(tree: SelfPacedClassifier) -> None:
+def test_posterior_suspicion_and_weight_are_one_but_for_the_doubt_that_there_is_noise(
+    tree: SelfPacedClassifier,
+) -> None:
     X, _, noisy = moons()
     np.testing.assert_allclose(tree.sample_posterior_.sum(axis=1), 1.0)
     given = tree.sample_posterior_[np.arange(len(noisy)), noisy]
-    np.testing.assert_array_equal(tree.sample_weight_, given)
     np.testing.assert_allclose(tree.sample_noise_, 1.0 - given, atol=1e-12)
-    np.testing.assert_array_equal(tree.judge(X, noisy).weight, given)
+    share = tree.channel_.suspicion.share
+    assert 0.9 < share < 1.0
+    np.testing.assert_allclose(tree.sample_noise_, share * (1.0 - tree.sample_weight_), atol=1e-12)
+    np.testing.assert_array_equal(tree.judge(X, noisy).weight, tree.sample_weight_)
     table = suspects(tree, X, noisy)
     assert table["noise_probability"].is_monotonic_decreasing
     np.testing.assert_allclose(table.sort_values("row")["noise_probability"], tree.sample_noise_)
@@ -127,6 +136,34 @@ def test_a_model_that_is_clearly_the_better_judge_joins() -> None:
     fitted = SelfPacedClassifier(waves).fit(X, noisy)
     assert fitted.judge_weights_["the model itself"] > 0.5
     assert "the model itself" not in SelfPacedClassifier(GaussianNB()).fit(X, noisy).judge_weights_
+
+
+def test_a_forest_votes_out_of_its_own_bags() -> None:
+    X, _, noisy = moons()
+    forest = RandomForestClassifier(60, random_state=0)
+    problem = SoftProblem(X, soft_fit(forest, noisy, X), Progress(None))
+    cases = problem.cases()
+    assert problem.spares(cases)
+    plain = problem.plain()
+    own = problem.judges(cases, plain)[1]
+    assert isinstance(own, BaggedJudge)
+    np.testing.assert_array_equal(own.votes(cases.hard)[cases.of_row], plain.model.oob_decision_function_)
+    soft = 0.9 * cases.hard + 0.05
+    np.testing.assert_array_equal(own.votes(soft), own.halves.votes(soft))  # copies would be in and out of a bag
+    fitted = SelfPacedClassifier(forest).fit(X, noisy)
+    np.testing.assert_array_equal(fitted.plain_.predict_proba(X), clone(forest).fit(X, noisy).predict_proba(X))
+    assert fitted.plain_.oob_score is False
+    for other in (RandomForestClassifier(5), RandomForestClassifier(60, bootstrap=False), TREE):
+        assert bagged(other) is None
+    twice = np.vstack([X, X[:5]])
+    copies = SoftProblem(twice, soft_fit(forest, np.r_[noisy, noisy[:5]], twice), Progress(None))
+    assert not copies.spares(copies.cases())
+
+
+def test_candidates_are_scored_on_unseen_rows(tree: SelfPacedClassifier) -> None:
+    plain, soft = tree.path_
+    assert plain.score < soft.score < -0.5  # a tree of single rows foretells noisy labels worse than its judges do
+    assert 0.0 < soft.spread < 0.1
 
 
 def test_judges_and_paces_of_your_own_exclude_each_other() -> None:
@@ -377,11 +414,31 @@ def test_ctrl_c_goes_through_where_there_is_no_model_yet(monkeypatch: Any) -> No
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_labels_at_random_are_not_called_wrong(n_classes):
+def test_labels_at_random_are_not_called_wrong(n_classes: int) -> None:
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((600, 5)), rng.integers(0, n_classes, 600)
-    model = SelfPacedClassifier(RandomForestClassifier(20, random_state=0)).fit(X, y)
+    X, y = rng.standard_normal((1200, 5)), rng.integers(0, n_classes, 1200)
+    model = SelfPacedClassifier(RandomForestClassifier(20, random_state=0), keep_plain=True).fit(X[:600], y[:600])
     assert model.noise_rate_ == 0.0
     assert model.noise_rate_interval_[0] == 0.0 < 0.3 < model.noise_rate_interval_[1]
     assert not (model.judgement_.wrong >= 0.5).any()
-    assert "plain model was kept" in model.termination_
+    assert "nobody can say how many are wrong" in model.termination_
+    ours, plain = (log_loss(y[600:], one.predict_proba(X[600:])) for one in (model, model.plain_))
+    assert ours < plain  # who learns from doubtful labels is less sure
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_classes_that_overlap_are_not_called_wrong(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((600, 6))
+    y = (rng.random(600) < 1 / (1 + np.exp(-1.5 * X[:, 0] * X[:, 1] - X[:, 2]))).astype(int)
+    model = SelfPacedClassifier(RandomForestClassifier(20, random_state=0)).fit(X, y)
+    assert model.noise_rate_interval_[0] == 0.0
+    assert np.sum(model.judgement_.wrong >= 0.5) <= 6  # of 150 that are on the less probable side
+
+
+def test_forty_percent_of_wrong_labels_are_learned_around_though_nobody_can_say_so() -> None:
+    """Votes foretell such labels hardly better than none at all: no claim, but the fit goes by the judges."""
+    X, y, noisy = moons(200, 0.4, seed=3)
+    model = SelfPacedClassifier(TREE, keep_plain=True).fit(X, noisy)
+    assert model.noise_rate_interval_[0] == 0.0
+    assert model.score(X, y) > model.plain_.score(X, y) + 0.1

@@ -137,6 +137,11 @@ class ChannelModels:
             models = fit_multiclass(z, codes, weight, pairwise, shift, noiseless)
         return cls(models, z, codes, weight)
 
+    @property
+    def gain(self) -> float:
+        """Nats by which noise explains the labels better than none."""
+        return _gain(self.models) if self.models else 0.0
+
     def averaged(self) -> NoiseChannel:
         """The mean of all models, by their evidence."""
         if not self.models:
@@ -341,13 +346,17 @@ def _interval(noise: NoiseChannel, models: Sequence[Model], error: float, n: flo
     Unless noise is plain to see it goes from 0 to the noisy error of the logits: errors near the border of the classes
     may be the labels' or the model's, and the labels cannot tell.
     """
-    with_noise, without = ([m.evidence for m in models if m.noisy is kind] for kind in (True, False))
-    gain = max(max(with_noise) - max(without), with_noise[0] - without[0])
     largest = error + 2 * np.sqrt(error * (1 - error) / n)
-    if gain < _CONVINCING:
+    if _gain(models) < _CONVINCING:
         return 0.0, float(largest)
     spread = np.hypot(noise.interval[1] - noise.noise_rate, _LEVEL * _MISFIT)
     return float(max(0.0, noise.noise_rate - spread)), float(min(noise.noise_rate + spread, largest))
+
+
+def _gain(models: Sequence[Model]) -> float:
+    """By how much the best models with and without noise differ in evidence, or the simplest ones."""
+    with_noise, without = ([m.evidence for m in models if m.noisy is kind] for kind in (True, False))
+    return float(max(max(with_noise) - max(without), with_noise[0] - without[0]))
 
 
 def _affordable(z: Array, shift: Array, codes: NDArray[np.intp], weight: Array) -> Array:

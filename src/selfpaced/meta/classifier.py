@@ -67,8 +67,9 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         :class:`~selfpaced.pacing.Pacing` is followed to its end.
     judges : "auto", "self", classifier or list of those, default="auto"
         Who judges the labels. "auto" reads X as a table of numbers (gaps, categories and dates included; a wide and
-        sparse one is for the logistic regression alone), and asks the model itself where X is no such table. "self" is
-        the model itself, outside of folds; so are classifiers of your own.
+        sparse one is for the logistic regression alone), and asks the model itself where X is no such table. The model
+        itself (out of its bags if it is a forest, else on halves of the rows) joins where it is clearly the better
+        judge. "self" is the model itself, outside of folds; so are classifiers of your own.
     cross_fit : "auto" or bool, default="auto"
         Whether the model's own losses come from models that have not seen the row. "auto" cross-fits where the plain
         model is clearly better on the rows it has seen (it memorises wrong labels), and takes in-sample losses else.
@@ -94,15 +95,19 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         The chosen model, fitted on all rows.
     plain_ : classifier
         The plain model; the same object as ``estimator_`` where it was chosen. Where soft labels were chosen, only with
-        ``keep_plain``.
+        ``keep_plain``, or where its own votes out of the bag were asked for.
     sample_posterior_ : ndarray of shape (n_samples, n_classes)
-        Probabilities of the true label of every training row, in view of the given one: the soft labels.
+        Probabilities of the true label of every training row, in view of the given one and of the doubt that there is
+        any noise.
     sample_weight_, sample_loss_ : ndarray of shape (n_samples,)
-        Weight in [0, 1] (of soft labels the probability of the given one) and loss of every training row.
+        Weight in [0, 1] (of soft labels the probability of the given one, if there is noise) and loss of every training
+        row.
     sample_proba_ : ndarray of shape (n_samples, n_classes)
         Probabilities of the clean label of every training row, by models not fitted on it.
     sample_noise_ : ndarray of shape (n_samples,)
-        Probability that the given label of a training row is wrong.
+        Probability that the given label of a training row is wrong. The fit goes by soft labels wherever there may be
+        noise, which costs little if there is none; a label is called wrong only as far as noise is more probable than
+        classes that overlap.
     judgement_ : Judgement
         All of this in one object, as :func:`selfpaced.suspects` reads it; ``judge(X, y)`` gives it for any rows.
     judge_weights_ : dict of str to float
@@ -113,8 +118,9 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
     class_unit_ : ndarray of shape (n_classes,)
         The unit in which the losses of each class were weighed.
     path_ : tuple of Candidate
-        Every candidate: pace, the score on unseen rows by which it was compared (``nan`` where it was not) with its
-        standard error, mean weight, cost.
+        Every candidate: pace, score on unseen rows (``nan`` where there is none) with its standard error, mean weight,
+        cost. Beside soft labels the score is the mean log-likelihood of given labels through one noise rate, by the
+        judges and, for the plain model, by the model itself.
     termination_ : str
         What was chosen, and why.
     noise_rate_, noise_rate_interval_ : float, tuple of float

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
@@ -24,7 +25,7 @@ from .outputs import as_votes, output_kind, read_output
 from .routing import take_rows
 from .soft_labels import SoftFit
 
-__all__ = ["ForestJudge", "Judge", "LogisticJudge", "ModelJudge"]
+__all__ = ["BaggedJudge", "ForestJudge", "Judge", "LogisticJudge", "ModelJudge", "bagged"]
 
 # Measured by benchmarks/constants.py wrapper.
 TREES = 50  # of a forest
@@ -33,6 +34,7 @@ PENALTY = 0.1  # C of the logistic regression, on standardised columns
 
 MOST_ROWS = 5_000  # cost: rows of a tree
 STEPS = 200  # cost: of the logistic regression's solver
+MEMBERS = 50  # a choice: models of an ensemble from which on every row is left out by enough of them to vote
 
 
 class Judge(Protocol):
@@ -209,3 +211,48 @@ def _outside(fitted: SoftFit, X: Any, soft: Array, train: Array, rows: Array) ->
     """Votes on some rows by a model of others."""
     model, labels = fitted.fit(X, soft, train)
     return as_votes(read_output(model, take_rows(X, rows), kind=output_kind(model), labels=labels), output_kind(model))
+
+
+# ------------------------------------------------------------------------------------------- votes out of the bag
+
+
+def bagged(estimator: Any) -> Any:
+    """A clone that keeps the votes of its members on the rows that each has not seen; None without such members."""
+    given = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    if not (given.get("bootstrap") and "oob_score" in given and given.get("n_estimators", 0) >= MEMBERS):
+        return None
+    return clone(estimator).set_params(oob_score=given["oob_score"] or True)
+
+
+@dataclass(frozen=True, eq=False)
+class BaggedJudge:
+    """A fitted ensemble: each row is judged by those of its members that were fitted without it.
+
+    Attributes
+    ----------
+    model : classifier
+        Fitted, with its votes out of the bag.
+    cases : Cases
+        Every row is a case of its own, and has weight.
+    halves : Judge
+        Who votes where labels are soft: copies of a row would vouch for each other.
+    """
+
+    model: Any
+    cases: Cases
+    halves: Judge
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.halves.name
+
+    def votes(self, soft: Array) -> Array:
+        """Mean of the members outside of whose bag a case was."""
+        if not np.array_equal(soft, self.cases.hard):
+            return self.halves.votes(soft)
+        seen = np.asarray(self.model.oob_decision_function_)
+        out = np.tile(np.average(self.cases.hard, axis=0, weights=self.cases.weight), (len(self.cases.codes), 1))
+        known = np.isfinite(seen).all(axis=1)
+        out[self.cases.of_row[known]] = seen[known]
+        return out

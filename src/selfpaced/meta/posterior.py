@@ -8,7 +8,14 @@ from itertools import product
 
 import numpy as np
 
-from ..label_noise import NoiseChannel, fit_channel, logits_from_proba, one_rate_likelihood
+from ..label_noise import (
+    ChannelModels,
+    NoiseChannel,
+    Suspicion,
+    fit_channel,
+    logits_from_proba,
+    one_rate_likelihood,
+)
 from ..selection import mean_and_error
 from .cases import Array, Cases
 from .judges import Judge
@@ -21,6 +28,10 @@ PULL = 0.5  # how far totals of the classes go from the posterior's to the given
 CLEARLY = 2.0  # standard errors by which the wrapped model must be the better judge
 FLOOR = 1e-3  # of votes, before their logarithm
 
+# benchmarks/meta.py --overlap: how sure judges are of clean labels, on average, where noise alone explains their
+# errors, and the nats by which it must explain labels better than none where they are less sure.
+SURE = 0.8
+PLAIN = 8.0
 SILENT = 0.1  # a choice: probability of any noise below which votes tell nothing; labels at random have 0.01, noise 0.5
 
 STEPS = 3  # cost: weights of judges are multiples of 1/3; beyond FEW of them, each alone or all alike
@@ -38,17 +49,35 @@ class Posterior:
     clean : ndarray of shape (n_cases, n_classes)
         By the judges, who have not seen the given label.
     channel : NoiseChannel
-        From logarithms of ``clean`` to the probability that a label is wrong; the noise rate and its interval.
-    doubt : float
-        The probability that there is any noise at all.
+        From logarithms of ``clean`` to the probability that a label is wrong; the noise rate and its interval. Nobody
+        is suspected beyond the probability that there is any noise at all.
+    rate : float
+        The noise rate if there is any noise: what a fit goes by, which loses little where there is none.
     judges : dict of str to float
         The weight of each judge.
+    score : ndarray of shape (n_cases,)
+        Log-likelihood of each given label by the judges, who have not seen it, through one noise rate.
+    own_score : ndarray or None
+        The same by the wrapped model; None where it was not asked.
     """
 
     clean: Array
     channel: NoiseChannel
-    doubt: float
+    rate: float
     judges: dict[str, float]
+    score: Array
+    own_score: Array | None = None
+
+    @property
+    def silent(self) -> bool:
+        """Whether votes foretell so little that nobody can say how many labels are wrong."""
+        doubt = self.channel.suspicion
+        return doubt is not None and doubt.share < SILENT
+
+    @property
+    def soft(self) -> NoiseChannel:
+        """The channel if there is noise."""
+        return replace(self.channel, suspicion=None)
 
 
 def posterior_of(cases: Cases, judges: Sequence[Judge], model: Judge | None = None) -> Posterior:
@@ -69,15 +98,17 @@ def posterior_of(cases: Cases, judges: Sequence[Judge], model: Judge | None = No
     """
     hard, codes, weight = cases.hard, cases.codes, cases.weight
     votes = [_logs(judge.votes(hard)) for judge in judges]
-    shares = stacked(votes, codes, weight)
+    shares, own_score = stacked(votes, codes, weight), None
     if model is not None:
         own = _logs(model.votes(hard))
-        if _gain(own, _pooled(votes, shares), codes, weight) > CLEARLY:
+        own_score, score = one_rate_likelihood([own, _pooled(votes, shares)], codes, weight)
+        if mean_and_error(own_score - score, weight).z > CLEARLY:
             judges, votes = [*judges, model], [*votes, own]
             shares = stacked(votes, codes, weight)
     logits, used = _pooled(votes, shares), slice(0, cases.n_used)
+    score = one_rate_likelihood([logits], codes, weight)[0]
     channel = fit_channel(logits[used], codes[used], sample_weight=weight[used])
-    told = fit_channel(logits[used], codes[used], sample_weight=weight[used], noiseless=True)
+    told = _told(logits[used], codes[used], weight[used], channel)
     clean, transition = channel.proba(logits), channel.transition
     soft = _given(clean, transition, codes)
     # Noise that differs between classes moves the given totals themselves: they count as far as there is none such.
@@ -90,28 +121,39 @@ def posterior_of(cases: Cases, judges: Sequence[Judge], model: Judge | None = No
         again = _softmax(_pooled([_logs(judge.votes(soft)) for judge in judges], shares))
         clean = _normal(np.sqrt(again * np.maximum(clean, FLOOR**2)))
         clean = with_totals(clean, transition, codes, weight, totals)
-    doubt = 1.0 if told.suspicion is None else told.suspicion.share
     weights = {judge.name: float(share) for judge, share in zip(judges, shares, strict=True)}
-    return Posterior(clean, _seen(channel, told), doubt, weights)
+    return Posterior(clean, _seen(channel, told), channel.noise_rate, weights, score, own_score)
 
 
-def _gain(better: Array, worse: Array, codes: Array, weight: Array) -> float:
-    """By how many paired standard errors some votes make given labels likelier than others."""
-    after, before = one_rate_likelihood([better, worse], codes, weight)
-    return mean_and_error(after - before, weight).z
+def _told(logits: Array, codes: Array, weight: Array, channel: NoiseChannel) -> NoiseChannel:
+    """A channel that may say "none".
+
+    Votes of judges are no logistic curve: where classes overlap they level off by themselves, which looks like noise.
+    If there is noise and nothing else, the judges are sure of most rows beneath it; where they are not, it has to be
+    plain.
+    """
+    models = ChannelModels.of(logits, codes, weight)
+    told, even = models.judged(), 1.0 / logits.shape[1]
+    sure = float(np.average((channel.proba(logits).max(axis=1) - even) / (1.0 - even), weights=weight))
+    if told.suspicion is None or sure >= SURE or models.gain >= PLAIN:
+        return told
+    doubt = replace(told.suspicion, share=min(told.suspicion.share, 0.5))
+    return replace(told, interval=(0.0, told.interval[1]), suspicion=doubt)
 
 
 def _seen(channel: NoiseChannel, told: NoiseChannel) -> NoiseChannel:
     """The channel of clean probabilities.
 
     The rate is that of the models with noise: whoever averages it with "none" reads half of what there is wherever the
-    evidence is thin. The interval is that of a channel that may say "none". Where votes foretell no label there is no
-    rate: labels at random are as well explained by one half of them being wrong, and nobody could say which.
+    evidence is thin. Interval and suspicion are those of a channel that may say "none". Where votes foretell no label
+    there is no rate: labels at random are as well explained by one half of them being wrong.
     """
-    silent = told.suspicion is not None and told.suspicion.share < SILENT
-    rate, (low, high) = 0.0 if silent else channel.noise_rate, told.interval
-    interval = min(low, rate), max(high, rate)
-    return replace(channel, scale=1.0, bias=np.zeros_like(channel.bias), noise_rate=rate, interval=interval)
+    share = 1.0 if told.suspicion is None else told.suspicion.share
+    rate, (low, high) = 0.0 if share < SILENT else channel.noise_rate, told.interval
+    return replace(
+        channel, scale=1.0, bias=np.zeros_like(channel.bias), noise_rate=rate,
+        interval=(min(low, rate), max(high, rate)), suspicion=Suspicion(1.0, channel.transition, share),
+    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------- stacking

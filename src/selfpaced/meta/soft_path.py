@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,10 +15,10 @@ from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils import check_random_state
 
 from ..fitting import Interruptible, Progress
-from ..label_noise import NoiseChannel, Slips, Suspicion
+from ..label_noise import NoiseChannel, Slips
 from ..selection import Decision, Trial
 from .cases import Array, Cases, cases_of, numeric_table
-from .judges import ForestJudge, Judge, LogisticJudge, ModelJudge
+from .judges import BaggedJudge, ForestJudge, Judge, LogisticJudge, ModelJudge, bagged
 from .label_path import LabelFit
 from .labels import Reading, scaled_to
 from .outputs import as_logits, output_kind, read_output, rival_loss
@@ -78,9 +79,16 @@ class SoftProblem:
         return cases_of(self.X, self.fitted.codes, self.n_classes, self.fitted.prior, self.groups, self.fitted.trusted)
 
     def plain(self) -> Fitted:
-        """The plain model."""
-        with self.progress.stage("plain fit"):
-            return self.fitted.fit(self.X, np.eye(self.n_classes)[self.fitted.codes])
+        """The plain model, with votes out of the bag where it has such."""
+        asked = self.fitted.estimator
+        keeps = bagged(asked)
+        fitted = self.fitted if keeps is None else replace(self.fitted, estimator=keeps)
+        with self.progress.stage("plain fit"), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Some inputs do not have OOB scores")
+            plain = fitted.fit(self.X, np.eye(self.n_classes)[fitted.codes])
+        if keeps is not None:
+            plain.model.set_params(oob_score=asked.oob_score)
+        return plain
 
     # -------------------------------------------------------------------------------------------------- slips
 
@@ -101,18 +109,25 @@ class SoftProblem:
 
     # ------------------------------------------------------------------------------------------------- judges
 
-    def judges(self, cases: Cases) -> tuple[list[Judge], Judge | None]:
-        """Whoever judges these cases, and who may join them."""
+    def judges(self, cases: Cases, plain: Fitted | None = None) -> tuple[list[Judge], Judge | None]:
+        """Whoever judges these cases, and who may join them; a plain model that is known may have votes to spare."""
         rng = check_random_state(0 if self.random_state is None else self.random_state)
         if isinstance(self.asked, str) and self.asked == "auto":
             table = numeric_table(self.X, cases.first, cases.n_used)
             if table is None:
                 return [self._own(cases, rng, HALVINGS)], None
-            return self._readers(table, cases, rng), self._own(cases, rng)
+            readers, own = self._readers(table, cases, rng), self._own(cases, rng)
+            return readers, BaggedJudge(plain.model, cases, own) if plain is not None and self.spares(cases) else own
         several = self.asked if isinstance(self.asked, list | tuple) else [self.asked]
         return [
             self._own(cases, rng, HALVINGS) if isinstance(one, str) else self._other(one, cases, rng) for one in several
         ], None
+
+    def spares(self, cases: Cases) -> bool:
+        """Whether members of the plain model leave out rows that are nobody else's copies, to vote on them."""
+        apart = self.groups is None and _automatic(self.cv) and cases.n_units == len(self.fitted.codes)
+        asked = isinstance(self.asked, str) and self.asked == "auto"
+        return apart and asked and bagged(self.fitted.estimator) is not None
 
     def _readers(self, table: Any, cases: Cases, rng: Any) -> list[Judge]:
         """Judges of a table of numbers; a wide and sparse one is for the regression alone."""
@@ -185,6 +200,8 @@ def _run(problem: SoftProblem) -> SoftFound:
     if cases.n_units < MIN_ROWS or alone:
         why = f"{cases.n_units} rows of {problem.n_classes} classes are too few to judge noise on unseen rows"
         return _unjudged(problem, plain, why)
+    if plain is None and problem.spares(cases):
+        plain = problem.plain()
     if plain is None:
         return _judged(problem, cases, None)
     with Interruptible():  # from here on there is a model to keep
@@ -220,30 +237,37 @@ def wide_logits(slips: Slips | None, logits: Array, scale: float = 1.0) -> Array
 def _judged(problem: SoftProblem, cases: Cases, plain: Fitted | None) -> SoftFound:
     began = time.perf_counter()
     with problem.progress.stage("judges"):
-        posterior = posterior_of(cases, *problem.judges(cases))
+        posterior = posterior_of(cases, *problem.judges(cases, plain))
     reading = _reading(posterior, cases, time.perf_counter() - began)
-    codes, n, rate = problem.fitted.codes, len(problem.fitted.codes), posterior.channel.noise_rate
-    first = Trial(math.inf, "plain", None, np.ones(n), 0.0, reading)
-    if rate < LEAST:
-        why = f"the judges put the share of wrong labels at {rate:.1%}, which overlapping classes explain"
-        plain, channel = plain or problem.plain(), posterior.channel
-        # Nobody is suspected beyond the probability that there is any noise.
-        doubt = Suspicion(channel.scale, channel.transition, posterior.doubt)
-        reading = replace(reading, channel=replace(channel, suspicion=doubt))
+    codes, n = problem.fitted.codes, len(problem.fitted.codes)
+    score, own = (None if each is None else each[cases.of_row] for each in (posterior.score, posterior.own_score))
+    first = Trial(math.inf, "plain", own, np.ones(n), 0.0, reading)
+    if posterior.rate < LEAST:
+        plain = plain or problem.plain()
+        why = f"the judges put the share of wrong labels at {posterior.rate:.1%}, which overlapping classes explain"
         return _found(problem, [first], Decision(0, why), reading, plain, plain, posterior)
-    began, soft = time.perf_counter(), problem.fitted.confirmed(reading.channel.posterior(reading.clean, codes))
+    began, soft = time.perf_counter(), problem.fitted.confirmed(posterior.soft.posterior(reading.clean, codes))
     with problem.progress.stage("final fit"):
         model = problem.fitted.fit(problem.X, soft)
     weight, cost = soft[np.arange(n), codes], reading.cost + time.perf_counter() - began
-    trial = Trial(_even(posterior.channel, problem.n_classes), SOFT, None, weight, cost, reading)
-    low, high = posterior.channel.interval
-    why = f"{rate:.0%} of the labels are wrong by the judges ({low:.0%} to {high:.0%}); {problem.fitted.words}"
+    trial = Trial(_even(posterior.rate, problem.n_classes), SOFT, score, weight, cost, reading)
+    why = f"{_words(posterior)}; {problem.fitted.words}"
     return _found(problem, [first, trial], Decision(1, why), reading, model, plain, posterior)
 
 
-def _even(channel: NoiseChannel, n_classes: int) -> float:
+def _words(posterior: Posterior) -> str:
+    """What the judges say of the labels."""
+    rate, (low, high) = posterior.channel.noise_rate, posterior.channel.interval
+    if posterior.silent:
+        return f"the judges foretell labels so poorly that nobody can say how many are wrong ({low:.0%} to {high:.0%})"
+    if low > 0.0:
+        return f"{rate:.0%} of the labels are wrong by the judges ({low:.0%} to {high:.0%})"
+    return f"perhaps {rate:.0%} of the labels are wrong by the judges, or none ({low:.0%} to {high:.0%})"
+
+
+def _even(rate: float, n_classes: int) -> float:
     """The loss at which a label is as probably wrong as right."""
-    rate = min(max(channel.noise_rate, 1e-9), 1.0 - 1e-9)
+    rate = min(max(rate, 1e-9), 1.0 - 1e-9)
     return float(np.log1p((1.0 - rate) * (n_classes - 1) / rate))
 
 
