@@ -269,6 +269,16 @@ def test_a_slip_is_a_suspect_whose_true_label_the_judges_name() -> None:
     assert "cta" in confirmed.estimator_.classes_
 
 
+@pytest.mark.parametrize("rare", [3, 10])
+def test_a_rare_class_does_not_hide_noise_among_the_others(rare: int) -> None:
+    X, _, noisy = moons(500)
+    noisy = np.where(np.arange(500) < rare, 2, noisy)
+    model = SelfPacedClassifier(TREE).fit(X, noisy)
+    assert model.noise_rate_ > 0.1
+    assert "soft labels was chosen" in model.termination_
+    assert 2 in model.estimator_.classes_
+
+
 class FromZero(DecisionTreeClassifier):
     """Takes labels 0 .. n_classes - 1 alone, as some libraries do."""
 

@@ -48,7 +48,8 @@ class NoiseChannel:
     interval : tuple of float
         95 % interval of the noise rate: sampling error within the averaged models, and between them.
     model_weights : tuple of float
-        Weights of the models in the average (scale; scale and bias; class-conditional; then those without noise).
+        Weights of the models in the average (scale; scale and bias, or one rate by the size of classes;
+        class-conditional; then those without noise).
     suspicion : Suspicion or None
         How given labels are doubted; None: by the channel itself.
     """

@@ -42,6 +42,7 @@ def fit_channel(
     class_conditional: bool = True,
     shift: bool = True,
     noiseless: bool = False,
+    by_share: bool = False,
     most: float = 1.0,
     size: float | None = None,
 ) -> NoiseChannel:
@@ -65,6 +66,9 @@ def fit_channel(
         Also consider that no label is wrong.  Noise then has to earn its place: a rate pays for the range that it
         could have had, the rate never exceeds the noisy error of the logits, the interval reaches down to 0 unless
         noise is plain to see, and a shift is cut back where it costs noisy accuracy.
+    by_share : bool
+        With more than two classes of unequal size, also consider that wrong labels fall on the others in proportion to
+        their rows.
     most : float
         With ``noiseless``, the largest rate that is believed: what another model tells that explains more.
     size : float, optional
@@ -91,7 +95,7 @@ def fit_channel(
     >>> clean.noise_rate < 0.01, clean.interval[0]
     (True, 0.0)
     """
-    options = {"class_conditional": class_conditional, "shift": shift, "noiseless": noiseless}
+    options = {"class_conditional": class_conditional, "shift": shift, "noiseless": noiseless, "by_share": by_share}
     models = ChannelModels.of(logits, y, sample_weight, size=size, **options)
     return models.judged(most) if noiseless else models.averaged()
 
@@ -124,6 +128,7 @@ class ChannelModels:
         class_conditional: bool = True,
         shift: bool = True,
         noiseless: bool = True,
+        by_share: bool = False,
     ) -> ChannelModels:
         """Fit the models; see `fit_channel`."""
         z, codes, weight = _checked(logits, y, sample_weight)
@@ -134,7 +139,7 @@ class ChannelModels:
             models = fit_binary(z[:, 1] - z[:, 0], codes, weight, class_conditional, shift, noiseless)
         else:
             pairwise = shift and class_conditional and z.shape[1] <= _MAX_PAIRWISE
-            models = fit_multiclass(z, codes, weight, pairwise, shift, noiseless)
+            models = fit_multiclass(z, codes, weight, pairwise, shift, noiseless, by_share)
         return cls(models, z, codes, weight)
 
     @property

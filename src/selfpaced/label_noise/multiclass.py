@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from .base import Array, Model, softmax, symmetric
+from .base import Array, Model, softmax
 
 # The largest rate, as a share of the one at which labels say nothing, and the pseudo-counts that hold a free transition
 # matrix near one rate, as a share of the rows: benchmarks/constants.py label-noise
@@ -15,6 +15,7 @@ _PSEUDO_COUNTS = 0.25
 
 # theory: a scale and a rate in each of the likelihood's two basins, without noise and with it
 _STARTS = ((1.5, 0.03), (4.0, 0.3))
+_UNEQUAL = 4.0  # a choice: how many times the rows of the smallest class the largest has where classes are unequal
 _ENOUGH = 1000  # cost: rows that tell a scale and one rate where candidates are compared
 _OPTIONS = {"maxiter": 60, "ftol": 1e-9, "gtol": 1e-6}  # cost
 
@@ -25,11 +26,25 @@ class _MulticlassLikelihood:
     Tables have a row for every class and a column for every sample: sums over few classes are fast so.
     """
 
-    def __init__(self, z: Array, y: NDArray[np.intp], weight: Array) -> None:
+    def __init__(self, z: Array, y: NDArray[np.intp], weight: Array, share: Array | None = None) -> None:
         self.k, self.n = z.shape
         self.z, self.y, self.weight = z, y, weight
         self.own = (y, np.arange(self.n))  # the place of given labels
         self.max_rate = _MAX_SHARE * (self.k - 1) / self.k
+        # wrong labels fall on the other classes alike, or in proportion to how many rows these have
+        self.share = np.full(self.k, 1.0 / self.k) if share is None else share
+        self.spread = self.share / (1.0 - self.share)
+
+    def transition(self, rate: float) -> Array:
+        """The transition matrix of one rate."""
+        out = np.asarray(rate * self.share / (1.0 - self.share)[:, None])
+        out[np.diag_indices(self.k)] = 1.0 - rate
+        return out
+
+    def _astray(self, clean: Array) -> Array:
+        """Of every label, the probability that another's row went astray to it, for each unit of the rate."""
+        gone = (clean / (1.0 - self.share)[:, None]).sum(axis=0)
+        return np.asarray(self.share[:, None] * gone - self.spread[:, None] * clean)
 
     def _joint(self, scale: float, bias: Array, transition: Array) -> tuple[float, Array, Array]:
         clean = _softmax(scale * self.z + bias[:, None])
@@ -46,8 +61,8 @@ class _MulticlassLikelihood:
         """Value, gradient and Fisher information in the log scale and the logit of one rate."""
         scale, rate = float(np.exp(np.clip(x[0], -4, 5))), self.rate_of(x)
         clean, by_scale, by_rate = self._slopes(scale, rate)
+        q = np.maximum(clean + rate * by_rate, 1e-300)
         by_rate *= rate * (1 - rate / self.max_rate)
-        q = np.maximum(rate / (self.k - 1) + (1 - rate * self.k / (self.k - 1)) * clean, 1e-300)
         value = -float(self.weight @ np.log(q[self.own]))
         inverse = self.weight / q
         slopes = by_scale * inverse, by_rate * inverse
@@ -59,9 +74,8 @@ class _MulticlassLikelihood:
     def _slopes(self, scale: float, rate: float) -> tuple[Array, Array, Array]:
         """Clean probabilities, and the slopes of every label's probability."""
         clean = _softmax(scale * self.z)
-        margin = self.z - (clean * self.z).sum(axis=0)
-        by_scale = ((1 - rate * self.k / (self.k - 1)) * scale) * clean * margin
-        return clean, by_scale, (1 - clean) / (self.k - 1) - clean
+        moved = scale * clean * (self.z - (clean * self.z).sum(axis=0))
+        return clean, (1 - rate) * moved + rate * self._astray(moved), self._astray(clean) - clean
 
     def unbiased(self, x: Array) -> tuple[float, Array]:
         """Log scale and, where there are further entries, a bias; without noise."""
@@ -93,7 +107,7 @@ class _MulticlassLikelihood:
     def rate_error(self, scale: float, rate: float) -> float:
         """Standard error of one symmetric rate, the scale being estimated too."""
         clean, by_scale, by_rate = self._slopes(scale, rate)
-        q = np.maximum(rate / (self.k - 1) + (1 - rate * self.k / (self.k - 1)) * clean[self.own], 1e-12)
+        q = np.maximum(clean[self.own] + rate * by_rate[self.own], 1e-12)
         scores = np.stack([by_scale[self.own] / q, by_rate[self.own] / q])
         fisher = (scores * self.weight) @ scores.T
         fisher[0, 0] += 1
@@ -141,20 +155,35 @@ def _scaled(z: Array, weight: Array) -> tuple[Array, float]:
 
 
 def fit_multiclass(
-    z: Array, y: NDArray[np.intp], weight: Array, class_conditional: bool, shift: bool = True, noiseless: bool = False
-) -> list[Model]:
-    """Scale and one rate; with ``class_conditional`` also scale, bias and a rate per pair; models without noise."""
+    z: Array, y: NDArray[np.intp], weight: Array, class_conditional: bool, shift: bool = True, noiseless: bool = False,
+    by_share: bool = False,
+) -> list[Model]:  # fmt: skip
+    """Scale and one rate; with ``class_conditional`` also scale, bias and a rate per pair; models without noise.
+
+    With ``by_share`` and classes of unequal size, also one rate at which wrong labels fall on large classes rather than
+    on rare ones: beside a class of few rows, noise that falls on all alike is plainly not what there is.
+    """
     z, unit = _scaled(z, weight)
     like = _MulticlassLikelihood(z, y, weight)
-    x, value = _one_rate(like)
-    scale, rate = float(np.exp(np.clip(x[0], -4, 5))), like.rate_of(x)
-    error = like.rate_error(scale, rate)
-    models = [Model(scale / unit, np.zeros(like.k), symmetric(rate, like.k), -value, rate, error)]
+    found = [(like, *_one_rate(like))]
+    share = np.maximum(np.bincount(y, weight, minlength=like.k), 0.5)  # of half a row at least
+    if by_share and share.max() > _UNEQUAL * share.min():
+        like = _MulticlassLikelihood(z, y, weight, share / share.sum())
+        found.append((like, *_one_rate(like)))
+    models = [_one_rate_model(*one, unit) for one in found]
     if class_conditional:
-        models.append(_class_conditional(like, x[0], rate, error, unit))
+        best = int(np.argmax([model.evidence for model in models]))
+        like, x, _ = found[best]
+        models.append(_class_conditional(like, x[0], models[best].rate, models[best].error, unit))
     if noiseless:
         models += _without_noise(like, unit, shift)
     return models
+
+
+def _one_rate_model(like: _MulticlassLikelihood, x: Array, value: float, unit: float) -> Model:
+    scale, rate = float(np.exp(np.clip(x[0], -4, 5))), like.rate_of(x)
+    error = like.rate_error(scale, rate)
+    return Model(scale / unit, np.zeros(like.k), like.transition(rate), -value, rate, error)
 
 
 def _without_noise(like: _MulticlassLikelihood, unit: float, shift: bool) -> list[Model]:
@@ -173,7 +202,7 @@ def _without_noise(like: _MulticlassLikelihood, unit: float, shift: bool) -> lis
 
 
 def _class_conditional(like: _MulticlassLikelihood, log_scale: float, rate: float, error: float, unit: float) -> Model:
-    k, base = like.k, symmetric(rate, like.k)
+    k, base = like.k, like.transition(rate)
     prior = _PSEUDO_COUNTS * like.n / k * base
     start = np.r_[log_scale, np.zeros(k), np.log(np.maximum(base, 1e-3)).ravel()]
     run = minimize(like.full, start, args=(prior,), jac=True, method="L-BFGS-B", options=_OPTIONS)

@@ -28,7 +28,7 @@ PULL = 0.5  # how far totals of the classes go from the posterior's to the given
 CLEARLY = 2.0  # standard errors by which the wrapped model must be the better judge
 FLOOR = 1e-3  # of votes, before their logarithm
 
-# benchmarks/meta.py --overlap: how sure judges are of clean labels, on average, where noise alone explains their
+# benchmarks/overlap.py: how sure judges are of clean labels, on average, where noise alone explains their
 # errors, and the nats by which it must explain labels better than none where they are less sure.
 SURE = 0.8
 PLAIN = 8.0
@@ -98,16 +98,16 @@ def posterior_of(cases: Cases, judges: Sequence[Judge], model: Judge | None = No
     """
     hard, codes, weight = cases.hard, cases.codes, cases.weight
     votes = [_logs(judge.votes(hard)) for judge in judges]
-    shares, own_score = stacked(votes, codes, weight), None
-    if model is not None:
-        own = _logs(model.votes(hard))
-        own_score, score = one_rate_likelihood([own, _pooled(votes, shares)], codes, weight)
-        if mean_and_error(own_score - score, weight).z > CLEARLY:
-            judges, votes = [*judges, model], [*votes, own]
-            shares = stacked(votes, codes, weight)
+    shares = stacked(votes, codes, weight)
     logits, used = _pooled(votes, shares), slice(0, cases.n_used)
-    score = one_rate_likelihood([logits], codes, weight)[0]
-    channel = fit_channel(logits[used], codes[used], sample_weight=weight[used])
+    own = [] if model is None else [_logs(model.votes(hard))]
+    score, *own_score = one_rate_likelihood([logits, *own], codes, weight)
+    if model is not None and mean_and_error(own_score[0] - score, weight).z > CLEARLY:
+        judges, votes = [*judges, model], [*votes, *own]
+        shares = stacked(votes, codes, weight)
+        logits = _pooled(votes, shares)
+        score = one_rate_likelihood([logits], codes, weight)[0]
+    channel = fit_channel(logits[used], codes[used], sample_weight=weight[used], by_share=True)
     told = _told(logits[used], codes[used], weight[used], channel)
     clean, transition = channel.proba(logits), channel.transition
     soft = _given(clean, transition, codes)
@@ -122,7 +122,7 @@ def posterior_of(cases: Cases, judges: Sequence[Judge], model: Judge | None = No
         clean = _normal(np.sqrt(again * np.maximum(clean, FLOOR**2)))
         clean = with_totals(clean, transition, codes, weight, totals)
     weights = {judge.name: float(share) for judge, share in zip(judges, shares, strict=True)}
-    return Posterior(clean, _seen(channel, told), channel.noise_rate, weights, score, own_score)
+    return Posterior(clean, _seen(channel, told), channel.noise_rate, weights, score, *own_score)
 
 
 def _told(logits: Array, codes: Array, weight: Array, channel: NoiseChannel) -> NoiseChannel:
@@ -132,7 +132,7 @@ def _told(logits: Array, codes: Array, weight: Array, channel: NoiseChannel) -> 
     If there is noise and nothing else, the judges are sure of most rows beneath it; where they are not, it has to be
     plain.
     """
-    models = ChannelModels.of(logits, codes, weight)
+    models = ChannelModels.of(logits, codes, weight, by_share=True)
     told, even = models.judged(), 1.0 / logits.shape[1]
     sure = float(np.average((channel.proba(logits).max(axis=1) - even) / (1.0 - even), weights=weight))
     if told.suspicion is None or sure >= SURE or models.gain >= PLAIN:
