@@ -12,6 +12,8 @@ TOOLS = DOCS / "_tools"
 # docs/results is written by `selfpaced reproduce`: pages of the site, but no text of ours
 PAGES = sorted(p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md") if p.parent.name != "results")
 
+MAY_LACK = "cleanlab|statsmodels|pandas|torch|dask|pyspark"
+
 
 @pytest.fixture
 def tools(monkeypatch):
@@ -35,7 +37,9 @@ def quiet_figures():
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_runs(page, tools, tmp_path, monkeypatch):
     source = (DOCS / page).read_text(encoding="utf-8")
-    for package in re.findall(r"^(?:import|from) (cleanlab|statsmodels|pandas|torch|dask)\b", source, re.MULTILINE):
+    for package in re.findall(
+        r"^(?:import|from) (cleanlab|statsmodels|pandas|torch|dask|pyspark)\b", source, re.MULTILINE
+    ):
         pytest.importorskip(package, reason=f"docs/{page} uses {package}")
     assert {block.language for block in tools.blocks(source)} <= tools.LANGUAGES
     monkeypatch.chdir(tmp_path)

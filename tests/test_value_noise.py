@@ -389,3 +389,17 @@ def test_gross_values_far_out_are_found_whatever_their_size():
     assert mixture.found
     assert mixture.gross(z)[228:].min() > 0.9
     assert mixture.gross(z)[:228].max() < 0.5
+
+
+def test_rows_are_judged_each_by_itself():
+    from selfpaced import SelfPacedLinearRegression
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 2))
+    y = X @ [1.0, 2.0] + 0.1 * rng.normal(size=500) + 20 * (rng.random(500) < 0.1)
+    model = SelfPacedLinearRegression().fit(X, y)
+    new = X + 0.01
+    together = model.judge(new, y).wrong
+    assert together.min() < 0.01 < 0.99 < together.max()
+    alone = [model.judge(new[i : i + 1], y[i : i + 1]).wrong[0] for i in range(40)]
+    np.testing.assert_allclose(alone, together[:40], rtol=1e-10)

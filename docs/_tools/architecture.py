@@ -21,7 +21,10 @@ FLOORS: list[dict[str, str]] = [
         "cli": "the command `selfpaced`: tables in, models, suspects and pages out",
         "plot": "figures with Matplotlib",
     },
-    {"report": "one HTML page about anything fitted: stories read judgement and path"},
+    {
+        "report": "one HTML page about anything fitted: stories read judgement and path",
+        "spark": "estimators of Spark ML, on rows where Spark has them",
+    },
     {
         "linear": "logistic and linear regression: phi minimised directly, robust starts",
         "meta": "any scikit-learn estimator, wrapped: cross-fitted losses, soft routes for weights",

@@ -8,7 +8,8 @@ estimator of this library is: it keeps the judgement of its training rows and gi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -306,6 +307,19 @@ class Judging(ABC):
         """The judgement of rows that were not fitted."""
 
 
+def without_rows(model: Judging) -> Judging:
+    """The model as others need it who judge rows by it: without what it holds of its own."""
+    other, held = copy(model), model.judgement_
+    opinion: Any = held.opinion
+    if isinstance(opinion, Labels):
+        opinion = replace(opinion, codes=opinion.codes[:0], logits=opinion.logits[:0])
+    elif isinstance(opinion, Values):
+        opinion = replace(opinion, given=opinion.given[:0], expected=opinion.expected[:0], wrong=opinion.wrong[:0])
+    bare: Any = {"numbers": None, "fingerprint": "", "trusted": None, "stability": None}
+    other.judgement_ = replace(held, opinion=opinion, losses=held.losses[:0], **bare)
+    return other
+
+
 @dataclass(frozen=True, eq=False)
 class TrainedNetwork:
     """A network after its training, as the report shows it: its epochs stand where an estimator has a path.
@@ -355,4 +369,5 @@ __all__ = [
     "Values",
     "fingerprint",
     "weights_at",
+    "without_rows",
 ]

@@ -58,7 +58,7 @@ def test_the_peers_are_those_of_the_benchmarks():
 
 def test_all_is_every_extra_for_users_but_torch_and_clusters():
     (names,) = re.fullmatch(r"selfpaced\[(.+)\]", EXTRAS["all"][0]).groups()
-    assert set(names.split(",")) == set(FOR_USERS) - {"dask", "torch"}
+    assert set(names.split(",")) == set(FOR_USERS) - {"dask", "spark", "torch"}
 
 
 def test_hints_name_extras_that_exist():

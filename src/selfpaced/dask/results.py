@@ -11,18 +11,18 @@ import numpy as np
 import pandas as pd
 
 from ..engines import Block
-from ..judgement import Judgement, Judging
+from ..judgement import Judgement, Judging, without_rows
 from .table import DaskTable
 
 
 def weights(model: Judging, table: DaskTable) -> Any:
     """The weight of every row at the pace of the fit, as a Dask array in the blocks of the table."""
-    return table.map(_weights, _bare(model))
+    return table.map(_weights, without_rows(model))
 
 
 def losses(model: Judging, table: DaskTable) -> Any:
     """The loss of every row, as a Dask array in the blocks of the table."""
-    return table.map(_losses, _bare(model))
+    return table.map(_losses, without_rows(model))
 
 
 def suspects(model: Judging, table: DaskTable, *, threshold: float = 0.5) -> Any:
@@ -44,25 +44,13 @@ def suspects(model: Judging, table: DaskTable, *, threshold: float = 0.5) -> Any
     """
     if not 0 <= threshold <= 1:
         raise ValueError(f"threshold must be between 0 and 1, got {threshold!r}")
-    bare, judge = _bare(model), dask.delayed(_suspects, pure=False, traverse=False)
+    bare, judge = without_rows(model), dask.delayed(_suspects, pure=False, traverse=False)
     pieces = [
         judge(part, bare, int(first), threshold)
         for part, first, n in zip(table.parts, table.starts, table.sizes, strict=True)
         if n
     ]
     return dd.from_delayed(pieces, meta=_suspects(table.take(np.arange(1)), bare, 0, 0.0).iloc[:0])
-
-
-def _bare(model: Judging) -> Judging:
-    """The model as workers need it: without what it holds of its own rows."""
-    import copy
-
-    other, held = copy.copy(model), model.judgement_
-    none = np.empty(0, dtype=np.intp)
-    opinion: Any = held.opinion
-    small = replace(opinion, codes=none, logits=opinion.logits[:0]) if hasattr(opinion, "codes") else opinion
-    other.judgement_ = replace(held, opinion=small, losses=held.losses[:0], numbers=None, fingerprint="")
-    return other
 
 
 def _judged(block: Block, model: Judging) -> Judgement:

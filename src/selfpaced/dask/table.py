@@ -5,27 +5,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import dask
 import dask.array as da
 import numpy as np
 from scipy import sparse
 
-from ..engines import Block, Rows, added, joined
+from ..engines import Block, Facts, Rows, added, aligned, classes_of, facts_of, joined
 
 Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
-
-
-class Facts(NamedTuple):
-    """What is known of a block before any fit: its rows, labels with their weights, and what is wrong with it."""
-
-    n: int
-    labels: dict[Any, float]
-    dtype: Any
-    n_features: int
-    fault: str = ""
 
 
 class DaskTable:
@@ -55,7 +45,7 @@ class DaskTable:
             raise ValueError("the table has no rows")
         self.n_features = used[0].n_features
         self.dtype = np.result_type(*{facts.dtype for facts in used})
-        self.classes, self.mass = _classes(used, labels)
+        self.classes, self.mass = classes_of(used, labels)
         wrap = dask.delayed(_block, pure=False)
         self.parts = [wrap(part, self.classes, self.dtype) for part in parts]
         if persist:
@@ -186,71 +176,19 @@ def _columns(frame: Any, names: list[str], target: str, weight: str | None) -> t
 
 
 def _facts(part: tuple[Any, Any, Any], labels: bool) -> Facts:
-    X, y, weight = part
-    given, n = np.asarray(y), int(X.shape[0])
-    dtype = np.float32 if X.dtype == np.float32 else np.float64
-    if len(given) != n or (weight is not None and len(weight) != n):
-        return Facts(n, {}, dtype, X.shape[1], f"{len(given)} labels or values for {n} rows")
-    fault = _fault(X.data if sparse.issparse(X) else np.asarray(X), "X")
-    if not labels:
-        fault = fault or _fault(given, "y")
-    if weight is not None:
-        fault = fault or _fault(np.asarray(weight), "sample_weight")
-        if not fault and n and float(np.min(weight)) < 0:
-            fault = f"{float(np.min(weight))!r} in sample_weight"
-    if fault or not n:
-        return Facts(n, {}, dtype, X.shape[1], fault)
-    return Facts(n, _labels(given, weight) if labels else {0: _mass(weight, n)}, dtype, X.shape[1])
-
-
-def _labels(given: Any, weight: Any) -> dict[Any, float]:
-    distinct, codes = np.unique(given, return_inverse=True)
-    mass = np.bincount(codes.reshape(-1), weight, minlength=len(distinct))
-    return dict(zip(distinct.tolist(), mass.tolist(), strict=True))
-
-
-def _mass(weight: Any, n: int) -> float:
-    return float(n if weight is None else np.sum(weight))
-
-
-def _fault(values: Any, name: str) -> str:
-    """The first entry that is no number, in words."""
-    finite = np.isfinite(np.asarray(values, dtype=np.float64))
-    if finite.all():
-        return ""
-    row = int(np.argwhere(~finite)[0][0])
-    return f"NaN or infinity in {name}, row {row}"
-
-
-def _classes(known: list[Facts], labels: bool) -> tuple[Any, Any]:
-    total: dict[Any, float] = {}
-    for facts in known:
-        for label, mass in facts.labels.items():
-            total[label] = total.get(label, 0.0) + mass
-    if not labels:
-        return None, np.array([total[0]])
-    classes = np.array(list(total))
-    order = np.argsort(classes, kind="stable")
-    return classes[order], np.array(list(total.values()))[order]
+    return facts_of(Block(part[0], np.asarray(part[1]), part[2]), labels)
 
 
 def _block(part: tuple[Any, Any, Any], classes: Any, dtype: Any) -> Block:
     X, y, weight = part
-    X = X.astype(dtype).tocsr() if sparse.issparse(X) else _aligned(np.ascontiguousarray(X, dtype=dtype))
+    X = X.astype(dtype).tocsr() if sparse.issparse(X) else aligned(np.ascontiguousarray(X, dtype=dtype))
     given = np.asarray(y)
     target = np.asarray(given, dtype=np.float64) if classes is None else np.searchsorted(classes, given).astype(np.intp)
     return Block(X, target, None if weight is None else np.asarray(weight, dtype=np.float64))
 
 
 def _call(block: Block, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    return function(block if sparse.issparse(block.X) else block._replace(X=_aligned(block.X)), *args)
-
-
-def _aligned(X: Any) -> Any:
-    """The same at an address that NumPy would choose: what comes over the wire lies anywhere, and products of it are
-    then rounded in another order, so that a block that has moved would not give the same bits.
-    """
-    return X if X.ctypes.data % 16 == 0 else np.array(X)
+    return function(block if sparse.issparse(block.X) else block._replace(X=aligned(block.X)), *args)
 
 
 def _pick(block: Block, rows: Rows) -> Block:

@@ -1,22 +1,27 @@
 """Where rows lie: in memory, or in files that do not fit into it; models ask for sums over blocks and a few rows."""
 
+from .facts import Facts, classes_of, facts_of
 from .sample import ContentSample, contents
 from .scratch import ScratchTable, opened, parse_bytes, spool
 from .sources import is_files, is_source
 from .suspects import write_suspects
-from .table import Block, ClassWeightedTable, MemoryTable, Rows, Sums, Table, added, joined
+from .table import Block, ClassWeightedTable, MemoryTable, Rows, Sums, Table, added, aligned, joined
 
 __all__ = [
     "Block",
     "ClassWeightedTable",
     "ContentSample",
+    "Facts",
     "MemoryTable",
     "Rows",
     "ScratchTable",
     "Sums",
     "Table",
     "added",
+    "aligned",
+    "classes_of",
     "contents",
+    "facts_of",
     "is_files",
     "is_source",
     "joined",

@@ -194,6 +194,13 @@ def added(results: Any) -> Any:
     return total
 
 
+def aligned(X: Array) -> Array:
+    """The same at an address that NumPy would choose: what comes over the wire lies anywhere, and products of it are
+    then rounded in another order, so that a block that has moved would not give the same bits.
+    """
+    return X if X.ctypes.data % 16 == 0 else np.array(X)
+
+
 def joined(blocks: Sequence[Block]) -> Block:
     """Blocks as one."""
     if len(blocks) == 1:
@@ -207,4 +214,4 @@ def joined(blocks: Sequence[Block]) -> Block:
     )
 
 
-__all__ = ["Array", "Block", "ClassWeightedTable", "MemoryTable", "Rows", "Sums", "Table", "added", "joined"]
+__all__ = ["Array", "Block", "ClassWeightedTable", "MemoryTable", "Rows", "Sums", "Table", "added", "aligned", "joined"]

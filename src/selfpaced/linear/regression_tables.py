@@ -36,10 +36,11 @@ class SampledRows:
 
     @classmethod
     def of(cls, table: Table, seed: int) -> SampledRows:
-        """Drawn by content, in an order that is that of the table only where all of it is here."""
+        """Drawn by content, in an order that is that of the table only where it has few rows: as in memory."""
         size = max(DECIDING, ROWS_PER_FEATURE * table.n_features) + 1
         sample = table.reduce(contents, seed, size, 0).settled()
-        order = np.argsort(sample.rows) if sample.complete else np.arange(len(sample.rows))
+        few = sample.complete and not many(table.n, table.n_features)
+        order = np.argsort(sample.rows) if few else np.arange(len(sample.rows))
         weight, found = sample.sample_weight, fetch(table, sample.rows[order])
         if sparse.issparse(found.X):
             raise ValueError("X must have dense blocks for a regression, got sparse ones: fit them in memory")

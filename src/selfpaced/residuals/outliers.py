@@ -56,20 +56,23 @@ def outlier_share(
     return OutlierShare(*(float(np.clip(value, 0.0, 1.0)) for value in bounds))
 
 
-def outlier_probability(residuals: ArrayLike, sigma: float, share: float) -> Floats:
+def outlier_probability(residuals: ArrayLike, sigma: float, share: float, *, reach: float | None = None) -> Floats:
     """How likely each residual is an outlier: a broad component against normal errors, at a share of outliers.
 
     The broad component is uniform as far as the largest residual, and 3 sigma at least. Without errors (``sigma`` 0)
-    whatever is not zero up to rounding is an outlier.
+    whatever is not zero up to rounding is an outlier. With a ``reach``, the largest residual of the rows that the share
+    was estimated of, each residual is judged by itself; without, they are those rows, and one of them at least is
+    taken for an outlier.
 
     >>> outlier_probability([0.0, 1.0, 3.0, 30.0], sigma=1.0, share=0.25).round(2).tolist()
     [0.01, 0.02, 0.56, 1.0]
     """
     size = np.abs(np.asarray(residuals, dtype=float))
+    if reach is None:
+        reach, share = float(size.max(initial=0.0)), max(share, 1.0 / max(len(size), 2))
     if not sigma > 0.0:
-        return np.asarray(size > 1e-9 * max(size.max(initial=0.0), 1e-300), dtype=float)
-    share = min(max(share, 1.0 / max(len(size), 2)), 0.5)
-    reach = max(float(size.max(initial=0.0)), 3.0 * sigma)
+        return np.asarray(size > 1e-9 * max(reach, 1e-300), dtype=float)
+    share, reach = min(share, 0.5), max(reach, 3.0 * sigma)
     broad = math.log(share) - math.log(2.0 * reach)
     good = math.log1p(-share) - 0.5 * np.minimum(size / sigma, 1e150) ** 2 - math.log(sigma * math.sqrt(2.0 * math.pi))
     return np.asarray(1.0 / (1.0 + np.exp(np.clip(good - broad, -700.0, 700.0))))

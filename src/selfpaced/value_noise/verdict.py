@@ -49,6 +49,9 @@ class Verdict:
         In whose units rows are judged; None: those of the model.
     sigma : float
         Of the model's good residuals.
+    reach, least : float
+        The largest of its residuals, and the share that one of the rows is: other rows are judged by them, each by
+        itself.
     atom : float or None
         A value repeated so often that it is not judged.
     applied : bool
@@ -68,6 +71,8 @@ class Verdict:
     atom: float | None = None
     applied: bool = False
     lost: np.ndarray | None = None
+    reach: float = 0.0
+    least: float = 0.0
 
     @property
     def found(self) -> bool:
@@ -101,7 +106,8 @@ class Verdict:
     def probability(self, rows: Rows) -> Array:
         """How probably the values of other rows are grossly wrong."""
         if self.explanation is None or self.mixture is None:
-            return outlier_probability(rows.y - rows.guesses[0], self.sigma, self.rate)
+            residuals, share = rows.y - rows.guesses[0], max(self.rate, self.least)
+            return outlier_probability(residuals, self.sigma, share, reach=self.reach)
         if not self.mixture.found:
             return np.zeros(len(rows.y))
         wrong = self.mixture.gross(self.explanation.of(rows).standardised(rows.y))
@@ -180,7 +186,8 @@ def model_verdict(y: Array, predicted: Array, sigma: float, sample_weight: Array
     residuals = y - predicted
     share = outlier_share(residuals, sigma, sample_weight)
     wrong = outlier_probability(residuals, sigma, share.estimate)
-    return Verdict(wrong, share.estimate, (share.low, share.high), sigma)
+    reach, least = float(np.abs(residuals).max(initial=0.0)), 1.0 / max(len(residuals), 2)
+    return Verdict(wrong, share.estimate, (share.low, share.high), sigma, reach=reach, least=least)
 
 
 def repeated_value(y: Array) -> float | None:

@@ -1,0 +1,75 @@
+"""What is known of a block before any fit: its rows, its labels, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from .table import Array, Block
+
+
+class Facts(NamedTuple):
+    """Rows of a block, labels with their weights, type and number of the features, and the first fault in words."""
+
+    n: int
+    labels: dict[Any, float]
+    dtype: Any
+    n_features: int
+    fault: str = ""
+
+
+def facts_of(block: Block, labels: bool) -> Facts:
+    """What is known of a block whose target is as it was given: labels, or values."""
+    X, given, weight = block
+    n, d = int(X.shape[0]), int(X.shape[1])
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    if len(given) != n or (weight is not None and len(weight) != n):
+        return Facts(n, {}, dtype, d, f"{len(given)} labels or values for {n} rows")
+    fault = _fault(X.data if sparse.issparse(X) else np.asarray(X), "X")
+    if not labels or given.dtype.kind == "f":
+        fault = fault or _fault(given, "y")
+    if weight is not None:
+        fault = fault or _fault(np.asarray(weight), "sample_weight")
+        if not fault and n and float(np.min(weight)) < 0:
+            fault = f"{float(np.min(weight))!r} in sample_weight"
+    if fault or not n:
+        return Facts(n, {}, dtype, d, fault)
+    return Facts(n, _labels(given, weight) if labels else {0: _mass(weight, n)}, dtype, d)
+
+
+def classes_of(known: Sequence[Facts], labels: bool) -> tuple[Array | None, Array]:
+    """The labels of all blocks, sorted, and their weights; None and one number where they hold values."""
+    total: dict[Any, float] = {}
+    for facts in known:
+        for label, mass in facts.labels.items():
+            total[label] = total.get(label, 0.0) + mass
+    if not labels:
+        return None, np.array([total[0]])
+    classes = np.array(list(total))
+    order = np.argsort(classes, kind="stable")
+    return classes[order], np.array(list(total.values()))[order]
+
+
+def _labels(given: Any, weight: Any) -> dict[Any, float]:
+    distinct, codes = np.unique(given, return_inverse=True)
+    mass = np.bincount(codes.reshape(-1), weight, minlength=len(distinct))
+    return dict(zip(distinct.tolist(), mass.tolist(), strict=True))
+
+
+def _mass(weight: Any, n: int) -> float:
+    return float(n if weight is None else np.sum(weight))
+
+
+def _fault(values: Any, name: str) -> str:
+    """The first entry that is no number, in words."""
+    finite = np.isfinite(np.asarray(values, dtype=np.float64))
+    if finite.all():
+        return ""
+    row = int(np.argwhere(~finite)[0][0])
+    return f"NaN or infinity in {name}, row {row}"
+
+
+__all__ = ["Facts", "classes_of", "facts_of"]

@@ -1,0 +1,25 @@
+"""Models of Spark frames, for tables that lie on a Spark cluster: estimators of Spark ML.
+
+`SelfPacedLogisticRegression` and `SelfPacedLinearRegression` are those of this library, fitted to rows where they lie.
+"""
+
+try:
+    import pyspark.sql  # noqa: F401
+except ImportError as error:
+    raise ImportError('selfpaced.spark needs pyspark: pip install "selfpaced[spark]", and Java 17 or newer') from error
+
+from .linear import (
+    SelfPacedLinearRegression,
+    SelfPacedLinearRegressionModel,
+    SelfPacedLogisticRegression,
+    SelfPacedLogisticRegressionModel,
+)
+from .table import SparkTable
+
+__all__ = [
+    "SelfPacedLinearRegression",
+    "SelfPacedLinearRegressionModel",
+    "SelfPacedLogisticRegression",
+    "SelfPacedLogisticRegressionModel",
+    "SparkTable",
+]

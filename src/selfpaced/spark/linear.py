@@ -1,0 +1,250 @@
+"""Logistic and linear regression of this library as estimators of Spark ML."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from pyspark.ml import Estimator, Model
+from pyspark.ml.linalg import DenseMatrix, DenseVector, Vectors
+from pyspark.ml.param import TypeConverters
+from pyspark.ml.util import DefaultParamsReadable, DefaultParamsWritable
+
+from .. import linear
+from .judging import label_columns, value_columns
+from .parameters import TableParams, parameter, require_java
+from .saving import Saved, check_saveable
+from .table import SparkTable
+
+
+class _LinearParams(TableParams):
+    """What both regressions share."""
+
+    regularizer = parameter("regularizer", "name of a rule of selfpaced.regularizers, or a rule")
+    pace = parameter("pace", '"auto", "paper", a number (a fixed lam), or a Pacing')
+    fitIntercept = parameter("fitIntercept", "whether to fit an intercept", TypeConverters.toBoolean)
+    maxIter = parameter("maxIter", "largest number of iterations of a full fit", TypeConverters.toInt)
+    tol = parameter("tol", "when a fit has converged", TypeConverters.toFloat)
+    seed = parameter("seed", "deals out folds and draws samples", TypeConverters.toInt)
+    _shared = {"fitIntercept": "fit_intercept", "maxIter": "max_iter", "seed": "random_state"}
+
+
+class _LinearEstimator(_LinearParams, Estimator, DefaultParamsReadable, DefaultParamsWritable):
+    """A fit of one of this library's linear models to packed blocks."""
+
+    _inner: Any
+    _model: Any
+    _labels: bool
+    _defaults: dict[str, Any]
+
+    def __init__(self, **params: Any) -> None:
+        require_java()
+        super().__init__()
+        self._setDefault(**self._columns_by_default, **self._defaults)
+        self.setParams(**params)
+
+    def _fit(self, dataset: Any) -> Any:
+        options = {self._shared.get(name, name): self.getOrDefault(name) for name in self._own_parameters()}
+        options = {name: None if value == "none" else value for name, value in options.items()}
+        columns = self.getFeaturesCol(), self.getLabelCol(), self.optional("weightCol"), self.optional("idCol")
+        with SparkTable(dataset, *columns, labels=self._labels) as table:
+            fitted = self._inner(**options).fit(table)
+            if self.optional("idCol") is not None:
+                held = fitted.judgement_
+                fitted.judgement_ = replace(held, numbers=table.numbers(held.numbers))
+        model = self._model(fitted)
+        model._resetUid(self.uid)
+        return self._copyValues(model)
+
+    def _own_parameters(self) -> list[str]:
+        return [name for name in self._defaults if not name.endswith("Col")]
+
+    def write(self) -> Any:
+        """What writes the estimator; ``save(path)`` calls it."""
+        check_saveable(self)
+        return super().write()
+
+
+class _LinearModel(_LinearParams, Model, Saved):
+    """A fitted model; ``fitted`` is the estimator of this library, whose judgement is that of a sample of the rows."""
+
+    _defaults: dict[str, Any]
+
+    def __init__(self, fitted: Any) -> None:
+        super().__init__()
+        self._setDefault(**self._columns_by_default, **self._defaults)
+        self.fitted = fitted
+
+    @property
+    def numFeatures(self) -> int:
+        """Number of features."""
+        return int(self.fitted.n_features_in_)
+
+    @property
+    def noiseRate(self) -> float:
+        """Estimated share of wrong labels or values."""
+        return float(self.fitted.noise_rate_)
+
+    @property
+    def termination(self) -> str:
+        """What was chosen, and why."""
+        return str(self.fitted.termination_)
+
+
+class _LogisticParams(_LinearParams):
+    C = parameter("C", 'inverse strength of the penalty, or "auto"')
+    penalty = parameter("penalty", '"l2" or "none"', TypeConverters.toString)
+    balance = parameter("balance", "how far predictions lean towards rare classes", TypeConverters.toFloat)
+    probabilityCol = parameter("probabilityCol", "column of probabilities of clean labels", TypeConverters.toString)
+    rawPredictionCol = parameter("rawPredictionCol", "column of scores", TypeConverters.toString)
+    _defaults = {
+        "regularizer": "welsch", "pace": "auto", "C": "auto", "penalty": "l2", "fitIntercept": True, "balance": 0.0,
+        "tol": 1e-4, "maxIter": 200, "seed": 0, "probabilityCol": "probability", "rawPredictionCol": "rawPrediction",
+    }  # fmt: skip
+
+
+class SelfPacedLogisticRegressionModel(_LogisticParams, _LinearModel):
+    """A fitted :class:`SelfPacedLogisticRegression`.
+
+    ``transform`` adds prediction, scores and probabilities of the clean label and, where the frame has the column of
+    labels, the weight of the row in the fit, the probability that its label is wrong, and the label that is expected
+    (null where the label is null or was not seen in the fit).
+
+    Attributes
+    ----------
+    fitted : selfpaced.SelfPacedLogisticRegression
+        The model of this library: path, termination, noise rate; its judgement is that of a sample of the rows.
+    """
+
+    @property
+    def numClasses(self) -> int:
+        """Number of classes."""
+        return len(self.fitted.classes_)
+
+    @property
+    def coefficients(self) -> DenseVector:
+        """Coefficients, of two classes."""
+        if self.numClasses > 2:
+            raise ValueError(f"coefficients must be those of 2 classes, got {self.numClasses}: use coefficientMatrix")
+        return Vectors.dense(self.fitted.coef_[0].astype(float))
+
+    @property
+    def intercept(self) -> float:
+        """The intercept, of two classes."""
+        if self.numClasses > 2:
+            raise ValueError(f"intercept must be that of 2 classes, got {self.numClasses}: use interceptVector")
+        return float(self.fitted.intercept_[0])
+
+    @property
+    def coefficientMatrix(self) -> DenseMatrix:
+        """Coefficients: one line, or one for each of more than two classes."""
+        coef = np.asarray(self.fitted.coef_, dtype=float)
+        return DenseMatrix(*coef.shape, coef.ravel(order="F").tolist())
+
+    @property
+    def interceptVector(self) -> DenseVector:
+        """Intercepts, as many as lines of ``coefficientMatrix``."""
+        return Vectors.dense(np.asarray(self.fitted.intercept_, dtype=float))
+
+    def _transform(self, dataset: Any) -> Any:
+        return label_columns(self, dataset)
+
+
+class SelfPacedLogisticRegression(_LogisticParams, _LinearEstimator):
+    """:class:`selfpaced.SelfPacedLogisticRegression` on a Spark frame: the same model, as an estimator of Spark ML.
+
+    The rows are packed once into blocks that Spark caches; every pass is one sum over them on the executors, where this
+    library has to be installed too. Of more than 20,000 rows a sample by content decides, as in memory.
+
+    Parameters
+    ----------
+    featuresCol : str or list of str, default="features"
+        A column of vectors or arrays, or columns of numbers.
+    labelCol : str, default="label"
+        Labels, any numbers.
+    weightCol : str, optional
+        Weights of the rows.
+    idCol : str, optional
+        A column that tells rows apart. With it a fit does not depend on how rows are spread over partitions; without it
+        is repeatable for the same partitions in the same order only.
+    predictionCol, probabilityCol, rawPredictionCol : str
+        Columns that ``transform`` adds, as in Spark ML; probabilities are those of clean labels, in the order of the
+        labels.
+    selfPacedWeightCol, noiseProbabilityCol, expectedCol : str
+        Columns that ``transform`` adds where the frame has the column of labels.
+    regularizer, pace, C, penalty, fitIntercept, balance, tol, maxIter, seed
+        As in :class:`selfpaced.SelfPacedLogisticRegression`; ``penalty="none"`` is no penalty.
+
+    Examples
+    --------
+    A guide is on the page "On Spark"; with a session ``spark`` and a frame of columns ``a``, ``b`` and ``label``::
+
+        model = SelfPacedLogisticRegression(featuresCol=["a", "b"]).fit(frame)
+        model.transform(frame).where("noiseProbability > 0.5")
+    """
+
+    _inner, _model, _labels = linear.SelfPacedLogisticRegression, SelfPacedLogisticRegressionModel, True
+
+
+class _RegressionParams(_LinearParams):
+    alpha = parameter("alpha", "ridge penalty", TypeConverters.toFloat)
+    efficiency = parameter(
+        "efficiency", "precision on clean normal errors at which the pace stops", TypeConverters.toFloat
+    )
+    start = parameter("start", '"auto", "robust" or "plain"', TypeConverters.toString)
+    _defaults = {
+        "alpha": 0.0, "regularizer": "tukey", "pace": "auto", "efficiency": 0.95, "start": "auto", "fitIntercept": True,
+        "maxIter": 200, "tol": 1e-7, "seed": 0,
+    }  # fmt: skip
+
+
+class SelfPacedLinearRegressionModel(_RegressionParams, _LinearModel):
+    """A fitted :class:`SelfPacedLinearRegression`.
+
+    ``transform`` adds the prediction and, where the frame has the column of values, the weight of the row in the fit,
+    the probability that its value is wrong, and the value that is expected (null where the value is null).
+
+    Attributes
+    ----------
+    fitted : selfpaced.SelfPacedLinearRegression
+        The model of this library: path, termination, summary; its judgement is that of a sample of the rows.
+    """
+
+    @property
+    def coefficients(self) -> DenseVector:
+        """Coefficients."""
+        return Vectors.dense(self.fitted.coef_.astype(float))
+
+    @property
+    def intercept(self) -> float:
+        """The intercept."""
+        return float(self.fitted.intercept_)
+
+    def _transform(self, dataset: Any) -> Any:
+        return value_columns(self, dataset)
+
+
+class SelfPacedLinearRegression(_RegressionParams, _LinearEstimator):
+    """:class:`selfpaced.SelfPacedLinearRegression` on a Spark frame: the same model, as an estimator of Spark ML.
+
+    Of more than 50,000 rows a sample by content sets the pace and judges the values, as in memory, and all rows are
+    fitted. See :class:`SelfPacedLogisticRegression` for where the rows lie.
+
+    Parameters
+    ----------
+    featuresCol, labelCol, weightCol, idCol, predictionCol, selfPacedWeightCol, noiseProbabilityCol, expectedCol
+        As in :class:`SelfPacedLogisticRegression`; ``labelCol`` holds values.
+    alpha, regularizer, pace, efficiency, start, fitIntercept, maxIter, tol, seed
+        As in :class:`selfpaced.SelfPacedLinearRegression`.
+    """
+
+    _inner, _model, _labels = linear.SelfPacedLinearRegression, SelfPacedLinearRegressionModel, False
+
+
+__all__ = [
+    "SelfPacedLinearRegression",
+    "SelfPacedLinearRegressionModel",
+    "SelfPacedLogisticRegression",
+    "SelfPacedLogisticRegressionModel",
+]

@@ -1,0 +1,189 @@
+"""What executors do: rows packed into binary blocks once, and functions of blocks in every pass.
+
+A packed block is one row of a Spark frame. It is read back without being decoded, so that a pass moves bytes and no
+rows. Everything here runs in Python on the executors, where this library has to be installed too.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..engines import Block, Rows, aligned, facts_of, joined
+
+Place = tuple[int, int]
+
+PIECE_BYTES = 1 << 25  # cost: of the features of a block: few calls, and several fit into an executor's memory
+PACKED = "part int, piece int, n long, facts binary, X binary, y binary, weight binary"  # and ids
+RESULT = "part int, result binary"
+
+
+class Shape(NamedTuple):
+    """How blocks are to be read.
+
+    Attributes
+    ----------
+    n_features : int
+        Features of a row.
+    dtype : str
+        Their type.
+    classes : ndarray or None
+        The labels, sorted; None where blocks hold values.
+    """
+
+    n_features: int
+    dtype: str
+    classes: Any
+
+
+# -------------------------------------------------------------------------------------------------------- packing
+
+
+def pack(batches: Iterable[Any], labels: bool) -> Iterator[Any]:
+    """Rows of a partition (features as a list, y, weight or null, id or nothing) as packed blocks."""
+    from pyspark import TaskContext
+
+    part, piece, pending, size = TaskContext.get().partitionId(), 0, [], 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        pending.append(_unpacked(batch))
+        size += pending[-1][0].X.nbytes
+        if size >= PIECE_BYTES:
+            yield _packed(part, piece, pending, labels)
+            piece, pending, size = piece + 1, [], 0
+    if pending:
+        yield _packed(part, piece, pending, labels)
+
+
+def _unpacked(batch: Any) -> tuple[Block, Any]:
+    """A batch of rows as a block, and their ids."""
+    features, n = batch.column(0), batch.num_rows
+    if features.null_count:
+        raise ValueError(f"features must not be null, got {features.null_count} nulls in a batch of {n} rows")
+    lengths = np.diff(features.offsets.to_numpy())
+    if np.any(lengths != lengths[0]):
+        raise ValueError(f"features must have one length, got {sorted(set(lengths.tolist()))[:3]!r}")
+    X = features.flatten().to_numpy(zero_copy_only=False).reshape(n, -1)
+    y = batch.column(1).to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+    weight = None if batch.column(2).null_count == n else batch.column(2).to_numpy(zero_copy_only=False)
+    return Block(X, y, weight), batch.column(3) if batch.num_columns > 3 else None
+
+
+def _packed(part: int, piece: int, pieces: list[tuple[Block, Any]], labels: bool) -> Any:
+    block, ids = joined([own for own, _ in pieces]), [ids for _, ids in pieces]
+    return _record(part, piece, block, None if ids[0] is None else pa.concat_arrays(ids), labels)
+
+
+def _record(part: int, piece: int, block: Block, ids: Any, labels: bool) -> Any:
+    columns = {
+        "part": pa.array([part], pa.int32()),
+        "piece": pa.array([piece], pa.int32()),
+        "n": pa.array([len(block.y)], pa.int64()),
+        "facts": pa.array([pickle.dumps(facts_of(block, labels))], pa.binary()),
+        "X": pa.array([block.X.tobytes()], pa.binary()),
+        "y": pa.array([block.y.tobytes()], pa.binary()),
+        "weight": pa.array([None if block.weight is None else block.weight.tobytes()], pa.binary()),
+    }
+    if ids is not None:
+        columns["ids"] = pa.ListArray.from_arrays(pa.array([0, len(ids)], pa.int32()), ids)
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def gather(batches: Iterable[Any], shape: Shape, labels: bool) -> Iterator[Any]:
+    """All packed blocks as few, in the order of the ids where there are some: of a small table."""
+    found = [
+        (_place(batch, i), _block(batch, i, shape._replace(classes=None)), _ids(batch, i))
+        for batch, i in _cells(batches)
+    ]
+    if not found:
+        return
+    found.sort(key=lambda one: one[0])
+    block, ids = joined([own for _, own, _ in found]), None
+    if found[0][2] is not None:
+        ids = pa.concat_arrays([own for _, _, own in found])
+        order = pc.sort_indices(ids)
+        block, ids = block.rows(order.to_numpy()), ids.take(order)
+    step = max(1, PIECE_BYTES // max(1, block.X[:1].nbytes))
+    for piece, first in enumerate(range(0, len(block.y), step)):
+        rows = slice(first, first + step)
+        yield _record(0, piece, block.rows(rows), None if ids is None else ids[rows], labels)
+
+
+# ---------------------------------------------------------------------------------------------------------- passes
+
+
+def run(batches: Iterable[Any], shape: Shape, function: Callable[..., Any], args: tuple[Any, ...]) -> Iterator[Any]:
+    """The sum, over the blocks of a partition, of ``function(block, *args)``."""
+    total, part = None, 0
+    for batch, i in _cells(batches):
+        result, part = function(_block(batch, i, shape), *args), _place(batch, i)[0]
+        total = result if total is None else total + result
+    yield from _answer(part, total)
+
+
+def pick(batches: Iterable[Any], shape: Shape, wanted: dict[Place, Rows]) -> Iterator[Any]:
+    """Some rows of each block, with the ids of these rows where there are some."""
+    found, part = [], 0
+    for batch, i in _cells(batches):
+        place = _place(batch, i)
+        if place in wanted:
+            ids, part = _ids(batch, i), place[0]
+            own = None if ids is None else ids.take(pa.array(wanted[place])).to_numpy(zero_copy_only=False)
+            found.append((place, _block(batch, i, shape).rows(wanted[place]), own))
+    yield from _answer(part, found or None)
+
+
+def spread(
+    batches: Iterable[Any], shape: Shape, function: Callable[..., Any], args: tuple[Any, ...], starts: dict[Place, int]
+) -> Iterator[Any]:
+    """``function(block, *args)``, one value or line per row, beside the number of the row."""
+    for batch, i in _cells(batches):
+        values = np.asarray(function(_block(batch, i, shape), *args), dtype=np.float64)
+        rows = pa.array(starts[_place(batch, i)] + np.arange(len(values)))
+        yield pa.RecordBatch.from_pydict({"row": rows, "value": as_lists(values) if values.ndim > 1 else values})
+
+
+def as_lists(values: Any) -> Any:
+    """Lines of a table as an Arrow column of lists."""
+    n, d = values.shape
+    return pa.ListArray.from_arrays(
+        pa.array(d * np.arange(n + 1), pa.int32()), pa.array(np.ascontiguousarray(values).ravel())
+    )
+
+
+def _answer(part: int, result: Any) -> Iterator[Any]:
+    if result is not None:
+        yield pa.RecordBatch.from_pydict(
+            {"part": pa.array([part], pa.int32()), "result": pa.array([pickle.dumps(result)], pa.binary())}
+        )
+
+
+def _cells(batches: Iterable[Any]) -> Iterator[tuple[Any, int]]:
+    for batch in batches:
+        for i in range(batch.num_rows):
+            yield batch, i
+
+
+def _place(batch: Any, i: int) -> Place:
+    return batch.column("part")[i].as_py(), batch.column("piece")[i].as_py()
+
+
+def _block(batch: Any, i: int, shape: Shape) -> Block:
+    X = aligned(np.frombuffer(batch.column("X")[i].as_buffer(), dtype=shape.dtype)).reshape(-1, shape.n_features)
+    given = aligned(np.frombuffer(batch.column("y")[i].as_buffer()))
+    weight = batch.column("weight")[i]
+    own = aligned(np.frombuffer(weight.as_buffer())) if weight.is_valid else None
+    return Block(X, given if shape.classes is None else np.searchsorted(shape.classes, given).astype(np.intp), own)
+
+
+def _ids(batch: Any, i: int) -> Any:
+    return batch.column("ids")[i].values if "ids" in batch.schema.names else None
+
+
+__all__ = ["PACKED", "RESULT", "Place", "Shape", "as_lists", "gather", "pack", "pick", "run", "spread"]

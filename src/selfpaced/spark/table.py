@@ -1,0 +1,216 @@
+"""Rows of a Spark frame as a table."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, TypeVar
+
+import numpy as np
+from pyspark import StorageLevel
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from ..engines import Block, Facts, Rows, added, classes_of, joined
+from ..linear.regression_tables import many
+from .packing import PACKED, RESULT, Place, Shape, gather, pack, pick, run, spread
+
+Result = TypeVar("Result")
+logger = logging.getLogger(__name__)
+
+
+class SparkTable:
+    """A table whose blocks lie packed in the cache of a Spark session; use it in a ``with`` statement, or close it.
+
+    Parameters
+    ----------
+    frame : pyspark DataFrame
+        The rows.
+    features : str or sequence of str
+        A column of vectors or arrays, or columns of numbers.
+    target : str
+        The column of labels or values, numbers both.
+    weight : str, optional
+        The column of weights.
+    id : str, optional
+        A column that tells rows apart. With it the model does not depend on how the rows are spread and ordered;
+        without, it is repeatable for the same partitions in the same order only.
+    labels : bool, default=True
+        Whether the target holds labels, and not values.
+    """
+
+    def __init__(
+        self,
+        frame: Any,
+        features: str | Sequence[str],
+        target: str,
+        weight: str | None = None,
+        id: str | None = None,
+        *,
+        labels: bool = True,
+    ) -> None:
+        self.names = None if isinstance(features, str) else [str(name) for name in features]
+        self.passes, self._labels, self._dtype = 0, labels, single_or_double(frame, features)
+        chosen = [
+            feature_column(frame, features).alias("features"),
+            number(frame, target, "target").alias("y"),
+            (F.lit(None).cast("double") if weight is None else number(frame, weight, "weight")).alias("weight"),
+        ]
+        schema = PACKED
+        if id is not None:
+            chosen.append(field(frame, id, "id").alias("id"))
+            schema += f", ids array<{frame.schema[id].dataType.simpleString()}>"
+        self._numbered = id is not None and isinstance(frame.schema[id].dataType, T.IntegralType)
+        rows = frame.select(*chosen)
+        rows = rows if id is None else rows.sortWithinPartitions("id")  # a block that is made again is the same
+        self._keep(rows.mapInArrow(partial(pack, labels=labels), schema))
+        if not many(self.n, self.n_features) and len(self.places) > 1:
+            packed, small = self.packed, partial(gather, shape=self._shape(None), labels=labels)
+            self._keep(packed.coalesce(1).mapInArrow(small, schema))
+            packed.unpersist()
+        self.starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.intp)
+
+    def _keep(self, packed: Any) -> None:
+        """Have blocks made and cached, and hear of what is in them."""
+        self.packed = packed.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            rows = self.packed[["part", "piece", "facts"]].collect()
+            known: dict[Place, Facts] = {(row.part, row.piece): pickle.loads(row.facts) for row in rows}
+            self.places = sorted(known)
+            self._check(known)
+        except BaseException:
+            self.close()
+            raise
+        facts = [known[place] for place in self.places]
+        self.sizes = np.array([own.n for own in facts], dtype=np.intp)
+        self.n, self.n_features, self.dtype = int(self.sizes.sum()), facts[0].n_features, np.dtype(self._dtype)
+        self.classes, self.mass = classes_of(facts, self._labels)
+
+    def _check(self, known: dict[Place, Facts]) -> None:
+        if not known:
+            raise ValueError("the table has no rows")
+        for (part, piece), facts in sorted(known.items()):
+            if facts.fault:
+                raise ValueError(
+                    f"the table must hold numbers only, got {facts.fault} of block {piece} of partition {part}"
+                )
+        widths = {facts.n_features for facts in known.values()}
+        if len(widths) > 1:
+            raise ValueError(f"features must have one length, got {sorted(widths)!r}")
+
+    def _shape(self, classes: Any) -> Shape:
+        return Shape(self.n_features, self._dtype, classes)
+
+    def _answers(self, columns: list[str], ask: Callable[..., Any]) -> list[Any]:
+        """What partitions answer, in their order."""
+        rows = self.packed[["part", "piece", *columns]].mapInArrow(ask, RESULT).collect()
+        return [pickle.loads(row.result) for row in sorted(rows, key=lambda row: row.part)]
+
+    def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
+        """The sum over blocks, in their order, of ``function(block, *args)``: one pass."""
+        began = time.perf_counter()
+        self.passes += 1
+        ask = partial(run, shape=self._shape(self.classes), function=function, args=args)
+        total: Result = added(self._answers(["X", "y", "weight"], ask))
+        name = getattr(function, "__name__", "sum")
+        logger.info("pass %d, %s: %d rows (%.2f s)", self.passes, name, self.n, time.perf_counter() - began)
+        return total
+
+    def take(self, rows: Rows) -> Block:
+        """These rows, by ascending numbers, brought here."""
+        return joined([block for _, block, _ in self._picked(rows, [])])
+
+    def numbers(self, rows: Rows) -> Rows:
+        """What these rows are called: by their ids where these are whole numbers, else by their place here."""
+        if not self._numbered:
+            return rows
+        order = np.argsort(rows)
+        found = np.empty(len(rows), dtype=np.int64)
+        found[order] = np.concatenate([ids for _, _, ids in self._picked(rows[order], ["ids"])])
+        return found.astype(np.intp)
+
+    def _picked(self, rows: Rows, more: list[str]) -> list[Any]:
+        parts = np.split(rows, np.searchsorted(rows, self.starts[1:]))
+        own = zip(self.places, parts, self.starts, strict=True)
+        wanted = {place: part - start for place, part, start in own if len(part)}
+        ask = partial(pick, shape=self._shape(self.classes), wanted=wanted)
+        found = [one for answer in self._answers(["X", "y", "weight", *more], ask) for one in answer]
+        return sorted(found, key=lambda one: one[0])
+
+    def map(self, function: Callable[..., Any], *args: Any) -> Any:
+        """``function(block, *args)``, one value or line per row, as a Spark frame of row numbers and values."""
+        shown = np.asarray(function(self.take(np.arange(1)), *args))
+        starts = dict(zip(self.places, self.starts.tolist(), strict=True))
+        ask = partial(spread, shape=self._shape(self.classes), function=function, args=args, starts=starts)
+        kind = "double" if shown.ndim == 1 else "array<double>"
+        return self.packed.drop("ids").mapInArrow(ask, f"row long, value {kind}")
+
+    def close(self) -> None:
+        """Give the cache back."""
+        self.packed.unpersist()
+
+    def __enter__(self) -> SparkTable:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+# ---------------------------------------------------------------------------------------------------------- columns
+
+
+def field(frame: Any, name: str, role: str) -> Any:
+    """A column that must be there."""
+    if name not in frame.columns:
+        raise ValueError(f"{role} must name a column, one of {frame.columns!r}, got {name!r}")
+    return F.col(f"`{name}`")
+
+
+def number(frame: Any, name: str, role: str) -> Any:
+    """A column of numbers, in double precision."""
+    found, kind = field(frame, name, role), frame.schema[name].dataType
+    if not isinstance(kind, T.NumericType | T.BooleanType):
+        hint = ": index it first (pyspark.ml.feature.StringIndexer)" if role == "target" else ""
+        raise ValueError(f"{role} must be numbers, got {kind.simpleString()} in column {name!r}{hint}")
+    return found.cast("double")
+
+
+def single_or_double(frame: Any, features: str | Sequence[str]) -> str:
+    """The type of the features: single precision where all of them are."""
+    if isinstance(features, str):
+        kind = getattr(frame.schema[features].dataType, "elementType", None) if features in frame.columns else None
+        return "f4" if isinstance(kind, T.FloatType) else "f8"
+    kinds = [frame.schema[name].dataType for name in features if name in frame.columns]
+    return "f4" if kinds and all(isinstance(kind, T.FloatType) for kind in kinds) else "f8"
+
+
+def feature_column(frame: Any, features: str | Sequence[str]) -> Any:
+    """The features of a row as an array of numbers."""
+    from pyspark.ml.functions import vector_to_array
+    from pyspark.ml.linalg import VectorUDT
+
+    kind = "float" if single_or_double(frame, features) == "f4" else "double"
+    if not isinstance(features, str):
+        if not features:
+            raise ValueError("featuresCol must name columns, got none")
+        return F.array(*[number(frame, name, "featuresCol").cast(kind) for name in features])
+    found, given = field(frame, features, "featuresCol"), frame.schema[features].dataType
+    if isinstance(given, VectorUDT):
+        return vector_to_array(found)
+    if isinstance(given, T.ArrayType) and isinstance(given.elementType, T.NumericType):
+        return found.cast(f"array<{kind}>")
+    if isinstance(given, T.NumericType):
+        return F.array(found.cast(kind))
+    raise ValueError(
+        f"featuresCol must be a column of vectors or arrays, or a list of columns of numbers, got "
+        f"{given.simpleString()} in column {features!r}"
+    )
+
+
+__all__ = ["SparkTable", "feature_column", "number", "single_or_double"]

@@ -1,0 +1,58 @@
+"""Two executor processes, one killed before the fourth pass of a fit: the coefficients are the same bits."""
+
+import os
+import signal
+import sys
+
+import numpy as np
+import pandas as pd
+import psutil
+from sessions import start
+
+from selfpaced import SelfPacedLogisticRegression
+from selfpaced.engines import MemoryTable
+from selfpaced.linear import folds as linear_folds
+from selfpaced.linear import regression_tables
+from selfpaced.spark import SparkTable
+
+FATAL = 4
+
+
+def executor(batches):
+    """The process of the executor: a worker is forked by a daemon that the executor has started."""
+    import pyarrow as pa
+
+    for _ in batches:
+        pass
+    yield pa.RecordBatch.from_pydict({"pid": [psutil.Process().parent().parent().pid]})
+
+
+class Mortal(SparkTable):
+    killed = 0
+
+    def reduce(self, function, *args):
+        if self.passes + 1 == FATAL:
+            pids = {row.pid for row in self.packed[["part"]].mapInArrow(executor, "pid long").collect()}
+            os.kill(min(pids), signal.SIGKILL)
+            self.killed += 1
+        return super().reduce(function, *args)
+
+
+def main(folder):
+    linear_folds.MANY, linear_folds.ENOUGH, regression_tables.DECIDING = 400, 40, 400
+    session = start("local-cluster[2,1,1024]", folder)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1000, 2))
+    y = (X[:, 0] + rng.logistic(size=1000) > 0) ^ (rng.random(1000) < 0.1)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y.astype(int), "id": np.arange(1000)})
+    with Mortal(session.createDataFrame(frame), ["a", "b"], "y", id="id") as table:
+        found = SelfPacedLogisticRegression(C=1.0, tol=1e-2).fit(table)
+        assert table.sizes.tolist() == [500, 500]
+    here = MemoryTable(X, y.astype(int), classes=np.array([0.0, 1.0]), n_blocks=2)
+    expected = SelfPacedLogisticRegression(C=1.0, tol=1e-2).fit(here)
+    print("killed", table.killed, "same", bool((found.coef_ == expected.coef_).all()))
+    session.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
