@@ -7,7 +7,6 @@ import sys
 import numpy as np
 import pandas as pd
 import psutil
-from sessions import start
 
 from selfpaced import SelfPacedLogisticRegression
 from selfpaced.engines import MemoryTable
@@ -39,6 +38,8 @@ class Mortal(SparkTable):
 
 
 def main(folder):
+    from sessions import start  # beside this file: where a script is run, it is found
+
     linear_folds.MANY, linear_folds.ENOUGH, regression_tables.DECIDING = 400, 40, 400
     session = start("local-cluster[2,1,1024]", folder)
     rng = np.random.default_rng(0)
