@@ -23,7 +23,7 @@ def test_it_serves_saves_and_ends_cleanly(as_json, shop_csv):
         with urllib.request.urlopen(urllib.request.Request(f"{base}/decisions", body, headers)) as answer:
             assert json.load(answer) == {row: "keep"}
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     assert err == ""
     assert "1 of " in out

@@ -62,6 +62,7 @@ def clustered():
     return Case(SelfPacedMultiViewKMeans(3, n_init=3, random_state=0).fit(views), views, None, None)
 
 
+PATIENCE = 120  # seconds: a machine may be busy, and what fails does so at once
 _ARGUMENTS = (
     "--headless=new",
     "--no-sandbox",
@@ -75,20 +76,44 @@ _ARGUMENTS = (
 )
 
 
+@pytest.fixture
+def browser(chromium):
+    """The browser on an empty page, with nothing in its log of what an earlier page has left behind."""
+    chromium.get("about:blank")
+    chromium.get_log("browser")
+    yield chromium
+    chromium.get("about:blank")
+
+
 @pytest.fixture(scope="session")
-def browser(tmp_path_factory):
+def chromium(tmp_path_factory):
     """Headless Chromium of the system, driven by Selenium."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="the browser tests need Selenium")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
-    if chromium is None or driver is None:
+    if program is None or driver is None:
         pytest.skip("the browser tests need chromium and chromedriver on the PATH")
     options = webdriver.ChromeOptions()
-    options.binary_location = chromium
+    options.binary_location = program
     for argument in _ARGUMENTS:
         options.add_argument(argument)
     options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    chrome.set_script_timeout(PATIENCE)
     yield chrome
     chrome.quit()
+
+
+def wait(browser, condition):
+    """What a condition gives once it holds; an element that is drawn anew meanwhile is looked for again."""
+    from selenium.common.exceptions import StaleElementReferenceException
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    stale = [StaleElementReferenceException]
+    return WebDriverWait(browser, PATIENCE, poll_frequency=0.05, ignored_exceptions=stale).until(condition)
+
+
+def downloaded(browser, path):
+    """Wait until a file has come whole: the browser writes it under another name."""
+    wait(browser, lambda _: path.exists() and path.stat().st_size > 0)

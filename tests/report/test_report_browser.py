@@ -12,9 +12,10 @@ from selfpaced.report import report
 from selfpaced.report.data import ReportColumn, ReportTable, Summary
 from selfpaced.report.page import render
 
+from .conftest import downloaded, wait
+
 By = pytest.importorskip("selenium.webdriver.common.by", reason="the browser tests need Selenium").By
 from selenium.webdriver import ActionChains, Keys  # noqa: E402
-from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
 EVIL = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 
@@ -23,10 +24,6 @@ def show(browser, path):
     browser.get(path.as_uri())
     wait(browser, lambda b: b.execute_script("return document.documentElement.dataset.drawn") == "yes")
     return browser
-
-
-def wait(browser, condition):
-    return WebDriverWait(browser, 30, poll_frequency=0.05).until(condition)
 
 
 def text(browser, id):
@@ -39,11 +36,11 @@ def rows(browser):
 
 
 def search(browser, words):
-    before = text(browser, "position")
+    """Type into the search field and wait until the table shows what was asked for, not what was there in between."""
     field = browser.find_element(By.ID, "search")
     field.clear()
     field.send_keys(words)
-    wait(browser, lambda b: text(b, "position") != before)
+    wait(browser, lambda b: b.find_element(By.ID, "table").get_attribute("data-searched") == words.strip())
 
 
 def assert_clean(browser):
@@ -78,11 +75,15 @@ def _height(path):
 
 
 def test_a_click_on_the_path_moves_the_slider(page, classified):
-    last = page.find_elements(By.CSS_SELECTOR, "#chart-score .mark-symbol path")[-1]
-    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", last)
-    ActionChains(page).move_to_element(last).click().perform()
     count = len(classified.model.path_)
-    wait(page, lambda b: text(b, "stage-text").startswith(f"{count} of {count}"))
+
+    def moved(browser):
+        last = browser.find_elements(By.CSS_SELECTOR, "#chart-score .mark-symbol path")[-1]
+        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", last)
+        ActionChains(browser).move_to_element(last).click().perform()
+        return text(browser, "stage-text").startswith(f"{count} of {count}")
+
+    wait(page, moved)
     assert_clean(page)
 
 
@@ -122,7 +123,7 @@ def test_export_writes_the_filtered_rows(page, tmp_path):
     count = int(text(page, "position").split(" of ")[1])
     page.find_element(By.ID, "export").click()
     target = tmp_path / "suspects.csv"
-    wait(page, lambda _: target.exists())
+    downloaded(page, target)
     with target.open(encoding="utf-8", newline="") as file:
         table = list(csv.DictReader(file))
     assert len(table) == count
@@ -143,7 +144,7 @@ def test_export_marks_what_a_spreadsheet_would_run(browser, tmp_path):
     show(browser, page)
     browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
     browser.find_element(By.ID, "export").click()
-    wait(browser, lambda _: (tmp_path / "suspects.csv").exists())
+    downloaded(browser, tmp_path / "suspects.csv")
     with (tmp_path / "suspects.csv").open(encoding="utf-8", newline="") as file:
         assert [row["given"] for row in csv.DictReader(file)] == [f"'{evil}", "-5", "'@x", "fine"]
 
@@ -252,8 +253,8 @@ def test_markup_in_the_data_stays_text(browser, tmp_path):
     bar = browser.find_element(By.CSS_SELECTOR, "#chart-score .mark-symbol path")
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", bar)
     ActionChains(browser).move_to_element(bar).perform()
-    tip = wait(browser, lambda b: b.find_elements(By.CSS_SELECTOR, "#vg-tooltip-element.visible"))
-    assert "<script>" in tip[0].text
+    tips = "#vg-tooltip-element.visible"
+    assert wait(browser, lambda b: [tip for tip in b.find_elements(By.CSS_SELECTOR, tips) if "<script>" in tip.text])
     assert browser.execute_script("return window.hacked") is None
     assert_clean(browser)
 

@@ -20,8 +20,11 @@ function start() {
   const key = `selfpaced ${asked.key}`;
 
   const adopt = (found) => {
+    const known = Object.entries(found).filter(([row]) => place.has(row));
+    // nothing new: a table drawn anew between the press and the release of a button would swallow the click
+    if (known.length === made.size && known.every(([row, decision]) => made.get(row) === decision)) return;
     made.clear();
-    for (const [row, decision] of Object.entries(found)) if (place.has(row)) made.set(row, decision);
+    for (const [row, decision] of known) made.set(row, decision);
     tell();
     if (!document.querySelector("#table .decision form")) window.suspectTable?.redraw(); // a value being typed is not lost
   };

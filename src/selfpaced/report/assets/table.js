@@ -49,6 +49,7 @@ function start() {
     shown = order(found);
     page = 0;
     draw();
+    get("table").dataset.searched = words;
   };
 
   const header = () => {
@@ -174,7 +175,7 @@ function start() {
     link.href = URL.createObjectURL(new Blob([text, "\r\n"], { type: "text/csv;charset=utf-8" }));
     link.download = name;
     link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // long after even a slow browser has begun
   };
 
   get("export").addEventListener("click", () => {
