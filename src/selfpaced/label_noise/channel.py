@@ -24,11 +24,17 @@ class Suspicion:
     share : float
         Probability that there is any noise: what the models with noise weigh in the average, at odds that lean to
         doubt.
+    signal : float
+        How sure it is that the logits tell labels at all, 0 to 1.
+    contradicted : float
+        Probability that a label is wrong which the model is sure to be wrong, although no noise may be seen.
     """
 
     scale: float
     transition: Array
     share: float
+    signal: float = 1.0
+    contradicted: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -48,8 +54,8 @@ class NoiseChannel:
     interval : tuple of float
         95 % interval of the noise rate: sampling error within the averaged models, and between them.
     model_weights : tuple of float
-        Weights of the models in the average (scale; scale and bias, or one rate by the size of classes;
-        class-conditional; then those without noise).
+        Weights of the models in the average: with noise (scale; scale and bias, or one rate by the size of classes;
+        class-conditional; one class into one other, where labels ask for it), then without.
     suspicion : Suspicion or None
         How given labels are doubted; None: by the channel itself.
     """
@@ -85,15 +91,34 @@ class NoiseChannel:
     def posterior(self, logits: ArrayLike, y: ArrayLike) -> Array:
         """Probability of each TRUE label in view of the given one ``y`` (codes 0 .. n_classes - 1)."""
         codes, doubt = np.asarray(y, dtype=np.intp), self._doubt
+        own = (np.arange(len(codes)), codes)
         out = doubt.share * self._in_view(logits, codes)
-        out[np.arange(len(codes)), codes] += 1.0 - doubt.share  # perhaps there is no noise at all
+        out[own] += 1.0 - doubt.share  # perhaps there is no noise at all
+        if doubt.contradicted:
+            wrong = self._contradicted(logits, codes)
+            other = self.proba(logits)
+            other[own] = 0.0
+            other *= (wrong / np.maximum(other.sum(axis=1), np.finfo(float).tiny))[:, None]
+            other[own] = 1.0 - wrong
+            out = np.where((other[own] < out[own])[:, None], other, out)
         return np.asarray(out)
 
     def noise_probability(self, logits: ArrayLike, y: ArrayLike) -> Array:
         """Posterior probability that the given label ``y`` (codes 0 .. n_classes - 1) is wrong."""
-        codes = np.asarray(y, dtype=np.intp)
-        kept = self._in_view(logits, codes)[np.arange(len(codes)), codes]
-        return np.asarray(self._doubt.share * (1.0 - kept))
+        codes, doubt = np.asarray(y, dtype=np.intp), self._doubt
+        own = (np.arange(len(codes)), codes)
+        wrong = doubt.share * (1.0 - self._in_view(logits, codes)[own])
+        if doubt.contradicted:
+            wrong = np.maximum(wrong, self._contradicted(logits, codes))
+        return np.asarray(wrong)
+
+    def _contradicted(self, logits: ArrayLike, codes: NDArray[np.intp]) -> Array:
+        """Probability that labels are wrong because another one is that much more probable."""
+        own, rival = (np.arange(len(codes)), codes), self.proba(logits)
+        given = rival[own]
+        rival[own] = 0.0
+        best = rival.max(axis=1)
+        return np.asarray(self._doubt.contradicted * best / np.maximum(best + given, np.finfo(float).tiny))
 
     @property
     def _doubt(self) -> Suspicion:
@@ -104,6 +129,11 @@ class NoiseChannel:
         clean = softmax(self._doubt.scale * (as_matrix(logits) + self.bias / self.scale))
         joint = clean * self._doubt.transition[:, codes].T
         return np.asarray(joint / np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(float).tiny))
+
+    def contradicting(self, sure: float) -> NoiseChannel:
+        """The same channel for rows that the model was fitted to and yet contradicts, ``sure`` of which are wrong."""
+        doubt = self._doubt
+        return replace(self, suspicion=replace(doubt, contradicted=sure * doubt.signal))
 
     def without_bias(self) -> NoiseChannel:
         """The same channel for logits to which ``bias / scale`` has already been added."""

@@ -273,7 +273,7 @@ def _judged(
         noise_rate=rate,
         interval=(min(low, rate), max(high, rate)),
         model_weights=full.model_weights,
-        suspicion=Suspicion(noise.scale, transition, _doubted(signal * float(weights[: len(noisy)].sum()))),
+        suspicion=Suspicion(noise.scale, transition, _doubted(signal * float(weights[: len(noisy)].sum())), signal),
     )
 
 

@@ -31,7 +31,7 @@ from ..fitting import (
     with_callbacks,
 )
 from ..judgement import Array, Judgement, Judging, Labels, fingerprint
-from ..label_noise import Slips
+from ..label_noise import NoiseChannel, Slips
 from ..pacing import check_pace
 from ..parameters import KINDS
 from ..regularizers import Regularizer, relative
@@ -257,7 +257,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         self._keep(fit, classes, X.dtype)
         self._doubted = None if slips is None else slips.doubted
         scores, seen = Objective([X], codes, len(classes)).scores(fit.params), fingerprint(X, codes)
-        judgement = self._judgement(scores, codes, check_rule(self.regularizer), seen)
+        judging = None if fit.judging is None else fit.judging.without_bias()
+        judgement = self._judgement(scores, codes, check_rule(self.regularizer), seen, judging)
         stability = _of_all(fit.stability, weight, codes)
         if aside is not None and stability is not None:
             stability[aside.rare[codes]] = 1.0
@@ -440,12 +441,14 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         scores = Objective([X], y, len(self.classes_)).scores(params.ravel())
         return self._judgement(scores, y, self.judgement_.rule)
 
-    def _judgement(self, scores: Vector, codes: Codes, rule: Regularizer, seen: str = "") -> Judgement:
+    def _judgement(
+        self, scores: Vector, codes: Codes, rule: Regularizer, seen: str = "", judging: NoiseChannel | None = None
+    ) -> Judgement:
         """Rows with these raw scores: the loss before the shift and the pace of the given class, as in the fit."""
         one = bool(np.all(self.lam_by_class_ == self.lam_))
         return Judgement(
             kind="labels",
-            opinion=Labels(self.classes_, codes, scores + self._shift, self.channel_, self._doubted),
+            opinion=Labels(self.classes_, codes, scores + self._shift, judging or self.channel_, self._doubted),
             losses=loss_of_scores(scores, codes),
             lam=self.lam_ if one else self.lam_by_class_[codes],
             rule=rule,

@@ -33,6 +33,7 @@ def widened(slips: Slips, fit: LogisticFit) -> LogisticFit:
         params=_parameters(slips, fit.params, fit.channel.scale),
         latent=replace(fit.latent, lam=lam),
         channel=slips.channel(fit.channel),
+        judging=None if fit.judging is None else slips.channel(fit.judging),
     )
 
 

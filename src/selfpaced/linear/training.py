@@ -24,6 +24,7 @@ from .evidence import Evidence, LogisticSettings
 from .folds import FoldLayout
 from .minimize import Metric, Minimum, minimize
 from .objective import Latent, Objective, Vector
+from .outvoted import contradictions
 from .paper import HeldAlternation, Iterate, LogisticProblem, paper_path
 from .selection import CLEAN, FoldVerdict, automatic, best_penalty, given, penalties, verdict
 from .witness import SUSPECT, Testimony, testimony
@@ -34,7 +35,10 @@ MISMATCH = 0.1  # class shares of full and held-out predictions further apart: n
 
 @dataclass(frozen=True, eq=False)
 class LogisticFit:
-    """A complete fit, with everything an estimator reports about it."""
+    """A complete fit, with everything an estimator reports about it.
+
+    Its own rows may be judged by another channel than further ones (``judging``): it has seen their labels.
+    """
 
     plain: Vector
     params: Vector
@@ -44,6 +48,7 @@ class LogisticFit:
     path: tuple[Candidate, ...]
     termination: str
     channel: NoiseChannel
+    judging: NoiseChannel | None = None
     witness: str = "linear"
     stability: Vector | None = None
     n_iter: int = 0
@@ -348,7 +353,7 @@ class Trainer(Evidence):
         decided, moved = self._decisions(fit.params, channel) if shifted else (None, 0.0)
         still = shifted and _mismatch(channel, decided, chosen)
         heard = self._heard(folds, chosen, channel)
-        most, likely = (1.0, 1.0) if heard is None else (heard.most, heard.likely(channel))
+        most, likely = (1.0, 1.0) if heard is None else (heard.most(channel), heard.likely(channel))
         if still or min(most, likely) < channel.noise_rate:
             channel = models.judged(most, shift=not still, likely=likely)
             if np.any(channel.bias):
@@ -359,8 +364,12 @@ class Trainer(Evidence):
         if heard is not None:
             channel, witness = heard.widened(channel), "quadratic" if heard.better else "linear"
             said += heard.sentence(channel.noise_probability(scores, codes))
-        stability = self._stability(chosen.model, channel)
-        return replace(fit, channel=channel, witness=witness, stability=stability, termination=said)
+        judging = channel
+        if isinstance(self.objective, Objective):
+            channel, judging, outvoted = contradictions(self.objective, fit.params, channel)
+            said += outvoted
+        stability = self._stability(chosen.model, judging)
+        return replace(fit, channel=channel, judging=judging, witness=witness, stability=stability, termination=said)
 
     def _stability(self, model: FoldModel, channel: NoiseChannel) -> Vector | None:
         """Share of the fold fits by which every row is a suspect; None of many rows, which one fit decides about."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import ndtr
 
 from ..label_noise import NoiseChannel, fit_channel
 from ..selection import mean_and_error
@@ -51,10 +52,11 @@ class Testimony:
         """Whether it is believed rather than the linear model."""
         return self.ahead >= BETTER
 
-    @property
-    def most(self) -> float:
-        """The largest rate that is believed: its own where it explains more."""
-        return self.channel.noise_rate if self.better else 1.0
+    def most(self, channel: NoiseChannel) -> float:
+        """The largest rate that is believed: the nearer to its own, the surer it is that it explains more."""
+        trust = 1.0 if self.better else max(2.0 * float(ndtr(self.ahead)) - 1.0, 0.0)
+        own, other = channel.noise_rate, self.channel.noise_rate
+        return own - trust * (own - other) if other < own else own
 
     def likely(self, channel: NoiseChannel) -> float:
         """The rate that probabilities go by: where it doubts the noise that the linear model sees, the mean of both."""

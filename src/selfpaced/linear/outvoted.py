@@ -1,0 +1,40 @@
+"""Labels that a fit contradicts although it could have followed them.
+
+With more features than rows a linear model can follow any label. What it contradicts all the same, other rows outvote.
+Held-out labels cannot tell this: many are missed for want of rows, which looks like classes that overlap, so the
+channel sees no noise at all. Labels given by a rule, as keywords give them to documents, are wrong in this way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..label_noise import NoiseChannel
+from .objective import Objective, Vector
+from .witness import SUSPECT
+
+__all__ = ["contradictions"]
+
+# Measured by benchmarks/classification.py --part rules.
+OUTVOTED = 0.8  # probability that a label is wrong which a fit that has seen it is sure to be wrong
+
+
+def contradictions(rows: Objective, params: Vector, channel: NoiseChannel) -> tuple[NoiseChannel, NoiseChannel, str]:
+    """The channel with at least the rate that the suspects make up, the one that judges these rows, and a sentence.
+
+    Without more features than rows the channel as it is, twice, and nothing to say.
+    """
+    if rows.n_features < rows.n:
+        return channel, channel, ""
+    judging = channel.contradicting(OUTVOTED)
+    wrong = judging.noise_probability(rows.scores(params), rows.codes)
+    suspects = wrong > SUSPECT
+    if not suspects.any():
+        return channel, judging, ""
+    rate = max(channel.noise_rate, float(np.average(wrong * suspects, weights=rows.sample_weight)))
+    interval = (channel.interval[0], max(channel.interval[1], rate))
+    said = f" {suspects.mean():.1%} of the labels are probably wrong: a model that was fitted to them contradicts them."
+    channel = replace(channel, noise_rate=rate, interval=interval)
+    return channel, channel.contradicting(OUTVOTED), said

@@ -1,0 +1,112 @@
+"""The label is wrong, or the model: cases that a channel of few rates alone gets wrong."""
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import scale
+
+from selfpaced import SelfPacedLogisticRegression, label_issues
+from selfpaced.datasets import flip_symmetric
+from selfpaced.label_noise import fit_channel
+
+
+def three_classes(seed, apart=3.0, n=1200):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    X = rng.normal(size=(n, 4))
+    X[:, :3] += apart * np.eye(3)[y]
+    return X, y, rng
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_class_taken_for_one_other_is_given_back(seed):
+    X, y, rng = three_classes(seed)
+    given = np.where((y == 0) & (rng.random(len(y)) < 0.4), 1, y)
+    model = SelfPacedLogisticRegression().fit(X, given)
+    assert model.score(X, y) > model.plain_.score(X, y) + 0.05
+    assert model.channel_.transition[0, 1] > 0.15
+    assert np.all(model.channel_.transition[[0, 1, 1, 2, 2], [2, 0, 2, 0, 1]] < 0.05)
+    assert "Decisions were shifted" in model.termination_
+
+
+@pytest.mark.parametrize("apart", [1.0, 3.0])
+def test_classes_that_only_overlap_are_not_taken_for_one_another(apart):
+    X, y, _ = three_classes(2, apart)
+    model = SelfPacedLogisticRegression().fit(X, y)
+    assert model.noise_rate_interval_[0] == 0.0
+    assert model.noise_rate_ < 0.03
+    assert model.score(X, y) >= model.plain_.score(X, y) - 0.01
+
+
+def test_one_rate_for_all_is_not_read_as_one_class_into_another():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 3000)
+    logits = 3.0 * np.eye(4)[y] + rng.normal(size=(3000, 4))
+    given, _ = flip_symmetric(y, 0.2, random_state=1)
+    channel = fit_channel(logits, given, noiseless=True)
+    assert abs(channel.noise_rate - 0.2) < 0.05
+    off = channel.transition[~np.eye(4, dtype=bool)]
+    assert off.max() < 3 * off.min()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_mixed_cells_of_a_coarse_table_are_not_called_wrong(seed):
+    rng = np.random.default_rng(seed)
+    rank, male = rng.choice(4, 2200, p=(0.15, 0.13, 0.32, 0.4)), rng.random(2200) < 0.79
+    adult = rng.random(2200) < 0.95
+    chance = np.where(male, np.array([0.34, 0.14, 0.17, 0.22])[rank], np.array([0.97, 0.88, 0.46, 0.87])[rank])
+    y = (rng.random(2200) < np.where(adult, chance, np.maximum(chance, 0.55))).astype(int)
+    X = scale(np.column_stack([np.eye(4)[rank], adult, male]))
+    model = SelfPacedLogisticRegression().fit(X, y)
+    assert model.noise_rate_interval_[0] == 0.0
+    assert model.noise_rate_ < 0.05
+    assert np.mean(label_issues(model, X, y)["is_label_issue"]) < 0.01
+
+
+def documents(seed, n=500, words=800):
+    """Counts of words of three topics, and the labels of a rule that three keywords and three common words make."""
+    rng = np.random.default_rng(seed)
+    usual = 1 / np.arange(5, words + 5)
+    frequency = usual * np.exp(rng.normal(size=(3, words)))
+    frequency /= frequency.sum(axis=1, keepdims=True)
+    y = rng.integers(0, 3, n)
+    counts = np.stack([np.bincount(rng.choice(words, 40, p=frequency[t]), minlength=words) for t in y])
+    hits = np.empty((n, 3))
+    for topic in range(3):
+        own = 20 + np.argsort(-frequency[topic, 20:300] / usual[20:300])[:3]
+        hits[:, topic] = counts[:, np.r_[own, rng.choice(np.arange(20, 120), 3, replace=False)]].sum(axis=1)
+    X = np.sqrt(counts) / np.linalg.norm(np.sqrt(counts), axis=1, keepdims=True)
+    return X, y, np.where(hits.any(axis=1), hits.argmax(axis=1), 0), rng
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_labels_that_a_rule_gave_are_flagged_where_the_fit_contradicts_them(seed):
+    X, y, given, _ = documents(seed)
+    wrong = given != y
+    assert 0.15 < wrong.mean() < 0.6
+    model = SelfPacedLogisticRegression().fit(X, given)
+    flagged = np.asarray(label_issues(model, X, given)["is_label_issue"])
+    assert flagged.mean() > 0.05
+    assert wrong[flagged].mean() > 0.9
+    assert model.noise_rate_ > 0.01
+    assert "contradicts them" in model.termination_
+    stability = model.judgement_.stability
+    assert stability[flagged].mean() > 0.3 > 0.05 > stability[~flagged].mean()
+
+
+def test_clean_documents_and_labels_at_random_are_not_flagged():
+    X, y, _, rng = documents(0)
+    for labels in (y, rng.permutation(y)):
+        model = SelfPacedLogisticRegression().fit(X, labels)
+        assert np.mean(label_issues(model, X, labels)["is_label_issue"]) < 0.01
+        assert model.noise_rate_interval_[0] == 0.0
+
+
+def test_rows_that_the_model_has_not_seen_are_not_judged_as_if_it_had():
+    X, _, given, _ = documents(0)
+    model = SelfPacedLogisticRegression().fit(X, given)
+    seen, unseen = model.judge(X, given), model.judge(X[::-1].copy(), given[::-1])
+    assert seen.wrong.max() > 0.5 > unseen.wrong.max()
+    opinion, rows = model.judgement_.opinion, np.arange(len(given))
+    posterior = opinion.noise.posterior(opinion.logits, opinion.codes)
+    np.testing.assert_allclose(posterior.sum(axis=1), 1.0)
+    np.testing.assert_allclose(1 - posterior[rows, opinion.codes], seen.wrong, atol=1e-12)
