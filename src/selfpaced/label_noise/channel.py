@@ -135,6 +135,12 @@ class NoiseChannel:
         doubt = self._doubt
         return replace(self, suspicion=replace(doubt, contradicted=sure * doubt.signal))
 
+    def even(self) -> NoiseChannel:
+        """The same channel where, unless noise is plain to see, there is as probably none: no row is a suspect then."""
+        if self.interval[0] > 0:
+            return self
+        return replace(self, suspicion=replace(self._doubt, share=min(self._doubt.share, 0.5)))
+
     def without_bias(self) -> NoiseChannel:
         """The same channel for logits to which ``bias / scale`` has already been added."""
         return replace(self, bias=np.zeros_like(self.bias))

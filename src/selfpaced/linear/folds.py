@@ -55,6 +55,8 @@ class FoldLayout:
         How many rows are equal to each, itself among them, whatever their labels; None: none.
     further : tuple of ndarray
         Folds of further deals of the same rows; estimates are means over all deals.
+    coarse : bool
+        Whether copies are further observations, in a table of few distinct rows.
     """
 
     X: Matrix
@@ -66,6 +68,7 @@ class FoldLayout:
     n_total: int
     copies: Vector | None = None
     further: tuple[Rows, ...] = ()
+    coarse: bool = False
 
     @property
     def n(self) -> int:
@@ -176,7 +179,7 @@ def lay_out(table: Table, sample: ContentSample, n_classes: int, deals: int = 1)
     X, codes = fetch(table, cells.rows[order]).X, cells.codes[order]
     weight, copies = (None if part is None else part[order] for part in (cells.weight, cells.copies))
     fold, *further = (one[order] for one in folds)
-    return FoldLayout(X, codes, weight, fold, validated, n_classes, n_total, copies, tuple(further))
+    return FoldLayout(X, codes, weight, fold, validated, n_classes, n_total, copies, tuple(further), coarse)
 
 
 def fetch(table: Table, rows: Rows) -> Block:

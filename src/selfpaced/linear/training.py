@@ -364,6 +364,10 @@ class Trainer(Evidence):
         if heard is not None:
             channel, witness = heard.widened(channel), "quadratic" if heard.better else "linear"
             said += heard.sentence(channel.noise_probability(scores, codes))
+        if folds.layout.coarse:
+            channel = (
+                channel.even()
+            )  # a mixed cell of equal rows may be wrong labels, or how it is: none is singled out
         judging = channel
         if isinstance(self.objective, Objective):
             channel, judging, outvoted = contradictions(self.objective, fit.params, channel)

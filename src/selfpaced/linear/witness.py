@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import ndtr
 
 from ..label_noise import NoiseChannel, fit_channel
 from ..selection import mean_and_error
@@ -24,7 +23,7 @@ CLIPPED = 3.0  # standard deviations: beyond, a square would be all leverage
 AXES = 5  # principal components whose products are taken
 BENT_C = 0.1  # of the flexible model, which has more to penalise
 WIDEST = 100  # cost: features above which products say little and cost much
-BETTER = 2.0  # standard errors that the flexible model must be ahead to be believed
+DOUBT, BETTER = 1.0, 2.0  # standard errors that the flexible model must be ahead to be heard, and to be believed
 
 SUSPECT, FEW, WORTH_SAYING = 0.5, 5, 0.2  # display: probability and number of suspects, share explained that is told
 
@@ -54,7 +53,7 @@ class Testimony:
 
     def most(self, channel: NoiseChannel) -> float:
         """The largest rate that is believed: the nearer to its own, the surer it is that it explains more."""
-        trust = 1.0 if self.better else max(2.0 * float(ndtr(self.ahead)) - 1.0, 0.0)
+        trust = float(np.clip((self.ahead - DOUBT) / (BETTER - DOUBT), 0.0, 1.0))
         own, other = channel.noise_rate, self.channel.noise_rate
         return own - trust * (own - other) if other < own else own
 
