@@ -83,7 +83,7 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
             at("linear.selection:MOST_FLIPS", values=(0.2, 0.45)),
             at("linear.descent:ROWS_PER_PARAMETER", values=(5, 80)),
             at("linear.folds:N_FOLDS", values=(3, 10)),
-            at("linear.training:MISMATCH"),
+            at("linear.calibration:MISMATCH"),
             at("label_noise:confident_error.share", values=(1 / 6, 2 / 3)),
         ),
     ),

@@ -120,8 +120,9 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
     noise_rate_interval_ : tuple of float
         Its interval: 95 % under the channel model where noise is plain to see, else from 0 to the held-out error.
     noise_witness_ : "linear" or "quadratic"
-        Whose held-out predictions the noise rate comes from: a model with squares and products is believed where it
-        explains held-out labels better, because what it explains was misfit and not dirt.
+        Whose held-out predictions the noise rate comes from: a model with squares, products and, of few features,
+        nearness to some rows is believed where it explains held-out labels better, because what it explains was
+        misfit and not dirt.
     judgement_ : Judgement
         What the model holds about the training rows; ``judge`` gives the same for others.
     clean_share_ : ndarray of shape (n_classes,)

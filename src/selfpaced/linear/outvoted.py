@@ -20,13 +20,16 @@ __all__ = ["contradictions"]
 # Measured by benchmarks/classification.py --part rules.
 OUTVOTED = 0.8  # probability that a label is wrong which a fit that has seen it is sure to be wrong
 
+BEYOND_DOUBT = 0.999  # theory: nine nats, which the choice among candidates does not bring about by chance
+
 
 def contradictions(rows: Objective, params: Vector, channel: NoiseChannel) -> tuple[NoiseChannel, NoiseChannel, str]:
     """The channel with at least the rate that the suspects make up, the one that judges these rows, and a sentence.
 
-    Without more features than rows the channel as it is, twice, and nothing to say.
+    Without more features than rows, or where it is not beyond doubt that the features tell labels, the channel as it
+    is, twice, and nothing to say.
     """
-    if rows.n_features < rows.n:
+    if rows.n_features < rows.n or channel.suspicion is None or channel.suspicion.signal < BEYOND_DOUBT:
         return channel, channel, ""
     judging = channel.contradicting(OUTVOTED)
     wrong = judging.noise_probability(rows.scores(params), rows.codes)

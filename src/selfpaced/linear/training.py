@@ -12,25 +12,21 @@ import numpy as np
 
 from ..engines import MemoryTable
 from ..fitting import Interruptible, Progress, interrupted_sentence
-from ..label_noise import ChannelModels, NoiseChannel, confident_error
+from ..label_noise import NoiseChannel
 from ..pacing import Fixed, Pacing, Stages
 from ..path import Candidate
 from ..regularizers import relative
 from ..selection import Decision, Trial, path_of, sentence
 from ..solver import Solution, Stage, State, alternate, walk
 from .blocks import agreement
-from .descent import FoldFits, FoldModel, FullDescent, FullModel, pace_label, predicted
+from .calibration import calibrate
+from .descent import FoldFits, FullDescent, FullModel, pace_label, predicted
 from .evidence import Evidence, LogisticSettings
 from .folds import FoldLayout
 from .minimize import Metric, Minimum, minimize
 from .objective import Latent, Objective, Vector
-from .outvoted import contradictions
 from .paper import HeldAlternation, Iterate, LogisticProblem, paper_path
-from .selection import CLEAN, FoldVerdict, automatic, best_penalty, given, penalties, verdict
-from .witness import SUSPECT, Testimony, testimony
-
-# Measured by benchmarks/constants.py linear.
-MISMATCH = 0.1  # class shares of full and held-out predictions further apart: no shift of decisions
+from .selection import FoldVerdict, automatic, best_penalty, given, penalties, verdict
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,62 +341,15 @@ class Trainer(Evidence):
         yield self._calibrated(fit, folds, chosen)
 
     def _calibrated(self, fit: LogisticFit, folds: FoldFits, chosen: FoldVerdict) -> LogisticFit:
-        """Noise channel on held-out scores, once a more flexible model has been heard."""
-        scores, codes, weight = chosen.model.scores, chosen.codes, folds.relative_weight
-        models = ChannelModels.of(scores, codes, weight, size=folds.evidence, shift=self.settings.fit_intercept)
-        channel = models.judged()
-        shifted = bool(np.any(channel.bias))
-        decided, moved = self._decisions(fit.params, channel) if shifted else (None, 0.0)
-        still = shifted and _mismatch(channel, decided, chosen)
-        heard = self._heard(folds, chosen, channel)
-        most, likely = (1.0, 1.0) if heard is None else (heard.most(channel), heard.likely(channel))
-        if still or min(most, likely) < channel.noise_rate:
-            channel = models.judged(most, shift=not still, likely=likely)
-            if np.any(channel.bias):
-                moved = self._decisions(fit.params, channel)[1]
-        witness, said = "linear", fit.termination
-        if np.any(channel.bias):
-            said += f" Decisions were shifted ({moved:.1%} of the rows), because classes are not wrong alike."
-        if heard is not None:
-            channel, witness = heard.widened(channel), "quadratic" if heard.better else "linear"
-            said += heard.sentence(channel.noise_probability(scores, codes))
-        if folds.layout.coarse:
-            channel = (
-                channel.even()
-            )  # a mixed cell of equal rows may be wrong labels, or how it is: none is singled out
-        judging = channel
-        if isinstance(self.objective, Objective):
-            channel, judging, outvoted = contradictions(self.objective, fit.params, channel)
-            said += outvoted
-        stability = self._stability(chosen.model, judging)
-        return replace(fit, channel=channel, judging=judging, witness=witness, stability=stability, termination=said)
-
-    def _stability(self, model: FoldModel, channel: NoiseChannel) -> Vector | None:
-        """Share of the fold fits by which every row is a suspect; None of many rows, which one fit decides about."""
-        if len(model.params) == 1:
-            return None
-        rows = self.in_memory
-        wrong = [channel.noise_probability(rows.scores(x), rows.codes) for x in model.params]
-        return np.asarray(np.mean([one > SUSPECT for one in wrong], axis=0))
-
-    def _decisions(self, params: Vector, channel: NoiseChannel) -> tuple[Vector, float]:
-        """Shares of the classes that a channel decides for, and of the rows that it decides otherwise."""
-        _, decided, moved, total = self.table.reduce(agreement, params, channel, self.n_classes)
-        return decided / total, moved / total
-
-    def _heard(self, folds: FoldFits, chosen: FoldVerdict, channel: NoiseChannel) -> Testimony | None:
-        """The second witness, where there is something to explain."""
-        if confident_error(chosen.model.scores, chosen.codes, chosen.sample_weight)[1] < CLEAN:
-            return None
-        with self.progress.stage("second witness"):
-            return testimony(folds, chosen.model.scores, channel)
-
-
-def _mismatch(channel: NoiseChannel, decided: Vector | None, chosen: FoldVerdict) -> bool:
-    """Whether full and held-out predictions disagree on how many rows are in each class: then nothing is moved."""
-    weight, z = chosen.sample_weight, chosen.model.scores
-    held_out = np.bincount(channel.decide(z), weight, minlength=channel.n_classes)
-    return bool(0.5 * np.abs(decided - held_out / held_out.sum()).sum() > MISMATCH)
+        found = calibrate(self, fit.params, folds, chosen, self.progress)
+        return replace(
+            fit,
+            channel=found.channel,
+            judging=found.judging,
+            witness=found.witness,
+            stability=found.stability,
+            termination=fit.termination + found.said,
+        )
 
 
 def _bare(weight: Vector | None, cost: float) -> Trial:

@@ -1,8 +1,9 @@
 """A second witness: what a more flexible model explains was misfit, not dirt.
 
 A linear model that misses a bend sees wrong labels wherever the bend is.  Before they are called wrong, the same folds
-are fitted once more with squares and products of the features.  Where those explain the held-out labels better, the
-share of wrong labels is theirs to tell, and the interval reaches over both.
+are fitted once more with squares and products of the features and, where these are few, nearness to some of the rows.
+Where those explain the held-out labels better, the share of wrong labels is theirs to tell, and the interval reaches
+over both.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from .objective import Vector
 # Measured by benchmarks/classification.py --part development.
 CLIPPED = 3.0  # standard deviations: beyond, a square would be all leverage
 AXES = 5  # principal components whose products are taken
+BUMPS, FEW_FEATURES = 30, 20  # rows nearness to which is a feature, and features above which all rows are far
 BENT_C = 0.1  # of the flexible model, which has more to penalise
 WIDEST = 100  # cost: features above which products say little and cost much
 DOUBT, BETTER = 1.0, 2.0  # standard errors that the flexible model must be ahead to be heard, and to be believed
+MOSTLY = 0.5  # share of what the linear model calls wrong that counts as all of it
 
 SUSPECT, FEW, WORTH_SAYING = 0.5, 5, 0.2  # display: probability and number of suspects, share explained that is told
 
@@ -40,11 +43,14 @@ class Testimony:
         Standard errors by which it explains the held-out labels better than the linear model.
     agrees : ndarray of bool
         Held-out rows whose given label is the one it predicts.
+    explained : float
+        Share of the labels that it predicts among those that the linear model misses and calls wrong, by how wrong.
     """
 
     channel: NoiseChannel
     ahead: float
     agrees: NDArray[np.bool_]
+    explained: float
 
     @property
     def better(self) -> bool:
@@ -54,6 +60,10 @@ class Testimony:
     def most(self, channel: NoiseChannel) -> float:
         """The largest rate that is believed: the nearer to its own, the surer it is that it explains more."""
         trust = float(np.clip((self.ahead - DOUBT) / (BETTER - DOUBT), 0.0, 1.0))
+        if np.any(channel.bias):
+            # Classes that are not wrong alike make even regions of mixed labels, which a flexible model copies without
+            # predicting one of them: there it has to predict what the linear model misses.
+            trust *= min(1.0, self.explained / MOSTLY)
         own, other = channel.noise_rate, self.channel.noise_rate
         return own - trust * (own - other) if other < own else own
 
@@ -69,7 +79,7 @@ class Testimony:
         return replace(channel, interval=(low, high))
 
     def sentence(self, wrong: Vector) -> str:
-        """What it says of the suspects, where it explains many of them."""
+        """What it says of the linear model's own suspects, where it explains many of them."""
         suspects = wrong > SUSPECT
         if not self.better or suspects.sum() < FEW:
             return ""
@@ -77,13 +87,13 @@ class Testimony:
         if explained < WORTH_SAYING:
             return ""
         return (
-            f" A model with squares and products explains {explained:.0%} of the suspects: perhaps the model is wrong "
-            "there, and not the labels; try a flexible one (--model boosting)."
+            f" A more flexible model explains {explained:.0%} of the labels that this one alone would call wrong: "
+            "perhaps the model is wrong there, and not the labels; try a flexible one (--model boosting)."
         )
 
 
 def testimony(fits: FoldFits, scores: Vector, channel: NoiseChannel) -> Testimony | None:
-    """Fits with squares and products outside the same folds, beside the linear model's channel.
+    """Fits with such features outside the same folds, beside the linear model's channel.
 
     None where features are sparse or too many, or only a sample of the rows decides.
     """
@@ -104,11 +114,14 @@ def testimony(fits: FoldFits, scores: Vector, channel: NoiseChannel) -> Testimon
         np.log(np.maximum(witness.given_proba(seen)[rows, codes], 1e-12))
         for witness, seen in ((channel, scores), (heard, z))
     )
-    return Testimony(heard, mean_and_error(other - own, weight, size).z, predicted(z) == codes)
+    agrees, missed = predicted(z) == codes, channel.decide(scores) != codes
+    doubted = channel.noise_probability(scores, codes) * missed * (1.0 if weight is None else weight)
+    explained = float(doubted @ agrees / max(doubted.sum(), np.finfo(float).tiny))
+    return Testimony(heard, mean_and_error(other - own, weight, size).z, agrees, explained)
 
 
 def bends(X: Vector, weight: Vector | None) -> Vector:
-    """The features, scaled and clipped, their squares, and products of their principal components."""
+    """The features, scaled and clipped, their squares, products of principal components, and nearness to some rows."""
     mean = np.average(X, axis=0, weights=weight)
     scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
     Z = np.clip((X - mean) / np.where(scale > 0, scale, 1.0), -CLIPPED, CLIPPED).astype(np.float64)
@@ -116,5 +129,13 @@ def bends(X: Vector, weight: Vector | None) -> Vector:
     parts = Z @ axes[:, ::-1][:, :AXES]
     parts = np.clip(parts / np.maximum(parts.std(axis=0), 1e-12), -CLIPPED, CLIPPED)
     i, j = np.triu_indices(parts.shape[1], 1)
-    table = np.hstack([Z, Z**2, parts[:, i] * parts[:, j]])
+    table = np.hstack([Z, Z**2, parts[:, i] * parts[:, j], *([_near(Z)] if Z.shape[1] <= FEW_FEATURES else [])])
     return np.ascontiguousarray(table - table.mean(axis=0))
+
+
+def _near(Z: Vector) -> Vector:
+    """How near every row is to some of them, which stand in no order: one bump for each, of unit variance."""
+    some = Z[:: -(-len(Z) // BUMPS)]
+    distance = np.square(Z).sum(axis=1)[:, None] - 2 * Z @ some.T + np.square(some).sum(axis=1)
+    bumps = np.exp(-distance / Z.shape[1])
+    return np.asarray(bumps / np.maximum(bumps.std(axis=0), 1e-12))

@@ -1,0 +1,106 @@
+"""What held-out labels say about noise, once a more flexible model has been heard: rate, shift, suspects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..fitting import Progress
+from ..label_noise import ChannelModels, NoiseChannel, confident_error
+from .blocks import agreement
+from .descent import FoldFits, FoldModel
+from .evidence import Evidence
+from .objective import Objective, Vector
+from .outvoted import contradictions
+from .selection import CLEAN, FoldVerdict
+from .witness import SUSPECT, Testimony, testimony
+
+__all__ = ["Calibration", "calibrate"]
+
+# Measured by benchmarks/constants.py linear.
+MISMATCH = 0.1  # class shares of full and held-out predictions further apart: no shift of decisions
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What is said about the labels.
+
+    Attributes
+    ----------
+    channel : NoiseChannel
+        Of rows to come.
+    judging : NoiseChannel
+        Of the rows of the fit, whose labels the model has seen.
+    witness : str
+        Whose held-out predictions the rate comes from.
+    stability : ndarray or None
+        Share of the fold fits by which every row is a suspect.
+    said : str
+        Sentences for ``termination_``.
+    """
+
+    channel: NoiseChannel
+    judging: NoiseChannel
+    witness: str
+    stability: Vector | None
+    said: str
+
+
+def calibrate(rows: Evidence, params: Vector, folds: FoldFits, chosen: FoldVerdict, progress: Progress) -> Calibration:
+    """Noise channel on held-out scores, for a model with these parameters."""
+    scores, codes, weight = chosen.model.scores, chosen.codes, folds.relative_weight
+    models = ChannelModels.of(scores, codes, weight, size=folds.evidence, shift=rows.settings.fit_intercept)
+    channel = own = models.judged()
+    shifted = bool(np.any(channel.bias))
+    decided, moved = _decisions(rows, params, channel) if shifted else (None, 0.0)
+    still = shifted and _mismatch(channel, decided, chosen)
+    heard = _heard(folds, chosen, channel, progress)
+    most, likely = (1.0, 1.0) if heard is None else (heard.most(channel), heard.likely(channel))
+    if still or min(most, likely) < channel.noise_rate:
+        channel = models.judged(most, shift=not still, likely=likely)
+        if np.any(channel.bias):
+            moved = _decisions(rows, params, channel)[1]
+    witness, said = "linear", ""
+    if np.any(channel.bias):
+        said += f" Decisions were shifted ({moved:.1%} of the rows), because classes are not wrong alike."
+    if heard is not None:
+        channel, witness = heard.widened(channel), "quadratic" if heard.better else "linear"
+        said += heard.sentence(own.noise_probability(scores, codes))
+    if folds.layout.coarse:
+        channel = channel.even()  # a mixed cell of equal rows: wrong labels, or just how it is
+    judging = channel
+    if isinstance(rows.objective, Objective):
+        channel, judging, outvoted = contradictions(rows.objective, params, channel)
+        said += outvoted
+    return Calibration(channel, judging, witness, _stability(rows, chosen.model, judging), said)
+
+
+def _heard(folds: FoldFits, chosen: FoldVerdict, channel: NoiseChannel, progress: Progress) -> Testimony | None:
+    """The second witness, where there is something to explain."""
+    if confident_error(chosen.model.scores, chosen.codes, chosen.sample_weight)[1] < CLEAN:
+        return None
+    with progress.stage("second witness"):
+        return testimony(folds, chosen.model.scores, channel)
+
+
+def _decisions(rows: Evidence, params: Vector, channel: NoiseChannel) -> tuple[Vector, float]:
+    """Shares of the classes that a channel decides for, and of the rows that it decides otherwise."""
+    _, decided, moved, total = rows.table.reduce(agreement, params, channel, rows.n_classes)
+    return decided / total, moved / total
+
+
+def _mismatch(channel: NoiseChannel, decided: Vector | None, chosen: FoldVerdict) -> bool:
+    """Whether full and held-out predictions disagree on how many rows are in each class: then nothing is moved."""
+    weight, z = chosen.sample_weight, chosen.model.scores
+    held_out = np.bincount(channel.decide(z), weight, minlength=channel.n_classes)
+    return bool(0.5 * np.abs(decided - held_out / held_out.sum()).sum() > MISMATCH)
+
+
+def _stability(rows: Evidence, model: FoldModel, channel: NoiseChannel) -> Vector | None:
+    """Share of the fold fits by which every row is a suspect; None of many rows, which one fit decides about."""
+    if len(model.params) == 1:
+        return None
+    table = rows.in_memory
+    wrong = [channel.noise_probability(table.scores(x), table.codes) for x in model.params]
+    return np.asarray(np.mean([one > SUSPECT for one in wrong], axis=0))
