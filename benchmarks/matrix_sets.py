@@ -13,9 +13,10 @@ def shifted(seed: int, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Entries, which are wrong, and the truth."""
     rng = np.random.default_rng([seed, 7])
     shapes = {"20 x 2000": (20, 2000, 3), "2000 x 10": (2000, 10, 2), "rank 20 in 200 x 200": (200, 200, 20)}
+    shapes |= {"rank 11": (100, 100, 11), "rank 12": (100, 100, 12)}
     few = {"missing": 0.2, "outliers": 0.1} if kind in ("20 x 2000", "2000 x 10") else {}
     shares = {"43 % wrong": 0.26, "57 % wrong": 0.34}
-    one_sided = {"one-sided 30 %": 0.3, "one-sided 45 %": 0.45}
+    one_sided = {"one-sided 30 %": 0.3, "one-sided 45 %": 0.45, "one-sided 45 %, offset -20": 0.45}
     outliers = 0.0 if kind in one_sided else shares.get(kind, few.get("outliers", 0.2))
     made = make_low_rank(
         *shapes.get(kind, (100, 100, 4)), missing=few.get("missing", 0.4), outliers=outliers, random_state=seed
@@ -25,8 +26,8 @@ def shifted(seed: int, kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         wrong = ~np.isnan(X) & (rng.random(X.shape) < one_sided[kind])
         X = X + 10.0 * wrong
     level: Any = 0.0
-    if kind.startswith("offset"):
-        level = float(kind.split()[1])
+    if "offset" in kind:
+        level = float(kind.split()[-1])
     elif kind == "row and column effects":
         level = 3 * rng.standard_normal((100, 1)) + 3 * rng.standard_normal(100)
     elif kind == "lognormal factors":

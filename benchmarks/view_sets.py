@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.datasets import load_iris, load_wine, make_blobs
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
 from selfpaced.datasets import load_mfeat, make_multiview_digits
@@ -91,3 +93,74 @@ def looked_at_once() -> Sets:
         "topics and weak measurements": ({"words": counts, "numbers": measured(kind, 5, 0.8, 14)}, kind),
         "few bins": ({"bins": sums}, group),
     }
+
+
+def gross(
+    views: dict[str, np.ndarray], rng: np.random.Generator, scale: float = 3, partly: bool = False
+) -> tuple[dict[str, np.ndarray], Any]:
+    """20 % of the samples become noise of ``scale`` standard deviations, in all views or each with chance 1/2."""
+    n = len(next(iter(views.values())))
+    bad = rng.permutation(n)[: n // 5]
+    out = {}
+    for name, view in views.items():
+        hit = bad[rng.random(len(bad)) < 0.5] if partly else bad
+        out[name] = np.array(view, dtype=np.float64)
+        noise = rng.standard_normal((len(hit), view.shape[1]))
+        out[name][hit] = view.mean(0) + scale * view.std(0) * noise
+    # A sample that is noise throughout has no cluster: it is left out of the score.
+    scored = np.ones(n, bool) if partly else ~np.isin(np.arange(n), bad)
+    return out, scored
+
+
+def swapped(views: dict[str, np.ndarray], rng: np.random.Generator) -> tuple[dict[str, np.ndarray], Any]:
+    """20 % of the samples carry another sample's row in each view with chance 1/2."""
+    n = len(next(iter(views.values())))
+    bad = rng.permutation(n)[: n // 5]
+    out = {}
+    for name, view in views.items():
+        hit = bad[rng.random(len(bad)) < 0.5]
+        out[name] = np.array(view, dtype=np.float64)
+        out[name][hit] = view[rng.permutation(n)[: len(hit)]]
+    return out, np.ones(n, bool)
+
+
+def with_holes(views: dict[str, np.ndarray], share: float, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """A share of all entries missing; a row keeps its first entry in every view."""
+    out = {}
+    for name, view in views.items():
+        missing = rng.random(view.shape) < share
+        missing[:, 0] = False
+        out[name] = np.where(missing, np.nan, view)
+    return out
+
+
+def noise_view(views: dict[str, np.ndarray], rng: np.random.Generator) -> tuple[dict[str, np.ndarray], Any]:
+    """One more view of pure noise, of median width."""
+    n = len(next(iter(views.values())))
+    width = int(np.median([view.shape[1] for view in views.values()]))
+    return {**views, "noise": rng.standard_normal((n, width))}, np.ones(n, bool)
+
+
+def wine_views() -> tuple[dict[str, np.ndarray], np.ndarray]:
+    wine = load_wine()
+    return {"acid": wine.data[:, :5], "phenols": wine.data[:, 5:9], "colour": wine.data[:, 9:]}, wine.target
+
+
+def iris_views() -> tuple[dict[str, np.ndarray], np.ndarray]:
+    iris = load_iris()
+    return {"sepal": iris.data[:, :2], "petal": iris.data[:, 2:]}, iris.target
+
+
+def counted_sets(seed: int) -> Iterator[tuple[str, int, Any]]:
+    """Data whose number of clusters is known: blobs, with strays, of different sizes; none; classes of real sets."""
+    rng = np.random.default_rng(seed)
+    for k, d in ((3, 2), (6, 5), (10, 10)):
+        points, _ = make_blobs(600, d, centers=k, random_state=100 * k + seed)
+        yield f"{k} blobs in {d} dimensions", k, points
+        yield f"{k} blobs and a tenth strays", k, np.vstack([points, rng.uniform(-40, 40, (60, d))])
+    yield "4 blobs of 300 to 40", 4, make_blobs([300, 150, 80, 40], 4, centers=None, random_state=seed)[0]
+    yield "one normal cloud", 1, rng.standard_normal((400, 3))
+    yield "uniform in 5 dimensions", 1, rng.random((500, 5))
+    for name, (views, target) in {**of_many_forms(), "iris": iris_views(), "wine": wine_views()}.items():
+        rows = rng.permutation(len(target))[:700]
+        yield name, len(np.unique(target)), {view: block[rows] for view, block in views.items()}

@@ -14,10 +14,12 @@ from selfpaced import SelfPacedMF
 from selfpaced.datasets import make_low_rank
 from selfpaced.factorization.choose import largest_rank
 from selfpaced.factorization.engine import Engine, WeightedSolve
-from selfpaced.factorization.entries import from_csr
+from selfpaced.factorization.entries import Side, from_csr
+from selfpaced.factorization.growth import further_components
 from selfpaced.factorization.hidden import hide, lines_of, thinned
 from selfpaced.factorization.means import Means
 from selfpaced.factorization.start import centred, crowded, low_scale, ridge_bound
+from selfpaced.factorization.verdict import unsure_means
 
 BOTH = Means(rows=True, columns=True)
 
@@ -300,3 +302,51 @@ def test_the_rank_is_found_on_part_of_a_matrix(monkeypatch):
     found = SelfPacedMF(random_state=0).fit(made.data + 4.0)
     assert (found.rank_, found.center_, found.verdict_) == (5, "both", "recovered")
     assert rmse(found, made.truth + 4.0) < 0.05
+
+
+def test_levels_that_might_be_others_are_not_called_recovered():
+    made = make_low_rank(random_state=21, outliers=0.0)
+    rng = np.random.default_rng(3)
+    X = made.data - 20 + 10.0 * (rng.random(made.data.shape) < 0.45)
+    with pytest.warns(ConvergenceWarning, match="of the rows or columns another level explains as many entries"):
+        model = SelfPacedMF(random_state=0).fit(X)
+    assert model.verdict_ == "did not hold together"
+    few = SelfPacedMF(random_state=0).fit(made.data - 20 + 10.0 * (rng.random(made.data.shape) < 0.2))
+    assert few.verdict_ == "recovered"
+
+
+def test_second_levels_are_counted():
+    values = np.array([0.1, -0.1, 0.0, 10.0, 10.1, 9.9, 0.0, 0.0, 0.1, 10.0, -10.0, 5.0])
+    left = Side(np.array([0, 6, 12]), np.tile(np.arange(6, dtype=np.int32), 2), values, np.empty(0))
+    assert unsure_means(left, 6, "rows", 0.1) == 0.5  # three of each in the first row, nothing in common in the second
+    assert unsure_means(left, 6, "columns", 0.1) == 0.0
+    assert unsure_means(left, 6, None, 0.1) == 0.0
+
+
+def test_components_that_only_the_whole_matrix_shows():
+    rng = np.random.default_rng(4)
+    factors = rng.standard_normal((300, 5)) * [1, 1, 1, 0.09, 0.09]
+    truth = 3 + factors @ rng.standard_normal((5, 280))
+    X = truth + 0.5 * rng.standard_normal(truth.shape)
+    X[rng.random(X.shape) < 0.05] = 40.0
+    model = SelfPacedMF(random_state=0).fit(X)
+    assert model.rank_ == 5
+    assert [trial.label for trial in model.rank_path_ if trial.chosen] == ["rank 3"]
+    assert np.sqrt(np.mean((model.reconstruct() - truth) ** 2)) < 0.11
+
+
+def test_noise_has_no_further_components():
+    rng = np.random.default_rng(5)
+    seen = rng.random((200, 150)) < 0.4 * rng.random((200, 1)) + 0.2  # some rows have many entries, others few
+    noise = sp.csr_array(np.where(seen, rng.standard_t(4, seen.shape), 0.0))
+    assert further_components(noise, 10, np.random.default_rng(0)) is None
+    left, right = rng.standard_normal((200, 1)), rng.standard_normal((1, 150))
+    found = further_components(sp.csr_array(noise + seen * (left @ right)), 10, np.random.default_rng(0))
+    assert found[0].shape == (200, 1)
+    assert abs(np.corrcoef(found[0][:, 0], left[:, 0])[0, 1]) > 0.9
+
+
+def test_a_second_start_has_the_rank_of_the_first(made):
+    model = SelfPacedMF(4, center="both", n_init=2, random_state=0).fit(made.data + 3)
+    assert model.rank_ == 4
+    assert len(model.objective_) == 2

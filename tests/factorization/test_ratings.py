@@ -188,6 +188,15 @@ def test_ids_of_any_kind():
     assert check_positions([0, 7], 5, "rows", unknown=True).tolist() == [0, -1]
 
 
+@pytest.mark.parametrize("unit", ["ns", "us", "s"])
+def test_dates_are_the_same_in_every_unit(unit):
+    days = np.array(["2020-01-01", "2020-01-02", "2020-01-05"], dtype=f"datetime64[{unit}]")
+    for given in (days, days.astype("datetime64[ms]"), [pd.Timestamp(day) for day in days], pd.Series(days)):
+        assert Ids(days).positions(given).tolist() == [0, 1, 2]
+    assert Ids(days).positions(["2020-01-05", "2021-01-05"]).tolist() == [2, -1]
+    assert Ids(days).positions(["nobody"]).tolist() == [-1]
+
+
 def test_an_image_is_a_low_rank_part_and_a_sparse_one():
     x, y = np.meshgrid(np.linspace(0, 1, 50), np.linspace(0, 1, 40))
     image = 0.5 + 0.2 * np.sin(5 * x) * np.cos(3 * y) + 0.1 * x * y

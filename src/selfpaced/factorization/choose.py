@@ -26,7 +26,8 @@ OPEN_SWEEPS = 16  # under a strong ridge, all ranks at once
 RANK_SWEEPS = 3  # per rank and ridge
 FORM_SWEEPS = 4  # for the factors to do without means, per ridge
 CLOSE = 0.3  # standard errors within which the smaller rank is taken; at 1 ranks come out too small
-FIRST_WIDTH = 12  # ranks looked at first; doubled while the best is among the upper half
+FIRST_WIDTH = 12  # ranks looked at first; doubled while the best is not well inside
+INSIDE = 0.7  # of the width
 CLEAR = 2.0  # a singular value this many times the next one shows the rank
 MUCH = 0.12  # of what the means leave: more is left where components are lost, or where there are none
 FAR_LESS = 0.5  # of what a plain start leaves: both starts end alike where neither is lost
@@ -81,6 +82,8 @@ class FormChoice:
         Rows and columns of the hidden entries, and their values.
     at_cap : bool
         Whether the rank is the largest that was looked for, although the entries may support a larger one.
+    room : int
+        Components that all entries may support beyond it; 0 where all of them were looked at.
     """
 
     form: Form
@@ -90,6 +93,7 @@ class FormChoice:
     errors: Floats
     places: tuple[Any, Any, Floats]
     at_cap: bool
+    room: int = 0
 
     @property
     def fraction(self) -> float:
@@ -178,7 +182,7 @@ class FormSearch:
             found = self._between(solver, centre, (U, V), values, width, tried)
             tried += found
             best = self.best(tried)
-            if self.rank or width >= self.cap or best.form.rank <= width // 2 or best not in found:
+            if self.rank or width >= self.cap or best.form.rank <= INSIDE * width or best not in found:
                 return tried
             width = min(2 * width, self.cap)
 
@@ -340,9 +344,10 @@ def choose_form(
     gain, index = gap(last, first), listed.index(last) if last in listed else 0
     if rank is None and means[0].count and gain.z < WORTH:
         chosen, index = alone, 0
-    return FormChoice(
-        chosen.form, tuple(listed), index, gain, chosen.errors, places, reached and cap in (max_rank, MOST_RANK)
-    )
+    at_cap = reached and cap in (max_rank, MOST_RANK)
+    whole = rows.size + columns.size == sum(matrix.shape)
+    room = 0 if whole or not chosen.form.rank else (max_rank or MOST_RANK) - chosen.form.rank
+    return FormChoice(chosen.form, tuple(listed), index, gain, chosen.errors, places, at_cap, room)
 
 
 def _mean(trial: Trial) -> float:

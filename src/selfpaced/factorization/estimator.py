@@ -27,7 +27,7 @@ from .inputs import Observed, observe
 from .means import NO_MEANS, Levels, Means
 from .solve import RIDGE_END, FactorRun, Recipe, Solver, best_run
 from .start import centred, ridge_bound
-from .verdict import APART_FITS, MEANS_ALONE, judge_fit
+from .verdict import APART_FITS, MEANS_ALONE, judge_fit, unsure_means
 
 
 class SelfPacedMF(Factorization):
@@ -261,7 +261,8 @@ class SelfPacedMF(Factorization):
             guarded = False
             if choice is not None:
                 rank, means, guarded = choice.form.rank, (choice.form.means,), choice.form.guarded
-                recipe = replace(recipe, ridge=choice.form.ridge, fraction=choice.fraction)
+                room = choice.room if self.rank == "auto" else 0
+                recipe = replace(recipe, ridge=choice.form.ridge, fraction=choice.fraction, room=room)
             centre = centred(replace(engine, means=means[-1]), entries, guarded)
             bound = ridge_bound(centre.entries, cut=centre.cut)
             side = entries.by_row
@@ -300,8 +301,8 @@ class SelfPacedMF(Factorization):
             guard = Interruptible()
             with guard if runs else nullcontext():
                 solver.sweeps = 0
-                factors = solver.warm_start(rank, np.random.default_rng(int(seed)))
-                warm, rank = solver.sweeps, factors[0].shape[1]
+                factors = solver.grown_start(rank, np.random.default_rng(int(seed)))
+                warm, rank = solver.sweeps, solver.engine.means.rank(factors[0])
                 run = solver.follow(factors, int(seed))
                 runs.append(replace(run, sweeps=run.sweeps + warm))
             if guard.interrupted:
@@ -317,8 +318,10 @@ class SelfPacedMF(Factorization):
         self.verdict_ = "not checked"
         self.rank_path_: tuple[Candidate, ...] = ()
         if choice is not None:
-            rows, columns, _ = choice.places
-            verdict = judge_fit(choice, self.reconstruct(rows, columns), self.scale_)
+            residuals = resolve(self.backend, self.n_jobs).residuals(self._side, *self._whole(self._coordinates()))
+            left = replace(self._side, values=residuals)
+            unsure = unsure_means(left, self.n_features_in_, self.center_, self.scale_)
+            verdict = judge_fit(choice, self.reconstruct(*choice.places[:2]), self.scale_, unsure)
             self.verdict_, self.rank_path_ = verdict.word, path_of(choice.trials, Decision(choice.index, ""))
         where = "" if math.isinf(run.lam) else f"at lam = {run.lam:.4g} "
         reason = (

@@ -24,8 +24,13 @@ class Ids:
 
     def positions(self, given: Any) -> NDArray[np.intp]:
         """Where labels stand; -1 for unknown ones."""
-        at = {label: k for k, label in enumerate(self.labels.tolist())}
-        flat = np.asarray(given)
+        labels, flat = self.labels, np.asarray(given)
+        if labels.dtype.kind in "mM":  # dates in another unit are the same dates
+            try:
+                labels, flat = labels.astype(np.int64), flat.astype(labels.dtype).astype(np.int64)
+            except ValueError:
+                return np.full(flat.shape, -1, dtype=np.intp)
+        at = {label: k for k, label in enumerate(labels.tolist())}
         found = [at.get(label, -1) for label in flat.ravel().tolist()]
         return np.array(found, dtype=np.intp).reshape(flat.shape)
 

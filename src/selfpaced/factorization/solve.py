@@ -17,6 +17,7 @@ from ..selection import Trial
 from ..solver import Callback, DeadEnd, End, Solution, Stage, State, walk
 from .engine import Engine, WeightedSolve
 from .entries import Entries, Floats
+from .growth import further_components
 from .means import Levels
 from .rescue import DOUBTFUL, STARVED, rescue
 from .start import (
@@ -45,7 +46,8 @@ STILL = 0.99  # of the noise scale before the sweep: the polish is not at its en
 REJECT = 3.5  # the polish leaves out residuals beyond this many noise scales
 TRUNCATION = 1.005  # a normal cut at 3.5 sigma looks narrower than it is: by 1.003 in theory
 
-# Measured by benchmarks/real_matrices.py, part grids.
+# Measured by benchmarks/real_matrices.py, parts images and grids.
+GROWN_SWEEPS = 6  # for components that were added
 MET = 0.1  # of the error of rounding: a fit so near to the values of a grid lies on it; 0.01 or less there, else 0.2 on
 HALF_STEP = math.sqrt(3)  # theory: half a step of a grid, in errors of rounding
 
@@ -71,6 +73,7 @@ class Recipe:
     max_rank: int = 12
     smoothing: float = SMOOTHING
     fraction: float = 0.5
+    room: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +144,24 @@ class Solver:
         late = recipe.warm_sweeps - early
         ridges = continuation(self.bound, RIDGE_RANK, min(recipe.ridge, RIDGE_RANK), late)
         return self.descend(self.first_components((U, V), rank), ridges)
+
+    def grown_start(self, rank: int | None, rng: np.random.Generator) -> Factors:
+        """A warm start with as many components more as all entries show, in the recipe's room."""
+        factors = self.warm_start(rank, rng)
+        means, side, n_columns = self.engine.means, self.entries.by_row, self.entries.shape[1]
+        room = self.recipe.room
+        while room > 0:
+            left = self.engine.residuals(side, *factors).astype(np.float64)
+            left[np.abs(left) > REJECT * self._scale(left)] = 0.0
+            more = further_components(side.matrix(left, n_columns), room, rng)
+            if more is None:
+                break
+            room -= more[0].shape[1]
+            u, v, *_ = means.split(*factors)
+            wider = np.hstack([u, more[0].astype(u.dtype)]), np.hstack([v, more[1].astype(v.dtype)])
+            ridges = np.full(GROWN_SWEEPS, self.ridge)
+            factors = self.descend(means.with_components(*factors, wider), ridges)
+        return factors
 
     def open_start(self, rank: int, rng: np.random.Generator, sweeps: int) -> Factors:
         """The first half of the warm start, under a strong ridge."""
