@@ -29,7 +29,7 @@ _TO_SYMMETRIC = 0.5  # how far the transition by which labels are doubted goes t
 # benchmarks/classification.py --part development: odds of noise when labels are doubted. A list to look at may be too
 # long rather than empty, and of 20 % wrong labels it holds more so, at no lower precision.
 _ODDS = 2.0
-_ENOUGH = 2000  # cost: rows on which the common scale is found
+_ENOUGH = 500  # cost: rows on which the common scale is found
 _LEAST_DOUBT = 0.01  # numerical safety: the smallest rate by which labels are ranked
 _CUTS = (1.0, 0.75, 0.5, 0.25, 0.0)  # a choice: shares of a shift that are tried
 

@@ -20,7 +20,7 @@ _MAX_ONE_WAY = 0.48  # theory: beyond one half a class has changed its name
 _ONE_WAY = 1.5  # theory: standard errors of the score by which one class is mistaken for another, to be looked at
 _ONE_WAY_STARTS = (0.1, 0.35)  # theory: rates in the two basins
 _ENOUGH = 1000  # cost: rows that tell a scale and one rate where candidates are compared
-_OPTIONS = {"maxiter": 60, "ftol": 1e-9, "gtol": 1e-6}  # cost
+_OPTIONS = {"maxiter": 60, "ftol": 1e-7, "gtol": 1e-5}  # cost
 
 
 class _MulticlassLikelihood:

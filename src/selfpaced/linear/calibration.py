@@ -51,7 +51,7 @@ def calibrate(rows: Evidence, params: Vector, folds: FoldFits, chosen: FoldVerdi
     """Noise channel on held-out scores, for a model with these parameters."""
     scores, codes, weight = chosen.model.scores, chosen.codes, folds.relative_weight
     models = ChannelModels.of(scores, codes, weight, size=folds.evidence, shift=rows.settings.fit_intercept)
-    channel = own = models.judged()
+    channel = models.judged()
     shifted = bool(np.any(channel.bias))
     decided, moved = _decisions(rows, params, channel) if shifted else (None, 0.0)
     still = shifted and _mismatch(channel, decided, chosen)
@@ -66,7 +66,7 @@ def calibrate(rows: Evidence, params: Vector, folds: FoldFits, chosen: FoldVerdi
         said += f" Decisions were shifted ({moved:.1%} of the rows), because classes are not wrong alike."
     if heard is not None:
         channel, witness = heard.widened(channel), "quadratic" if heard.better else "linear"
-        said += heard.sentence(own.noise_probability(scores, codes))
+        said += heard.sentence
     if folds.layout.coarse:
         channel = channel.even()  # a mixed cell of equal rows: wrong labels, or just how it is
     judging = channel

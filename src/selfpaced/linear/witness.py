@@ -24,6 +24,7 @@ CLIPPED = 3.0  # standard deviations: beyond, a square would be all leverage
 AXES = 5  # principal components whose products are taken
 BUMPS, FEW_FEATURES = 30, 20  # rows nearness to which is a feature, and features above which all rows are far
 BENT_C = 0.1  # of the flexible model, which has more to penalise
+HEARD = 2000  # cost: rows that it is asked about, or up to twice as many
 WIDEST = 100  # cost: features above which products say little and cost much
 DOUBT, BETTER = 1.0, 2.0  # standard errors that the flexible model must be ahead to be heard, and to be believed
 MOSTLY = 0.5  # share of what the linear model calls wrong that counts as all of it
@@ -41,14 +42,17 @@ class Testimony:
         Fitted to its scores.
     ahead : float
         Standard errors by which it explains the held-out labels better than the linear model.
+    wrong : ndarray
+        Probability that the label of a held-out row is wrong, by the linear model alone.
     agrees : ndarray of bool
-        Held-out rows whose given label is the one it predicts.
+        Whether it predicts the given label.
     explained : float
         Share of the labels that it predicts among those that the linear model misses and calls wrong, by how wrong.
     """
 
     channel: NoiseChannel
     ahead: float
+    wrong: Vector
     agrees: NDArray[np.bool_]
     explained: float
 
@@ -78,9 +82,10 @@ class Testimony:
         low, high = (pick(own, other) for own, other, pick in pairs)
         return replace(channel, interval=(low, high))
 
-    def sentence(self, wrong: Vector) -> str:
+    @property
+    def sentence(self) -> str:
         """What it says of the linear model's own suspects, where it explains many of them."""
-        suspects = wrong > SUSPECT
+        suspects = self.wrong > SUSPECT
         if not self.better or suspects.sum() < FEW:
             return ""
         explained = float(self.agrees[suspects].mean())
@@ -100,6 +105,9 @@ def testimony(fits: FoldFits, scores: Vector, channel: NoiseChannel) -> Testimon
     layout = fits.layout
     if sparse.issparse(layout.X) or layout.X.shape[1] > WIDEST or layout.sampled:
         return None
+    step = max(1, layout.n // HEARD)
+    kept = layout.held_out(np.arange(layout.n)) % step == 0
+    layout, scores = layout.every(step), scores[kept]
     bent = replace(layout, X=bends(layout.X, layout.sample_weight))
     total = fits.penalty.total
     geometry = Geometry(bent.everything(ridge=1.0 / (BENT_C * total)))
@@ -108,29 +116,36 @@ def testimony(fits: FoldFits, scores: Vector, channel: NoiseChannel) -> Testimon
         progress=fits.progress,
     )  # fmt: skip
     z, codes, weight, size = flexible.plain.fit.scores, flexible.codes, flexible.relative_weight, flexible.evidence
-    heard = fit_channel(z, codes, sample_weight=weight, noiseless=True, size=size)
+    pairs = layout.n_classes == 2  # of more classes one rate is asked for: k^2 of them cost more than the fit
+    heard = fit_channel(z, codes, sample_weight=weight, class_conditional=pairs, noiseless=True, size=size)
     rows = np.arange(len(codes))
     own, other = (
         np.log(np.maximum(witness.given_proba(seen)[rows, codes], 1e-12))
         for witness, seen in ((channel, scores), (heard, z))
     )
     agrees, missed = predicted(z) == codes, channel.decide(scores) != codes
-    doubted = channel.noise_probability(scores, codes) * missed * (1.0 if weight is None else weight)
+    wrong = channel.noise_probability(scores, codes)
+    doubted = wrong * missed * (1.0 if weight is None else weight)
     explained = float(doubted @ agrees / max(doubted.sum(), np.finfo(float).tiny))
-    return Testimony(heard, mean_and_error(other - own, weight, size).z, agrees, explained)
+    return Testimony(heard, mean_and_error(other - own, weight, size).z, wrong, agrees, explained)
 
 
 def bends(X: Vector, weight: Vector | None) -> Vector:
-    """The features, scaled and clipped, their squares, products of principal components, and nearness to some rows."""
+    """The features, scaled and clipped, their squares, products of principal components, and nearness to some rows.
+
+    In single precision: half the time, and digits enough for a rough fit.
+    """
     mean = np.average(X, axis=0, weights=weight)
     scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
-    Z = np.clip((X - mean) / np.where(scale > 0, scale, 1.0), -CLIPPED, CLIPPED).astype(np.float64)
+    Z = ((X - mean) / np.where(scale > 0, scale, 1.0)).astype(np.float32)
+    np.clip(Z, -CLIPPED, CLIPPED, out=Z)
     _, axes = np.linalg.eigh(Z.T @ Z)
     parts = Z @ axes[:, ::-1][:, :AXES]
-    parts = np.clip(parts / np.maximum(parts.std(axis=0), 1e-12), -CLIPPED, CLIPPED)
+    parts = np.clip(parts / np.maximum(parts.std(axis=0), 1e-6), -CLIPPED, CLIPPED)
     i, j = np.triu_indices(parts.shape[1], 1)
     table = np.hstack([Z, Z**2, parts[:, i] * parts[:, j], *([_near(Z)] if Z.shape[1] <= FEW_FEATURES else [])])
-    return np.ascontiguousarray(table - table.mean(axis=0))
+    table -= table.mean(axis=0)
+    return table
 
 
 def _near(Z: Vector) -> Vector:
@@ -138,4 +153,4 @@ def _near(Z: Vector) -> Vector:
     some = Z[:: -(-len(Z) // BUMPS)]
     distance = np.square(Z).sum(axis=1)[:, None] - 2 * Z @ some.T + np.square(some).sum(axis=1)
     bumps = np.exp(-distance / Z.shape[1])
-    return np.asarray(bumps / np.maximum(bumps.std(axis=0), 1e-12))
+    return np.asarray(bumps / np.maximum(bumps.std(axis=0), 1e-6))
