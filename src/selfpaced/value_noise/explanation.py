@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
-from threadpoolctl import ThreadpoolController
 
+from ..fitting import few_threads
 from ..folds import Split
 from ..residuals import madn
 from .base import Array, t_log_density
@@ -199,12 +198,6 @@ def _mean(models: Sequence[Any], inputs: Array) -> Array:
     return np.asarray(np.mean([model.predict(inputs) for model in models], axis=0))
 
 
-@cache
-def _libraries() -> ThreadpoolController:
-    """What runs threads; to look for it takes longer than to ask it."""
-    return ThreadpoolController()
-
-
 def boosted(n_rows: int) -> Any:
     """Boosted means, small: what they predict only has to show that there is something to be predicted."""
     return HistGradientBoostingRegressor(
@@ -237,7 +230,7 @@ def best_explanation(rows: Rows, folds: Sequence[Split], lines: bool = True) -> 
             first += _by_line(court, scale)
     best = court.best(first)
     if len(rows.y) >= BOOSTED:
-        with _libraries().limit(limits=1, user_api="openmp"):  # trees this small only wait for each other's threads
+        with few_threads(len(rows.y)):
             best = _grown(court, best, first)
     return best.explanation
 

@@ -1,0 +1,40 @@
+"""The criterion for networks, which needs torch."""
+
+from __future__ import annotations
+
+import inspect
+
+from selfpaced.regularizers import REGISTRY
+
+from .draws import JUNK, Draw
+from .verdicts import attempt, finite
+
+
+def network(draw: Draw) -> None:
+    import torch
+
+    from selfpaced.torch import SelfPacedLoss
+
+    names = [*inspect.signature(SelfPacedLoss.__init__).parameters, "output", "target", "logits", "labels"]
+    given = {}
+    for name in ("regularizer", "pacing", "n", "n_classes", "ignore_index", "label_smoothing", "trusted", "validation"):
+        if draw.chance(0.1):
+            given[name] = draw.one([*REGISTRY, 0.5, 3]) if draw.chance(0.5) else draw.one(JUNK)
+    criterion = attempt(lambda: SelfPacedLoss(**given), names)
+    if criterion is None:
+        return
+    torch.manual_seed(0)
+    for _ in range(2):
+        shape = draw.one([(8, 3), (8, 3), (8, 3), (1, 2), (8, 3, 2), (8,), (0, 3)])
+        output = torch.randn(shape) * draw.one([1.0, 1.0, 1e30, 0.0])
+        labels = (
+            torch.randint(0, 2, (shape[0], *shape[2:]))
+            if draw.chance(0.8)
+            else draw.one(
+                [torch.full((8,), 7), torch.zeros(8), torch.zeros(5, dtype=torch.long), torch.full((8, 3), 1 / 3), None]
+            )
+        )
+        loss = attempt(lambda output=output, labels=labels: criterion(output, labels), names)
+        if loss is not None and shape[0]:
+            finite("loss", float(loss.detach()))
+        attempt(criterion.step_epoch, names)
