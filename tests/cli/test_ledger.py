@@ -5,19 +5,20 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from selfpaced.cli.console import Console
 from selfpaced.cli.errors import UsageError
-from selfpaced.cli.ledger import LEDGER
+from selfpaced.cli.ledger import DECISIONS, LEDGER, remove_abandoned, settle
 from selfpaced.cli.output import staged
 
 NAMES = ["a.txt", "b.txt"]
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from selfpaced.cli import output
+from selfpaced.cli import ledger, output
 from selfpaced.cli.console import Console
 moved, at = [], int(sys.argv[1])
 replace = os.replace
@@ -29,7 +30,7 @@ def killing(source, target):
 with output.staged(Path("run"), ["a.txt", "b.txt"], Console()) as stage:
     for name in ("a.txt", "b.txt"):
         (stage / name).write_text("killed")
-    output.os.replace = killing
+    ledger.os.replace = killing
 """
 
 
@@ -85,17 +86,96 @@ def test_a_pipe_in_the_place_of_a_file_is_not_read(folder):
         write(folder, "new")
 
 
-@pytest.mark.parametrize("moved", [0, 1])
-def test_a_run_that_is_killed_leaves_whole_files_and_stops_nobody(folder, moved):
-    write(folder / "run", "old")
-    died = subprocess.run([sys.executable, "-c", KILLED, str(moved + 1)], check=False)  # the ledger is replaced first
+def killed(moves):
+    """A run that is killed after so many files have changed names; the first is the ledger."""
+    died = subprocess.run([sys.executable, "-c", KILLED, str(moves)], check=False)
     assert died.returncode == -signal.SIGKILL
-    left = {path.name: path.read_text() for path in (folder / "run").iterdir() if path.is_file()}
-    left.pop(LEDGER)
-    assert left == {"a.txt": ("old", "killed")[moved], "b.txt": "old"}
+
+
+@pytest.mark.parametrize(("moves", "left"), [(0, "old"), (1, "killed"), (2, "killed"), (3, "killed")])
+def test_after_a_kill_all_files_are_of_one_run(folder, moves, left):
+    write(folder / "run", "old")
+    killed(moves)
     assert [path for path in (folder / "run").iterdir() if path.is_dir()]
+    settle(folder / "run")
+    remove_abandoned(folder / "run")
+    assert content(folder / "run") == {"a.txt": left, "b.txt": left}
     write(folder / "run", "next")
     assert content(folder / "run") == {"a.txt": "next", "b.txt": "next"}
+
+
+@pytest.mark.parametrize("command", [["predict", "run/model.skops", "x.csv"], ["review", "run", "--no-browser"]])
+def test_who_reads_a_folder_puts_it_in_order_first(folder, selfpaced, command):
+    write(folder / "run", "old")
+    killed(2)
+    assert selfpaced(*command)[0] == 2
+    assert content(folder / "run") == {"a.txt": "killed", "b.txt": "killed"}
+
+
+def test_moves_that_cannot_be_ended_are_told(folder, monkeypatch):
+    def refused(*paths):
+        raise PermissionError(13, "Permission denied")
+
+    write(folder / "run", "old")
+    killed(2)
+    monkeypatch.setattr("os.replace", refused)
+    with pytest.raises(UsageError, match="'run' holds files of two runs.*Permission denied; run selfpaced fit into"):
+        settle(Path("run"))
+
+
+def test_a_disk_that_fails_among_the_moves_loses_nothing(folder, monkeypatch):
+    def failing(source, target, replace=os.replace):
+        if str(target).endswith("b.txt"):
+            raise OSError(5, "Input/output error")
+        replace(source, target)
+
+    write(folder / "run", "old")
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", failing)
+        with pytest.raises(OSError, match="Input/output error"):
+            write(folder / "run", "new")
+    settle(folder / "run")
+    assert content(folder / "run") == {"a.txt": "new", "b.txt": "new"}
+
+
+def test_what_the_run_before_has_made_and_this_one_has_not_leaves(folder):
+    write(folder, "first")
+    with staged(folder, ["a.txt"], Console()) as stage:
+        (stage / "a.txt").write_text("second")
+    assert content(folder) == {"a.txt": "second"}
+
+
+def test_what_somebody_has_changed_or_decided_does_not(folder):
+    with staged(folder, [*NAMES, DECISIONS], Console()) as stage:
+        for name in (*NAMES, DECISIONS):
+            (stage / name).write_text("first")
+    (folder / "b.txt").write_text("my remarks")
+    with staged(folder, ["a.txt"], Console()) as stage:
+        (stage / "a.txt").write_text("second")
+    assert content(folder) == {"a.txt": "second", "b.txt": "my remarks", DECISIONS: "first"}
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"files": {}, "moving": "../elsewhere"},
+        {"files": {}, "moving": "elsewhere"},
+        {"files": {"../precious": [""]}, "moving": ".selfpaced-x", "leaving": ["../precious"]},
+        {"files": {}, "moving": ".selfpaced-x", "leaving": ["precious"]},
+        {"files": {}, "moving": 3},
+    ],
+)
+def test_a_forged_ledger_moves_and_removes_nothing(folder, forged):
+    """A folder may come from anybody."""
+    for place in ("run/.selfpaced-x", "elsewhere", "run/elsewhere"):
+        (folder / place).mkdir(parents=True)
+        (folder / place / "b.txt").write_text("theirs")
+    for place in ("precious", "run/precious", "run/b.txt"):
+        (folder / place).write_text("mine")
+    (folder / "run" / LEDGER).write_text(json.dumps(forged))
+    settle(folder / "run")
+    assert [(folder / place).read_text() for place in ("precious", "run/precious", "run/b.txt")] == ["mine"] * 3
+    assert (folder / "elsewhere/b.txt").exists()
 
 
 def test_two_runs_into_one_folder_leave_the_files_of_one(folder):

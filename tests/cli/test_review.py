@@ -4,11 +4,14 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import urllib.request
 from pathlib import Path
 
 import pandas as pd
 import pytest
+
+from selfpaced.cli.serving import DecisionFile
 
 
 def test_it_serves_saves_and_ends_cleanly(as_json, shop_csv):
@@ -46,3 +49,37 @@ def test_a_run_without_suspects_has_nothing_to_decide(selfpaced, folder):
     code, _, err = selfpaced("review", "run", "--no-browser")
     assert code == 2
     assert "there is nothing to decide: 'run' has no suspects" in err
+
+
+@pytest.fixture
+def suspects(folder):
+    Path("run").mkdir()
+    Path("run/suspects.csv").write_text("row,line,given,expected,target,fingerprint\n1,2,a,b,y,f1\n5,6,b,a,y,f5\n")
+    return Path("run")
+
+
+def test_two_reviews_of_one_run_lose_no_decision(suspects, monkeypatch):
+    first, second = DecisionFile(suspects), DecisionFile(suspects)
+    other, read = threading.Thread(target=second.decide, args=("5", "drop")), first.read
+
+    def slowly():
+        found = read()
+        if other.ident is None:
+            other.start()
+            other.join(0.5)  # it would be through by now, and its decision lost, did it not wait
+        return found
+
+    monkeypatch.setattr(first, "read", slowly)
+    first.decide("1", "keep")
+    other.join()
+    assert DecisionFile(suspects).decisions() == {"1": "keep", "5": "drop"}
+
+
+def test_a_run_that_was_written_anew_is_not_decided_about(suspects):
+    review = DecisionFile(suspects)
+    again = Path("run/again.csv")
+    again.write_text(Path("run/suspects.csv").read_text().replace("f1", "g1"))
+    again.replace("run/suspects.csv")
+    with pytest.raises(ValueError, match="the run was written anew since this review began"):
+        review.decide("1", "keep")
+    assert not Path("run/decisions.csv").exists()

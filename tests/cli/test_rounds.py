@@ -93,3 +93,14 @@ def test_how_and_decisions_exclude_each_other(answered, selfpaced, shop_csv):
     code, _, err = selfpaced("clean", shop_csv, "--decisions", "run/answers.csv", "--how", "drop")
     assert code == 2
     assert "--how is for suspects nobody has looked at" in err
+
+
+def test_decisions_of_a_person_are_not_replaced_by_others(answered, selfpaced, shop_csv):
+    mine = "row,decision\n3,keep\n"
+    Path("run/decisions.csv").write_text(mine)
+    options = ["--model", "logistic", "--no-report", "--out", "run"]
+    code, _, err = selfpaced("fit", shop_csv, "--decisions", "run/answers.csv", *options)
+    assert code == 2
+    assert "decisions.csv' exists and was not written by selfpaced" in " ".join(err.split())
+    assert selfpaced("fit", shop_csv, "--target", "will buy", "--decisions", "run/decisions.csv", *options)[0] == 0
+    assert Path("run/decisions.csv").read_text() == mine

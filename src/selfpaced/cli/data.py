@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import UsageError
+from .ledger import settle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,6 +113,7 @@ def decided(frame: pd.DataFrame, args: argparse.Namespace) -> Reviewed | None:
     path = getattr(args, "decisions", None)
     if path is None:
         return None
+    settle(path.parent)
     if args.target is None:
         args.target = next((answer.target for answer in read_answers(path) if answer.target), None)
     return apply_decisions(frame, path, target=args.target)

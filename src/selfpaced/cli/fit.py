@@ -63,14 +63,16 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return run_large(args, console)
     from selfpaced.persistence import save
 
+    from .ledger import DECISIONS
     from .output import staged
-    from .rounds import DECISIONS, decisions_so_far, round_of, suspects_file
+    from .rounds import decisions_so_far, round_of, suspects_file
     from .telling import tell, tell_next
     from .training import STEPS, metrics, train
     from .writing import write_frame
 
     place = round_of(args)
-    with staged(args.out, FILES, console, force=args.force) as stage:
+    carried = args.decisions is not None and not _is_there(args.decisions, args.out / DECISIONS)
+    with staged(args.out, [*FILES, DECISIONS] if carried else FILES, console, force=args.force) as stage:
         with console.progress(STEPS + 1):
             result = train(args, console)
             with console.step("writing"):
@@ -78,8 +80,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
                 save(result.pipeline, stage / "model.skops", facts=facts)
                 write_frame(suspects_file(result), stage / "suspects.csv")
                 written = [name for name in FILES if name != "report.html"]
-                so_far = None if args.decisions is None else decisions_so_far(args.decisions)
-                if so_far is not None and len(so_far):
+                so_far = decisions_so_far(args.decisions) if carried else ()
+                if len(so_far):
                     write_frame(so_far, stage / DECISIONS)
                     written.append(DECISIONS)
                 if not args.no_report and write_report(result, stage / "report.html", console):
@@ -91,6 +93,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
     tell_next(result, measured, [str(args.out / name) for name in written], str(args.out), console)
     console.result({**measured, "files": [str(args.out / name) for name in written]})
     return 0
+
+
+def _is_there(path: Path, place: Path) -> bool:
+    return path.exists() and place.exists() and path.samefile(place)
 
 
 def write_report(result: Training, path: Path, console: Console) -> bool:

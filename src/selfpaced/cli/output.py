@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,7 +10,7 @@ from pathlib import Path
 
 from .console import Console
 from .errors import UsageError
-from .ledger import STAGE, alive, locked, note, remove_abandoned, strangers
+from .ledger import STAGE, alive, discard, locked, move, remove_abandoned, strangers
 
 __all__ = ["check_target", "folder_name", "staged"]
 
@@ -41,37 +39,34 @@ def staged(folder: Path, names: list[str], console: Console, *, force: bool = Fa
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out must be a folder, got the file {str(folder)!r}")
-    folders = [name for name in names if (folder / name).is_dir()]
-    if folders:
-        raise UsageError(f"{str(folder / folders[0])!r} is a folder where a file is to go; choose another --out")
     made = _make(folder)
     try:
-        _refuse_strangers(folder, names, force)
         remove_abandoned(folder)
+        _refuse_others(folder, names, force)
         stage = Path(tempfile.mkdtemp(prefix=STAGE, dir=folder))
         try:
             with alive(stage):
                 yield stage
                 with console.shield(), locked(folder):
-                    _refuse_strangers(folder, names, force)
-                    files = sorted(stage.iterdir())
-                    note(folder, files)
-                    for path in files:
-                        os.replace(path, folder / path.name)
+                    _refuse_others(folder, names, force)
+                    move(folder, stage)
             made = []
         except OSError as error:
             error.filename = str(folder)  # the hidden folder tells nobody anything
             raise
         finally:
-            shutil.rmtree(stage, ignore_errors=True)
+            discard(folder, stage)
     finally:
         for parent in reversed(made):
             with suppress(OSError):
                 parent.rmdir()
 
 
-def _refuse_strangers(folder: Path, names: list[str], force: bool) -> None:
-    """Files that are not as a run has written them are somebody's work."""
+def _refuse_others(folder: Path, names: list[str], force: bool) -> None:
+    """Files that are not as a run has written them are somebody's work, and folders are never replaced."""
+    folders = [name for name in names if (folder / name).is_dir()]
+    if folders:
+        raise UsageError(f"{str(folder / folders[0])!r} is a folder where a file is to go; choose another --out")
     found = [] if force else strangers(folder, names)
     if found:
         raise UsageError(

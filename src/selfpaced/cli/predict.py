@@ -60,8 +60,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from selfpaced.persistence import load
 
     from .data import open_table
+    from .ledger import settle
     from .output import check_target
 
+    settle(args.model.parent)
     if not args.model.is_file():
         raise UsageError(f"no model file {str(args.model)!r}; selfpaced fit writes one")
     with console.progress(3):

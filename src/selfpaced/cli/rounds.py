@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .ledger import settle
 from .suspicion import COLUMNS
 
 if TYPE_CHECKING:
@@ -14,9 +15,7 @@ if TYPE_CHECKING:
 
     from .training import Training
 
-__all__ = ["DECISIONS", "decisions_so_far", "round_of", "suspects_file"]
-
-DECISIONS = "decisions.csv"
+__all__ = ["decisions_so_far", "round_of", "suspects_file"]
 
 
 def suspects_file(result: Training) -> pd.DataFrame:
@@ -58,6 +57,7 @@ def round_of(args: argparse.Namespace) -> dict[str, Any]:
     """Which round this is, and how many suspects the one before had: None where its results are not at hand."""
     if args.decisions is None:
         return {"round": 1, "suspects_before": None}
+    settle(args.decisions.parent)
     for folder in (args.decisions.parent, args.out):
         try:
             before = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))

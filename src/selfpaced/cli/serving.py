@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import threading
 from http import HTTPStatus
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import UsageError
-from .rounds import DECISIONS
+from .ledger import DECISIONS, locked, settle
 
 __all__ = ["DecisionFile", "serve"]
 
@@ -24,6 +25,8 @@ COLUMNS = ("row", "line", "given", "expected", "decision", "target", "fingerprin
 class DecisionFile:
     """The file of decisions in a run's folder: read, changed and replaced in one go, so that nobody's decision is lost.
 
+    Others may decide at the same time, in another review of the same run.
+
     Parameters
     ----------
     folder : Path
@@ -33,10 +36,16 @@ class DecisionFile:
     def __init__(self, folder: Path) -> None:
         from selfpaced.tables import read_table, text_rows
 
-        self.path, self._lock = folder / DECISIONS, threading.Lock()
+        self.folder, self.path, self._lock = folder, folder / DECISIONS, threading.Lock()
+        self._written = self._when()
         table = read_table(folder / "suspects.csv")
         header, *rows = text_rows(table)
         self.suspects = {record["row"]: record for record in (dict(zip(header, row, strict=True)) for row in rows)}
+
+    def _when(self) -> tuple[int, int]:
+        """What tells the suspects of one run from those of the next."""
+        found = os.stat(self.folder / "suspects.csv")
+        return found.st_ino, found.st_mtime_ns
 
     def read(self) -> dict[str, dict[str, str]]:
         """The records of the file by row, whoever wrote them; none where there is no file yet."""
@@ -66,7 +75,9 @@ class DecisionFile:
         record = {name: self.suspects[row].get(name, "") for name in COLUMNS} | {"decision": decision}
         if decision:
             read_answers([record])  # refuses what is none
-        with self._lock:
+        with self._lock, locked(self.folder):
+            if self._when() != self._written:
+                raise ValueError("the run was written anew since this review began: start selfpaced review again")
             records = self.read()
             records.pop(row, None)
             if decision:
@@ -90,6 +101,7 @@ def serve(folder: Path, port: int = 0) -> tuple[ThreadingHTTPServer, str]:
     """A server of a run's page on the loopback address, not yet running, and the address to open."""
     from selfpaced.tables import TableError
 
+    settle(folder)
     page = folder / "report.html"
     for needed in (page, folder / "suspects.csv"):
         if not needed.is_file():

@@ -12,12 +12,13 @@ out what each column holds; :func:`preprocessor` turns a messy table into featur
 
 from .batches import TableBatches, matching_files
 from .decisions import Reviewed, RowDecision, apply_decisions, read_answers, row_marks
+from .errors import TableError, TableWarning
 from .features import TableFeatures, preprocessor
 from .notices import Aside, few_of_a_kind, label_variants, notices, unlike_copies
 from .parsing import parse_numbers
 from .reading import LoadedTable, read_table, text_rows
 from .schema import Schema, SchemaColumn, TypedColumns, infer_schema, suggestion
-from .text import Dialect, Lines, TableError, TableWarning
+from .text import Dialect, Lines
 
 __all__ = [
     "Aside",

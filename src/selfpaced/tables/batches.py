@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..fingerprint import mixed
+from .bombs import refuse_parquet_bomb
+from .errors import TableError
 from .reading import _frame, _reading, _require, _without_marks
-from .text import Dialect, FileFacts, TableError, column_names, find_dialect, find_open_quote, report_broken, scan
+from .text import Dialect, FileFacts, column_names, find_dialect, find_open_quote, report_broken, scan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,6 +78,8 @@ class TableBatches:
                 if facts.quotes % 2:
                     find_open_quote(path, dialect)
                 self._text[path] = (facts, dialect, *column_names(path, dialect))
+            else:
+                refuse_parquet_bomb(path, path)
         self.columns = self._names(self.paths[0])
         for path in self.paths:
             if self._names(path) != self.columns:

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fingerprint import row_keys
+from .errors import TableError
 from .reading import read_table, text_rows
-from .text import TableError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -168,10 +168,16 @@ def _counts_rows(column: pd.Series) -> bool:
 
 def _header(frame: pd.DataFrame) -> Iterator[str]:
     """A first line that was data: names that are numbers, or that their own column holds."""
-    alike = sum(_is_number(name) or bool((frame.iloc[:, k] == name).any()) for k, name in enumerate(frame.columns))
+    alike = sum(_is_number(name) or _holds(frame.iloc[:, k], name) for k, name in enumerate(frame.columns))
     if 2 * alike > len(frame.columns):
         shown = ", ".join(repr(str(name)) for name in frame.columns[:4])
         yield f"the first line looks like data ({shown}, ...): is there no header? (--no-header)"
+
+
+def _holds(column: pd.Series, name: Any) -> bool:
+    if column.dtype == object:  # of which some may be lists, that answer for each of their parts
+        return any(isinstance(value, str) and value == name for value in column)
+    return bool((column == name).any())
 
 
 def _is_number(name: Any) -> bool:

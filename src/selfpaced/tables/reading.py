@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .bombs import refuse_parquet_bomb
+from .errors import TableError
 from .formulas import unguarded, unguarded_column
 from .text import (
     Dialect,
     FileFacts,
     Lines,
-    TableError,
     column_names,
     find_dialect,
     find_open_quote,
@@ -246,9 +247,11 @@ def _read_parquet(path: Path) -> LoadedTable:
         if path.suffix.lower() == ".gz":
             scan(path, text=False)
             with gzip.open(path) as stream:
-                table = parquet.read_table(pa.BufferReader(stream.read()))
+                source: Any = pa.BufferReader(stream.read())
         else:
-            table = parquet.read_table(path)
+            source = path
+        refuse_parquet_bomb(path, source)
+        table = parquet.read_table(source)
     except (pa.ArrowInvalid, OSError) as error:
         raise TableError(path, f"cannot be read as Parquet: {error}") from error
     if not table.num_rows:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .errors import TableWarning
 from .parsing import date_format, parse_dates, parse_numbers
-from .text import TableWarning
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import os
 import re
 import sys
 import warnings
@@ -20,33 +19,13 @@ from typing import IO, BinaryIO, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .bombs import refuse_bomb
+from .errors import TableError, TableWarning
+
 SEPARATORS = (",", ";", "\t", "|")
 _BLOCK = 1 << 22  # cost: bytes read at a time, 4 MB
-FREE = 1 << 28  # a choice: bytes that a packed file may unpack into, however small it is
-RATIO = 200  # a choice: beyond that, this many times its own size; tables pack into a tenth, rarely a fiftieth
 _BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _NUMBER = re.compile(r"\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*")
-
-
-class TableError(ValueError):
-    """A file that cannot be read as a table.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    line : int or None
-        The line, from 1, where it breaks.
-    """
-
-    def __init__(self, path: str | os.PathLike[str], message: str, line: int | None = None) -> None:
-        self.path, self.line = Path(path), line
-        where = f"{self.path}:{line}" if line is not None else f"{self.path}"
-        super().__init__(f"{where}: {message}")
-
-
-class TableWarning(UserWarning):
-    """Something in a table was left out or read in a particular way."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +89,7 @@ class Lines:
 def scan(path: Path, *, text: bool = True) -> FileFacts:
     """One pass over the bytes."""
     newlines = returns = quotes = size = 0
-    head, last = b"", b""
+    head, last, packed = b"", b"", path.suffix.lower() == ".gz"
     try:
         with _binary(path) as stream:
             while block := stream.read(_BLOCK):
@@ -118,7 +97,8 @@ def scan(path: Path, *, text: bool = True) -> FileFacts:
                 returns += block.count(b"\r") if not newlines else 0
                 quotes += block.count(b'"')
                 size += len(block)
-                _refuse_bomb(path, size)
+                if packed:
+                    refuse_bomb(path, size)
                 head, last = head or block[: 1 << 16], block[-1:]
     except (EOFError, gzip.BadGzipFile, OSError, zlib.error) as error:
         raise TableError(path, f"cannot be read: {error}") from error
@@ -128,15 +108,6 @@ def scan(path: Path, *, text: bool = True) -> FileFacts:
         raise TableError(path, "is not text; CSV, TSV and Parquet (.parquet) can be read")
     count = newlines or returns
     return FileFacts(count + (last not in (b"\n", b"\r")), quotes, size, head)
-
-
-def _refuse_bomb(path: Path, size: int) -> None:
-    """Stop unpacking what no table packs into: it would fill the memory."""
-    if size > FREE and path.suffix.lower() == ".gz" and size > RATIO * path.stat().st_size:
-        raise TableError(
-            path,
-            f"unpacks into more than {RATIO} times its size, as tables do not; if it is one, unpack it first",
-        )
 
 
 def find_dialect(path: Path, facts: FileFacts, separator: str | None, header: bool, encoding: str | None) -> Dialect:
