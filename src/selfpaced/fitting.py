@@ -212,6 +212,11 @@ def warn_interrupted(termination: str) -> None:
     warnings.warn(termination, ConvergenceWarning, stacklevel=4)
 
 
+def warn_unpaced(reason: str) -> None:
+    """The warning that no stage of a pace which was asked for could be kept."""
+    warnings.warn(f"the plain model was kept: {reason}", ConvergenceWarning, stacklevel=7)
+
+
 # -------------------------------------------------------------------------------------------------- progress
 
 
@@ -332,5 +337,6 @@ __all__ = [
     "refuse_dates",
     "trusting",
     "warn_interrupted",
+    "warn_unpaced",
     "with_callbacks",
 ]

@@ -129,6 +129,20 @@ def behind(trials: Sequence[Trial], sample_weight: Floats | None = None) -> Floa
     return np.array([gap(best, trial, sample_weight).z for trial in trials])
 
 
+def end_of_pace(trials: Sequence[Trial], reason: str) -> Decision:
+    """The last candidate of a given pace that left some row its weight, which is the very last for ``reason``.
+
+    >>> held, lost = Trial(1.0, "first", weight=np.ones(2)), Trial(2.0, "last", weight=np.zeros(2))
+    >>> end_of_pace([Trial(math.inf, "plain"), held, lost], "the pace ended there")
+    Decision(index=1, reason='at lam = 2 every weight is zero (start at a larger fraction or set a floor)')
+    """
+    held = [number for number, trial in enumerate(trials) if trial.weight is None or np.any(trial.weight > 0)][-1]
+    if held == len(trials) - 1:
+        return Decision(held, reason)
+    lam = trials[held + 1].lam
+    return Decision(held, f"at lam = {lam:.4g} every weight is zero (start at a larger fraction or set a floor)")
+
+
 def path_of(trials: Sequence[Trial], decision: Decision, sample_weight: Floats | None = None) -> tuple[Candidate, ...]:
     """The record of the choice: every candidate with the score that was compared."""
     return tuple(_candidate(trial, index == decision.index, sample_weight) for index, trial in enumerate(trials))

@@ -239,7 +239,7 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         if isinstance(rank, bool) or not isinstance(rank, numbers.Integral) or rank < 1:
             raise ValueError(f"rank must be 'auto' or an integer >= 1, got {rank!r}")
         if int(rank) > min(shape):
-            raise ValueError(f"rank must be at most min(shape) = {min(shape)}, got {rank!r}")
+            raise ValueError(f"rank must be at most min(n_samples = {shape[0]}, n_features = {shape[1]}), got {rank!r}")
         return int(rank)
 
     def _adopt_factors(self, U: Floats, V: Floats, levels: Levels, cold: tuple[Any, Any]) -> float:

@@ -12,10 +12,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..fitting import Interruptible, interrupted_sentence
+from ..fitting import Interruptible, interrupted_sentence, warn_unpaced
 from ..label_noise import NoiseChannel, confident_error
 from ..pacing import CalibrationError, Fixed, Geometric, Ladder, Pacing, Plateau, Stages, lam_at
-from ..selection import Decision, Trial, gap, mean_and_error, sentence
+from ..selection import Decision, Trial, end_of_pace, gap, mean_and_error, sentence
 from ..solver import Solution, Stage, alternate
 from .crossfit import decide_cross_fit
 from .labels import HEAVY, LN2, Array, ClassifierProblem, Reading, scaled_channel
@@ -140,6 +140,8 @@ def _paced(problem: ClassifierProblem, rule: Any, pace: Any, plain: Reading, how
         except TooFewRows as error:
             return _kept(problem, [first], Decision(0, f"{error}; {how}"))
         decision = _decide(trials, pace, problem.prior)
+        if not (isinstance(pace, str) or decision.index or interrupted):
+            warn_unpaced(decision.reason)
         return _kept(problem, trials, replace(decision, reason=f"{decision.reason}; {how}"), interrupted)
     return _kept(problem, [first], Decision(0, "no candidate could be completed"), interrupted=True)
 
@@ -257,7 +259,7 @@ def _decide(trials: list[Trial], pace: Any, prior: Array | None) -> Decision:
     if not last:
         return Decision(0, "no candidate could be completed")
     if not isinstance(pace, str):
-        return Decision(last, f"the pace ended there, at lam = {trials[last].lam:.4g}")
+        return end_of_pace(trials, f"the pace ended there, at lam = {trials[last].lam:.4g}")
     if trials[last].scores is None:
         return Decision(0, "no candidate was judged on unseen rows")
     scores = [mean_and_error(_known(trial.scores), prior).mean for trial in trials]

@@ -18,7 +18,7 @@ from ..folds import Split, n_units, row_keys
 from ..label_noise import NoiseChannel, fit_channel
 from .crossfit import cross_fit
 from .outputs import as_logits, read_output, rival_loss
-from .routing import WeightRoute, fit_weighted, row_params, take_rows
+from .routing import WeightRoute, fit_weighted, row_params, rows_left, take_rows
 
 __all__ = ["ClassifierProblem", "Reading", "scaled_channel", "scaled_to"]
 
@@ -197,7 +197,7 @@ class ClassifierProblem:
         """Models fitted with these weights, seen through their predictions."""
         weights = self.with_every_class(np.asarray(weights, dtype=float), previous)
         number = 1 if previous is None else previous.number + 1
-        with self.stage(f"{'cross-fitted' if self.cross else 'in-sample'} round {number}"):
+        with self.stage(f"{'cross-fitted' if self.cross else 'in-sample'} round {number}"), rows_left():
             return self._cross_fitted(weights, number) if self.cross else self._in_sample(weights, number)
 
     def losses(self, model: Reading) -> Array:

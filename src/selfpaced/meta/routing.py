@@ -38,6 +38,7 @@ __all__ = [
     "n_rows",
     "routed_weight",
     "row_params",
+    "rows_left",
     "take_rows",
     "weight_route",
 ]
@@ -371,7 +372,7 @@ def _passed(
 ) -> Any:
     """Fit with weights by the keyword of the route, metadata routing switched off where the keyword names the step."""
     if weight is None or route.keyword is None:
-        with _rows_left(fewer):
+        with rows_left(fewer):
             return model.fit(X, y, **params)
     enabled = bool(get_config().get("enable_metadata_routing", False))
     if enabled and not route.routed and params:
@@ -379,16 +380,16 @@ def _passed(
             f"with metadata routing enabled, {sorted(params)} can only be passed on together with weights "
             "where the last step requests sample_weight; call set_fit_request(sample_weight=True) on it."
         )
-    with config_context(enable_metadata_routing=enabled and route.routed), _rows_left(fewer):
+    with config_context(enable_metadata_routing=enabled and route.routed), rows_left(fewer):
         return model.fit(X, y, **params, **{route.keyword: weight})
 
 
 @contextmanager
-def _rows_left(fewer: bool) -> Iterator[None]:
-    """An error of a fit that had fewer rows than were asked for is put down to that."""
+def rows_left(fewer: bool = True) -> Iterator[None]:
+    """An error of a model that had fewer rows than were asked for is put down to that."""
     try:
         yield
     except ValueError as error:
-        if not fewer:
+        if not fewer or isinstance(error, TooFewRows):
             raise
         raise TooFewRows(f"the model cannot be fitted to the rows that keep weight ({error})") from error

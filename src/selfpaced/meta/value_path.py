@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..fitting import Interruptible, interrupted_sentence
+from ..fitting import Interruptible, interrupted_sentence, warn_unpaced
 from ..pacing import Fixed, Geometric, Pacing, Stages
 from ..regularizers import Regularizer, get
 from ..residuals import (
@@ -23,7 +23,7 @@ from ..residuals import (
     weighted_quantile,
 )
 from ..residuals.rules import TUKEY
-from ..selection import Decision, Trial, gap, sentence
+from ..selection import Decision, Trial, end_of_pace, gap, sentence
 from ..solver import Solution, Stage, State, alternate, walk
 from ..value_noise import Verdict
 from .crossfit import decide_cross_fit
@@ -155,6 +155,8 @@ def _paced(
         except TooFewRows as error:
             return _kept(problem, [first], Decision(0, f"{error}; {how}"), False)
         trials, decision, interrupted, compared = _decide(problem, trials, ended, pace, unseen)
+        if not (isinstance(pace, str) or decision.index or interrupted):
+            warn_unpaced(decision.reason)
         verdict = None
         if not interrupted:
             with Interruptible() as guard, problem.progress.stage("verdict"):
@@ -279,7 +281,7 @@ def _decide(
     values: list[Array | None] = [trial.fit.residuals.values for trial in trials]
     if len(trials) == 1 or not isinstance(pace, str):
         sigma = problem.sigma(last.fit.residuals.values)
-        return _scored(trials, values, sigma), Decision(len(trials) - 1, status), solution.interrupted, None
+        return _scored(trials, values, sigma), end_of_pace(trials, status), solution.interrupted, None
     where, interrupted = "unseen rows" if problem.cross else "the rows themselves", solution.interrupted
     if not problem.cross and unseen is not None and not interrupted:
         with Interruptible() as guard:

@@ -15,7 +15,7 @@ from ..fitting import Progress, trusting
 from ..folds import Split, n_units, row_keys
 from ..residuals import ResidualRule, largest_sigma
 from .crossfit import cross_fit
-from .routing import WeightRoute, fit_weighted
+from .routing import WeightRoute, fit_weighted, rows_left
 
 __all__ = ["RegressorProblem", "Residuals", "Round"]
 
@@ -106,7 +106,7 @@ class RegressorProblem:
     def fit(self, weights: Array | None, previous: Residuals | None) -> Residuals:
         """One round of cross-fitting, or one fit in-sample; ``weights`` contain the sample weights already."""
         number = 1 if previous is None else previous.number + 1
-        with self.progress.stage(f"round {number}"):
+        with self.progress.stage(f"round {number}"), rows_left():
             return self.unseen(weights, number) if self.cross else self.seen(weights, number)
 
     def unseen(self, weights: Array | None, number: int = 0) -> Residuals:
