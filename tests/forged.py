@@ -153,6 +153,7 @@ CODE_FILES: dict[str, Callable[[], bytes]] = {
         )
     ),
     "loader behind an estimator": lambda: archive(transformer(function("selfpaced.persistence", "load"))),
+    "function by the name of a ufunc": lambda: archive(transformer(function("numpy.strings", "multiply"))),
     "generator by another name": lambda: archive(
         part(
             "RandomGeneratorNode", "numpy.random._generator", "Generator",
@@ -167,6 +168,7 @@ CODE_FILES: dict[str, Callable[[], bytes]] = {
 SIZE_FILES: dict[str, Callable[[], bytes]] = {
     "large facts": lambda: archive(FINE, facts='{"a": "' + "x" * (5 << 20) + '"}'),
     "large plan": lambda: archive('{"a": "' + "x" * (65 << 20) + '"}'),
+    "plan of many parts": lambda: archive('{"a": [{}' + ",{}" * 1_100_000 + "]}"),
     "large member": lambda: archive(FINE, {"a.npy": bytes(300 << 20)}),
     "one member many times": lambda: archive(
         sequence(*[array("a.npy")] * 200, kind="list"), {"a.npy": npy(np.zeros(1 << 18))}

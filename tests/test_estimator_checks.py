@@ -48,8 +48,8 @@ RULES = [name for name, rule in REGISTRY.items() if issubclass(rule, Regularizer
 # Few stages, at whose end most rows are in: a path that is broken off with half of them outside, as somebody may well
 # ask for, is not asked about the classes of the others.
 PACES: list[Any] = [
-    "auto", "paper", 2.0, Fixed(2.0), Geometric(fraction=0.9, stop=Stages(3)), Quantile(0.8, 1.0, 3), Ladder((0.5, 2.0)),
-    Span(0.5, 4.0, 3), Graduated(1.0, stop=Stages(3)),
+    "auto", "paper", 2.0, Fixed(2.0), Geometric(fraction=0.9, stop=Stages(3)), Quantile(0.8, 1.0, 3),
+    Ladder((0.5, 2.0)), Span(0.5, 4.0, 3), Graduated(1.0, stop=Stages(3)),
 ]  # fmt: skip
 CLASSIFIERS: list[BaseEstimator] = [
     LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1), HistGradientBoostingClassifier(max_iter=10),

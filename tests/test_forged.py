@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("skops", reason='saving models needs the extra "io"')
+pytest.importorskip("skops.io", reason='saving models needs the extra "io"')  # now: its memory is not that of a file
 
 from selfpaced.persistence import UntrustedFileError, load, metadata
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import zipfile
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import is_dataclass
@@ -16,6 +17,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+import scipy.special  # noqa: F401 - its modules may be asked for
 from sklearn.base import BaseEstimator
 
 __all__ = ["FACTS", "UntrustedFileError", "facts_of", "is_trusted", "plan_of", "refused"]
@@ -25,7 +27,8 @@ PLAN = "schema.json"
 
 MEGABYTE = 1 << 20  # a choice: the unit of the limits below
 MOST_FACTS = 4 * MEGABYTE  # a choice: what is said about a model is a page, not a book
-MOST_PLAN = 64 * MEGABYTE  # a choice: a forest of 10,000 trees needs 20
+MOST_PLAN = 64 * MEGABYTE  # a choice: a forest of 4,000 trees needs as much
+MOST_PARTS = 2_000_000  # a choice: and as many; "{}," becomes thirty times as many bytes in memory
 FREE = (
     256 * MEGABYTE
 )  # a choice: what a file may unpack into, however small it is (weights that are all one shrink a lot)
@@ -176,12 +179,12 @@ def _is_number_type(module: str, name: str) -> bool:
 
 
 def _is_ufunc(module: str, name: str) -> bool:
-    """Functions of numbers, such as a FunctionTransformer takes: ``numpy.log1p``, ``scipy.special.expit``."""
-    if module.startswith("scipy.special"):
-        import scipy.special
+    """Functions of numbers, such as a FunctionTransformer takes: ``numpy.log1p``, ``scipy.special.expit``.
 
-        return isinstance(getattr(scipy.special, name, None), np.ufunc)
-    return module.startswith("numpy") and isinstance(getattr(np, name, None), np.ufunc)
+    Nothing is imported for it, and a function of another module by the name of a ufunc is none.
+    """
+    found = getattr(sys.modules.get(module), name, None)
+    return module.partition(".")[0] in ("numpy", "scipy") and isinstance(found, np.ufunc)
 
 
 def _generator(content: dict[str, Any]) -> str:
@@ -259,7 +262,10 @@ def _check_total(total: int, size: int) -> None:
 
 
 def _object(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
-    found = json.loads(archive.read(name))
+    text = archive.read(name)
+    if sum(text.count(sign) for sign in (b"{", b"[", b",")) > MOST_PARTS:  # each becomes an object of Python
+        raise UntrustedFileError(f"was not opened: {name} in it has more than {MOST_PARTS:,} parts")
+    found = json.loads(text)
     if not isinstance(found, dict):
         raise UntrustedFileError(f"is damaged: {name} must be a JSON object, got {type(found).__name__}")
     return found
