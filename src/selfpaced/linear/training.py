@@ -27,6 +27,7 @@ from .minimize import Metric, Minimum, minimize
 from .objective import Latent, Objective, Vector
 from .paper import HeldAlternation, Iterate, LogisticProblem, paper_path
 from .selection import FoldVerdict, automatic, best_penalty, given, penalties, verdict
+from .vanishing import ClassWatch
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,13 +260,16 @@ class Trainer(Evidence):
         rule = self.settings.regularizer
         trials = [_bare(np.ones(self.evidence.n), fit.path[0].cost)]
 
+        watch = ClassWatch(self.evidence.codes)
+
         def record(stage: Stage, solution: Solution[Iterate]) -> None:
             label = f"{rule.name} lam={stage.lam:.3g}"
             trials.append(Trial(stage.lam, label, None, solution.weights, stage.cost))
+            watch.see(solution)
 
         with self.progress.stage("paced path"):
-            solution = self._alternated(fit, self.settings.pace, inner=20, callback=record)
-        decision = Decision(len(trials) - 1, solution.status)
+            solution = watch.end(self._alternated(fit, self.settings.pace, inner=20, callback=record))
+        decision = Decision(len(solution.stages), solution.status)
         fit = self._at_the_end_of(solution, fit)
         path = path_of(trials, decision, self.evidence.sample_weight)
         fit = replace(fit, path=path, termination=solution.status)
