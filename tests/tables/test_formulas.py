@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pandas as pd
@@ -19,8 +20,12 @@ RISKY = [
     "\tx",
     "-cmd|' /C calc'!A0",
     "'=1+1",
+    "=\n1+1",
+    "\n=1+1",
+    "\uff1d1+1",
+    "\uff0b1 555",
 ]
-HARMLESS = ["-1.5", "+3", "-1e-9", "-1,5", "-", "a=b", "", "'quoted'", "-inf", "plain"]
+HARMLESS = ["'-", "''=", "=", "-1.5", "+3", "-1e-9", "-1,5", "-", "a=b", "", "'quoted'", "-inf", "plain"]
 
 
 @pytest.mark.parametrize("cell", RISKY)
@@ -44,8 +49,11 @@ def test_a_table_comes_back_as_it_was(tmp_path: Path, name: str) -> None:
     assert found["=A1"].tolist() == texts
     assert found["x"].tolist() == frame["x"].tolist()
     if not name.endswith((".gz", ".parquet")):
-        written = (tmp_path / name).read_text(encoding="utf-8")
-        assert not [line for line in written.splitlines() if line.lstrip('"')[:1] in "=+@"]
+        with open(tmp_path / name, newline="", encoding="utf-8") as stream:
+            cells = [
+                cell for row in csv.reader(stream, delimiter="\t" if name.endswith("tsv") else ",") for cell in row
+            ]
+        assert not [cell for cell in cells if cell[:1] in tuple("=+@\n\uff1d\uff0b")]
 
 
 def test_rows_that_are_copied_twice_are_marked_once(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """Texts that a spreadsheet would run: marked by an apostrophe where a table is written as text, and read without it.
 
-A cell that begins with ``=``, ``+``, ``-`` or ``@`` is a formula to a spreadsheet, and a formula may send the table to
-a stranger. Numbers are left alone. What has an apostrophe before such a sign already gets a second one, so that every
-table comes back as it was.
+A cell that begins with ``=``, ``+``, ``-`` or ``@``, also in its wide form or after a tab or the end of a line, is a
+formula to some spreadsheet, and a formula may send the table to a stranger. Numbers and such a sign alone are left as
+they are. What has an apostrophe before the sign already gets a second one, so that every table comes back as it was.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["guarded", "guarded_frame", "unguarded", "unguarded_column"]
 
-_RISKY = re.compile(r"'*[=+\-@\t\r].")
-_MARKED = "^'('*[=+\\-@\\t\\r])"
+_SIGNS = r"'*[=+\-@\t\r\n＝＋－＠]"
+_RISKY = re.compile(f"{_SIGNS}.", re.DOTALL)
+_MARKED = f"(?s)^'({_SIGNS}.)"
 
 
 def guarded(text: str) -> str:
@@ -34,7 +35,7 @@ def unguarded(text: str) -> str:
     >>> unguarded("'=HYPERLINK(A1)"), unguarded("''=x"), unguarded("'quoted'")
     ('=HYPERLINK(A1)', "'=x", "'quoted'")
     """
-    return text[1:] if text[:1] == "'" and re.match(_MARKED, text) else text
+    return text[1:] if text[:1] == "'" and _RISKY.match(text[1:]) else text
 
 
 def _is_number(text: str) -> bool:

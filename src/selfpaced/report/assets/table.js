@@ -162,10 +162,12 @@ function start() {
 
   const isNumeral = (text) => /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text);
 
+  const RISKY = /^'*[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20][\s\S]/;
+
   const quote = (value) => {
     const given = value === null ? "" : String(value);
     // as selfpaced.tables.formulas: a spreadsheet would run such a text, so it is marked as one
-    const text = typeof value === "string" && /^'*[=+\-@\t\r]/.test(given) && !isNumeral(given) ? `'${given}` : given;
+    const text = typeof value === "string" && RISKY.test(given) && !isNumeral(given) ? `'${given}` : given;
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
 
