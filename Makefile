@@ -17,6 +17,7 @@ test: .venv/.test
 test-all: .venv/.test
 	$(BIN)/python -m pip install --quiet "$(TORCH)" skorch lightning transformers accelerate
 	$(PYTEST)
+	SCIPY_ARRAY_API=1 SELFPACED_CHECKS=few $(PYTEST) tests/test_estimator_checks.py
 
 # 10,000 odd inputs; ./tests/fuzz says what may come of them.
 fuzz: .venv/.test

@@ -1,7 +1,8 @@
 """scikit-learn's own checks over rules, paces and wrapped models.
 
-Here every rule and every base comes once, with some of the paces; ``make checks`` tries every rule and every pace with
-every estimator.
+In the tests every rule and every base comes once, with some of the paces; ``make checks`` tries every rule and every
+pace with every estimator (``SELFPACED_CHECKS=all``). ``make test-all`` tries each estimator once more with arrays of
+other libraries (``SCIPY_ARRAY_API=1 SELFPACED_CHECKS=few``).
 """
 
 from __future__ import annotations
@@ -72,6 +73,11 @@ TRIED: dict[type, Any] = {
     LogisticRegression: Fixed(2.0),
     RandomForestClassifier: Geometric(stop=Stages(3)),
     SVC: Ladder((0.5, 2.0)),
+    LGBMRegressor: 2.0,
+    ExtraTreesRegressor: Quantile(0.8, 1.0, 3),
+    KNeighborsRegressor: Span(0.5, 4.0, 3),
+    MLPRegressor: Fixed(2.0),
+    SVR: Graduated(1.0, stop=Stages(3)),
 }
 BOOSTED = (
     LGBMClassifier, LGBMRegressor, XGBClassifier, XGBRegressor, HistGradientBoostingClassifier,
@@ -103,13 +109,18 @@ def families() -> dict[str, Any]:
     }
 
 
+def few() -> list[Any]:
+    """Every estimator as it comes."""
+    return [*(maker("welsch", "auto") for maker in families().values()), PRMF(1, random_state=0)]
+
+
 def once() -> list[Any]:
     """Every rule with the automatic pace, and every base; the quicker estimators come oftener."""
     makers = families()
     turns = ["classifier", "k-means", "classifier", "linear", "classifier", "k-means", "regressor"]
     models = [makers[turns[i % len(turns)]](rule, "auto") for i, rule in enumerate(RULES)]
-    quick = [base for base in CLASSIFIERS if not isinstance(base, MLPClassifier)]
-    return models + [SelfPacedClassifier(base, pace=TRIED.get(type(base), "auto")) for base in quick]
+    models += [SelfPacedClassifier(base, pace=TRIED.get(type(base), "auto")) for base in CLASSIFIERS]
+    return models + [SelfPacedRegressor(base, pace=TRIED.get(type(base), "auto")) for base in REGRESSORS]
 
 
 def every() -> list[Any]:
@@ -124,7 +135,7 @@ def every() -> list[Any]:
     return [*models, *(SelfPacedRegressor(base) for base in REGRESSORS), PRMF(1, random_state=0)]
 
 
-MODELS = once() + (every() if os.environ.get("SELFPACED_CHECKS") == "all" else [])
+MODELS = {"": once, "few": few, "all": lambda: once() + every()}[os.environ.get("SELFPACED_CHECKS", "")]()
 
 
 def expected_failures(model: Any) -> dict[str, str]:
@@ -183,4 +194,5 @@ def test_nothing_is_left_out() -> None:
         Span,
         Graduated,
     }
-    assert len({type(model.estimator) for model in models if isinstance(model, SelfPacedClassifier)}) >= 10
+    for kind in (SelfPacedClassifier, SelfPacedRegressor):
+        assert len({type(model.estimator) for model in models if isinstance(model, kind)}) >= 10

@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 
 from selfpaced import SelfPacedLogisticRegression
-from selfpaced.cli import output
 from selfpaced.cli.ledger import LEDGER
 
 
@@ -82,7 +81,7 @@ def test_an_interrupt_while_files_change_names_waits(selfpaced, folder, monkeypa
             signal.raise_signal(signal.SIGINT)
         replace(source, target)
 
-    monkeypatch.setattr(output.os, "replace", interrupted)
+    monkeypatch.setattr("os.replace", interrupted)
     selfpaced("fit", "--no-report")
     assert len(calls) == 3
     assert left(folder) == ["run", "run/metrics.json", "run/model.skops", "run/suspects.csv"]
