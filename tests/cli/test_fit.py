@@ -104,7 +104,7 @@ def test_regression_finds_its_outliers(as_json, price_tsv):
     assert set(suspects["row"]) == set(wrong)
     assert (suspects["line"] == suspects["row"] + 2).all()
     assert (suspects["given"] > 5 * suspects["expected"]).all()
-    assert suspects["why"].str.contains("the 5 nearest confident rows have").all()
+    assert suspects["why"].str.fullmatch(r"rows like it have \S+ to \S+ \(the 5 nearest: lines [\d, ]+\)").all()
 
 
 def test_misfit_is_told_and_not_called_wrong(selfpaced, folder):

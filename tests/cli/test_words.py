@@ -45,3 +45,12 @@ def test_the_terminal_is_eighty_columns_wide_and_says_what_is_next(selfpaced, sh
     if table == "price":
         assert "minus the robust loss" not in out
         assert re.search(r"Typical error: [\d,.e+]+ price", out)
+
+
+def test_a_run_without_suspects_goes_on_to_predictions(selfpaced, folder):
+    rows = [f"{k % 7},{k % 5},{'yes' if k % 7 > 3 else 'no'}" for k in range(200)]
+    (folder / "clean.csv").write_text("\n".join(["a,b,label", *rows]) + "\n", encoding="utf-8")
+    code, out, err = selfpaced("fit", "clean.csv", "--target", "label", "--no-report", "--model", "logistic")
+    assert code == 0, err
+    assert "No suspects." in out
+    assert out.splitlines()[-1] == "Next: selfpaced predict run/model.skops NEW.csv"

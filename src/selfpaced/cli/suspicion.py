@@ -112,4 +112,4 @@ def _sentence(values: np.ndarray, expected: Any, task: str, where: str) -> str:
     if task == "classification":
         agreeing = int(np.sum(values == expected))
         return f"{agreeing} of the {len(values)} nearest confident rows are {str(expected)!r} ({where})"
-    return f"the {len(values)} nearest confident rows have {values.min():.4g} to {values.max():.4g} ({where})"
+    return f"rows like it have {values.min():.4g} to {values.max():.4g} (the {len(values)} nearest: {where})"

@@ -53,11 +53,12 @@ def tell_next(result: Training, measured: dict[str, Any], written: list[str], fo
         now = counted(count) if before is None else f"{before:,} -> {counted(count)}"
         console.tell(f"\nround {measured['round']}: {now} (decided: {result.review})", strong=True)
     console.tell(f"\nWritten: {', '.join(written)}")
-    if count:
-        review = f"selfpaced review {folder}"
-        console.say(
-            f"Next: {review if 'report.html' in written[-1] else f'fill in the column decision of {written[1]}'}"
-        )
+    if not count:
+        console.say(f"Next: selfpaced predict {written[0]} NEW.csv")
+    elif "report.html" in written[-1]:
+        console.say(f"Next: selfpaced review {folder}")
+    else:
+        console.say(f"Next: fill in the column decision of {written[1]}")
 
 
 def counted(count: int) -> str:
@@ -120,7 +121,8 @@ def show_suspects(result: Training, console: Console, n: int = 5) -> None:
     for record in found.head(n).to_dict("records"):
         wrong = record["noise_probability"]
         cells = [str(record[place]), _cell(record["given"]), _cell(record["expected"])]
-        rows.append([*cells, "" if wrong != wrong else f"{wrong:.0%}", record["against"] or record["why"]])
+        reason = record["against"] or record["why"].partition(" (")[0]  # without the lines of its neighbours
+        rows.append([*cells, "" if wrong != wrong else f"{wrong:.0%}", reason])
     widths = [max(len(row[j]) for row in rows) for j in range(4)]
     for row in rows:
         cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=False)]

@@ -76,7 +76,8 @@ class Judged(Story):
         lam, weights = float(self.model.lam_), self.weights
         if math.isinf(lam) or not weights.size:
             return [Fact("pace", "plain")]
-        return [Fact("pace", f"trusts {percent(float(weights.mean()))}", f"λ = {number(lam)}")]
+        trusted = percent(float(weights.mean())).replace(" ", "\N{NO-BREAK SPACE}")
+        return [Fact("pace", f"trusts {trusted}", f"λ = {number(lam)}")]
 
 
 class Supervised(Judged):
