@@ -81,6 +81,17 @@ def test_the_column_that_decides_speaks_against_a_wrong_label(kind):
     assert columns_against(model, X, y, [], confident) == []
 
 
+def test_columns_alike_are_named_and_the_surest_rows_too():
+    """Of thirty columns that all say the same none says most of it; and probabilities of nearly 0 differ, too."""
+    hidden = RNG.normal(size=600)
+    X = 30 * hidden[:, None] + RNG.normal(size=(600, 30))
+    y = np.where(hidden > 0, "yes", "no")
+    y[:60] = np.where(y[:60] == "yes", "no", "yes")
+    model = SelfPacedLogisticRegression().fit(X, y)
+    named = columns_against(model, X, y, np.flatnonzero(np.abs(hidden[:60]) > 0.5), np.arange(60, 600))
+    assert all(named)
+
+
 def test_the_column_that_decides_speaks_against_a_wrong_value():
     X = pd.DataFrame(RNG.normal(size=(300, 2)), columns=["a", "b"])
     y = 5 * X["a"].to_numpy() + 0.1 * RNG.normal(size=300)
@@ -126,9 +137,9 @@ def test_what_it_costs_is_bounded():
     seen = []
 
     class Counting(SelfPacedLogisticRegression):
-        def predict_proba(self, X):
+        def decision_function(self, X):
             seen.append(len(X))
-            return super().predict_proba(X)
+            return super().decision_function(X)
 
     X = RNG.normal(size=(1500, 200))
     y = np.where(X[:, 0] > 0, "yes", "no")

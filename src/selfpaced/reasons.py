@@ -33,7 +33,8 @@ BATCH = 5_000  # cost: changed rows at a time; one call for every column would c
 DENSE = 10_000_000  # cost: cells of a sparse table that is looked at
 TRUSTED = 0.8  # a choice: the weight from which on a row speaks for others like it
 REFERENCES = 20_000  # cost: confident rows that are compared with
-LEAST_SHARE = 0.15  # display: of what speaks against a row, below which a column is not named
+BESIDE = 0.4  # display: of what the strongest column says, below which another is not named
+LEAST_SHARE = 0.15  # display: of how far off a value is, below which a column is not named
 
 
 # ------------------------------------------------------------------------------------------- what is in common
@@ -237,10 +238,10 @@ def _names(model: Any, X: Any) -> list[str]:
 
 
 def _strongest(names: Any, gain: Any, amiss: float) -> list[str]:
-    """The columns that explain a share of what speaks against the row, and of what is amiss."""
+    """The strongest columns, where they explain some of what is amiss; among many alike none explains most of it."""
     order = np.argsort(-gain, kind="stable")[:NAMED]
-    most = max(np.maximum(gain, 0).sum(), amiss)
-    return [str(names[j]) for j in order if gain[j] > LEAST_SHARE * most > 0]
+    least = max(BESIDE * gain[order[0]], LEAST_SHARE * amiss, 0.0)
+    return [str(names[j]) for j in order if gain[j] > least]
 
 
 def _alike(model: Any, given: Any, rows: Any, confident: Any) -> list[tuple[Any, Any]]:
@@ -322,8 +323,16 @@ def _agreement(model: Any, part: Any, given: Any) -> Any:
     """How well the model agrees with the given labels or values."""
     if not is_classifier(model):
         return -np.abs(np.asarray(model.predict(part), dtype=float) - given)
+    places, codes = np.arange(given.size), np.searchsorted(model.classes_, given)
+    if hasattr(model, "decision_function"):  # no probability is too small to change
+        scores = np.asarray(model.decision_function(part))
+        if scores.ndim == 1:
+            return np.where(codes == 1, scores, -scores)
+        if scores.shape[1] == len(model.classes_):
+            own = scores[places, codes]
+            scores[places, codes] = -np.inf
+            return own - scores.max(axis=1)
     if not hasattr(model, "predict_proba"):
         return (np.asarray(model.predict(part)) == given).astype(float)
-    own = model.predict_proba(part)[np.arange(given.size), np.searchsorted(model.classes_, given)]
-    own = np.clip(own, 1e-9, 1 - 1e-9)  # no logarithm of zero
+    own = np.clip(model.predict_proba(part)[places, codes], 1e-9, 1 - 1e-9)  # no logarithm of zero
     return np.log(own) - np.log1p(-own)
