@@ -114,6 +114,26 @@ def test_clean_data_keep_the_plain_model(estimator) -> None:
         assert "plain model was kept" in model.termination_
 
 
+@pytest.mark.parametrize("kind", ["skewed", "uneven"])
+def test_targets_that_are_skewed_or_scatter_unevenly_are_not_called_wrong(kind: str) -> None:
+    """Judges give location and a spread that differs from row to row; gross values are told from both."""
+    X, truth = make_friedman1(500, noise=0.0, random_state=0)
+    rng, truth = np.random.default_rng(0), (truth - truth.mean()) / truth.std()
+    y = truth + (0.3 if kind == "skewed" else 0.1 + 0.6 * X[:, 5]) * rng.standard_normal(500)
+    y = np.exp(1.2 * y) if kind == "skewed" else y
+    boosting = HistGradientBoostingRegressor(max_iter=60, random_state=0)
+    clean = SelfPacedRegressor(boosting, random_state=0).fit(X, y)
+    assert clean.estimator_ is clean.plain_
+    assert clean.noise_rate_interval_[0] == 0.0
+    assert not (clean.judgement_.wrong > 0.5).any()
+    wrong = rng.random(500) < 0.1
+    dirty = SelfPacedRegressor(boosting, random_state=0).fit(X, np.where(wrong, 10 * y, y))
+    suspected = dirty.judgement_.wrong > 0.5
+    assert np.sum(suspected & wrong) > 0.5 * wrong.sum()
+    assert np.sum(suspected & ~wrong) <= 2
+    assert np.abs(dirty.predict(X) - y).mean() < 0.7 * np.abs(dirty.plain_.predict(X) - y).mean()
+
+
 def test_cross_fit_is_decided_by_capacity_and_said() -> None:
     X, y, truth, _ = waves(3)
     deep = SelfPacedRegressor(DecisionTreeRegressor(random_state=0)).fit(X, y)

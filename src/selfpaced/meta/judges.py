@@ -33,6 +33,7 @@ LEAF = 5  # rows in a leaf: fewer follow single labels
 PENALTY = 0.1  # C of the logistic regression, on standardised columns
 
 MOST_ROWS = 5_000  # cost: rows of a tree
+MANY = 10_000  # cost: rows above which half as many trees vote
 STEPS = 200  # cost: of the logistic regression's solver
 MEMBERS = 50  # a choice: models of an ensemble from which on every row is left out by enough of them to vote
 
@@ -106,14 +107,15 @@ class ForestJudge:
 
     def _bags(self, rng: np.random.Generator) -> Iterator[Split]:
         """Cases to learn from and to be asked about; two trees share a deal, so that every case has as many votes."""
+        deals = TREES // (2 if self.cases.n_used <= MANY else 4)
         if self.folds is not None:
             for train, test in self.folds:
                 learnt = train[train < self.cases.n_used]
-                for _ in range(TREES // 2):
+                for _ in range(deals):
                     yield _some(learnt, max(2, len(learnt) // 2), rng), test
             return
         names, unit = np.unique(self.cases.unit[: self.cases.n_used], return_inverse=True)
-        for _ in range(TREES // 2):
+        for _ in range(deals):
             left = (rng.permutation(names.size) < names.size // 2)[unit.reshape(-1)]
             for side in (left, ~left):
                 outside = np.concatenate([np.flatnonzero(~side), self.cases.unused])
