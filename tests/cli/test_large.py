@@ -91,7 +91,7 @@ def test_columns_are_described_by_a_sample(selfpaced, shop_csv, folder, monkeypa
         (("data.csv", "--target", "y", "--memory", "1GB", "--model", "forest"), "takes a table in memory"),
         (("data.csv", "--target", "x", "--memory", "1GB", "--model", "logistic"), "--model logistic is for"),
         (("data.csv", "--target", "z", "--memory", "1GB"), "has no column 'z'"),
-        (("absent-*.csv", "--target", "y"), "no file matches"),
+        (("absent-*.csv", "--target", "y"), "no file matches this pattern in '.'; is the folder right?"),
         (("--memory", "1GB"), "--memory needs DATA"),
     ],
 )

@@ -30,7 +30,9 @@ def matching_files(pattern: str) -> list[Path]:
     if not found and Path(pattern).is_file():
         return [Path(pattern)]
     if not found:
-        raise TableError(pattern, "no file matches")
+        raise TableError(
+            pattern, f"no file matches this pattern in {str(Path(pattern).parent)!r}; is the folder right?"
+        )
     return found
 
 
