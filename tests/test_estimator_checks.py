@@ -75,7 +75,6 @@ TRIED: dict[type, Any] = {
     SVC: Ladder((0.5, 2.0)),
     LGBMRegressor: 2.0,
     ExtraTreesRegressor: Quantile(0.8, 1.0, 3),
-    KNeighborsRegressor: Span(0.5, 4.0, 3),
     MLPRegressor: Fixed(2.0),
     SVR: Graduated(1.0, stop=Stages(3)),
 }
@@ -120,7 +119,8 @@ def once() -> list[Any]:
     turns = ["classifier", "k-means", "classifier", "linear", "classifier", "k-means", "regressor"]
     models = [makers[turns[i % len(turns)]](rule, "auto") for i, rule in enumerate(RULES)]
     models += [SelfPacedClassifier(base, pace=TRIED.get(type(base), "auto")) for base in CLASSIFIERS]
-    return models + [SelfPacedRegressor(base, pace=TRIED.get(type(base), "auto")) for base in REGRESSORS]
+    quick = [base for base in REGRESSORS if not isinstance(base, HuberRegressor | RandomForestRegressor)]
+    return models + [SelfPacedRegressor(base, pace=TRIED.get(type(base), "auto")) for base in quick]
 
 
 def every() -> list[Any]:

@@ -16,6 +16,7 @@ from selfpaced.pacing import (
     Plateau,
     Quantile,
     ScaleRatio,
+    Span,
     Stages,
     calibrate,
     half_loss,
@@ -276,3 +277,9 @@ def test_stops():
 def test_paces_pickle():
     for pacing in (Geometric(), Quantile(), Fixed(1.0), Graduated(bound=1.0)):
         assert pickle.loads(pickle.dumps(pacing)) == pacing
+
+
+def test_a_span_is_not_set_by_rows_that_are_fitted_exactly():
+    rule = get("hard")
+    assert Span().first([0.0, 0.0, 3.0], rule) == Span().first([3.0], rule)
+    assert Span().first([0.0, 2.0], rule, [1.0, 0.0]) == Span().first([1.0], rule)

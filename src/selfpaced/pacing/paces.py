@@ -126,7 +126,12 @@ class Ladder(Pacing):
 class Span(Pacing):
     """From ``start`` to ``end`` median losses in ``stages`` equal ratios: what has half the weight there.
 
-    The median is that of the losses at the start, so the path's length does not depend on their unit.
+    The median is that of the losses at the start, so the path's length does not depend on their unit; where most rows
+    are fitted exactly, it is that of the others.
+
+    >>> from selfpaced.regularizers import get
+    >>> [round(Span().first(losses, get("hard")), 9) for losses in ([1.0, 2.0, 3.0], [0.0, 0.0, 3.0], [0.0, 0.0])]
+    [2.0, 3.0, 1.0]
     """
 
     start: float = 1.0
@@ -150,8 +155,13 @@ class Span(Pacing):
 
     def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
         values, weights = distribution(losses, sample_weight)
-        median = float(np.quantile(values, 0.5, method="inverted_cdf", weights=weights))
-        return self.lams(median, regularizer)[0]
+        counts = np.ones(values.shape) if weights is None else weights
+        for lost in (counts > 0, (counts > 0) & (values > 0)):
+            if lost.any():
+                median = float(np.quantile(values[lost], 0.5, method="inverted_cdf", weights=counts[lost]))
+                if median > 0:
+                    return self.lams(median, regularizer)[0]
+        return self.lams(1.0, regularizer)[0]  # rows without any loss have full weight at every pace
 
     def advance(self, stage: int, lam: float, losses: Any, regularizer: Any, sample_weight: Any = None) -> float | None:  # noqa: ARG002
         if stage >= self.stages:
