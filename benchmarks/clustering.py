@@ -33,6 +33,7 @@ from view_sets import (
     of_many_forms,
     swapped,
     wine_views,
+    with_holes,
 )
 
 from selfpaced import SelfPacedMultiViewKMeans
@@ -266,10 +267,7 @@ def holes(seeds: int) -> Lines:
         for share in shares:
             found = np.zeros((seeds, 2))
             for seed in range(seeds):
-                rng = np.random.default_rng(2000 + seed)
-                given = {
-                    view: np.where(rng.random(block.shape) < share, np.nan, block) for view, block in views.items()
-                }
+                given = with_holes(views, share, np.random.default_rng(2000 + seed))
                 filled = {view: np.where(np.isnan(b), np.nanmean(b, axis=0), b) for view, b in given.items()}
                 found[seed] = [
                     scores(target, fit(part, k, seed))[0] for fit, part in ((kmeans, filled), (ours(), given))
@@ -368,7 +366,7 @@ SECTIONS = {  # name: (function, full count, quick count)
     "scaling": (scaling, 5, 1),
     "count": (count, 3, 1),
     "score": (score, 3, 1),
-    "holes": (holes, 5, 1),
+    "holes": (holes, 3, 1),
     "corruption": (corruption, 5, 1),
     "speed": (speed, 9, 2),
 }
