@@ -243,7 +243,7 @@ def score(seeds: int) -> Lines:
             if true == 1:
                 continue
             views = X if isinstance(X, dict) else {"all": X}
-            half = np.random.default_rng([seed, 9]).permutation(len(next(iter(views.values()))))
+            half = np.random.default_rng([seed, 9]).permutation(next(iter(views.values())).shape[0])
             seen, new = ({view: block[part] for view, block in views.items()} for part in np.array_split(half, 2))
             counts = [max(round(factor * true), 2) for factor in factors]
             found = [SelfPacedMultiViewKMeans(k, random_state=seed).fit(seen).score(new) for k in counts]
