@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import approx_fprime, rosen, rosen_der
 
+from selfpaced import SelfPacedLogisticRegression
 from selfpaced.engines import MemoryTable
 from selfpaced.linear import folds as linear_folds
 from selfpaced.linear.descent import FoldModel
@@ -180,3 +181,18 @@ def test_a_blend_is_an_average_at_equal_scale():
     np.testing.assert_allclose(mixed.params[0], [1.0, 0.0])
     np.testing.assert_allclose(mixed.scores, models[1].scores)
     assert mixed.latent is models[1].latent
+
+
+def test_of_many_rows_suspects_are_as_sure_as_the_full_fit():
+    """The channel is made of a fold's scores; those of the full fit are three times as large here."""
+    rng, d, n = np.random.default_rng(0), 20, 200_000
+    rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    coef, sizes = rng.standard_normal(d), np.geomspace(1, 0.1, d)
+    spread = np.sqrt(((sizes[:, None] * rotation) ** 2).sum(axis=0) * 5 / 3)
+    X = (rng.standard_t(5.0, (n, d)) * sizes) @ rotation / spread
+    clean = 1 / (1 + np.exp(-X @ coef * 4 / 3))
+    y = (rng.random(n) < clean) ^ (rng.random(n) < 0.2)
+    given = np.where(y, clean, 1 - clean)
+    known = 0.2 * (1 - given) / (0.2 * (1 - given) + 0.8 * given)  # by what the labels were drawn with
+    model = SelfPacedLogisticRegression(random_state=1).fit(X, y)
+    assert (model.judgement_.wrong >= 0.5).sum() == pytest.approx((known >= 0.5).sum(), rel=0.15)

@@ -93,6 +93,20 @@ class FoldVerdict:
             return cast(FoldModel, self.trial.fit)
         return blend([trial.fit for trial in self.trials], self.decision.index, self.shares)
 
+    def as_large(self, full: Vector) -> FoldVerdict:
+        """The same with held-out scores as large as those of the full fit: a fit of its own, where rows are many.
+
+        At a pace the latent loss hardly fixes the size of the coefficients: those of all rows may be several times as
+        large as those outside the fold, for whose scores the noise channel would be made. Every probability would then
+        be too sure, or not sure enough.
+        """
+        model, sizes = self.model, [_spread(scores, self.sample_weight) for scores in (full, self.model.scores)]
+        if not min(sizes) > 0:
+            return self
+        trial = replace(self.trial, fit=replace(model, by_deal=sizes[0] / sizes[1] * model.by_deal))
+        index = self.decision.index
+        return replace(self, trials=(*self.trials[:index], trial, *self.trials[index + 1 :]), shares=None)
+
     @property
     def termination(self) -> str:
         """What was chosen and why; the plain model is only named where its predictions stand."""
@@ -313,6 +327,14 @@ def blend(models: Sequence[FoldModel], chosen: int, shares: Vector) -> FoldModel
     ]
     scores = np.sum([f * model.by_deal for f, model in zip(factors, models, strict=True)], axis=0)
     return replace(models[chosen], params=params, by_deal=scores)
+
+
+def _spread(scores: Vector, weight: Vector | None) -> float:
+    """How large scores are, whatever is added to all classes of a row or to all rows."""
+    z = scores.reshape(len(scores), -1)
+    z = z if z.shape[1] == 1 else z - z.mean(axis=1, keepdims=True)
+    z = z - np.average(z, axis=0, weights=weight)
+    return float(np.sqrt(np.average((z**2).sum(axis=1), weights=weight)))
 
 
 def _centre(scores: Vector) -> Any:

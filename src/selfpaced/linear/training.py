@@ -345,6 +345,8 @@ class Trainer(Evidence):
         yield self._calibrated(fit, folds, chosen)
 
     def _calibrated(self, fit: LogisticFit, folds: FoldFits, chosen: FoldVerdict) -> LogisticFit:
+        if len(chosen.model.params) == 1:  # else the model is the mean of the fold fits
+            chosen = chosen.as_large(folds.layout.held_out_scores([fit.params])[0])
         found = calibrate(self, fit.params, folds, chosen, self.progress)
         return replace(
             fit,
