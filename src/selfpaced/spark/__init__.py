@@ -1,6 +1,7 @@
 """Models of Spark frames, for tables that lie on a Spark cluster: estimators of Spark ML.
 
-`SelfPacedLogisticRegression` and `SelfPacedLinearRegression` are those of this library, fitted to rows where they lie.
+`SelfPacedLogisticRegression` and `SelfPacedLinearRegression` are those of this library, fitted to rows where they lie;
+`SelfPaced` wraps any estimator of Spark ML that takes weights.
 """
 
 try:
@@ -15,11 +16,14 @@ from .linear import (
     SelfPacedLogisticRegressionModel,
 )
 from .table import SparkTable
+from .wrapping import SelfPaced, SelfPacedModel
 
 __all__ = [
+    "SelfPaced",
     "SelfPacedLinearRegression",
     "SelfPacedLinearRegressionModel",
     "SelfPacedLogisticRegression",
     "SelfPacedLogisticRegressionModel",
+    "SelfPacedModel",
     "SparkTable",
 ]

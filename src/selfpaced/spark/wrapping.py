@@ -1,0 +1,258 @@
+"""Any estimator of Spark ML that takes weights, wrapped: what its held-out predictions cannot explain counts less."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import Any
+
+from pyspark.ml import Estimator, Model
+from pyspark.ml.param import TypeConverters
+from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
+from pyspark.sql import functions as F
+
+from ..selection import Decision, Trial, gap, path_of, sentence
+from .opinions import Settled, reading
+from .parameters import TableParams, parameter, require_java
+
+SAMPLE = 20_000  # cost: held-out rows that are read and compared here
+ERRORS = 2.0  # a choice: standard errors that the gain of the paced model must be above
+FOLD, WEIGHT = "_selfpaced_fold", "_selfpaced_weight"
+
+
+class _WrapperParams(TableParams):
+    estimator = parameter("estimator", "an estimator of Spark ML with a weightCol")
+    regularizer = parameter("regularizer", "name of the rule for values and distances", TypeConverters.toString)
+    seed = parameter("seed", "deals out the folds", TypeConverters.toInt)
+    _defaults = {
+        "regularizer": "tukey", "seed": 0, "selfPacedWeightCol": "selfPacedWeight",
+        "noiseProbabilityCol": "noiseProbability", "expectedCol": "expected",
+    }  # fmt: skip
+
+    def _folded(self, frame: Any) -> Any:
+        """Rows with their fold: by their id, wherever they lie."""
+        return frame.withColumn(FOLD, F.pmod(F.xxhash64(F.lit(self.getOrDefault("seed")), F.col(self._id())), F.lit(2)))
+
+    def _id(self) -> str:
+        name = self.optional("idCol")
+        if name is None:
+            raise ValueError("idCol must name a column that tells rows apart: folds are dealt by it")
+        return str(name)
+
+    def _by_the_other(self, models: Any, folded: Any, made: Any) -> Any:
+        """``made(model, predictions)`` of every row, by the model that has not seen it."""
+        parts = [
+            made(models[1 - fold], models[1 - fold].transform(folded.where(F.col(FOLD) == fold))) for fold in (0, 1)
+        ]
+        return parts[0].unionByName(parts[1])
+
+    def _judging(self, read: Any, settled: Settled, plain: bool) -> Any:
+        """Adds what is thought of rows to predictions."""
+        names = [self.getOrDefault(name) for name in ("selfPacedWeightCol", "noiseProbabilityCol", "expectedCol")]
+
+        def made(model: Any, predicted: Any) -> Any:
+            weight, wrong, expected = read.columns(model, settled)
+            weight = F.lit(1.0) if plain else weight
+            wrong = F.lit(0.0) if settled.reason else wrong
+            return predicted.withColumns(dict(zip(names, (weight, wrong, expected), strict=True)))
+
+        return made
+
+
+class SelfPacedModel(_WrapperParams, Model, MLWritable, MLReadable):
+    """A fitted :class:`SelfPaced`.
+
+    ``transform`` adds what the wrapped model adds and, where the frame has its labels or values, the weight that a row
+    has at the pace of the fit, the probability that it is wrong, and what is expected. A model that remembers its rows
+    finds little wrong with them: ask `unseen` about the rows of the fit.
+
+    Attributes
+    ----------
+    fitted : Model
+        The wrapped estimator's model of all rows.
+    folds : list of Model
+        Those of both halves of the rows.
+    settled : Settled
+        Pace, share of wrong rows, and the numbers that weights are made of.
+    path : tuple of Candidate
+        The plain and the paced model, with their scores on unseen rows.
+    termination : str
+        What was kept, and why.
+    """
+
+    def __init__(
+        self, fitted: Any, folds: list[Any], settled: Settled, plain: bool, termination: str, path: Any = ()
+    ) -> None:
+        super().__init__()
+        self._setDefault(**self._defaults)
+        self.fitted, self.folds, self.settled = fitted, folds, settled
+        self.plain, self.termination, self.path = plain, termination, path
+
+    @property
+    def noiseRate(self) -> float:
+        """Estimated share of wrong rows."""
+        return 0.0 if self.settled.reason else self.settled.rate
+
+    def _transform(self, dataset: Any) -> Any:
+        read, predicted = reading(self.getOrDefault("estimator")), self.fitted.transform(dataset)
+        if read.kind != "samples" and read.label not in dataset.columns:
+            return predicted
+        return self._judging(read, self.settled, self.plain)(self.fitted, predicted)
+
+    def unseen(self, dataset: Any) -> Any:
+        """Rows of the fit, known by their ids, each judged by a model that had not seen it."""
+        read = reading(self.getOrDefault("estimator"))
+        made = self._judging(read, self.settled, self.plain)
+        return self._by_the_other(self.folds, self._folded(dataset), made).drop(FOLD)
+
+    def write(self) -> Any:
+        """What writes the model; ``save(path)`` calls it."""
+        return _Writer(self)
+
+    @classmethod
+    def read(cls) -> Any:
+        """What reads a model; ``load(path)`` calls it."""
+        return _Reader(cls)
+
+
+class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
+    """Any estimator of Spark ML with a ``weightCol``, so that rows which it cannot explain count less.
+
+    Classifiers that tell probabilities, regressors and k-means. The rows are dealt into two halves by a hash of their
+    id. A model of each half predicts the other; from a sample of these predictions follow what is wrong (a noise
+    channel of labels, the judge of values, distances beyond the usual) and the pace. Weights are column expressions of
+    (frame, model, pace). Weighted models of both halves are compared with the plain ones on unseen rows; the better
+    kind is fitted to all rows. That is the work of three plain fits; of two where nothing seems wrong.
+
+    Parameters
+    ----------
+    estimator : Estimator
+        What is wrapped; its columns and its ``weightCol`` stay in force.
+    idCol : str
+        A column that tells rows apart.
+    regularizer : str, default="tukey"
+        The rule that weighs values and distances; labels are weighed by the probability that they are right.
+    seed : int, default=0
+        Deals out the folds.
+    selfPacedWeightCol, noiseProbabilityCol, expectedCol : str
+        Columns that the model adds.
+    """
+
+    def __init__(self, **params: Any) -> None:
+        require_java()
+        super().__init__()
+        self._setDefault(**self._defaults)
+        self.setParams(**params)
+
+    def _fit(self, dataset: Any) -> SelfPacedModel:
+        inner = self.getOrDefault("estimator")
+        read, folded = reading(inner), self._folded(dataset)
+        plain = [inner.fit(folded.where(F.col(FOLD) == fold)) for fold in (0, 1)]
+        before = read.read(self._sample(read, plain, folded))
+        settled = read.settle(before, self.getOrDefault("regularizer"))
+        if settled.reason:
+            trials, decision, folds = [Trial(math.inf, "plain")], Decision(0, settled.reason), plain
+        else:
+            weighted, given = self._weighted(inner, read, plain, folded, settled), self._weighing(inner)
+            folds = [given.fit(weighted.where(F.col(FOLD) == fold)) for fold in (0, 1)]
+            after = read.read(self._sample(read, folds, folded))
+            trials, decision = _compared(read.scores(before, after, settled), settled)
+        if decision.index:
+            model = self._weighing(inner).fit(self._weighted(inner, read, folds, folded, settled))
+        else:
+            model, folds = inner.fit(dataset), plain
+        path = path_of(trials, decision)
+        found = SelfPacedModel(model, folds, settled, not decision.index, sentence(trials, decision), path)
+        found._resetUid(self.uid)
+        copied: SelfPacedModel = self._copyValues(found)
+        return copied
+
+    def _sample(self, read: Any, models: Any, folded: Any) -> list[Any]:
+        """Predictions of unseen rows: the same rows for any models."""
+        order = F.xxhash64(F.lit(self.getOrDefault("seed") + 1), F.col(self._id()))
+
+        def made(model: Any, predicted: Any) -> Any:
+            return predicted.select(order.alias("order"), *[own.alias(name) for name, own in read.seen(model).items()])
+
+        found: list[Any] = self._by_the_other(models, folded, made).orderBy("order").limit(SAMPLE).collect()
+        return found
+
+    def _weighted(self, inner: Any, read: Any, models: Any, folded: Any, settled: Settled) -> Any:
+        """The frame with weights by models that have not seen the rows: made from the frame, and from no weights."""
+        prior = inner.getWeightCol() if inner.isDefined("weightCol") and inner.getWeightCol() else None
+
+        def made(model: Any, predicted: Any) -> Any:
+            weight = read.columns(model, settled)[0]
+            weight = weight if prior is None else weight * F.col(prior)
+            return predicted.select(*folded.columns, weight.alias(WEIGHT))
+
+        return self._by_the_other(models, folded, made)
+
+    def _weighing(self, inner: Any) -> Any:
+        return inner.copy({inner.getParam("weightCol"): WEIGHT})
+
+    def write(self) -> Any:
+        """What writes the estimator; ``save(path)`` calls it."""
+        return _Writer(self)
+
+    @classmethod
+    def read(cls) -> Any:
+        """What reads an estimator; ``load(path)`` calls it."""
+        return _Reader(cls)
+
+
+def _compared(scores: tuple[Any, Any], settled: Settled) -> tuple[list[Trial], Decision]:
+    """The plain and the paced model on the same unseen rows."""
+    trials = [Trial(math.inf, "plain", scores[0]), Trial(settled.lam, "the paced model", scores[1])]
+    gain = gap(trials[1], trials[0])
+    words = f"its score on unseen rows is higher by {gain}"
+    if gain.mean > ERRORS * gain.error:
+        return trials, Decision(1, words)
+    return trials, Decision(0, f"of the paced model, {words}")
+
+
+# ---------------------------------------------------------------------------------------------------------- saving
+
+
+class _Writer(MLWriter):
+    def __init__(self, instance: Any) -> None:
+        super().__init__()
+        self.instance = instance
+
+    def saveImpl(self, path: str) -> None:
+        own, facts = self.instance.copy(), None
+        inner = own.getOrDefault("estimator")
+        own.clear(own.estimator)
+        if isinstance(own, SelfPacedModel):
+            facts = {"settled": asdict(own.settled), "plain": own.plain, "termination": own.termination}
+            for name, model in (("model", own.fitted), ("fold0", own.folds[0]), ("fold1", own.folds[1])):
+                model.save(f"{path}/{name}")
+        inner.save(f"{path}/estimator")
+        DefaultParamsWriter.saveMetadata(own, path, self.sparkSession, extraMetadata={"selfpaced": json.dumps(facts)})
+
+
+class _Reader(MLReader):
+    def __init__(self, cls: Any) -> None:
+        super().__init__()
+        self.cls = cls
+
+    def load(self, path: str) -> Any:
+        metadata = DefaultParamsReader.loadMetadata(path, self.sparkSession)
+        facts = json.loads(metadata["selfpaced"])
+        if facts is None:
+            found = self.cls()
+        else:
+            parts = [self._part(f"{path}/{name}") for name in ("model", "fold0", "fold1")]
+            settled = Settled(**facts["settled"])
+            found = self.cls(parts[0], parts[1:], settled, facts["plain"], facts["termination"])
+        found._resetUid(metadata["uid"])
+        DefaultParamsReader.getAndSetParams(found, metadata)
+        found.setParams(estimator=self._part(f"{path}/estimator"))
+        return found
+
+    def _part(self, path: str) -> Any:
+        return DefaultParamsReader.loadParamsInstance(path, self.sparkSession)
+
+
+__all__ = ["SelfPaced", "SelfPacedModel"]
