@@ -338,7 +338,7 @@ def test_prmf_minimises_its_objective(made):
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"rank": 101}, ValueError, r"rank must be at most min\(shape\) = 100, got 101"),
+        ({"rank": 101}, ValueError, r"rank must be at most min\(n_samples = 100, n_features = 100\), got 101"),
         ({"rank": 0}, ValueError, "rank must be 'auto' or an integer >= 1, got 0"),
         ({"rank": 2.5}, ValueError, "rank must be"),
         ({"regularizer": "welsh"}, ValueError, "did you mean 'welsch'"),

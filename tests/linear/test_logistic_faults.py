@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from selfpaced import SelfPacedLogisticRegression
-from selfpaced.linear import paper, training
+from selfpaced.linear import calibration, paper
 from selfpaced.linear.minimize import Metric
 from selfpaced.linear.objective import Objective
 
@@ -32,7 +32,7 @@ def test_no_intercept_means_none_in_three_classes_too(three):
 
 def test_decisions_stay_where_full_and_held_out_predictions_disagree(three, monkeypatch):
     X, y = three
-    monkeypatch.setattr(training, "MISMATCH", -1.0)  # whatever the predictions are
+    monkeypatch.setattr(calibration, "MISMATCH", -1.0)  # whatever the predictions are
     model = SelfPacedLogisticRegression().fit(X, y)
     np.testing.assert_array_equal(model.intercept_, model.raw_intercept_)
 

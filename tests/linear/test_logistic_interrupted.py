@@ -11,14 +11,14 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from selfpaced import SelfPacedLogisticRegression
-from selfpaced.linear import descent, minimize, training
+from selfpaced.linear import calibration, descent, minimize
 from selfpaced.pacing import Geometric, Stages
 
 _spec = importlib.util.spec_from_file_location("interrupts", Path(__file__).with_name("interrupts.py"))
 interrupts = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(interrupts)
 
-PACES = ["auto", "paper", 1.0, Geometric(mu=1.2, lam=0.8, stop=Stages(3))]
+PACES = ["auto", "paper", 1.0, Geometric(mu=1.2, lam=2.0, stop=Stages(3))]
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_after_that_a_whole_model_is_kept_and_said(monkeypatch, blobs, pace):
 
 
 def test_a_path_is_kept_as_far_as_it_came(monkeypatch, blobs):
-    pace = Geometric(mu=1.2, lam=0.8, stop=Stages(3))
+    pace = Geometric(mu=1.2, lam=2.0, stop=Stages(3))
     for k in range(2, 25):  # first within the first stage, then within the second
         with monkeypatch.context() as patch:
             interrupt(patch, k)
@@ -83,7 +83,7 @@ def test_a_path_is_kept_as_far_as_it_came(monkeypatch, blobs):
                 model = SelfPacedLogisticRegression(pace=pace, C=1.0).fit(*blobs)
         if np.isfinite(model.lam_):
             break
-    assert model.lam_ == 0.8
+    assert model.lam_ == 2.0
     assert model.termination_ == "Interrupted from outside: the last complete model is kept."
     assert [candidate.lam for candidate in model.path_] == [np.inf, 0.8]
     assert model.path_[-1].chosen
@@ -92,7 +92,7 @@ def test_a_path_is_kept_as_far_as_it_came(monkeypatch, blobs):
 def test_a_calibration_that_is_broken_off_leaves_the_chosen_model(monkeypatch, blobs):
     reference = SelfPacedLogisticRegression().fit(*blobs)
     assert not np.array_equal(reference.coef_, reference.plain_.coef_)
-    monkeypatch.setattr(training.ChannelModels, "of", interrupts.Interrupting(training.ChannelModels.of, 1))
+    monkeypatch.setattr(calibration.ChannelModels, "of", interrupts.Interrupting(calibration.ChannelModels.of, 1))
     with pytest.warns(ConvergenceWarning, match="last complete model"):
         model = SelfPacedLogisticRegression().fit(*blobs)
     assert model.lam_ == reference.lam_

@@ -19,7 +19,7 @@ from ..regularizers import Hard
 from ..residuals import outlier_probability
 from .engine import Engine, WeightedSolve, resolve
 from .entries import Entries, Floats, Side, from_csr
-from .gains import Lines, gains
+from .gains import FittedLines, gains
 from .ids import Ids, check_positions
 from .inputs import Observed, observe
 from .means import Levels
@@ -321,9 +321,9 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         side, (rows, columns) = self._own_entries("gains"), self._lines()
         return gains(side.across(self.n_features_in_), columns, rows, self.mean_, self.scale_, self._seed)
 
-    def _lines(self) -> tuple[Lines, Lines]:
-        rows = Lines(self.row_factors_, self.row_means_, self.center_ in ("both", "rows"))
-        return rows, Lines(self.components_.T, self.column_means_, self.center_ in ("both", "columns"))
+    def _lines(self) -> tuple[FittedLines, FittedLines]:
+        rows = FittedLines(self.row_factors_, self.row_means_, self.center_ in ("both", "rows"))
+        return rows, FittedLines(self.components_.T, self.column_means_, self.center_ in ("both", "columns"))
 
     def _own_entries(self, wanted: str) -> Side:
         check_is_fitted(self)

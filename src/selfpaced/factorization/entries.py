@@ -78,7 +78,7 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class ValueGrid:
     """Values in equal steps: stars, counts, zeros and ones, decimals.
 
     Attributes
@@ -101,7 +101,7 @@ class Entries:
     by_row: Side
     by_column: Side
     sample: tuple[NDArray[np.int32], NDArray[np.int32], Floats]
-    grid: Grid | None = None
+    grid: ValueGrid | None = None
 
     @property
     def grain(self) -> float:
@@ -153,7 +153,7 @@ def _sample(side: Side, rng: np.random.Generator) -> tuple[Any, Any, Floats]:
     return rows.astype(np.int32), side.indices[chosen], side.values[chosen]
 
 
-def grid_of(values: Floats) -> Grid | None:
+def grid_of(values: Floats) -> ValueGrid | None:
     """The grid that values lie on, or None.
 
     >>> round(grid_of(np.array([1.0, 2.0, 2.0, 5.0, 4.0, 1.0])).error, 3)
@@ -174,7 +174,7 @@ def grid_of(values: Floats) -> Grid | None:
     counts[commonest] = 0
     if counts[np.abs(places - np.rint(places)) < NEAR].sum() < ON_GRID * counts.sum():
         return None
-    return Grid(step * unit / math.sqrt(12), np.abs(values - distinct[commonest] * unit) < step * unit / 2)
+    return ValueGrid(step * unit / math.sqrt(12), np.abs(values - distinct[commonest] * unit) < step * unit / 2)
 
 
 def from_csr(matrix: Any, sample_weight: Floats | None = None, *, both: bool = True) -> Entries:

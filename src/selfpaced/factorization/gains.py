@@ -21,7 +21,7 @@ MOST = 3.0  # a choice: noise scales that an error counts at most
 
 
 @dataclass(frozen=True, eq=False)
-class Lines:
+class FittedLines:
     """The rows (or the columns) of a fitted matrix.
 
     Attributes
@@ -43,7 +43,7 @@ class Lines:
         return usual_rows(np.hstack(parts), counts)
 
 
-def gains(side: Side, rows: Lines, columns: Lines, mean: float, scale: float, seed: int) -> Floats:
+def gains(side: Side, rows: FittedLines, columns: FittedLines, mean: float, scale: float, seed: int) -> Floats:
     """By how much the model predicts each row's entries better than the row's own mean does; NaN without entries.
 
     The unit is the squared error that own means leave of a usual entry, errors cut off at 3 noise scales: 0 is no
@@ -91,7 +91,7 @@ def _design(factors: Floats, own_mean: bool) -> Floats:
 
 
 def _columns_of_others(
-    side: Side, rows: Lines, columns: Lines, mean: float, scale: float, used: Any
+    side: Side, rows: FittedLines, columns: FittedLines, mean: float, scale: float, used: Any
 ) -> tuple[Floats, Floats]:
     """Factors and means of the columns, fitted to some rows only; those that no such row has are usual ones."""
     i = side.row_of()

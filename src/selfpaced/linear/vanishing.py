@@ -49,7 +49,7 @@ class ClassWatch:
         """The end of the walk, or what is kept instead because a class was lost there."""
         if not solution.stages or solution.interrupted or self.complete(solution.weights):
             return solution
-        reason = f"at lam = {solution.lam:.4g} a class is left without weight (start at a larger fraction)"
+        reason = f"at lam = {solution.lam:.4g} a class is left without weight (start at a larger lam or fraction)"
         if self.last is not None:
             count = len(self.last.stages)
             return replace(self.last, status=f"Stage {count} was kept: {reason}.", end="dead end")

@@ -108,12 +108,12 @@ class SelfPacedModel(_WrapperParams, Model, MLWritable, MLReadable):
 
     def write(self) -> Any:
         """What writes the model; ``save(path)`` calls it."""
-        return _Writer(self)
+        return _WrapperWriter(self)
 
     @classmethod
     def read(cls) -> Any:
         """What reads a model; ``load(path)`` calls it."""
-        return _Reader(cls)
+        return _WrapperReader(cls)
 
 
 class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
@@ -194,12 +194,12 @@ class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
 
     def write(self) -> Any:
         """What writes the estimator; ``save(path)`` calls it."""
-        return _Writer(self)
+        return _WrapperWriter(self)
 
     @classmethod
     def read(cls) -> Any:
         """What reads an estimator; ``load(path)`` calls it."""
-        return _Reader(cls)
+        return _WrapperReader(cls)
 
 
 def _compared(scores: tuple[Any, Any], settled: Settled) -> tuple[list[Trial], Decision]:
@@ -215,7 +215,7 @@ def _compared(scores: tuple[Any, Any], settled: Settled) -> tuple[list[Trial], D
 # ---------------------------------------------------------------------------------------------------------- saving
 
 
-class _Writer(MLWriter):
+class _WrapperWriter(MLWriter):
     def __init__(self, instance: Any) -> None:
         super().__init__()
         self.instance = instance
@@ -232,7 +232,7 @@ class _Writer(MLWriter):
         DefaultParamsWriter.saveMetadata(own, path, self.sparkSession, extraMetadata={"selfpaced": json.dumps(facts)})
 
 
-class _Reader(MLReader):
+class _WrapperReader(MLReader):
     def __init__(self, cls: Any) -> None:
         super().__init__()
         self.cls = cls
