@@ -85,7 +85,7 @@ def test_a_path_is_kept_as_far_as_it_came(monkeypatch, blobs):
             break
     assert model.lam_ == 2.0
     assert model.termination_ == "Interrupted from outside: the last complete model is kept."
-    assert [candidate.lam for candidate in model.path_] == [np.inf, 0.8]
+    assert [candidate.lam for candidate in model.path_] == [np.inf, 2.0]
     assert model.path_[-1].chosen
 
 
