@@ -249,6 +249,10 @@ def nothing_part(options: argparse.Namespace) -> list[str]:
         params = {"rows": rows_, "features": features, "classes": classes}
         cells = [noisy_fits.cell("no_signal", "labels at random", **params, seed=seed) for seed in draws]
         rows[f"labels at random, {rows_} x {features}, {classes} classes"] = _claims(answers(cells, options))
+    for rows_, features in ((150, 200), (400, 400), (800, 1000)):
+        params = {"rows": rows_, "features": features}
+        cells = [noisy_fits.cell("factors", "labels drawn from factors", **params, seed=seed) for seed in draws]
+        rows[f"labels drawn from one of five factors, {rows_} x {features}"] = _claims(answers(cells, options))
     cells = [
         noisy_fits.cell("drawn", f"{name}, drawn", name=name, seed=seed)
         for seed in range(options.seeds)

@@ -196,6 +196,14 @@ def drawn(*, name: str, seed: int, data_dir: str | None) -> dict[str, Any]:  # n
     return _claimed(X[kept], labels[kept], seed)
 
 
+def factors(*, rows: int, features: int, seed: int, data_dir: str | None) -> dict[str, Any]:  # noqa: ARG001
+    """Labels drawn from one of five factors behind at least as many features as rows: overlap again."""
+    rng = np.random.default_rng(8000 + seed)
+    behind = rng.standard_normal((rows, 5))
+    X = behind @ rng.standard_normal((5, features)) + 0.3 * rng.standard_normal((rows, features))
+    return _claimed(X, (rng.random(rows) < 1 / (1 + np.exp(-2 * behind[:, 0]))).astype(int), seed)
+
+
 def _claimed(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
     model = made(OURS, seed).fit(X, np.unique(y, return_inverse=True)[1])
     rate, low, high = claim(OURS, model)

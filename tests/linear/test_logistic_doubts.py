@@ -101,6 +101,17 @@ def test_clean_documents_and_labels_at_random_are_not_flagged():
         assert model.noise_rate_interval_[0] == 0.0
 
 
+@pytest.mark.parametrize(("n", "features", "seed"), [(150, 200, 0), (400, 400, 1), (400, 600, 2)])
+def test_many_features_that_say_little_do_not_make_overlap_wrong(n, features, seed):
+    rng = np.random.default_rng(seed)
+    factors = rng.standard_normal((n, 5))
+    X = factors @ rng.standard_normal((5, features)) + 0.3 * rng.standard_normal((n, features))
+    y = rng.random(n) < 1 / (1 + np.exp(-2 * factors[:, 0]))
+    model = SelfPacedLogisticRegression(max_iter=1000).fit(X, y)
+    assert not np.any(label_issues(model, X, y)["is_label_issue"])
+    assert model.noise_rate_interval_[0] == 0.0
+
+
 def test_rows_that_the_model_has_not_seen_are_not_judged_as_if_it_had():
     X, _, given, _ = documents(0)
     model = SelfPacedLogisticRegression().fit(X, given)

@@ -20,10 +20,11 @@ from __future__ import annotations
 from .channel import NoiseChannel, Suspicion, logits_from_proba
 from .fit import ChannelModels, fit_channel, one_rate_likelihood
 from .gauge import confident_error
-from .slips import N_HELD, Slips
+from .slips import N_HELD, UNLIKELY, Slips
 
 __all__ = [
     "N_HELD",
+    "UNLIKELY",
     "ChannelModels",
     "NoiseChannel",
     "Slips",

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from .base import Array
 from .channel import NoiseChannel
 
-__all__ = ["N_HELD", "Slips"]
+__all__ = ["N_HELD", "UNLIKELY", "Slips"]
 
 N_HELD = 3  # a choice: rows that a class must have for any to be held out
 SLIP = 0.9  # a choice: probability of being wrong of a label that one or two rows have where others have many
+UNLIKELY = 50.0  # numerical safety: nats by which a label that was set aside is behind those that were learned
 OTHERS = 20  # a choice: rows of the median class from which on one or two rows are no class
 
 

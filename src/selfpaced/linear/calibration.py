@@ -71,7 +71,8 @@ def calibrate(rows: Evidence, params: Vector, folds: FoldFits, chosen: FoldVerdi
         channel = channel.even()  # a mixed cell of equal rows: wrong labels, or just how it is
     judging = channel
     if isinstance(rows.objective, Objective):
-        channel, judging, outvoted = contradictions(rows.objective, params, channel)
+        unseen = float(np.average(channel.decide(scores) != codes, weights=chosen.sample_weight))
+        channel, judging, outvoted = contradictions(rows.objective, params, channel, unseen)
         said += outvoted
     return Calibration(channel, judging, witness, _stability(rows, chosen.model, judging), said)
 

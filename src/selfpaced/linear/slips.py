@@ -7,13 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from ..engines import ClassWeightedTable, Table
-from ..label_noise import Slips
+from ..label_noise import UNLIKELY, Slips
 from .objective import Vector
 from .training import LogisticFit
 
 __all__ = ["left_out", "widened"]
-
-UNLIKELY = 50.0  # numerical safety: nats by which a label that was set aside is behind those that were learned
 
 
 def left_out(slips: Slips, table: Table) -> Table:

@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils import check_random_state
 
 from ..fitting import Interruptible, Progress
-from ..label_noise import NoiseChannel, Slips
+from ..label_noise import UNLIKELY, NoiseChannel, Slips
 from ..selection import Decision, Trial
 from .cases import Array, Cases, cases_of, numeric_table
 from .judges import BaggedJudge, ForestJudge, Judge, LogisticJudge, ModelJudge, bagged
@@ -33,7 +33,6 @@ MIN_ROWS = 40  # a choice: below, a fold is too small to judge by
 LEAST = 0.05  # noise rate below which what looks wrong is taken for overlap of classes: benchmarks/constants.py wrapper
 FOLDS = 5  # a choice: of judges that have no rows to spare
 HALVINGS = 2  # cost: deals into halves in which a wrapped model that is the only judge votes
-UNLIKELY = 50.0  # numerical safety: nats by which a label that was set aside is behind those that were learned
 SOFT = "the fit to soft labels"
 
 
