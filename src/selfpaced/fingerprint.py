@@ -190,11 +190,20 @@ def _odd(begin: int, count: int) -> Keys:
 
 def _table_keys(table: Array) -> Keys:
     n, d = table.shape
-    keys, factors = np.zeros(n, dtype=np.uint64), _odd(0, d)
+    keys, factors = np.empty(n, dtype=np.uint64), _odd(0, d)
     step = max(1, CELLS // max(d, 1))
+    if table.dtype.kind not in "biuf":
+        for begin in range(0, n, step):
+            block = table[begin : begin + step]
+            keys[begin : begin + step] = np.einsum("ij,j->i", _cell_keys(block.ravel()).reshape(block.shape), factors)
+        return keys
+    room = np.empty((2, min(step, n), d))  # made once: to ask for memory costs as much as to mix what is in it
     for begin in range(0, n, step):
         block = table[begin : begin + step]
-        keys[begin : begin + step] = np.einsum("ij,j->i", _cell_keys(block.ravel()).reshape(block.shape), factors)
+        numbers, spare = room[:, : len(block)]
+        np.add(block, 0.0, out=numbers)  # minus zero is zero
+        words = _number_keys(numbers, spare.view(np.uint64))
+        np.einsum("ij,j->i", words, factors, out=keys[begin : begin + len(block)])
     return keys
 
 
@@ -216,16 +225,20 @@ def _cell_keys(cells: Array) -> Keys:
     if kind in "mM":
         cells = cells.astype(np.int64)
     if kind in "biufmM":
-        numbers = cells.astype(np.float64)
-        numbers += 0.0  # minus zero is zero
-        if np.isnan(numbers.sum()):
-            numbers[np.isnan(numbers)] = np.nan  # one of many bit patterns
-        words = numbers.view(np.uint64)
-        words ^= words >> np.uint64(32)  # numbers that people write differ in their upper bits
-        words *= np.uint64(0x9E3779B97F4A7C15)
-        words ^= words >> np.uint64(29)
-        return words
+        return _number_keys(cells.astype(np.float64) + 0.0)  # minus zero is zero
     return _object_keys(cells)
+
+
+def _number_keys(numbers: Array, spare: Keys | None = None) -> Keys:
+    """A number per number, in their place; ``spare`` is room for as many."""
+    flat = numbers.reshape(-1)
+    if np.isnan(np.vdot(flat, flat)):  # a sum of squares is no number only where one of them is none
+        numbers[np.isnan(numbers)] = np.nan  # one of many bit patterns
+    words = numbers.view(np.uint64)
+    words ^= np.right_shift(words, np.uint64(32), out=spare)  # numbers that people write differ in their upper bits
+    words *= np.uint64(0x9E3779B97F4A7C15)
+    words ^= np.right_shift(words, np.uint64(29), out=spare)
+    return words
 
 
 def _object_keys(cells: Array) -> Keys:

@@ -50,6 +50,24 @@ def test_folds_side_by_side_are_the_folds_one_by_one(n_classes, form, latent):
         np.testing.assert_allclose(grad, slope, atol=1e-12)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("latent", [Latent(), Latent(get("welsch"), 1.0), Latent(get("welsch"), np.array([1.0, 2, 3]))])
+def test_folds_of_many_rows_are_those_of_double_precision_but_for_rounding(n_classes, latent):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((3000, 4)), rng.integers(0, n_classes, 3000)
+    X[0] *= 100  # a row so far out that single precision has no exponential of its score
+    layout = folds_of(X, y, n_classes)
+    outside = np.stack([layout.outside(k) for k in range(5)])
+    stack = Stack(layout.X, layout.codes, n_classes, outside, 0.1, True, latent)
+    points = rng.standard_normal((5, (1 if n_classes == 2 else n_classes) * 5))
+    values, grads = stack(points, np.arange(5))
+    for fold, (point, value, grad) in enumerate(zip(points, values, grads, strict=True)):
+        expected, slope = layout.training(fold, ridge=0.1).at(latent)(point)
+        assert value == pytest.approx(expected, rel=1e-7)
+        np.testing.assert_allclose(grad, slope, atol=1e-6)
+        assert np.abs(grad - slope).max() > 0  # it is single precision
+
+
 def test_several_minima_are_found_as_each_alone():
     def at_once(points, which):
         return np.array([rosen(p - k) for p, k in zip(points, which, strict=True)]), np.array(

@@ -38,9 +38,21 @@ class Model:
 
 def softmax(z: Array) -> Array:
     """Rows of probabilities."""
+    if z.shape[1] == 2:
+        return pair(z[:, 1] - z[:, 0])
     out = np.asarray(z - z.max(axis=1, keepdims=True))
     np.exp(out, out=out)
     out /= out.sum(axis=1, keepdims=True)
+    return out
+
+
+def pair(margin: Array) -> Array:
+    """The probabilities of two classes from the margin of the second; both keep their digits, however small."""
+    ratio = np.exp(-np.abs(margin))
+    likely = 1.0 / (1.0 + ratio)
+    unlikely, second = ratio * likely, margin > 0
+    out = np.empty((len(margin), 2))
+    out[:, 0], out[:, 1] = np.where(second, unlikely, likely), np.where(second, likely, unlikely)
     return out
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .base import Array, softmax
+from .base import Array, pair, softmax
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,10 @@ class NoiseChannel:
 
     def proba(self, logits: ArrayLike) -> Array:
         """Probability of each CLEAN class, shape (n, n_classes), for logits as given to `fit_channel`."""
-        return softmax(self.scale * as_matrix(logits) + self.bias)
+        z = np.asarray(logits, dtype=float)
+        if z.ndim > 1 and z.shape[1] > 1:
+            return softmax(self.scale * z + self.bias)
+        return pair(self.scale * z.reshape(-1) + (self.bias[1] - self.bias[0]))
 
     def decide(self, logits: ArrayLike) -> NDArray[np.intp]:
         """Code of the most probable clean class."""

@@ -8,7 +8,6 @@ import numpy as np
 
 from ..fitting import Progress
 from ..label_noise import ChannelModels, NoiseChannel, confident_error
-from .blocks import agreement
 from .descent import FoldFits, FoldModel
 from .evidence import Evidence
 from .objective import Objective, Vector
@@ -87,7 +86,7 @@ def _heard(folds: FoldFits, chosen: FoldVerdict, channel: NoiseChannel, progress
 
 def _decisions(rows: Evidence, params: Vector, channel: NoiseChannel) -> tuple[Vector, float]:
     """Shares of the classes that a channel decides for, and of the rows that it decides otherwise."""
-    _, decided, moved, total = rows.table.reduce(agreement, params, channel, rows.n_classes)
+    _, decided, moved, total = rows.agreement(params, channel)
     return decided / total, moved / total
 
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ..engines import ContentSample, MemoryTable, Table
+from ..engines import Block, ContentSample, MemoryTable, Table
+from ..label_noise import NoiseChannel
 from ..regularizers import Regularizer
-from .blocks import TableObjective
+from .blocks import TableObjective, agreement
 from .descent import Geometry, Penalty
 from .folds import FoldLayout, draw, fetch, lay_out, many
 from .minimize import Metric
-from .objective import Objective
+from .objective import Objective, Vector
 
 DEALS = 3  # of the folds, where rows are few: benchmarks/classification.py --part nothing
 
@@ -111,6 +112,13 @@ class Evidence:
             return self.in_memory
         X = fetch(self.table, sample.rows).X
         return Objective([X], sample.codes, self.n_classes, sample_weight=sample.sample_weight, **self.options)
+
+    def agreement(self, params: Vector, channel: NoiseChannel) -> Any:
+        """What `blocks.agreement` sums up of all rows or, of many, of the sample: shares are all that is asked."""
+        if not self.sampled:
+            return self.table.reduce(agreement, params, channel, self.n_classes)
+        thin = self.thinned
+        return agreement(Block(thin.parts[0], thin.codes, thin.sample_weight), params, channel, self.n_classes)
 
     @property
     def metric(self) -> Metric:

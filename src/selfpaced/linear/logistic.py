@@ -228,8 +228,6 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         with speaking_of("X"):
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         units = self._units(X)
-        with np.errstate(invalid="ignore"):  # it casts labels to integers, however large they are
-            check_classification_targets(y)
         classes, codes = _encoded(y)
         free = self.penalty is None or self.C == "auto"  # a given C has the unit of the weights
         given_weight = check_weight(sample_weight, len(codes), relative=free)
@@ -466,7 +464,17 @@ def _given(params: Vector, units: Units, X: Matrix) -> Vector:
 
 
 def _encoded(y: Any) -> tuple[Array, Codes]:
-    classes, codes = np.unique(y, return_inverse=True)
+    """The labels, and the place of each row's among them."""
+    if y.dtype.kind in "iu" and int(y.max()) - int(y.min()) < len(y) // 2:
+        # Small numbers are counted in a fraction of the time that it takes to find out which there are.
+        places = (y - y.min()).astype(np.intp, copy=False)
+        there = np.bincount(places) > 0
+        classes = np.flatnonzero(there).astype(y.dtype) + y.min()
+        codes = places if there.all() else (np.cumsum(there) - 1)[places]
+    else:
+        with np.errstate(invalid="ignore"):  # it casts labels to integers, however large they are
+            check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y must have at least 2 classes; the data contains only one class: {classes[0]!r}")
     return classes, codes.astype(np.intp, copy=False)

@@ -65,8 +65,9 @@ class Latent:
             return -np.log(np.maximum(prob, _TINY)), None
         exponent = self._exponent
         if exponent is not None:
-            weight = _power(prob, exponent if exponent.ndim == 0 else exponent[codes])
-            return (1 - weight) / (exponent if exponent.ndim == 0 else exponent[codes]), weight
+            own = float(exponent) if exponent.ndim == 0 else exponent[codes].astype(prob.dtype, copy=False)
+            weight = _power(prob, own)
+            return (1 - weight) / own, weight
         loss = -np.log(np.maximum(prob, _TINY))
         return self.of_loss(loss, codes)
 

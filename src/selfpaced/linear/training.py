@@ -18,7 +18,6 @@ from ..path import Candidate
 from ..regularizers import relative
 from ..selection import Decision, Trial, path_of, sentence
 from ..solver import Solution, Stage, State, alternate, walk
-from .blocks import agreement
 from .calibration import calibrate
 from .descent import FoldFits, FullDescent, FullModel, pace_label, predicted
 from .evidence import Evidence, LogisticSettings
@@ -240,7 +239,7 @@ class Trainer(Evidence):
 
     def _sane(self, params: Vector, chosen: FoldVerdict) -> bool:
         """Whether the full fit is no worse on its own noisy labels than the plain model on held-out ones."""
-        right, _, _, total = self.table.reduce(agreement, params, NoiseChannel.identity(self.n_classes), self.n_classes)
+        right, _, _, total = self.agreement(params, NoiseChannel.identity(self.n_classes))
         held_out = predicted(chosen.trials[0].fit.scores) == chosen.codes
         expected = np.average(held_out, weights=chosen.sample_weight)
         slack = 2 * np.sqrt(expected * (1 - expected) / len(held_out))

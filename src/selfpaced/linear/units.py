@@ -17,6 +17,7 @@ Floats = NDArray[np.floating[Any]]
 # Beyond these, values lose digits, and their differences are no numbers.
 SINGLE_ENDS = (1e-36, 1e36)  # numerical safety: of 32 bits
 DOUBLE_ENDS = (1e-300, 1e300)  # numerical safety: of 64 bits
+SOME = 1000  # cost: rows that are looked at first
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,7 @@ class Units:
         >>> Units.of(np.array([[1.0], [2.0]]), np.array([1e-162, 0.0])).values
         -538
         """
-        columns = _exponents("X", _largest(X), X.dtype, least)
+        columns = np.zeros(0, dtype=np.int64) if _usual(X, least) else _exponents("X", _largest(X), X.dtype, least)
         values = 0 if y is None else int(_exponents("y", np.atleast_1d(np.abs(y).max()), y.dtype)[0])
         return cls(columns if columns.any() else None, values)
 
@@ -91,6 +92,21 @@ class Units:
         if self.columns is None:
             return self.values or None
         return self.values - self.columns
+
+
+def _usual(X: Any, least: float) -> bool:
+    """Whether some of the rows show that no column is beyond reach: a look at all of them costs as much as a fit does.
+
+    No value is larger than the root of the sum of squares; none of a column's largest is smaller than that of some.
+    """
+    if sparse.issparse(X) or len(X) <= SOME or not X.flags.c_contiguous:
+        return False
+    low, high = reach(X.dtype)
+    flat = X.reshape(-1)
+    with np.errstate(over="ignore"):
+        if not float(np.vdot(flat, flat)) < high**2:
+            return False
+    return bool(_largest(X[:: len(X) // SOME]).min(initial=np.inf) >= max(low, least))
 
 
 def _largest(X: Any) -> Floats:
