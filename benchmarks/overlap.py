@@ -87,12 +87,17 @@ def rows(sizes, seeds):
                 yield f"| {kind.__name__} | {n} | {share:.0%} | " + " | ".join(figures) + " |"
 
 
-def one(kind, n, share, seed):
-    """Rate, interval, number of suspects, and how many of these are wrong."""
+def table(kind, n, share, seed):
+    """Rows, given labels, and which of these are wrong."""
     rng = np.random.default_rng([seed, n, KINDS.index(kind)])
     X, y = kind(rng, n)
     k, wrong = int(y.max()) + 1, rng.random(n) < share
-    given = np.where(wrong, (y + rng.integers(1, k, n)) % k, y)
+    return X, np.where(wrong, (y + rng.integers(1, k, n)) % k, y), wrong
+
+
+def one(kind, n, share, seed):
+    """Rate, interval, number of suspects, and how many of these are wrong."""
+    X, given, wrong = table(kind, n, share, seed)
     model = SelfPacedClassifier(RandomForestClassifier(50, random_state=0)).fit(X, given)
     suspected = model.sample_noise_ >= 0.5
     return model.noise_rate_, *model.noise_rate_interval_, suspected.sum(), (suspected & wrong).sum()

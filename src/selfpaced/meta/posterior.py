@@ -25,7 +25,7 @@ __all__ = ["Posterior", "posterior_of"]
 # Measured by benchmarks/constants.py wrapper.
 HEAVY = 0.25  # noise rate from which the judges learn once more, from the soft labels
 PULL = 0.5  # how far totals of the classes go from the posterior's to the given ones
-CLEARLY = 2.0  # standard errors by which the wrapped model must be the better judge
+CLEARLY = 2.0  # standard errors by which the wrapped model must be the better judge, or the judges better than it
 FLOOR = 1e-3  # of votes, before their logarithm
 
 # benchmarks/overlap.py: how sure judges are of clean labels, on average, where noise alone explains their
@@ -59,6 +59,8 @@ class Posterior:
         Log-likelihood of each given label by the judges, who have not seen it, through one noise rate.
     own_score : ndarray or None
         The same by the wrapped model; None where it was not asked.
+    ahead : bool
+        Whether the judges foretell given labels clearly better than the wrapped model.
     """
 
     clean: Array
@@ -67,6 +69,7 @@ class Posterior:
     judges: dict[str, float]
     score: Array
     own_score: Array | None = None
+    ahead: bool = False
 
     @property
     def silent(self) -> bool:
@@ -74,10 +77,13 @@ class Posterior:
         doubt = self.channel.suspicion
         return doubt is not None and doubt.share < SILENT
 
-    @property
-    def soft(self) -> NoiseChannel:
-        """The channel if there is noise."""
-        return replace(self.channel, suspicion=None)
+    def soft(self, rate: float) -> NoiseChannel:
+        """The channel if there is noise; at another rate than that of the judges, labels are wrong at random."""
+        if rate == self.rate:
+            return replace(self.channel, suspicion=None)
+        k = self.clean.shape[1]
+        even = np.full((k, k), rate / (k - 1)) + (1.0 - rate * k / (k - 1)) * np.eye(k)
+        return replace(self.channel, suspicion=None, transition=even)
 
 
 def posterior_of(cases: Cases, judges: Sequence[Judge], model: Judge | None = None) -> Posterior:
@@ -102,18 +108,17 @@ def posterior_of(cases: Cases, judges: Sequence[Judge], model: Judge | None = No
     logits, used = _pooled(votes, shares), slice(0, cases.n_used)
     own = [] if model is None else [_logs(model.votes(hard))]
     score, *own_score = one_rate_likelihood([logits, *own], codes, weight)
-    if model is not None and mean_and_error(own_score[0] - score, weight).z > CLEARLY:
+    lead = mean_and_error(score - own_score[0], weight).z if own_score else 0.0
+    if model is not None and lead < -CLEARLY:
         judges, votes = [*judges, model], [*votes, *own]
         shares = stacked(votes, codes, weight)
         logits = _pooled(votes, shares)
         score = one_rate_likelihood([logits], codes, weight)[0]
     channel = fit_channel(logits[used], codes[used], sample_weight=weight[used], by_share=True)
-    told = _told(logits[used], codes[used], weight[used], channel)
+    told = _told(logits[used], [each[used] for each in votes], codes[used], weight[used], channel)
     clean, transition = channel.proba(logits), channel.transition
     soft = _given(clean, transition, codes)
-    # Noise that differs between classes moves the given totals themselves: they count as far as there is none such.
-    pull = PULL * (1.0 - channel.model_weights[-1])
-    totals = _mean((1.0 - pull) * soft + pull * hard, weight)
+    totals = _totals(soft, hard, weight, channel)
     clean = with_totals(clean, transition, codes, weight, totals)
     if channel.noise_rate >= HEAVY:
         # Judges of soft labels vote on the clean label already: no channel, half-way with the first opinion.
@@ -122,23 +127,38 @@ def posterior_of(cases: Cases, judges: Sequence[Judge], model: Judge | None = No
         clean = _normal(np.sqrt(again * np.maximum(clean, FLOOR**2)))
         clean = with_totals(clean, transition, codes, weight, totals)
     weights = {judge.name: float(share) for judge, share in zip(judges, shares, strict=True)}
-    return Posterior(clean, _seen(channel, told), channel.noise_rate, weights, score, *own_score)
+    seen, own_word = _seen(channel, told), own_score[0] if own_score else None
+    return Posterior(clean, seen, channel.noise_rate, weights, score, own_word, lead > CLEARLY)
 
 
-def _told(logits: Array, codes: Array, weight: Array, channel: NoiseChannel) -> NoiseChannel:
+def _totals(soft: Array, hard: Array, weight: Array, channel: NoiseChannel) -> Array:
+    """Shares of the classes; the given ones count as far as noise does not differ between classes, which moves them."""
+    pull = PULL * (1.0 - channel.model_weights[-1])
+    return _mean((1.0 - pull) * soft + pull * hard, weight)
+
+
+def _told(logits: Array, votes: Sequence[Array], codes: Array, weight: Array, channel: NoiseChannel) -> NoiseChannel:
     """A channel that may say "none".
 
     Votes of judges are no logistic curve: where classes overlap they level off by themselves, which looks like noise.
-    If there is noise and nothing else, the judges are sure of most rows beneath it; where they are not, it has to be
-    plain.
+    If there is noise and nothing else, the judges are sure of most rows beneath it, and each of them sees it by itself;
+    where not, it has to be plain.
     """
     models = ChannelModels.of(logits, codes, weight, by_share=True)
     told, even = models.judged(), 1.0 / logits.shape[1]
     sure = float(np.average((channel.proba(logits).max(axis=1) - even) / (1.0 - even), weights=weight))
-    if told.suspicion is None or sure >= SURE or models.gain >= PLAIN:
+    if told.suspicion is None or models.gain >= PLAIN or (sure >= SURE and _all_see(votes, codes, weight)):
         return told
     doubt = replace(told.suspicion, share=min(told.suspicion.share, 0.5))
     return replace(told, interval=(0.0, told.interval[1]), suspicion=doubt)
+
+
+def _all_see(votes: Sequence[Array], codes: Array, weight: Array) -> bool:
+    """Whether every judge claims noise by itself; who foretells nothing is not asked."""
+    if len(votes) == 1:
+        return True
+    said = [ChannelModels.of(each, codes, weight, by_share=True).judged() for each in votes]
+    return all(one.interval[0] > 0.0 for one in said if one.suspicion is None or one.suspicion.share >= SILENT)
 
 
 def _seen(channel: NoiseChannel, told: NoiseChannel) -> NoiseChannel:

@@ -241,15 +241,15 @@ def _judged(problem: SoftProblem, cases: Cases, plain: Fitted | None) -> SoftFou
     codes, n = problem.fitted.codes, len(problem.fitted.codes)
     score, own = (None if each is None else each[cases.of_row] for each in (posterior.score, posterior.own_score))
     first = Trial(math.inf, "plain", own, np.ones(n), 0.0, reading)
-    if posterior.rate < LEAST:
+    if posterior.rate < LEAST and not posterior.ahead:
         plain = plain or problem.plain()
-        why = f"the judges put the share of wrong labels at {posterior.rate:.1%}, which overlapping classes explain"
-        return _found(problem, [first], Decision(0, why), reading, plain, plain, posterior)
-    began, soft = time.perf_counter(), problem.fitted.confirmed(posterior.soft.posterior(reading.clean, codes))
+        return _found(problem, [first], Decision(0, _words(posterior)), reading, plain, plain, posterior)
+    rate = max(posterior.rate, LEAST)  # judges who know more than the model make it smoother: benchmarks/judges.py
+    began, soft = time.perf_counter(), problem.fitted.confirmed(posterior.soft(rate).posterior(reading.clean, codes))
     with problem.progress.stage("final fit"):
         model = problem.fitted.fit(problem.X, soft)
     weight, cost = soft[np.arange(n), codes], reading.cost + time.perf_counter() - began
-    trial = Trial(_even(posterior.rate, problem.n_classes), SOFT, score, weight, cost, reading)
+    trial = Trial(_even(rate, problem.n_classes), SOFT, score, weight, cost, reading)
     why = f"{_words(posterior)}; {problem.fitted.words}"
     return _found(problem, [first, trial], Decision(1, why), reading, model, plain, posterior)
 
@@ -257,6 +257,9 @@ def _judged(problem: SoftProblem, cases: Cases, plain: Fitted | None) -> SoftFou
 def _words(posterior: Posterior) -> str:
     """What the judges say of the labels."""
     rate, (low, high) = posterior.channel.noise_rate, posterior.channel.interval
+    if posterior.rate < LEAST:
+        overlap = f"the judges put the share of wrong labels at {posterior.rate:.1%}, which overlapping classes explain"
+        return f"{overlap}, but foretell labels of unseen rows better than the model" if posterior.ahead else overlap
     if posterior.silent:
         return f"the judges foretell labels so poorly that nobody can say how many are wrong ({low:.0%} to {high:.0%})"
     if low > 0.0:
