@@ -17,6 +17,7 @@ probability and predicted label can never disagree.
 
 from __future__ import annotations
 
+from .base import symmetric
 from .channel import NoiseChannel, Suspicion, logits_from_proba
 from .fit import ChannelModels, fit_channel, one_rate_likelihood
 from .gauge import confident_error
@@ -33,4 +34,5 @@ __all__ = [
     "fit_channel",
     "logits_from_proba",
     "one_rate_likelihood",
+    "symmetric",
 ]

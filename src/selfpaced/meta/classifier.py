@@ -39,9 +39,9 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
     a ridge logistic regression, none of which has seen the label that it votes on. Their votes, stacked, and a noise
     channel give the probability :math:`q_{ij}` that class :math:`j` is the true label of row :math:`i`, in view of the
     given one. The wrapped model is then fitted once, to these soft labels: each row comes once for every class that it
-    may belong to, with the weight :math:`q_{ij}`. Where the judges see no sign of noise, the plain model is kept, unless
-    they foretell labels of unseen rows clearly better than it does: then it learns as if one label in twenty were wrong,
-    which makes it smoother, and none is called so.
+    may belong to, with the weight :math:`q_{ij}`. Where the judges see no sign of noise, the plain model is kept,
+    unless they foretell labels of unseen rows clearly better than it does: then it learns as if one label in twenty
+    were wrong, which makes it smoother, and none is called so.
 
     A label that one or two rows have where others have many is taken for a slip of the pen: these rows are set aside as
     suspects, and the others are learned exactly as without them.

@@ -15,6 +15,7 @@ from ..label_noise import (
     fit_channel,
     logits_from_proba,
     one_rate_likelihood,
+    symmetric,
 )
 from ..selection import mean_and_error
 from .cases import Array, Cases
@@ -81,9 +82,7 @@ class Posterior:
         """The channel if there is noise; at another rate than that of the judges, labels are wrong at random."""
         if rate == self.rate:
             return replace(self.channel, suspicion=None)
-        k = self.clean.shape[1]
-        even = np.full((k, k), rate / (k - 1)) + (1.0 - rate * k / (k - 1)) * np.eye(k)
-        return replace(self.channel, suspicion=None, transition=even)
+        return replace(self.channel, suspicion=None, transition=symmetric(rate, self.clean.shape[1]))
 
 
 def posterior_of(cases: Cases, judges: Sequence[Judge], model: Judge | None = None) -> Posterior:
