@@ -6,19 +6,20 @@ rows. Everything here runs in Python on the executors, where this library has to
 
 from __future__ import annotations
 
+import gc
 import pickle
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..engines import Block, Rows, aligned, facts_of, joined
+from ..engines import Block, ContentSample, Rows, added, aligned, facts_of, joined
 
 Place = tuple[int, int]
 
-PIECE_BYTES = 1 << 25  # cost: of the features of a block: few calls, and several fit into an executor's memory
 PACKED = "part int, piece int, n long, facts binary, X binary, y binary, weight binary"  # and ids
 RESULT = "part int, result binary"
 
@@ -44,17 +45,21 @@ class Shape(NamedTuple):
 # -------------------------------------------------------------------------------------------------------- packing
 
 
-def pack(batches: Iterable[Any], labels: bool) -> Iterator[Any]:
-    """Rows of a partition (features as a list, y, weight or null, id or nothing) as packed blocks."""
+def pack(batches: Iterable[Any], labels: bool, least: int) -> Iterator[Any]:
+    """Rows of a partition (features as a list, y, weight or null, id or nothing) as packed blocks.
+
+    The features of a block have ``least`` bytes, and at most a batch more.
+    """
     from pyspark import TaskContext
 
+    _freeze()
     part, piece, pending, size = TaskContext.get().partitionId(), 0, [], 0
     for batch in batches:
         if not batch.num_rows:
             continue
         pending.append(_unpacked(batch))
         size += pending[-1][0].X.nbytes
-        if size >= PIECE_BYTES:
+        if size >= least:
             yield _packed(part, piece, pending, labels)
             piece, pending, size = piece + 1, [], 0
     if pending:
@@ -95,8 +100,8 @@ def _record(part: int, piece: int, block: Block, ids: Any, labels: bool) -> Any:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def gather(batches: Iterable[Any], shape: Shape, labels: bool) -> Iterator[Any]:
-    """All packed blocks as few, in the order of the ids where there are some: of a small table."""
+def gather(batches: Iterable[Any], shape: Shape, labels: bool, most: int) -> Iterator[Any]:
+    """All packed blocks as few, of ``most`` bytes, in the order of the ids where there are some: of a small table."""
     found = [
         (_place(batch, i), _block(batch, i, shape._replace(classes=None)), _ids(batch, i))
         for batch, i in _cells(batches)
@@ -109,7 +114,7 @@ def gather(batches: Iterable[Any], shape: Shape, labels: bool) -> Iterator[Any]:
         ids = pa.concat_arrays([own for _, _, own in found])
         order = pc.sort_indices(ids)
         block, ids = block.rows(order.to_numpy()), ids.take(order)
-    step = max(1, PIECE_BYTES // max(1, block.X[:1].nbytes))
+    step = max(1, most // max(1, block.X[:1].nbytes))
     for piece, first in enumerate(range(0, len(block.y), step)):
         rows = slice(first, first + step)
         yield _record(0, piece, block.rows(rows), None if ids is None else ids[rows], labels)
@@ -125,6 +130,16 @@ def run(batches: Iterable[Any], shape: Shape, function: Callable[..., Any], args
         result, part = function(_block(batch, i, shape), *args), _place(batch, i)[0]
         total = result if total is None else total + result
     yield from _answer(part, total)
+
+
+def merge(batches: Iterable[Any], step: int) -> Iterator[Any]:
+    """The sums of neighbouring partitions as one, ``step`` of them together, in their order."""
+    found: dict[int, list[tuple[int, Any]]] = {}
+    for batch, i in _cells(batches):
+        part = batch.column("part")[i].as_py()
+        found.setdefault(part // step, []).append((part, batch.column("result")[i].as_py()))
+    for group, parts in found.items():
+        yield from _answer(group, added(pickle.loads(own) for _, own in sorted(parts)))
 
 
 def pick(batches: Iterable[Any], shape: Shape, wanted: dict[Place, Rows]) -> Iterator[Any]:
@@ -158,6 +173,8 @@ def as_lists(values: Any) -> Any:
 
 
 def _answer(part: int, result: Any) -> Iterator[Any]:
+    if isinstance(result, ContentSample):
+        result = result.settled()  # no larger than it has to be
     if result is not None:
         yield pa.RecordBatch.from_pydict(
             {"part": pa.array([part], pa.int32()), "result": pa.array([pickle.dumps(result)], pa.binary())}
@@ -165,9 +182,18 @@ def _answer(part: int, result: Any) -> Iterator[Any]:
 
 
 def _cells(batches: Iterable[Any]) -> Iterator[tuple[Any, int]]:
+    _freeze()
     for batch in batches:
         for i in range(batch.num_rows):
             yield batch, i
+
+
+@cache
+def _freeze() -> None:
+    """Take what is loaded out of the collection of garbage, once in a worker: Spark's workers collect after every task,
+    and to look through all modules each time takes a hundred times as long as a small task.
+    """
+    gc.freeze()
 
 
 def _place(batch: Any, i: int) -> Place:
@@ -186,4 +212,4 @@ def _ids(batch: Any, i: int) -> Any:
     return batch.column("ids")[i].values if "ids" in batch.schema.names else None
 
 
-__all__ = ["PACKED", "RESULT", "Place", "Shape", "as_lists", "gather", "pack", "pick", "run", "spread"]
+__all__ = ["PACKED", "RESULT", "Place", "Shape", "as_lists", "gather", "merge", "pack", "pick", "run", "spread"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import pickle
 import time
 from collections.abc import Callable, Sequence
@@ -17,10 +18,13 @@ from pyspark.sql import types as T
 
 from ..engines import Block, Facts, Rows, added, classes_of, joined
 from ..linear.regression_tables import many
-from .packing import PACKED, RESULT, Place, Shape, gather, pack, pick, run, spread
+from .packing import PACKED, RESULT, Place, Shape, gather, merge, pack, pick, run, spread
 
 Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
+
+BLOCK_BYTES = 1 << 25  # cost: of the features of a block: few calls, and several fit into an executor's memory
+FEW_PARTS = 64  # cost: partitions whose answers come here one by one; more are added up first
 
 
 class SparkTable:
@@ -67,16 +71,16 @@ class SparkTable:
         self._numbered = id is not None and isinstance(frame.schema[id].dataType, T.IntegralType)
         rows = frame.select(*chosen)
         rows = rows if id is None else rows.sortWithinPartitions("id")  # a block that is made again is the same
-        self._keep(rows.mapInArrow(partial(pack, labels=labels), schema))
+        self._keep(rows.mapInArrow(partial(pack, labels=labels, least=BLOCK_BYTES), schema))
         if not many(self.n, self.n_features) and len(self.places) > 1:
-            packed, small = self.packed, partial(gather, shape=self._shape(None), labels=labels)
-            self._keep(packed.coalesce(1).mapInArrow(small, schema))
+            packed, few = self.packed, partial(gather, shape=self._shape(None), labels=labels, most=BLOCK_BYTES)
+            self._keep(packed.coalesce(1).mapInArrow(few, schema))
             packed.unpersist()
         self.starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.intp)
 
     def _keep(self, packed: Any) -> None:
         """Have blocks made and cached, and hear of what is in them."""
-        self.packed = packed.persist(StorageLevel.MEMORY_AND_DISK)
+        self.packed = packed.persist(StorageLevel.MEMORY_AND_DISK_DESER)
         try:
             rows = self.packed[["part", "piece", "facts"]].collect()
             known: dict[Place, Facts] = {(row.part, row.piece): pickle.loads(row.facts) for row in rows}
@@ -105,17 +109,29 @@ class SparkTable:
     def _shape(self, classes: Any) -> Shape:
         return Shape(self.n_features, self._dtype, classes)
 
-    def _answers(self, columns: list[str], ask: Callable[..., Any]) -> list[Any]:
-        """What partitions answer, in their order."""
-        rows = self.packed[["part", "piece", *columns]].mapInArrow(ask, RESULT).collect()
-        return [pickle.loads(row.result) for row in sorted(rows, key=lambda row: row.part)]
+    def _asked(self, columns: list[str], ask: Callable[..., Any]) -> Any:
+        """A frame of what partitions answer."""
+        return self.packed[["part", "piece", *columns]].mapInArrow(ask, RESULT)
+
+    def _merged(self, answers: Any) -> Any:
+        """Of many partitions, sums of neighbours, as many as the square root.
+
+        A sample of a partition has 2 MB, a matrix of 1,000 features 8 MB, and Spark brings 1 GB for a job and no more
+        (``spark.driver.maxResultSize``).
+        """
+        n_parts = self.places[-1][0] + 1
+        if n_parts <= FEW_PARTS:
+            return answers
+        step = math.isqrt(n_parts - 1) + 1
+        near = (F.col("part") / F.lit(step)).cast("int")
+        return answers.repartition(step, near).mapInArrow(partial(merge, step=step), RESULT)
 
     def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
         """The sum over blocks, in their order, of ``function(block, *args)``: one pass."""
         began = time.perf_counter()
         self.passes += 1
         ask = partial(run, shape=self._shape(self.classes), function=function, args=args)
-        total: Result = added(self._answers(["X", "y", "weight"], ask))
+        total: Result = added(_collected(self._merged(self._asked(["X", "y", "weight"], ask))))
         name = getattr(function, "__name__", "sum")
         logger.info("pass %d, %s: %d rows (%.2f s)", self.passes, name, self.n, time.perf_counter() - began)
         return total
@@ -138,7 +154,7 @@ class SparkTable:
         own = zip(self.places, parts, self.starts, strict=True)
         wanted = {place: part - start for place, part, start in own if len(part)}
         ask = partial(pick, shape=self._shape(self.classes), wanted=wanted)
-        found = [one for answer in self._answers(["X", "y", "weight", *more], ask) for one in answer]
+        found = [one for answer in _collected(self._asked(["X", "y", "weight", *more], ask)) for one in answer]
         return sorted(found, key=lambda one: one[0])
 
     def map(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -160,6 +176,11 @@ class SparkTable:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _collected(answers: Any) -> list[Any]:
+    """Answers brought here, in the order of the partitions."""
+    return [pickle.loads(row.result) for row in sorted(answers.collect(), key=lambda row: row.part)]
 
 
 # ---------------------------------------------------------------------------------------------------------- columns
