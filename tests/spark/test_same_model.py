@@ -95,11 +95,7 @@ def test_sums_of_neighbours_come_in_their_order(spark, monkeypatch):
     with SparkTable(frame, ["x"], "y") as rows:
         ask = partial(run, shape=rows._shape(rows.classes), function=contents, args=(0, 100, 1))
         brought = rows._merged(rows._asked(["X", "y", "weight"], ask)).collect()
-        assert sorted(row.part for row in brought) == [
-            0,
-            1,
-            2,
-        ]  # of nine partitions with rows; the first three have none
+        assert sorted(row.part for row in brought) == [0, 1, 2]  # of nine partitions: the first three have no rows
         found, expected = (own.reduce(contents, 0, 100, 1).settled() for own in (rows, memory))
     np.testing.assert_array_equal(found.keys, expected.keys)
     np.testing.assert_array_equal(found.rows, expected.rows)
