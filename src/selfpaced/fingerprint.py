@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -169,7 +170,7 @@ def row_keys(X: Any) -> Keys:
         table = np.asarray(X)
     except ValueError:  # rows of different lengths
         return _cell_keys(_objects(X))
-    return _table_keys(table.reshape(len(table), -1))
+    return _table_keys(table.reshape(len(table), math.prod(table.shape[1:])))
 
 
 def mixed(words: Keys, seed: int) -> Keys:

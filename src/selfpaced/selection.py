@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .path import Candidate, weight_histogram
 
 Floats = NDArray[np.floating[Any]]
+ERRORS = 2.0  # a choice: standard errors by which a paced model must be better than the plain one
 MOST_COPIES = 2.0**31  # numerical safety: beyond, every number is whole, and no count
 
 
@@ -143,6 +144,22 @@ def end_of_pace(trials: Sequence[Trial], reason: str) -> Decision:
     return Decision(held, f"at lam = {lam:.4g} every weight is zero (start at a larger fraction or set a floor)")
 
 
+def plain_or_paced(
+    plain: Floats, paced: Floats, lam: float, sample_weight: Floats | None = None
+) -> tuple[list[Trial], Decision]:
+    """The plain or the paced model, by their scores on the same unseen rows: the paced one must be plainly better.
+
+    >>> plain_or_paced(np.array([0.0, 0.1]), np.array([1.0, 1.2]), 0.5)[1]
+    Decision(index=1, reason='its score on unseen rows is higher by 1.050 +- 0.035')
+    """
+    trials = [Trial(math.inf, "plain", plain), Trial(lam, "the paced model", paced)]
+    gain = gap(trials[1], trials[0], sample_weight)
+    words = f"its score on unseen rows is higher by {gain}"
+    if gain.mean > ERRORS * gain.error:
+        return trials, Decision(1, words)
+    return trials, Decision(0, f"of the paced model, {words}")
+
+
 def path_of(trials: Sequence[Trial], decision: Decision, sample_weight: Floats | None = None) -> tuple[Candidate, ...]:
     """The record of the choice: every candidate with the score that was compared."""
     return tuple(_candidate(trial, index == decision.index, sample_weight) for index, trial in enumerate(trials))
@@ -184,4 +201,15 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-__all__ = ["Decision", "Gap", "Trial", "behind", "effective_size", "gap", "mean_and_error", "path_of", "sentence"]
+__all__ = [
+    "Decision",
+    "Gap",
+    "Trial",
+    "behind",
+    "effective_size",
+    "gap",
+    "mean_and_error",
+    "path_of",
+    "plain_or_paced",
+    "sentence",
+]

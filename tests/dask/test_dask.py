@@ -13,7 +13,6 @@ pytest.importorskip("distributed", reason='tables on a cluster need the extra "d
 import dask
 import dask.array as da
 import dask.dataframe as dd
-from distributed import Client, LocalCluster
 
 from selfpaced import SelfPacedLogisticRegression
 from selfpaced import suspects as suspects_in_memory
@@ -151,15 +150,6 @@ class Mortal(DaskTable):
             pids = self.client.run(os.getpid)
             os.kill(next(iter(pids.values())), signal.SIGKILL)
         return super().reduce(function, *args)
-
-
-@pytest.fixture(scope="module")
-def client():
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
-        Client(cluster) as found,
-    ):
-        yield found
 
 
 def test_a_worker_that_dies_changes_no_bit(data, memory, client, monkeypatch):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import dask
+import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -13,19 +14,22 @@ import pandas as pd
 from ..engines import Block
 from ..judgement import Judgement, Judging, without_rows
 from .table import DaskTable
+from .wrapping import SelfPacedClassifier, SelfPacedRegressor
+
+Model = Judging | SelfPacedClassifier | SelfPacedRegressor
 
 
-def weights(model: Judging, table: DaskTable) -> Any:
+def weights(model: Model, table: DaskTable) -> Any:
     """The weight of every row at the pace of the fit, as a Dask array in the blocks of the table."""
-    return table.map(_weights, without_rows(model))
+    return _column(model, table, "weight")
 
 
-def losses(model: Judging, table: DaskTable) -> Any:
+def losses(model: Model, table: DaskTable) -> Any:
     """The loss of every row, as a Dask array in the blocks of the table."""
-    return table.map(_losses, without_rows(model))
+    return _column(model, table, "losses")
 
 
-def suspects(model: Judging, table: DaskTable, *, threshold: float = 0.5) -> Any:
+def suspects(model: Model, table: DaskTable, *, threshold: float = 0.5) -> Any:
     """Rows at least this likely to be wrong, as a Dask DataFrame in the order of the rows.
 
     Parameters
@@ -44,30 +48,44 @@ def suspects(model: Judging, table: DaskTable, *, threshold: float = 0.5) -> Any
     """
     if not 0 <= threshold <= 1:
         raise ValueError(f"threshold must be between 0 and 1, got {threshold!r}")
-    bare, judge = without_rows(model), dask.delayed(_suspects, pure=False, traverse=False)
+    found, example = _judgements(model, table)
+    listed = dask.delayed(_suspects, pure=False, traverse=False)
     pieces = [
-        judge(part, bare, int(first), threshold)
-        for part, first, n in zip(table.parts, table.starts, table.sizes, strict=True)
-        if n
+        listed(judged, int(first), threshold)
+        for judged, first in zip(found, table.starts, strict=True)
+        if judged is not None
     ]
-    return dd.from_delayed(pieces, meta=_suspects(table.take(np.arange(1)), bare, 0, 0.0).iloc[:0])
+    return dd.from_delayed(pieces, meta=_suspects(example, 0, 0.0).iloc[:0])
+
+
+def _judgements(model: Model, table: DaskTable) -> tuple[list[Any], Judgement]:
+    """One delayed judgement for every block, None for those without rows; and one of the first row, made here."""
+    if not isinstance(model, Judging):
+        return model.judgements(table), model.judgement_of_one(table)
+    bare, judge = without_rows(model), dask.delayed(_judged, pure=False, traverse=False)
+    found = [judge(part, bare) if n else None for part, n in zip(table.parts, table.sizes, strict=True)]
+    return found, _judged(table.take(np.arange(1)), bare)
+
+
+def _column(model: Model, table: DaskTable, name: str) -> Any:
+    found, example = _judgements(model, table)
+    kind = np.asarray(getattr(example, name)).dtype
+    return da.concatenate(
+        [
+            da.from_delayed(getattr(judged, name), (int(n),), dtype=kind)
+            for judged, n in zip(found, table.sizes, strict=True)
+            if judged is not None
+        ]
+    )
 
 
 def _judged(block: Block, model: Judging) -> Judgement:
     return model._judge(block.X, block.y)
 
 
-def _weights(block: Block, model: Judging) -> Any:
-    return _judged(block, model).weight
-
-
-def _losses(block: Block, model: Judging) -> Any:
-    return _judged(block, model).losses
-
-
-def _suspects(block: Block, model: Judging, first: int, threshold: float) -> pd.DataFrame:
-    judged = replace(_judged(block, model), numbers=first + np.arange(len(block.y)))
-    return pd.DataFrame(judged.table(np.flatnonzero(judged.wrong >= threshold)))
+def _suspects(judged: Judgement, first: int, threshold: float) -> pd.DataFrame:
+    numbered = replace(judged, numbers=first + np.arange(len(judged.wrong)))
+    return pd.DataFrame(numbered.table(np.flatnonzero(numbered.wrong >= threshold)))
 
 
 __all__ = ["losses", "suspects", "weights"]

@@ -31,11 +31,15 @@ class DaskTable:
         Whether the target holds labels, and not values.
     persist : bool
         Whether blocks are kept as rows of numbers in the memory of the workers.
+    gaps : bool
+        Whether features may be missing (NaN).
     """
 
-    def __init__(self, parts: Sequence[Any], names: Sequence[str] | None, *, labels: bool, persist: bool) -> None:
+    def __init__(
+        self, parts: Sequence[Any], names: Sequence[str] | None, *, labels: bool, persist: bool, gaps: bool = False
+    ) -> None:
         self.names, self.passes = names, 0
-        known = dask.compute(*[dask.delayed(_facts, pure=False)(part, labels) for part in parts])
+        known = dask.compute(*[dask.delayed(_facts, pure=False)(part, labels, gaps) for part in parts])
         faults = [f"{facts.fault} of block {place}" for place, facts in enumerate(known) if facts.fault]
         if faults:
             raise ValueError(f"the table must hold numbers only, got {faults[0]}")
@@ -86,7 +90,9 @@ class DaskTable:
         return da.concatenate(pieces)
 
 
-def table(X: Any, y: Any, sample_weight: Any = None, *, labels: bool = True, persist: bool = True) -> DaskTable:
+def table(
+    X: Any, y: Any, sample_weight: Any = None, *, labels: bool = True, persist: bool = True, gaps: bool = False
+) -> DaskTable:
     """A Dask array or data frame as a table that ``fit`` takes.
 
     Parameters
@@ -102,6 +108,8 @@ def table(X: Any, y: Any, sample_weight: Any = None, *, labels: bool = True, per
     persist : bool, default=True
         Keep the blocks, as rows of numbers, in the memory of the workers; otherwise they are made again in every pass,
         from wherever they come.
+    gaps : bool, default=False
+        Whether features may be missing (NaN), for a wrapped estimator that takes them.
 
     Returns
     -------
@@ -118,14 +126,14 @@ def table(X: Any, y: Any, sample_weight: Any = None, *, labels: bool = True, per
     array([ True])
     """
     if hasattr(X, "partitions") and hasattr(X, "columns"):
-        return _of_frame(X, y, sample_weight, labels, persist)
+        return _of_frame(X, y, sample_weight, labels=labels, persist=persist, gaps=gaps)
     if not isinstance(X, da.Array) or X.ndim != 2:
         raise TypeError(f"X must be a Dask array with two dimensions or a Dask DataFrame, got {type(X).__name__}")
     X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
     features = X.to_delayed().ravel().tolist()
     columns = [_in_blocks(name, column, X) for name, column in (("y", y), ("sample_weight", sample_weight))]
     parts = [tuple(part) for part in zip(features, *columns, strict=True)]
-    return DaskTable([dask.delayed(part) for part in parts], None, labels=labels, persist=persist)
+    return DaskTable([dask.delayed(part) for part in parts], None, labels=labels, persist=persist, gaps=gaps)
 
 
 def _in_blocks(name: str, column: Any, X: Any) -> list[Any]:
@@ -146,7 +154,7 @@ def _in_blocks(name: str, column: Any, X: Any) -> list[Any]:
     return found
 
 
-def _of_frame(X: Any, y: Any, sample_weight: Any, labels: bool, persist: bool) -> DaskTable:
+def _of_frame(X: Any, y: Any, sample_weight: Any, **options: bool) -> DaskTable:
     """A data frame is split by ONE ``to_delayed``: partitions may be fused, and others then have other lengths."""
     named = {"y": y, "sample_weight": sample_weight}
     for name, column in named.items():
@@ -159,7 +167,7 @@ def _of_frame(X: Any, y: Any, sample_weight: Any, labels: bool, persist: bool) -
     names = [str(name) for name in X.columns if name not in (y, sample_weight)]
     split = dask.delayed(_columns, pure=False)
     parts = [split(part, names, y, sample_weight) for part in X.to_delayed()]
-    return DaskTable(parts, names, labels=labels, persist=persist)
+    return DaskTable(parts, names, **options)
 
 
 # ----------------------------------------------------------------------------------------------- on the workers
@@ -175,8 +183,8 @@ def _columns(frame: Any, names: list[str], target: str, weight: str | None) -> t
     return np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64), frame[target], own
 
 
-def _facts(part: tuple[Any, Any, Any], labels: bool) -> Facts:
-    return facts_of(Block(part[0], np.asarray(part[1]), part[2]), labels)
+def _facts(part: tuple[Any, Any, Any], labels: bool, gaps: bool) -> Facts:
+    return facts_of(Block(part[0], np.asarray(part[1]), part[2]), labels, gaps)
 
 
 def _block(part: tuple[Any, Any, Any], classes: Any, dtype: Any) -> Block:

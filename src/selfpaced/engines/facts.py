@@ -21,14 +21,14 @@ class Facts(NamedTuple):
     fault: str = ""
 
 
-def facts_of(block: Block, labels: bool) -> Facts:
-    """What is known of a block whose target is as it was given: labels, or values."""
+def facts_of(block: Block, labels: bool, gaps: bool = False) -> Facts:
+    """What is known of a block whose target is as it was given: labels, or values; features may have gaps or not."""
     X, given, weight = block
     n, d = int(X.shape[0]), int(X.shape[1])
     dtype = np.float32 if X.dtype == np.float32 else np.float64
     if len(given) != n or (weight is not None and len(weight) != n):
         return Facts(n, {}, dtype, d, f"{len(given)} labels or values for {n} rows")
-    fault = _fault(X.data if sparse.issparse(X) else np.asarray(X), "X")
+    fault = _fault(X.data if sparse.issparse(X) else np.asarray(X), "X", gaps)
     if not labels or given.dtype.kind == "f":
         fault = fault or _fault(given, "y")
     if weight is not None:
@@ -63,13 +63,14 @@ def _mass(weight: Any, n: int) -> float:
     return float(n if weight is None else np.sum(weight))
 
 
-def _fault(values: Any, name: str) -> str:
+def _fault(values: Any, name: str, gaps: bool = False) -> str:
     """The first entry that is no number, in words."""
-    finite = np.isfinite(np.asarray(values, dtype=np.float64))
-    if finite.all():
+    numbers = np.asarray(values, dtype=np.float64)
+    right = ~np.isinf(numbers) if gaps else np.isfinite(numbers)
+    if right.all():
         return ""
-    row = int(np.argwhere(~finite)[0][0])
-    return f"NaN or infinity in {name}, row {row}"
+    row = int(np.argwhere(~right)[0][0])
+    return f"{'' if gaps else 'NaN or '}infinity in {name}, row {row}"
 
 
 __all__ = ["Facts", "classes_of", "facts_of"]

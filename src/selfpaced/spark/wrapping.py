@@ -12,12 +12,11 @@ from pyspark.ml.param import TypeConverters
 from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
 from pyspark.sql import functions as F
 
-from ..selection import Decision, Trial, gap, path_of, sentence
+from ..selection import Decision, Trial, path_of, plain_or_paced, sentence
 from .opinions import Settled, reading
 from .parameters import TableParams, parameter, require_java
 
 SAMPLE = 20_000  # cost: held-out rows that are read and compared here
-ERRORS = 2.0  # a choice: standard errors that the gain of the paced model must be above
 FOLD, WEIGHT = "_selfpaced_fold", "_selfpaced_weight"
 
 
@@ -157,7 +156,8 @@ class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
             weighted, given = self._weighted(inner, read, plain, folded, settled), self._weighing(inner)
             folds = [given.fit(weighted.where(F.col(FOLD) == fold)) for fold in (0, 1)]
             after = read.read(self._sample(read, folds, folded))
-            trials, decision = _compared(read.scores(before, after, settled), settled)
+            plain_score, paced_score = read.scores(before, after, settled)
+            trials, decision = plain_or_paced(plain_score, paced_score, settled.lam)
         if decision.index:
             model = self._weighing(inner).fit(self._weighted(inner, read, folds, folded, settled))
         else:
@@ -200,16 +200,6 @@ class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
     def read(cls) -> Any:
         """What reads an estimator; ``load(path)`` calls it."""
         return _WrapperReader(cls)
-
-
-def _compared(scores: tuple[Any, Any], settled: Settled) -> tuple[list[Trial], Decision]:
-    """The plain and the paced model on the same unseen rows."""
-    trials = [Trial(math.inf, "plain", scores[0]), Trial(settled.lam, "the paced model", scores[1])]
-    gain = gap(trials[1], trials[0])
-    words = f"its score on unseen rows is higher by {gain}"
-    if gain.mean > ERRORS * gain.error:
-        return trials, Decision(1, words)
-    return trials, Decision(0, f"of the paced model, {words}")
 
 
 # ---------------------------------------------------------------------------------------------------------- saving

@@ -1,0 +1,150 @@
+"""Which rows of a Dask table are wrong, by predictions of models that have not seen them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..engines import Block
+from ..judgement import Judgement, Labels, Values
+from ..label_noise import NoiseChannel, fit_channel, logits_from_proba, one_rate_likelihood
+from ..residuals import residual_scale
+from ..selection import Decision, Trial, plain_or_paced
+from ..value_noise import EVEN_ODDS, WITHOUT, Verdict, judge_values, nearest, numeric_features
+from ..value_noise import Rows as ValueRows
+
+LEAST_WEIGHT = 1e-6  # numerical safety: a row of no weight at all is an error to some estimators
+
+
+@dataclass(frozen=True, eq=False)
+class LabelJudge:
+    """Labels, by the noise channel of a sample.
+
+    Attributes
+    ----------
+    classes : ndarray
+        The labels.
+    channel : NoiseChannel
+        What probabilities of the classes make of them.
+    reason : str
+        Why nothing is to be weighed; empty where something is.
+    lam : float
+        The noise rate where rows are weighed by it, else ``inf``.
+    """
+
+    classes: Any
+    channel: NoiseChannel
+    reason: str = ""
+    lam: float = np.inf
+
+    @classmethod
+    def of(cls, classes: Any, rows: Block, said: Any) -> LabelJudge:
+        """By what models said of rows that they had not seen."""
+        channel = fit_channel(logits_from_proba(said), rows.y, sample_weight=rows.weight, noiseless=True)
+        why = "" if channel.interval[0] > 0 else "held-out labels do not plainly show that any are wrong"
+        return cls(classes, channel, why)
+
+    @classmethod
+    def silent(cls, classes: Any) -> LabelJudge:
+        """Where nobody can be asked."""
+        return cls(classes, NoiseChannel.identity(len(classes)), "some label has rows in one half of the table alone")
+
+    @property
+    def rate(self) -> tuple[float, tuple[float, float]]:
+        """Share of wrong labels, and its interval."""
+        return self.channel.noise_rate, self.channel.interval
+
+    def weighing(self) -> LabelJudge:
+        """The same, by which rows are weighed."""
+        return replace(self, lam=self.channel.noise_rate)
+
+    def without_rows(self) -> LabelJudge:
+        """As others need it: nothing here is about rows of the sample."""
+        return self
+
+    def choose(self, rows: Block, plain: Any, paced: Any) -> tuple[list[Trial], Decision]:
+        """By the likelihood of unseen labels, seen through noise."""
+        logits = [logits_from_proba(plain), logits_from_proba(paced)]
+        scores = one_rate_likelihood(logits, rows.y, rows.weight)
+        return plain_or_paced(scores[0], scores[1], self.lam, rows.weight)
+
+    def judged(self, block: Block, said: Any) -> Judgement:
+        """The judgement of rows."""
+        opinion = Labels(self.classes, block.y, logits_from_proba(said), self.channel)
+        losses = -np.log(np.maximum(opinion.support, np.finfo(float).tiny))
+        return Judgement("labels", opinion, losses, self.lam, held_out=True, given_weight=_weight(opinion, self.lam))
+
+
+@dataclass(frozen=True, eq=False)
+class ValueJudge:
+    """Values, by the verdict on a sample.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        Which values are wrong, and which only beyond the model.
+    reason : str
+        Why nothing is to be weighed; empty where something is.
+    lam : float
+        The probability of being wrong above which a value mostly is, where rows are weighed by it; else ``inf``.
+    """
+
+    verdict: Verdict
+    reason: str = ""
+    lam: float = np.inf
+
+    @classmethod
+    def of(cls, classes: None, rows: Block, said: Any) -> ValueJudge:  # noqa: ARG003
+        """By what models said of rows that they had not seen."""
+        sigma = residual_scale(rows.y - said, rows.weight).sigma
+        features = numeric_features(rows.X)
+        verdict = judge_values(rows.y, (said,), sigma, features=features, sample_weight=rows.weight)
+        words = ("no value is beyond every explanation", verdict.sentence)
+        why = "" if np.any(verdict.wrong > EVEN_ODDS) else "; ".join(part for part in words if part)
+        return cls(verdict, why)
+
+    @classmethod
+    def silent(cls, classes: None) -> ValueJudge:  # noqa: ARG003
+        """Where nobody can be asked."""
+        raise ValueError("the table must have rows to judge by, got so few that all are in one of two halves")
+
+    @property
+    def rate(self) -> tuple[float, tuple[float, float]]:
+        """Share of wrong values, and its interval."""
+        return self.verdict.rate, self.verdict.interval
+
+    def weighing(self) -> ValueJudge:
+        """The same, by which rows are weighed."""
+        return replace(self, lam=EVEN_ODDS)
+
+    def without_rows(self) -> ValueJudge:
+        """As others need it who judge rows by it: without those of the sample."""
+        return replace(self, verdict=replace(self.verdict, wrong=self.verdict.wrong[:0], lost=None))
+
+    def choose(self, rows: Block, plain: Any, paced: Any) -> tuple[list[Trial], Decision]:
+        """By the residuals of unseen rows that are right."""
+        before, after = rows.y - plain, rows.y - paced
+        trusted = self.verdict.trusted
+        trials = [Trial(np.inf, "plain", -np.abs(before) * trusted), Trial(self.lam, WITHOUT, -np.abs(after) * trusted)]
+        if nearest([after], before, self.verdict, rows.weight) is None:
+            return trials, Decision(0, "the model without gross rows is not better on the others")
+        share = float(np.average(~trusted, weights=rows.weight))
+        return trials, Decision(1, f"{share:.1%} of the rows are grossly wrong, and it is better on the others")
+
+    def judged(self, block: Block, said: Any) -> Judgement:
+        """The judgement of rows."""
+        features = numeric_features(block.X) if self.verdict.asked else None
+        wrong = self.verdict.probability(ValueRows(block.y, (said,), features))
+        opinion = Values(block.y, said, wrong, self.verdict.misfit, self.verdict.sentence)
+        weight = _weight(opinion, self.lam)
+        return Judgement("values", opinion, np.square(block.y - said), self.lam, held_out=True, given_weight=weight)
+
+
+def _weight(opinion: Labels | Values, lam: float) -> Any:
+    """How probably rows are right; 1 where nothing is weighed."""
+    return np.ones(len(opinion.wrong)) if np.isinf(lam) else np.maximum(1.0 - opinion.wrong, LEAST_WEIGHT)
+
+
+__all__ = ["LabelJudge", "ValueJudge"]

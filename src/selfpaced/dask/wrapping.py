@@ -1,0 +1,289 @@
+"""Any estimator that is fitted on a Dask cluster, wrapped: what a model of other rows cannot explain counts less."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ..engines import Block
+from ..judgement import Judgement
+from ..label_noise import NoiseChannel, logits_from_proba
+from ..selection import Decision, Trial, path_of, sentence
+from .halves import Halves, Piece, features_of, half_of
+from .judges import LabelJudge, ValueJudge
+from .stages import Stages
+from .table import DaskTable, table
+
+
+class _Wrapper(BaseEstimator):
+    """What classifier and regressor share: two halves, a pace, a choice on unseen rows, one fit of all rows."""
+
+    _judge: Any
+    _asked: str
+    classes_: Any
+
+    def __init__(self, estimator: Any, *, random_state: Any = 0) -> None:
+        self.estimator = estimator
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit the model and weigh the rows.
+
+        Parameters
+        ----------
+        X : DaskTable, dask array or dask DataFrame
+            Rows; a table holds its labels or values. Features may be missing where the wrapped estimator takes that.
+        y, sample_weight : dask array or Series, or str
+            As :func:`selfpaced.dask.table` takes them; not where X is a table.
+
+        Returns
+        -------
+        self
+        """
+        labels = self._judge is LabelJudge
+        if not hasattr(self.estimator, self._asked):
+            raise TypeError(f"estimator must have {self._asked}, got {type(self.estimator).__name__}")
+        stages = Stages()
+        rows = X if isinstance(X, DaskTable) else table(X, y, sample_weight, labels=labels, gaps=True)
+        if (rows.classes is None) == labels:
+            raise ValueError(f"X must be a table of {'labels' if labels else 'values'}, got one of the other")
+        seed = int(check_random_state(self.random_state).randint(1 << 31))
+        halves = Halves.of(rows, seed)
+        self.n_features_in_ = rows.n_features
+        if rows.names is not None:
+            self.feature_names_in_ = np.asarray(rows.names, dtype=object)
+        if rows.classes is not None:
+            self.classes_ = rows.classes
+        self._run(halves, stages)
+        return self
+
+    def _run(self, halves: Halves, stages: Stages) -> None:
+        """The path, by models of halves: of unseen rows what is wrong, weights by it, and whether they help."""
+        if not halves.mass.all():
+            judge = self._judge.silent(halves.table.classes)
+            self._end(halves, stages, None, judge, [Trial(math.inf, "plain")], Decision(0, judge.reason))
+            return
+        seen, half = halves.sample()
+        models = self._both(halves, stages, "plain fit")
+        before = stages.run("plain models asked", partial(self._unseen, models, seen, half))
+        judge = self._judge.of(halves.table.classes, seen, before)
+        trials, decision = [Trial(math.inf, "plain")], Decision(0, judge.reason)
+        if not judge.reason:
+            paced = judge.weighing()
+            weighted = self._both(halves, stages, "weighted fit", models, paced)
+            after = stages.run("weighted models asked", partial(self._unseen, weighted, seen, half))
+            trials, decision = paced.choose(seen, before, after)
+            if decision.index:
+                models, judge = weighted, paced
+        self._end(halves, stages, models, judge, trials, decision, seen.weight)
+
+    def _end(
+        self, halves: Halves, stages: Stages, models: Any, judge: Any, trials: Any, decision: Decision,
+        sample_weight: Any = None,
+    ) -> None:  # fmt: skip
+        """The kept kind of model, of all rows, and what is known of it."""
+        given = (models, judge) if decision.index else ()
+        name = "weighted fit" if decision.index else "plain fit"
+        self.estimator_ = stages.run(name, partial(self._fitted, halves, (0, 1), *given))
+        self.fold_estimators_ = [self.estimator_] * 2 if models is None else models
+        self.seed_, self.judge_ = halves.seed, judge
+        self.lam_, (self.noise_rate_, self.noise_rate_interval_) = judge.lam, judge.rate
+        self.path_ = path_of(trials, decision, sample_weight)
+        self.termination_, self.repeated_ = sentence(trials, decision), tuple(stages.repeated)
+
+    def _both(self, halves: Halves, stages: Stages, name: str, *given: Any) -> list[Any]:
+        """A model of each half."""
+        return [stages.run(f"{name} of half {k + 1}", partial(self._fitted, halves, (k,), *given)) for k in (0, 1)]
+
+    def _fitted(self, halves: Halves, parts: tuple[int, ...], models: Any = None, judge: Any = None) -> Any:
+        """The wrapped estimator, fitted to one half or to both; weights are made of (rows, models, pace) each time."""
+        used = [halves.pieces(half) for half in parts]
+        every = [piece for pieces in used for piece in pieces]
+        own = None
+        if models is not None:
+            own = [
+                judged.weight
+                for half, pieces in zip(parts, used, strict=True)
+                for judged in self._judged_pieces(halves, pieces, models[1 - half], judge)
+            ]
+        weight = halves.weight(every, own)
+        given = {} if weight is None else {"sample_weight": weight}
+        return clone(self.estimator).fit(halves.features(every), halves.target(every), **given)
+
+    def _judged_pieces(self, halves: Halves, pieces: list[Piece], model: Any, judge: Any) -> list[Any]:
+        """Delayed judgements of blocks, by a model that has not seen their rows."""
+        said = self._ask(model, halves.features(pieces)).to_delayed().ravel().tolist()
+        call, known = dask.delayed(_judged, pure=False, traverse=False), _shared(judge)
+        return [call(piece.block, own, known) for piece, own in zip(pieces, said, strict=True)]
+
+    def _unseen(self, models: Any, rows: Block, half: Any) -> Any:
+        """What the models of the other half say of rows that are here."""
+        said = dask.compute(*[self._ask(model, da.from_array(rows.X)) for model in models])
+        return _by_the_other(half, *said).astype(np.float64)
+
+    def _ask(self, model: Any, X: Any) -> Any:
+        return _whole_rows(getattr(model, self._asked)(X))
+
+    def judgements(self, rows: DaskTable) -> list[Any]:
+        """What is held of the rows of every block: delayed judgements, None for blocks without rows.
+
+        Each row is judged by the model of the half that it is not in: rows of the fit by one that has not seen them.
+        """
+        check_is_fitted(self, "estimator_")
+        pieces = [Piece(part, int(n)) for part, n in zip(rows.parts, rows.sizes, strict=True) if n]
+        X = features_of(rows, pieces)
+        said = zip(*[self._ask(model, X).to_delayed().ravel().tolist() for model in self.fold_estimators_], strict=True)
+        call, known = dask.delayed(_judged_by_the_other, pure=False, traverse=False), _shared(self.judge_)
+        return [
+            call(part, *next(said), self.seed_, known) if n else None
+            for part, n in zip(rows.parts, rows.sizes, strict=True)
+        ]
+
+    def judgement_of_one(self, rows: DaskTable) -> Judgement:
+        """A judgement of the first row, made here, that shows what those of blocks look like."""
+        block = rows.take(np.arange(1))
+        said = np.zeros(1) if rows.classes is None else np.full((1, len(rows.classes)), 1 / len(rows.classes))
+        found: Judgement = self.judge_.judged(block, said)
+        return found
+
+    def _features(self, X: Any) -> Any:
+        """Columns of a frame as they were in the fit, and arrays as they are."""
+        if hasattr(X, "columns") and hasattr(X, "partitions"):
+            X = X[list(self.feature_names_in_)].to_dask_array()
+        return X
+
+
+class SelfPacedClassifier(ClassifierMixin, _Wrapper):
+    """Any classifier that is fitted on a Dask cluster, so that labels which it cannot explain count less.
+
+    The rows are dealt into two halves by what they hold. A model of each half predicts the other; a sample of these
+    predictions tells, by a noise channel, which labels are wrong and how many. Weighted models of both halves are
+    compared with the plain ones on unseen rows, and the better kind is fitted to all rows. That is the work of three
+    plain fits; of two where nothing seems wrong. A stage that fails because a worker died is done again from the models
+    of the stage before.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``fit(X, y, sample_weight)`` and ``predict_proba(X)`` of Dask arrays, such as
+        ``xgboost.dask.DaskXGBClassifier`` and ``lightgbm.DaskLGBMClassifier``. It gets labels as numbers from 0 on.
+    random_state : int, RandomState or None, default=0
+        Deals out the halves and draws the sample.
+
+    Attributes
+    ----------
+    estimator_, fold_estimators_ : estimator, list of estimator
+        The model of all rows, and those of both halves.
+    classes_ : ndarray
+        The labels.
+    judge_ : LabelJudge
+        The noise channel, and whether rows were weighed by it.
+    lam_ : float
+        The noise rate by which rows were weighed; ``inf`` is the plain model.
+    noise_rate_, noise_rate_interval_ : float, tuple of float
+        Estimated share of wrong labels.
+    path_ : tuple of Candidate
+        The plain and the weighted model, with their scores on unseen rows.
+    termination_ : str
+        What was kept, and why.
+    repeated_ : tuple of str
+        Stages that were done again because workers had died.
+
+    Notes
+    -----
+    Weights, losses and suspects are those of :func:`selfpaced.dask.weights`, :func:`selfpaced.dask.losses` and
+    :func:`selfpaced.dask.suspects`, with the table as their second argument.
+    """
+
+    _judge, _asked = LabelJudge, "predict_proba"
+
+    def predict(self, X: Any) -> Any:
+        """The most probable label of every row, as a Dask array."""
+        check_is_fitted(self, "estimator_")
+        codes = self.estimator_.predict(self._features(X))
+        return codes.map_blocks(_named, self.classes_, dtype=self.classes_.dtype)
+
+    def predict_proba(self, X: Any) -> Any:
+        """The probability of every clean label, as a Dask array."""
+        check_is_fitted(self, "estimator_")
+        said = self._ask(self.estimator_, self._features(X))
+        return said.map_blocks(_clean, self.judge_.channel, dtype=np.float64)
+
+
+class SelfPacedRegressor(RegressorMixin, _Wrapper):
+    """Any regressor that is fitted on a Dask cluster, without the values that nothing explains.
+
+    As :class:`SelfPacedClassifier`; the judge of values (:mod:`selfpaced.value_noise`) tells gross errors from what the
+    model only misfits, and weighs rows by the probability that they are right.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``fit(X, y, sample_weight)`` and ``predict(X)`` of Dask arrays, such as
+        ``xgboost.dask.DaskXGBRegressor`` and ``lightgbm.DaskLGBMRegressor``.
+    random_state : int, RandomState or None, default=0
+        Deals out the halves and draws the sample.
+
+    Attributes
+    ----------
+    estimator_, fold_estimators_, noise_rate_, noise_rate_interval_, path_, termination_, repeated_
+        As those of :class:`SelfPacedClassifier`.
+    judge_ : ValueJudge
+        The verdict, and whether rows were weighed by it.
+    lam_ : float
+        0.5, the probability of being wrong from which on rows mostly are, where they were weighed; ``inf`` is the plain
+        model.
+    """
+
+    _judge, _asked = ValueJudge, "predict"
+
+    def predict(self, X: Any) -> Any:
+        """The value of every row, as a Dask array."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.predict(self._features(X))
+
+
+def _whole_rows(said: Any) -> Any:
+    """Predictions in blocks of whole rows: some come in one block for every column."""
+    return said.rechunk({1: -1}) if said.ndim == 2 else said
+
+
+def _shared(judge: Any) -> Any:
+    """A judge as one task that those of all blocks ask: some are large."""
+    return dask.delayed(judge.without_rows(), pure=False, traverse=False)
+
+
+# ----------------------------------------------------------------------------------------------- on the workers
+
+
+def _by_the_other(half: Any, first: Any, second: Any) -> Any:
+    """Predictions of the model of the other half, by that in which rows are."""
+    return np.where(half.reshape((-1,) + (1,) * (np.ndim(first) - 1)) == 0, second, first)
+
+
+def _judged(block: Block, said: Any, judge: Any) -> Judgement:
+    found: Judgement = judge.judged(block, np.asarray(said, dtype=np.float64))
+    return found
+
+
+def _judged_by_the_other(block: Block, first: Any, second: Any, seed: int, judge: Any) -> Judgement:
+    return _judged(block, _by_the_other(half_of(block.X, seed), first, second), judge)
+
+
+def _named(codes: Any, classes: Any) -> Any:
+    return classes[np.asarray(codes).astype(np.intp)]
+
+
+def _clean(proba: Any, channel: NoiseChannel) -> Any:
+    return channel.proba(logits_from_proba(proba))
+
+
+__all__ = ["SelfPacedClassifier", "SelfPacedRegressor"]

@@ -1,0 +1,204 @@
+"""Estimators that train on a Dask cluster, wrapped: aligned weights, a verdict on unseen rows, a worker that dies."""
+
+import os
+import signal
+import sys
+from collections import namedtuple
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("distributed", reason='tables on a cluster need the extra "dask"')
+
+import cloudpickle
+import dask
+import dask.array as da
+import dask.dataframe as dd
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from selfpaced import SelfPacedLogisticRegression
+from selfpaced import suspects as suspects_in_memory
+from selfpaced.dask import SelfPacedClassifier, SelfPacedRegressor, losses, suspects, table, weights
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file
+pytestmark = pytest.mark.filterwarnings("ignore:Parameter n_jobs will be ignored:UserWarning")  # lightgbm's own
+ROWS = 3000
+Data = namedtuple("Data", "X clean label value given wrong")
+
+
+@pytest.fixture(autouse=True)
+def here():
+    """Without a client, everything runs in this thread."""
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Rows whose labels and values are partly wrong, and which ones."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(ROWS, 3))
+    wrong = rng.random(ROWS) < 0.15
+    clean = X[:, 0] + X[:, 1] > 0
+    value = X @ [1.0, -2.0, 0.5] + 0.3 * rng.normal(size=ROWS)
+    label = np.where(clean ^ wrong, "yes", "no")
+    return Data(X, clean, label, value, value + np.where(wrong, 20.0, 0.0), wrong)
+
+
+class OfSums(BaseEstimator):
+    """A model of scikit-learn that is fitted to rows brought here, and predicts block by block."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def fit(self, X, y, sample_weight=None):
+        weight = None if sample_weight is None else sample_weight.compute()
+        self.fitted_ = self.model.fit(X.compute(), y.compute(), weight)
+        return self
+
+    def predict(self, X):
+        return X.map_blocks(self.fitted_.predict, drop_axis=1, dtype=float)
+
+
+class OfLabels(OfSums):
+    def predict_proba(self, X):
+        return X.map_blocks(self.fitted_.predict_proba, dtype=float)
+
+
+@pytest.mark.parametrize("chunks", [ROWS, (1, 0, 2000, 999), 430])
+def test_blocks_do_not_matter(data, chunks):
+    X, given, wrong = data.X, data.given, data.wrong
+    rows = table(da.from_array(X, (ROWS, 3)), da.from_array(given, ROWS), labels=False)
+    one = SelfPacedRegressor(OfSums(LinearRegression())).fit(rows)
+    assert one.termination_.endswith("of the rows are grossly wrong, and it is better on the others.")
+    assert one.noise_rate_ == pytest.approx(wrong.mean(), abs=0.02)
+    np.testing.assert_allclose(one.estimator_.fitted_.coef_, [1.0, -2.0, 0.5], atol=0.02)
+    cut = table(da.from_array(X, (chunks, 3)), da.from_array(given, chunks), labels=False)
+    other = SelfPacedRegressor(OfSums(LinearRegression())).fit(cut)
+    np.testing.assert_allclose(other.estimator_.fitted_.coef_, one.estimator_.fitted_.coef_, rtol=1e-10)
+    found = weights(other, cut)
+    assert found.chunks == (tuple(int(n) for n in cut.sizes if n),)
+    np.testing.assert_allclose(found.compute(), weights(one, rows).compute(), atol=1e-9)
+    assert ((found.compute() < 0.5) == wrong).mean() > 0.99
+    assert losses(other, cut).compute()[wrong].min() > losses(other, cut).compute()[~wrong].max()
+
+
+def test_labels_weights_and_unknown_chunks(data):
+    X, clean, label, wrong = data.X, data.clean, data.label, data.wrong
+    frame = pd.DataFrame(X, columns=list("abc")).assign(label=label, w=1.0 + np.arange(ROWS) % 2)
+    ddf = dd.from_pandas(frame, npartitions=5)
+    ddf = ddf[ddf["a"] > -2.5]  # partitions of unknown size
+    kept = X[:, 0] > -2.5
+    model = SelfPacedClassifier(OfLabels(LogisticRegression())).fit(ddf, "label", "w")
+    assert model.termination_.startswith("The paced model was chosen: its score on unseen rows is higher by")
+    assert model.feature_names_in_.tolist() == list("abc")
+    assert [candidate.label for candidate in model.path_] == ["plain", "the paced model"]
+    assert model.noise_rate_interval_[0] < 0.15 < model.noise_rate_interval_[1]
+    told = model.predict(ddf[["c", "b", "a"]])
+    assert (told.compute() == np.where(clean, "yes", "no")[kept]).mean() > 0.98
+    assert model.predict_proba(ddf[["c", "b", "a"]]).compute().shape == (kept.sum(), 2)
+    found = suspects(model, table(ddf, "label", "w"))
+    assert isinstance(found, dd.DataFrame)
+    found = found.compute()
+    assert wrong[kept][found["row"]].mean() > 0.9
+    columns = list(suspects_in_memory(SelfPacedLogisticRegression().fit(X, label)).columns)
+    assert [*found.columns, "stability"] == columns
+    rows = found["row"].to_numpy()
+    np.testing.assert_array_equal(found["given"], label[kept][rows])
+
+
+def test_nothing_wrong_keeps_the_plain_model(data):
+    X, clean, value = data.X, data.clean, data.value
+    model = SelfPacedRegressor(OfSums(LinearRegression())).fit(da.from_array(X, (700, 3)), da.from_array(value, 700))
+    assert model.termination_ == "The plain model was kept: no value is beyond every explanation."
+    assert model.lam_ == np.inf
+    np.testing.assert_allclose(model.estimator_.fitted_.coef_, LinearRegression().fit(X, value).coef_, rtol=1e-10)
+    rows = table(da.from_array(X, (700, 3)), da.from_array(value, 700), labels=False)
+    assert (weights(model, rows).compute() == 1).all()
+    rare = np.where(np.arange(ROWS) == 7, 2, clean)  # one row of a third class
+    model = SelfPacedClassifier(OfLabels(LogisticRegression())).fit(
+        da.from_array(X, (700, 3)), da.from_array(rare, 700)
+    )
+    assert model.termination_ == "The plain model was kept: some label has rows in one half of the table alone."
+
+
+def test_what_is_wrong_is_named(data):
+    X, label = data.X, data.label
+    arrays = da.from_array(X, (700, 3)), da.from_array(label, 700)
+    with pytest.raises(TypeError, match="estimator must have predict_proba, got OfSums"):
+        SelfPacedClassifier(OfSums(LinearRegression())).fit(*arrays)
+    with pytest.raises(ValueError, match="must be a table of values"):
+        SelfPacedRegressor(OfSums(LinearRegression())).fit(table(*arrays))
+    with pytest.raises(ValueError, match="infinity in X, row 3 of block 0"):
+        SelfPacedClassifier(OfLabels(LogisticRegression())).fit(
+            da.where(arrays[0] == X[3, 0], np.inf, arrays[0]), arrays[1]
+        )
+
+    class Broken(OfLabels):
+        def fit(self, X, y, sample_weight=None):
+            raise ArithmeticError("no worker is to blame")
+
+    with pytest.raises(ArithmeticError, match="no worker is to blame"):
+        SelfPacedClassifier(Broken(LogisticRegression())).fit(*arrays)
+
+
+# --------------------------------------------------------------------------------------- boosting on the cluster
+
+
+def dies_in_the_third(folder, first):
+    """Called on every worker as a training begins: in the third, the one of rank 0 is to be killed."""
+    if first:
+        with open(folder / "trainings", "a") as file:
+            file.write(".")
+    return first and (folder / "trainings").stat().st_size == 3
+
+
+def xgboost_regressor(folder):
+    xgboost = pytest.importorskip("xgboost", reason="xgboost is a test dependency")
+    from xgboost.dask import DaskXGBRegressor
+
+    class Mortal(xgboost.callback.TrainingCallback):
+        def before_training(self, model):
+            self.dies = dies_in_the_third(folder, xgboost.collective.get_rank() == 0)
+            return model
+
+        def after_iteration(self, model, epoch, evals_log):
+            if self.dies and epoch == 3:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return False
+
+    return DaskXGBRegressor(n_estimators=40, max_depth=3, learning_rate=0.2, callbacks=[Mortal()])
+
+
+def lightgbm_regressor(folder):
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is a test dependency")
+
+    def mortal(env):
+        network = env.model.params
+        first = network["machines"].split(",")[0].endswith(f":{network['local_listen_port']}")
+        if env.iteration == 0:
+            mortal.dies = dies_in_the_third(folder, first)
+        if mortal.dies and env.iteration == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    class Mortal(lightgbm.DaskLGBMRegressor):
+        def fit(self, X, y, sample_weight=None):
+            return super().fit(X, y, sample_weight=sample_weight, callbacks=[mortal])
+
+    return Mortal(n_estimators=40, num_leaves=7, learning_rate=0.2, verbose=-1)
+
+
+@pytest.mark.parametrize("made", [xgboost_regressor, lightgbm_regressor])
+def test_a_stage_that_loses_a_worker_is_done_again(data, client, tmp_path, made):
+    X, value, given, wrong = data.X, data.value, data.given, data.wrong
+    with client.as_current(), dask.config.set(scheduler=client):
+        rows = table(da.from_array(X, (500, 3)), da.from_array(given, 500), labels=False)
+        model = SelfPacedRegressor(made(tmp_path)).fit(rows)
+        assert model.repeated_ == ("weighted fit of half 1",)
+        assert (tmp_path / "trainings").read_text() == "." * 6  # five, and the third once more
+        assert model.termination_.endswith("of the rows are grossly wrong, and it is better on the others.")
+        assert ((weights(model, rows).compute() < 0.5) == wrong).mean() > 0.97
+        told = model.predict(da.from_array(X, (500, 3))).compute()
+        assert np.abs(told - value)[~wrong].mean() < 0.6
