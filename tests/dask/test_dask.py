@@ -14,10 +14,11 @@ import dask
 import dask.array as da
 import dask.dataframe as dd
 
-from selfpaced import SelfPacedLogisticRegression
+from selfpaced import SelfPacedLinearRegression, SelfPacedLogisticRegression
 from selfpaced import suspects as suspects_in_memory
 from selfpaced.dask import DaskTable, losses, suspects, table, weights
 from selfpaced.linear import folds as linear_folds
+from selfpaced.linear import regression_tables
 
 
 @pytest.fixture(autouse=True)
@@ -167,3 +168,61 @@ def test_a_worker_that_dies_changes_no_bit(data, memory, client, monkeypatch):
         np.testing.assert_array_equal(one.intercept_, other.intercept_)
         assert other.noise_rate_ == one.noise_rate_
         np.testing.assert_array_equal(weights(other, mortal).compute(), weights(one, alive).compute())
+
+
+# ------------------------------------------------------------------------------------------------ regression
+
+
+@pytest.fixture(scope="module")
+def values():
+    """Rows of which a fifth have wrong values, and the model of them in memory, where 1,000 rows decide."""
+    rng = np.random.default_rng(0)
+    X = 10 + rng.standard_normal((2000, 3)) @ rng.standard_normal((3, 3))
+    y = X @ [1.0, -2.0, 3.0] + 0.3 * rng.standard_normal(2000) + np.where(rng.random(2000) < 0.2, 15.0, 0.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(regression_tables, "DECIDING", 1000)
+        return X, y, SelfPacedLinearRegression().fit(X, y)
+
+
+@pytest.fixture
+def few_values_are_many(monkeypatch):
+    monkeypatch.setattr(regression_tables, "DECIDING", 1000)
+
+
+def same_values(model, memory):
+    assert model.termination_ == memory.termination_
+    for name in ("coef_", "intercept_", "scale_", "lam_", "noise_rate_"):
+        np.testing.assert_allclose(getattr(model, name), getattr(memory, name), rtol=1e-10, err_msg=name)
+
+
+@pytest.mark.parametrize("chunks", [2000, 286, 5, (1, 0, 1900, 99)])  # 1, 7 and 400 blocks, and a skewed one
+def test_values_in_any_chunks(values, few_values_are_many, chunks):
+    X, y, memory = values
+    made = table(da.from_array(X, (chunks, 3)), da.from_array(y, chunks), labels=False)
+    model = SelfPacedLinearRegression().fit(made)
+    same_values(model, memory)
+    np.testing.assert_allclose(weights(model, made).compute(), memory.sample_weight_, rtol=1e-8, atol=1e-12)
+    assert suspects(model, made).compute()["row"].tolist() == np.flatnonzero(memory.judgement_.wrong >= 0.5).tolist()
+
+
+def test_values_of_unknown_chunks(values, few_values_are_many):
+    X, y, memory = values
+    ddf = dd.from_pandas(pd.DataFrame(X, columns=list("abc")).assign(y=y), npartitions=5)
+    arrays = ddf[list("abc")].values, ddf["y"].values
+    assert np.isnan(arrays[0].shape[0])
+    same_values(SelfPacedLinearRegression().fit(table(*arrays, labels=False)), memory)
+    same_values(SelfPacedLinearRegression().fit(table(ddf, "y", labels=False, persist=False)), memory)
+
+
+def test_values_and_a_worker_that_dies(values, few_values_are_many, client):
+    X, y, memory = values
+    with dask.config.set(scheduler=client):
+        arrays = da.from_array(X, (250, 3)), da.from_array(y, 250)
+        one = SelfPacedLinearRegression().fit(table(*arrays, labels=False))
+        same_values(one, memory)
+        mortal = table(*arrays, labels=False)
+        mortal.__class__, Mortal.client, Mortal.fatal = Mortal, client, 3
+        other = SelfPacedLinearRegression().fit(mortal)
+        assert mortal.passes > 3
+        np.testing.assert_array_equal(one.coef_, other.coef_)
+        assert one.intercept_ == other.intercept_

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from pyarrow import parquet
-from sklearn.linear_model import LinearRegression
+from scipy import sparse
+from sklearn.linear_model import LinearRegression, Ridge
 
 from selfpaced import SelfPacedLinearRegression
 from selfpaced.engines import MemoryTable, spool, write_suspects
@@ -111,7 +112,7 @@ def test_weights_and_single_precision(few_are_many):
     X, y, _ = rows()
     weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
     kept = np.repeat(np.arange(len(y)), weight.astype(int))
-    model = SelfPacedLinearRegression().fit(elsewhere(X, y, weight=weight))
+    model = SelfPacedLinearRegression().fit(elsewhere(X, y, 1, weight))
     same(model, SelfPacedLinearRegression().fit(elsewhere(X[kept], y[kept])), tol=1e-8)
     single = SelfPacedLinearRegression().fit(elsewhere(X.astype(np.float32), y))
     assert single.coef_.dtype == np.float32
@@ -143,10 +144,9 @@ def test_what_cannot_be_done(few_are_many):
         SelfPacedLinearRegression().fit(MemoryTable(X, (y > 0).astype(int), classes=np.arange(2)))
     with pytest.raises(ValueError, match="trusted must be None"):
         SelfPacedLinearRegression().fit(elsewhere(X, y), trusted=np.zeros(3000, bool))
-    from scipy import sparse
-
-    with pytest.raises(ValueError, match="dense blocks"):
-        SelfPacedLinearRegression().fit(elsewhere(sparse.csr_array(X), y))
+    wide = sparse.random_array((3000, 2001), density=0.001, format="csr", rng=0)
+    with pytest.raises(ValueError, match="at most 2000 columns where it has sparse blocks, got 2001"):
+        SelfPacedLinearRegression().fit(elsewhere(wide, y))
     with pytest.raises(ValueError, match="y must be finite, got nan in row 7"):
         SelfPacedLinearRegression().fit(iter([(X, np.where(np.arange(3000) == 7, np.nan, y))]))
     with pytest.warns(match="did not settle"):
@@ -164,3 +164,42 @@ def test_an_interrupt_keeps_the_fit_of_the_sample(few_are_many, monkeypatch):
         model = SelfPacedLinearRegression().fit(X, y)
     assert np.abs(model.coef_ - np.arange(1.0, 5.0)).max() < 0.5
     assert model.sample_weight_.shape == y.shape
+
+
+@pytest.mark.parametrize("alpha", [0.0, 2.0])
+@pytest.mark.parametrize("near", [0.0, 1e-6])
+def test_columns_that_depend_on_each_other(few_are_many, near, alpha):
+    """Exactly: the shortest solution. Nearly: what normal equations, which square the ratio, could not tell."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 3))
+    X = np.column_stack([X, X[:, 0] + X[:, 1] + near * rng.standard_normal(4000)])
+    y = X @ [1.0, 2.0, 3.0, 4.0] + 3.0 + 0.3 * rng.standard_normal(4000)
+    shortest = np.linalg.lstsq(X - X.mean(axis=0), y - y.mean())[0]
+    plain = Ridge(alpha, solver="svd").fit(X, y).coef_ if alpha else shortest
+    wrong = rng.random(4000) < 0.2
+    given = y + np.where(wrong, 40.0, 0.0)
+    memory = SelfPacedLinearRegression(alpha).fit(X, given)
+    for n_blocks in (1, 7, 400):
+        clean = SelfPacedLinearRegression(alpha).fit(elsewhere(X, y, n_blocks))
+        np.testing.assert_allclose(clean.coef_, plain, rtol=1e-8 if near == 0 or alpha else 1e-4)
+        model = SelfPacedLinearRegression(alpha).fit(elsewhere(X, given, n_blocks))
+        np.testing.assert_allclose(model.predict(X), memory.predict(X), rtol=1e-9, atol=1e-9)
+        assert np.abs(model.predict(X) - y)[~wrong].max() < 2
+
+
+def test_sparse_blocks(few_are_many):
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((4000, 30), density=0.1, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    coef = rng.standard_normal(30)
+    y = X @ coef + 2 + 0.1 * rng.standard_normal(4000)
+    clean = SelfPacedLinearRegression().fit(elsewhere(X, y))
+    np.testing.assert_allclose(clean.coef_, LinearRegression().fit(X.toarray(), y).coef_, rtol=1e-7, atol=1e-9)
+    y[rng.random(4000) < 0.2] += 30
+    memory = SelfPacedLinearRegression().fit(X, y)
+    assert np.abs(memory.coef_ - coef).max() < 0.05
+    for n_blocks in (1, 7):
+        same(memory, SelfPacedLinearRegression().fit(elsewhere(X, y, n_blocks)), tol=1e-9)
+    weight = rng.integers(1, 3, 4000).astype(float)
+    weighted = SelfPacedLinearRegression(2.0, fit_intercept=False).fit(elsewhere(X, y, 1, weight))
+    dense = SelfPacedLinearRegression(2.0, fit_intercept=False).fit(elsewhere(X.toarray(), y, 1, weight))
+    np.testing.assert_allclose(weighted.coef_, dense.coef_, rtol=1e-3, atol=1e-3)

@@ -7,33 +7,46 @@ next step.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg, sparse
 
 from ..engines import Block, Sums, Table
 from .squares import Factor
 
 Floats = NDArray[np.floating[Any]]
+ROUNDING = 10.0  # numerical safety: times the number of columns and the rounding of a number: no direction of its own
 #: Weights of the rows of a block from features, given values and residuals; None: all 1.
 Weigh = Callable[[Any, Floats, Floats], Floats]
 
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """Centred and scaled features, with a leading column of ones for the intercept, and the centred target."""
+    """Centred and scaled features, with a leading column of ones for the intercept, and the centred target.
+
+    Sparse features are scaled alone. Where columns depend on each other, ``back`` is a matrix: the coordinates are
+    independent axes, of which it makes the coefficients of the given features.
+    """
 
     center: Floats
     back: Floats
     offset: float
     fit_intercept: bool
 
-    def features(self, X: Any) -> Floats:
+    def features(self, X: Any) -> Any:
         """Features of a block in these coordinates, in double precision."""
         lead = int(self.fit_intercept)
+        if sparse.issparse(X):
+            scaled = sparse.csr_array(X, dtype=np.float64) @ sparse.diags_array(self.back)
+            return sparse.hstack([np.ones((X.shape[0], lead)), scaled], format="csr") if lead else scaled
+        if self.back.ndim == 2:
+            turned = (X - self.center) @ self.back
+            return np.concatenate([np.ones((len(turned), lead)), turned], axis=1)
         out = np.empty((X.shape[0], X.shape[1] + lead))
         out[:, :lead] = 1.0
         np.subtract(X, self.center, out=out[:, lead:])
@@ -42,16 +55,22 @@ class Coordinates:
 
     def ridge(self, alpha: float) -> Floats:
         """The penalty of each coordinate."""
-        return np.concatenate([np.zeros(int(self.fit_intercept)), alpha * self.back**2])
+        square = self.back**2
+        own = square if square.ndim == 1 else square.sum(axis=0)
+        return np.concatenate([np.zeros(int(self.fit_intercept)), alpha * own])
 
     def coefficients(self, b: Floats) -> tuple[Floats, float]:
         """Coefficients of the given features, and the intercept."""
-        coef = self.back * (b[1:] if self.fit_intercept else b)
+        slopes = b[1:] if self.fit_intercept else b
+        coef = self.back * slopes if self.back.ndim == 1 else self.back @ slopes
         return coef, float(self.offset + b[0] - self.center @ coef) if self.fit_intercept else 0.0
 
     def point(self, coef: Floats, intercept: float) -> Floats:
         """The coordinates of a model."""
-        slopes = np.divide(coef, self.back, out=np.zeros(len(coef)), where=self.back > 0)
+        if self.back.ndim == 1:
+            slopes = np.divide(coef, self.back, out=np.zeros(len(coef)), where=self.back > 0)
+        else:
+            slopes = np.linalg.lstsq(self.back, coef)[0]
         return (
             np.concatenate([[intercept - self.offset + self.center @ coef], slopes]) if self.fit_intercept else slopes
         )
@@ -60,8 +79,38 @@ class Coordinates:
 def moments(block: Block, shift: Floats, offset: float) -> Sums:
     """Weight of the rows, and sums of features, their squares and the target about a provisional centre."""
     weight = np.ones(len(block.y)) if block.weight is None else block.weight
+    target = float(weight @ (block.y - offset))
+    if sparse.issparse(block.X):
+        X = sparse.csr_array(block.X, dtype=np.float64)
+        return Sums((float(weight.sum()), X.T @ weight, X.power(2).T @ weight, target))
     centred = np.asarray(block.X - shift, dtype=np.float64)
-    return Sums((float(weight.sum()), weight @ centred, weight @ centred**2, float(weight @ (block.y - offset))))
+    return Sums((float(weight.sum()), weight @ centred, weight @ centred**2, target))
+
+
+class Triangle:
+    """The triangular factor of rows, which has their squares without having squared them; those of parts add up."""
+
+    def __init__(self, factor: Floats) -> None:
+        self.factor = factor
+
+    @classmethod
+    def of(cls, rows: Floats) -> Triangle:
+        """The factor of a QR decomposition; few rows are their own."""
+        return cls(
+            rows if len(rows) <= rows.shape[1] else linalg.qr(rows, mode="r", check_finite=False)[0][: rows.shape[1]]
+        )
+
+    def __add__(self, other: Triangle) -> Triangle:
+        return Triangle.of(np.concatenate([self.factor, other.factor]))
+
+    def __radd__(self, other: Any) -> Triangle:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum(parts) works
+
+
+def triangle(block: Block, center: Floats) -> Triangle:
+    """The factor of the centred features of a block."""
+    centred = np.asarray(block.X, dtype=np.float64) - center
+    return Triangle.of(centred if block.weight is None else centred * np.sqrt(block.weight)[:, None])
 
 
 def residual_sums(block: Block, at: Coordinates, b: Floats, weigh: Weigh | None) -> Sums:
@@ -70,22 +119,45 @@ def residual_sums(block: Block, at: Coordinates, b: Floats, weigh: Weigh | None)
     residuals = block.y - at.offset - Z @ b
     weight = np.ones(len(residuals)) if weigh is None else weigh(block.X, block.y, residuals)
     weight = weight if block.weight is None else weight * block.weight
-    half = Z * np.sqrt(weight)[:, None]
-    return Sums((half.T @ half, Z.T @ (weight * residuals), float(weight.sum())))
+    if sparse.issparse(Z):
+        gram = (Z.T @ (sparse.diags_array(weight) @ Z)).toarray()
+    else:
+        half = Z * np.sqrt(weight)[:, None]
+        gram = half.T @ half
+    return Sums((gram, Z.T @ (weight * residuals), float(weight.sum())))
 
 
-def coordinates(table: Table, shift: Floats, offset: float, fit_intercept: bool) -> Coordinates:
-    """The centre and spread of all rows, taken about those of a sample so that no digits are lost: one pass."""
-    if not fit_intercept:
-        shift, offset = np.zeros(table.n_features), 0.0
+def coordinates(table: Table, rows: Block, fit_intercept: bool) -> Coordinates:
+    """The centre and spread of all rows, taken about those of a sample so that no digits are lost: one pass.
+
+    Where columns depend on each other in the sample, a second pass finds axes of all rows that do not.
+    """
+    shift, offset, loose = np.zeros(table.n_features), 0.0, sparse.issparse(rows.X)
+    if fit_intercept:
+        offset = float(np.average(rows.y, weights=rows.weight))
+        if not loose:
+            shift = np.asarray(np.average(rows.X, axis=0, weights=rows.weight), dtype=np.float64)
     mass, first, second, target = table.reduce(moments, shift, offset)
-    mean = first / mass if fit_intercept else np.zeros_like(first)
+    centred = fit_intercept and not loose
+    mean = first / mass if centred else np.zeros_like(first)
     center = shift + mean
     spread = np.sqrt(np.maximum(second / mass - mean**2, 0.0))
     # A constant column is rounding noise once centred: it must not be scaled up into a feature.
     spread[spread <= 10 * np.finfo(table.dtype).eps * np.abs(center)] = 0.0
     back = np.divide(1.0, spread, out=np.zeros(len(spread)), where=spread > 0)
-    return Coordinates(center, back, offset + target / mass if fit_intercept else 0.0, fit_intercept)
+    found = Coordinates(center, back, offset + target / mass if fit_intercept else 0.0, fit_intercept)
+    if loose or Factor.of(residual_sums(rows, found, np.zeros(len(back) + fit_intercept), None)[0]).safe:
+        return found
+    return replace(found, back=_axes(table.reduce(triangle, center).factor, center, mass, table.dtype))
+
+
+def _axes(factor: Floats, center: Floats, mass: float, dtype: Any) -> Floats:
+    """Independent principal axes of features by their triangular factor, as in `squares`."""
+    _, singular, axes = linalg.svd(factor, full_matrices=False)
+    # Centring leaves rounding of the size of the centre behind, which must not count as a direction.
+    largest = float(singular.max(initial=0.0)) + math.sqrt(mass) * float(np.abs(center).max(initial=0.0))
+    rank = int(np.sum(singular > ROUNDING * len(center) * np.finfo(dtype).eps * largest))
+    return np.asarray(axes[:rank].T * (math.sqrt(mass) / singular[:rank]))
 
 
 def settled(

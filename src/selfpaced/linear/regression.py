@@ -231,7 +231,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         confirmed = check_trusted(trusted, X.shape[0])
         kept = slice(None) if weight is None else np.flatnonzero(weight)
         units = Units.of(X, y)
-        usual = confirmed is None and not sparse.issparse(X) and units.columns is None and not units.values
+        wide = sparse.issparse(X) and X.shape[1] > DENSE_GRAM
+        usual = confirmed is None and not wide and units.columns is None and not units.values
         if usual and many(*X.shape) and not self._decides:
             return self._fit_many(X, y, weight)
         rows = units.features(X[kept])

@@ -12,12 +12,13 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from ..engines import ContentSample, Table, contents
+from ..engines import Block, ContentSample, Table, contents
 from ..fitting import Interruptible, Progress, interrupted_sentence, warn_interrupted
 from ..residuals import ResidualRule
 from ..value_noise import EVEN_ODDS
 from .carried import Coordinates, coordinates, settled
 from .folds import fetch
+from .squares import DENSE_GRAM
 
 Floats = NDArray[np.floating[Any]]
 
@@ -42,8 +43,9 @@ class SampledRows:
         few = sample.complete and not many(table.n, table.n_features)
         order = np.argsort(sample.rows) if few else np.arange(len(sample.rows))
         weight, found = sample.sample_weight, fetch(table, sample.rows[order])
-        if sparse.issparse(found.X):
-            raise ValueError("X must have dense blocks for a regression, got sparse ones: fit them in memory")
+        if sparse.issparse(found.X) and table.n_features > DENSE_GRAM:
+            most = f"X must have at most {DENSE_GRAM} columns where it has sparse blocks"
+            raise ValueError(f"{most}, got {table.n_features}: fit them in memory")
         weight = None if weight is None else weight[order]
         return cls(replace(sample, rows=sample.rows[order]), found.X, found.y, weight)
 
@@ -93,7 +95,7 @@ def fit_table(model: Any, table: Table, progress: Progress) -> bool:
         if guard.interrupted:
             model.termination_ = interrupted_sentence("the fit of a sample")
             warn_interrupted(model.termination_)
-    judged = model._judge(np.asarray(rows.X), rows.y)
+    judged = model._judge(rows.X, rows.y)
     model.judgement_ = replace(judged, numbers=rows.sample.rows)
     return settled_down
 
@@ -116,9 +118,7 @@ def many(n: int, d: int) -> bool:
 
 def _carry(model: Any, small: Any, table: Table, rows: SampledRows, share: float) -> bool:
     """The plain and the chosen fit of all rows, begun at those of the sample."""
-    offset = float(np.average(rows.y, weights=rows.weight))
-    center = np.asarray(np.average(rows.X, axis=0, weights=rows.weight), dtype=np.float64)
-    at = coordinates(table, center, offset, bool(model.fit_intercept))
+    at = coordinates(table, Block(rows.X, rows.y, rows.weight), bool(model.fit_intercept))
     tol, dtype = float(model.tol) * max(small.scale_, np.finfo(float).tiny), small.coef_.dtype
     options = {"alpha": float(model.alpha), "tol": tol, "max_iter": int(model.max_iter)}
     plain, _, _ = settled(table, at, _point(at, small.plain_), None, **options)
