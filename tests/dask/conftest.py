@@ -1,9 +1,9 @@
-"""One small cluster for all tests of Dask."""
+"""A small cluster for a test of Dask in which a worker dies: each has its own."""
 
 import pytest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def client():
     from distributed import Client, LocalCluster
 
