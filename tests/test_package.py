@@ -49,10 +49,13 @@ def test_a_class_name_means_one_thing():
                 homes.setdefault(name, []).append(path.relative_to(source).as_posix())
     assert len(homes) > 100
     twins = {name: paths for name, paths in homes.items() if len(paths) > 1}
-    spark = "selfpaced/spark/linear.py"  # the same models, as Spark's users know them
+    # The same models, as users of clusters know them.
+    spark, dask = "selfpaced/spark/linear.py", "selfpaced/dask/wrapping.py"
     assert twins == {
+        "SelfPacedClassifier": [dask, "selfpaced/meta/classifier.py"],
         "SelfPacedLinearRegression": ["selfpaced/linear/regression.py", spark],
         "SelfPacedLogisticRegression": ["selfpaced/linear/logistic.py", spark],
+        "SelfPacedRegressor": [dask, "selfpaced/meta/regressor.py"],
     }
 
 

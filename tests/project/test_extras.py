@@ -14,8 +14,8 @@ EXTRAS = PROJECT["optional-dependencies"]
 FOR_USERS = sorted(set(EXTRAS) - {"all", "docs", "peers", "test"})
 # Distributions whose module has another name.
 MODULES = {"scikit-learn": "sklearn", "vl-convert-python": "vl_convert", "array-api-compat": "array_api_compat"}
-# They come with another package that is declared: jinja2 brings markupsafe, scikit-learn joblib.
-ALONG = {"markupsafe", "joblib"}
+# They come with another package that is declared: jinja2 brings markupsafe, scikit-learn joblib, dask[distributed] it.
+ALONG = {"markupsafe", "joblib", "distributed"}
 # Named in code that asks whether an array is of theirs; never needed.
 ASKED = {"jax"}
 

@@ -8,10 +8,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from distributed import Future, get_client
+from distributed import Future, get_client, wait
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -22,7 +22,7 @@ LOOKS = 3  # a choice: looks in a row at which no worker does anything, until no
 PATIENCE = 300.0  # a choice: seconds for a worker to come where none is left
 
 
-class Stages:
+class ClusterStages:
     """Runs stages on the current client, if there is one, and remembers which had to be done again.
 
     Estimators that train on several workers at once do not outlive one of them: their fit ends in an error of their
@@ -84,16 +84,42 @@ class Stages:
 
     def _alive(self) -> set[str]:
         """Workers that answer, fit for another training: the scheduler may not know yet that others are dead."""
-        answers = self.client.run(_forget_network, on_error="return")
-        return {address for address, answer in answers.items() if answer is True}
+        answers = self.client.run(_answer, on_error="return")
+        alive = {address for address, answer in answers.items() if answer is True}
+        token = time.perf_counter()
+        asked = [
+            self.client.submit(_forget_network, token, count, place, workers=[address], pure=False)
+            for address, count in self.client.nthreads().items()
+            if address in alive
+            for place in range(count)
+        ]
+        wait(asked, timeout=PATIENCE)
+        return alive
 
 
-def _forget_network() -> bool:
-    """LightGBM keeps the connections of a training that failed, and would use them in the next."""
-    lightgbm = sys.modules.get("lightgbm.basic")
-    if lightgbm is not None:
-        lightgbm._LIB.LGBM_NetworkFree()
+def _answer() -> bool:
     return True
 
 
-__all__ = ["Stages"]
+_MET: dict[float, threading.Barrier] = {}
+_MEETING = threading.Lock()
+
+
+def _forget_network(token: float, count: int, place: int) -> int:
+    """LightGBM keeps the connections of a training that failed, and would use them in the next.
+
+    Each thread of a worker has its own: all of them have to come here, so they wait for each other.
+    """
+    lightgbm = sys.modules.get("lightgbm.basic")
+    if lightgbm is not None:
+        lightgbm._LIB.LGBM_NetworkFree()
+    with _MEETING:
+        met = _MET.setdefault(token, threading.Barrier(count))
+    with suppress(threading.BrokenBarrierError):
+        met.wait(INTERVAL)
+    with _MEETING:
+        _MET.pop(token, None)
+    return place
+
+
+__all__ = ["ClusterStages"]

@@ -76,14 +76,14 @@ class NoiseChannel:
     def proba(self, logits: ArrayLike) -> Array:
         """Probability of each CLEAN class, shape (n, n_classes), for logits as given to `fit_channel`."""
         z = np.asarray(logits, dtype=float)
-        if z.ndim > 1 and z.shape[1] > 1:
+        if self.n_classes != 2 or (z.ndim > 1 and z.shape[1] > 1):
             return softmax(self.scale * z + self.bias)
         return pair(self.scale * z.reshape(-1) + (self.bias[1] - self.bias[0]))
 
     def decide(self, logits: ArrayLike) -> NDArray[np.intp]:
         """Code of the most probable clean class."""
         z = np.asarray(logits, dtype=float)
-        if z.ndim == 1 or z.shape[1] == 1:
+        if self.n_classes == 2 and (z.ndim == 1 or z.shape[1] == 1):
             return np.asarray(self.scale * z.reshape(-1) + (self.bias[1] - self.bias[0]) > 0, dtype=np.intp)
         return np.asarray((self.scale * z + self.bias).argmax(axis=1))
 

@@ -96,6 +96,8 @@ class LinearReweighting:
             if not mass > 0:
                 raise DeadEnd(f"at lam = {lam:.4g} every weight is zero")
             spread = math.sqrt(float(total @ np.square(residuals)) / mass)
+            if spread <= floor and squares.penalty(b) == 0.0:
+                return b, iteration, True  # rounding is left, and would move what the rows leave open
             step: Floats
             if matrix_free:
                 step = squares.solve(weights, b) - b

@@ -137,7 +137,8 @@ class SoftFit:
             if certain:
                 return self._entries(X, index, self.codes[index], None)
             draws = [self._drawn(soft, (draw + 0.5) / COPIES)[index] for draw in range(COPIES)]
-            return MeanOfModels.of([self._entries(X, index, codes, None) for codes in draws])
+            models = [self._entries(X, index, codes, None) for codes in draws]
+            return MeanOfModels.of(models, self.labels[np.unique(draws)])
         if certain or self.way == "weighted":
             codes = self.codes[index]
             return self._entries(X, index, codes, soft[index, codes] * prior[index])
@@ -206,10 +207,10 @@ class MeanOfModels(ClassifierMixin, BaseEstimator):
     """
 
     @classmethod
-    def of(cls, models: list[Any]) -> MeanOfModels:
-        """The mean of these."""
+    def of(cls, models: list[Any], classes: Array) -> MeanOfModels:
+        """The mean of these; the classes are given because a model need not name its own."""
         mean = cls()
-        mean.models_, mean.classes_ = models, np.unique(np.concatenate([model.classes_ for model in models]))
+        mean.models_, mean.classes_ = models, classes
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(models[0], name):
                 setattr(mean, name, getattr(models[0], name))
