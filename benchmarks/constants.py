@@ -73,7 +73,7 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
             at("linear.selection:PENALTIES", values=((1.0,), (1.0, 0.1), (1.0, 0.1, 0.01, 0.001))),
             at("linear.selection:PLENTY", values=(20, 500)),
             at("linear.selection:FARTHEST", values=(1.0, 9.0)),
-            at("label_noise.fit:_MISFIT"),
+            at("label_noise.fit:MISFIT"),
             at("label_noise.fit:_CONVINCING"),
             at("label_noise.fit:_TOLERATED"),
             at("label_noise.fit:_TO_SYMMETRIC", values=(0.0, 1.0)),

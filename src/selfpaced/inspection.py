@@ -182,8 +182,9 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float | None = None, *,
         Rows whose probability of being wrong is above it are issues. By default `precision` decides about labels, and
         0.5 is the threshold of values.
     precision : float, default=0.5
-        As many of the most suspicious labels are issues as keep the expected share of wrong ones among them at this or
-        above. Less finds more of them, and more that are right.
+        The most suspicious labels are issues: as many as find most of the wrong ones for what is flagged (the largest
+        expected F1), but no more than keep the expected share of wrong ones among them at this or above. More flags
+        fewer labels that are right.
 
     Returns
     -------
@@ -206,19 +207,25 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float | None = None, *,
 
 
 def most_suspicious(wrong: Any, precision: float) -> np.ndarray:
-    """The rows to flag: the largest set of the most suspicious whose mean probability of being wrong is high enough.
+    """The rows to flag: of the most suspicious, so many that the expected F1 is largest, at this precision or above.
 
-    >>> most_suspicious(np.array([0.1, 0.9, 0.3, 0.4]), 0.5).tolist()
+    Without the F1, rows that are surely wrong would lend their precision to as many that are surely right.
+
+    >>> most_suspicious(np.array([0.1, 0.9, 0.4, 0.5]), 0.5).tolist()
     [False, True, True, True]
+    >>> most_suspicious(np.array([0.1, 1.0, 1.0, 0.1]), 0.5).tolist()
+    [False, True, True, False]
     """
     order = np.argsort(-wrong, kind="stable")
+    found, flagged = np.cumsum(wrong[order]), np.arange(1, len(order) + 1)
     # Equal rows are flagged together or not at all; 1e-12 forgives the rounding of the sum.
-    expected = np.cumsum(wrong[order]) / np.arange(1, len(order) + 1)
     last = np.r_[wrong[order][1:] != wrong[order][:-1], True]
-    enough = np.flatnonzero((expected >= precision - 1e-12) & last)
-    flagged = np.zeros(len(order), dtype=bool)
-    flagged[order[: enough[-1] + 1 if len(enough) else 0]] = True
-    return flagged
+    allowed = last & (found >= (precision - 1e-12) * flagged)
+    score = np.where(allowed, 2 * found / (flagged + found[-1:]), 0.0)
+    issues = np.zeros(len(order), dtype=bool)
+    if score.max(initial=0.0) > 0:
+        issues[order[: int(np.argmax(score)) + 1]] = True
+    return issues
 
 
 def as_table(columns: dict[str, np.ndarray]) -> Any:

@@ -25,7 +25,7 @@ from selfpaced.linear import regression_tables
 def few_are_many(monkeypatch):
     """Above 400 rows a sample of 200 decides."""
     monkeypatch.setattr(linear_folds, "MANY", 400)
-    monkeypatch.setattr(linear_folds, "ENOUGH", 40)
+    monkeypatch.setattr(linear_folds, "ENOUGH", 200)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def data():
 def memory(data):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(linear_folds, "MANY", 400)
-        patch.setattr(linear_folds, "ENOUGH", 40)
+        patch.setattr(linear_folds, "ENOUGH", 200)
         return SelfPacedLogisticRegression().fit(*data)
 
 

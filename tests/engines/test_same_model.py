@@ -58,7 +58,7 @@ def test_blocks_do_not_change_the_model(n):
 def few_are_many(monkeypatch):
     """Above 400 rows a sample of 200 decides: the large case in little time."""
     monkeypatch.setattr(linear_folds, "MANY", 400)
-    monkeypatch.setattr(linear_folds, "ENOUGH", 40)
+    monkeypatch.setattr(linear_folds, "ENOUGH", 200)
 
 
 CASES = {

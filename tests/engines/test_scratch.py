@@ -240,7 +240,7 @@ def test_passes_are_told(caplog, monkeypatch):
     from selfpaced.linear import folds
 
     monkeypatch.setattr(folds, "MANY", 400)
-    monkeypatch.setattr(folds, "ENOUGH", 40)
+    monkeypatch.setattr(folds, "ENOUGH", 200)
     with caplog.at_level(logging.INFO, logger="selfpaced"):
         SelfPacedLogisticRegression(verbose=1).fit(pieces(frame()), "label")
     told = " ".join(caplog.messages)

@@ -121,7 +121,7 @@ def test_folds_are_stratified_and_keep_equal_rows_together(form):
 
 def test_of_many_rows_those_decide_whose_content_says_so(monkeypatch):
     monkeypatch.setattr(linear_folds, "MANY", 100)
-    monkeypatch.setattr(linear_folds, "ENOUGH", 10)
+    monkeypatch.setattr(linear_folds, "ENOUGH", 50)
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((400, 1)), rng.integers(0, 2, 400)
     order = np.r_[rng.permutation(400), 7, 7]

@@ -40,7 +40,7 @@ class Mortal(SparkTable):
 def main(folder):
     from sessions import start  # beside this file: where a script is run, it is found
 
-    linear_folds.MANY, linear_folds.ENOUGH, regression_tables.DECIDING = 400, 40, 400
+    linear_folds.MANY, linear_folds.ENOUGH, regression_tables.DECIDING = 400, 200, 400
     session = start("local-cluster[2,1,1024]", folder)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1000, 2))

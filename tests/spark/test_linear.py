@@ -31,7 +31,7 @@ NAMES = ["a", "b", "c"]
 def few_are_many(monkeypatch):
     """Above 400 rows a sample of 200 decides, and blocks stay where they are."""
     monkeypatch.setattr(linear_folds, "MANY", 400)
-    monkeypatch.setattr(linear_folds, "ENOUGH", 40)
+    monkeypatch.setattr(linear_folds, "ENOUGH", 200)
     monkeypatch.setattr(regression_tables, "DECIDING", 400)
 
 

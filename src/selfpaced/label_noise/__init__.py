@@ -19,11 +19,12 @@ from __future__ import annotations
 
 from .base import symmetric
 from .channel import NoiseChannel, Suspicion, logits_from_proba
-from .fit import ChannelModels, fit_channel, one_rate_likelihood
+from .fit import MISFIT, ChannelModels, fit_channel, one_rate_likelihood
 from .gauge import confident_error
 from .slips import N_HELD, UNLIKELY, Slips
 
 __all__ = [
+    "MISFIT",
     "N_HELD",
     "UNLIKELY",
     "ChannelModels",

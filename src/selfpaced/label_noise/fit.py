@@ -21,7 +21,7 @@ _MAX_PAIRWISE = 30  # classes: a cap on cost; there are K^2 rates, and rarely th
 _LEVEL = 1.959963984540054  # theory: Phi^-1(0.975), for intervals of 95 %
 
 # Measured by benchmarks/constants.py linear.
-_MISFIT = 0.03  # standard deviation of the rate that a wrong link function alone brings about
+MISFIT = 0.03  # standard deviation of the rate that a wrong link function alone brings about
 _CONVINCING = 2.0  # nats that noise must gain for an interval without 0
 _TOLERATED = 2.0  # standard errors of noisy accuracy that a shift may cost
 _TO_SYMMETRIC = 0.5  # how far the transition by which labels are doubted goes towards one rate for all
@@ -354,7 +354,7 @@ def _interval(noise: NoiseChannel, models: Sequence[Model], error: float, n: flo
     largest = error + 2 * np.sqrt(error * (1 - error) / n)
     if _gain(models) < _CONVINCING:
         return 0.0, float(largest)
-    spread = np.hypot(noise.interval[1] - noise.noise_rate, _LEVEL * _MISFIT)
+    spread = np.hypot(noise.interval[1] - noise.noise_rate, _LEVEL * MISFIT)
     return float(max(0.0, noise.noise_rate - spread)), float(min(noise.noise_rate + spread, largest))
 
 

@@ -64,7 +64,7 @@ def calibrate(rows: Evidence, params: Vector, folds: FoldFits, chosen: FoldVerdi
     if np.any(channel.bias):
         said += f" Decisions were shifted ({moved:.1%} of the rows), because classes are not wrong alike."
     if heard is not None:
-        channel, witness = heard.widened(channel), "quadratic" if heard.better else "linear"
+        channel, witness = heard.widened(heard.doubted(channel)), "quadratic" if heard.better else "linear"
         said += heard.sentence
     if folds.layout.coarse:
         channel = channel.even()  # a mixed cell of equal rows: wrong labels, or just how it is
@@ -73,7 +73,8 @@ def calibrate(rows: Evidence, params: Vector, folds: FoldFits, chosen: FoldVerdi
         unseen = float(np.average(channel.decide(scores) != codes, weights=chosen.sample_weight))
         channel, judging, outvoted = contradictions(rows.objective, params, channel, unseen)
         said += outvoted
-    return Calibration(channel, judging, witness, _stability(rows, chosen.model, judging), said)
+    stability = None if folds.layout.alone else _stability(rows, chosen.model, judging)
+    return Calibration(channel, judging, witness, stability, said)
 
 
 def _heard(folds: FoldFits, chosen: FoldVerdict, channel: NoiseChannel, progress: Progress) -> Testimony | None:
@@ -97,10 +98,8 @@ def _mismatch(channel: NoiseChannel, decided: Vector | None, chosen: FoldVerdict
     return bool(0.5 * np.abs(decided - held_out / held_out.sum()).sum() > MISMATCH)
 
 
-def _stability(rows: Evidence, model: FoldModel, channel: NoiseChannel) -> Vector | None:
-    """Share of the fold fits by which every row is a suspect; None of many rows, which one fit decides about."""
-    if len(model.params) == 1:
-        return None
+def _stability(rows: Evidence, model: FoldModel, channel: NoiseChannel) -> Vector:
+    """Share of the fold fits by which every row is a suspect."""
     table = rows.in_memory
     wrong = [channel.noise_probability(table.scores(x), table.codes) for x in model.params]
     return np.asarray(np.mean([one > SUSPECT for one in wrong], axis=0))

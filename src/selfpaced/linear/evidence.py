@@ -17,7 +17,9 @@ from .folds import FoldLayout, draw, fetch, lay_out, many
 from .minimize import Metric
 from .objective import Objective, Vector
 
-DEALS = 3  # of the folds, where rows are few: benchmarks/classification.py --part nothing
+# Of the folds, where rows are few: benchmarks/stability.py.
+DEALS = 8
+DEALS_OF_WIDE = 3  # cost: where features are more than rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +92,8 @@ class Evidence:
     @cached_property
     def layout(self) -> FoldLayout | None:
         """The rows that decide; None where there are too few."""
-        return lay_out(self.table, self.sample, self.n_classes, DEALS if self.settings.automatic else 1)
+        deals = DEALS if self.table.n_features < self.sample.n_distinct else DEALS_OF_WIDE
+        return lay_out(self.table, self.sample, self.n_classes, deals if self.settings.automatic else 1)
 
     @cached_property
     def geometry(self) -> Geometry:

@@ -24,8 +24,9 @@ from .objective import Codes, Matrix, Objective, Vector
 # Measured by benchmarks/constants.py linear.
 N_FOLDS = 5
 
-ENOUGH = 2000  # cost: held-out rows that tell candidates apart well enough
+ENOUGH = 10_000  # cost: rows that tell candidates apart well enough in one deal, and are fitted well in one fit
 MANY = 20000  # cost: rows above which a sample of them decides
+CELLS = 1_000_000  # cost: cells in which fits outside one more fold take about as long as a plain fit of all rows
 ROWS_PER_FEATURE = 50  # cost: rows of a sample, where these are more
 MIXED = 0.5  # a choice: share of rows that must have a copy of another label in a coarse table
 
@@ -79,6 +80,11 @@ class FoldLayout:
     def sampled(self) -> bool:
         """Whether only a sample of the data takes part."""
         return self.n_total > MANY
+
+    @property
+    def alone(self) -> bool:
+        """Whether rows are so many that the model is one fit of all of them, and not the mean of fold fits."""
+        return self.n_total >= ENOUGH
 
     def rows(self, fold: int) -> Any:
         """Where the rows of a fold are."""
@@ -163,11 +169,12 @@ def many(sample: ContentSample) -> bool:
 def lay_out(table: Table, sample: ContentSample, n_classes: int, deals: int = 1) -> FoldLayout | None:
     """Folds over all rows or, when there are many, over a sample; None where there is too little to hold out.
 
-    Where all folds are held out and rows are not spread over them anyway, they are dealt several times.
+    The fewer rows, the more hangs on how they were dealt: they are dealt again, up to ``deals`` times, unless they are
+    spread over the folds anyway.
     """
     n_total = sample.n_distinct
     if n_total > MANY:
-        sample = sample.smaller(min(n_total, max(N_FOLDS * ENOUGH, ROWS_PER_FEATURE * table.n_features)))
+        sample = sample.smaller(min(n_total, max(ENOUGH, ROWS_PER_FEATURE * table.n_features)))
     cells = _Cells.of(sample)
     coarse, n_units = n_total <= MANY and cells.coarse, cells.n_groups
     if coarse:
@@ -178,10 +185,10 @@ def lay_out(table: Table, sample: ContentSample, n_classes: int, deals: int = 1)
     count = np.bincount(cells.codes, cells.count if coarse else None, minlength=n_classes)
     if n_units < 2 * N_FOLDS or (count >= N_HELD).sum() < 2:
         return None
-    # One fold is enough from ENOUGH * N_FOLDS rows on; below, at least three, whose mean is the model.
-    needed = int(np.ceil(ENOUGH * N_FOLDS / n_units))
-    validated = 1 if needed == 1 else min(max(needed, 3), N_FOLDS)
-    again = [] if coarse or validated < N_FOLDS else [cells.dealt(turn) for turn in range(1, deals)]
+    # Below ENOUGH rows the mean of all fold fits is the model; above, folds are held out as long as they cost little.
+    affordable = CELLS // max(n_units * table.n_features, 1)
+    validated = N_FOLDS if n_total < ENOUGH else min(max(affordable, 1), N_FOLDS)
+    again = [] if coarse else [cells.dealt(turn) for turn in range(1, min(deals, ENOUGH // n_units))]
     rare = count[cells.codes] < N_HELD  # one or two rows of a class: in every training part
     folds = [np.where(rare, N_FOLDS, one) for one in (fold, *again)]
     if n_total <= MANY and not coarse and isinstance(table, MemoryTable) and sparse.issparse(table.block.X):

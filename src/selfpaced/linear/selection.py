@@ -155,7 +155,7 @@ def automatic(path: Sequence[FoldFits], regularizer: Regularizer) -> FoldVerdict
     if paced:
         likelihoods = np.concatenate([likelihoods, _explained(best, [trial.fit for trial in paced])])
     trials = [replace(trial, scores=row) for trial, row in zip(trials, likelihoods, strict=True)]
-    shares = _shares(trials, best) if len(best.objectives) > 1 else None
+    shares = None if best.layout.alone else _shares(trials, best)
     index = _best(best, likelihoods) if shares is None else _chosen(trials, shares)
     reason = f"{_reason(trials, index, shares)}; {'only ' if not paced else ''}{noise}"
     return FoldVerdict(tuple(trials), Decision(index, reason), best.codes, best.sample_weight, shares)

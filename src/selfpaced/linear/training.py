@@ -225,10 +225,10 @@ class Trainer(Evidence):
     def _auto(self, fit: LogisticFit, folds: FoldFits, chosen: FoldVerdict) -> Iterator[LogisticFit]:
         if chosen.averaged or not chosen.trial.plain:
             model, lam = chosen.model, chosen.trial.lam
-            if len(model.params) > 1:
-                full = FullModel(model.mean, 0, True)
-            else:
+            if folds.layout.alone:
                 full = self._full(model.latent, lam, model.mean)
+            else:
+                full = FullModel(model.mean, 0, True)
             if self._sane(full.params, chosen):
                 fit = _adopted(fit, model.latent, lam, full)
             else:
@@ -344,8 +344,8 @@ class Trainer(Evidence):
         yield self._calibrated(fit, folds, chosen)
 
     def _calibrated(self, fit: LogisticFit, folds: FoldFits, chosen: FoldVerdict) -> LogisticFit:
-        if len(chosen.model.params) == 1:  # else the model is the mean of the fold fits
-            chosen = chosen.as_large(folds.layout.held_out_scores([fit.params])[0])
+        if folds.layout.alone:  # else the model is the mean of the fold fits
+            chosen = chosen.as_large(folds.layout.held_out_scores([fit.params] * folds.layout.n_validated)[0])
         found = calibrate(self, fit.params, folds, chosen, self.progress)
         return replace(
             fit,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..label_noise import NoiseChannel, fit_channel
+from ..label_noise import MISFIT, NoiseChannel, fit_channel
 from ..selection import mean_and_error
 from .descent import FoldFits, Geometry, Penalty, predicted
 from .objective import Vector
@@ -28,6 +28,7 @@ HEARD = 2000  # cost: rows that it is asked about, or up to twice as many
 WIDEST = 100  # cost: features above which products say little and cost much
 DOUBT, BETTER = 1.0, 2.0  # standard errors that the flexible model must be ahead to be heard, and to be believed
 MOSTLY = 0.5  # share of what the linear model calls wrong that counts as all of it
+EVEN = 0.5  # a choice: noise or none, as long as a better model than this one cannot tell
 
 SUSPECT, FEW, WORTH_SAYING = 0.5, 5, 0.2  # display: probability and number of suspects, share explained that is told
 
@@ -61,9 +62,14 @@ class Testimony:
         """Whether it is believed rather than the linear model."""
         return self.ahead >= BETTER
 
+    @property
+    def trust(self) -> float:
+        """How sure it is that it explains more, 0 to 1."""
+        return float(np.clip((self.ahead - DOUBT) / (BETTER - DOUBT), 0.0, 1.0))
+
     def most(self, channel: NoiseChannel) -> float:
         """The largest rate that is believed: the nearer to its own, the surer it is that it explains more."""
-        trust = float(np.clip((self.ahead - DOUBT) / (BETTER - DOUBT), 0.0, 1.0))
+        trust = self.trust
         if np.any(channel.bias):
             # Classes that are not wrong alike make even regions of mixed labels, which a flexible model copies without
             # predicting one of them: there it has to predict what the linear model misses.
@@ -75,6 +81,21 @@ class Testimony:
         """The rate that probabilities go by: where it doubts the noise that the linear model sees, the mean of both."""
         doubts = self.channel.interval[0] == 0 < channel.interval[0]
         return 0.5 * (channel.noise_rate + self.channel.noise_rate) if doubts else 1.0
+
+    def doubted(self, channel: NoiseChannel) -> NoiseChannel:
+        """The linear model's channel with labels doubted as far as both witnesses doubt them.
+
+        Each counts by how well it explains the labels. One that is ahead shows that the linear model is wrong: unless
+        noise is plain to it, beyond what a wrong link can feign, what is left unexplained may be more of the same.
+        """
+        if channel.suspicion is None or self.channel.suspicion is None:
+            return channel
+        own, other = channel.suspicion.share, self.channel.suspicion.share
+        standing, others = (float(np.exp(-0.5 * max(z, 0.0) ** 2)) for z in (self.ahead, -self.ahead))
+        share = min(own, (standing * own + others * other) / (standing + others))
+        plain = min(self.channel.interval[0] / MISFIT, 1.0)
+        share = min(share, 1.0 - EVEN * self.trust * (1.0 - plain))
+        return replace(channel, suspicion=replace(channel.suspicion, share=share))
 
     def widened(self, channel: NoiseChannel) -> NoiseChannel:
         """The linear model's channel with an interval that reaches over both witnesses."""
@@ -100,16 +121,17 @@ class Testimony:
 def testimony(fits: FoldFits, scores: Vector, channel: NoiseChannel) -> Testimony | None:
     """Fits with such features outside the same folds, beside the linear model's channel.
 
-    None where features are sparse or too many, or only a sample of the rows decides.
+    None where features are sparse or too many.
     """
     layout = fits.layout
-    if sparse.issparse(layout.X) or layout.X.shape[1] > WIDEST or layout.sampled:
+    if sparse.issparse(layout.X) or layout.X.shape[1] > WIDEST:
         return None
     step = max(1, layout.n // HEARD)
     kept = layout.held_out(np.arange(layout.n)) % step == 0
     layout, scores = layout.every(step), scores[kept]
     bent = replace(layout, X=bends(layout.X, layout.sample_weight))
-    total = fits.penalty.total
+    # As many rows as are heard: of a sample, a penalty beside the weight of all rows would be none.
+    total = float(layout.n if layout.sample_weight is None else layout.sample_weight.sum())
     geometry = Geometry(bent.everything(ridge=1.0 / (BENT_C * total)))
     flexible = FoldFits(
         bent, penalty=Penalty(BENT_C, total), fit_intercept=True, plain=None, geometry=geometry, n_jobs=fits.n_jobs,
