@@ -25,7 +25,7 @@ from selfpaced import (
     inspection,
     suspects,
 )
-from selfpaced.inspection import Records, label_issues, leverage
+from selfpaced.inspection import Records, label_issues, leverage, most_suspicious
 
 COLUMNS = ["row", "given", "expected", "probability", "weight", "noise_probability", "label_quality"]
 
@@ -201,3 +201,13 @@ def test_advice_names_what_to_ask_instead():
     assert len(table) == 80
     with pytest.raises(TypeError, match=r"wrap it: SelfPacedRegressor\(KNeighborsRegressor\(\)\)"):
         suspects(KNeighborsRegressor().fit(X, y), X, y)
+
+
+def test_sure_errors_do_not_lend_their_precision_to_rows_that_are_right() -> None:
+    wrong = np.r_[np.full(20, 0.99), np.full(200, 0.02)]
+    np.testing.assert_array_equal(most_suspicious(wrong, 0.5), wrong > 0.5)
+    doubtful = np.r_[np.full(20, 0.7), np.full(20, 0.4), np.full(200, 0.02)]
+    np.testing.assert_array_equal(most_suspicious(doubtful, 0.5), doubtful > 0.3)  # worth a look, at .55
+    np.testing.assert_array_equal(most_suspicious(doubtful, 0.6), doubtful > 0.5)
+    assert not most_suspicious(np.full(10, 0.3), 0.5).any()
+    assert most_suspicious(np.empty(0), 0.5).size == 0

@@ -234,3 +234,32 @@ def test_a_slip_is_set_aside_in_tables_of_blocks_too():
     np.testing.assert_allclose(blocks.predict_proba(X), model.predict_proba(X), atol=1e-10)
     assert blocks.noise_rate_ == pytest.approx(model.noise_rate_, abs=1e-10)
     assert blocks.judge(X[7:8], y[7:8]).wrong[0] == 0.9
+
+
+@pytest.mark.parametrize(("n", "deals", "validated", "alone"), [
+    (300, 8, 5, False), (1500, 6, 5, False), (4000, 2, 5, False), (9000, 1, 5, False), (12_000, 1, 5, True),
+])  # fmt: skip
+def test_the_fewer_rows_the_more_deals(n, deals, validated, alone):
+    rng = np.random.default_rng(0)
+    layout = folds_of(rng.standard_normal((n, 3)), rng.integers(0, 2, n), deals=8)
+    assert (len(layout.deals), layout.n_validated, layout.alone) == (deals, validated, alone)
+
+
+def test_wide_tables_of_many_rows_hold_out_fewer_folds():
+    rng = np.random.default_rng(0)
+    layout = folds_of(rng.standard_normal((10_500, 40)), rng.integers(0, 2, 10_500), deals=8)
+    assert (layout.n_validated, layout.alone) == (2, True)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_suspects_hardly_depend_on_the_deal(noise):
+    """Weak classes beside a column that bends: the count of suspects once went from none to a third of the rows."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((1300, 6))
+    y = (rng.random(1300) < 1 / (1 + np.exp(-2.5 * (X[:, 0] + 0.5 * X[:, 1])))).astype(int)
+    given = flip_symmetric(y, noise, random_state=1)[0] if noise else y
+    counts = [
+        label_issues(SelfPacedLogisticRegression(random_state=seed).fit(X, given), X, given)["is_label_issue"].sum()
+        for seed in range(5)
+    ]
+    assert max(counts) - min(counts) <= 0.1 * max(counts) + 5

@@ -1,5 +1,7 @@
 """The label is wrong, or the model: cases that a channel of few rates alone gets wrong."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.preprocessing import scale
@@ -7,6 +9,7 @@ from sklearn.preprocessing import scale
 from selfpaced import SelfPacedLogisticRegression, label_issues
 from selfpaced.datasets import flip_symmetric
 from selfpaced.label_noise import fit_channel
+from selfpaced.linear import witness as second
 
 
 def three_classes(seed, apart=3.0, n=1200):
@@ -121,3 +124,50 @@ def test_rows_that_the_model_has_not_seen_are_not_judged_as_if_it_had():
     posterior = opinion.noise.posterior(opinion.logits, opinion.codes)
     np.testing.assert_allclose(posterior.sum(axis=1), 1.0)
     np.testing.assert_allclose(1 - posterior[rows, opinion.codes], seen.wrong, atol=1e-12)
+
+
+def bowl(n, seed, noise=0.0):
+    """A border that no line follows, and labels wrong at random."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 4))
+    z = 4 * (X[:, 0] + 0.8 * (X[:, 1] ** 2 - 1) + 0.8 * X[:, 2] * X[:, 3])
+    y = (rng.random(n) < 1 / (1 + np.exp(-z))).astype(int)
+    return X, np.where(rng.random(n) < noise, 1 - y, y)
+
+
+@pytest.mark.parametrize("n", [4000, 25_000])
+def test_a_border_that_bends_is_not_dirt_in_many_rows_either(n):
+    X, y = bowl(n, 0)
+    model = SelfPacedLogisticRegression().fit(X, y)
+    assert model.noise_witness_ == "quadratic"
+    assert model.noise_rate_interval_[0] == 0.0
+    assert model.judge(X, y).wrong.max() < 0.5
+    X, y = bowl(n, 0, noise=0.2)
+    low, high = SelfPacedLogisticRegression().fit(X, y).noise_rate_interval_
+    assert 0.05 < low < 0.2 < high
+
+
+def test_labels_are_doubted_as_far_as_both_witnesses_doubt_them():
+    rng = np.random.default_rng(0)
+    z = 3 * rng.standard_normal(3000)
+    y = (rng.random(3000) < 1 / (1 + np.exp(-z))).astype(int)
+    noisy = fit_channel(z, np.where(rng.random(3000) < 0.2, 1 - y, y), noiseless=True)
+    clean, nothing = fit_channel(z, y, noiseless=True), np.zeros(0)
+    assert noisy.suspicion.share > 0.9 > 0.5 > clean.suspicion.share
+
+    def share(witness, ahead):
+        return second.Testimony(witness, ahead, nothing, nothing > 0, 0.0).doubted(noisy).suspicion.share
+
+    shares = [share(clean, ahead) for ahead in (-3.0, 0.0, 1.0, 3.0)]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] > 0.9 * noisy.suspicion.share
+    assert shares[1] == pytest.approx((noisy.suspicion.share + clean.suspicion.share) / 2)
+    assert shares[3] < 0.5
+    # One that sees noise itself, however far ahead, takes nothing away; one that sees more adds nothing.
+    assert share(noisy, 5.0) == noisy.suspicion.share
+    assert (
+        second.Testimony(noisy, 5.0, nothing, nothing > 0, 0.0).doubted(clean).suspicion.share == clean.suspicion.share
+    )
+    # A rate that a wrong link alone may feign is not plain noise.
+    feigned = replace(noisy, interval=(0.003, 0.2))
+    assert 0.5 < share(feigned, 5.0) < 0.6

@@ -17,7 +17,7 @@ from .folds import FoldLayout, draw, fetch, lay_out, many
 from .minimize import Metric
 from .objective import Objective, Vector
 
-# Of the folds, where rows are few: benchmarks/stability.py.
+# Of the folds, where rows are few: benchmarks/real_suspects.py.
 DEALS = 8
 DEALS_OF_WIDE = 3  # cost: where features are more than rows
 
