@@ -166,13 +166,21 @@ def scores(predicted: np.ndarray, proba: np.ndarray, truth: np.ndarray) -> dict[
     }
 
 
-def schedule(*, name: str, rule: str, noise: str, seed: int, data_dir: str | None) -> dict[str, Any]:  # noqa: ARG001
-    """The paper's schedule with one of its rules."""
+def schedule(
+    *,
+    name: str,
+    rule: str,
+    noise: str,
+    C: Any,
+    seed: int,
+    data_dir: str | None,  # noqa: ARG001
+) -> dict[str, Any]:
+    """The paper's schedule with one of its rules, the penalty given or chosen."""
     from selfpaced import SelfPacedLogisticRegression
 
     X, y, X_test, y_test = parts(name, seed)
     given, _ = noisy(X, y, noise, 5000 + seed)
-    model = SelfPacedLogisticRegression(rule, pace="paper", random_state=seed).fit(X, given)
+    model = SelfPacedLogisticRegression(rule, pace="paper", C=C, random_state=seed).fit(X, given)
     return {"accuracy": 100 * float(np.mean(model.predict(X_test) == y_test))}
 
 

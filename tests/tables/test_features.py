@@ -163,6 +163,8 @@ def test_scikit_learn_s_own_choice_of_output_does_not_matter(mixed):
 
 
 def test_kind_of_model_is_checked():
+    with pytest.raises(ValueError, match="got DataFrame: preprocessor\\(\\).fit\\(table\\) takes tables"):
+        preprocessor(pd.DataFrame({"a": [1]}))
     with pytest.raises(ValueError, match="kind must be 'linear' or 'tree', got 'forest'"):
         preprocessor("forest")
 

@@ -162,8 +162,9 @@ def preprocessor(
     Pipeline
         With the steps ``types`` and ``features``; gives pandas frames.
     """
-    if kind not in ("linear", "tree"):
-        raise ValueError(f"kind must be 'linear' or 'tree', got {kind!r}")
+    if not isinstance(kind, str) or kind not in ("linear", "tree"):
+        got = repr(kind) if isinstance(kind, str) else f"{type(kind).__name__}: preprocessor().fit(table) takes tables"
+        raise ValueError(f"kind must be 'linear' or 'tree', got {got}")
     typed = TypedColumns(categorical=tuple(categorical), exclude=tuple(exclude))
     features = TableFeatures(kind, max_categories=max_categories)
     return Pipeline([("types", typed), ("features", features)]).set_output(transform="pandas")
