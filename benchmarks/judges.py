@@ -307,13 +307,12 @@ def _intervals(kind, n, share, seed):
     return out
 
 
-def saved(title, text):
+def saved(result, head, title, text):
     """The table in its section of the result file; the other sections stay."""
-    old = RESULT.read_text() if RESULT.exists() else ""
+    old = result.read_text() if result.exists() else ""
     sections = dict(part.split("\n\n", 1) for part in old.split("\n## ")[1:])
     sections[title] = text.rstrip() + "\n"
-    head = "# Alternatives to the judges of a wrapped classifier\n\n" + __doc__.split("\n\n", 2)[2]
-    RESULT.write_text(head + "".join(f"\n## {name}\n\n{sections[name]}" for name in sorted(sections)))
+    result.write_text(head + "".join(f"\n## {name}\n\n{sections[name]}" for name in sorted(sections)))
 
 
 def main():
@@ -336,7 +335,8 @@ def main():
     text = "\n".join(lines)
     print(text)
     if args.save:
-        saved(title, text)
+        head = "# Alternatives to the judges of a wrapped classifier\n\n" + __doc__.split("\n\n", 2)[2]
+        saved(RESULT, head, title, text)
 
 
 def _runs(args, seeds):
