@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -34,7 +35,8 @@ LEAF = 5  # rows in a leaf: fewer follow single labels
 PENALTY = 0.1  # C of the logistic regression, on standardised columns
 
 MOST_ROWS = 5_000  # cost: rows of a tree
-MANY = 10_000  # cost: rows above which half as many trees vote
+MANY = 10_000  # cost: rows above which half as many trees vote; also rows of a regression
+FEWEST = 100  # a choice: rows of a regression for each column, where there are so many
 STEPS = 200  # cost: of the logistic regression's solver
 MEMBERS = 50  # a choice: models of an ensemble from which on every row is left out by enough of them to vote
 
@@ -167,6 +169,8 @@ class LogisticJudge:
 
     def _outside(self, soft: Array, train: Array, test: Array) -> Array:
         learnt = train[train < self.cases.n_used]
+        if not sparse.issparse(self.table):  # words may be rarer than rows are many
+            learnt = _some(learnt, max(MANY, FEWEST * self.table.shape[1]), np.random.default_rng(len(test)))
         place, codes = np.nonzero(soft[learnt])
         rows = learnt[place]
         if np.unique(codes).size < 2:
