@@ -113,6 +113,7 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
             at("meta.posterior:CLEARLY", values=(0.0, 9.0)),
             at("meta.posterior:FLOOR", values=(1e-4, 1e-2)),
             at("meta.judges:TREES", values=(20, 100)),
+            at("meta.judges:AGAIN", values=(8, 50)),
             at("meta.judges:LEAF", values=(2, 10)),
             at("meta.judges:PENALTY", values=(0.01, 1.0)),
             at("meta.soft_labels:DROPPED", values=(0.0, 0.1)),

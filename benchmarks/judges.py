@@ -1,6 +1,6 @@
 """Alternatives to what the judges of a wrapped classifier do by default, on tables for development alone.
 
-    python benchmarks/judges.py --part local|pull|claims [--base NAME ...] [--sets NAME] [--runs FILE] [--save]
+    python benchmarks/judges.py --part local|pull|join|claims [--base NAME ...] [--sets NAME] [--runs FILE] [--save]
 
 The development half of the KEEL tables is what settings are chosen on; the other half (`--sets BURNT`) confirms them.
 At most 500 rows to learn from, at most 2,000 others to test on. All alternatives get the same rows, labels and votes.
@@ -13,7 +13,10 @@ as if it were r, if the judges foretell given labels of unseen rows better than 
 
 pull: how far totals of classes go from those of the posterior to the given ones. In use: half-way, as far as noise does
 not differ between classes. "less at high rates": times 1 - 2 rate, always or from a rate of 25 % on. "all the way".
-"undone": to the given totals sent back through the channel.
+"undone": to the given totals sent back through the channel. "a class has half of its given share": at least.
+
+join: whether the wrapped model is one of the judges. In use: where it foretells given labels better than they do
+together by 2 standard errors ("clearly better").
 
 claims: how often the interval of the rate leaves out 0, on made tables (overlap.py) without a wrong label and with one
 in five. "pooled": by the votes taken together. "each judge": unless noise is plain, every judge must see it by itself,
@@ -196,6 +199,26 @@ def undone(soft, hard, weight, channel):
     return (1 - pull) * posterior + pull * back / back.sum()
 
 
+def at_least(share: float) -> Callable[[Bench], Any]:
+    """Half-way, but no class below so much of its given share."""
+
+    def rule(soft, hard, weight, channel):
+        pull = 0.5 * (1 - channel.model_weights[-1])
+        totals = np.average((1 - pull) * soft + pull * hard, axis=0, weights=weight)
+        totals = np.maximum(totals, share * np.average(hard, axis=0, weights=weight))
+        return totals / totals.sum()
+
+    return with_totals(rule)
+
+
+def joined(who: Callable[[Bench], tuple[list[Any], Any]]) -> Callable[[Bench], Any]:
+    def made(bench):
+        said = posterior_of(bench.cases, *who(bench))
+        return None if said.rate < LEAST else bench.soft(said)
+
+    return made
+
+
 PARTS = {
     "local": {
         "plain below 5 %": plain_below,
@@ -213,6 +236,12 @@ PARTS = {
         "less at rates from 25 % on": pulled(0.5, 0.25),
         "all the way": pulled(1.0),
         "undone": with_totals(undone),
+        "a class has half of its given share": at_least(0.5),
+    },
+    "join": {
+        "clearly better": joined(lambda bench: (bench.readers, bench.own)),
+        "never": joined(lambda bench: (bench.readers, None)),
+        "always": joined(lambda bench: ([*bench.readers, bench.own], None)),
     },
 }
 
@@ -307,13 +336,12 @@ def _intervals(kind, n, share, seed):
     return out
 
 
-def saved(title, text):
+def saved(result, head, title, text):
     """The table in its section of the result file; the other sections stay."""
-    old = RESULT.read_text() if RESULT.exists() else ""
+    old = result.read_text() if result.exists() else ""
     sections = dict(part.split("\n\n", 1) for part in old.split("\n## ")[1:])
     sections[title] = text.rstrip() + "\n"
-    head = "# Alternatives to the judges of a wrapped classifier\n\n" + __doc__.split("\n\n", 2)[2]
-    RESULT.write_text(head + "".join(f"\n## {name}\n\n{sections[name]}" for name in sorted(sections)))
+    result.write_text(head + "".join(f"\n## {name}\n\n{sections[name]}" for name in sorted(sections)))
 
 
 def main():
@@ -336,7 +364,8 @@ def main():
     text = "\n".join(lines)
     print(text)
     if args.save:
-        saved(title, text)
+        head = "# Alternatives to the judges of a wrapped classifier\n\n" + __doc__.split("\n\n", 2)[2]
+        saved(RESULT, head, title, text)
 
 
 def _runs(args, seeds):

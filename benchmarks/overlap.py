@@ -83,7 +83,7 @@ def rows(sizes, seeds):
                 held = np.mean((low <= share) & (share <= high))
                 figures = [f"{rate.min():.2f} to {rate.max():.2f}", f"{np.mean(low > 0):.0%}", f"{held:.0%}"]
                 figures += [f"{np.median(many):.0f} ({many.min():.0f} to {many.max():.0f})"]
-                figures += [f"{right.sum() / max(many.sum(), 1):.2f}" if share else ""]
+                figures += [f"{right.sum() / many.sum():.2f}" if share and many.any() else ""]
                 yield f"| {kind.__name__} | {n} | {share:.0%} | " + " | ".join(figures) + " |"
 
 

@@ -122,13 +122,17 @@ def test_misfit_is_told_and_not_called_wrong(selfpaced, folder):
     assert "Its fit is poor" in page
 
 
-@pytest.mark.parametrize("model", ["hist-gradient-boosting", "random-forest"])
-def test_trees(as_json, shop, shop_csv, model):
+@pytest.mark.parametrize(("short", "model"), [("boosting", "hist-gradient-boosting"), ("forest", "random-forest")])
+def test_trees(as_json, shop, shop_csv, short, model):
     _, _, wrong = shop
-    result = as_json("fit", shop_csv, "--target", "will buy", "--model", model, "--no-report")
+    result = as_json("fit", shop_csv, "--target", "will buy", "--model", short, "--no-report")
     assert result["model"] == model
     suspects = pd.read_csv("run/suspects.csv")
     assert np.mean(wrong[suspects["row"]]) > 0.5
+    model = load("run/model.skops")[-1]
+    given = model.sample_posterior_[suspects["row"], np.searchsorted(model.classes_, suspects["given"])]
+    np.testing.assert_allclose(suspects["noise_probability"], 1.0 - given, atol=1e-4)
+    assert "forest" in model.judge_weights_
     rows = as_json("predict", "run/model.skops", shop_csv)["predictions"]
     assert {row["prediction"] for row in rows} == {"yes", "no"}
 

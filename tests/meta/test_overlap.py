@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
@@ -10,6 +12,7 @@ from sklearn.metrics import log_loss
 from sklearn.tree import DecisionTreeClassifier
 
 from selfpaced import SelfPacedClassifier
+from selfpaced.label_noise import NoiseChannel
 from selfpaced.meta import posterior
 
 
@@ -56,3 +59,17 @@ def test_what_one_judge_sees_alone_is_not_claimed(monkeypatch: pytest.MonkeyPatc
     assert not np.any(model.sample_noise_ >= 0.5)
     monkeypatch.setattr(posterior, "_all_see", lambda *_: True)
     assert model.fit(X, y).noise_rate_interval_[0] > 0.1
+
+
+def test_labels_of_a_class_that_seems_never_mistaken_are_doubted_too() -> None:
+    """A rate of 0 for one class would rank all its labels behind those of the other, whatever the judges say."""
+    one_sided = NoiseChannel(1.0, np.zeros(3), np.eye(3), 0.0, (0.0, 0.3), (1.0,))
+    one_sided.transition[2] = [0.3, 0.3, 0.4]
+    for rate in (0.0, 0.2, 0.6):
+        transition = posterior.doubted(replace(one_sided, noise_rate=rate))
+        np.testing.assert_allclose(transition.sum(axis=1), 1.0)
+        assert (transition > 0.0).all()
+        assert (transition[2, :2] > transition[0, 1:]).all()  # what was estimated still counts
+    least = posterior.doubted(one_sided)[0, 1]
+    assert 0.0 < least < 0.01
+    assert posterior.doubted(replace(one_sided, noise_rate=0.2))[0, 1] > least

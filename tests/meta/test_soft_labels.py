@@ -311,13 +311,24 @@ def drawn_posterior(n: int = 300, seed: int = 0) -> np.ndarray:
 
 def test_each_row_comes_once_for_every_class_it_may_belong_to() -> None:
     X, _, noisy = moons()
-    soft = drawn_posterior()
+    soft = drawn_posterior().round(6)
     ours = soft_fit(GaussianNB(), noisy, X, prior=np.arange(1.0, 301)).fit(X, soft).model
     kept = np.where(soft < 0.02, 0, soft)
     kept /= kept.sum(axis=1, keepdims=True)
     weight = (kept * np.arange(1.0, 301)[:, None]).T.ravel()
     theirs = GaussianNB().fit(np.vstack([X, X]), np.repeat([0, 1], 300), sample_weight=weight)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=1e-8)
+
+
+def test_the_last_bits_of_probabilities_do_not_matter() -> None:
+    """Sums are rounded differently by every processor, and a tree decides ties by the last bit."""
+    X, _, noisy = moons()
+    X = np.hstack([X, X[:, ::-1]]).round(1)  # splits that are equally good
+    soft = drawn_posterior().round(3)
+    nearly = soft * (1 + 1e-12 * np.random.default_rng(0).standard_normal(soft.shape))
+    trees = [soft_fit(TREE, noisy, X).fit(X, each).model.tree_ for each in (soft, nearly)]
+    np.testing.assert_array_equal(trees[0].feature, trees[1].feature)
+    np.testing.assert_array_equal(trees[0].value, trees[1].value)
 
 
 def test_balanced_class_weights_are_those_of_the_soft_labels() -> None:

@@ -10,9 +10,15 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from selfpaced import SelfPacedLogisticRegression, SelfPacedMF, SelfPacedRegressor, SuspectFilter
+from selfpaced import (
+    SelfPacedClassifier,
+    SelfPacedLogisticRegression,
+    SelfPacedMF,
+    SelfPacedRegressor,
+    SuspectFilter,
+)
 from selfpaced.inspection import suspected
 from selfpaced.judgement import Judgement, Places, Values
 from selfpaced.pacing import Fixed
@@ -226,6 +232,16 @@ def test_wrapped_estimators(regressed):
     assert summary.kind == "regression"
     assert "SelfPacedRegressor learned from 200 samples" in summary.sentence
     assert set(column(summary, "row")[:30]) <= set(np.flatnonzero(case.wrong))
+
+
+def test_a_wrapped_classifier_is_told_by_its_posterior(classified):
+    case = classified
+    model = SelfPacedClassifier(DecisionTreeClassifier(random_state=0), random_state=0).fit(case.X, case.y)
+    summary = summarise(model, case.X, case.y)
+    rows = column(summary, "row")
+    codes = np.searchsorted(model.classes_, np.asarray(case.y)[rows])
+    wrong = 1.0 - model.sample_posterior_[rows, codes]
+    np.testing.assert_allclose(column(summary, "noise_probability"), wrong, atol=1e-6)
 
 
 def test_a_solution():

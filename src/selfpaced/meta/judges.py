@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -29,11 +30,13 @@ __all__ = ["BaggedJudge", "ForestJudge", "Judge", "LogisticJudge", "ModelJudge",
 
 # Measured by benchmarks/constants.py wrapper.
 TREES = 50  # of a forest
+AGAIN = 16  # of a forest that learns from soft labels, which hold the votes of the first already
 LEAF = 5  # rows in a leaf: fewer follow single labels
 PENALTY = 0.1  # C of the logistic regression, on standardised columns
 
 MOST_ROWS = 5_000  # cost: rows of a tree
-MANY = 10_000  # cost: rows above which half as many trees vote
+MANY = 10_000  # cost: rows above which half as many trees vote; also rows of a regression
+FEWEST = 100  # a choice: rows of a regression for each column, where there are so many
 STEPS = 200  # cost: of the logistic regression's solver
 MEMBERS = 50  # a choice: models of an ensemble from which on every row is left out by enough of them to vote
 
@@ -87,10 +90,12 @@ class ForestJudge:
         target = soft[:, 1:] if soft.shape[1] == 2 else soft
         table = np.ascontiguousarray(self.table, dtype=np.float32)
         rng = np.random.default_rng(self.seed)
-        tasks = [(train, test, int(rng.integers(2**31))) for train, test in self._bags(rng)]
-        with config_context(skip_parameter_validation=True):
+        trees = TREES if np.array_equal(soft, self.cases.hard) else AGAIN
+        tasks = [(train, test, int(rng.integers(2**31))) for train, test in self._bags(rng, trees)]
+        with config_context(skip_parameter_validation=True, assume_finite=True):
             if self.n_jobs in (None, 1):  # dealing out the work takes about as long as a tree
-                found = [self._one(table, target, *task) for task in tasks]
+                state = np.random.RandomState()  # to make one takes a fourth of a tree's time, to seed it hardly any
+                found = [self._one(table, target, train, test, seed, state) for train, test, seed in tasks]
             else:
                 found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
                     delayed(self._one)(table, target, *task) for task in tasks
@@ -98,16 +103,18 @@ class ForestJudge:
         leaves = [np.hstack([1.0 - part, part]) if soft.shape[1] == 2 else part for part in found]
         return _averaged(self.cases, [(train, test) for train, test, _ in tasks], leaves)
 
-    def _one(self, table: Array, target: Array, train: Array, test: Array, seed: int) -> Array:
-        model = self.tree(min_samples_leaf=LEAF, max_features="sqrt", random_state=seed)
+    def _one(self, table: Array, target: Array, train: Array, test: Array, seed: int, state: Any = None) -> Array:
+        if state is not None:
+            state.seed(seed)
+        model = self.tree(min_samples_leaf=LEAF, max_features="sqrt", random_state=seed if state is None else state)
         weight = self.cases.weight[train]  # checked anew by every tree: left away where it says nothing
         weighted = {} if np.all(weight == 1.0) else {"sample_weight": weight}
         model.fit(table[train], target[train], check_input=False, **weighted)
         return np.asarray(model.predict(table[test], check_input=False)).reshape(len(test), -1)
 
-    def _bags(self, rng: np.random.Generator) -> Iterator[Split]:
+    def _bags(self, rng: np.random.Generator, trees: int) -> Iterator[Split]:
         """Cases to learn from and to be asked about; two trees share a deal, so that every case has as many votes."""
-        deals = TREES // (2 if self.cases.n_used <= MANY else 4)
+        deals = trees // (2 if self.cases.n_used <= MANY else 4)
         if self.folds is not None:
             for train, test in self.folds:
                 learnt = train[train < self.cases.n_used]
@@ -157,10 +164,13 @@ class LogisticJudge:
 
     def votes(self, soft: Array) -> Array:
         """Probabilities by the regression of the other folds."""
-        return _averaged(self.cases, self.folds, [self._outside(soft, *fold) for fold in self.folds])
+        with config_context(skip_parameter_validation=True, assume_finite=True):
+            return _averaged(self.cases, self.folds, [self._outside(soft, *fold) for fold in self.folds])
 
     def _outside(self, soft: Array, train: Array, test: Array) -> Array:
         learnt = train[train < self.cases.n_used]
+        if not sparse.issparse(self.table):  # words may be rarer than rows are many
+            learnt = _some(learnt, max(MANY, FEWEST * self.table.shape[1]), np.random.default_rng(len(test)))
         place, codes = np.nonzero(soft[learnt])
         rows = learnt[place]
         if np.unique(codes).size < 2:

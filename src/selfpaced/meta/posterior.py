@@ -35,6 +35,11 @@ SURE = 0.8
 PLAIN = 8.0
 SILENT = 0.1  # a choice: probability of any noise below which votes tell nothing; labels at random have 0.01, noise 0.5
 
+# benchmarks/ranking.py: labels of a class that seems never to be mistaken are doubted too, at this part of one rate for
+# all, and that rate is at least so much.
+DOUBTED = 0.2
+LEAST_DOUBTED = 0.05
+
 STEPS = 3  # cost: weights of judges are multiples of 1/3; beyond FEW of them, each alone or all alike
 FEW = 5  # cost: judges whose weights are tried in all combinations
 SCALINGS = 50  # numerical safety: steps in which totals are met
@@ -171,8 +176,18 @@ def _seen(channel: NoiseChannel, told: NoiseChannel) -> NoiseChannel:
     rate, (low, high) = 0.0 if share < SILENT else channel.noise_rate, told.interval
     return replace(
         channel, scale=1.0, bias=np.zeros_like(channel.bias), noise_rate=rate,
-        interval=(min(low, rate), max(high, rate)), suspicion=Suspicion(1.0, channel.transition, share),
+        interval=(min(low, rate), max(high, rate)), suspicion=Suspicion(1.0, doubted(channel), share),
     )  # fmt: skip
+
+
+def doubted(channel: NoiseChannel) -> Array:
+    """The transition by which given labels are doubted: every class is mistaken for every other now and then.
+
+    Labels wrong near the border of two classes are often all of one side by chance. A rate of 0 for the other would
+    rank its labels behind all of these, whatever the judges say of them.
+    """
+    one_rate = symmetric(max(channel.noise_rate, LEAST_DOUBTED), channel.n_classes)
+    return _normal(np.maximum(channel.transition, DOUBTED * one_rate))
 
 
 # ------------------------------------------------------------------------------------------------- stacking

@@ -18,6 +18,7 @@ from .routing import WeightRoute, fit_rows, groups_keyword, last_step
 __all__ = ["Fitted", "MeanOfModels", "SoftFit"]
 
 DROPPED = 0.02  # cost: probabilities below this are no row of their own: benchmarks/constants.py wrapper
+DIGITS = 6  # numerical safety: of probabilities; a tree decides ties by the last bit, which every processor has its own
 COPIES = 5  # cost: models of drawn labels, for estimators that take no weights
 LARGE = 10_000  # theory: rows above which scikit-learn's boosting holds some back to stop early
 
@@ -142,7 +143,8 @@ class SoftFit:
         if certain or self.way == "weighted":
             codes = self.codes[index]
             return self._entries(X, index, codes, soft[index, codes] * prior[index])
-        kept = np.where(soft[index] < DROPPED, 0.0, soft[index])
+        kept = np.round(soft[index], DIGITS)
+        kept[kept < DROPPED] = 0.0
         kept /= kept.sum(axis=1, keepdims=True)
         place, codes = np.nonzero(kept)
         return self._entries(X, index[place], codes, kept[place, codes] * prior[index[place]])
