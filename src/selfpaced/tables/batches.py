@@ -12,7 +12,7 @@ import numpy as np
 from ..fingerprint import mixed
 from .bombs import refuse_parquet_bomb
 from .errors import TableError
-from .reading import _frame, _reading, _require, _without_marks
+from .reading import _frame, _reading, _require, _without_marks, number_types
 from .text import Dialect, FileFacts, column_names, find_dialect, find_open_quote, report_broken, scan
 
 if TYPE_CHECKING:
@@ -159,11 +159,14 @@ class TableBatches:
 
         reading, converting = _reading(names, skip, dialect)
         reading.block_size = PIECE
-        if self.as_text:
-            converting.column_types = dict.fromkeys(names, pa.string())
         parsing = arrow_csv.ParseOptions(
             delimiter=dialect.separator, newlines_in_values=facts.quotes > 0, invalid_row_handler=skip_row
         )
+        if self.as_text:
+            converting.column_types = dict.fromkeys(names, pa.string())
+        else:
+            converting.column_types = number_types(path, reading, parsing, converting)
+            broken.clear()
         with (
             pa.input_stream(str(path), compression="detect") as stream,
             arrow_csv.open_csv(stream, reading, parsing, converting) as batches,
