@@ -79,10 +79,12 @@ def patterns_of(table: ReportTable | None, cells: Any, story: Story, target: str
     rows = next((column.values for column in table.columns if column.key == "row"), ()) if table is not None else ()
     if story.kind not in ("classification", "regression") or not hasattr(cells, "iloc") or not len(rows):
         return ()
-    if not all(isinstance(row, int) and 0 <= row < len(cells) for row in rows):
+    if not all(isinstance(row, int) for row in rows):
         return ()
-    suspect = np.zeros(len(cells), dtype=bool)
-    suspect[np.array(rows, dtype=np.intp)] = True
+    places, suspect = np.array(rows, dtype=np.intp), np.zeros(len(cells), dtype=bool)
+    if places.min() < 0 or places.max() >= len(cells):
+        return ()
+    suspect[places] = True
     others = cells.loc[:, [name for name in cells.columns if str(name) != target]]
     return tuple(Pattern(*found) for found in common_patterns(others, suspect))
 
