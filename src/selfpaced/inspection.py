@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .arguments import integer, number
-from .judgement import JudgedByAnother, Judgement, Judging
+from .judgement import JudgedByAnother, Judgement, Judging, Labels
 
 __all__ = ["SUSPECT", "Records", "as_table", "judgement_of", "label_issues", "look_through", "suspected", "suspects"]
 
@@ -164,9 +164,13 @@ def suspected(judged: Judgement, threshold: float = SUSPECT) -> np.ndarray:
     The report shows these rows, the command line writes them, ``selfpaced review`` asks about them: there is no other
     idea of a suspect.
     """
-    opinion = judged.opinion
+    opinion: Any = judged.opinion
     wrong = np.asarray(judged.wrong >= threshold)
-    return wrong & np.asarray(opinion.given != opinion.expected) if judged.kind == "labels" else wrong
+    if judged.kind == "labels":
+        rows = np.flatnonzero(wrong)
+        opinion, asked = (opinion.some(rows), slice(None)) if isinstance(opinion, Labels) else (opinion, rows)
+        wrong[rows] = opinion.given[asked] != opinion.expected[asked]
+    return wrong
 
 
 def label_issues(fitted: Any, X: Any, y: Any, threshold: float | None = None, *, precision: float = 0.5) -> Any:
