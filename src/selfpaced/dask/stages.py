@@ -8,10 +8,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from distributed import Future, get_client
+from distributed import Future, get_client, wait
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -19,6 +19,7 @@ Result = TypeVar("Result")
 ATTEMPTS = 3  # a choice: a stage that loses workers as often as this would lose them again
 INTERVAL = 1.0  # a choice: seconds between two looks at the workers
 LOOKS = 3  # a choice: looks in a row at which no worker does anything, until nothing is to be expected any more
+HELD = 0.1  # a choice: seconds for which a thread is held so that the next call goes to another
 PATIENCE = 300.0  # a choice: seconds for a worker to come where none is left
 
 
@@ -84,16 +85,31 @@ class Stages:
 
     def _alive(self) -> set[str]:
         """Workers that answer, fit for another training: the scheduler may not know yet that others are dead."""
-        answers = self.client.run(_forget_network, on_error="return")
-        return {address for address, answer in answers.items() if answer is True}
+        answers = self.client.run(_knows_network, on_error="return")
+        alive = {address for address, answer in answers.items() if isinstance(answer, bool)}
+        threads, stale = self.client.nthreads(), [address for address in alive if answers[address] is True]
+        calls = [
+            self.client.submit(_forget_network, number, workers=[address], pure=False)
+            for address in stale
+            for number in range(threads.get(address, 0))
+        ]
+        with suppress(TimeoutError, asyncio.TimeoutError):  # another one that dies is found by the next attempt
+            wait(calls, timeout=INTERVAL * 10)
+        return alive
 
 
-def _forget_network() -> bool:
-    """LightGBM keeps the connections of a training that failed, and would use them in the next."""
-    lightgbm = sys.modules.get("lightgbm.basic")
-    if lightgbm is not None:
-        lightgbm._LIB.LGBM_NetworkFree()
-    return True
+def _knows_network() -> bool:
+    return "lightgbm.basic" in sys.modules
+
+
+def _forget_network(number: int) -> int:
+    """LightGBM keeps the connections of a training that failed in each thread, and would use them in the next.
+
+    Of as many calls as a worker has threads, each must find one of its own: hence the wait.
+    """
+    sys.modules["lightgbm.basic"]._LIB.LGBM_NetworkFree()
+    time.sleep(HELD)
+    return number
 
 
 __all__ = ["Stages"]

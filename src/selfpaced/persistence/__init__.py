@@ -22,6 +22,7 @@ import io
 import json
 import os
 import platform
+import sys
 import tempfile
 import warnings
 import zipfile
@@ -38,6 +39,8 @@ from .audit import FACTS, UntrustedFileError, facts_of, is_trusted, plan_of, ref
 __all__ = ["UntrustedFileError", "is_trusted", "load", "metadata", "replacing", "save"]
 
 
+# cost: skops looks for estimators in all packages of scikit-learn; these have none, and import PyTorch and Dask
+ARRAYS = tuple(f"sklearn.externals.array_api_compat.{name}" for name in ("torch", "dask", "cupy"))
 PROBED = 1 << 16  # cost: bytes of a part that are packed to see whether they become smaller
 LONG = 1 << 20  # cost: bytes above which a part is packed quickly rather than well
 PACKED = 0.9  # cost: of its size that a part must come below to be packed
@@ -207,10 +210,23 @@ def _versions() -> dict[str, str]:
 
 def _skops() -> Any:
     try:
-        import skops.io
+        with _unseen(ARRAYS):
+            import skops.io
     except ImportError as error:
         raise ImportError('saving and loading models needs skops: pip install "selfpaced[io]"') from error
     return skops.io
+
+
+@contextmanager
+def _unseen(names: Iterable[str]) -> Iterator[None]:
+    """Modules that nobody has imported yet, and that nobody can import meanwhile."""
+    absent = [name for name in names if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        for name in absent:
+            del sys.modules[name]
 
 
 def _trees(value: Any, seen: set[int], width: int) -> Iterator[tuple[Any, int]]:
