@@ -8,6 +8,7 @@ from selfpaced import SelfPacedLogisticRegression, suspects
 from selfpaced.engines import MemoryTable, contents, drawn
 from selfpaced.linear import folds as linear_folds
 from selfpaced.pacing import Geometric, Stages
+from selfpaced.regularizers import REGISTRY, Regularizer, get
 
 N = linear_folds.MANY
 
@@ -82,6 +83,14 @@ def test_every_kind_of_fit_is_the_same_from_blocks(few_are_many, case):
     X, y = rows(3000, n_classes=4 if case == "four classes" else 2)
     memory = SelfPacedLogisticRegression(**CASES[case]).fit(X, y)
     same(memory, SelfPacedLogisticRegression(**CASES[case]).fit(elsewhere(X, y)))
+
+
+@pytest.mark.parametrize("rule", [name for name in REGISTRY if isinstance(get(name), Regularizer)])
+def test_every_rule_is_the_same_from_blocks(few_are_many, rule):
+    X, y = rows(3000)
+    for pace in ("auto", {"channel": 0.2, "logarithmic": 0.5}.get(rule, 1.0)):
+        memory = SelfPacedLogisticRegression(regularizer=rule, pace=pace).fit(X, y)
+        same(memory, SelfPacedLogisticRegression(regularizer=rule, pace=pace).fit(elsewhere(X, y)))
 
 
 @pytest.mark.parametrize("n", [300, 3000])

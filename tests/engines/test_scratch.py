@@ -186,6 +186,37 @@ def test_the_disk_is_asked_first(monkeypatch, tmp_path):
         spool(pieces(frame()), "label", scratch=tmp_path / "absent")
 
 
+def test_a_disk_that_is_full_all_the_same(monkeypatch, tmp_path):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(scratch, "_write", full)
+    with pytest.raises(OSError, match=r"scratch file in .* cannot be written: No space left on device; choose another"):
+        spool(pieces(frame()), "label", scratch=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_files_that_are_not_alike(tmp_path, kind):
+    def write(name, table):
+        getattr(table, f"to_{kind}")(tmp_path / f"{name}.{kind}", index=False)
+
+    table, pattern = frame(), str(tmp_path / f"*.{kind}")
+    write("a", table[:900])
+    write("b", table[900:].iloc[:, ::-1])  # another order will do
+    with spool(pattern, "label") as spooled:
+        np.testing.assert_array_equal(spooled.take(np.arange(1500)).X, table.iloc[:, :4])
+    write("c", table[:0])
+    write("d", table.drop(columns="x1"))
+    with pytest.raises(ValueError, match=rf"same columns: '.*d.{kind}' lacks the column 'x1'"):
+        spool(pattern, "label")
+    write("d", table.rename(columns={"label": "y"}))
+    with pytest.raises(ValueError, match=rf"same columns: '.*d.{kind}' has other columns: \['x0', .*'y'\]"):
+        spool(pattern, "label")
+    with pytest.raises(ValueError, match="X must name files, got the folder"):
+        spool(str(tmp_path), "label")
+
+
 def test_memory_is_a_number_of_bytes():
     assert scratch.parse_bytes("1.5 GB") == 1_500_000_000
     for text in ("much", "1 XB", "1KB", "1.2.3GB"):

@@ -46,7 +46,7 @@ def parse_bytes(text: str | int | float) -> int:
     >>> parse_bytes("1GB"), parse_bytes("512 MiB"), parse_bytes(100000000)
     (1000000000, 536870912, 100000000)
     """
-    found = re.fullmatch(r"\s*([0-9.]+)\s*([A-Za-z]*)\s*", str(text))
+    found = re.fullmatch(r"\s*([0-9.]+(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*", str(text))
     if found is None or found[2].upper() not in _UNITS or found[1].count(".") > 1:
         raise ValueError(f"memory must be a number of bytes, also with KB, MB or GB, got {text!r}")
     size = int(float(found[1]) * _UNITS[found[2].upper()])
@@ -88,10 +88,14 @@ class ScratchTable:
             row = batch.first + int(np.argmin(np.isfinite(given)))
             raise ValueError(f"y must be finite, got {given[row - batch.first]} in row {row}")
         X, weight = batch.X.astype(self.dtype, copy=False), batch.weight
-        if weight is not None:
-            _write(self._weights, weight)
-        _write(self._rows, X)
-        _write(self._given, given)
+        try:
+            if weight is not None:
+                _write(self._weights, weight)
+            _write(self._rows, X)
+            _write(self._given, given)
+        except OSError as error:  # the files have no name that it could tell
+            where = f"the scratch file in {str(self.folder)!r} cannot be written: {error.strerror}"
+            raise OSError(error.errno, f"{where}; choose another folder (scratch)") from error
         mass = np.bincount(given, weight) if self.labels is not None else np.array([_total(weight, len(X))])
         self.mass = _longer(self.mass, len(mass)) + _longer(mass, len(self.mass))
         self.n += len(X)
@@ -108,6 +112,8 @@ class ScratchTable:
 
     def done(self) -> ScratchTable:
         """All rows are written."""
+        if not self.n:
+            raise ValueError("the table has no rows: nothing to learn from")
         if not self.mass.any():
             raise ValueError("the table has no rows of positive weight: nothing to learn from")
         if self.labels is not None:

@@ -242,7 +242,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         if len(np.unique(labels)) < 2:
             raise ValueError(
                 "y must have at least 2 classes among the rows of positive weight; the data contains only one class: "
-                f"{classes[labels[0]]!r}"
+                f"{_told(classes[labels[0]])}"
             )
         total = float(len(labels) if inner_weight is None else inner_weight.sum())
         with Progress(self, X, y).running() as progress:
@@ -298,7 +298,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         if (table.mass > 0).sum() < 2:
             raise ValueError(
                 "y must have at least 2 classes among the rows of positive weight; the data contains only one class: "
-                f"{classes[int(np.argmax(table.mass))]!r}"
+                f"{_told(classes[int(np.argmax(table.mass))])}"
             )
         return table if self.class_weight is None else ClassWeightedTable(table, self._factors(classes, table.mass))
 
@@ -463,6 +463,11 @@ def _given(params: Vector, units: Units, X: Matrix) -> Vector:
     return np.column_stack([units.outward(table[:, :-1], X.dtype), table[:, -1]]).astype(np.float64).ravel()
 
 
+def _told(label: Any) -> str:
+    """A label as people write it."""
+    return repr(np.asarray(label).item())
+
+
 def _encoded(y: Any) -> tuple[Array, Codes]:
     """The labels, and the place of each row's among them."""
     if y.dtype.kind in "iu" and int(y.max()) - int(y.min()) < len(y) // 2:
@@ -476,7 +481,7 @@ def _encoded(y: Any) -> tuple[Array, Codes]:
             check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"y must have at least 2 classes; the data contains only one class: {classes[0]!r}")
+        raise ValueError(f"y must have at least 2 classes; the data contains only one class: {_told(classes[0])}")
     return classes, codes.astype(np.intp, copy=False)
 
 

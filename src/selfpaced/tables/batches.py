@@ -84,8 +84,12 @@ class TableBatches:
                 refuse_parquet_bomb(path, path)
         self.columns = self._names(self.paths[0])
         for path in self.paths:
-            if self._names(path) != self.columns:
-                raise TableError(path, f"has other columns than {self.paths[0]}: {self._names(path)!r}")
+            own = self._names(path)
+            if set(own) != set(self.columns):
+                lacking = [name for name in self.columns if name not in own]
+                if set(own) <= set(self.columns):
+                    raise TableError(path, f"lacks the column {lacking[0]!r} of {self.paths[0]}")
+                raise TableError(path, f"has other columns than {self.paths[0]}: {own!r}")
 
     def _names(self, path: Path) -> list[str]:
         from pyarrow import parquet
@@ -175,6 +179,6 @@ class TableBatches:
                 table = pa.Table.from_batches([batch])
                 if any(pa.types.is_binary(kind) for kind in table.schema.types):
                     raise TableError(path, f"is not written in {dialect.encoding}: give its --encoding")
-                yield _frame(_without_marks(table))
+                yield _frame(_without_marks(table.select(self.columns)))
         if broken:
             report_broken(path, dialect, len(names), self.skip_broken)
