@@ -13,6 +13,7 @@ wrapped fit about 3 plain ones.
 import argparse
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -152,6 +153,14 @@ def memory(n, scratch):
         )
 
 
+def save(command, lines):
+    """The lines of one command into the results, in the place of its last ones."""
+    text = RESULT.read_text() if RESULT.exists() else "# Engines: where rows lie\n"
+    head, *sections = re.split(r"^(?=`python )", text, flags=re.MULTILINE)
+    kept = [section.strip() for section in sections if not section.startswith(command)]
+    RESULT.write_text("\n\n".join([head.strip(), *kept, "\n".join([command, "", *lines])]) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=float, default=1e6)
@@ -189,9 +198,7 @@ def main():
         print(printed, end="")
         lines += printed.splitlines()
     if args.save:
-        text = RESULT.read_text() if RESULT.exists() else "# Engines: where rows lie\n"
-        said = f"`python benchmarks/engines.py --rows {n} --part {' '.join(args.part)}`"
-        RESULT.write_text("\n".join([text, said, "", *lines, ""]))
+        save(f"`python benchmarks/engines.py --rows {n} --part {' '.join(args.part)}`", lines)
 
 
 if __name__ == "__main__":

@@ -154,8 +154,7 @@ def _indexed(table: Any, X: Any) -> Any:
 def suspect_table(judged: Judgement, n: int | None = None, only: np.ndarray | None = None) -> Any:
     """The rows of a judgement (of ``only`` some), most suspicious first: the table that `suspects` returns."""
     n = None if n is None else integer("n", n, 0, "an integer >= 0 or None")
-    order = judged.ranking(n if only is None else None)
-    return as_table(judged.table(order if only is None else order[only[order]][:n]))
+    return as_table(judged.table(judged.ranking(n, only)))
 
 
 def suspected(judged: Judgement, threshold: float = SUSPECT) -> np.ndarray:

@@ -105,7 +105,7 @@ class Labels:
     @cached_property
     def proba(self) -> Array:
         """Probability of every clean label."""
-        return _piece_by_piece(self.noise.proba, self.logits)
+        return piece_by_piece(self.noise.proba, self.logits)
 
     @property
     def given(self) -> Array:
@@ -126,11 +126,11 @@ class Labels:
     @cached_property
     def wrong(self) -> Array:
         """Probability that the given label is wrong."""
-        wrong = np.clip(_piece_by_piece(self.noise.noise_probability, self.logits, self.codes), 0.0, 1.0)
+        wrong = np.clip(piece_by_piece(self.noise.noise_probability, self.logits, self.codes), 0.0, 1.0)
         return wrong if self.doubted is None else np.maximum(wrong, self.doubted[self.codes])
 
 
-def _piece_by_piece(function: Callable[..., Array], *columns: Array) -> Array:
+def piece_by_piece(function: Callable[..., Array], *columns: Array) -> Array:
     """What a function of each row gives for all of them; for some at a time, whose copies then stay in the cache."""
     n = len(columns[0])
     parts = [function(*(column[begin : begin + PIECE] for column in columns)) for begin in range(0, max(n, 1), PIECE)]
@@ -253,10 +253,15 @@ class Judgement:
         wrong = self.opinion.wrong
         return wrong if self.trusted is None else np.where(self.trusted, 0.0, wrong)
 
-    def ranking(self, n: int | None = None) -> NDArray[np.intp]:
-        """Row numbers, most suspicious first, without those that a person has confirmed; the loss decides of equals."""
+    def ranking(self, n: int | None = None, only: NDArray[np.bool_] | None = None) -> NDArray[np.intp]:
+        """Row numbers (of ``only`` some), most suspicious first, without those that a person has confirmed.
+
+        The loss decides of equals.
+        """
         losses = self.losses if np.ndim(self.losses) == 1 else self.losses.sum(axis=1)  # over the views of a sample
-        order: NDArray[np.intp] = np.lexsort((-losses, -self.wrong))
+        asked: Any = slice(None) if only is None else np.flatnonzero(only)
+        order: NDArray[np.intp] = np.lexsort((-losses[asked], -self.wrong[asked]))
+        order = order if only is None else asked[order]
         return (order if self.trusted is None else order[~self.trusted[order]])[:n]
 
     def table(self, order: NDArray[np.intp]) -> dict[str, Array]:

@@ -30,7 +30,7 @@ from ..fitting import (
     warn_interrupted,
     with_callbacks,
 )
-from ..judgement import Array, Judgement, Judging, Labels, fingerprint
+from ..judgement import Array, Judgement, Judging, Labels, fingerprint, piece_by_piece
 from ..label_noise import NoiseChannel, Slips
 from ..pacing import check_pace
 from ..parameters import KINDS
@@ -45,6 +45,7 @@ from .units import Units
 
 LARGE = 100.0  # numerical safety: a loss in nats that no label has
 NO_PENALTY = 1e-15  # numerical safety: features below give coefficients that no step reaches, and no penalty holds
+FEW_TEXTS = 16  # cost: different labels up to which looking for each takes less time than sorting all rows
 RAREST = 1e-3  # numerical safety: share of a class below which ``balance`` leans no further towards it
 
 
@@ -263,7 +264,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             stability[aside.rare[codes]] = 1.0
         self.judgement_ = replace(judgement, trusted=confirmed, stability=stability)
         self.sample_loss_, self.sample_weight_ = self.judgement_.losses, self.judgement_.weight
-        self.clean_share_ = np.average(self.channel_.proba(scores + self._shift), axis=0, weights=weight)
+        clean = piece_by_piece(self.channel_.proba, scores + self._shift)
+        self.clean_share_ = np.average(clean, axis=0, weights=weight)
         self._tell(fit)
         return self
 
@@ -468,6 +470,17 @@ def _told(label: Any) -> str:
     return repr(np.asarray(label).item())
 
 
+def _few_texts(y: Any) -> tuple[Array, Codes]:
+    """Texts of which few differ, without sorting them all."""
+    classes = np.unique(y)
+    if len(classes) > FEW_TEXTS:
+        return np.unique(y, return_inverse=True)
+    codes = np.zeros(len(y), dtype=np.intp)
+    for place, label in enumerate(classes[1:], 1):
+        codes[y == label] = place
+    return classes, codes
+
+
 def _encoded(y: Any) -> tuple[Array, Codes]:
     """The labels, and the place of each row's among them."""
     if y.dtype.kind in "iu" and int(y.max()) - int(y.min()) < len(y) // 2:
@@ -479,7 +492,7 @@ def _encoded(y: Any) -> tuple[Array, Codes]:
     else:
         with np.errstate(invalid="ignore"):  # it casts labels to integers, however large they are
             check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
+        classes, codes = _few_texts(y) if y.dtype.kind == "U" else np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y must have at least 2 classes; the data contains only one class: {_told(classes[0])}")
     return classes, codes.astype(np.intp, copy=False)

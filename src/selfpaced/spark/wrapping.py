@@ -147,14 +147,14 @@ class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
     def _fit(self, dataset: Any) -> SelfPacedModel:
         inner = self.getOrDefault("estimator")
         read, folded = reading(inner), self._folded(dataset)
-        plain = [inner.fit(folded.where(F.col(FOLD) == fold)) for fold in (0, 1)]
+        plain = [inner.fit(_half(folded.where(F.col(FOLD) == fold))) for fold in (0, 1)]
         before = read.read(self._sample(read, plain, folded))
         settled = read.settle(before, self.getOrDefault("regularizer"))
         if settled.reason:
             trials, decision, folds = [Trial(math.inf, "plain")], Decision(0, settled.reason), plain
         else:
             given = self._weighing(inner)  # one half at a time: that of both would have the tasks of both
-            folds = [given.fit(self._weighted(inner, read, plain, folded, settled, (fold,))) for fold in (0, 1)]
+            folds = [given.fit(_half(self._weighted(inner, read, plain, folded, settled, (fold,)))) for fold in (0, 1)]
             after = read.read(self._sample(read, folds, folded))
             plain_score, paced_score = read.scores(before, after, settled)
             trials, decision = plain_or_paced(plain_score, paced_score, settled.lam)
@@ -202,6 +202,12 @@ class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
     def read(cls) -> Any:
         """What reads an estimator; ``load(path)`` calls it."""
         return _WrapperReader(cls)
+
+
+def _half(frame: Any) -> Any:
+    """Half of the rows in half of the partitions, if every core still has one: a task costs as much as many rows."""
+    count, cores = frame.rdd.getNumPartitions(), frame.sparkSession.sparkContext.defaultParallelism
+    return frame.coalesce((count + 1) // 2) if count >= 2 * cores else frame
 
 
 # ---------------------------------------------------------------------------------------------------------- saving
