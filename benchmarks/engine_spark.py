@@ -3,12 +3,11 @@
 import os
 import sys
 import tempfile
-import time
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
+from engine_clock import Clock, each
 
 from selfpaced import SelfPacedLogisticRegression
 from selfpaced.linear.blocks import gradient
@@ -47,52 +46,6 @@ def session(master):
     return found
 
 
-class Spent(NamedTuple):
-    """Seconds of the processor and of the wall."""
-
-    processor: float
-    wall: float
-
-    def __add__(self, other):
-        return Spent(self.processor + other.processor, self.wall + other.wall)
-
-    def over(self, other, name):
-        """How many times another, in words."""
-        return f"{self.processor / other.processor:.2f} x {name} ({self.wall / other.wall:.2f} by wall time)"
-
-    def line(self, what, note):
-        """A line of the table."""
-        return what, self.processor, f"{self.wall:.3g} wall; {note}"
-
-
-class Clock:
-    """Processor time of this process and all below it, the JVM and its Python workers included; wall time beside."""
-
-    def __init__(self):
-        self._seen = {}
-
-    def _processor(self):
-        import psutil
-
-        own = psutil.Process()
-        for process in (own, *own.children(recursive=True)):
-            try:
-                used = process.cpu_times()
-            except psutil.Error:
-                continue
-            self._seen[process.pid] = used.user + used.system
-        return sum(self._seen.values())  # of those that have ended, what was last seen
-
-    def timed(self, call, repeat=2):
-        """What the cheapest run has spent, and the last value."""
-        runs = []
-        for _ in range(repeat):
-            processor, wall = self._processor(), time.perf_counter()
-            value = call()
-            runs.append(Spent(self._processor() - processor, time.perf_counter() - wall))
-        return min(runs), value
-
-
 def on_spark(paths, scratch):
     """Two threads: the automatic path and the wrapper against Spark ML's fit of the same rows; constants."""
     from pyspark.ml.classification import LogisticRegression
@@ -101,14 +54,14 @@ def on_spark(paths, scratch):
     frame = spark.read.parquet(*paths)
     names = [name for name in frame.columns if name != "label"]
     n = frame.count()
-    each = partial(_each, rows=n, size=n * len(names) * BYTES)
+    cost = partial(each, rows=n, size=n * len(names) * BYTES)
     assembling, vectors = clock.timed(lambda: _assembled(frame, names), repeat=1)
-    yield assembling.line("Spark ML: assemble vectors and cache", each(assembling))
+    yield assembling.line("Spark ML: assemble vectors and cache", cost(assembling))
     own = LogisticRegression(regParam=1.0 / n, maxIter=100, tol=1e-6)
     plain, fitted = clock.timed(lambda: own.fit(vectors))
     rounds = fitted.summary.totalIterations
-    yield plain.line("Spark ML: logistic fit of cached vectors", f"{rounds} iterations, {each(plain, rounds)} each")
-    packing, fitting = yield from _packed(clock, frame, names, each, Path(scratch) / "coef.npy")
+    yield plain.line("Spark ML: logistic fit of cached vectors", f"{rounds} iterations, {cost(plain, rounds)} each")
+    packing, fitting = yield from _packed(clock, frame, names, cost, Path(scratch) / "coef.npy")
     yield (packing + fitting).line(
         "pack and fit, Spark", (packing + fitting).over(assembling + plain, "Spark ML's both")
     )
@@ -129,14 +82,14 @@ def _assembled(frame, names):
     return kept
 
 
-def _packed(clock, frame, names, each, saved):
+def _packed(clock, frame, names, cost, saved):
     """What the passes mode costs, part by part; what packing and fitting took is returned."""
     packing, table = clock.timed(lambda: SparkTable(frame, names, "label"), repeat=1)
-    yield packing.line("pack the Parquet into blocks, Spark", f"{len(table.places)} blocks, {each(packing)}")
+    yield packing.line("pack the Parquet into blocks, Spark", f"{len(table.places)} blocks, {cost(packing)}")
     one, _ = clock.timed(lambda: a_pass(table), repeat=3)
-    yield one.line("one gradient pass, Spark", each(one))
+    yield one.line("one gradient pass, Spark", cost(one))
     empty, _ = clock.timed(lambda: table.reduce(lambda block: len(block.y)), repeat=3)
-    yield empty.line("one pass that counts rows, Spark", each(empty))
+    yield empty.line("one pass that counts rows, Spark", cost(empty))
     table.passes = 0
     fitting, model = clock.timed(lambda: SelfPacedLogisticRegression().fit(table))
     yield fitting.line("automatic fit of packed blocks, Spark", f"{table.passes // 2} passes")
@@ -151,11 +104,6 @@ def a_pass(table):
     """One sum of gradients."""
     point, latent = np.linspace(-1, 1, table.n_features + 1), Latent(get("welsch"), 1.0)
     return table.reduce(gradient, point, latent, 2, True)
-
-
-def _each(spent, times=1, *, rows, size):
-    seconds = spent.processor / times
-    return f"{seconds / rows * 1e9:.0f} ns a row, {seconds / size * 1e9:.2g} ns a byte"
 
 
 def scaling_on_spark(paths):

@@ -3,20 +3,22 @@
     python benchmarks/engines.py [--rows 1000000] [--folder DIR] [--part files memory dask spark scaling] [--save]
 
 Correlated heavy-tailed features (20 columns), a fifth of the labels flipped, as Parquet files that are written first.
-Every ratio is between times of the same run; processor time for files, memory and Spark (of all its processes), wall
-time for Dask and for scaling, whose workers are processes of their own. To hold: a pass over the scratch file <= 1.3 of
-one over memory; the whole automatic path, spooling included, <= 8 times decoding the Parquet once; the peak of memory
-<= 0.5 GB at 1e7 rows; on Dask the automatic path <= 2 times a plain fit by the same passes; on Spark <= 1.5 times one
-fit of Spark ML's LogisticRegression, and a wrapped fit about 3 plain ones.
+Every ratio is between times of the same run; processor time (of all processes, on Dask and Spark), the better of two
+runs; wall time for scaling. To hold: a pass over the scratch file <= 1.3 of one over memory; the whole automatic path,
+spooling included, <= 8 times decoding the Parquet once; the peak of memory <= 0.5 GB at 1e7 rows; on Dask the automatic
+path <= 2 times a plain fit by the same passes; on Spark <= 1.5 times one fit of Spark ML's LogisticRegression, and a
+wrapped fit about 3 plain ones.
 """
 
 import argparse
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -65,6 +67,11 @@ def timed(call, clock=time.process_time, repeat=1):
     return best, value
 
 
+def each(seconds, n):
+    """Time for a row, and for a byte of its features, in words."""
+    return f"{seconds / n * 1e9:.0f} ns a row, {seconds / (8 * COLUMNS * n) * 1e9:.2g} ns a byte"
+
+
 def peak():
     """The largest resident memory of this process so far, in bytes; that of a child, without what its parent had."""
     with open("/proc/self/status") as lines:
@@ -92,24 +99,26 @@ def files(paths, scratch):
                     pass
 
     decoding = timed(decode, repeat=2)[0]
-    spooling, table = timed(lambda: spool(paths, "label", scratch=scratch))
+    spooling = timed(lambda: spool(paths, "label", scratch=scratch).close(), repeat=2)[0]
+    table = spool(paths, "label", scratch=scratch)
     point, latent = np.linspace(-1, 1, table.n_features + 1), Latent(get("welsch"), 1.0)
-    one = timed(lambda: table.reduce(gradient, point, latent, 2, True), repeat=3)[0]
+    one = timed(lambda: table.reduce(gradient, point, latent, 2, True), repeat=5)[0]
     table.passes = 0
-    fitting, model = timed(lambda: SelfPacedLogisticRegression().fit(table))
-    largest, passes = peak(), table.passes
+    fitting, model = timed(lambda: SelfPacedLogisticRegression().fit(table), repeat=2)
+    largest, passes = peak(), table.passes // 2
     listing, count = timed(lambda: write_suspects(model, table, Path(scratch) / "suspects.parquet"))
     (Path(scratch) / "suspects.parquet").unlink()
     table.close()
-    n = table.n
-    yield "decode the Parquet", decoding, f"{decoding / n * 1e9:.0f} ns a row"
-    yield "spool into the scratch file", spooling, f"{spooling / decoding:.2f} x decoding"
-    yield "one gradient pass, scratch file", one, f"{one / n * 1e9:.0f} ns a row"
+    cost = partial(each, n=table.n)
+    yield "decode the Parquet", decoding, cost(decoding)
+    yield "spool into the scratch file", spooling, f"{cost(spooling)}; {spooling / decoding:.2f} x decoding"
+    yield "one gradient pass, scratch file", one, cost(one)
     yield "automatic fit, scratch file", fitting, f"{passes} passes"
     yield "spool and fit", spooling + fitting, f"{(spooling + fitting) / decoding:.2f} x decoding"
-    yield "stream the suspects", listing, f"{count:,} rows"
-    yield "largest memory, MB", largest / 1e6, ""
+    yield "stream the suspects", listing, f"{count:,} rows, {listing / decoding:.2f} x decoding"
+    yield "largest memory, MB", largest / 1e6, "spooling and fitting, all packages included"
     np.save(Path(scratch) / "coef.npy", model.coef_)
+    (Path(scratch) / "pass.txt").write_text(repr(one))
 
 
 def memory(n, scratch):
@@ -127,10 +136,12 @@ def memory(n, scratch):
     del parts
     table = MemoryTable(X, y.astype(np.intp), classes=np.arange(2))
     point, latent = np.linspace(-1, 1, X.shape[1] + 1), Latent(get("welsch"), 1.0)
-    one = timed(lambda: table.reduce(gradient, point, latent, 2, True), repeat=3)[0]
+    one = timed(lambda: table.reduce(gradient, point, latent, 2, True), repeat=5)[0]
     plain = timed(lambda: LogisticRegression().fit(X, y))[0]
-    fitting, model = timed(lambda: SelfPacedLogisticRegression().fit(X, y))
-    yield "one gradient pass, memory", one, f"{one / n * 1e9:.0f} ns a row"
+    fitting, model = timed(lambda: SelfPacedLogisticRegression().fit(X, y), repeat=2)
+    scratched = Path(scratch) / "pass.txt"
+    ratio = f"; over the scratch file {float(scratched.read_text()) / one:.2f} x" if scratched.exists() else ""
+    yield "one gradient pass, memory", one, f"{each(one, n)}{ratio}"
     yield "scikit-learn's plain fit", plain, ""
     yield "automatic fit, memory", fitting, f"{fitting / plain:.2f} x the plain fit"
     saved = Path(scratch) / "coef.npy"
@@ -142,37 +153,19 @@ def memory(n, scratch):
         )
 
 
-def on_dask(n, scratch):
-    """Workers of one thread, blocks persisted: the automatic path against a plain fit by the same passes; scaling."""
-    import dask.array as da
-    from distributed import Client, LocalCluster
-
-    from selfpaced import SelfPacedLogisticRegression
-    from selfpaced.dask import table
-
-    saved = Path(scratch) / "coef.npy"
-    for workers in (1, 2):
-        with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
-            parts = list(chunks(n))
-            X, y = (
-                da.concatenate([da.from_array(p[k], chunks=(100_000, -1)[: p[k].ndim]) for p in parts]) for k in (0, 1)
-            )
-            rows = table(X, y)
-            plain = timed(lambda rows=rows: SelfPacedLogisticRegression(pace=np.inf).fit(rows), time.perf_counter, 2)[0]
-            rows.passes = 0
-            fit, model = timed(lambda rows=rows: SelfPacedLogisticRegression().fit(rows), time.perf_counter, 2)
-            yield f"plain fit, Dask, {workers} workers", plain, "wall"
-            yield f"automatic fit, Dask, {workers} workers", fit, f"{fit / plain:.2f} x the plain fit, wall"
-            if saved.exists():
-                gap = float(np.abs(np.load(saved) - model.coef_).max())
-                yield f"largest difference of a coefficient, {workers} workers", gap, "to the scratch file"
+def save(command, lines):
+    """The lines of one command into the results, in the place of its last ones."""
+    text = RESULT.read_text() if RESULT.exists() else "# Engines: where rows lie\n"
+    head, *sections = re.split(r"^(?=`python )", text, flags=re.MULTILINE)
+    kept = [section.strip() for section in sections if not section.startswith(command)]
+    RESULT.write_text("\n\n".join([head.strip(), *kept, "\n".join([command, "", *lines])]) + "\n")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=float, default=1e6)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "selfpaced-engines")
-    parser.add_argument("--part", nargs="*", default=["files", "memory"], choices=PARTS)
+    parser.add_argument("--part", nargs="*", default=list(PARTS), choices=PARTS)
     parser.add_argument("--save", action="store_true", help=f"write {RESULT.name}")
     parser.add_argument("--inside", choices=PARTS, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -180,7 +173,10 @@ def main():
     if args.inside:
         paths = sorted(str(path) for path in folder.glob("*.parquet"))
         parts = {"files": lambda: files(paths, args.folder), "memory": lambda: memory(n, args.folder)}
-        parts["dask"] = lambda: on_dask(n, args.folder)
+        if args.inside == "dask":
+            import engine_dask
+
+            parts["dask"] = lambda: engine_dask.on_dask(paths, args.folder)
         if args.inside in ("spark", "scaling"):
             import engine_spark
 
@@ -191,7 +187,8 @@ def main():
         return
     if not list(folder.glob("*.parquet")):
         write(folder, n)
-    (args.folder / "coef.npy").unlink(missing_ok=True)
+    for name in ("coef.npy", "pass.txt"):
+        (args.folder / name).unlink(missing_ok=True)
     lines = [f"{n:,} rows of {COLUMNS} columns; seconds. {platform.machine()}, {os.cpu_count()} cores.", ""]
     lines += ["| what | value | |", "|---|---|---|"]
     print("\n".join(lines))
@@ -201,9 +198,7 @@ def main():
         print(printed, end="")
         lines += printed.splitlines()
     if args.save:
-        text = RESULT.read_text() if RESULT.exists() else "# Engines: where rows lie\n"
-        said = f"`python benchmarks/engines.py --rows {n} --part {' '.join(args.part)}`"
-        RESULT.write_text("\n".join([text, said, "", *lines, ""]))
+        save(f"`python benchmarks/engines.py --rows {n} --part {' '.join(args.part)}`", lines)
 
 
 if __name__ == "__main__":

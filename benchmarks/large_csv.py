@@ -5,7 +5,7 @@
 A CSV of 1e6 rows and 30 columns (--quick: 1e5 rows), a tenth of its labels wrong. Every measurement is a process of
 its own: the packages are imported and a small file is fitted first, then the clock starts and the peak of resident
 memory is reset. Time is given as a multiple of `pandas.read_csv` with its defaults, memory as a multiple of the table
-as pandas holds it. To hold: memory <= 3; the multiple of time is stated.
+as pandas holds it; the better of two runs of each. To hold: processor time <= 3, memory <= 2.
 """
 
 import argparse
@@ -92,7 +92,10 @@ def measure(rows: int, categories: bool, folder: Path) -> list[str]:
     path, small = folder / "large.csv", folder / "small.csv"
     make_csv(path, rows, categories=categories)
     make_csv(small, 2000, categories=categories)
-    pandas, ours = run("pandas", path, small, folder / "out"), run("ours", path, small, folder / "out")
+    pandas, ours = (
+        min((run(what, path, small, folder / "out") for _ in range(2)), key=lambda found: found["worked"])
+        for what in ("pandas", "ours")
+    )
     table, facts = pandas["facts"]["table"], ours["facts"]
     columns = "27 numbers, 2 categories, label" if categories else "29 numbers, label"
     size = path.stat().st_size / 1e6

@@ -318,3 +318,17 @@ def test_saved_files_have_the_usual_rights(tmp_path):
         stream.write(b"x")
     (tmp_path / "b").write_bytes(b"x")
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
+
+
+def test_saving_does_not_import_what_it_does_not_need(tmp_path):
+    code = """
+import sys
+from sklearn.linear_model import LogisticRegression
+from selfpaced.persistence import load, save
+save(LogisticRegression(), sys.argv[1])
+assert type(load(sys.argv[1])) is LogisticRegression
+assert not {"torch", "dask", "cupy"} & set(sys.modules), "slow to import"
+import sklearn.externals.array_api_compat.torch
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "m.skops")], capture_output=True, text=True)
+    assert not done.returncode or "No module named 'torch'" in done.stderr, done.stderr

@@ -162,7 +162,7 @@ def row_keys(X: Any) -> Keys:
         keys = np.zeros(X.shape[0], dtype=np.uint64)
         for place, name in enumerate(X.columns):
             column = X.iloc[:, place] if hasattr(X, "iloc") else X[name]
-            keys += _cell_keys(_column(column)) * _odd(place, 1)[0]
+            keys += _column_keys(column) * _odd(place, 1)[0]
         return keys
     if isinstance(X, Sequence) and len(X) and isinstance(X[0], str | bytes):
         return _cell_keys(_objects(X))
@@ -213,6 +213,15 @@ def _sparse_keys(X: Any) -> Keys:
     cells = _cell_keys(np.asarray(X.data)) * _odd(0, X.shape[1])[X.indices]
     sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(cells, dtype=np.uint64)])
     return np.asarray(sums[X.indptr[1:]] - sums[X.indptr[:-1]])
+
+
+def _column_keys(column: Any) -> Keys:
+    """A number per cell of a column; texts that occur often are looked at once."""
+    if str(column.dtype) not in ("str", "string") or not hasattr(column, "factorize"):
+        return _cell_keys(_column(column))
+    codes, distinct = column.factorize()
+    keys = _object_keys(np.array([*distinct, column.dtype.na_value], dtype=object))
+    return np.asarray(keys[codes])  # a gap has -1
 
 
 def _column(column: Any) -> Array:

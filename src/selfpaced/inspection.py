@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .arguments import integer, number
-from .judgement import JudgedByAnother, Judgement, Judging
+from .judgement import JudgedByAnother, Judgement, Judging, Labels
 
 __all__ = ["SUSPECT", "Records", "as_table", "judgement_of", "label_issues", "look_through", "suspected", "suspects"]
 
@@ -154,8 +154,7 @@ def _indexed(table: Any, X: Any) -> Any:
 def suspect_table(judged: Judgement, n: int | None = None, only: np.ndarray | None = None) -> Any:
     """The rows of a judgement (of ``only`` some), most suspicious first: the table that `suspects` returns."""
     n = None if n is None else integer("n", n, 0, "an integer >= 0 or None")
-    order = judged.ranking(n if only is None else None)
-    return as_table(judged.table(order if only is None else order[only[order]][:n]))
+    return as_table(judged.table(judged.ranking(n, only)))
 
 
 def suspected(judged: Judgement, threshold: float = SUSPECT) -> np.ndarray:
@@ -164,9 +163,13 @@ def suspected(judged: Judgement, threshold: float = SUSPECT) -> np.ndarray:
     The report shows these rows, the command line writes them, ``selfpaced review`` asks about them: there is no other
     idea of a suspect.
     """
-    opinion = judged.opinion
+    opinion: Any = judged.opinion
     wrong = np.asarray(judged.wrong >= threshold)
-    return wrong & np.asarray(opinion.given != opinion.expected) if judged.kind == "labels" else wrong
+    if judged.kind == "labels":
+        rows = np.flatnonzero(wrong)
+        opinion, asked = (opinion.some(rows), slice(None)) if isinstance(opinion, Labels) else (opinion, rows)
+        wrong[rows] = opinion.given[asked] != opinion.expected[asked]
+    return wrong
 
 
 def label_issues(fitted: Any, X: Any, y: Any, threshold: float | None = None, *, precision: float = 0.5) -> Any:

@@ -8,6 +8,7 @@ estimator of this library is: it keeps the judgement of its training rows and gi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,6 +23,8 @@ from .registry import Kind
 from .regularizers import get
 
 Array = NDArray[Any]
+
+PIECE = 1 << 16  # cost: rows that are judged at a time
 
 
 class Noise(Protocol):
@@ -91,10 +94,18 @@ class Labels:
     doubted: Array | None = None
     measure: str = field(default="probability", init=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is worked out when it is asked for: of many rows most of a saved model would be that."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("proba", "wrong")}
+
+    def some(self, rows: Array) -> Labels:
+        """The opinion about some of the rows."""
+        return replace(self, codes=self.codes[rows], logits=self.logits[rows])
+
     @cached_property
     def proba(self) -> Array:
         """Probability of every clean label."""
-        return self.noise.proba(self.logits)
+        return piece_by_piece(self.noise.proba, self.logits)
 
     @property
     def given(self) -> Array:
@@ -115,8 +126,15 @@ class Labels:
     @cached_property
     def wrong(self) -> Array:
         """Probability that the given label is wrong."""
-        wrong = np.clip(self.noise.noise_probability(self.logits, self.codes), 0.0, 1.0)
+        wrong = np.clip(piece_by_piece(self.noise.noise_probability, self.logits, self.codes), 0.0, 1.0)
         return wrong if self.doubted is None else np.maximum(wrong, self.doubted[self.codes])
+
+
+def piece_by_piece(function: Callable[..., Array], *columns: Array) -> Array:
+    """What a function of each row gives for all of them; for some at a time, whose copies then stay in the cache."""
+    n = len(columns[0])
+    parts = [function(*(column[begin : begin + PIECE] for column in columns)) for begin in range(0, max(n, 1), PIECE)]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,6 +237,10 @@ class Judgement:
     numbers: NDArray[np.intp] | None = None
     stability: Array | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the weights, that follow from the rest."""
+        return {name: value for name, value in self.__dict__.items() if name != "weight"}
+
     @cached_property
     def weight(self) -> Array:
         """Relative weight of every row, in [0, 1]."""
@@ -231,23 +253,31 @@ class Judgement:
         wrong = self.opinion.wrong
         return wrong if self.trusted is None else np.where(self.trusted, 0.0, wrong)
 
-    def ranking(self, n: int | None = None) -> NDArray[np.intp]:
-        """Row numbers, most suspicious first, without those that a person has confirmed; the loss decides of equals."""
+    def ranking(self, n: int | None = None, only: NDArray[np.bool_] | None = None) -> NDArray[np.intp]:
+        """Row numbers (of ``only`` some), most suspicious first, without those that a person has confirmed.
+
+        The loss decides of equals.
+        """
         losses = self.losses if np.ndim(self.losses) == 1 else self.losses.sum(axis=1)  # over the views of a sample
-        order: NDArray[np.intp] = np.lexsort((-losses, -self.wrong))
+        asked: Any = slice(None) if only is None else np.flatnonzero(only)
+        order: NDArray[np.intp] = np.lexsort((-losses[asked], -self.wrong[asked]))
+        order = order if only is None else asked[order]
         return (order if self.trusted is None else order[~self.trusted[order]])[:n]
 
     def table(self, order: NDArray[np.intp]) -> dict[str, Array]:
         """What is known of some rows, column by column."""
-        opinion, numbers = self.opinion, self.numbers
+        numbers, asked = self.numbers, order
         place = {"row": order if numbers is None else numbers[order]}
         if self.places is not None:
             place["row"], place["column"] = self.places.named(order)
+        opinion: Any = self.opinion
+        if isinstance(opinion, Labels):  # of many rows, few are asked for
+            opinion, asked = opinion.some(order), np.arange(len(order))
         return {
             **place,
-            "given": opinion.given[order],
-            "expected": opinion.expected[order],
-            opinion.measure: opinion.support[order],
+            "given": opinion.given[asked],
+            "expected": opinion.expected[asked],
+            opinion.measure: opinion.support[asked],
             "weight": self.weight[order],
             "noise_probability": self.wrong[order],
             "label_quality": 1.0 - self.wrong[order],

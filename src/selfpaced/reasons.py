@@ -279,11 +279,13 @@ def _usual(column: Any, rows: Any, alike: Any) -> Any:
     numbers, ordered = _numbered(column)
     source = rows.copy()
     for which, like in alike:
-        known = like[np.isfinite(numbers[like])]
+        values = numbers[like].astype(np.float64)
+        finite = np.isfinite(values)
+        known, values = like[finite], values[finite]
         if known.size and ordered:
-            source[which] = known[np.argsort(numbers[known], kind="stable")[(known.size - 1) // 2]]
+            source[which] = known[np.argsort(values, kind="stable")[(known.size - 1) // 2]]
         elif known.size:
-            codes = numbers[known].astype(np.intp)
+            codes = values.astype(np.intp)
             source[which] = known[np.argmax(codes == np.bincount(codes).argmax())]
     return source
 
@@ -291,6 +293,8 @@ def _usual(column: Any, rows: Any, alike: Any) -> Any:
 def _numbered(column: Any) -> tuple[Any, bool]:
     """Cells as numbers, and whether their order means anything; texts and the like by when they come first."""
     cells = np.asarray(column)
+    if cells.dtype.kind in "biuf":
+        return cells, True
     try:
         if cells.dtype.kind not in "mMSU":
             return cells.astype(np.float64), True

@@ -92,6 +92,7 @@ def test_columns_are_described_by_a_sample(selfpaced, shop_csv, folder, monkeypa
         (("data.csv", "--target", "x", "--memory", "1GB", "--model", "logistic"), "--model logistic is for"),
         (("data.csv", "--target", "z", "--memory", "1GB"), "has no column 'z'"),
         (("absent-*.csv", "--target", "y"), "no file matches this pattern in '.'; is the folder right?"),
+        (("data.csv", "--target", "y", "--memory", "1GB", "--scratch", "absent"), "--scratch must be a folder"),
         (("--memory", "1GB"), "--memory needs DATA"),
     ],
 )
@@ -148,3 +149,15 @@ def test_files_must_have_the_same_columns(folder):
     pd.DataFrame({"z": [1]}).to_parquet("b.parquet")
     with pytest.raises(TableError, match=r"b.parquet: has other columns than a.parquet: \['z'\]"):
         TableBatches(matching_files("*.parquet"))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_columns_in_another_order(folder, kind):
+    one, other = pd.DataFrame({"x": [1.0], "'=y": [2]}), pd.DataFrame({"'=y": [4], "x": [3.0]})
+    for name, table in (("a", one), ("b", other), ("c", one[["x"]])):
+        getattr(table, f"to_{kind}")(f"{name}.{kind}", index=False)
+    found = pd.concat(TableBatches(matching_files(f"[ab].{kind}")), ignore_index=True)
+    assert found.to_numpy().tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert list(found.columns) == ["x", "=y" if kind == "csv" else "'=y"]
+    with pytest.raises(TableError, match=rf"c.{kind}: lacks the column .* of a.{kind}"):
+        TableBatches(matching_files(f"*.{kind}"))

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -226,3 +228,9 @@ def test_values_and_a_worker_that_dies(values, few_values_are_many, client):
         assert mortal.passes > 3
         np.testing.assert_array_equal(one.coef_, other.coef_)
         assert one.intercept_ == other.intercept_
+
+
+def test_without_dask_the_error_says_what_to_install():
+    code = "import sys; sys.modules['dask'] = None; import selfpaced.dask"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert 'selfpaced.dask needs Dask: pip install "selfpaced[dask]"' in done.stderr

@@ -21,6 +21,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from selfpaced import SelfPacedLogisticRegression
 from selfpaced import suspects as suspects_in_memory
 from selfpaced.dask import SelfPacedClassifier, SelfPacedRegressor, losses, suspects, table, weights
+from selfpaced.dask.stages import Stages
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file
 pytestmark = pytest.mark.filterwarnings("ignore:Parameter n_jobs will be ignored:UserWarning")  # lightgbm's own
@@ -202,3 +203,29 @@ def test_a_stage_that_loses_a_worker_is_done_again(data, client, tmp_path, made)
         assert ((weights(model, rows).compute() < 0.5) == wrong).mean() > 0.97
         told = model.predict(da.from_array(X, (500, 3))).compute()
         assert np.abs(told - value)[~wrong].mean() < 0.6
+
+
+def test_a_training_that_is_left_with_one_worker(client, tmp_path):
+    """LightGBM keeps the network of a failed training in its thread, and would use it where it trains alone."""
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is a test dependency")
+    rng = np.random.default_rng(0)
+    X = da.from_array(rng.standard_normal((2000, 3)), (500, 3))
+    for nanny in client.cluster.workers.values():
+        nanny.auto_restart = False
+
+    def mortal(env):
+        network, killed = env.model.params, tmp_path / "killed"
+        first = network.get("machines", "").split(",")[0].endswith(f":{network.get('local_listen_port')}")
+        if env.iteration == 3 and first and not killed.exists():
+            killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def stage():
+        return lightgbm.DaskLGBMRegressor(n_estimators=10, num_leaves=7, verbose=-1).fit(X, X[:, 0], callbacks=[mortal])
+
+    with client.as_current(), dask.config.set(scheduler=client):
+        stages = Stages()
+        model = stages.run("training", stage)
+        assert stages.repeated == ["training"]
+        assert len(client.nthreads()) == 1
+        assert float(abs(model.predict(X) - X[:, 0]).mean().compute()) < 0.5

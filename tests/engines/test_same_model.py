@@ -5,9 +5,10 @@ import pytest
 from scipy import sparse
 
 from selfpaced import SelfPacedLogisticRegression, suspects
-from selfpaced.engines import MemoryTable
+from selfpaced.engines import MemoryTable, contents, drawn
 from selfpaced.linear import folds as linear_folds
 from selfpaced.pacing import Geometric, Stages
+from selfpaced.regularizers import REGISTRY, Regularizer, get
 
 N = linear_folds.MANY
 
@@ -84,6 +85,14 @@ def test_every_kind_of_fit_is_the_same_from_blocks(few_are_many, case):
     same(memory, SelfPacedLogisticRegression(**CASES[case]).fit(elsewhere(X, y)))
 
 
+@pytest.mark.parametrize("rule", [name for name in REGISTRY if isinstance(get(name), Regularizer)])
+def test_every_rule_is_the_same_from_blocks(few_are_many, rule):
+    X, y = rows(3000)
+    for pace in ("auto", {"channel": 0.2, "logarithmic": 0.5}.get(rule, 1.0)):
+        memory = SelfPacedLogisticRegression(regularizer=rule, pace=pace).fit(X, y)
+        same(memory, SelfPacedLogisticRegression(regularizer=rule, pace=pace).fit(elsewhere(X, y)))
+
+
 @pytest.mark.parametrize("n", [300, 3000])
 def test_weights_and_copies(few_are_many, n):
     X, y = rows(n)
@@ -136,3 +145,20 @@ def test_what_is_known_of_the_rows_is_a_sample(few_are_many):
     table = suspects(model, n=5)
     np.testing.assert_array_equal(table["given"], y[table["row"]])
     assert model.judge(X, y).losses.shape == (3000,)
+
+
+@pytest.mark.parametrize("copies", [1, 2, 9])
+def test_blocks_do_not_change_the_sample_of_a_rare_class(copies):
+    rng = np.random.default_rng(copies)
+    X, y = rng.standard_normal((20_000, 2)), (rng.random(20_000) < 0.002).astype(np.intp)
+    X = X[rng.integers(0, len(X) // copies, len(X))] if copies > 1 else X
+    whole, *others = (
+        sample
+        for n_blocks in (1, 7, 400)
+        for own in [MemoryTable(X, y, classes=np.arange(2), n_blocks=n_blocks)]
+        for sample in (own.reduce(contents, 3, 200, 2).settled(), drawn(own, 3, 200, 2))
+    )
+    assert np.count_nonzero(whole.codes) >= 10 > np.count_nonzero(whole.codes[whole.keys <= whole.limit])
+    for other in others:
+        for name in ("keys", "codes", "weight", "sample_weight"):
+            np.testing.assert_array_equal(getattr(whole, name), getattr(other, name), err_msg=name)

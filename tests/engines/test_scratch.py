@@ -78,17 +78,30 @@ def test_batches_of_arrays_with_weights():
 
 
 def test_rows_come_back_as_they_were(monkeypatch):
-    monkeypatch.setattr(scratch, "PASS_BYTES", 64 * 32)  # many small blocks
+    monkeypatch.setattr(scratch, "PIECE", 1)  # many small blocks
+    monkeypatch.setattr(scratch, "PIECES", 1)
     table = frame()
     with spool(pieces(table), "label") as spooled:
         blocks = [(block.X.copy(), block.y.copy()) for block in spooled.blocks()]
         assert len(blocks) > 20
         np.testing.assert_array_equal(np.concatenate([X for X, _ in blocks]), table.iloc[:, :4].to_numpy())
         np.testing.assert_array_equal(spooled.classes[np.concatenate([y for _, y in blocks])], table["label"])
-        taken = spooled.take(np.array([3, 700, 1499]))
-        np.testing.assert_array_equal(taken.X, table.iloc[[3, 700, 1499], :4].to_numpy())
+        for near, span in ((0, 1000), (1 << 20, 1000), (1 << 20, 1 << 20)):  # one by one, and in spans of some rows
+            monkeypatch.setattr(scratch, "NEAR", near)
+            monkeypatch.setattr(scratch, "SPAN", span)
+            taken = spooled.take(np.array([3, 700, 701, 1499]))
+            np.testing.assert_array_equal(taken.X, table.iloc[[3, 700, 701, 1499], :4].to_numpy())
+            np.testing.assert_array_equal(spooled.classes[taken.y], table["label"][[3, 700, 701, 1499]])
         np.testing.assert_array_equal(np.concatenate(list(spooled.map(lambda block: block.X[:, 0]))), table["x0"])
         assert spooled.mass.tolist() == table["label"].value_counts().sort_index().tolist()
+
+
+def test_labels_that_do_not_come_in_their_order(monkeypatch):
+    monkeypatch.setattr(scratch, "SPAN", 7)
+    labels = np.array(["c", "a", "b", "a", "d"] * 5)
+    with spool(iter([(np.eye(25), labels)])) as table:
+        np.testing.assert_array_equal(table.classes[table.take(np.arange(25)).y], labels)
+        assert table.mass.tolist() == [10.0, 5.0, 5.0, 5.0]
 
 
 def test_values_and_single_precision():
@@ -171,6 +184,37 @@ def test_the_disk_is_asked_first(monkeypatch, tmp_path):
     assert not written
     with pytest.raises(ValueError, match="scratch must be a folder"):
         spool(pieces(frame()), "label", scratch=tmp_path / "absent")
+
+
+def test_a_disk_that_is_full_all_the_same(monkeypatch, tmp_path):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(scratch, "_write", full)
+    with pytest.raises(OSError, match=r"scratch file in .* cannot be written: No space left on device; choose another"):
+        spool(pieces(frame()), "label", scratch=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_files_that_are_not_alike(tmp_path, kind):
+    def write(name, table):
+        getattr(table, f"to_{kind}")(tmp_path / f"{name}.{kind}", index=False)
+
+    table, pattern = frame(), str(tmp_path / f"*.{kind}")
+    write("a", table[:900])
+    write("b", table[900:].iloc[:, ::-1])  # another order will do
+    with spool(pattern, "label") as spooled:
+        np.testing.assert_array_equal(spooled.take(np.arange(1500)).X, table.iloc[:, :4])
+    write("c", table[:0])
+    write("d", table.drop(columns="x1"))
+    with pytest.raises(ValueError, match=rf"same columns: '.*d.{kind}' lacks the column 'x1'"):
+        spool(pattern, "label")
+    write("d", table.rename(columns={"label": "y"}))
+    with pytest.raises(ValueError, match=rf"same columns: '.*d.{kind}' has other columns: \['x0', .*'y'\]"):
+        spool(pattern, "label")
+    with pytest.raises(ValueError, match="X must name files, got the folder"):
+        spool(str(tmp_path), "label")
 
 
 def test_memory_is_a_number_of_bytes():

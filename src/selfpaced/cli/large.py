@@ -10,6 +10,7 @@ import argparse
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,6 +85,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
         memory = parse_bytes(args.memory or DEFAULT)
     except ValueError as error:
         raise UsageError(f"--{error}") from error
+    if args.scratch is not None and not Path(args.scratch).is_dir():
+        raise UsageError(f"--scratch must be a folder, got {str(args.scratch)!r}")
     with staged(args.out, FILES, console, force=args.force) as stage:
         with console.progress(STEPS):
             with console.step(f"describing the columns of {args.data}"):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..engines import Block, ContentSample, contents
+from ..engines import Block, drawn
 from ..fingerprint import mixed, row_keys
 from .table import DaskTable
 
@@ -54,9 +54,9 @@ class Halves:
     def sample(self) -> tuple[Block, NDArray[np.intp]]:
         """Some rows, by what they hold, with the weight that each stands for; and which half they are in."""
         n_classes = 0 if self.table.classes is None else len(self.table.classes)
-        drawn: ContentSample = self.table.reduce(contents, self.seed, SAMPLE, n_classes).settled()
-        order = np.argsort(drawn.rows)
-        rows, weight = self.table.take(drawn.rows[order]), drawn.sample_weight
+        sample = drawn(self.table, self.seed, SAMPLE, n_classes)
+        order = np.argsort(sample.rows)
+        rows, weight = self.table.take(sample.rows[order]), sample.sample_weight
         if sparse.issparse(rows.X):
             raise ValueError("X must have dense blocks for a wrapped estimator, got sparse ones")
         return rows._replace(weight=None if weight is None else weight[order]), half_of(rows.X, self.seed)

@@ -19,6 +19,7 @@ Result = TypeVar("Result")
 ATTEMPTS = 3  # a choice: a stage that loses workers as often as this would lose them again
 INTERVAL = 1.0  # a choice: seconds between two looks at the workers
 LOOKS = 3  # a choice: looks in a row at which no worker does anything, until nothing is to be expected any more
+HELD = 0.1  # a choice: seconds for which a thread is held so that the next call goes to another
 PATIENCE = 300.0  # a choice: seconds for a worker to come where none is left
 
 
@@ -84,42 +85,31 @@ class ClusterStages:
 
     def _alive(self) -> set[str]:
         """Workers that answer, fit for another training: the scheduler may not know yet that others are dead."""
-        answers = self.client.run(_answer, on_error="return")
-        alive = {address for address, answer in answers.items() if answer is True}
-        token = time.perf_counter()
-        asked = [
-            self.client.submit(_forget_network, token, count, place, workers=[address], pure=False)
-            for address, count in self.client.nthreads().items()
-            if address in alive
-            for place in range(count)
+        answers = self.client.run(_knows_network, on_error="return")
+        alive = {address for address, answer in answers.items() if isinstance(answer, bool)}
+        threads, stale = self.client.nthreads(), [address for address in alive if answers[address] is True]
+        calls = [
+            self.client.submit(_forget_network, number, workers=[address], pure=False)
+            for address in stale
+            for number in range(threads.get(address, 0))
         ]
-        wait(asked, timeout=PATIENCE)
+        with suppress(TimeoutError, asyncio.TimeoutError):  # another one that dies is found by the next attempt
+            wait(calls, timeout=INTERVAL * 10)
         return alive
 
 
-def _answer() -> bool:
-    return True
+def _knows_network() -> bool:
+    return "lightgbm.basic" in sys.modules
 
 
-_MET: dict[float, threading.Barrier] = {}
-_MEETING = threading.Lock()
+def _forget_network(number: int) -> int:
+    """LightGBM keeps the connections of a training that failed in each thread, and would use them in the next.
 
-
-def _forget_network(token: float, count: int, place: int) -> int:
-    """LightGBM keeps the connections of a training that failed, and would use them in the next.
-
-    Each thread of a worker has its own: all of them have to come here, so they wait for each other.
+    Of as many calls as a worker has threads, each must find one of its own: hence the wait.
     """
-    lightgbm = sys.modules.get("lightgbm.basic")
-    if lightgbm is not None:
-        lightgbm._LIB.LGBM_NetworkFree()
-    with _MEETING:
-        met = _MET.setdefault(token, threading.Barrier(count))
-    with suppress(threading.BrokenBarrierError):
-        met.wait(INTERVAL)
-    with _MEETING:
-        _MET.pop(token, None)
-    return place
+    sys.modules["lightgbm.basic"]._LIB.LGBM_NetworkFree()
+    time.sleep(HELD)
+    return number
 
 
 __all__ = ["ClusterStages"]

@@ -39,6 +39,8 @@ class DaskTable:
         self, parts: Sequence[Any], names: Sequence[str] | None, *, labels: bool, persist: bool, gaps: bool = False
     ) -> None:
         self.names, self.passes = names, 0
+        if persist:  # at once: what is asked first would read everything, and the blocks again
+            parts = list(dask.persist(*parts))
         known = dask.compute(*[dask.delayed(_facts, pure=False)(part, labels, gaps) for part in parts])
         faults = [f"{facts.fault} of block {place}" for place, facts in enumerate(known) if facts.fault]
         if faults:

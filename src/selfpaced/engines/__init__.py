@@ -1,7 +1,7 @@
 """Where rows lie: in memory, or in files that do not fit into it; models ask for sums over blocks and a few rows."""
 
 from .facts import Facts, classes_of, facts_of
-from .sample import ContentSample, contents
+from .sample import ContentSample, contents, drawn
 from .scratch import ScratchTable, opened, parse_bytes, spool
 from .sources import is_files, is_source
 from .suspects import write_suspects
@@ -21,6 +21,7 @@ __all__ = [
     "aligned",
     "classes_of",
     "contents",
+    "drawn",
     "facts_of",
     "is_files",
     "is_source",

@@ -31,6 +31,9 @@ def facts_of(block: Block, labels: bool, gaps: bool = False) -> Facts:
     fault = _fault(X.data if sparse.issparse(X) else np.asarray(X), "X", gaps)
     if not labels or given.dtype.kind == "f":
         fault = fault or _fault(given, "y")
+    elif given.dtype.kind == "O":
+        row = next((row for row, label in enumerate(given.tolist()) if label is None or label != label), None)
+        fault = fault or ("" if row is None else f"a gap in y, row {row}")
     if weight is not None:
         fault = fault or _fault(np.asarray(weight), "sample_weight")
         if not fault and n and float(np.min(weight)) < 0:

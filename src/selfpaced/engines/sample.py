@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..fingerprint import Keys, mixed, row_keys
-from .table import Array, Block, Rows
+from .table import Array, Block, Rows, Table
 
 SLACK = 4  # cost: times the size asked for at which samples that are added up are sorted and cut down
+LIKELY = 2  # cost: times the size asked for that blocks keep at first: enough unless most rows are copies
 EACH = 10  # a choice: rows of every class that a sample has where the table has them: two for each fold
 
 
@@ -39,8 +40,8 @@ class ContentSample:
         Weight of each class in the whole table.
     n : int
         Rows that were seen; those of no weight are never in the sample.
-    bound : uint64 or None
-        Key above which nothing is wanted any more but rows of rare classes, once enough were seen.
+    bound : ndarray of uint64 or None
+        For each class the key above which nothing of it is wanted any more, once enough were seen.
     """
 
     size: int
@@ -76,8 +77,7 @@ class ContentSample:
         """What of another sample can still be in that of both."""
         if self.bound is None:
             return slice(None)
-        scarce = np.bincount(self.codes, minlength=len(self.mass)) < EACH
-        return (other.keys <= self.bound) | scarce[other.codes]
+        return other.keys <= self.bound[other.codes]
 
     def settled(self) -> ContentSample:
         """Sorted, equal rows of equal class once, and no more than are asked for."""
@@ -109,8 +109,11 @@ class ContentSample:
 
     def smaller(self, size: int) -> ContentSample:
         """The sample of fewer rows."""
-        bound = limit_of(self.keys, size)
-        kept = np.flatnonzero((self.keys <= bound) | (_ranks(self.keys, self.codes) < EACH))
+        ranks = _ranks(self.keys, self.codes)
+        bound = np.full(len(self.mass), np.iinfo(np.uint64).max)
+        last = ranks == EACH - 1
+        bound[self.codes[last]] = np.maximum(self.keys[last], limit_of(self.keys, size))
+        kept = np.flatnonzero(self.keys <= bound[self.codes])
         parts = (self.keys[kept], self.codes[kept], self.rows[kept], self.weight[kept])
         return ContentSample(size, *parts, self.mass, self.n, bound)
 
@@ -130,35 +133,57 @@ class ContentSample:
         return np.asarray(self.weight * factor[self.codes])
 
 
-def contents(block: Block, seed: int, size: int, n_classes: int) -> ContentSample:
-    """The sample of one block, to be added up and settled; without classes, values tell rows apart too."""
+def drawn(table: Table, seed: int, size: int, n_classes: int) -> ContentSample:
+    """The sample of a table: one pass or, where most rows are copies of others, two."""
+    share = LIKELY * size / max(table.n, 1)
+    if share < 1:
+        ceiling = np.uint64(int(share * 2**64))
+        found = table.reduce(contents, seed, size, n_classes, ceiling).settled()
+        if np.count_nonzero(_news(found.keys[found.keys <= ceiling])) >= size:
+            return found
+    return table.reduce(contents, seed, size, n_classes).settled()
+
+
+def contents(block: Block, seed: int, size: int, n_classes: int, ceiling: Any = None) -> ContentSample:
+    """The sample of one block, to be added up and settled; without classes, values tell rows apart too.
+
+    Where a key is known below which the whole table has enough distinct rows, no more are kept (``ceiling``).
+    """
     keys = row_keys(block.X)
     keys = mixed(keys if n_classes else keys ^ mixed(row_keys(block.y), 1), seed)
     n = len(keys)
     codes = block.y.astype(np.intp, copy=False) if n_classes else np.zeros(n, dtype=np.intp)
     weight = np.ones(n) if block.weight is None else np.asarray(block.weight, dtype=np.float64)
     mass = np.bincount(codes, weight, minlength=max(n_classes, 1))
-    used = np.flatnonzero(weight)
-    rows = used[_candidates(keys[used], codes[used], size)]
+    used = np.arange(n) if block.weight is None else np.flatnonzero(weight)
+    rows = used[_candidates(keys[used], codes[used], size, ceiling)]
     return ContentSample(size, keys[rows], codes[rows], rows, weight[rows], mass, n)
 
 
-def _candidates(keys: Keys, codes: Rows, size: int) -> Rows:
+def _candidates(keys: Keys, codes: Rows, size: int, ceiling: Any) -> Rows:
     """Rows with the smallest distinct keys, and of classes that have few among these their smallest."""
+    limit = _enough(keys, size) if ceiling is None else ceiling
+    if limit is None:
+        return np.arange(len(keys))
+    small = keys <= limit
+    rows = np.flatnonzero(small)
+    scarce = np.full(int(codes.max(initial=0)) + 1, True)
+    scarce[codes[rows[_ranks(keys[rows], codes[rows]) == EACH - 1]]] = False
+    if not scarce.any():
+        return rows
+    others = np.flatnonzero(scarce[codes] & ~small)
+    return np.concatenate([rows, others[_ranks(keys[others], codes[others]) < EACH]])
+
+
+def _enough(keys: Keys, size: int) -> Any:
+    """A key up to which there are so many distinct ones; None where there are not."""
     asked = size
     while asked < len(keys):
         limit = np.partition(keys, asked)[asked]
-        rows = np.flatnonzero(keys <= limit)
-        if np.count_nonzero(_news(np.sort(keys[rows]))) >= size:
-            break
+        if np.count_nonzero(_news(np.sort(keys[keys <= limit]))) >= size:
+            return limit
         asked *= 2
-    else:
-        return np.arange(len(keys))
-    scarce = np.bincount(codes[rows], minlength=int(codes.max()) + 1) < EACH
-    if not scarce.any():
-        return rows
-    others = np.flatnonzero(scarce[codes] & (keys > limit))
-    return np.concatenate([rows, others[_ranks(keys[others], codes[others]) < EACH]])
+    return None
 
 
 def limit_of(keys: Keys, size: int) -> np.uint64:
@@ -184,4 +209,4 @@ def _ranks(keys: Keys, codes: Rows) -> Rows:
     return ranks
 
 
-__all__ = ["ContentSample", "contents"]
+__all__ = ["ContentSample", "contents", "drawn"]

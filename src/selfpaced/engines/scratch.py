@@ -8,6 +8,7 @@ memory of the process. The files have no name, so that they vanish with the proc
 from __future__ import annotations
 
 import logging
+import math
 import os
 import re
 import shutil
@@ -28,8 +29,10 @@ from .table import Array, Block, Rows, Table, added
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
-PASS_BYTES = 1 << 22  # cost: read at a time in a pass: they stay in the cache, and calls cost little
-SPAN = 1 << 18  # cost: entries of a column that are read to find some of them: 1 MB of labels
+PIECE = 1 << 21  # cost: bytes that a model works through at a time, with two numbers more a row: they stay in the cache
+PIECES = 2  # cost: of these that are read at a time in a pass, so that calls cost little and none is cut
+SPAN = 1 << 20  # cost: bytes that are read at a time to find some entries among them
+NEAR = 1 << 15  # cost: bytes between entries up to which reading them too costs less than one call for each entry
 LEFT_FREE = 1 << 28  # a choice: bytes of the disk that others may need
 BATCH_SHARE = 16  # a choice: of the memory, what one batch may take; decoders hold several and copies of them
 LEAST_MEMORY = 1 << 26  # numerical safety: less is no budget that anything here would keep to
@@ -43,7 +46,7 @@ def parse_bytes(text: str | int | float) -> int:
     >>> parse_bytes("1GB"), parse_bytes("512 MiB"), parse_bytes(100000000)
     (1000000000, 536870912, 100000000)
     """
-    found = re.fullmatch(r"\s*([0-9.]+)\s*([A-Za-z]*)\s*", str(text))
+    found = re.fullmatch(r"\s*([0-9.]+(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*", str(text))
     if found is None or found[2].upper() not in _UNITS or found[1].count(".") > 1:
         raise ValueError(f"memory must be a number of bytes, also with KB, MB or GB, got {text!r}")
     size = int(float(found[1]) * _UNITS[found[2].upper()])
@@ -67,7 +70,6 @@ class ScratchTable:
         self.passes = 0
         self._rows, self._given, self._weights = (self._file() for _ in range(3))
         self._weighted = False
-        self._place: Array | None = None
 
     def _file(self) -> IO[bytes]:
         return tempfile.TemporaryFile(dir=self.folder, prefix="selfpaced-", buffering=0)
@@ -86,10 +88,14 @@ class ScratchTable:
             row = batch.first + int(np.argmin(np.isfinite(given)))
             raise ValueError(f"y must be finite, got {given[row - batch.first]} in row {row}")
         X, weight = batch.X.astype(self.dtype, copy=False), batch.weight
-        if weight is not None:
-            _write(self._weights, weight)
-        _write(self._rows, X)
-        _write(self._given, given)
+        try:
+            if weight is not None:
+                _write(self._weights, weight)
+            _write(self._rows, X)
+            _write(self._given, given)
+        except OSError as error:  # the files have no name that it could tell
+            where = f"the scratch file in {str(self.folder)!r} cannot be written: {error.strerror}"
+            raise OSError(error.errno, f"{where}; choose another folder (scratch)") from error
         mass = np.bincount(given, weight) if self.labels is not None else np.array([_total(weight, len(X))])
         self.mass = _longer(self.mass, len(mass)) + _longer(mass, len(self.mass))
         self.n += len(X)
@@ -106,15 +112,26 @@ class ScratchTable:
 
     def done(self) -> ScratchTable:
         """All rows are written."""
+        if not self.n:
+            raise ValueError("the table has no rows: nothing to learn from")
         if not self.mass.any():
             raise ValueError("the table has no rows of positive weight: nothing to learn from")
         if self.labels is not None:
             self.classes, place = self.labels.sorted()
-            self._place = place
             mass = np.zeros(len(place))
             mass[place[: len(self.mass)]] = self.mass
             self.mass = mass
+            if not np.array_equal(place, np.arange(len(place))):
+                self._sort_codes(place.astype(np.int32))
         return self
+
+    def _sort_codes(self, place: Array) -> None:
+        """Labels were numbered as they came: write their places in the order of the classes, once for all passes."""
+        for first in range(0, self.n, SPAN):
+            given = np.empty(min(SPAN, self.n - first), dtype=np.int32)
+            _read(self._given, given, first * given.itemsize)
+            self._given.seek(first * given.itemsize)
+            _write(self._given, place[given])
 
     # -------------------------------------------------------------------------------------------- reading
 
@@ -123,11 +140,15 @@ class ScratchTable:
         """Bytes of one row of features."""
         return self.dtype.itemsize * self.n_features
 
+    @property
+    def _given_type(self) -> np.dtype[Any]:
+        return np.dtype(np.float64 if self.labels is None else np.int32)
+
     def blocks(self) -> Iterator[Block]:
         """Every row, block by block, in the same buffers."""
-        size = min(self.n, max(64, PASS_BYTES // max(self.width, 1)))
+        size = min(self.n, PIECES * max(64, PIECE // (self.width + 2 * self.dtype.itemsize)))
         X = np.empty((size, self.n_features), dtype=self.dtype)
-        given = np.empty(size, dtype=np.float64 if self.labels is None else np.int32)
+        given = np.empty(size, dtype=self._given_type)
         weight = np.empty(size) if self._weighted else None
         for first in range(0, self.n, size):
             m = min(size, self.n - first)
@@ -135,10 +156,7 @@ class ScratchTable:
             _read(self._given, given[:m], first * given.itemsize)
             if weight is not None:
                 _read(self._weights, weight[:m], first * 8)
-            yield Block(X[:m], self._codes(given[:m]), None if weight is None else weight[:m])
-
-    def _codes(self, given: Array) -> Array:
-        return given if self._place is None else self._place[given]
+            yield Block(X[:m], given[:m], None if weight is None else weight[:m])
 
     def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
         """The sum over blocks of ``function(block, *args)``: one pass."""
@@ -150,24 +168,28 @@ class ScratchTable:
         return total
 
     def take(self, rows: Rows) -> Block:
-        """These rows, by ascending numbers: one read each, labels and weights by spans that hold some of them."""
-        X = np.empty((len(rows), self.n_features), dtype=self.dtype)
-        for place, row in enumerate(np.asarray(rows).tolist()):
-            _read(self._rows, X[place : place + 1], row * self.width)
-        given = self._spans(self._given, np.dtype(np.float64 if self.labels is None else np.int32), rows)
-        weight = self._spans(self._weights, np.dtype(np.float64), rows) if self._weighted else None
-        return Block(X, self._codes(given), weight)
+        """These rows, by ascending numbers."""
+        X = self._entries(self._rows, self.dtype, rows, (self.n_features,))
+        weight = self._entries(self._weights, np.dtype(np.float64), rows) if self._weighted else None
+        return Block(X, self._entries(self._given, self._given_type, rows), weight)
 
-    def _spans(self, file: IO[bytes], dtype: Any, rows: Rows) -> Array:
-        """Entries of a column."""
-        out, column = np.empty(len(rows), dtype=dtype), np.empty(min(SPAN, self.n), dtype=dtype)
-        cuts = np.searchsorted(rows, np.arange(0, self.n + SPAN, SPAN)).tolist()
+    def _entries(self, file: IO[bytes], dtype: np.dtype[Any], rows: Rows, shape: tuple[int, ...] = ()) -> Array:
+        """Entries of a file: by spans that hold some of them, or where they are far apart one by one."""
+        out = np.empty((len(rows), *shape), dtype=dtype)
+        size = max(dtype.itemsize * math.prod(shape), 1)
+        if self.n * size > NEAR * len(rows):
+            for place, row in enumerate(np.asarray(rows).tolist()):
+                _read(file, out[place : place + 1], row * size)
+            return out
+        length = max(1, SPAN // size)
+        span = np.empty((min(length, self.n), *shape), dtype=dtype)
+        cuts = np.searchsorted(rows, np.arange(0, self.n + length, length)).tolist()
         for number, (begin, end) in enumerate(pairwise(cuts)):
             if end > begin:
-                first = number * SPAN
-                m = min(SPAN, self.n - first)
-                _read(file, column[:m], first * dtype.itemsize)
-                out[begin:end] = column[:m][rows[begin:end] - first]
+                first = number * length
+                m = min(length, self.n - first)
+                _read(file, span[:m], first * size)
+                out[begin:end] = span[:m][rows[begin:end] - first]
         return out
 
     def map(self, function: Callable[..., Array], *args: Any) -> Iterator[Array]:

@@ -112,10 +112,27 @@ def _dataset(paths: Any) -> Any:
     absent = [path for path in found if not Path(path).exists()]
     if absent:
         raise FileNotFoundError(f"no file matches {absent[0]!r}")
+    folder = next((path for path in found if Path(path).is_dir()), None)
+    if folder is not None:
+        raise ValueError(f"X must name files, got the folder {folder!r}: try {str(Path(folder) / '*.parquet')!r}")
     kinds = {"parquet" if path.lower().endswith((".parquet", ".pq")) else "csv" for path in found}
     if len(kinds) > 1:
         raise ValueError(f"files must be of one kind, got Parquet and text: {found[:3]!r}")
-    return dataset.dataset(found, format=kinds.pop())
+    whole = dataset.dataset(found, format=kinds.pop())
+    if len(found) > 1:  # Arrow fills up with gaps what a file does not have
+        _same_columns(whole)
+    return whole
+
+
+def _same_columns(whole: Any) -> None:
+    """Every file must have every column, in whatever order."""
+    for fragment in whole.get_fragments():
+        own = fragment.physical_schema.names
+        if set(own) != set(whole.schema.names):
+            lacking = [name for name in whole.schema.names if name not in own]
+            alone = lacking and set(own) <= set(whole.schema.names)
+            differs = f"lacks the column {lacking[0]!r}" if alone else f"has other columns: {own!r}"
+            raise ValueError(f"files must have the same columns: {fragment.path!r} {differs}")
 
 
 def _dataset_batches(source: Any, rows: int) -> Iterator[Any]:

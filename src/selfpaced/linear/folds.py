@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..engines import Block, ContentSample, MemoryTable, Table, contents
+from ..engines import Block, ContentSample, MemoryTable, Table, drawn
 from ..fingerprint import Keys, mixed
 from ..folds import COPIES, Rows, deal, row_keys
 from ..label_noise import N_HELD
@@ -158,7 +158,7 @@ class FoldLayout:
 def draw(table: Table, n_classes: int, seed: int) -> ContentSample:
     """The rows that may decide: all distinct ones or, when there are many, a sample of them."""
     size = max(MANY, ROWS_PER_FEATURE * table.n_features) + 1
-    return table.reduce(contents, seed, size, n_classes).settled()
+    return drawn(table, seed, size, n_classes)
 
 
 def many(sample: ContentSample) -> bool:

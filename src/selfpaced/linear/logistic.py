@@ -30,7 +30,7 @@ from ..fitting import (
     warn_interrupted,
     with_callbacks,
 )
-from ..judgement import Array, Judgement, Judging, Labels, fingerprint
+from ..judgement import Array, Judgement, Judging, Labels, fingerprint, piece_by_piece
 from ..label_noise import NoiseChannel, Slips
 from ..pacing import check_pace
 from ..parameters import KINDS
@@ -45,6 +45,7 @@ from .units import Units
 
 LARGE = 100.0  # numerical safety: a loss in nats that no label has
 NO_PENALTY = 1e-15  # numerical safety: features below give coefficients that no step reaches, and no penalty holds
+FEW_TEXTS = 16  # cost: different labels up to which looking for each takes less time than sorting all rows
 RAREST = 1e-3  # numerical safety: share of a class below which ``balance`` leans no further towards it
 
 
@@ -242,7 +243,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         if len(np.unique(labels)) < 2:
             raise ValueError(
                 "y must have at least 2 classes among the rows of positive weight; the data contains only one class: "
-                f"{classes[labels[0]]!r}"
+                f"{_told(classes[labels[0]])}"
             )
         total = float(len(labels) if inner_weight is None else inner_weight.sum())
         with Progress(self, X, y).running() as progress:
@@ -263,7 +264,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             stability[aside.rare[codes]] = 1.0
         self.judgement_ = replace(judgement, trusted=confirmed, stability=stability)
         self.sample_loss_, self.sample_weight_ = self.judgement_.losses, self.judgement_.weight
-        self.clean_share_ = np.average(self.channel_.proba(scores + self._shift), axis=0, weights=weight)
+        clean = piece_by_piece(self.channel_.proba, scores + self._shift)
+        self.clean_share_ = np.average(clean, axis=0, weights=weight)
         self._tell(fit)
         return self
 
@@ -298,7 +300,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         if (table.mass > 0).sum() < 2:
             raise ValueError(
                 "y must have at least 2 classes among the rows of positive weight; the data contains only one class: "
-                f"{classes[int(np.argmax(table.mass))]!r}"
+                f"{_told(classes[int(np.argmax(table.mass))])}"
             )
         return table if self.class_weight is None else ClassWeightedTable(table, self._factors(classes, table.mass))
 
@@ -463,6 +465,22 @@ def _given(params: Vector, units: Units, X: Matrix) -> Vector:
     return np.column_stack([units.outward(table[:, :-1], X.dtype), table[:, -1]]).astype(np.float64).ravel()
 
 
+def _told(label: Any) -> str:
+    """A label as people write it."""
+    return repr(np.asarray(label).item())
+
+
+def _few_texts(y: Any) -> tuple[Array, Codes]:
+    """Texts of which few differ, without sorting them all."""
+    classes = np.unique(y)
+    if len(classes) > FEW_TEXTS:
+        return np.unique(y, return_inverse=True)
+    codes = np.zeros(len(y), dtype=np.intp)
+    for place, label in enumerate(classes[1:], 1):
+        codes[y == label] = place
+    return classes, codes
+
+
 def _encoded(y: Any) -> tuple[Array, Codes]:
     """The labels, and the place of each row's among them."""
     if y.dtype.kind in "iu" and int(y.max()) - int(y.min()) < len(y) // 2:
@@ -474,9 +492,9 @@ def _encoded(y: Any) -> tuple[Array, Codes]:
     else:
         with np.errstate(invalid="ignore"):  # it casts labels to integers, however large they are
             check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
+        classes, codes = _few_texts(y) if y.dtype.kind == "U" else np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"y must have at least 2 classes; the data contains only one class: {classes[0]!r}")
+        raise ValueError(f"y must have at least 2 classes; the data contains only one class: {_told(classes[0])}")
     return classes, codes.astype(np.intp, copy=False)
 
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from ..engines import Block, ContentSample, Table, contents
+from ..engines import Block, ContentSample, Table, drawn
 from ..fitting import Interruptible, Progress, interrupted_sentence, warn_interrupted
 from ..residuals import ResidualRule
 from ..value_noise import EVEN_ODDS
@@ -39,7 +39,7 @@ class SampledRows:
     def of(cls, table: Table, seed: int) -> SampledRows:
         """Drawn by content, in an order that is that of the table only where it has few rows: as in memory."""
         size = max(DECIDING, ROWS_PER_FEATURE * table.n_features) + 1
-        sample = table.reduce(contents, seed, size, 0).settled()
+        sample = drawn(table, seed, size, 0)
         few = sample.complete and not many(table.n, table.n_features)
         order = np.argsort(sample.rows) if few else np.arange(len(sample.rows))
         weight, found = sample.sample_weight, fetch(table, sample.rows[order])

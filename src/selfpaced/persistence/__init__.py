@@ -22,9 +22,11 @@ import io
 import json
 import os
 import platform
+import sys
 import tempfile
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -35,6 +37,13 @@ import numpy as np
 from .audit import FACTS, UntrustedFileError, facts_of, is_trusted, plan_of, refused
 
 __all__ = ["UntrustedFileError", "is_trusted", "load", "metadata", "replacing", "save"]
+
+
+# cost: skops looks for estimators in all packages of scikit-learn; these have none, and import PyTorch and Dask
+ARRAYS = tuple(f"sklearn.externals.array_api_compat.{name}" for name in ("torch", "dask", "cupy"))
+PROBED = 1 << 16  # cost: bytes of a part that are packed to see whether they become smaller
+LONG = 1 << 20  # cost: bytes above which a part is packed quickly rather than well
+PACKED = 0.9  # cost: of its size that a part must come below to be packed
 
 
 def save(model: Any, file: str | os.PathLike[str] | IO[bytes], *, facts: Mapping[str, Any] | None = None) -> None:
@@ -49,17 +58,33 @@ def save(model: Any, file: str | os.PathLike[str] | IO[bytes], *, facts: Mapping
     facts : mapping, optional
         What else to remember, as JSON; :func:`metadata` gives it back.
     """
-    dump = _skops().dump
     content = io.BytesIO()
-    dump(model, content, compression=zipfile.ZIP_DEFLATED)
-    versions = {"python": platform.python_version(), **_versions()}
-    with zipfile.ZipFile(content, "a") as archive:
+    with tempfile.TemporaryFile() as loose, zipfile.ZipFile(content, "w") as archive:
+        _skops().dump(model, loose, compression=zipfile.ZIP_STORED)
+        with zipfile.ZipFile(loose) as parts:
+            _pack(parts, archive)
+        versions = {"python": platform.python_version(), **_versions()}
         archive.writestr(FACTS, json.dumps({"versions": versions, **(facts or {})}))
     if hasattr(file, "write"):
         file.write(content.getbuffer())
         return
     with replacing(file) as stream:
         stream.write(content.getbuffer())
+
+
+def _pack(parts: zipfile.ZipFile, archive: zipfile.ZipFile) -> None:
+    """The same parts, packed where that makes them smaller."""
+    for part in parts.infolist():
+        data = parts.read(part)
+        method = zipfile.ZIP_DEFLATED if _packs(data) else zipfile.ZIP_STORED
+        archive.writestr(part, data, compress_type=method, compresslevel=1 if len(data) > LONG else None)
+
+
+def _packs(data: bytes) -> bool:
+    """Whether it becomes smaller: numbers of a million rows would take a second to stay as large as they are."""
+    begin = max(0, (len(data) - PROBED) // 2)
+    probe = data[begin : begin + PROBED]
+    return len(zlib.compress(probe, 1)) < PACKED * len(probe)
 
 
 def load(file: str | os.PathLike[str] | bytes | IO[bytes], *, trusted: Iterable[str] = ()) -> Any:
@@ -185,10 +210,23 @@ def _versions() -> dict[str, str]:
 
 def _skops() -> Any:
     try:
-        import skops.io
+        with _unseen(ARRAYS):
+            import skops.io
     except ImportError as error:
         raise ImportError('saving and loading models needs skops: pip install "selfpaced[io]"') from error
     return skops.io
+
+
+@contextmanager
+def _unseen(names: Iterable[str]) -> Iterator[None]:
+    """Modules that nobody has imported yet, and that nobody can import meanwhile."""
+    absent = [name for name in names if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        for name in absent:
+            del sys.modules[name]
 
 
 def _trees(value: Any, seen: set[int], width: int) -> Iterator[tuple[Any, int]]:

@@ -8,7 +8,6 @@ import html
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -111,7 +110,7 @@ def render(summary: Summary) -> str:
         "table": None if table is None else [_column(column) for column in table.columns],
         "features": None if summary.features is None else _features(summary.features),
         "pictures": summary.pictures,
-        "review": None if summary.review is None else asdict(summary.review),
+        "review": None if summary.review is None else vars(summary.review),
     }
     reviewed = [_asset("review.js")] if summary.review is not None and table else []
     scripts = [*([vega()] if data["charts"] else []), _asset("charts.js"), *reviewed, _asset("table.js")]

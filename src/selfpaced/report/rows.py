@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..inspection import look_through, suspected
+from ..judgement import Labels
 from ..reasons import columns_against, common_patterns, confident_rows
 from .data import Pairs, Pattern, ReportColumn, ReportTable, Review
 from .story import Story
@@ -63,10 +64,19 @@ def pairs_of(table: ReportTable | None, story: Story) -> Pairs | None:
     given, expected = (np.array([str(v) for v in columns[key]]) for key in ("given", "expected"))
     left, above = _most(given), _most(expected)
     counts = tuple(tuple(int(np.sum((given == g) & (expected == e))) for e in above) for g in left)
-    everyone = np.asarray(story.judgement.opinion.given).astype(str)  # type: ignore[attr-defined]
+    everyone = _counted(story.judgement.opinion)  # type: ignore[attr-defined]
     # rows that were set aside before the fit are not among those that the model judged
-    rows = tuple(max(int(np.sum(everyone == g)), sum(row)) for g, row in zip(left, counts, strict=True))
+    rows = tuple(max(everyone.get(g, 0), sum(row)) for g, row in zip(left, counts, strict=True))
     return Pairs(left, above, counts, rows)
+
+
+def _counted(opinion: Any) -> dict[str, int]:
+    """How many rows were given each label."""
+    if isinstance(opinion, Labels):  # of many rows, without their labels
+        names, counts = opinion.classes.astype(str), np.bincount(opinion.codes, minlength=len(opinion.classes))
+    else:
+        names, counts = np.unique(np.asarray(opinion.given).astype(str), return_counts=True)
+    return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
 
 def _most(labels: Any) -> tuple[str, ...]:
@@ -79,10 +89,12 @@ def patterns_of(table: ReportTable | None, cells: Any, story: Story, target: str
     rows = next((column.values for column in table.columns if column.key == "row"), ()) if table is not None else ()
     if story.kind not in ("classification", "regression") or not hasattr(cells, "iloc") or not len(rows):
         return ()
-    if not all(isinstance(row, int) and 0 <= row < len(cells) for row in rows):
+    if not all(isinstance(row, int) for row in rows):
         return ()
-    suspect = np.zeros(len(cells), dtype=bool)
-    suspect[np.array(rows, dtype=np.intp)] = True
+    places, suspect = np.array(rows, dtype=np.intp), np.zeros(len(cells), dtype=bool)
+    if places.min() < 0 or places.max() >= len(cells):
+        return ()
+    suspect[places] = True
     others = cells.loc[:, [name for name in cells.columns if str(name) != target]]
     return tuple(Pattern(*found) for found in common_patterns(others, suspect))
 

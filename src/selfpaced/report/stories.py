@@ -171,11 +171,12 @@ class OfLabels(Supervised):
             before = np.asarray(self.model.classes_)[before]  # the plain model may know classes by number
         rows = [("all samples", np.ones(len(labels), bool)), ("trusted samples (weight ≥ ½)", weights >= 0.5)]
         rows.append(("distrusted samples (weight < ½)", weights < 0.5))
+        plain, paced = np.asarray(before == labels), np.asarray(after == labels)
         out = [
             Comparison(
                 f"Agrees with the given label: {name}",
-                percent(float(np.mean(before[mask] == labels[mask])), 1),
-                percent(float(np.mean(after[mask] == labels[mask])), 1),
+                percent(float(np.mean(plain[mask])), 1),
+                percent(float(np.mean(paced[mask])), 1),
                 f"{count(int(mask.sum()))} samples",
             )
             for name, mask in rows

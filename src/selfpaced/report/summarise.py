@@ -203,13 +203,13 @@ def _histogram(weights: Any, y: Any) -> Histogram | None:
     if weights is None or not weights.size:
         return None
     bins = np.minimum((np.clip(weights, 0, 1) * BINS).astype(int), BINS - 1)
-    names: list[str] = ["all"]
-    codes = np.zeros(bins.size, dtype=int)
-    if y is not None:
-        classes, found = np.unique(np.asarray(y).astype(str), return_inverse=True)
-        if len(classes) <= _SHOWN_CLASSES:
-            names, codes = [str(name) for name in classes], found
-    counts = [np.bincount(bins[codes == k], minlength=BINS) for k in range(len(names))]
+    labels = None if y is None else np.asarray(y).astype(str, copy=False)
+    names = [] if labels is None else np.unique(labels).tolist()
+    if labels is None or len(names) > _SHOWN_CLASSES:
+        names, parts = ["all"], [bins]
+    else:
+        parts = [bins[labels == name] for name in names]
+    counts = [np.bincount(part, minlength=BINS) for part in parts]
     return Histogram(tuple(names), tuple(tuple(int(c) for c in series) for series in counts))
 
 

@@ -114,7 +114,12 @@ def _column(key: str, values: Any, limit: int) -> ReportColumn:
 
 
 def _plain(values: list[Any]) -> list[Cell]:
-    """Every value as a cell; a column of finite floats, the usual case, is rounded at once."""
+    """Every value as a cell; short texts and whole numbers stay as they are, finite floats are rounded at once."""
+    kinds = set(map(type, values))
+    if kinds == {int} and max(values) < 2**53 and min(values) > -(2**53):
+        return values
+    if kinds == {str} and max(map(len, values)) <= _TEXT_LIMIT and not {"NaT", "<NA>"} & set(values):
+        return values
     array = np.array(values) if values and isinstance(values[0], float) else None
     if array is None or array.dtype.kind != "f" or not np.isfinite(array).all():
         return [cell(value) for value in values]

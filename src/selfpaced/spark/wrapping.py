@@ -39,12 +39,12 @@ class _WrapperParams(TableParams):
             raise ValueError("idCol must name a column that tells rows apart: folds are dealt by it")
         return str(name)
 
-    def _by_the_other(self, models: Any, folded: Any, made: Any) -> Any:
-        """``made(model, predictions)`` of every row, by the model that has not seen it."""
+    def _by_the_other(self, models: Any, folded: Any, made: Any, folds: tuple[int, ...] = (0, 1)) -> Any:
+        """``made(model, predictions)`` of every row, or those of one fold, by the model that has not seen it."""
         parts = [
-            made(models[1 - fold], models[1 - fold].transform(folded.where(F.col(FOLD) == fold))) for fold in (0, 1)
+            made(models[1 - fold], models[1 - fold].transform(folded.where(F.col(FOLD) == fold))) for fold in folds
         ]
-        return parts[0].unionByName(parts[1])
+        return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
 
     def _judging(self, read: Any, settled: Settled, plain: bool) -> Any:
         """Adds what is thought of rows to predictions."""
@@ -147,14 +147,14 @@ class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
     def _fit(self, dataset: Any) -> SelfPacedModel:
         inner = self.getOrDefault("estimator")
         read, folded = reading(inner), self._folded(dataset)
-        plain = [inner.fit(folded.where(F.col(FOLD) == fold)) for fold in (0, 1)]
+        plain = [inner.fit(_half(folded.where(F.col(FOLD) == fold))) for fold in (0, 1)]
         before = read.read(self._sample(read, plain, folded))
         settled = read.settle(before, self.getOrDefault("regularizer"))
         if settled.reason:
             trials, decision, folds = [Trial(math.inf, "plain")], Decision(0, settled.reason), plain
         else:
-            weighted, given = self._weighted(inner, read, plain, folded, settled), self._weighing(inner)
-            folds = [given.fit(weighted.where(F.col(FOLD) == fold)) for fold in (0, 1)]
+            given = self._weighing(inner)  # one half at a time: that of both would have the tasks of both
+            folds = [given.fit(_half(self._weighted(inner, read, plain, folded, settled, (fold,)))) for fold in (0, 1)]
             after = read.read(self._sample(read, folds, folded))
             plain_score, paced_score = read.scores(before, after, settled)
             trials, decision = plain_or_paced(plain_score, paced_score, settled.lam)
@@ -178,7 +178,9 @@ class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
         found: list[Any] = self._by_the_other(models, folded, made).orderBy("order").limit(SAMPLE).collect()
         return found
 
-    def _weighted(self, inner: Any, read: Any, models: Any, folded: Any, settled: Settled) -> Any:
+    def _weighted(
+        self, inner: Any, read: Any, models: Any, folded: Any, settled: Settled, folds: tuple[int, ...] = (0, 1)
+    ) -> Any:
         """The frame with weights by models that have not seen the rows: made from the frame, and from no weights."""
         prior = inner.getWeightCol() if inner.isDefined("weightCol") and inner.getWeightCol() else None
 
@@ -187,7 +189,7 @@ class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
             weight = weight if prior is None else weight * F.col(prior)
             return predicted.select(*folded.columns, weight.alias(WEIGHT))
 
-        return self._by_the_other(models, folded, made)
+        return self._by_the_other(models, folded, made, folds)
 
     def _weighing(self, inner: Any) -> Any:
         return inner.copy({inner.getParam("weightCol"): WEIGHT})
@@ -200,6 +202,12 @@ class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
     def read(cls) -> Any:
         """What reads an estimator; ``load(path)`` calls it."""
         return _WrapperReader(cls)
+
+
+def _half(frame: Any) -> Any:
+    """Half of the rows in half of the partitions, if every core still has one: a task costs as much as many rows."""
+    count, cores = frame.rdd.getNumPartitions(), frame.sparkSession.sparkContext.defaultParallelism
+    return frame.coalesce((count + 1) // 2) if count >= 2 * cores else frame
 
 
 # ---------------------------------------------------------------------------------------------------------- saving

@@ -12,7 +12,7 @@ import numpy as np
 from ..fingerprint import mixed
 from .bombs import refuse_parquet_bomb
 from .errors import TableError
-from .reading import _frame, _reading, _require, _without_marks
+from .reading import _frame, _reading, _require, _without_marks, number_types
 from .text import Dialect, FileFacts, column_names, find_dialect, find_open_quote, report_broken, scan
 
 if TYPE_CHECKING:
@@ -84,8 +84,12 @@ class TableBatches:
                 refuse_parquet_bomb(path, path)
         self.columns = self._names(self.paths[0])
         for path in self.paths:
-            if self._names(path) != self.columns:
-                raise TableError(path, f"has other columns than {self.paths[0]}: {self._names(path)!r}")
+            own = self._names(path)
+            if set(own) != set(self.columns):
+                lacking = [name for name in self.columns if name not in own]
+                if set(own) <= set(self.columns):
+                    raise TableError(path, f"lacks the column {lacking[0]!r} of {self.paths[0]}")
+                raise TableError(path, f"has other columns than {self.paths[0]}: {own!r}")
 
     def _names(self, path: Path) -> list[str]:
         from pyarrow import parquet
@@ -159,11 +163,14 @@ class TableBatches:
 
         reading, converting = _reading(names, skip, dialect)
         reading.block_size = PIECE
-        if self.as_text:
-            converting.column_types = dict.fromkeys(names, pa.string())
         parsing = arrow_csv.ParseOptions(
             delimiter=dialect.separator, newlines_in_values=facts.quotes > 0, invalid_row_handler=skip_row
         )
+        if self.as_text:
+            converting.column_types = dict.fromkeys(names, pa.string())
+        else:
+            converting.column_types = number_types(path, reading, parsing, converting)
+            broken.clear()
         with (
             pa.input_stream(str(path), compression="detect") as stream,
             arrow_csv.open_csv(stream, reading, parsing, converting) as batches,
@@ -172,6 +179,6 @@ class TableBatches:
                 table = pa.Table.from_batches([batch])
                 if any(pa.types.is_binary(kind) for kind in table.schema.types):
                     raise TableError(path, f"is not written in {dialect.encoding}: give its --encoding")
-                yield _frame(_without_marks(table))
+                yield _frame(_without_marks(table.select(self.columns)))
         if broken:
             report_broken(path, dialect, len(names), self.skip_broken)

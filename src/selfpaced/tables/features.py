@@ -118,13 +118,13 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "encoders_")
         # No ColumnTransformer: it keeps the features of all columns, and then a copy of them side by side.
         out = np.empty((len(X), len(self.order_)), dtype=self.dtype_)
-        places, start = np.argsort(self.order_), 0
-        for encoder in self.encoders_:
-            columns, width = X[list(encoder.columns)], len(encoder.names)
-            with config_context(transform_output="default"):
-                for rows in _slices(len(X), BLOCK // width):
-                    out[rows, places[start : start + width]] = encoder.features(columns.iloc[rows])
-            start += width
+        ends = np.cumsum([len(encoder.names) for encoder in self.encoders_])
+        places = [_as_slice(place) for place in np.split(np.argsort(self.order_), ends[:-1])]
+        sources = [X[list(encoder.columns)] for encoder in self.encoders_]
+        with config_context(transform_output="default"):
+            for rows in _slices(len(X), BLOCK // max(out.shape[1], 1)):  # all columns of some rows: these stay in cache
+                for encoder, source, place in zip(self.encoders_, sources, places, strict=True):
+                    out[rows, place] = encoder.features(source.iloc[rows])
         return pd.DataFrame(out, columns=self.get_feature_names_out(), index=X.index, copy=False)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ARG002
@@ -132,6 +132,12 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "encoders_")
         names = [name for encoder in self.encoders_ for name in encoder.names]
         return np.array(names, dtype=object)[self.order_]
+
+
+def _as_slice(places: NDArray[np.intp]) -> Any:
+    """Neighbours as a slice, which is quicker to write to."""
+    together = places.size > 0 and bool(np.all(np.diff(places) == 1))
+    return slice(int(places[0]), int(places[-1]) + 1) if together else places
 
 
 def _slices(count: int, step: int) -> Iterator[slice]:

@@ -18,6 +18,7 @@ __all__ = ["guarded", "guarded_frame", "unguarded", "unguarded_column"]
 _SIGNS = r"'*[=+\-@\t\r\n＝＋－＠]"
 _RISKY = re.compile(f"{_SIGNS}.", re.DOTALL)
 _MARKED = f"(?s)^'({_SIGNS}.)"
+_ANY_RISKY = re.compile(f"\0{_SIGNS}")  # in texts that are joined by a sign that texts hardly have
 
 
 def guarded(text: str) -> str:
@@ -52,7 +53,9 @@ def guarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
     for place, kind in enumerate(frame.dtypes):
         if kind.kind in "OUS" or str(kind) in ("str", "string", "category"):
             column = frame.iloc[:, place].astype(object)
-            safe.isetitem(place, column.map(lambda cell: guarded(cell) if isinstance(cell, str) else cell))
+            texts = [cell for cell in column.tolist() if isinstance(cell, str)]
+            if _ANY_RISKY.search("\0".join(["", *texts])):
+                safe.isetitem(place, column.map(lambda cell: guarded(cell) if isinstance(cell, str) else cell))
     safe.columns = [guarded(name) if isinstance(name, str) else name for name in frame.columns]
     return safe
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .bombs import refuse_parquet_bomb
 from .errors import TableError
+from .filling import Filled, fill
 from .formulas import unguarded, unguarded_column
 from .text import (
     Dialect,
@@ -134,14 +135,14 @@ def _read_text(path: Path, facts: FileFacts, dialect: Dialect, skip_broken: bool
     names, skip = column_names(path, dialect)
     if facts.quotes % 2:
         find_open_quote(path, dialect)
-    table, broken = _arrow(path, names, skip, facts, dialect)
+    found, broken = _arrow(path, names, skip, facts, dialect)
     if broken:
         report_broken(path, dialect, len(names), skip_broken)
-    if not table.num_rows:
+    if not found.n:
         raise TableError(path, "has column names but no rows" if dialect.header else "has no rows")
-    simple = not broken and facts.lines == table.num_rows + skip
+    simple = not broken and facts.lines == found.n + skip
     lines = Lines(path, dialect, len(names), skip + 1 if simple else None)
-    return LoadedTable(_frame(_without_marks(table)), path, "csv", lines, dialect)
+    return LoadedTable(found.beside(_frame(_without_marks(found.table))), path, "csv", lines, dialect)
 
 
 def _without_marks(table: Any) -> Any:
@@ -155,15 +156,14 @@ def _without_marks(table: Any) -> Any:
     return table.rename_columns([unguarded(name) for name in table.schema.names])
 
 
-def _arrow(path: Path, names: list[str], skip: int, facts: FileFacts, dialect: Dialect) -> tuple[Any, int]:
-    """The file as an Arrow table, and how many rows did not fit."""
+def _arrow(path: Path, names: list[str], skip: int, facts: FileFacts, dialect: Dialect) -> tuple[Filled, int]:
+    """The columns of the file, and how many rows did not fit."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    reading, converting = _reading(names, skip, dialect)
-
-    def read(streaming: bool) -> tuple[Any, int]:
+    def read(streaming: bool) -> tuple[Filled, int]:
         broken: list[None] = []
+        reading, converting = _reading(names, skip, dialect)
 
         def skip_row(_: Any) -> str:
             broken.append(None)
@@ -174,15 +174,18 @@ def _arrow(path: Path, names: list[str], skip: int, facts: FileFacts, dialect: D
             newlines_in_values=facts.quotes > 0,
             invalid_row_handler=skip_row,
         )
+        if streaming:
+            reading.block_size = min(PIECE, STREAMED // 4)
+            converting.column_types = number_types(path, reading, parsing, converting)
+            broken.clear()
         with pa.input_stream(str(path), compression="detect") as stream:
             if streaming:
-                reading.block_size = min(PIECE, STREAMED // 4)
                 with arrow_csv.open_csv(stream, reading, parsing, converting) as batches:
-                    return batches.read_all(), len(broken)
-            return arrow_csv.read_csv(stream, reading, parsing, converting), len(broken)
+                    return fill(batches, facts.lines), len(broken)
+            return Filled.of(arrow_csv.read_csv(stream, reading, parsing, converting)), len(broken)
 
     try:
-        table, broken = _read_within(read, facts)
+        found, broken = _read_within(read, facts)
     except UnicodeDecodeError:
         raise
     except (pa.ArrowInvalid, OSError) as error:
@@ -190,9 +193,24 @@ def _arrow(path: Path, names: list[str], skip: int, facts: FileFacts, dialect: D
             what = f"a row is longer than {PIECE >> 20} MB, as rows of tables are not"
             raise TableError(path, what, longest_line(path, dialect)) from error
         raise TableError(path, f"cannot be read as a table: {error}") from error
-    if any(pa.types.is_binary(kind) for kind in table.schema.types):
+    if any(pa.types.is_binary(kind) for kind in found.table.schema.types):
         raise UnicodeDecodeError("utf-8", b"", 0, 1, "invalid bytes")
-    return table, broken
+    return found, broken
+
+
+def number_types(path: Path, reading: Any, parsing: Any, converting: Any) -> dict[str, Any]:
+    """The columns that hold numbers, as the beginning of a file tells: a type that is told takes a third less time to
+    read than one that Arrow has found itself.
+    """
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    with (
+        pa.input_stream(str(path), compression="detect") as stream,
+        arrow_csv.open_csv(stream, reading, parsing, converting) as batches,
+    ):
+        found = batches.schema
+    return {one.name: one.type for one in found if pa.types.is_floating(one.type) or pa.types.is_integer(one.type)}
 
 
 def _reading(names: list[str], skip: int, dialect: Dialect) -> tuple[Any, Any]:
@@ -212,7 +230,7 @@ def _reading(names: list[str], skip: int, dialect: Dialect) -> tuple[Any, Any]:
     return reading, converting
 
 
-def _read_within(read: Callable[[bool], tuple[Any, int]], facts: FileFacts) -> tuple[Any, int]:
+def _read_within(read: Callable[[bool], tuple[Filled, int]], facts: FileFacts) -> tuple[Filled, int]:
     """Read a large file piece by piece, which holds no text in memory, if its beginning tells the types truly."""
     import pyarrow as pa
 
