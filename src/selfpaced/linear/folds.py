@@ -188,7 +188,8 @@ def lay_out(table: Table, sample: ContentSample, n_classes: int, deals: int = 1)
     # Below ENOUGH rows the mean of all fold fits is the model; above, folds are held out as long as they cost little.
     affordable = CELLS // max(n_units * table.n_features, 1)
     validated = N_FOLDS if n_total < ENOUGH else min(max(affordable, 1), N_FOLDS)
-    again = [] if coarse else [cells.dealt(turn) for turn in range(1, min(deals, ENOUGH // n_units))]
+    turns = 1 if coarse else min(deals, ENOUGH // (n_units * (n_classes - 1)))
+    again = [cells.dealt(turn) for turn in range(1, turns)]
     rare = count[cells.codes] < N_HELD  # one or two rows of a class: in every training part
     folds = [np.where(rare, N_FOLDS, one) for one in (fold, *again)]
     if n_total <= MANY and not coarse and isinstance(table, MemoryTable) and sparse.issparse(table.block.X):
