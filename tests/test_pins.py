@@ -5,11 +5,12 @@ A change that is not meant to change results leaves this test alone. One that is
     python tests/test_pins.py --write "SelfPacedMF: auto" --reason "the noise scale is weighted too"
 
 writes that case again; several may be named, a name that ends in ":" is all cases of an estimator, and no name is
-every case that differs. ``--diff`` instead of ``--write`` only shows what differs.
+every case that differs. ``--diff`` instead of ``--write`` only shows what differs; ``--move`` pins all of them on
+another machine.
 
-Figures are compared to 1e-10 where rounding is that of the machine that wrote the pins: the same BLAS kernels and
-the same versions of the libraries. Elsewhere sums are taken in another order and iterations carry that on, so that
-the bound is 1e-6. ``SELFPACED_PINS=strict`` or ``loose`` decides by hand.
+Figures are compared to 1e-10 where rounding is that of the machine that wrote the pins: the same BLAS kernels, vector
+instructions and versions of the libraries. Elsewhere sums are taken in another order and iterations carry that on, so
+that the bound is 1e-6. ``SELFPACED_PINS=strict`` or ``loose`` decides by hand.
 """
 
 from __future__ import annotations
@@ -137,6 +138,7 @@ def measured(name: str) -> dict[str, Any]:
 def machine() -> dict[str, Any]:
     """What decides how sums are rounded."""
     found: dict[str, Any] = {"blas": sorted({str(one.get("architecture")) for one in threadpool_info()} - {"None"})}
+    found["simd"] = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])  # type: ignore[call-overload]
     for library in ("numpy", "scipy", "scikit-learn", "numba"):
         try:
             found[library] = version(library)
@@ -209,14 +211,30 @@ def _matches(case: str, name: str) -> bool:
     return case == name or (name.endswith(":") and case.startswith(name))
 
 
+def move(store: dict[str, Any]) -> None:
+    """Pin every case on this machine, with the reasons it had."""
+    for name in pins.CASES:
+        found, old = measured(name), store["cases"][name]
+        if lines := compare(found, old["figures"], pins.CASES[name].loose):
+            sys.exit("\n  ".join([f"{name}: more than rounding differs; nothing was written", *lines]))
+        store["cases"][name] = {**old, "figures": found}
+    save({**store, "machine": machine()})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--write", nargs="*", metavar="CASE", help="pin these cases again")
     what.add_argument("--diff", nargs="*", metavar="CASE", help="show what differs")
+    what.add_argument(
+        "--move", action="store_true", help="pin all cases on this machine, if rounding is all that differs"
+    )
     parser.add_argument("--reason", default="", help="why the figures moved; kept beside them")
     given = parser.parse_args()
     store = stored()
+    if given.move:
+        move(store)
+        return
     if given.write is not None and store["machine"] != machine():
         sys.exit(f"pins are moved on a machine like the one that wrote them: {store['machine']}, got {machine()}")
     for name in chosen(given.diff if given.write is None else given.write):
