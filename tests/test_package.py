@@ -50,7 +50,10 @@ def test_a_class_name_means_one_thing():
     assert len(homes) > 100
     twins = {name: paths for name, paths in homes.items() if len(paths) > 1}
     spark = "selfpaced/spark/linear.py"  # the same models, as Spark's users know them
+    dask = "selfpaced/dask/wrapping.py"  # and as those of Dask do
     assert twins == {
+        "SelfPacedClassifier": [dask, "selfpaced/meta/classifier.py"],
+        "SelfPacedRegressor": [dask, "selfpaced/meta/regressor.py"],
         "SelfPacedLinearRegression": ["selfpaced/linear/regression.py", spark],
         "SelfPacedLogisticRegression": ["selfpaced/linear/logistic.py", spark],
     }
