@@ -21,7 +21,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from selfpaced import SelfPacedLogisticRegression
 from selfpaced import suspects as suspects_in_memory
 from selfpaced.dask import SelfPacedClassifier, SelfPacedRegressor, losses, suspects, table, weights
-from selfpaced.dask.stages import Stages
+from selfpaced.dask.stages import RepeatedStages
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file
 pytestmark = pytest.mark.filterwarnings("ignore:Parameter n_jobs will be ignored:UserWarning")  # lightgbm's own
@@ -224,7 +224,7 @@ def test_a_training_that_is_left_with_one_worker(client, tmp_path):
         return lightgbm.DaskLGBMRegressor(n_estimators=10, num_leaves=7, verbose=-1).fit(X, X[:, 0], callbacks=[mortal])
 
     with client.as_current(), dask.config.set(scheduler=client):
-        stages = Stages()
+        stages = RepeatedStages()
         model = stages.run("training", stage)
         assert stages.repeated == ["training"]
         assert len(client.nthreads()) == 1

@@ -23,7 +23,7 @@ HELD = 0.1  # a choice: seconds for which a thread is held so that the next call
 PATIENCE = 300.0  # a choice: seconds for a worker to come where none is left
 
 
-class ClusterStages:
+class RepeatedStages:
     """Runs stages on the current client, if there is one, and remembers which had to be done again.
 
     Estimators that train on several workers at once do not outlive one of them: their fit ends in an error of their
@@ -112,4 +112,4 @@ def _forget_network(number: int) -> int:
     return number
 
 
-__all__ = ["ClusterStages"]
+__all__ = ["RepeatedStages"]

@@ -19,7 +19,7 @@ from ..label_noise import NoiseChannel, logits_from_proba
 from ..selection import Decision, Trial, path_of, sentence
 from .halves import Halves, Piece, features_of, half_of
 from .judges import LabelJudge, ValueJudge
-from .stages import ClusterStages
+from .stages import RepeatedStages
 from .table import DaskTable, table
 
 
@@ -51,7 +51,7 @@ class _Wrapper(BaseEstimator):
         labels = self._judge is LabelJudge
         if not hasattr(self.estimator, self._asked):
             raise TypeError(f"estimator must have {self._asked}, got {type(self.estimator).__name__}")
-        stages = ClusterStages()
+        stages = RepeatedStages()
         rows = X if isinstance(X, DaskTable) else table(X, y, sample_weight, labels=labels, gaps=True)
         if (rows.classes is None) == labels:
             raise ValueError(f"X must be a table of {'labels' if labels else 'values'}, got one of the other")
@@ -65,7 +65,7 @@ class _Wrapper(BaseEstimator):
         self._run(halves, stages)
         return self
 
-    def _run(self, halves: Halves, stages: ClusterStages) -> None:
+    def _run(self, halves: Halves, stages: RepeatedStages) -> None:
         """The path, by models of halves: of unseen rows what is wrong, weights by it, and whether they help."""
         if not halves.mass.all():
             judge = self._judge.silent(halves.table.classes)
@@ -86,7 +86,7 @@ class _Wrapper(BaseEstimator):
         self._end(halves, stages, models, judge, trials, decision, seen.weight)
 
     def _end(
-        self, halves: Halves, stages: ClusterStages, models: Any, judge: Any, trials: Any, decision: Decision,
+        self, halves: Halves, stages: RepeatedStages, models: Any, judge: Any, trials: Any, decision: Decision,
         sample_weight: Any = None,
     ) -> None:  # fmt: skip
         """The kept kind of model, of all rows, and what is known of it."""
@@ -99,7 +99,7 @@ class _Wrapper(BaseEstimator):
         self.path_ = path_of(trials, decision, sample_weight)
         self.termination_, self.repeated_ = sentence(trials, decision), tuple(stages.repeated)
 
-    def _both(self, halves: Halves, stages: ClusterStages, name: str, *given: Any) -> list[Any]:
+    def _both(self, halves: Halves, stages: RepeatedStages, name: str, *given: Any) -> list[Any]:
         """A model of each half."""
         return [stages.run(f"{name} of half {k + 1}", partial(self._fitted, halves, (k,), *given)) for k in (0, 1)]
 

@@ -13,11 +13,11 @@ from .formulas import unguarded
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Filled", "fill"]
+__all__ = ["ReadColumns", "fill"]
 
 
 @dataclass(frozen=True, eq=False)
-class Filled:
+class ReadColumns:
     """The columns of a file.
 
     Attributes
@@ -38,7 +38,7 @@ class Filled:
     n: int
 
     @classmethod
-    def of(cls, table: Any) -> Filled:
+    def of(cls, table: Any) -> ReadColumns:
         """A table that was read at once."""
         return cls(table, {}, table.schema.names, table.num_rows)
 
@@ -55,7 +55,7 @@ class Filled:
         return frame
 
 
-def fill(batches: Any, rows: int) -> Filled:
+def fill(batches: Any, rows: int) -> ReadColumns:
     """Read batches to their end; ``rows`` is how many there are at most, in all likelihood."""
     import pyarrow as pa
 
@@ -73,7 +73,7 @@ def fill(batches: Any, rows: int) -> Filled:
         n += batch.num_rows
         parts.append(batch.select(rest))
     schema = pa.schema([batches.schema.field(name) for name in rest])
-    return Filled(pa.Table.from_batches(parts, schema), numbers, names, n)
+    return ReadColumns(pa.Table.from_batches(parts, schema), numbers, names, n)
 
 
 def _put(column: Any, room: NDArray[Any], begin: int) -> NDArray[Any]:

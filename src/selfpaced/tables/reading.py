@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .bombs import refuse_parquet_bomb
 from .errors import TableError
-from .filling import Filled, fill
+from .filling import ReadColumns, fill
 from .formulas import unguarded, unguarded_column
 from .text import (
     Dialect,
@@ -156,12 +156,12 @@ def _without_marks(table: Any) -> Any:
     return table.rename_columns([unguarded(name) for name in table.schema.names])
 
 
-def _arrow(path: Path, names: list[str], skip: int, facts: FileFacts, dialect: Dialect) -> tuple[Filled, int]:
+def _arrow(path: Path, names: list[str], skip: int, facts: FileFacts, dialect: Dialect) -> tuple[ReadColumns, int]:
     """The columns of the file, and how many rows did not fit."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    def read(streaming: bool) -> tuple[Filled, int]:
+    def read(streaming: bool) -> tuple[ReadColumns, int]:
         broken: list[None] = []
         reading, converting = _reading(names, skip, dialect)
 
@@ -182,7 +182,7 @@ def _arrow(path: Path, names: list[str], skip: int, facts: FileFacts, dialect: D
             if streaming:
                 with arrow_csv.open_csv(stream, reading, parsing, converting) as batches:
                     return fill(batches, facts.lines), len(broken)
-            return Filled.of(arrow_csv.read_csv(stream, reading, parsing, converting)), len(broken)
+            return ReadColumns.of(arrow_csv.read_csv(stream, reading, parsing, converting)), len(broken)
 
     try:
         found, broken = _read_within(read, facts)
@@ -230,7 +230,7 @@ def _reading(names: list[str], skip: int, dialect: Dialect) -> tuple[Any, Any]:
     return reading, converting
 
 
-def _read_within(read: Callable[[bool], tuple[Filled, int]], facts: FileFacts) -> tuple[Filled, int]:
+def _read_within(read: Callable[[bool], tuple[ReadColumns, int]], facts: FileFacts) -> tuple[ReadColumns, int]:
     """Read a large file piece by piece, which holds no text in memory, if its beginning tells the types truly."""
     import pyarrow as pa
 
