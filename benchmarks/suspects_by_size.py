@@ -3,8 +3,8 @@
     python benchmarks/suspects_by_size.py [--save]
 
 The rows of `benchmarks/engines.py`, a fifth of whose labels are flipped, and whose clean probabilities are known. Of
-more than 20,000 rows a sample decides, and the noise channel is made of the scores of 2,000 rows that a fit to others
-has not seen. The full fit may have coefficients several times as large: at a pace the latent loss hardly fixes their
+more than 20,000 rows a sample of 10,000 decides, and the noise channel is made of their scores by fits that have not
+seen them. The full fit may have coefficients several times as large: at a pace the latent loss hardly fixes their
 size. "as the fold" is what comes of using its channel nevertheless, "suspects" is what comes of the channel in the
 units of the full fit.
 """
