@@ -93,3 +93,8 @@ def test_the_module_is_the_same_command(capsys):
     shown = subprocess.run([sys.executable, "-m", "selfpaced_experiments", "--help"], capture_output=True, text=True)
     assert shown.returncode == 0
     assert all(section in shown.stdout for section in (*SECTIONS, "all"))
+
+
+def test_keep_needs_what_there_is_to_keep(tmp_path, capsys):
+    assert command.main(["theory", "--quick", "--keep", "--out", str(tmp_path)]) == 2
+    assert "--keep needs" in capsys.readouterr().err

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from selfpaced_experiments import paper
 from selfpaced_experiments.claims import judge
+from selfpaced_experiments.render import results_page
 from selfpaced_experiments.results import Published, Results, Score, load, save
 
 
@@ -77,3 +79,22 @@ def test_the_paper_s_tables_are_complete_and_spot_checked():
     assert paper.CLASSIFICATION[0.2]["SPL-mixture"]["Svmguide1"] == Published(93.81, 0.79)
     best = {m: min(paper.FACTORIZATION, key=lambda k: paper.FACTORIZATION[k][m].mean) for m in ("RMSE", "MAE")}
     assert set(best.values()) == {"SPL-IR-welsch"}
+
+
+def test_sections_that_are_not_run_stay_and_say_so(results):
+    earlier = replace(
+        results,
+        tables=(replace(results.tables[0], key="factorization"), replace(results.tables[1], key="classification-0")),
+        run=replace(results.run, date="2026-01-01", seeds={"factorization": 50, "classification": 5}, kept=""),
+    )
+    table = replace(results.tables[0], key="classification-0", title="anew")
+    run = replace(results.run, seeds={"classification": 2})
+    alone = replace(results, tables=(table,), theory=(), figures=(), run=run)
+    both = alone.beside(earlier, ("classification",))
+    assert [table.key for table in both.tables] == ["factorization", "classification-0"]
+    assert both.table("classification-0").title == "anew"
+    assert both.run.seeds == {"factorization": 50, "classification": 2}
+    assert (both.theory, both.figures) == (earlier.theory, earlier.figures)
+    assert both.run.kept == "factorization, clustering, figures, theory of 2026-01-01"
+    assert f"> Kept from earlier runs, not computed by this one: {both.run.kept}." in results_page(both)
+    assert alone.beside(both, ("classification",)).run.kept == both.run.kept

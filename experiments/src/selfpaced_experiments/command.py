@@ -64,6 +64,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache", type=Path, metavar="DIR", help="directory of cached cells")
     parser.add_argument("--fresh", action="store_true", help="compute every cell anew")
     parser.add_argument("--cached", action="store_true", help="compute nothing: tables of what is cached so far")
+    parser.add_argument("--keep", action="store_true", help="other sections stay as they are in OUT")
     parser.add_argument("--quiet", action="store_true", help="no progress and no tables, files only")
     parser.add_argument("--plain", action="store_true", help="tables as plain text")
 
@@ -89,7 +90,11 @@ def run(args: argparse.Namespace) -> int:
         cache=cache,
         command=_command(args),
         compute=not args.cached,
+        keep=args.keep,
     )
+    if args.keep and not (args.out / "results.json").is_file():
+        sys.stderr.write(f"selfpaced reproduce: --keep needs {str(args.out / 'results.json')!r}, which is not there\n")
+        return 2
     try:
         results = reproduce(settings, StageProgress(quiet=args.quiet))
     except KeyboardInterrupt:
@@ -105,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
 def _command(args: argparse.Namespace) -> str:
     """The command for the record, without the directories of the machine it ran on."""
     words = ["selfpaced", "reproduce", args.section]
-    words += ["--quick"] * args.quick + ["--cached"] * args.cached
+    words += ["--quick"] * args.quick + ["--cached"] * args.cached + ["--keep"] * args.keep
     if args.seeds:
         counts = set(args.seeds.values())
         same = len(counts) == 1 and len(args.seeds) == len(SECTIONS)

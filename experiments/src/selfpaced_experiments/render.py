@@ -142,6 +142,8 @@ def results_page(results: Results) -> str:
         "The verdict on each claim of the paper is on [a page of its own](claims.md).",
         "",
     ]
+    if run.kept:
+        lines += [f"> Kept from earlier runs, not computed by this one: {run.kept}.", ""]
     if run.missing:
         count = run.cells + run.missing
         told = f"{run.cells} of {count} cells were at hand; rows with fewer seeds than their table say so"

@@ -18,7 +18,7 @@ from selfpaced_experiments.cells import Answer, Cache, Cell, run_cells
 from selfpaced_experiments.claims import judge
 from selfpaced_experiments.progress import StageProgress
 from selfpaced_experiments.render import claims_page, results_page
-from selfpaced_experiments.results import Figure, Results, ResultTable, RunRecord, Statement, save
+from selfpaced_experiments.results import Figure, Results, ResultTable, RunRecord, Statement, load, save
 from selfpaced_experiments.sources import fingerprint
 from selfpaced_experiments.tasks.classification import SETS
 
@@ -51,6 +51,8 @@ class ReproduceSettings:
         The command as typed, for the record.
     compute : bool
         False makes tables of what is cached, to see how far an interrupted run came.
+    keep : bool
+        Sections that are not run stay as they are in ``out``.
     """
 
     sections: tuple[str, ...] = SECTIONS
@@ -62,6 +64,7 @@ class ReproduceSettings:
     cache: Cache = field(default_factory=Cache)
     command: str = "selfpaced reproduce all"
     compute: bool = True
+    keep: bool = False
 
 
 @dataclass
@@ -105,6 +108,8 @@ def reproduce(settings: ReproduceSettings, progress: StageProgress | None = None
         figures=tuple(drawn),
         skipped=tuple(tally.skipped),
     )
+    if settings.keep:
+        results = results.beside(load(settings.out / "results.json"), settings.sections)
     # Judged as they are stored, so that the file and its verdicts can never disagree by a rounding.
     return judge(Results.from_json(results.to_json()))
 

@@ -15,6 +15,8 @@ from typing import Any, Literal, Union
 
 import numpy as np
 
+from selfpaced_experiments import SECTIONS
+
 __all__ = [
     "Claim",
     "Figure",
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 SCHEMA = 1
+_ORDER = ("factorization", "clustering", "classification")  # of tables on a page
 _NUMBERS = re.compile(r"\[\n[-+\d.e,\s]*\]")  # a list of nothing but numbers goes on one line
 Verdict = Literal["confirmed", "not confirmed", "only if", "not tested"]
 Group = Literal["paper", "ours", "peer", "reference"]
@@ -158,7 +161,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """How the results were made."""
+    """How the results were made; ``kept`` names sections that are those of an earlier run, and its date."""
 
     command: str
     quick: bool
@@ -172,6 +175,7 @@ class RunRecord:
     cached: int
     work: float = 0.0
     missing: int = 0
+    kept: str = ""
 
 
 @dataclass(frozen=True)
@@ -197,6 +201,26 @@ class Results:
     def table(self, key: str) -> ResultTable | None:
         """The table of this key, or None."""
         return next((table for table in self.tables if table.key == key), None)
+
+    def beside(self, earlier: Results, sections: Sequence[str]) -> Results:
+        """These results of some sections, and those of all others from an earlier run."""
+        others = [name for name in SECTIONS if name not in sections]
+        kept = [table for table in earlier.tables if table.key.split("-")[0] in others]
+        order = sorted([*kept, *self.tables], key=lambda table: _ORDER.index(table.key.split("-")[0]))
+        run, before = self.run, earlier.run
+        told = before.kept or f"{', '.join(others)} of {before.date}"
+        return dataclasses.replace(
+            self,
+            run=dataclasses.replace(
+                run,
+                seeds={**before.seeds, **run.seeds},
+                sources={**before.sources, **{name: run.sources[name] for name in sections if name in run.sources}},
+                kept=told,
+            ),
+            tables=tuple(order),
+            theory=earlier.theory if "theory" in others else self.theory,
+            figures=earlier.figures if "figures" in others else self.figures,
+        )
 
     def to_json(self) -> str:
         """The results as indented JSON; floats keep six significant digits."""
