@@ -95,3 +95,15 @@ def test_a_weighted_fit_that_is_broken_off_leaves_the_weights_alone(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         problem.fit(np.zeros(50), None)
     assert objective.sample_weight is weight
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int16, np.uint8, np.int64, np.uint64])
+def test_labels_far_apart_for_their_type(kind):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1000, 2))
+    ends = np.iinfo(np.int8 if kind == np.int8 else kind)
+    low, high = (ends.min + 1, ends.max - 1) if ends.bits == 8 else (ends.max - 200, ends.max - 1)
+    y = np.where(X[:, 0] > 0, kind(high), kind(low)).astype(kind)
+    model = SelfPacedLogisticRegression().fit(X, y)
+    assert model.classes_.tolist() == [low, high]
+    assert model.score(X, y) > 0.95

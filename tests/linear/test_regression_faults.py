@@ -97,3 +97,16 @@ def test_the_rows_of_the_fit_weigh_the_same_as_new_ones(regularizer: str, size: 
     assert set(known.ranking(50)) == set(range(50))
     with pytest.raises(ValueError, match="y must be numbers"):
         model.judge(X, np.full(200, "high"))
+
+
+@pytest.mark.parametrize("rows", [3_000, 60_000])
+@pytest.mark.parametrize(("dtype", "large"), [(np.float32, 3e5), (np.float64, 3e5), (np.float64, 1.7e12)])
+def test_columns_that_depend_on_each_other_beside_a_large_one(rows, dtype, large):
+    """Dummies of every level beside a price or a time: the price is no reason to drop the others."""
+    rng = np.random.default_rng(0)
+    level = np.eye(5)[rng.integers(0, 5, rows)]
+    X = np.column_stack([large * (1 + 0.3 * rng.standard_normal(rows)), level, 0.01 * rng.standard_normal(rows)])
+    y = level @ (2.0 * np.arange(5)) + 300 * X[:, 6] + 0.5 * rng.standard_normal(rows)
+    model = SelfPacedLinearRegression().fit(X.astype(dtype), y)
+    assert model.score(X.astype(dtype), y) > 0.97
+    np.testing.assert_allclose(np.diff(model.coef_[1:6]), 2.0, atol=0.15)

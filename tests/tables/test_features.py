@@ -174,3 +174,8 @@ def test_large_tables_are_single_precision(monkeypatch):
     frame = pd.DataFrame({"a": np.arange(60.0) ** 2, "b": np.arange(60) % 7})
     assert set(preprocessor().fit_transform(frame).dtypes.astype(str)) == {"float32"}
     assert set(preprocessor().fit_transform(frame.iloc[:20]).dtypes.astype(str)) == {"float64"}
+
+
+def test_no_columns_give_no_features():
+    nothing = pd.DataFrame(index=range(3))
+    assert TableFeatures().fit(nothing).transform(nothing).shape == (3, 0)

@@ -84,3 +84,11 @@ def test_cells_are_written_as_pandas_writes_them(tmp_path: Path, monkeypatch, na
         write_frame(columns, tmp_path / name)
         expected = guarded_frame(columns).to_csv(index=False, sep=separator, lineterminator="\n")
         assert (tmp_path / name).read_bytes().decode() == expected
+
+
+def test_dates_of_a_column_have_one_format_and_huge_integers_are_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("selfpaced.cli.writing.LINES", 2)  # a piece of midnights alone, and one without
+    day = pd.Series(pd.to_datetime(["2024-01-01 00:00", "2024-01-02 00:00", "2024-01-03 10:00", None]))
+    frame = pd.DataFrame({"day": day, "zone": day.dt.tz_localize("UTC"), "n": [2**70, 1, 2, 3], "x": [0.5, 1, 2, 3]})
+    write_frame(frame, tmp_path / "pieces.csv")
+    assert (tmp_path / "pieces.csv").read_text() == frame.to_csv(index=False)

@@ -57,9 +57,21 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
             frame.to_parquet(stream, index=False, compression="gzip" if packed else "snappy")
         return
     separator = "\t" if kind == "tsv" else ","
+    frame = _dates_as_text(frame)
     with replacing(path) as stream, _text(stream, packed) as text:
         for begin in range(0, max(len(frame), 1), LINES):
             _write_piece(guarded_frame(frame.iloc[begin : begin + LINES]), text, separator, header=not begin)
+
+
+def _dates_as_text(frame: pd.DataFrame) -> pd.DataFrame:
+    """Dates in one format for the whole column: of a piece of midnights alone pandas would leave out the time."""
+    dates = [place for place, kind in enumerate(frame.dtypes) if kind.kind == "M"]
+    if dates:
+        frame = frame.copy(deep=False)
+    for place in dates:
+        column = frame.iloc[:, place]
+        frame.isetitem(place, column.astype(str).where(column.notna()))
+    return frame
 
 
 def _write_piece(frame: pd.DataFrame, text: IO[str], separator: str, *, header: bool) -> None:
@@ -87,7 +99,7 @@ def _cells(column: pd.Series, separator: str) -> Any:
         return _numbers(column.to_numpy())
     try:
         cells = pa.array(column, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         return None
     cells = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
     if pa.types.is_integer(cells.type):

@@ -47,9 +47,11 @@ class LabelJudge:
         return cls(classes, channel, why)
 
     @classmethod
-    def silent(cls, classes: Any) -> LabelJudge:
-        """Where nobody can be asked."""
-        return cls(classes, NoiseChannel.identity(len(classes)), "some label has rows in one half of the table alone")
+    def silent(cls, classes: Any, mass: Any) -> LabelJudge:
+        """Where nobody can be asked: the half that has no row of a label knows nothing of it."""
+        rare = classes[np.argmin(mass.min(axis=0))]
+        reason = f"all rows of the label {rare!s} are in one half of the table; drop them if they are slips"
+        return cls(classes, NoiseChannel.identity(len(classes)), reason)
 
     @property
     def rate(self) -> tuple[float, tuple[float, float]]:
@@ -106,7 +108,7 @@ class ValueJudge:
         return cls(verdict, why)
 
     @classmethod
-    def silent(cls, classes: None) -> ValueJudge:  # noqa: ARG003
+    def silent(cls, classes: None, mass: Any) -> ValueJudge:  # noqa: ARG003
         """Where nobody can be asked."""
         raise ValueError("the table must have rows to judge by, got so few that all are in one of two halves")
 

@@ -68,7 +68,7 @@ class _Wrapper(BaseEstimator):
     def _run(self, halves: Halves, stages: RepeatedStages) -> None:
         """The path, by models of halves: of unseen rows what is wrong, weights by it, and whether they help."""
         if not halves.mass.all():
-            judge = self._judge.silent(halves.table.classes)
+            judge = self._judge.silent(halves.table.classes, halves.mass)
             self._end(halves, stages, None, judge, [Trial(math.inf, "plain")], Decision(0, judge.reason))
             return
         seen, half = halves.sample()

@@ -7,20 +7,18 @@ next step.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import sparse
 
 from ..engines import Block, Sums, Table
-from .squares import Factor
+from .squares import Factor, independent_axes, triangular
 
 Floats = NDArray[np.floating[Any]]
-ROUNDING = 10.0  # numerical safety: times the number of columns and the rounding of a number: no direction of its own
 #: Weights of the rows of a block from features, given values and residuals; None: all 1.
 Weigh = Callable[[Any, Floats, Floats], Floats]
 
@@ -95,10 +93,8 @@ class Triangle:
 
     @classmethod
     def of(cls, rows: Floats) -> Triangle:
-        """The factor of a QR decomposition; few rows are their own."""
-        return cls(
-            rows if len(rows) <= rows.shape[1] else linalg.qr(rows, mode="r", check_finite=False)[0][: rows.shape[1]]
-        )
+        """The factor of some rows."""
+        return cls(triangular(rows))
 
     def __add__(self, other: Triangle) -> Triangle:
         return Triangle.of(np.concatenate([self.factor, other.factor]))
@@ -148,16 +144,7 @@ def coordinates(table: Table, rows: Block, fit_intercept: bool) -> Coordinates:
     found = Coordinates(center, back, offset + target / mass if fit_intercept else 0.0, fit_intercept)
     if loose or Factor.of(residual_sums(rows, found, np.zeros(len(back) + fit_intercept), None)[0]).safe:
         return found
-    return replace(found, back=_axes(table.reduce(triangle, center).factor, center, mass, table.dtype))
-
-
-def _axes(factor: Floats, center: Floats, mass: float, dtype: Any) -> Floats:
-    """Independent principal axes of features by their triangular factor, as in `squares`."""
-    _, singular, axes = linalg.svd(factor, full_matrices=False)
-    # Centring leaves rounding of the size of the centre behind, which must not count as a direction.
-    largest = float(singular.max(initial=0.0)) + math.sqrt(mass) * float(np.abs(center).max(initial=0.0))
-    rank = int(np.sum(singular > ROUNDING * len(center) * np.finfo(dtype).eps * largest))
-    return np.asarray(axes[:rank].T * (math.sqrt(mass) / singular[:rank]))
+    return replace(found, back=independent_axes(table.reduce(triangle, center).factor, center, mass, table.dtype))
 
 
 def settled(

@@ -485,7 +485,8 @@ def _encoded(y: Any) -> tuple[Array, Codes]:
     """The labels, and the place of each row's among them."""
     if y.dtype.kind in "iu" and int(y.max()) - int(y.min()) < len(y) // 2:
         # Small numbers are counted in a fraction of the time that it takes to find out which there are.
-        places = (y - y.min()).astype(np.intp, copy=False)
+        wide = y if y.dtype.kind == "u" else y.astype(np.intp, copy=False)  # differences need a bit more than labels
+        places = (wide - wide.min()).astype(np.intp, copy=False)
         there = np.bincount(places) > 0
         classes = np.flatnonzero(there).astype(y.dtype) + y.min()
         codes = places if there.all() else (np.cumsum(there) - 1)[places]

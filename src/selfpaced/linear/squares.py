@@ -19,6 +19,7 @@ __all__ = ["Squares", "build"]
 Floats = NDArray[np.floating[Any]]
 DENSE_GRAM = 2000  # cost: columns of sparse data up to which a dense normal matrix pays
 CONDITION = 1e-9  # numerical safety: smallest squared pivot of a scaled normal matrix for a Cholesky factor
+ROUNDING = 10.0  # numerical safety: times the number of columns and the rounding of a number: no direction of its own
 
 
 @dataclass(frozen=True)
@@ -263,18 +264,42 @@ def _rotated(squares: Squares, features: Floats, alpha: float) -> Squares:
     the shortest one, as in scikit-learn's LinearRegression.
     """
     weight = squares.sample_weight
-    weighted = features if weight is None else features * np.sqrt(weight)[:, None]
-    _, singular, axes = linalg.svd(weighted.astype(np.float64), full_matrices=False)
-    # Centring leaves rounding of the size of the centre behind, which must not count as a direction.
-    largest = float(singular.max(initial=0.0)) + math.sqrt(squares.size) * float(
-        np.abs(squares.center).max(initial=0.0)
-    )
-    rank = int(np.sum(singular > largest * max(features.shape) * np.finfo(features.dtype).eps))
-    back = axes[:rank].T * (math.sqrt(squares.size) / singular[:rank])
+    weighted = (features if weight is None else features * np.sqrt(weight)[:, None]).astype(np.float64)
+    back = independent_axes(triangular(weighted), squares.center, squares.size, features.dtype)
     lead = squares.matrix[:, : int(squares.fit_intercept)]
     matrix = np.concatenate([lead, features @ back.astype(features.dtype)], axis=1)
     ridge = np.concatenate([np.zeros(lead.shape[1]), alpha * np.square(back).sum(axis=0)])
     return replace(squares, matrix=matrix, ridge=ridge, back=back)
+
+
+def triangular(rows: Floats) -> Floats:
+    """The factor of a QR decomposition, which has the squares of the rows without having squared them.
+
+    Few rows are their own.
+    """
+    if len(rows) <= rows.shape[1]:
+        return rows
+    return np.asarray(linalg.qr(rows, mode="r", check_finite=False)[0][: rows.shape[1]])
+
+
+def independent_axes(factor: Floats, center: Floats, mass: float, dtype: Any) -> Floats:
+    """Principal axes of centred features by their triangular factor, of unit variance, as many as are independent.
+
+    Which are is told with all columns at one scale: beside a year or a price everything else would be rounding. The
+    axes themselves are those of the columns as they are, so that a ridge stays diagonal.
+    """
+    eps = float(np.finfo(dtype).eps)
+    spread = np.linalg.norm(factor, axis=0) / math.sqrt(mass)
+    # A constant column is rounding noise once centred: it must not be scaled up into a feature.
+    spread[spread <= 10 * eps * np.abs(center)] = 0.0
+    scale = np.divide(1.0, spread, out=np.zeros(len(spread)), where=spread > 0)
+    _, sizes, axes = linalg.svd(factor * scale, full_matrices=False)
+    # Centring leaves rounding of the size of the centre behind, which must not count as a direction.
+    largest = float(sizes.max(initial=0.0)) + math.sqrt(mass) * float(np.abs(center * scale).max(initial=0.0))
+    rank = int(np.sum(sizes > ROUNDING * len(center) * eps * largest))
+    basis = linalg.qr(spread[:, None] * axes[:rank].T, mode="economic")[0]
+    _, sizes, turned = linalg.svd(factor @ basis, full_matrices=False)
+    return np.asarray((basis @ turned.T) * (math.sqrt(mass) / sizes))
 
 
 def _build_sparse(X: Any, y: Floats, alpha: float, fit_intercept: bool, sample_weight: Floats | None) -> Squares:

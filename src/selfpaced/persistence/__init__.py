@@ -210,7 +210,7 @@ def _versions() -> dict[str, str]:
 
 def _skops() -> Any:
     try:
-        with _unseen(ARRAYS):
+        with _unseen(() if "skops.io" in sys.modules else ARRAYS):
             import skops.io
     except ImportError as error:
         raise ImportError('saving and loading models needs skops: pip install "selfpaced[io]"') from error
@@ -226,7 +226,7 @@ def _unseen(names: Iterable[str]) -> Iterator[None]:
         yield
     finally:
         for name in absent:
-            del sys.modules[name]
+            sys.modules.pop(name, None)  # another thread may have been here
 
 
 def _trees(value: Any, seen: set[int], width: int) -> Iterator[tuple[Any, int]]:

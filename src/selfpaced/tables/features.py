@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -118,8 +119,9 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "encoders_")
         # No ColumnTransformer: it keeps the features of all columns, and then a copy of them side by side.
         out = np.empty((len(X), len(self.order_)), dtype=self.dtype_)
-        ends = np.cumsum([len(encoder.names) for encoder in self.encoders_])
-        places = [_as_slice(place) for place in np.split(np.argsort(self.order_), ends[:-1])]
+        ends = np.cumsum([0, *(len(encoder.names) for encoder in self.encoders_)])
+        order = np.argsort(self.order_)
+        places = [_as_slice(order[begin:end]) for begin, end in pairwise(ends)]
         sources = [X[list(encoder.columns)] for encoder in self.encoders_]
         with config_context(transform_output="default"):
             for rows in _slices(len(X), BLOCK // max(out.shape[1], 1)):  # all columns of some rows: these stay in cache
