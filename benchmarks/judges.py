@@ -71,6 +71,7 @@ class Remembered:
 
     judge: Any
     known: Any = None
+    turns: Any = None
 
     @property
     def name(self):
@@ -82,6 +83,11 @@ class Remembered:
         if self.known is None:
             self.known = self.judge.votes(soft)
         return self.known
+
+    def in_turn(self, soft):
+        """As the judge has them, each fitted once."""
+        self.turns = self.turns or list(self.judge.in_turn(soft))
+        return iter(self.turns)
 
 
 @dataclass(eq=False)

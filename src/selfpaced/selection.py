@@ -32,7 +32,8 @@ class Trial:
     label : str
         A short name for tables, plots and sentences.
     scores : ndarray, optional
-        What speaks for it, row by row, larger is better; None where nothing could be compared.
+        What speaks for it, row by row, larger is better; None where nothing could be compared, NaN for rows about which
+        nobody was asked.
     weight : ndarray, optional
         Relative weights of the rows; None is full weight for all.
     cost : float
@@ -166,7 +167,7 @@ def path_of(trials: Sequence[Trial], decision: Decision, sample_weight: Floats |
 
 
 def _candidate(trial: Trial, chosen: bool, sample_weight: Floats | None) -> Candidate:
-    score = Gap(math.nan, math.nan) if trial.scores is None else mean_and_error(trial.scores, sample_weight)
+    score = Gap(math.nan, math.nan) if trial.scores is None else _known(trial.scores, sample_weight)
     mean_weight, histogram = 1.0, tuple[int, ...]()
     if trial.weight is not None:
         matched = sample_weight is not None and sample_weight.shape == trial.weight.shape
@@ -184,6 +185,14 @@ def _candidate(trial: Trial, chosen: bool, sample_weight: Floats | None) -> Cand
         histogram=histogram,
         label=trial.label,
     )
+
+
+def _known(scores: Floats, sample_weight: Floats | None) -> Gap:
+    """Mean and error over the rows that have a score."""
+    known = ~np.isnan(scores)
+    if not known.any():
+        return Gap(math.nan, math.nan)
+    return mean_and_error(scores[known], sample_weight if sample_weight is None else sample_weight[known])
 
 
 def sentence(trials: Sequence[Trial], decision: Decision) -> str:

@@ -138,6 +138,23 @@ def test_a_model_that_is_clearly_the_better_judge_joins() -> None:
     assert "the model itself" not in SelfPacedClassifier(GaussianNB()).fit(X, noisy).judge_weights_
 
 
+def test_a_model_far_behind_the_judges_is_asked_about_half_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, _, noisy = moons(1200)
+    fits: list[int] = []
+    monkeypatch.setattr(SoftFit, "_fit", lambda self, *a, _fit=SoftFit._fit: fits.append(1) or _fit(self, *a))
+    behind = SelfPacedClassifier(TREE, random_state=0).fit(X, noisy)
+    assert len(fits) == 2  # one half, and the fit to soft labels
+    assert all(np.isfinite([one.score, one.spread]).all() for one in behind.path_)
+    weighted = SelfPacedClassifier(TREE, random_state=0).fit(X, noisy, sample_weight=np.full(len(noisy), 2.0))
+    assert weighted.path_[0].score == pytest.approx(behind.path_[0].score)
+    fits.clear()
+    others = SelfPacedClassifier(TREE, random_state=0, n_jobs=2).fit(X, noisy)
+    assert [one.score for one in others.path_] == [one.score for one in behind.path_]
+    fits.clear()
+    SelfPacedClassifier(KNeighborsClassifier(15), random_state=0).fit(X, noisy)
+    assert len(fits) > 2  # about as good as the judges: both halves
+
+
 def test_a_forest_votes_out_of_its_own_bags() -> None:
     X, _, noisy = moons()
     forest = RandomForestClassifier(60, random_state=0)

@@ -122,7 +122,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
     path_ : tuple of Candidate
         Every candidate: pace, score on unseen rows (``nan`` where there is none) with its standard error, mean weight,
         cost. Beside soft labels the score is the mean log-likelihood of given labels through one noise rate, by the
-        judges and, for the plain model, by the model itself.
+        judges and, for the plain model, by the model itself, on the rows that the model was asked about.
     termination_ : str
         What was chosen, and why.
     noise_rate_, noise_rate_interval_ : float, tuple of float

@@ -26,7 +26,7 @@ from .outputs import as_votes, output_kind, read_output
 from .routing import take_rows
 from .soft_labels import SoftFit
 
-__all__ = ["BaggedJudge", "ForestJudge", "Judge", "LogisticJudge", "ModelJudge", "bagged"]
+__all__ = ["BaggedJudge", "ForestJudge", "Judge", "LogisticJudge", "ModelJudge", "bagged", "enough_in_half"]
 
 # Measured by benchmarks/constants.py wrapper.
 TREES = 50  # of a forest
@@ -143,6 +143,12 @@ def _some(rows: Array, most: int, rng: np.random.Generator) -> Array:
     return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
 
 
+def enough_in_half(table: Any, n_used: int) -> bool:
+    """Whether half of the rows are enough for a regression: it then needs no more than two folds."""
+    # Words may be rarer than rows are many, and so are never enough.
+    return not sparse.issparse(table) and n_used >= 2 * max(MOST_ROWS, FEWEST * table.shape[1])
+
+
 @dataclass(frozen=True, eq=False)
 class LogisticJudge:
     """A ridge logistic regression outside every fold.
@@ -211,12 +217,33 @@ class ModelJudge:
 
     def votes(self, soft: Array) -> Array:
         """Probabilities by models of the other folds."""
-        of_row, splits = self.cases.of_row, [split for folds in self.deals for split in folds]
-        parts = Parallel(n_jobs=self.n_jobs)(
-            delayed(_outside)(self.fitted, self.X, soft[of_row], np.flatnonzero(np.isin(of_row, train)), rows)
-            for train, rows in ((train, self.cases.first[test]) for train, test in splits)
+        return _averaged(self.cases, self._splits, self._parts(soft, self._splits))
+
+    def in_turn(self, soft: Array) -> Iterator[tuple[Array, Array]]:
+        """Votes of half of the models and on which cases, then those of all: whoever has heard enough asks no more."""
+        splits, asked = self._splits, np.zeros(len(self.cases.codes), dtype=bool)
+        first, rest = splits[: -(-len(splits) // 2)], splits[-(-len(splits) // 2) :]
+        at_once = self.n_jobs not in (None, 1)  # others would have nothing to do meanwhile
+        parts = self._parts(soft, splits if at_once else first)
+        if rest:
+            asked[np.concatenate([test for _, test in first])] = True
+            yield asked, _averaged(self.cases, first, parts[: len(first)])
+            parts += [] if at_once else self._parts(soft, rest)
+        yield np.ones_like(asked), _averaged(self.cases, splits, parts)
+
+    @property
+    def _splits(self) -> list[Split]:
+        return [split for folds in self.deals for split in folds]
+
+    def _parts(self, soft: Array, splits: Sequence[Split]) -> list[Array]:
+        """Votes on the test part of each split."""
+        of_row = self.cases.of_row
+        return list(
+            Parallel(n_jobs=self.n_jobs)(
+                delayed(_outside)(self.fitted, self.X, soft[of_row], np.flatnonzero(np.isin(of_row, train)), rows)
+                for train, rows in ((train, self.cases.first[test]) for train, test in splits)
+            )
         )
-        return _averaged(self.cases, splits, parts)
 
 
 def _outside(fitted: SoftFit, X: Any, soft: Array, train: Array, rows: Array) -> Array:
@@ -268,3 +295,7 @@ class BaggedJudge:
         known = np.isfinite(seen).all(axis=1)
         out[self.cases.of_row[known]] = seen[known]
         return out
+
+    def in_turn(self, soft: Array) -> Iterator[tuple[Array, Array]]:
+        """All votes at once: they cost nothing."""
+        yield np.ones(len(self.cases.codes), dtype=bool), self.votes(soft)

@@ -13,12 +13,11 @@ from ..label_noise import (
     NoiseChannel,
     Suspicion,
     fit_channel,
-    logits_from_proba,
     one_rate_likelihood,
     symmetric,
 )
-from ..selection import mean_and_error
 from .cases import Array, Cases
+from .joining import FLOOR, Applicant, compared, logs
 from .judges import Judge
 
 __all__ = ["Posterior", "posterior_of"]
@@ -26,8 +25,6 @@ __all__ = ["Posterior", "posterior_of"]
 # Measured by benchmarks/constants.py wrapper.
 HEAVY = 0.25  # noise rate from which the judges learn once more, from the soft labels
 PULL = 0.5  # how far totals of the classes go from the posterior's to the given ones
-CLEARLY = 2.0  # standard errors by which the wrapped model must be the better judge, or the judges better than it
-FLOOR = 1e-3  # of votes, before their logarithm
 
 # benchmarks/overlap.py: how sure judges are of clean labels, on average, where noise alone explains their
 # errors, and the nats by which it must explain labels better than none where they are less sure.
@@ -62,9 +59,10 @@ class Posterior:
     judges : dict of str to float
         The weight of each judge.
     score : ndarray of shape (n_cases,)
-        Log-likelihood of each given label by the judges, who have not seen it, through one noise rate.
+        Log-likelihood of each given label by the judges, who have not seen it, through one noise rate. NaN for cases
+        about which the wrapped model needed not be asked: both are scored on the same.
     own_score : ndarray or None
-        The same by the wrapped model; None where it was not asked.
+        The same by the wrapped model; None where it was not asked at all.
     ahead : bool
         Whether the judges foretell given labels clearly better than the wrapped model.
     """
@@ -90,7 +88,7 @@ class Posterior:
         return replace(self.channel, suspicion=None, transition=symmetric(rate, self.clean.shape[1]))
 
 
-def posterior_of(cases: Cases, judges: Sequence[Judge], model: Judge | None = None) -> Posterior:
+def posterior_of(cases: Cases, judges: Sequence[Judge], model: Applicant | None = None) -> Posterior:
     """Let judges vote and say what each label should be.
 
     Parameters
@@ -99,7 +97,7 @@ def posterior_of(cases: Cases, judges: Sequence[Judge], model: Judge | None = No
         Given labels and weights.
     judges : sequence of Judge
         At least one.
-    model : Judge, optional
+    model : Applicant, optional
         The wrapped model, which joins them where it foretells given labels clearly better than they do together.
 
     Returns
@@ -107,14 +105,13 @@ def posterior_of(cases: Cases, judges: Sequence[Judge], model: Judge | None = No
     Posterior
     """
     hard, codes, weight = cases.hard, cases.codes, cases.weight
-    votes = [_logs(judge.votes(hard)) for judge in judges]
+    votes = [logs(judge.votes(hard)) for judge in judges]
     shares = stacked(votes, codes, weight)
     logits, used = _pooled(votes, shares), slice(0, cases.n_used)
-    own = [] if model is None else [_logs(model.votes(hard))]
-    score, *own_score = one_rate_likelihood([logits, *own], codes, weight)
-    lead = mean_and_error(score - own_score[0], weight).z if own_score else 0.0
-    if model is not None and lead < -CLEARLY:
-        judges, votes = [*judges, model], [*votes, *own]
+    said = compared(logits, cases, model)
+    score = said.score
+    if model is not None and said.votes is not None and said.behind:
+        judges, votes = [*judges, model], [*votes, said.votes]
         shares = stacked(votes, codes, weight)
         logits = _pooled(votes, shares)
         score = one_rate_likelihood([logits], codes, weight)[0]
@@ -127,12 +124,11 @@ def posterior_of(cases: Cases, judges: Sequence[Judge], model: Judge | None = No
     if channel.noise_rate >= HEAVY:
         # Judges of soft labels vote on the clean label already: no channel, half-way with the first opinion.
         soft = np.where(cases.trusted[:, None], hard, _given(clean, transition, codes))
-        again = _softmax(_pooled([_logs(judge.votes(soft)) for judge in judges], shares))
+        again = _softmax(_pooled([logs(judge.votes(soft)) for judge in judges], shares))
         clean = _normal(np.sqrt(again * np.maximum(clean, FLOOR**2)))
         clean = with_totals(clean, transition, codes, weight, totals)
     weights = {judge.name: float(share) for judge, share in zip(judges, shares, strict=True)}
-    seen, own_word = _seen(channel, told), own_score[0] if own_score else None
-    return Posterior(clean, seen, channel.noise_rate, weights, score, own_word, lead > CLEARLY)
+    return Posterior(clean, _seen(channel, told), channel.noise_rate, weights, score, said.own_score, said.ahead)
 
 
 def _totals(soft: Array, hard: Array, weight: Array, channel: NoiseChannel) -> Array:
@@ -213,11 +209,6 @@ def _grid(n: int) -> Array:
         return np.vstack([np.eye(n), np.full(n, 1.0 / n)])
     parts = np.array([part for part in product(range(STEPS + 1), repeat=n) if sum(part) == STEPS]) / STEPS
     return parts if STEPS % n == 0 else np.vstack([parts, np.full(n, 1.0 / n)])
-
-
-def _logs(votes: Array) -> Array:
-    """Logarithms of votes that add up to 1."""
-    return np.log(_normal(np.exp(logits_from_proba(votes, FLOOR))))
 
 
 def _pooled(votes: Sequence[Array], shares: Array) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,7 +71,7 @@ class SoftFit:
     groups: Array | None = None
     trusted: Array | None = None
 
-    @property
+    @cached_property  # to ask some estimators for their parameters takes milliseconds
     def way(self) -> str:
         """How rows are laid out: "repeated", "weighted" or "drawn"."""
         if not self.route.takes_weights:
