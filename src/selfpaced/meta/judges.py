@@ -26,7 +26,7 @@ from .outputs import as_votes, output_kind, read_output
 from .routing import take_rows
 from .soft_labels import SoftFit
 
-__all__ = ["BaggedJudge", "ForestJudge", "Judge", "LogisticJudge", "ModelJudge", "bagged", "enough_in_half"]
+__all__ = ["BaggedJudge", "ForestJudge", "Judge", "LogisticJudge", "ModelJudge", "bagged"]
 
 # Measured by benchmarks/constants.py wrapper.
 TREES = 50  # of a forest
@@ -141,12 +141,6 @@ def _averaged(cases: Cases, splits: Sequence[Split], parts: Sequence[Array]) -> 
 
 def _some(rows: Array, most: int, rng: np.random.Generator) -> Array:
     return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
-
-
-def enough_in_half(table: Any, n_used: int) -> bool:
-    """Whether half of the rows are enough for a regression: it then needs no more than two folds."""
-    # Words may be rarer than rows are many, and so are never enough.
-    return not sparse.issparse(table) and n_used >= 2 * max(MOST_ROWS, FEWEST * table.shape[1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from ..label_noise import UNLIKELY, NoiseChannel, Slips
 from ..selection import Decision, Trial
 from .cases import Array, Cases, cases_of, numeric_table
 from .joining import Applicant
-from .judges import BaggedJudge, ForestJudge, Judge, LogisticJudge, ModelJudge, bagged, enough_in_half
+from .judges import BaggedJudge, ForestJudge, Judge, LogisticJudge, ModelJudge, bagged
 from .label_path import LabelFit
 from .labels import Reading, scaled_to
 from .outputs import as_logits, output_kind, read_output, rival_loss
@@ -33,7 +33,6 @@ __all__ = ["MIN_ROWS", "SoftProblem", "run_soft", "wide_logits"]
 MIN_ROWS = 40  # a choice: below, a fold is too small to judge by
 LEAST = 0.05  # noise rate below which what looks wrong is taken for overlap of classes: benchmarks/constants.py wrapper
 FOLDS = 5  # a choice: of judges that have no rows to spare
-HALVES = 2  # cost: folds of a regression to which one half is as good as all
 HALVINGS = 2  # cost: deals into halves in which a wrapped model that is the only judge votes
 SOFT = "the fit to soft labels"
 
@@ -133,8 +132,7 @@ class SoftProblem:
     def _readers(self, table: Any, cases: Cases, rng: Any) -> list[Judge]:
         """Judges of a table of numbers; a wide and sparse one is for the regression alone."""
         given = None if _automatic(self.cv) else self._folds(cases, rng)
-        halved = HALVES if enough_in_half(table, cases.n_used) else FOLDS
-        logistic = LogisticJudge(table, cases, self._folds(cases, rng, halved) if given is None else given)
+        logistic = LogisticJudge(table, cases, self._folds(cases, rng, FOLDS) if given is None else given)
         if sparse.issparse(table):
             return [logistic]
         seeds = rng.randint(np.iinfo(np.int32).max, size=2).tolist()
