@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.command in ELSEWHERE:  # has workers, and answers Ctrl-C itself
         return int(args.run(args))
     console = Console(quiet=bool(getattr(args, "quiet", False)), as_json=bool(getattr(args, "json", False)))
-    with console.signals():
+    with console.signals(last=argv is None):
         return _run(args, console)
 
 

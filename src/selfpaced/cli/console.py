@@ -148,8 +148,12 @@ class Console:
     # ------------------------------------------------------------------------------------------- signals
 
     @contextmanager
-    def signals(self) -> Iterator[None]:
-        """Ctrl-C and a polite kill become one exception, which no library can hide."""
+    def signals(self, last: bool = False) -> Iterator[None]:
+        """Ctrl-C and a polite kill become one exception, which no library can hide.
+
+        Where the program ends with it (``last``), what comes after the first one is not heard: it would end the
+        program in the middle of its end, with another exit code.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -158,8 +162,9 @@ class Console:
         try:
             yield
         finally:
+            deaf = last and self.signal is not None
             for number, handler in zip(numbers, before, strict=True):
-                signal.signal(number, handler)
+                signal.signal(number, signal.SIG_IGN if deaf else handler)
 
     def _arrived(self, number: int, _: Any) -> None:
         self.signal = number

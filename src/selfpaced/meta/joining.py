@@ -13,7 +13,7 @@ from ..selection import mean_and_error
 from .cases import Array, Cases
 from .judges import Judge
 
-__all__ = ["Applicant", "Comparison", "compared", "logs"]
+__all__ = ["Applicant", "Lead", "compared", "logs"]
 
 # Measured by benchmarks/constants.py wrapper.
 CLEARLY = 2.0  # standard errors by which the wrapped model must be the better judge, or the judges better than it
@@ -29,7 +29,7 @@ class Applicant(Judge, Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Lead:
     """The judges beside the wrapped model.
 
     Attributes
@@ -60,7 +60,7 @@ class Comparison:
         return self.lead < -CLEARLY
 
 
-def compared(logits: Array, cases: Cases, model: Applicant | None = None) -> Comparison:
+def compared(logits: Array, cases: Cases, model: Applicant | None = None) -> Lead:
     """Compare the judges, by their common logits, with a model on rows that neither has seen.
 
     The model is not asked further where the judges would be clearly ahead even if the rest spoke for neither side: of a
@@ -78,10 +78,10 @@ def compared(logits: Array, cases: Cases, model: Applicant | None = None) -> Com
 
     Returns
     -------
-    Comparison
+    Lead
     """
     if model is None:
-        return Comparison(one_rate_likelihood([logits], cases.codes, cases.weight)[0])
+        return Lead(one_rate_likelihood([logits], cases.codes, cases.weight)[0])
     for asked, votes in model.in_turn(cases.hard):
         own, weight = logs(votes), cases.weight[asked]
         pair = one_rate_likelihood([logits[asked], own[asked]], cases.codes[asked], weight)
@@ -90,7 +90,7 @@ def compared(logits: Array, cases: Cases, model: Applicant | None = None) -> Com
             break
     scores = np.full((2, len(asked)), np.nan)
     scores[:, asked] = pair
-    return Comparison(scores[0], scores[1], own, lead)
+    return Lead(scores[0], scores[1], own, lead)
 
 
 def logs(votes: Array) -> Array:
