@@ -212,6 +212,15 @@ def factors(*, rows: int, features: int, seed: int, data_dir: str | None) -> dic
     return _claimed(X, (rng.random(rows) < 1 / (1 + np.exp(-2 * behind[:, 0]))).astype(int), seed)
 
 
+def bent(*, rows: int, kind: str, seed: int, data_dir: str | None) -> dict[str, Any]:  # noqa: ARG001
+    """Labels drawn by one of four columns, as they are or each an exponential of what labels go by."""
+    rng = np.random.default_rng(9000 + seed)
+    X = rng.standard_normal((rows, 4))
+    score = 2 * X[:, 0] - 1 if kind == "skewed" else X[:, 0]
+    y = (rng.random(rows) < 1 / (1 + np.exp(-score))).astype(int)
+    return _claimed(np.exp(1.5 * X) if kind == "skewed" else X, y, seed)
+
+
 def _claimed(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
     model = made(OURS, seed).fit(X, np.unique(y, return_inverse=True)[1])
     rate, low, high = claim(OURS, model)
