@@ -126,6 +126,8 @@ def test_bad_input(labels: Any) -> None:
         suspects(model, X, np.repeat("maybe", 300))
     with pytest.raises(ValueError, match="n must be an integer"):
         suspects(model, X, y, n=-1)
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[300, 5\]"):
+        label_issues(model, X, y[:5])
     with pytest.raises(TypeError, match="SelfPacedClassifier"):
         suspects(LogisticRegression().fit(X, y), X, y)
 
