@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from .base import Array, pair, softmax
 
@@ -109,8 +110,10 @@ class NoiseChannel:
     def noise_probability(self, logits: ArrayLike, y: ArrayLike) -> Array:
         """Posterior probability that the given label ``y`` (codes 0 .. n_classes - 1) is wrong."""
         codes, doubt = np.asarray(y, dtype=np.intp), self._doubt
-        own = (np.arange(len(codes)), codes)
-        wrong = doubt.share * (1.0 - self._in_view(logits, codes)[own])
+        if self.n_classes == 2:
+            wrong = doubt.share * self._wrong_of_two(logits, codes)
+        else:
+            wrong = doubt.share * (1.0 - self._in_view(logits, codes)[np.arange(len(codes)), codes])
         if doubt.contradicted:
             wrong = np.maximum(wrong, self._contradicted(logits, codes))
         return np.asarray(wrong)
@@ -132,6 +135,15 @@ class NoiseChannel:
         clean = softmax(self._doubt.scale * (as_matrix(logits) + self.bias / self.scale))
         joint = clean * self._doubt.transition[:, codes].T
         return np.asarray(joint / np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(float).tiny))
+
+    def _wrong_of_two(self, logits: ArrayLike, codes: NDArray[np.intp]) -> Array:
+        """Probability that a label is wrong if there is noise: its log-odds are a margin and a constant a class."""
+        z, (first, second) = np.asarray(logits, dtype=float), self.bias
+        margin = z.reshape(-1) if z.ndim == 1 or z.shape[1] == 1 else z[:, 1] - z[:, 0]
+        margin = self._doubt.scale * (margin + (second - first) / self.scale)
+        with np.errstate(divide="ignore"):
+            changed = np.log(self._doubt.transition[[1, 0], [0, 1]]) - np.log(np.diag(self._doubt.transition))
+        return np.asarray(expit(changed[codes] - np.where(codes == 1, margin, -margin)))
 
     def contradicting(self, sure: float) -> NoiseChannel:
         """The same channel for rows that the model was fitted to and yet contradicts, ``sure`` of which are wrong."""

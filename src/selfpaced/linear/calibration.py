@@ -6,19 +6,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..engines import MemoryTable
 from ..fitting import Progress
 from ..label_noise import ChannelModels, NoiseChannel, confident_error
 from .descent import FoldFits, FoldModel
 from .evidence import Evidence
+from .folds import N_FOLDS
 from .objective import Objective, Vector
 from .outvoted import contradictions
 from .selection import CLEAN, FoldVerdict
-from .witness import SUSPECT, Testimony, testimony
+from .witness import FEW, SUSPECT, Testimony, testimony
 
 __all__ = ["Calibration", "calibrate"]
 
 # Measured by benchmarks/constants.py linear.
 MISMATCH = 0.1  # class shares of full and held-out predictions further apart: no shift of decisions
+
+# Measured by benchmarks/real_suspects.py: rows whose probability of a wrong label is this near to one half, and their
+# number over that of the suspects above which the latter hangs on how rows were dealt into folds.
+NEAR, HANGING = 0.05, 0.25
+SURELY_RIGHT = 0.05  # cost: probability of a wrong label below which no fit to other rows calls it wrong
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +42,8 @@ class Calibration:
         Whose held-out predictions the rate comes from.
     stability : ndarray or None
         Share of the fold fits by which every row is a suspect.
+    hanging : bool
+        Whether the number of suspects hangs on how rows were dealt into folds.
     said : str
         Sentences for ``termination_``.
     """
@@ -43,6 +52,7 @@ class Calibration:
     judging: NoiseChannel
     witness: str
     stability: Vector | None
+    hanging: bool
     said: str
 
 
@@ -73,8 +83,11 @@ def calibrate(rows: Evidence, params: Vector, folds: FoldFits, chosen: FoldVerdi
         unseen = float(np.average(channel.decide(scores) != codes, weights=chosen.sample_weight))
         channel, judging, outvoted = contradictions(rows.objective, params, channel, unseen)
         said += outvoted
-    stability = None if folds.layout.alone else _stability(rows, chosen.model, judging)
-    return Calibration(channel, judging, witness, stability, said)
+    stability, hanging = None, False
+    if isinstance(rows.table, MemoryTable) and folds.layout.n_validated == N_FOLDS:
+        wrong = judging.noise_probability(rows.in_memory.scores(params), rows.in_memory.codes)
+        stability, hanging = _stability(rows.in_memory, chosen.model, judging, wrong), _hanging(wrong)
+    return Calibration(channel, judging, witness, stability, hanging, said)
 
 
 def _heard(folds: FoldFits, chosen: FoldVerdict, channel: NoiseChannel, progress: Progress) -> Testimony | None:
@@ -98,8 +111,17 @@ def _mismatch(channel: NoiseChannel, decided: Vector | None, chosen: FoldVerdict
     return bool(0.5 * np.abs(decided - held_out / held_out.sum()).sum() > MISMATCH)
 
 
-def _stability(rows: Evidence, model: FoldModel, channel: NoiseChannel) -> Vector:
-    """Share of the fold fits by which every row is a suspect."""
-    table = rows.in_memory
-    wrong = [channel.noise_probability(table.scores(x), table.codes) for x in model.params]
-    return np.asarray(np.mean([one > SUSPECT for one in wrong], axis=0))
+def _stability(rows: Objective, model: FoldModel, channel: NoiseChannel, wrong: Vector) -> Vector:
+    """Share of the fold fits by which every row is a suspect; none for rows that are nearly sure to be right."""
+    asked = np.flatnonzero(wrong > SURELY_RIGHT)
+    part = Objective([rows.parts[0][asked]], rows.codes[asked], rows.n_classes)
+    suspected = [channel.noise_probability(part.scores(x), part.codes) > SUSPECT for x in model.params]
+    stability = np.zeros(len(wrong))
+    stability[asked] = np.mean(suspected, axis=0)
+    return stability
+
+
+def _hanging(wrong: Vector) -> bool:
+    """Whether many rows, beside the suspects, are about as probably right as wrong."""
+    near = int((np.abs(wrong - SUSPECT) < NEAR).sum())
+    return near >= FEW and near > HANGING * int((wrong > SUSPECT).sum())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,9 +17,10 @@ from .folds import FoldLayout, draw, fetch, lay_out, many
 from .minimize import Metric
 from .objective import Objective, Vector
 
-# Of the folds, where rows are few: benchmarks/real_suspects.py.
+# Of the folds, where rows are few, and again where suspects hang on them: benchmarks/real_suspects.py.
 DEALS = 8
 DEALS_OF_WIDE = 3  # cost: where features are more than rows
+AGAIN, MORE_ROWS = 4, 16  # times as many deals, and rows in all of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +55,14 @@ class Evidence:
         Number of classes.
     settings : LogisticSettings
         The estimator's parameters.
+    again : bool
+        Whether rows are dealt into folds more often, because too much hung on how they were.
     """
 
     table: Table
     n_classes: int
     settings: LogisticSettings
+    again: bool = field(default=False, kw_only=True)
 
     @cached_property
     def options(self) -> dict[str, Any]:
@@ -93,7 +97,8 @@ class Evidence:
     def layout(self) -> FoldLayout | None:
         """The rows that decide; None where there are too few."""
         deals = DEALS if self.table.n_features < self.sample.n_distinct else DEALS_OF_WIDE
-        return lay_out(self.table, self.sample, self.n_classes, deals if self.settings.automatic else 1)
+        deals, rows = (AGAIN * deals, MORE_ROWS) if self.again else (deals, 1)
+        return lay_out(self.table, self.sample, self.n_classes, deals if self.settings.automatic else 1, rows)
 
     @cached_property
     def geometry(self) -> Geometry:

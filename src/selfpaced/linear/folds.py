@@ -166,11 +166,13 @@ def many(sample: ContentSample) -> bool:
     return sample.n_distinct > MANY
 
 
-def lay_out(table: Table, sample: ContentSample, n_classes: int, deals: int = 1) -> FoldLayout | None:
+def lay_out(
+    table: Table, sample: ContentSample, n_classes: int, deals: int = 1, rows: int = 1
+) -> FoldLayout | None:
     """Folds over all rows or, when there are many, over a sample; None where there is too little to hold out.
 
-    The fewer rows, the more hangs on how they were dealt: they are dealt again, up to ``deals`` times, unless they are
-    spread over the folds anyway.
+    The fewer rows, the more hangs on how they were dealt: they are dealt again, up to ``deals`` times and ``rows`` times
+    as many rows as are enough, unless they are spread over the folds anyway.
     """
     n_total = sample.n_distinct
     if n_total > MANY:
@@ -188,7 +190,8 @@ def lay_out(table: Table, sample: ContentSample, n_classes: int, deals: int = 1)
     # Below ENOUGH rows the mean of all fold fits is the model; above, folds are held out as long as they cost little.
     affordable = CELLS // max(n_units * table.n_features, 1)
     validated = N_FOLDS if n_total < ENOUGH else min(max(affordable, 1), N_FOLDS)
-    turns = 1 if coarse else min(deals, ENOUGH // (n_units * (n_classes - 1)))
+    # Where a fold is not held out, rows of another deal's would have no score.
+    turns = 1 if coarse or validated < N_FOLDS else min(deals, rows * ENOUGH // (n_units * (n_classes - 1)))
     again = [cells.dealt(turn) for turn in range(1, turns)]
     rare = count[cells.codes] < N_HELD  # one or two rows of a class: in every training part
     folds = [np.where(rare, N_FOLDS, one) for one in (fold, *again)]

@@ -94,7 +94,7 @@ class FoldVerdict:
         return blend([trial.fit for trial in self.trials], self.decision.index, self.shares)
 
     def as_large(self, full: Vector) -> FoldVerdict:
-        """The same with held-out scores as large as those of the full fit: a fit of its own, where rows are many.
+        """The same with fold fits as large as the full fit: a fit of its own, where rows are many.
 
         At a pace the latent loss hardly fixes the size of the coefficients: those of all rows may be several times as
         large as those outside the fold, for whose scores the noise channel would be made. Every probability would then
@@ -103,7 +103,9 @@ class FoldVerdict:
         model, sizes = self.model, [_spread(scores, self.sample_weight) for scores in (full, self.model.scores)]
         if not min(sizes) > 0:
             return self
-        trial = replace(self.trial, fit=replace(model, by_deal=sizes[0] / sizes[1] * model.by_deal))
+        factor = sizes[0] / sizes[1]
+        scaled = replace(model, by_deal=factor * model.by_deal, params=[factor * one for one in model.params])
+        trial = replace(self.trial, fit=scaled)
         index = self.decision.index
         return replace(self, trials=(*self.trials[:index], trial, *self.trials[index + 1 :]), shares=None)
 

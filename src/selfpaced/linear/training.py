@@ -47,6 +47,7 @@ class LogisticFit:
     judging: NoiseChannel | None = None
     witness: str = "linear"
     stability: Vector | None = None
+    hanging: bool = False
     n_iter: int = 0
     converged: bool = True
     interrupted: bool = False
@@ -128,12 +129,26 @@ class Trainer(Evidence):
             found = self._timed_plain(None)
             fit = self._plain_fit(found)
             yield fit
-            path = penalties(self._fold_fits(self.layout, found.x), self.settings.choose_penalty)
-            folds, chosen = self._chosen(path)
-            trainer = self.at(folds.penalty.C)
-            if trainer is not self:
-                found = trainer._timed_plain(None, start=found.x)
-            yield from trainer._paces(trainer._plain_fit(found), folds, chosen)
+            for fit in self._held_out(self.layout, found):
+                yield fit
+            further = self._dealt_again()
+            if fit.hanging and further.layout is not None and len(further.layout.deals) > len(self.layout.deals):
+                yield from further._held_out(further.layout, found)
+
+    def _held_out(self, layout: FoldLayout, found: Timed) -> Iterator[LogisticFit]:
+        """What folds decide, from the plain fit of all rows on."""
+        path = penalties(self._fold_fits(layout, found.x), self.settings.choose_penalty)
+        folds, chosen = self._chosen(path)
+        trainer = self.at(folds.penalty.C)
+        if trainer is not self:
+            found = trainer._timed_plain(None, start=found.x)
+        yield from trainer._paces(trainer._plain_fit(found), folds, chosen)
+
+    def _dealt_again(self) -> Trainer:
+        """The same data in more deals."""
+        other = replace(self, again=True)
+        other.__dict__.update(sample=self.sample, objective=self.objective, geometry=self.geometry)
+        return other
 
     def _chosen(self, path: list[FoldFits]) -> tuple[FoldFits, FoldVerdict | None]:
         """The fold fits under the chosen penalty and, with the automatic pace, what they decided."""
@@ -345,7 +360,7 @@ class Trainer(Evidence):
 
     def _calibrated(self, fit: LogisticFit, folds: FoldFits, chosen: FoldVerdict) -> LogisticFit:
         if folds.layout.alone:  # else the model is the mean of the fold fits
-            chosen = chosen.as_large(folds.layout.held_out_scores([fit.params] * folds.layout.n_validated)[0])
+            chosen = chosen.as_large(folds.layout.held_out(folds.layout.everything().scores(fit.params)))
         found = calibrate(self, fit.params, folds, chosen, self.progress)
         return replace(
             fit,
@@ -353,6 +368,7 @@ class Trainer(Evidence):
             judging=found.judging,
             witness=found.witness,
             stability=found.stability,
+            hanging=found.hanging,
             termination=fit.termination + found.said,
         )
 

@@ -1,7 +1,8 @@
 """A second witness: what a more flexible model explains was misfit, not dirt.
 
 A linear model that misses a bend sees wrong labels wherever the bend is.  Before they are called wrong, the same folds
-are fitted once more with squares and products of the features and, where these are few, nearness to some of the rows.
+are fitted once more with squares and products of the features, the ranks of skewed ones and, where features are few,
+nearness to some of the rows.
 Where those explain the held-out labels better, the share of wrong labels is theirs to tell, and the interval reaches
 over both.
 """
@@ -13,14 +14,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import ndtri
 
 from ..label_noise import MISFIT, NoiseChannel, fit_channel
+from ..residuals import weighted_quantile
 from ..selection import mean_and_error
 from .descent import FoldFits, Geometry, Penalty, predicted
 from .objective import Vector
 
 # Measured by benchmarks/classification.py --part development.
 CLIPPED = 3.0  # standard deviations: beyond, a square would be all leverage
+SKEWED = 0.1  # standard deviations between mean and median from which on ranks of a feature say more than it does
 AXES = 5  # principal components whose products are taken
 BUMPS, FEW_FEATURES = 30, 20  # rows nearness to which is a feature, and features above which all rows are far
 BENT_C = 0.1  # of the flexible model, which has more to penalise
@@ -153,26 +157,46 @@ def testimony(fits: FoldFits, scores: Vector, channel: NoiseChannel) -> Testimon
 
 
 def bends(X: Vector, weight: Vector | None) -> Vector:
-    """The features, scaled and clipped, their squares, products of principal components, and nearness to some rows.
+    """The features, scaled and clipped, their squares, products of principal components, ranks, and nearness to rows.
 
     In single precision: half the time, and digits enough for a rough fit.
     """
     mean = np.average(X, axis=0, weights=weight)
     scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
     Z = ((X - mean) / np.where(scale > 0, scale, 1.0)).astype(np.float32)
+    ranked = [_ranks(column, weight) for column in Z.T if _skewed(column, weight)]
     np.clip(Z, -CLIPPED, CLIPPED, out=Z)
     _, axes = np.linalg.eigh(Z.T @ Z)
     parts = Z @ axes[:, ::-1][:, :AXES]
     parts = np.clip(parts / np.maximum(parts.std(axis=0), 1e-6), -CLIPPED, CLIPPED)
     i, j = np.triu_indices(parts.shape[1], 1)
-    table = np.hstack([Z, Z**2, parts[:, i] * parts[:, j], *([_near(Z)] if Z.shape[1] <= FEW_FEATURES else [])])
+    near = [_near(Z, along=parts[:, 0])] if Z.shape[1] <= FEW_FEATURES else []
+    table = np.hstack([Z, Z**2, parts[:, i] * parts[:, j], *(column[:, None] for column in ranked), *near])
     table -= table.mean(axis=0)
     return table
 
 
-def _near(Z: Vector) -> Vector:
-    """How near every row is to some of them, which stand in no order: one bump for each, of unit variance."""
-    some = Z[:: -(-len(Z) // BUMPS)]
+def _skewed(column: Vector, weight: Vector | None) -> bool:
+    """Whether the median of a standardised feature is far from its mean; of two values ranks say nothing new."""
+    if abs(weighted_quantile(column, 0.5, weight)) <= SKEWED:
+        return False
+    return bool(((column != column.min()) & (column != column.max())).any())
+
+
+def _ranks(column: Vector, weight: Vector | None) -> Vector:
+    """Normal scores of the ranks: incomes and counts act by their order of size, and a logarithm is not for zeros."""
+    _, value, count = np.unique(column, return_inverse=True, return_counts=True)
+    mass = count if weight is None else np.bincount(value, weight)
+    below = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
+    return np.asarray(ndtri(np.clip(below, 1e-6, 1 - 1e-6)).astype(np.float32)[value])
+
+
+def _near(Z: Vector, along: Vector) -> Vector:
+    """How near every row is to some that lie spread along an axis: one bump for each, of unit variance.
+
+    Not to the first ones: a witness that depends on the order of rows says another thing in every deal of the folds.
+    """
+    some = Z[np.argsort(along, kind="stable")[:: -(-len(Z) // BUMPS)]]
     distance = np.square(Z).sum(axis=1)[:, None] - 2 * Z @ some.T + np.square(some).sum(axis=1)
     bumps = np.exp(-distance / Z.shape[1])
     return np.asarray(bumps / np.maximum(bumps.std(axis=0), 1e-6))
