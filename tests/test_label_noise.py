@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
+from selfpaced.datasets import flip_class_conditional
 from selfpaced.label_noise import NoiseChannel, confident_error, fit_channel, logits_from_proba
 from selfpaced.label_noise.base import symmetric
 from selfpaced.label_noise.binary import _BinaryLikelihood, _bins
@@ -197,3 +198,15 @@ def test_channel_pickles():
     channel = fit_channel(*binary(300, (0.1, 0.1), seed=4)[::2][:2])
     copy = pickle.loads(pickle.dumps(channel))
     np.testing.assert_array_equal(copy.transition, channel.transition)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_two_classes_are_doubted_as_their_posterior_says(columns):
+    rng = np.random.default_rng(0)
+    z = 3 * rng.standard_normal((2000, columns))
+    margin = z[:, 0] if columns == 1 else z[:, 1] - z[:, 0]
+    y, _ = flip_class_conditional((margin > 0.5).astype(int), [0.3, 0.05], random_state=0)
+    channel = fit_channel(z, y, noiseless=True)
+    assert np.any(channel.bias)
+    expected = 1 - channel.posterior(z, y)[np.arange(2000), y]
+    np.testing.assert_allclose(channel.noise_probability(z, y), expected, atol=1e-12)

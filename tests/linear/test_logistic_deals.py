@@ -26,9 +26,9 @@ def passengers(noise):
     return np.column_stack([np.eye(4)[rank], male]), *flip_symmetric(y, noise, random_state=1)
 
 
-def folds_of(X, y, n_classes=2, weight=None, deals=1):
+def folds_of(X, y, n_classes=2, weight=None, deals=1, rows=1):
     table = MemoryTable(X, y, weight)
-    return lay_out(table, draw(table, n_classes, seed=0), n_classes, deals)
+    return lay_out(table, draw(table, n_classes, seed=0), n_classes, deals, rows)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -263,3 +263,38 @@ def test_suspects_hardly_depend_on_the_deal(noise):
         for seed in range(5)
     ]
     assert max(counts) - min(counts) <= 0.1 * max(counts) + 5
+
+
+def overlapping(noise):
+    """1,300 rows whose classes overlap so far that noise is hardly told from it."""
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((1300, 5))
+    y = (rng.random(1300) < 1 / (1 + np.exp(-1.5 * X[:, 0]))).astype(int)
+    return X, flip_symmetric(y, noise, random_state=1)[0]
+
+
+@pytest.mark.parametrize(("weak", "rounds"), [(True, 2), (False, 1)])
+def test_rows_are_dealt_more_often_where_suspects_hang_on_it(weak, rounds, caplog):
+    X, y = overlapping(0.1)
+    if not weak:
+        y = flip_symmetric((X[:, 0] > 0).astype(int), 0.1, random_state=1)[0]
+    with caplog.at_level("DEBUG", logger="selfpaced"):
+        SelfPacedLogisticRegression().fit(X, y)
+    assert sum("second witness" in line for line in caplog.messages) == rounds
+
+
+def test_further_deals_begin_with_the_first_ones():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((1300, 3)), rng.integers(0, 2, 1300)
+    few, many = folds_of(X, y, deals=8), folds_of(X, y, deals=64, rows=16)
+    assert (len(few.deals), len(many.deals)) == (7, 64)
+    for one, same in zip(few.deals, many.deals, strict=False):
+        np.testing.assert_array_equal(one, same)
+
+
+def test_suspects_among_many_rows_have_a_stability_too():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((25_000, 4))
+    y, wrong = flip_symmetric((X[:, 0] + 0.3 * rng.standard_normal(25_000) > 0).astype(int), 0.1, random_state=1)
+    stability = SelfPacedLogisticRegression().fit(X, y).judgement_.stability
+    assert stability[wrong].mean() > 0.5 > 0.1 > stability[~wrong].mean()

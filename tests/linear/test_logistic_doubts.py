@@ -171,3 +171,29 @@ def test_labels_are_doubted_as_far_as_both_witnesses_doubt_them():
     # A rate that a wrong link alone may feign is not plain noise.
     feigned = replace(noisy, interval=(0.003, 0.2))
     assert 0.5 < share(feigned, 5.0) < 0.6
+
+
+@pytest.mark.parametrize("n", [3000, 12_000])
+def test_labels_that_go_by_the_logarithm_of_a_column_are_not_dirt(n):
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((n, 4))
+    y = (rng.random(n) < 1 / (1 + np.exp(1 - 2 * Z[:, 0]))).astype(int)
+    model = SelfPacedLogisticRegression().fit(np.exp(1.5 * Z), y)
+    assert model.noise_rate_interval_[0] == 0
+    assert not (model.judgement_.opinion.wrong > 0.5).any()
+
+
+def test_the_second_witness_does_not_depend_on_the_order_of_rows():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal((900, 2)), np.exp(rng.standard_normal((900, 2)))])
+    order = rng.permutation(900)
+    np.testing.assert_allclose(second.bends(X[order], None), second.bends(X, None)[order], atol=1e-3)
+
+
+def test_ranks_of_a_skewed_column_are_those_of_its_logarithm():
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((4000, 1))
+    ranks = second.bends(np.exp(2 * Z), None)[:, 1]
+    assert np.corrcoef(ranks, Z[:, 0])[0, 1] > 0.99
+    squares = second.bends(Z, None)[:, 1]
+    assert np.corrcoef(squares, Z[:, 0] ** 2)[0, 1] > 0.9

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from selfpaced import SelfPacedLogisticRegression
-from selfpaced.linear import calibration, descent, minimize
+from selfpaced.linear import calibration, descent, minimize, training
 from selfpaced.pacing import Geometric, Stages
 
 _spec = importlib.util.spec_from_file_location("interrupts", Path(__file__).with_name("interrupts.py"))
@@ -89,14 +89,21 @@ def test_a_path_is_kept_as_far_as_it_came(monkeypatch, blobs):
     assert model.path_[-1].chosen
 
 
-def test_a_calibration_that_is_broken_off_leaves_the_chosen_model(monkeypatch, blobs):
-    reference = SelfPacedLogisticRegression().fit(*blobs)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_calibration_that_is_broken_off_leaves_the_chosen_model(channels, monkeypatch, blobs):
+    with monkeypatch.context() as once:
+        once.setattr(training, "WORTH_IT", np.inf)  # rows are not dealt again, although suspects hang on it
+        reference = SelfPacedLogisticRegression().fit(*blobs)
     assert not np.array_equal(reference.coef_, reference.plain_.coef_)
-    monkeypatch.setattr(calibration.ChannelModels, "of", interrupts.Interrupting(calibration.ChannelModels.of, 1))
+    assert not np.array_equal(reference.coef_, SelfPacedLogisticRegression().fit(*blobs).coef_)
+    # One of the model and one of the second witness, in every deal.
+    broken = interrupts.Interrupting(calibration.ChannelModels.of, channels)
+    monkeypatch.setattr(calibration.ChannelModels, "of", broken)
     with pytest.warns(ConvergenceWarning, match="last complete model"):
         model = SelfPacedLogisticRegression().fit(*blobs)
     assert model.lam_ == reference.lam_
     np.testing.assert_array_equal(model.coef_, reference.coef_)
+    assert (model.noise_rate_ == reference.noise_rate_) == (channels == 3)
     assert sum(candidate.chosen for candidate in model.path_) == 1
 
 

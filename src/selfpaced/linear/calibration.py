@@ -8,6 +8,7 @@ import numpy as np
 
 from ..engines import MemoryTable
 from ..fitting import Progress
+from ..folds import Rows
 from ..label_noise import ChannelModels, NoiseChannel, confident_error
 from .descent import FoldFits, FoldModel
 from .evidence import Evidence
@@ -25,7 +26,7 @@ MISMATCH = 0.1  # class shares of full and held-out predictions further apart: n
 # Measured by benchmarks/real_suspects.py: rows whose probability of a wrong label is this near to one half, and their
 # number over that of the suspects above which the latter hangs on how rows were dealt into folds.
 NEAR, HANGING = 0.05, 0.25
-SURELY_RIGHT = 0.05  # cost: probability of a wrong label below which no fit to other rows calls it wrong
+SURELY_RIGHT = 0.25  # cost: probability of a wrong label below which, of many rows, no fit to part of them calls it so
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +86,10 @@ def calibrate(rows: Evidence, params: Vector, folds: FoldFits, chosen: FoldVerdi
         said += outvoted
     stability, hanging = None, False
     if isinstance(rows.table, MemoryTable) and folds.layout.n_validated == N_FOLDS:
-        wrong = judging.noise_probability(rows.in_memory.scores(params), rows.in_memory.codes)
-        stability, hanging = _stability(rows.in_memory, chosen.model, judging, wrong), _hanging(wrong)
+        own = rows.in_memory
+        wrong = judging.noise_probability(own.scores(params), own.codes)
+        asked = np.flatnonzero(wrong > SURELY_RIGHT) if rows.sampled else np.arange(own.n)
+        stability, hanging = _stability(own, chosen.model, judging, asked), _hanging(wrong)
     return Calibration(channel, judging, witness, stability, hanging, said)
 
 
@@ -111,12 +114,11 @@ def _mismatch(channel: NoiseChannel, decided: Vector | None, chosen: FoldVerdict
     return bool(0.5 * np.abs(decided - held_out / held_out.sum()).sum() > MISMATCH)
 
 
-def _stability(rows: Objective, model: FoldModel, channel: NoiseChannel, wrong: Vector) -> Vector:
-    """Share of the fold fits by which every row is a suspect; none for rows that are nearly sure to be right."""
-    asked = np.flatnonzero(wrong > SURELY_RIGHT)
-    part = Objective([rows.parts[0][asked]], rows.codes[asked], rows.n_classes)
+def _stability(rows: Objective, model: FoldModel, channel: NoiseChannel, asked: Rows) -> Vector:
+    """Share of the fold fits by which rows are suspects; none for those that are not asked about."""
+    part = rows if len(asked) == rows.n else Objective([rows.parts[0][asked]], rows.codes[asked], rows.n_classes)
     suspected = [channel.noise_probability(part.scores(x), part.codes) > SUSPECT for x in model.params]
-    stability = np.zeros(len(wrong))
+    stability = np.zeros(rows.n)
     stability[asked] = np.mean(suspected, axis=0)
     return stability
 

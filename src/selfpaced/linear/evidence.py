@@ -17,10 +17,13 @@ from .folds import FoldLayout, draw, fetch, lay_out, many
 from .minimize import Metric
 from .objective import Objective, Vector
 
-# Of the folds, where rows are few, and again where suspects hang on them: benchmarks/real_suspects.py.
+# Of the folds, where rows are few: benchmarks/real_suspects.py.
 DEALS = 8
 DEALS_OF_WIDE = 3  # cost: where features are more than rows
-AGAIN, MORE_ROWS = 4, 16  # times as many deals, and rows in all of them
+
+# The same where suspects hang on them: cost.
+MORE_DEALS = 64
+MORE_ROWS, FEATURES = 16, 100  # times as many rows in all deals, of two classes and at most so many features
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +99,11 @@ class Evidence:
     @cached_property
     def layout(self) -> FoldLayout | None:
         """The rows that decide; None where there are too few."""
-        deals = DEALS if self.table.n_features < self.sample.n_distinct else DEALS_OF_WIDE
-        deals, rows = (AGAIN * deals, MORE_ROWS) if self.again else (deals, 1)
+        wide = self.table.n_features >= self.sample.n_distinct
+        deals, rows = DEALS_OF_WIDE if wide else DEALS, 1
+        if self.again and not wide:
+            deals = MORE_DEALS
+            rows = MORE_ROWS * FEATURES // (max(self.table.n_features, FEATURES) * (self.n_classes - 1))
         return lay_out(self.table, self.sample, self.n_classes, deals if self.settings.automatic else 1, rows)
 
     @cached_property

@@ -166,13 +166,11 @@ def many(sample: ContentSample) -> bool:
     return sample.n_distinct > MANY
 
 
-def lay_out(
-    table: Table, sample: ContentSample, n_classes: int, deals: int = 1, rows: int = 1
-) -> FoldLayout | None:
+def lay_out(table: Table, sample: ContentSample, n_classes: int, deals: int = 1, rows: int = 1) -> FoldLayout | None:
     """Folds over all rows or, when there are many, over a sample; None where there is too little to hold out.
 
-    The fewer rows, the more hangs on how they were dealt: they are dealt again, up to ``deals`` times and ``rows`` times
-    as many rows as are enough, unless they are spread over the folds anyway.
+    The fewer rows, the more hangs on how they were dealt: they are dealt again, up to ``deals`` times, and ``rows``
+    times as many as are enough, unless they are spread over the folds anyway.
     """
     n_total = sample.n_distinct
     if n_total > MANY:

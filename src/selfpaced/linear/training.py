@@ -28,6 +28,8 @@ from .paper import HeldAlternation, Iterate, LogisticProblem, paper_path
 from .selection import FoldVerdict, automatic, best_penalty, given, penalties, verdict
 from .vanishing import ClassWatch
 
+WORTH_IT = 2  # a choice: times as many deals below which nothing is fitted again
+
 
 @dataclass(frozen=True, eq=False)
 class LogisticFit:
@@ -131,9 +133,12 @@ class Trainer(Evidence):
             yield fit
             for fit in self._held_out(self.layout, found):
                 yield fit
-            further = self._dealt_again()
-            if fit.hanging and further.layout is not None and len(further.layout.deals) > len(self.layout.deals):
-                yield from further._held_out(further.layout, found)
+            if not fit.hanging:
+                return
+            again = self._dealt_again()
+            if again.layout is not None and len(again.layout.deals) > WORTH_IT * len(self.layout.deals):
+                *_, fit = again._held_out(again.layout, found)  # on the way it knows less than the fit before
+                yield fit
 
     def _held_out(self, layout: FoldLayout, found: Timed) -> Iterator[LogisticFit]:
         """What folds decide, from the plain fit of all rows on."""
