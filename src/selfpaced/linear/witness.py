@@ -1,9 +1,9 @@
 """A second witness: what a more flexible model explains was misfit, not dirt.
 
 A linear model that misses a bend sees wrong labels wherever the bend is.  Before they are called wrong, the same folds
-are fitted once more with squares of the features, or ranks where they are skewed, with products and, where features
-are few, nearness to some of the rows.  Where those explain the held-out labels better, the share of wrong labels is
-theirs to tell, and the interval reaches over both.
+are fitted once more with squares and products of the features, ranks of the skewed ones and, where features are few,
+nearness to some of the rows.  Where those explain the held-out labels better, the share of wrong labels is theirs to
+tell, and the interval reaches over both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import ndtri
 
-from ..label_noise import MISFIT, NoiseChannel, fit_channel
+from ..label_noise import MISFIT, UNDECIDED, NoiseChannel, fit_channel
 from ..residuals import weighted_quantile
 from ..selection import mean_and_error
 from .descent import FoldFits, Geometry, Penalty, predicted
@@ -32,7 +32,6 @@ HEARD = 5000  # cost: rows that it is asked about, or up to twice as many
 WIDEST = 100  # cost: features above which products say little and cost much
 DOUBT, BETTER = 1.0, 2.0  # standard errors that the flexible model must be ahead to be heard, and to be believed
 MOSTLY = 0.5  # share of what the linear model calls wrong that counts as all of it
-EVEN = 0.5  # a choice: noise or none, as long as a better model than this one cannot tell
 
 SUSPECT, FEW, WORTH_SAYING = 0.5, 5, 0.2  # display: probability and number of suspects, share explained that is told
 
@@ -98,7 +97,7 @@ class Testimony:
         standing, others = (float(np.exp(-0.5 * max(z, 0.0) ** 2)) for z in (self.ahead, -self.ahead))
         share = min(own, (standing * own + others * other) / (standing + others))
         plain = min(self.channel.interval[0] / MISFIT, 1.0)
-        share = min(share, 1.0 - EVEN * self.trust * (1.0 - plain))
+        share = min(share, 1.0 - (1.0 - UNDECIDED) * self.trust * (1.0 - plain))
         return replace(channel, suspicion=replace(channel.suspicion, share=share))
 
     def widened(self, channel: NoiseChannel) -> NoiseChannel:
@@ -157,24 +156,21 @@ def testimony(fits: FoldFits, scores: Vector, channel: NoiseChannel) -> Testimon
 
 
 def bends(X: Vector, weight: Vector | None) -> Vector:
-    """The features, scaled and clipped, their squares or ranks, products of principal components, and nearness to rows.
+    """The features, scaled and clipped, their squares, products of principal components, ranks, and nearness to rows.
 
     In single precision: half the time, and digits enough for a rough fit.
     """
     mean = np.average(X, axis=0, weights=weight)
     scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
     Z = ((X - mean) / np.where(scale > 0, scale, 1.0)).astype(np.float32)
-    bent = np.square(np.clip(Z, -CLIPPED, CLIPPED))
-    for at, column in enumerate(Z.T):
-        if _skewed(column, weight):
-            bent[:, at] = _ranks(column)  # its square is all tail, as it is itself
+    ranks = [_ranks(column)[:, None] for column in Z.T if _skewed(column, weight)]
     np.clip(Z, -CLIPPED, CLIPPED, out=Z)
     _, axes = np.linalg.eigh(Z.T @ Z)
     parts = Z @ axes[:, ::-1][:, :AXES]
     parts = np.clip(parts / np.maximum(parts.std(axis=0), 1e-6), -CLIPPED, CLIPPED)
     i, j = np.triu_indices(parts.shape[1], 1)
     near = [_near(Z, along=parts[:, 0])] if Z.shape[1] <= FEW_FEATURES else []
-    table = np.hstack([Z, bent, parts[:, i] * parts[:, j], *near])
+    table = np.hstack([Z, Z**2, parts[:, i] * parts[:, j], *ranks, *near])
     table -= table.mean(axis=0)
     return table
 

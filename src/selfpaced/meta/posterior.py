@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 
 from ..label_noise import (
+    UNDECIDED,
     ChannelModels,
     NoiseChannel,
     Suspicion,
@@ -149,7 +150,7 @@ def _told(logits: Array, votes: Sequence[Array], codes: Array, weight: Array, ch
     sure = float(np.average((channel.proba(logits).max(axis=1) - even) / (1.0 - even), weights=weight))
     if told.suspicion is None or models.gain >= PLAIN or (sure >= SURE and _all_see(votes, codes, weight)):
         return told
-    doubt = replace(told.suspicion, share=min(told.suspicion.share, 0.5))
+    doubt = replace(told.suspicion, share=min(told.suspicion.share, UNDECIDED))
     return replace(told, interval=(0.0, told.interval[1]), suspicion=doubt)
 
 
