@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from selfpaced.linear.logistic import _encoded
+from selfpaced.linear.labels import encoded
 from selfpaced.linear.units import Units
 
 
@@ -26,7 +26,7 @@ from selfpaced.linear.units import Units
 def test_labels_are_encoded_as_numpy_does(y):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # as many classes as rows: perhaps a regression
-        classes, codes = _encoded(y)
+        classes, codes = encoded(y)
     expected, places = np.unique(y, return_inverse=True)
     np.testing.assert_array_equal(classes, expected)
     assert classes.dtype == y.dtype

@@ -13,7 +13,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arguments import speaking_of
@@ -37,6 +36,7 @@ from ..parameters import KINDS
 from ..regularizers import Regularizer, relative
 from .blocks import clean_shares
 from .descent import Penalty
+from .labels import encoded, told
 from .objective import Codes, Matrix, Objective, Vector, loss_of_scores
 from .slips import left_out, widened
 from .training import LogisticFit, LogisticSettings, Trainer
@@ -45,7 +45,6 @@ from .units import Units
 
 LARGE = 100.0  # numerical safety: a loss in nats that no label has
 NO_PENALTY = 1e-15  # numerical safety: features below give coefficients that no step reaches, and no penalty holds
-FEW_TEXTS = 16  # cost: different labels up to which looking for each takes less time than sorting all rows
 RAREST = 1e-3  # numerical safety: share of a class below which ``balance`` leans no further towards it
 
 
@@ -229,7 +228,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         with speaking_of("X"):
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         units = self._units(X)
-        classes, codes = _encoded(y)
+        classes, codes = encoded(y)
         free = self.penalty is None or self.C == "auto"  # a given C has the unit of the weights
         given_weight = check_weight(sample_weight, len(codes), relative=free)
         weight = self._weights(classes, codes, given_weight)
@@ -243,7 +242,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         if len(np.unique(labels)) < 2:
             raise ValueError(
                 "y must have at least 2 classes among the rows of positive weight; the data contains only one class: "
-                f"{_told(classes[labels[0]])}"
+                f"{told(classes[labels[0]])}"
             )
         total = float(len(labels) if inner_weight is None else inner_weight.sum())
         with Progress(self, X, y).running() as progress:
@@ -300,7 +299,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         if (table.mass > 0).sum() < 2:
             raise ValueError(
                 "y must have at least 2 classes among the rows of positive weight; the data contains only one class: "
-                f"{_told(classes[int(np.argmax(table.mass))])}"
+                f"{told(classes[int(np.argmax(table.mass))])}"
             )
         return table if self.class_weight is None else ClassWeightedTable(table, self._factors(classes, table.mass))
 
@@ -464,40 +463,6 @@ def _given(params: Vector, units: Units, X: Matrix) -> Vector:
         return params
     table = params.reshape(-1, X.shape[1] + 1)
     return np.column_stack([units.outward(table[:, :-1], X.dtype), table[:, -1]]).astype(np.float64).ravel()
-
-
-def _told(label: Any) -> str:
-    """A label as people write it."""
-    return repr(np.asarray(label).item())
-
-
-def _few_texts(y: Any) -> tuple[Array, Codes]:
-    """Texts of which few differ, without sorting them all."""
-    classes = np.unique(y)
-    if len(classes) > FEW_TEXTS:
-        return np.unique(y, return_inverse=True)
-    codes = np.zeros(len(y), dtype=np.intp)
-    for place, label in enumerate(classes[1:], 1):
-        codes[y == label] = place
-    return classes, codes
-
-
-def _encoded(y: Any) -> tuple[Array, Codes]:
-    """The labels, and the place of each row's among them."""
-    if y.dtype.kind in "iu" and int(y.max()) - int(y.min()) < len(y) // 2:
-        # Small numbers are counted in a fraction of the time that it takes to find out which there are.
-        wide = y if y.dtype.kind == "u" else y.astype(np.intp, copy=False)  # differences need a bit more than labels
-        places = (wide - wide.min()).astype(np.intp, copy=False)
-        there = np.bincount(places) > 0
-        classes = np.flatnonzero(there).astype(y.dtype) + y.min()
-        codes = places if there.all() else (np.cumsum(there) - 1)[places]
-    else:
-        with np.errstate(invalid="ignore"):  # it casts labels to integers, however large they are
-            check_classification_targets(y)
-        classes, codes = _few_texts(y) if y.dtype.kind == "U" else np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(f"y must have at least 2 classes; the data contains only one class: {_told(classes[0])}")
-    return classes, codes.astype(np.intp, copy=False)
 
 
 def _slips(codes: Codes, n_classes: int, weight: Vector | None, confirmed: Any) -> Slips | None:
