@@ -196,3 +196,13 @@ def test_ranks_of_a_skewed_column_are_those_of_its_logarithm():
     skewed, even = second.bends(np.exp(2 * Z), None), second.bends(Z, None)
     assert skewed.shape[1] == even.shape[1] + 1
     assert np.corrcoef(skewed[:, 2], Z[:, 0])[0, 1] > 0.99
+
+
+@pytest.mark.parametrize(("slope", "sure"), [(1.5, False), (8.0, True)])
+def test_a_shift_is_told_as_sure_as_the_noise_is(slope, sure):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((600, 3))
+    y = (rng.random(600) < 1 / (1 + np.exp(-slope * X[:, 0]))).astype(int)
+    model = SelfPacedLogisticRegression().fit(X, np.where((y == 1) & (rng.random(600) < 0.3), 0, y))
+    assert (model.noise_rate_interval_[0] > 0) == sure
+    assert f"because classes {'are not' if sure else 'may not be'} wrong alike." in model.termination_

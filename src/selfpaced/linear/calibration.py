@@ -72,11 +72,12 @@ def calibrate(rows: Evidence, params: Vector, folds: FoldFits, chosen: FoldVerdi
         if np.any(channel.bias):
             moved = _decisions(rows, params, channel)[1]
     witness, said = "linear", ""
-    if np.any(channel.bias):
-        said += f" Decisions were shifted ({moved:.1%} of the rows), because classes are not wrong alike."
     if heard is not None:
         channel, witness = heard.widened(heard.doubted(channel)), "quadratic" if heard.better else "linear"
-        said += heard.sentence
+        said = heard.sentence
+    if np.any(channel.bias):
+        alike = "are not" if channel.interval[0] > 0 else "may not be"  # wrong, or just rare and hard
+        said = f" Decisions were shifted ({moved:.1%} of the rows), because classes {alike} wrong alike.{said}"
     if folds.layout.coarse:
         channel = channel.even()  # a mixed cell of equal rows: wrong labels, or just how it is
     judging = channel
