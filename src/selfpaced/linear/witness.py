@@ -23,7 +23,7 @@ from .objective import Vector
 
 # Measured by benchmarks/classification.py --part development.
 CLIPPED = 3.0  # standard deviations: beyond, a square would be all leverage
-SKEWED = 0.1  # standard deviations between mean and median from which on ranks of a feature say more than it does
+SKEWED = 0.1  # a choice: standard deviations between mean and median from which on ranks of a feature are looked at
 AXES = 5  # principal components whose products are taken
 BUMPS, FEW_FEATURES = 30, 20  # rows nearness to which is a feature, and features above which all rows are far
 BENT_C = 0.1  # of the flexible model, which has more to penalise
