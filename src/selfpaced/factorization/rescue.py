@@ -55,6 +55,7 @@ def starved_rows(shares: Floats, side: Side, rank: int, below: float, usual: flo
     return worst_first[chosen]
 
 
+@np.errstate(invalid="ignore")  # some kernels of single precision say so of products that are finite
 def refit_row(X: Floats, y: Floats, current: Floats, scale: float, rng: np.random.Generator) -> Floats | None:
     """The best of many exact fits to random subsets, or None if the current row is as good."""
     n, rank = X.shape
