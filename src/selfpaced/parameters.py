@@ -187,6 +187,7 @@ RULES: dict[str, Rule] = {
     "regularizer": Rule.asked(get),
     "rescue": YES_OR_NO,
     "ridge": number(0),
+    "shift": YES_OR_NO | AUTO,
     "smoothing": number(0),
     "start": one_of("auto", "robust", "plain"),
     "threshold": number(0, 1 + 1e-12, words="in [0, 1]"),

@@ -23,7 +23,6 @@ _LEVEL = 1.959963984540054  # theory: Phi^-1(0.975), for intervals of 95 %
 # Measured by benchmarks/constants.py linear.
 MISFIT = 0.03  # standard deviation of the rate that a wrong link function alone brings about
 _CONVINCING = 2.0  # nats that noise must gain for an interval without 0
-_TOLERATED = 2.0  # standard errors of noisy accuracy that a shift may cost
 _TO_SYMMETRIC = 0.5  # how far the transition by which labels are doubted goes towards one rate for all
 
 # benchmarks/classification.py --part development: odds of noise when labels are doubted. A list to look at may be too
@@ -153,15 +152,23 @@ class ChannelModels:
             return NoiseChannel.identity(self.logits.shape[1])
         return _average(self.models, _weights(_evidence(self.models)))
 
-    def judged(self, most: float = 1.0, shift: bool = True, likely: float = 1.0) -> NoiseChannel:
-        """The channel where there may be no noise, at most a rate; without a shift, of the models that have none.
+    def judged(self, most: float = 1.0, shift: bool | str = "auto", likely: float = 1.0) -> NoiseChannel:
+        """Return the noise model if there may be no noise, with a rate of at most ``most``.
 
-        Probabilities of clean labels go by the rate ``likely``, where it is lower: they are less sure then.
+        Parameters
+        ----------
+        most : float
+            Largest credible rate.
+        shift : "auto", True or False
+            How decisions follow different error rates per class: as far as held-out accuracy on the given labels does
+            not fall and no more rows move than the rate can explain; fully; or not at all.
+        likely : float
+            Rate for the probabilities of clean labels, if it is lower.
         """
         models = [m for m in self.models if shift or not np.any(m.bias)]
         if not models:
             return NoiseChannel.identity(self.logits.shape[1])
-        return _judged(models, self.logits, self.codes, self.weight, most, likely)
+        return _judged(models, self.logits, self.codes, self.weight, most, likely, shift is True)
 
 
 def one_rate_likelihood(logits: Sequence[ArrayLike], y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
@@ -251,18 +258,20 @@ def _average(models: Sequence[Model], weights: Array) -> NoiseChannel:
 
 
 def _judged(
-    models: Sequence[Model], z: Array, codes: NDArray[np.intp], weight: Array, most: float, likely: float
+    models: Sequence[Model], z: Array, codes: NDArray[np.intp], weight: Array, most: float, likely: float, fully: bool
 ) -> NoiseChannel:
     """Scale and rate from all models, the shift and the suspicion from those with noise."""
     noisy = [m for m in models if m.noisy]
     noise, weights = _average(noisy, _weights(_evidence(noisy))), _at_most(most, models, _weights(_evidence(models)))
     full = _average(models, weights)
     scale = _common_scale([m.scale for m in models], _at_most(likely, models, weights), z)
-    moved = _affordable(z, noise.bias / noise.scale, codes, weight)
+    expected = _expected_rate(noise)
+    moved = noise.bias / noise.scale
+    moved = moved if fully else _affordable(z, moved, codes, weight, expected)
     error = 1.0 - float(np.average((z + moved).argmax(axis=1) == codes, weights=weight))
     signal = _signal(models, codes, weight)
     rate = min(signal * full.noise_rate, error)
-    doubt = max(_expected_rate(noise), _LEAST_DOUBT)
+    doubt = max(expected, _LEAST_DOUBT)
     own = _at_rate(noise, doubt)
     transition = (1 - _TO_SYMMETRIC) * own + _TO_SYMMETRIC * symmetric(doubt, z.shape[1])
     low, high = _interval(noise, models, error, float(weight.sum()))
@@ -364,14 +373,15 @@ def _gain(models: Sequence[Model]) -> float:
     return float(max(max(with_noise) - max(without), with_noise[0] - without[0]))
 
 
-def _affordable(z: Array, shift: Array, codes: NDArray[np.intp], weight: Array) -> Array:
-    """The largest part of a shift that costs no more noisy accuracy than chance may take."""
+def _affordable(z: Array, shift: Array, codes: NDArray[np.intp], weight: Array, rate: float) -> Array:
+    """The largest part of a shift that costs no accuracy on the given labels and moves no more rows than the rate."""
     before = z.argmax(axis=1)
+    right = float(weight @ (before == codes))
     for part in _CUTS:
         decided = (z + part * shift).argmax(axis=1)
-        change = (decided == codes) * 1.0 - (before == codes)
-        mean = float(np.average(change, weights=weight))
-        error = float(np.sqrt(np.sum((weight * (change - mean)) ** 2))) / float(weight.sum())
-        if mean >= -_TOLERATED * error:
+        changed = decided != before
+        if not changed.any():
             break
-    return part * shift if np.any(decided != before) else np.zeros_like(shift)
+        if float(weight @ (decided == codes)) >= right and float(np.average(changed, weights=weight)) <= rate:
+            return np.asarray(part * shift)
+    return np.zeros_like(shift)

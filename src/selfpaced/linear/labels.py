@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..judgement import Array
-from .objective import Codes
+from ._loss import Codes
 
 __all__ = ["encoded", "told"]
 

@@ -19,32 +19,30 @@ from ..arguments import speaking_of
 from ..engines import ClassWeightedTable, MemoryTable, Table, is_source, opened
 from ..fitting import (
     CallbackSupportMixin,
+    Interruptible,
     Progress,
     all_or_nothing,
     check_rule,
     check_size,
     check_trusted,
     check_weight,
+    interrupted_sentence,
+    raise_interrupted,
     refuse_dates,
-    warn_interrupted,
+    trusting,
     with_callbacks,
 )
 from ..judgement import Array, Judgement, Judging, Labels, fingerprint, piece_by_piece
-from ..label_noise import NoiseChannel, Slips
 from ..pacing import check_pace
 from ..parameters import KINDS
 from ..regularizers import Regularizer, relative
-from .blocks import clean_shares
-from .descent import Penalty
+from ._blocks import clean_shares
+from ._lbfgs import minimize
+from ._logistic_fit import LogisticFit, LogisticSettings, LogisticTrainer
+from ._loss import Codes, Matrix, Objective, Vector, loss_of_scores
 from .labels import encoded, told
-from .objective import Codes, Matrix, Objective, Vector, loss_of_scores
-from .slips import left_out, widened
-from .training import LogisticFit, LogisticSettings, Trainer
-from .trusting import trusting_logistic
-from .units import Units
 
 LARGE = 100.0  # numerical safety: a loss in nats that no label has
-NO_PENALTY = 1e-15  # numerical safety: features below give coefficients that no step reaches, and no penalty holds
 RAREST = 1e-3  # numerical safety: share of a class below which ``balance`` leans no further towards it
 
 
@@ -85,8 +83,6 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         Start full fits from the previous ones.
     random_state : int, RandomState or None, default=None
         Deals out the folds.  None always deals them in the same way, so fits repeat.
-    n_jobs : int or None, default=None
-        Folds fitted at the same time, in threads.
     verbose : int, default=0
         Log a line per stage.
 
@@ -170,11 +166,11 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         fit_intercept: bool = True,
         class_weight: Any = None,
         balance: float = 0.0,
+        shift: bool | str = "auto",
         tol: float = 1e-4,
         max_iter: int = 200,
         warm_start: bool = False,
         random_state: Any = None,
-        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.regularizer = regularizer
@@ -184,11 +180,11 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.balance = balance
+        self.shift = shift
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
         self.random_state = random_state
-        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
@@ -227,106 +223,76 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         refuse_dates(X)
         with speaking_of("X"):
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
-        units = self._units(X)
+        check_size("X", X)
         classes, codes = encoded(y)
         free = self.penalty is None or self.C == "auto"  # a given C has the unit of the weights
-        given_weight = check_weight(sample_weight, len(codes), relative=free)
-        weight = self._weights(classes, codes, given_weight)
+        weight = self._weights(classes, codes, check_weight(sample_weight, len(codes), relative=free))
         confirmed = check_trusted(trusted, len(codes))
-        slips = _slips(codes, len(classes), given_weight, confirmed)
-        aside = slips if self._sets_aside(slips) else None
-        weight = weight if aside is None else np.where(aside.rare[codes], 0.0, 1.0 if weight is None else weight)
         kept = slice(None) if weight is None or weight.all() else np.flatnonzero(weight)
         rows, labels = (X, codes) if isinstance(kept, slice) else (X[kept], codes[kept])
-        inner_weight = None if weight is None or np.all(weight[kept] == 1.0) else weight[kept]
-        if len(np.unique(labels)) < 2:
-            raise ValueError(
-                "y must have at least 2 classes among the rows of positive weight; the data contains only one class: "
-                f"{told(classes[labels[0]])}"
-            )
-        total = float(len(labels) if inner_weight is None else inner_weight.sum())
+        inner = None if weight is None or np.all(weight[kept] == 1.0) else weight[kept]
+        mass = np.bincount(labels, inner, minlength=len(classes))
+        _check_classes(classes, mass)
         with Progress(self, X, y).running() as progress:
-            labels, n_learned = (labels, len(classes)) if aside is None else (aside.places[labels], len(aside.learned))
-            previous = self._previous(classes, units) if aside is None else None
-            table = MemoryTable(units.features(rows), labels, inner_weight)
-            trainer = Trainer(table, n_learned, self._settings(total), progress, previous)
-            fit = trainer.run() if confirmed is None else trusting_logistic(trainer, trainer.run(), confirmed[kept])
-        fit = replace(fit, plain=_given(fit.plain, units, X), params=_given(fit.params, units, X))
-        fit = fit if aside is None else widened(aside, fit)
+            table = MemoryTable(rows, labels, inner, classes=classes)
+            trainer = LogisticTrainer(table, len(classes), self._settings(), progress, self._previous(classes))
+            fit, interrupted = self._run(trainer)
+        if confirmed is not None:
+            fit = _with_trusted(trainer, fit, confirmed[kept])
         self._keep(fit, classes, X.dtype)
-        self._doubted = None if slips is None else slips.doubted
-        scores, seen = Objective([X], codes, len(classes)).scores(fit.params), fingerprint(X, codes)
-        judging = None if fit.judging is None else fit.judging.without_bias()
-        judgement = self._judgement(scores, codes, check_rule(self.regularizer), seen, judging)
-        stability = _of_all(fit.stability, weight, codes)
-        if aside is not None and stability is not None:
-            stability[aside.rare[codes]] = 1.0
-        self.judgement_ = replace(judgement, trusted=confirmed, stability=stability)
+        scores = Objective([X], codes, len(classes)).scores(fit.params)
+        judged = self._judgement(scores, codes, check_rule(self.regularizer), fingerprint(X, codes))
+        self.judgement_ = replace(judged, trusted=confirmed, stability=_of_all(fit.stability, weight, codes))
         self.sample_loss_, self.sample_weight_ = self.judgement_.losses, self.judgement_.weight
         clean = piece_by_piece(self.channel_.proba, scores + self._shift)
         self.clean_share_ = np.average(clean, axis=0, weights=weight)
-        self._tell(fit)
+        self._finish(fit, interrupted)
         return self
 
     def _fit_table(self, X: Any, y: Any, sample_weight: Any) -> SelfPacedLogisticRegression:
-        """The same fit where rows come in blocks; what is kept of them is a sample."""
+        """Fit a table of blocks; the assessment is kept of all rows if they fit in memory, else of a sample."""
         with Progress(self).running() as progress, opened(X, y, sample_weight, labels=True) as table:
-            classes, mass = np.asarray(table.classes), table.mass
-            table = self._class_weighted(table, classes)
+            classes = np.asarray(table.classes)
+            _check_classes(classes, table.mass)
+            if self.class_weight is not None:
+                table = ClassWeightedTable(table, self._factors(classes, table.mass))
             self.n_features_in_ = table.n_features
             if table.names is not None:
                 self.feature_names_in_ = np.asarray(table.names, dtype=object)
-            slips = Slips.of(mass)
-            aside = slips if self._sets_aside(slips) else None
-            learned = table if aside is None else left_out(aside, table)
-            previous = self._previous(classes, Units()) if aside is None else None
-            settings = self._settings(float(learned.mass.sum()))
-            trainer = Trainer(learned, len(learned.mass), settings, progress, previous)
-            fit = trainer.run() if aside is None else widened(aside, trainer.run())
+            trainer = LogisticTrainer(table, len(classes), self._settings(), progress, self._previous(classes))
+            fit, interrupted = self._run(trainer)
             self._keep(fit, classes, table.dtype)
-            self._doubted = None if slips is None else slips.doubted
-            X, codes = trainer.thinned.parts[0], trainer.thinned.codes
-            codes = codes if aside is None else aside.learned[codes]
-            scores = Objective([X], codes, len(classes)).scores(fit.params)
-            judged = self._judgement(scores, codes, check_rule(self.regularizer), fingerprint(X, codes))
-            self.judgement_ = replace(judged, numbers=trainer.sample.rows)
+            rows, numbers = trainer.assessed
+            seen = fingerprint(rows.parts[0], rows.codes)
+            judged = self._judgement(rows.scores(fit.params), rows.codes, check_rule(self.regularizer), seen)
+            self.judgement_ = replace(judged, numbers=numbers, stability=fit.stability)
             share, mass = table.reduce(clean_shares, fit.params, self._shift, self.channel_, len(classes))
             self.clean_share_ = share / mass
-        self._tell(fit)
+        self._finish(fit, interrupted)
         return self
 
-    def _class_weighted(self, table: Table, classes: Array) -> Table:
-        if (table.mass > 0).sum() < 2:
-            raise ValueError(
-                "y must have at least 2 classes among the rows of positive weight; the data contains only one class: "
-                f"{told(classes[int(np.argmax(table.mass))])}"
-            )
-        return table if self.class_weight is None else ClassWeightedTable(table, self._factors(classes, table.mass))
+    @staticmethod
+    def _run(trainer: LogisticTrainer) -> tuple[LogisticFit, bool]:
+        """Run a fit; on Ctrl-C return the last complete one, if there is any."""
+        with Interruptible() as guard:
+            trainer.run()
+        if trainer.best is None:
+            raise KeyboardInterrupt
+        return trainer.best, guard.interrupted
 
-    def _sets_aside(self, slips: Slips | None) -> bool:
-        """Whether rows of slips take no part; a given pace asks for all rows, and one class is nothing to learn."""
-        return slips is not None and len(slips.learned) > 1 and isinstance(self.pace, str) and self.pace == "auto"
-
-    def _units(self, X: Matrix) -> Units:
-        """Powers of two for columns beyond reach; none beside a given C, which has the unit of X."""
-        if self.penalty is None:
-            return Units.of(X, least=NO_PENALTY)
-        if self.C == "auto":
-            return Units.of(X)
-        check_size("X", X)
-        return Units()
-
-    def _settings(self, total: float) -> LogisticSettings:
+    def _settings(self) -> LogisticSettings:
+        rule = check_rule(self.regularizer)
+        state = check_random_state(0 if self.random_state is None else self.random_state)
         return LogisticSettings(
-            regularizer=check_rule(self.regularizer),
-            pace=_wide_is_plain(check_pace(self.pace), check_rule(self.regularizer)),
-            penalty=Penalty(np.inf if self.penalty is None else 1.0 if self.C == "auto" else float(self.C), total),
+            regularizer=rule,
+            pace=_wide_is_plain(check_pace(self.pace), rule),
+            C=np.inf if self.penalty is None else 1.0 if self.C == "auto" else float(self.C),
             choose_penalty=self.penalty is not None and self.C == "auto",
             fit_intercept=bool(self.fit_intercept),
             tol=self.tol,
             max_iter=self.max_iter,
-            n_jobs=self.n_jobs,
-            random_state=check_random_state(0 if self.random_state is None else self.random_state),
+            seed=int(state.randint(1 << 31)),
+            shift=self.shift,
         )
 
     def _weights(self, classes: Array, codes: Codes, weight: Vector | None) -> Vector | None:
@@ -342,15 +308,14 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             return np.asarray(mass.sum() / (len(mass) * np.maximum(mass, 1e-300)))
         return np.asarray(compute_class_weight(self.class_weight, classes=classes, y=classes))
 
-    def _previous(self, classes: Array, units: Units) -> Vector | None:
+    def _previous(self, classes: Array) -> Vector | None:
         plain = getattr(self, "plain_", None)
         if not self.warm_start or plain is None:
             return None
         outputs = 1 if len(classes) == 2 else len(classes)
         if plain.coef_.shape != (outputs, self.n_features_in_):
             return None
-        coef = units.inward(plain.coef_.astype(np.float64))
-        return np.column_stack([coef, plain.intercept_]).ravel()
+        return np.column_stack([plain.coef_, plain.intercept_]).astype(np.float64).ravel()
 
     def _keep(self, fit: LogisticFit, classes: Array, dtype: Any) -> None:
         """What a fit says of the model, without its rows."""
@@ -363,10 +328,10 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         self.raw_intercept_ = params[:, -1].astype(dtype)
         self.intercept_ = (params[:, -1] + shift).astype(dtype)
         self.channel_ = channel.without_bias()
-        self.C_, self.lam_, self.path_, self.termination_ = fit.C, fit.lam, fit.path, fit.termination
+        self.C_, self.lam_, self.path_ = fit.C, fit.lam, fit.path
         self.lam_by_class_ = np.broadcast_to(fit.latent.lam, len(classes)).astype(float)
         self.noise_rate_, self.noise_rate_interval_ = channel.noise_rate, channel.interval
-        self.noise_witness_ = fit.witness
+        self.noise_witness_ = "quadratic" if fit.check is not None and fit.check.better else "linear"
         self.n_iter_ = np.array([fit.n_iter], dtype=np.int32)
         self.plain_ = self._plain_model(fit.plain.reshape(outputs, -1), dtype)
 
@@ -374,15 +339,19 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
     def _shift(self) -> Vector:
         return np.asarray(self.intercept_ - self.raw_intercept_)
 
-    def _tell(self, fit: LogisticFit) -> None:
-        if fit.interrupted:
-            warn_interrupted(fit.termination)
-        elif not fit.converged:
+    def _finish(self, fit: LogisticFit, interrupted: bool) -> None:
+        self.termination_ = termination(fit)
+        if interrupted:
+            self.termination_ = interrupted_sentence(
+                "the plain model" if fit.latent.plain else "the last complete model"
+            )
+            raise_interrupted(self)
+        if not fit.converged:
             warnings.warn(
                 f"The fit stopped after max_iter={self.max_iter} iterations before reaching tol={self.tol}; the best "
                 "model so far is kept. Scale the features or raise max_iter.",
                 ConvergenceWarning,
-                stacklevel=5,  # past _tell, fit and its two decorators
+                stacklevel=5,  # past _finish, fit and its two decorators
             )
 
     def _plain_model(self, params: Vector, dtype: Any) -> LogisticRegression:
@@ -442,14 +411,12 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         scores = Objective([X], y, len(self.classes_)).scores(params.ravel())
         return self._judgement(scores, y, self.judgement_.rule)
 
-    def _judgement(
-        self, scores: Vector, codes: Codes, rule: Regularizer, seen: str = "", judging: NoiseChannel | None = None
-    ) -> Judgement:
+    def _judgement(self, scores: Vector, codes: Codes, rule: Regularizer, seen: str = "") -> Judgement:
         """Rows with these raw scores: the loss before the shift and the pace of the given class, as in the fit."""
         one = bool(np.all(self.lam_by_class_ == self.lam_))
         return Judgement(
             kind="labels",
-            opinion=Labels(self.classes_, codes, scores + self._shift, judging or self.channel_, self._doubted),
+            opinion=Labels(self.classes_, codes, scores + self._shift, self.channel_),
             losses=loss_of_scores(scores, codes),
             lam=self.lam_ if one else self.lam_by_class_[codes],
             rule=rule,
@@ -457,18 +424,30 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         )
 
 
-def _given(params: Vector, units: Units, X: Matrix) -> Vector:
-    """Fitted parameters as those of the given columns."""
-    if units.columns is None:
-        return params
-    table = params.reshape(-1, X.shape[1] + 1)
-    return np.column_stack([units.outward(table[:, :-1], X.dtype), table[:, -1]]).astype(np.float64).ravel()
+def _check_classes(classes: Array, mass: Array) -> None:
+    if (mass > 0).sum() < 2:
+        raise ValueError(
+            "y must have at least 2 classes among the rows of positive weight; the data contains only one class: "
+            f"{told(classes[int(np.argmax(mass))])}"
+        )
 
 
-def _slips(codes: Codes, n_classes: int, weight: Vector | None, confirmed: Any) -> Slips | None:
-    """Classes of one or two rows, by the weight that was given."""
-    known = None if confirmed is None else np.bincount(codes[confirmed], minlength=n_classes)
-    return Slips.of(np.bincount(codes, weight, minlength=n_classes), known)
+def _with_trusted(trainer: LogisticTrainer, fit: LogisticFit, trusted: Any) -> LogisticFit:
+    """Refit the model with its weights, but with full weight for confirmed rows, at the size of the old scores.
+
+    The noise model was fitted to scores of that size.
+    """
+    if fit.latent.plain:
+        return fit
+    objective = trainer.in_memory.penalised(1.0 / (fit.C * trainer.total))
+    scores = objective.scores(fit.params)
+    weight = trusting(fit.latent.weight(loss_of_scores(scores, objective.codes), objective.codes), trusted)
+    weight = weight if objective.sample_weight is None else weight * objective.sample_weight
+    tol, steps = trainer.settings.tol * trainer.unit, trainer.settings.max_iter
+    found = minimize(objective.weighted(weight), fit.params, metric=trainer.metric(fit.C), max_iter=steps, tol=tol)
+    size = np.linalg.norm(objective.scores(found.x))
+    factor = np.linalg.norm(scores) / size if size > 0 else 1.0
+    return replace(fit, params=factor * found.x)
 
 
 def _of_all(stability: Vector | None, weight: Vector | None, codes: Codes) -> Vector | None:
@@ -485,3 +464,8 @@ def _wide_is_plain(pace: Any, rule: Regularizer) -> Any:
     if isinstance(pace, float) and float(relative(rule).weight(np.array([LARGE]), pace)[0]) > 1 - 1e-7:
         return np.inf
     return pace
+
+
+def termination(fit: LogisticFit) -> str:
+    """One or two sentences: which model is used and why, and what the labels say about noise."""
+    return fit.reason

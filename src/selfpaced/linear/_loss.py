@@ -19,7 +19,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ..regularizers import Regularizer, Welsch
 from ..regularizers.base import relative
-from .minimize import Metric
+from ._lbfgs import Metric
 
 Matrix = Any  # dense array or CSR
 Vector = NDArray[np.floating[Any]]
@@ -158,7 +158,7 @@ class Objective:
         The mean stays per unit of the data's own weight, so that the ridge keeps its meaning as weights fall.
         """
         other = self._like(latent=Latent(), sample_weight=sample_weight)
-        for known in ("_moments", "_gram"):
+        for known in ("moments", "_gram"):
             other.__dict__.pop(known, None)
         return other
 
@@ -283,7 +283,7 @@ class Objective:
         if wide or sparse.issparse(self.parts[0]):
             return self.standardized(curvature=True)
         d = self.n_features
-        hessian = self._gram / self._flatness if at is None else self._products(at)
+        hessian = self._gram / self.flatness if at is None else self._products(at)
         # The intercept has no penalty: a little of the mean curvature keeps the factor regular, and of a feature's
         # own one where that is far smaller, so that small features are not held back.
         diagonal = np.diagonal(hessian)
@@ -348,7 +348,7 @@ class Objective:
         return prob - 1 if weight is None else (prob - 1) * weight
 
     @property
-    def _flatness(self) -> float:
+    def flatness(self) -> float:
         """Inverse of the plain loss's curvature in a score, at zero."""
         return 4.0 if self.n_outputs == 1 else self.n_classes**2 / (self.n_classes - 1)
 
@@ -358,10 +358,10 @@ class Objective:
         Sparse features rarer than the average keep the average's scale, lest a few rows move much.
         """
         d = self.n_features
-        mean, variance = self._moments
+        mean, variance = self.moments
         if sparse.issparse(self.parts[0]):
             variance = np.maximum(variance, variance.mean())
-        scale = np.append(1.0 / np.maximum(variance / self._flatness + self.ridge, 1e-12), self._flatness)
+        scale = np.append(1.0 / np.maximum(variance / self.flatness + self.ridge, 1e-12), self.flatness)
         if not self.fit_intercept:
             scale[-1], mean = 0.0, np.zeros(d)
 
@@ -377,10 +377,10 @@ class Objective:
     @property
     def unit(self) -> float:
         """Of a gradient entry: the typical spread of a feature, where that is below 1."""
-        return min(1.0, float(np.sqrt(self._moments[1].mean())) or 1.0)
+        return min(1.0, float(np.sqrt(self.moments[1].mean())) or 1.0)
 
     @cached_property
-    def _moments(self) -> tuple[Vector, Vector]:
+    def moments(self) -> tuple[Vector, Vector]:
         """Weighted mean and variance of the features."""
         first, second = np.zeros(self.n_features), np.zeros(self.n_features)
         for block, rows in self.blocks(small=True):
@@ -413,6 +413,11 @@ def loss_of_scores(scores: Vector, codes: Codes) -> Vector:
         return loss
     shifted = scores - scores.max(axis=1, keepdims=True)
     return np.asarray(np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(codes)), codes])
+
+
+def predicted(scores: Vector) -> Codes:
+    """Class with the largest score."""
+    return (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
 
 
 def sigmoid(margin: Vector, sign: Any) -> Vector:

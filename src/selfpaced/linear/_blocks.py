@@ -13,8 +13,7 @@ import numpy as np
 
 from ..engines import Block, Sums, Table
 from ..label_noise import NoiseChannel
-from .descent import predicted
-from .objective import Latent, Objective, Vector, loss_of_scores
+from ._loss import Latent, Objective, Vector, loss_of_scores, predicted
 
 
 def gradient(block: Block, x: Vector, latent: Latent, n_classes: int, fit_intercept: bool) -> Sums:

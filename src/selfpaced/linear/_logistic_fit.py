@@ -1,0 +1,388 @@
+"""A logistic regression from data to model, in the order of the steps: plain fit, folds, choice, refit, noise model."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..engines import Block, ContentSample, MemoryTable, Table
+from ..fitting import Progress
+from ..label_noise import ChannelModels, NoiseChannel, confident_error
+from ..pacing import Pacing
+from ..path import Candidate
+from ..regularizers import Regularizer
+from ..selection import Decision, Trial, path_of
+from ._blocks import TableObjective, agreement
+from ._candidates import CLEAN, Choice, best_of, choose, given_pace, pace_label, penalties, plain_trials
+from ._fold_fits import FoldFits, FoldModel
+from ._folds import N_FOLDS, FoldRows, draw, fetch, lay_out, many
+from ._lbfgs import Metric, Minimum, minimize
+from ._loss import Latent, Objective, Vector, predicted
+from ._misfit import MisfitCheck, misfit_check
+
+MISMATCH = 0.1  # distance of the class shares of full and held-out predictions above which no decision is shifted
+SUSPECT = 0.5  # theory: even odds
+LIKELY_RIGHT = 0.25  # cost: probability of an error below which the stability of a row of a large table is 0
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticSettings:
+    """Parameters of the estimator that a fit needs."""
+
+    regularizer: Regularizer
+    pace: Any
+    C: float
+    choose_penalty: bool
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+    seed: int
+    shift: bool | str = "auto"
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticFit:
+    """A complete fit, with what an estimator reports about it.
+
+    Attributes
+    ----------
+    plain, params : ndarray
+        Parameters of the plain model under the penalty `C`, and of the model.
+    latent, lam, C
+        Latent loss, pace and penalty of the chosen candidate.
+    path : tuple of Candidate
+        All candidates.
+    reason : str
+        Why this candidate, if the held-out scores in the path do not say it.
+    channel : NoiseChannel
+        The label-noise model, fitted to held-out scores.
+    confident_error, accuracy : float
+        Error of the most confident held-out predictions (mean over the classes), and held-out accuracy on the given
+        labels; NaN if no rows were held out.
+    moved : float
+        Share of the rows whose prediction the noise model changes.
+    check : MisfitCheck or None
+        The misfit check, if there was something to explain.
+    stability : ndarray or None
+        Share of the fold fits by which each row is a suspect.
+    """
+
+    plain: Vector
+    params: Vector
+    latent: Latent
+    lam: float
+    C: float
+    path: tuple[Candidate, ...]
+    channel: NoiseChannel
+    reason: str = ""
+    confident_error: float = math.nan
+    accuracy: float = math.nan
+    moved: float = 0.0
+    check: MisfitCheck | None = None
+    stability: Vector | None = None
+    n_iter: int = 0
+    converged: bool = True
+
+
+class LogisticTrainer:
+    """Fits one table, wherever its rows are.
+
+    If rows are many, a sample by content decides, and the chosen model is fitted to all rows, in sums over blocks.
+
+    Parameters
+    ----------
+    table : Table
+        The rows, labels as codes.
+    n_classes : int
+        Number of classes.
+    settings : LogisticSettings
+        Parameters of the estimator.
+    progress : Progress
+        Receives the stages.
+    warm : ndarray or None
+        Where the plain fit starts.
+
+    Attributes
+    ----------
+    best : LogisticFit or None
+        The last complete fit: what an interrupted fit keeps.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        n_classes: int,
+        settings: LogisticSettings,
+        progress: Progress,
+        warm: Vector | None = None,
+    ) -> None:
+        self.n_classes, self.settings, self.progress, self.warm = n_classes, settings, progress, warm
+        self.total = float(np.sum(table.mass))
+        self.sample: ContentSample = draw(table, n_classes, settings.seed)
+        self.sampled, self.numbers = many(self.sample), None
+        if not self.sampled and not isinstance(table, MemoryTable):
+            table, self.numbers = self._gathered(table), self.sample.rows
+            self.sample = replace(self.sample, rows=np.arange(table.n))
+        self.table = table
+        self.rows: FoldRows | None = lay_out(table, self.sample, n_classes, settings.pace == "auto")
+        self.best: LogisticFit | None = None
+
+    def _gathered(self, table: Table) -> MemoryTable:
+        """The distinct rows of a small table that is elsewhere, in memory."""
+        X = fetch(table, self.sample.rows).X
+        return MemoryTable(X, self.sample.codes, self.sample.sample_weight)
+
+    # ------------------------------------------------------------------------------------------- the steps
+
+    def run(self) -> LogisticFit:
+        """Plain fit, candidates in folds, choice, refit, noise model."""
+        settings, pace = self.settings, self.settings.pace
+        if self.rows is None:
+            return self._without_folds()
+        fits = FoldFits(self.rows, self.total, settings.C, settings.fit_intercept)
+        found = None if self.sampled else self._plain(settings.C)
+        if found is not None:
+            self.best = self._plain_fit(found, settings.C)
+        with self.progress.stage("plain fits in folds"):
+            values = penalties(fits, settings.C, settings.choose_penalty and pace != "paper")
+            plain = plain_trials(fits, values, None if found is None else found.x)
+        if pace == "auto":
+            with self.progress.stage("paced fits in folds"):
+                choice = choose(fits, plain, settings.regularizer)
+            found = self._plain(choice.trial.fit.C, fits, found, choice)
+            self.best = fit = self._plain_fit(found, choice.trial.fit.C)
+            fit = self._refitted(fit, fits, choice)
+        else:
+            best = best_of(fits, plain)
+            found = self._plain(best.fit.C, fits, found)
+            self.best = fit = self._plain_fit(found, best.fit.C)
+            fit, choice = self._given(fit, fits, best)
+        self.best = fit
+        self.best = self._assessed(fit, fits, choice)
+        return self.best
+
+    def _plain(
+        self, C: float, fits: FoldFits | None = None, found: Minimum | None = None, choice: Choice | None = None
+    ) -> Minimum:
+        """Fit the plain model to all rows; roughly if a large table has already chosen another one."""
+        if found is not None and self.settings.C == C:
+            return found
+        objective, tol = self.objective(C), self.settings.tol * self.unit
+        start = self.warm
+        if found is not None:
+            start = found.x
+        elif fits is not None and choice is not None:
+            start = next(trial.fit.mean for trial in choice.trials if trial.plain and trial.fit.C == C)
+            tol *= 1 if choice.trial.plain else 30
+        start = np.zeros(objective.size) if start is None else start
+        metric = self.in_sample(C).curvature(start if self.sampled else None)
+        with self.progress.stage("plain fit"):
+            return minimize(objective, start, metric=metric, max_iter=self.settings.max_iter, tol=tol)
+
+    def _refitted(self, fit: LogisticFit, fits: FoldFits, choice: Choice) -> LogisticFit:
+        """The chosen model of all rows: the mean of the fold fits or, of a large table, a fit of its own."""
+        trials, model = choice.trials, choice.model
+        path = path_of(trials, choice.decision, fits.rows.held_weight)
+        fit = replace(fit, path=path, confident_error=choice.confident_error)
+        alone = choice.shares is None or (choice.shares > 0).sum() == 1
+        if choice.trial.plain and (alone or self.sampled):
+            return fit
+        if self.sampled:
+            found = self.full(model.latent, choice.trial.lam, fit.C, model.mean)
+            fit = replace(fit, n_iter=fit.n_iter + found.n_iter, converged=fit.converged and found.converged)
+            params = found.x
+        else:
+            params = model.mean
+        if not self._sane(params, fits, choice):
+            return replace(fit, reason="the fold fits of the reweighted models disagree")
+        return replace(fit, params=params, latent=model.latent, lam=choice.trial.lam)
+
+    def _given(self, fit: LogisticFit, fits: FoldFits, plain: Trial) -> tuple[LogisticFit, Choice]:
+        """The model of a given pace: a number, a `Pacing`, or the paper's schedule."""
+        from ._paper import followed, paper_schedule
+
+        settings, lam = self.settings, self.settings.pace
+        if isinstance(lam, str):
+            return paper_schedule(self, fit, fits, plain)
+        if isinstance(lam, Pacing):
+            return followed(self, fit, fits, plain)
+        if math.isinf(lam):
+            choice = Choice((plain,), Decision(0, ""))
+            return replace(fit, path=path_of(choice.trials, choice.decision, fits.rows.held_weight)), choice
+        choice = given_pace(fits, plain, settings.regularizer, lam)
+        start = choice.model.mean if self.warm is None else self.warm
+        found = self.full(choice.model.latent, lam, fit.C, start)
+        path = path_of(choice.trials, choice.decision, fits.rows.held_weight)
+        return self.adopted(replace(fit, path=path), choice.model.latent, lam, found), choice
+
+    def _without_folds(self) -> LogisticFit:
+        """The plain model, or that of a given pace, if there are too few rows to hold any out."""
+        settings, lam = self.settings, self.settings.pace
+        found = self._plain(settings.C)
+        self.best = fit = self._plain_fit(found, settings.C)
+        fit = replace(fit, reason="there are too few rows to hold any out")
+        if not isinstance(lam, str | Pacing) and math.isfinite(lam):
+            latent, began = Latent(settings.regularizer, lam), time.perf_counter()
+            start = np.zeros(found.x.size) if self.warm is None else self.warm
+            fit = self.adopted(fit, latent, lam, self.full(latent, lam, settings.C, start))
+            rows = self.in_sample(settings.C)
+            weight = latent.weight(rows.losses(fit.params), rows.codes)
+            trial = Trial(lam, pace_label(latent, lam), None, weight, time.perf_counter() - began)
+            trials = (Trial(np.inf, "plain", None, np.ones(rows.n), fit.path[0].cost), trial)
+            fit = replace(fit, path=path_of(trials, Decision(1, ""), rows.sample_weight))
+        self.best = fit
+        return fit
+
+    # -------------------------------------------------------------------------------------------- full fits
+
+    def objective(self, C: float) -> Objective | TableObjective:
+        """The plain objective of all rows."""
+        ridge = 1.0 / (C * self.total)
+        if isinstance(self.table, MemoryTable) and not self.sampled:
+            return self.in_memory.penalised(ridge)
+        intercept = self.settings.fit_intercept
+        return TableObjective(self.table, self.n_classes, self.total, ridge=ridge, fit_intercept=intercept)
+
+    @cached_property
+    def in_memory(self) -> Objective:
+        """The rows of a table in memory."""
+        assert isinstance(self.table, MemoryTable)
+        X, codes, weight = self.table.block
+        intercept = self.settings.fit_intercept
+        return Objective([X], codes, self.n_classes, sample_weight=weight, fit_intercept=intercept)
+
+    @cached_property
+    def _sample_rows(self) -> Objective:
+        """The rows that stand for all: those of the sample, or all rows."""
+        if isinstance(self.table, MemoryTable) and not self.sampled:
+            return self.in_memory
+        sample = self.sample
+        X = fetch(self.table, sample.rows).X
+        weight, intercept = sample.sample_weight, self.settings.fit_intercept
+        return Objective([X], sample.codes, self.n_classes, sample_weight=weight, fit_intercept=intercept)
+
+    @property
+    def assessed(self) -> tuple[Objective, Any]:
+        """The rows whose assessment is kept, and their numbers in the table (None: all rows, in order)."""
+        if isinstance(self.table, MemoryTable):
+            return self.in_memory, self.numbers
+        return self._sample_rows, self.sample.rows
+
+    def in_sample(self, C: float) -> Objective:
+        """The plain objective of the rows that stand for all."""
+        return self._sample_rows.penalised(1.0 / (C * self.total))
+
+    @cached_property
+    def unit(self) -> float:
+        """Unit of gradient entries."""
+        return self._sample_rows.unit
+
+    def metric(self, C: float) -> Metric:
+        """Geometry of paced fits."""
+        return self.in_sample(C).standardized()
+
+    def full(self, latent: Latent, lam: float, C: float, start: Vector) -> Minimum:
+        """Fit all rows at one pace; of a large table, from the minimum of the sample."""
+        settings, tol, metric = self.settings, self.settings.tol * self.unit, self.metric(C)
+        with self.progress.stage(f"full fit, {pace_label(latent, lam)}"):
+            if self.sampled:
+                thin = self.in_sample(C).at(latent)
+                start = minimize(thin, start, metric=metric, max_iter=30, tol=3 * tol).x
+                metric = thin.curvature(start)
+            return minimize(self.objective(C).at(latent), start, metric=metric, max_iter=settings.max_iter, tol=tol)
+
+    def _plain_fit(self, found: Minimum, C: float) -> LogisticFit:
+        trial = Trial(np.inf, "plain", None, None)
+        return LogisticFit(
+            plain=found.x,
+            params=found.x,
+            latent=Latent(),
+            lam=math.inf,
+            C=C,
+            path=path_of((trial,), Decision(0, "")),
+            channel=NoiseChannel.identity(self.n_classes),
+            n_iter=found.n_iter,
+            converged=found.converged,
+        )
+
+    @staticmethod
+    def adopted(fit: LogisticFit, latent: Latent, lam: float, found: Minimum) -> LogisticFit:
+        """The fit with the parameters of a full fit at a pace."""
+        converged = fit.converged and found.converged
+        return replace(
+            fit, params=found.x, latent=latent, lam=lam, n_iter=fit.n_iter + found.n_iter, converged=converged
+        )
+
+    def _sane(self, params: Vector, fits: FoldFits, choice: Choice) -> bool:
+        """Whether the model is no worse on its own noisy labels than the plain model on held-out ones."""
+        right, _, _, total = self._agreement(params, NoiseChannel.identity(self.n_classes))
+        held_out = predicted(choice.trials[0].fit.scores) == fits.rows.held_codes
+        expected = np.average(held_out, weights=fits.rows.held_weight)
+        slack = 2 * np.sqrt(expected * (1 - expected) / len(held_out))
+        return bool(right / total >= expected - slack)
+
+    # ------------------------------------------------------------------------------------------ noise model
+
+    def _assessed(self, fit: LogisticFit, fits: FoldFits, choice: Choice) -> LogisticFit:
+        """Fit the label-noise model to the held-out scores, check it for misfit, and shift decisions if it pays."""
+        rows, model = fits.rows, choice.model
+        if self.sampled or self.settings.pace != "auto":  # the model is not the mean of the fold fits
+            model = choice.rescaled(fits.everything.scores(fit.params)[rows.held])
+        scores, codes, weight = model.scores, rows.held_codes, rows.evidence_weight
+        shift = self.settings.shift if self.settings.fit_intercept else False
+        with self.progress.stage("noise model"):
+            models = ChannelModels.of(scores, codes, weight, size=rows.evidence_size, shift=bool(shift))
+            channel = models.judged(shift=shift)
+            error = confident_error(scores, codes, rows.held_weight)[1]
+            check = misfit_check(fits, scores, channel) if error >= CLEAN else None
+            still = bool(np.any(channel.bias)) and self._mismatch(fit.params, channel, scores, rows)
+            if still or check is not None:
+                most, likely = (
+                    (1.0, 1.0) if check is None else (check.largest_rate(channel), check.calibration_rate(channel))
+                )
+                channel = models.judged(most, shift=False if still else shift, likely=likely)
+            channel = channel if check is None else check.applied(channel)
+            channel = channel.even() if rows.coarse else channel  # equal rows with mixed labels: noise, or chance
+        moved = self._moved(fit.params, channel) if np.any(channel.bias) else 0.0
+        accuracy = float(np.average(channel.decide(scores) == codes, weights=rows.held_weight))
+        return replace(
+            fit, channel=channel, check=check, moved=moved, confident_error=error, accuracy=accuracy,
+            stability=self._stability(fit.params, model, channel),
+        )  # fmt: skip
+
+    def _agreement(self, params: Vector, channel: NoiseChannel) -> Any:
+        """Sums over all rows or, of a large table, the sample: see `_blocks.agreement`."""
+        rows = self._sample_rows
+        return agreement(Block(rows.parts[0], rows.codes, rows.sample_weight), params, channel, self.n_classes)
+
+    def _moved(self, params: Vector, channel: NoiseChannel) -> float:
+        _, _, moved, total = self._agreement(params, channel)
+        return float(moved / total)
+
+    def _mismatch(self, params: Vector, channel: NoiseChannel, scores: Vector, rows: FoldRows) -> bool:
+        """Whether full and held-out predictions disagree on the class shares: then nothing is shifted."""
+        _, decided, _, total = self._agreement(params, channel)
+        held_out = np.bincount(channel.decide(scores), rows.held_weight, minlength=self.n_classes)
+        return bool(0.5 * np.abs(decided / total - held_out / held_out.sum()).sum() > MISMATCH)
+
+    def _stability(self, params: Vector, model: FoldModel, channel: NoiseChannel) -> Vector | None:
+        """Share of the fold fits by which each row of a table in memory is a suspect."""
+        if not isinstance(self.table, MemoryTable) or self.rows is None or self.rows.n_validated < N_FOLDS:
+            return None
+        own = self.in_memory
+        asked = np.arange(own.n)
+        if self.sampled:
+            asked = np.flatnonzero(channel.noise_probability(own.scores(params), own.codes) > LIKELY_RIGHT)
+        part = Objective([own.parts[0][asked]], own.codes[asked], self.n_classes)
+        flagged = [channel.noise_probability(part.scores(x), part.codes) > SUSPECT for x in model.params]
+        stability = np.zeros(own.n)
+        stability[asked] = np.mean(flagged, axis=0)
+        return stability
+
+
+__all__ = ["LogisticFit", "LogisticSettings", "LogisticTrainer"]

@@ -1,0 +1,161 @@
+"""The misfit check: what a more flexible reference model explains was misfit of the linear model, not label noise.
+
+A linear model that misses a bend sees wrong labels wherever the bend is. So the same folds are fitted once more with
+squares and products of the features, ranks of skewed features and, if features are few, nearness to some rows. If that
+model explains the held-out labels better, the noise rate is its own, and the interval covers both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import ndtri
+
+from ..label_noise import MISFIT, UNDECIDED, NoiseChannel, fit_channel
+from ..residuals import weighted_quantile
+from ..selection import mean_and_error
+from ._fold_fits import FoldFits, Spec
+from ._loss import Latent, Vector, predicted
+
+# Measured by benchmarks/classification.py --part development.
+CLIPPED = 3.0  # standard deviations: beyond, a square would be all leverage
+SKEWED = 0.1  # standard deviations between mean and median from which ranks of a feature are used
+AXES = 5  # principal components whose products are taken
+BUMPS, FEW_FEATURES = 30, 20  # rows nearness to which is a feature, and features above which all rows are far apart
+REFERENCE_C = 0.1  # inverse penalty of the reference model, which has more to penalise
+DOUBT, BETTER = 1.0, 2.0  # standard errors of lead at which the reference model starts to count, and counts fully
+MOSTLY = 0.5  # share of what the linear model calls wrong that counts as all of it
+
+RANKS = 500  # cost: ranks that are told apart
+CHECKED = 2500  # cost: rows of the check, or up to twice as many
+WIDEST = 100  # cost: features above which products say little and cost much
+STEPS = 15  # cost: iterations of its fold fits
+
+
+@dataclass(frozen=True, eq=False)
+class MisfitCheck:
+    """What the reference model says about the held-out rows.
+
+    Attributes
+    ----------
+    channel : NoiseChannel
+        Label-noise model of its own scores.
+    ahead : float
+        Standard errors by which it explains the held-out labels better than the linear model.
+    explained : float
+        Share of the labels that it predicts among those that the linear model misses and calls wrong.
+    """
+
+    channel: NoiseChannel
+    ahead: float
+    explained: float
+
+    @property
+    def better(self) -> bool:
+        """Whether its noise rate replaces that of the linear model."""
+        return self.ahead >= BETTER
+
+    @property
+    def trust(self) -> float:
+        """How certain it is that it explains more, 0 to 1."""
+        return float(np.clip((self.ahead - DOUBT) / (BETTER - DOUBT), 0.0, 1.0))
+
+    def largest_rate(self, channel: NoiseChannel) -> float:
+        """The largest credible noise rate: the nearer to its own, the more certain it is that it explains more."""
+        trust = self.trust
+        if np.any(channel.bias):
+            # Different error rates per class make even regions of mixed labels, which a flexible model copies without
+            # predicting any of them. There it must predict what the linear model misses.
+            trust *= min(1.0, self.explained / MOSTLY)
+        own, other = channel.noise_rate, self.channel.noise_rate
+        return own - trust * (own - other) if other < own else own
+
+    def calibration_rate(self, channel: NoiseChannel) -> float:
+        """The rate for probabilities: the mean of both models if this one doubts the noise that the linear one sees."""
+        doubts = self.channel.interval[0] == 0 < channel.interval[0]
+        return 0.5 * (channel.noise_rate + self.channel.noise_rate) if doubts else 1.0
+
+    def applied(self, channel: NoiseChannel) -> NoiseChannel:
+        """The linear model's noise model, with posteriors that both models support and an interval that covers both.
+
+        A reference model that is ahead shows that the linear model is wrong. Unless noise is significant to it, beyond
+        what a wrong link function can feign, the rest that is unexplained may be more of the same.
+        """
+        pairs = zip(channel.interval, self.channel.interval, (min, max), strict=True)
+        low, high = (pick(own, other) for own, other, pick in pairs)
+        channel = replace(channel, interval=(low, high))
+        if channel.suspicion is None or self.channel.suspicion is None:
+            return channel
+        own, other = channel.suspicion.share, self.channel.suspicion.share
+        weight, reference = (float(np.exp(-0.5 * max(z, 0.0) ** 2)) for z in (self.ahead, -self.ahead))
+        share = min(own, (weight * own + reference * other) / (weight + reference))
+        significant = min(self.channel.interval[0] / MISFIT, 1.0)
+        share = min(share, 1.0 - (1.0 - UNDECIDED) * self.trust * (1.0 - significant))
+        return replace(channel, suspicion=replace(channel.suspicion, share=share))
+
+
+def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseChannel) -> MisfitCheck | None:
+    """Fit the reference model outside the same folds; None if features are sparse or too many."""
+    rows = fits.rows
+    if sparse.issparse(rows.X) or rows.X.shape[1] > WIDEST:
+        return None
+    step = max(1, rows.n // CHECKED)
+    kept = rows.held % step == 0
+    rows, scores = rows.every(step), scores[kept]
+    total = float(rows.n if rows.weight is None else rows.weight.sum())
+    flexible = FoldFits(replace(rows, X=bends(rows.X, rows.weight)), total, REFERENCE_C, True)
+    z = flexible.fit([Spec(Latent(), REFERENCE_C)], STEPS)[0].scores
+    codes, weight, size = rows.held_codes, rows.evidence_weight, rows.evidence_size
+    pairs = rows.n_classes == 2  # cost: one rate for more classes
+    own = fit_channel(z, codes, sample_weight=weight, class_conditional=pairs, noiseless=True, size=size)
+    at = np.arange(len(codes))
+    likelihoods = [
+        np.log(np.maximum(model.given_proba(seen)[at, codes], 1e-12)) for model, seen in ((channel, scores), (own, z))
+    ]
+    agrees, missed = predicted(z) == codes, channel.decide(scores) != codes
+    doubted = channel.noise_probability(scores, codes) * missed * (1.0 if weight is None else weight)
+    explained = float(doubted @ agrees / max(doubted.sum(), np.finfo(float).tiny))
+    return MisfitCheck(own, mean_and_error(likelihoods[1] - likelihoods[0], weight, size).z, explained)
+
+
+def bends(X: Vector, weight: Vector | None) -> NDArray[np.float32]:
+    """Return scaled and clipped features, squares, products of principal components, ranks, and nearness to rows."""
+    mean = np.average(X, axis=0, weights=weight)
+    scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
+    Z = ((X - mean) / np.where(scale > 0, scale, 1.0)).astype(np.float32)
+    ranks = [_normal_scores(column)[:, None] for column in Z.T if _skewed(column, weight)]
+    np.clip(Z, -CLIPPED, CLIPPED, out=Z)
+    _, axes = np.linalg.eigh(Z.T @ Z)
+    parts = Z @ axes[:, ::-1][:, :AXES]
+    parts = np.clip(parts / np.maximum(parts.std(axis=0), 1e-6), -CLIPPED, CLIPPED)
+    i, j = np.triu_indices(parts.shape[1], 1)
+    near = [_nearness(Z, along=parts[:, 0])] if Z.shape[1] <= FEW_FEATURES else []
+    return np.hstack([Z, Z**2, parts[:, i] * parts[:, j], *ranks, *near])
+
+
+def _skewed(column: Vector, weight: Vector | None) -> bool:
+    """Whether the median of a standardised feature is far from its mean; ranks of two values say nothing new."""
+    if abs(weighted_quantile(column, 0.5, weight)) <= SKEWED:
+        return False
+    return bool(((column != column.min()) & (column != column.max())).any())
+
+
+def _normal_scores(column: Vector) -> Vector:
+    """Normal scores of the ranks: incomes and counts act by their order, and a logarithm fails at zero."""
+    some = np.sort(column)[:: max(1, len(column) // RANKS)]
+    below = np.searchsorted(some, column) + np.searchsorted(some, column, side="right")
+    rank = np.clip(below / (2 * len(some)), 0.5 / len(some), 1 - 0.5 / len(some))
+    return np.asarray(ndtri(rank).astype(np.float32))
+
+
+def _nearness(Z: Vector, along: Vector) -> Vector:
+    """Nearness of each row to rows that lie spread along an axis, whatever the order of the rows."""
+    some = Z[np.argsort(along, kind="stable")[:: -(-len(Z) // BUMPS)]]
+    distance = np.square(Z).sum(axis=1)[:, None] - 2 * Z @ some.T + np.square(some).sum(axis=1)
+    return np.asarray(np.exp(-distance / Z.shape[1]))
+
+
+__all__ = ["MisfitCheck", "misfit_check"]
