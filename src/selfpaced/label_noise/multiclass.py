@@ -44,11 +44,6 @@ class _MulticlassLikelihood:
         out[np.diag_indices(self.k)] = 1.0 - rate
         return out
 
-    def _astray(self, clean: Array) -> Array:
-        """Of every label, the probability that another's row went astray to it, for each unit of the rate."""
-        gone = (clean / (1.0 - self.share)[:, None]).sum(axis=0)
-        return np.asarray(self.share[:, None] * gone - self.spread[:, None] * clean)
-
     def _joint(self, scale: float, bias: Array, transition: Array) -> tuple[float, Array, Array]:
         clean = _softmax(scale * self.z + bias[:, None])
         joint = clean * transition[:, self.y]
@@ -61,24 +56,29 @@ class _MulticlassLikelihood:
         return float(self.max_rate / (1 + np.exp(-np.clip(x[1], -30, 30))))
 
     def simple(self, x: Array) -> tuple[float, Array, Array]:
-        """Value, gradient and Fisher information in the log scale and the logit of one rate."""
+        """Value, gradient and empirical Fisher information in the log scale and the logit of one rate."""
         scale, rate = float(np.exp(np.clip(x[0], -4, 5))), self.rate_of(x)
         clean, by_scale, by_rate = self._slopes(scale, rate)
         q = np.maximum(clean + rate * by_rate, 1e-300)
-        by_rate *= rate * (1 - rate / self.max_rate)
-        value = -float(self.weight @ np.log(q[self.own]))
-        inverse = self.weight / q
-        slopes = by_scale * inverse, by_rate * inverse
-        grad = -np.array([slope[self.own].sum() for slope in slopes])
-        both = float(np.vdot(slopes[0], by_rate))
-        fisher = np.array([[np.vdot(slopes[0], by_scale) + 1, both], [both, np.vdot(slopes[1], by_rate)]])
-        return value + 0.5 * x[0] ** 2, grad + np.array([x[0], 0.0]), fisher
+        slopes = np.stack([by_scale, by_rate * (rate * (1 - rate / self.max_rate))]) / q
+        weighted = slopes * self.weight
+        fisher = weighted @ slopes.T
+        fisher[0, 0] += 1
+        grad = -weighted.sum(axis=1)
+        return -float(self.weight @ np.log(q)) + 0.5 * x[0] ** 2, grad + np.array([x[0], 0.0]), fisher
 
     def _slopes(self, scale: float, rate: float) -> tuple[Array, Array, Array]:
-        """Clean probabilities, and the slopes of every label's probability."""
+        """Clean probabilities of the given labels, and the slopes of their probabilities in scale and rate."""
         clean = _softmax(scale * self.z)
-        moved = scale * clean * (self.z - (clean * self.z).sum(axis=0))
-        return clean, (1 - rate) * moved + rate * self._astray(moved), self._astray(clean) - clean
+        p, inverse = clean[self.own], 1.0 / (1.0 - self.share)
+        gone = inverse @ clean
+        clean *= self.z
+        mean = clean.sum(axis=0)
+        moved = scale * p * (self.z[self.own] - mean)
+        elsewhere = scale * (inverse @ clean - mean * gone)
+        share, spread = self.share[self.y], self.spread[self.y]
+        astray = share * elsewhere - spread * moved
+        return p, (1 - rate) * moved + rate * astray, share * gone - spread * p - p
 
     def unbiased(self, x: Array) -> tuple[float, Array]:
         """Log scale and, where there are further entries, a bias; without noise."""
@@ -134,8 +134,7 @@ class _MulticlassLikelihood:
     def rate_error(self, scale: float, rate: float) -> float:
         """Standard error of one symmetric rate, the scale being estimated too."""
         clean, by_scale, by_rate = self._slopes(scale, rate)
-        q = np.maximum(clean[self.own] + rate * by_rate[self.own], 1e-12)
-        scores = np.stack([by_scale[self.own] / q, by_rate[self.own] / q])
+        scores = np.stack([by_scale, by_rate]) / np.maximum(clean + rate * by_rate, 1e-12)
         fisher = (scores * self.weight) @ scores.T
         fisher[0, 0] += 1
         return float(np.sqrt(max(np.linalg.pinv(fisher)[1, 1], 0.0)))

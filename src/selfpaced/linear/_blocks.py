@@ -13,7 +13,7 @@ import numpy as np
 
 from ..engines import Block, Sums, Table
 from ..label_noise import NoiseChannel
-from ._loss import Latent, Objective, Vector, loss_of_scores, predicted
+from ._loss import Latent, Objective, Vector, loss_of_scores
 
 
 def gradient(block: Block, x: Vector, latent: Latent, n_classes: int, fit_intercept: bool) -> Sums:
@@ -35,21 +35,6 @@ def latent_sum(block: Block, x: Vector, latent: Latent, n_classes: int) -> float
     losses = _objective(block, n_classes).losses(x)
     latents = losses if latent.plain else latent.of_loss(losses, block.y)[0]
     return float(latents.sum() if block.weight is None else block.weight @ latents)
-
-
-def agreement(block: Block, x: Vector, channel: NoiseChannel, n_classes: int) -> Sums:
-    """Weight of rows whose label is predicted, of every class that is decided for, and of rows decided otherwise."""
-    scores = _objective(block, n_classes).scores(x)
-    plain, decided = predicted(scores), channel.decide(scores)
-    weight = np.ones(len(block.y)) if block.weight is None else block.weight
-    return Sums(
-        (
-            float(weight @ (plain == block.y)),
-            np.bincount(decided, block.weight, minlength=n_classes).astype(float),
-            float(weight @ (plain != decided)),
-            float(weight.sum()),
-        )
-    )
 
 
 def clean_shares(block: Block, x: Vector, shift: Vector, channel: NoiseChannel, n_classes: int) -> Sums:

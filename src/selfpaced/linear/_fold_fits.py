@@ -12,14 +12,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 
 from ._folds import FoldRows
 from ._lbfgs import Metric, minimize_all
 from ._loss import Latent, Objective, Vector
 
 TOLERANCE = 1e-3  # gradient entry, in coordinates of unit curvature, at which a fold fit ends
-WHITENED = 400  # cost: features up to which coordinates are uncorrelated, and not only of unit variance
 BLOCK = 1 << 19  # cost: scores that are made at a time, so that they stay in the cache
 _IDENTITY = Metric(lambda gradient: gradient, curvature=False)
 
@@ -74,14 +73,12 @@ class FoldFits:
         The rows and their folds.
     total : float
         Weight of all rows of the table, which the penalty stands beside.
-    weakest : float
-        Largest C that is tried: coordinates are chosen for it.
     fit_intercept : bool
         Whether the intercepts are free.
     """
 
-    def __init__(self, rows: FoldRows, total: float, weakest: float, fit_intercept: bool) -> None:
-        self.rows, self.total, self.weakest, self.fit_intercept = rows, total, weakest, fit_intercept
+    def __init__(self, rows: FoldRows, total: float, fit_intercept: bool) -> None:
+        self.rows, self.total, self.fit_intercept = rows, total, fit_intercept
         self.everything = Objective(
             [rows.X], rows.codes, rows.n_classes, sample_weight=rows.weight, fit_intercept=fit_intercept
         )
@@ -94,7 +91,7 @@ class FoldFits:
     @cached_property
     def coordinates(self) -> _Coordinates:
         """Coordinates of about unit curvature."""
-        return _Coordinates.of(self.everything, self.ridge(self.weakest))
+        return _Coordinates.of(self.everything)
 
     @cached_property
     def weight(self) -> Vector:
@@ -140,90 +137,71 @@ class FoldFits:
 
 @dataclass(frozen=True, eq=False)
 class _Coordinates:
-    """A linear map of features and intercept under which the loss has about unit curvature at zero.
+    """Features of zero mean and about unit curvature, with a constant, in single precision; sparse ones keep their mean.
 
     Attributes
     ----------
-    table : array or CSR matrix of shape (n, size)
-        The rows in these coordinates, in single precision.
-    root : ndarray of shape (d, d) or (d,)
-        Coefficients times ``root`` are the point; a vector if only the scale of the features changes.
-    mean : ndarray of shape (d,)
-        Point of the features that the intercept refers to.
+    table : array or CSR matrix of shape (n, d + 1)
+        The rows in these coordinates.
+    scale, mean : ndarray of shape (d,)
+        Coefficients times ``scale`` are the point, and the intercept refers to ``mean``.
     constant : float
         The last column of the table; 0 without an intercept.
     """
 
     table: Any
-    root: Vector
+    scale: Vector
     mean: Vector
     constant: float
 
     @classmethod
-    def of(cls, rows: Objective, ridge: float) -> _Coordinates:
-        """The coordinates of these rows under a penalty."""
-        X, (mean, variance) = rows.parts[0], rows.moments
-        constant = float(np.sqrt(rows.flatness)) if rows.fit_intercept else 0.0
+    def of(cls, rows: Objective) -> _Coordinates:
+        """The coordinates of these rows."""
+        X, (mean, variance), root = rows.parts[0], rows.moments, np.sqrt(rows.flatness)
+        constant = float(root) if rows.fit_intercept else 0.0
         if sparse.issparse(X):
             variance = np.maximum(variance, variance.mean())  # a rare word must not move far by one row
-        if sparse.issparse(X) or not rows.fit_intercept:
-            variance, mean = variance + np.square(mean) * (not rows.fit_intercept), np.zeros_like(mean)
-        scale = np.where(variance > 0, np.sqrt(np.maximum(variance, 1e-300)), 1.0)
+            mean = np.zeros_like(mean)
+        elif not rows.fit_intercept:
+            variance, mean = variance + np.square(mean), np.zeros_like(mean)
+        scale = np.where(variance > 0, np.sqrt(variance), 1.0) / root
         column = np.full((X.shape[0], 1), constant, dtype=np.float32)
         if sparse.issparse(X):
-            root = scale / np.sqrt(rows.flatness)
-            scaled = (X @ sparse.diags_array(1.0 / root)).astype(np.float32)
-            return cls(sparse.hstack([scaled, sparse.csr_array(column)], format="csr"), root, mean, constant)
-        table = ((X - mean) / scale).astype(np.float32)
-        if rows.n_features > WHITENED:
-            root = scale / np.sqrt(rows.flatness)
-            return cls(np.hstack([table * np.float32(np.sqrt(rows.flatness)), column]), root, mean, constant)
-        factor = linalg.cholesky(_correlation(table, rows) + np.diag(ridge * rows.flatness / scale**2), lower=True)
-        outward = linalg.solve_triangular(factor, np.eye(len(scale)), lower=True) * np.sqrt(rows.flatness)
-        root = scale[:, None] * factor / np.sqrt(rows.flatness)
-        return cls(np.hstack([table @ outward.T.astype(np.float32), column]), root, mean, constant)
+            scaled = (X @ sparse.diags_array(1.0 / scale)).astype(np.float32)
+            return cls(sparse.hstack([scaled, sparse.csr_array(column)], format="csr"), scale, mean, constant)
+        return cls(np.hstack([((X - mean) / scale).astype(np.float32), column]), scale, mean, constant)
+
+    @cached_property
+    def transposed(self) -> Any:
+        """The table with rows as columns: products with few points are fast so."""
+        return self.table.T if sparse.issparse(self.table) else np.ascontiguousarray(self.table.T)
 
     @property
     def size(self) -> int:
         return len(self.mean) + 1
 
-    @cached_property
-    def back(self) -> Vector:
-        """The inverse of ``root``."""
-        return np.asarray(1.0 / self.root if self.root.ndim == 1 else np.linalg.inv(self.root))
-
     def outward(self, points: Vector) -> Vector:
         """Parameters of these points."""
-        coef = points[:, :-1] * self.back if self.back.ndim == 1 else points[:, :-1] @ self.back
+        coef = points[:, :-1] / self.scale
         return np.column_stack([coef, self.constant * points[:, -1] - coef @ self.mean])
 
     def inward(self, params: Vector) -> Vector:
         """Points of these parameters."""
         coef = params[:, :-1]
-        points = coef * self.root if self.root.ndim == 1 else coef @ self.root
         level = (params[:, -1] + coef @ self.mean) / self.constant if self.constant else np.zeros(len(params))
-        return np.column_stack([points, level])
+        return np.column_stack([coef * self.scale, level])
 
     @cached_property
     def penalty(self) -> Vector:
-        """The squared norm of the coefficients as a form of the point: a matrix, or one number per coordinate."""
-        if self.back.ndim == 1:
-            return np.append(np.square(self.back), 0.0)
-        return np.pad(self.back @ self.back.T, (0, 1))
+        """Factor of each squared coordinate in the squared norm of the coefficients."""
+        return np.append(self.scale**-2.0, 0.0)
 
-    def scores(self, points: Vector) -> Vector:
-        """Scores of all rows, one line per point."""
-        points = points.astype(np.float32)
-        return np.asarray((self.table @ points.T).T if sparse.issparse(self.table) else points @ self.table.T)
-
-
-def _correlation(table: Vector, rows: Objective) -> Vector:
-    """Mean products of standardised features; constant ones have a product of 1 with themselves."""
-    half = table if rows.sample_weight is None else table * np.sqrt(rows.sample_weight).astype(np.float32)[:, None]
-    out = np.asarray(half.T @ half, dtype=np.float64) / rows.total
-    diagonal = np.diagonal(out)
-    out[np.diag_indices(len(out))] = np.where(diagonal > 0, diagonal + 1e-5, 1.0)  # features may be dependent
-    return out
+    def scores(self, points: Vector, rows: slice = slice(None)) -> Vector:
+        """Scores of rows, one line per point."""
+        points = points.astype(np.float32, copy=False)
+        if sparse.issparse(self.table):
+            return np.ascontiguousarray((self.table[rows] @ points.T).T)
+        return np.asarray(points @ self.transposed[:, rows])
 
 
 class _Batch:
@@ -233,31 +211,25 @@ class _Batch:
         self.fits, self.candidates = fits, candidates
         self.ridge = np.repeat([fits.ridge(c.C) for c in candidates], len(fits.weight))
         self.total = np.tile(fits.weight.sum(axis=1, dtype=np.float64), len(candidates))
-        self.step = max(256, BLOCK // (len(self.ridge) * fits.n_outputs))
+        self.step = (
+            fits.rows.n if sparse.issparse(fits.rows.X) else max(256, BLOCK // (len(self.ridge) * fits.n_outputs))
+        )
 
     def __call__(self, points: Vector, which: Any) -> tuple[Vector, Vector]:
         fits, coordinates = self.fits, self.fits.coordinates
-        lines = points.reshape(-1, coordinates.size)
-        single = lines.astype(np.float32)
-        value, gradient = np.zeros(len(which)), np.zeros(lines.shape)
-        n, table = fits.rows.n, coordinates.table
-        for begin in range(0, n, self.step if not sparse.issparse(table) else n):
-            rows = slice(begin, min(begin + self.step, n) if not sparse.issparse(table) else n)
-            block = table[rows]
-            scores = (block @ single.T).T if sparse.issparse(block) else single @ block.T
-            scores = np.ascontiguousarray(scores).reshape(len(which), fits.n_outputs, -1)
-            losses, residual = (
-                self._binary(scores, rows, which) if fits.n_outputs == 1 else self._many(scores, rows, which)
-            )
+        lines, n = points.reshape(-1, coordinates.size), fits.rows.n
+        single, value, gradient = lines.astype(np.float32), np.zeros(len(which)), np.zeros(lines.shape)
+        passed = self._binary if fits.n_outputs == 1 else self._multinomial
+        for begin in range(0, n, self.step):
+            rows = slice(begin, min(begin + self.step, n))
+            scores = coordinates.scores(single, rows).reshape(len(which), fits.n_outputs, -1)
+            losses, residual = passed(scores, rows, which)
             value += losses
-            residual = residual.reshape(len(lines), -1)
+            residual, block = residual.reshape(len(lines), -1), coordinates.table[rows]
             gradient += (block.T @ residual.T).T if sparse.issparse(block) else residual @ block
-        gradient = gradient.reshape(len(which), fits.n_outputs, -1) / self.total[which][:, None, None]
-        lines = lines.reshape(gradient.shape)
-        penalty = coordinates.penalty
-        held = (lines @ penalty if penalty.ndim == 2 else lines * penalty) * self.ridge[which][:, None, None]
-        value = value / self.total[which] + 0.5 * np.einsum("ijk,ijk->i", lines, held)
-        return value, (gradient + held).reshape(points.shape)
+        held = self.ridge[which][:, None] * points * np.tile(coordinates.penalty, fits.n_outputs)
+        value = value / self.total[which] + 0.5 * np.einsum("ij,ij->i", points, held)
+        return value, gradient.reshape(points.shape) / self.total[which][:, None] + held
 
     def _binary(self, scores: Vector, rows: slice, which: Any) -> tuple[Vector, Vector]:
         sign = (2.0 * self.fits.rows.codes[rows] - 1.0).astype(np.float32)
@@ -272,16 +244,17 @@ class _Batch:
         residual *= sign
         return value, residual
 
-    def _many(self, scores: Vector, rows: slice, which: Any) -> tuple[Vector, Vector]:
-        scores -= scores.max(axis=1, keepdims=True)
-        np.exp(scores, out=scores)
-        scores /= scores.sum(axis=1, keepdims=True)
+    def _multinomial(self, scores: Vector, rows: slice, which: Any) -> tuple[Vector, Vector]:
         codes = self.fits.rows.codes[rows]
-        given = scores[:, codes, np.arange(len(codes))]
-        scores[:, codes, np.arange(len(codes))] -= 1.0
+        at = (slice(None), codes, np.arange(len(codes)))
+        np.clip(scores, -80.0, 80.0, out=scores)  # keeps exp from overflowing
+        np.exp(scores, out=scores)
+        total = scores.sum(axis=1)
+        given = scores[at] / total
         weight = np.ones_like(given)
         value = self._weighted(given, weight, rows, which)
-        scores *= weight[:, None]
+        scores *= (weight / total)[:, None]
+        scores[at] -= weight
         return value, scores
 
     def _weighted(self, probability: Vector, factor: Vector, rows: slice, which: Any) -> Vector:

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ..engines import Block, ContentSample, MemoryTable, Table
+from ..engines import ContentSample, MemoryTable, Table
 from ..fitting import Progress
 from ..label_noise import ChannelModels, NoiseChannel, confident_error
 from ..pacing import Pacing
 from ..path import Candidate
 from ..regularizers import Regularizer
 from ..selection import Decision, Trial, path_of
-from ._blocks import TableObjective, agreement
+from ._blocks import TableObjective
 from ._candidates import CLEAN, Choice, best_of, choose, given_pace, pace_label, penalties, plain_trials
 from ._fold_fits import FoldFits, FoldModel
 from ._folds import N_FOLDS, FoldRows, draw, fetch, lay_out, many
@@ -144,7 +144,7 @@ class LogisticTrainer:
         settings, pace = self.settings, self.settings.pace
         if self.rows is None:
             return self._without_folds()
-        fits = FoldFits(self.rows, self.total, settings.C, settings.fit_intercept)
+        fits = FoldFits(self.rows, self.total, settings.fit_intercept)
         found = None if self.sampled else self._plain(settings.C)
         if found is not None:
             self.best = self._plain_fit(found, settings.C)
@@ -320,11 +320,12 @@ class LogisticTrainer:
 
     def _sane(self, params: Vector, fits: FoldFits, choice: Choice) -> bool:
         """Whether the model is no worse on its own noisy labels than the plain model on held-out ones."""
-        right, _, _, total = self._agreement(params, NoiseChannel.identity(self.n_classes))
+        rows = self._sample_rows
+        right = np.average(predicted(rows.scores(params)) == rows.codes, weights=rows.sample_weight)
         held_out = predicted(choice.trials[0].fit.scores) == fits.rows.held_codes
         expected = np.average(held_out, weights=fits.rows.held_weight)
         slack = 2 * np.sqrt(expected * (1 - expected) / len(held_out))
-        return bool(right / total >= expected - slack)
+        return bool(right >= expected - slack)
 
     # ------------------------------------------------------------------------------------------ noise model
 
@@ -340,35 +341,26 @@ class LogisticTrainer:
             channel = models.judged(shift=shift)
             error = confident_error(scores, codes, rows.held_weight)[1]
             check = misfit_check(fits, scores, channel) if error >= CLEAN else None
-            still = bool(np.any(channel.bias)) and self._mismatch(fit.params, channel, scores, rows)
-            if still or check is not None:
-                most, likely = (
-                    (1.0, 1.0) if check is None else (check.largest_rate(channel), check.calibration_rate(channel))
-                )
+            full = self._sample_rows.scores(fit.params)
+            still = bool(np.any(channel.bias)) and self._mismatch(channel.decide(full), channel, scores, rows)
+            most, likely = (1.0, 1.0) if check is None else check.rates(channel)
+            if still or min(most, likely) < channel.noise_rate:
                 channel = models.judged(most, shift=False if still else shift, likely=likely)
             channel = channel if check is None else check.applied(channel)
             channel = channel.even() if rows.coarse else channel  # equal rows with mixed labels: noise, or chance
-        moved = self._moved(fit.params, channel) if np.any(channel.bias) else 0.0
+        changed = channel.decide(full) != predicted(full)
+        moved = float(np.average(changed, weights=self._sample_rows.sample_weight))
         accuracy = float(np.average(channel.decide(scores) == codes, weights=rows.held_weight))
         return replace(
             fit, channel=channel, check=check, moved=moved, confident_error=error, accuracy=accuracy,
             stability=self._stability(fit.params, model, channel),
         )  # fmt: skip
 
-    def _agreement(self, params: Vector, channel: NoiseChannel) -> Any:
-        """Sums over all rows or, of a large table, the sample: see `_blocks.agreement`."""
-        rows = self._sample_rows
-        return agreement(Block(rows.parts[0], rows.codes, rows.sample_weight), params, channel, self.n_classes)
-
-    def _moved(self, params: Vector, channel: NoiseChannel) -> float:
-        _, _, moved, total = self._agreement(params, channel)
-        return float(moved / total)
-
-    def _mismatch(self, params: Vector, channel: NoiseChannel, scores: Vector, rows: FoldRows) -> bool:
+    def _mismatch(self, decided: Any, channel: NoiseChannel, scores: Vector, rows: FoldRows) -> bool:
         """Whether full and held-out predictions disagree on the class shares: then nothing is shifted."""
-        _, decided, _, total = self._agreement(params, channel)
+        full = np.bincount(decided, self._sample_rows.sample_weight, minlength=self.n_classes)
         held_out = np.bincount(channel.decide(scores), rows.held_weight, minlength=self.n_classes)
-        return bool(0.5 * np.abs(decided / total - held_out / held_out.sum()).sum() > MISMATCH)
+        return bool(0.5 * np.abs(full / full.sum() - held_out / held_out.sum()).sum() > MISMATCH)
 
     def _stability(self, params: Vector, model: FoldModel, channel: NoiseChannel) -> Vector | None:
         """Share of the fold fits by which each row of a table in memory is a suspect."""
@@ -378,9 +370,12 @@ class LogisticTrainer:
         asked = np.arange(own.n)
         if self.sampled:
             asked = np.flatnonzero(channel.noise_probability(own.scores(params), own.codes) > LIKELY_RIGHT)
-        part = Objective([own.parts[0][asked]], own.codes[asked], self.n_classes)
-        flagged = [channel.noise_probability(part.scores(x), part.codes) > SUSPECT for x in model.params]
         stability = np.zeros(own.n)
+        if not len(asked):
+            return stability
+        part = Objective([own.parts[0][asked]], own.codes[asked], self.n_classes)
+        scores = part.many_scores(model.params)
+        flagged = [channel.noise_probability(one, part.codes) > SUSPECT for one in scores]
         stability[asked] = np.mean(flagged, axis=0)
         return stability
 

@@ -267,6 +267,12 @@ class Objective:
             out[rows] = self._scores(block, params)
         return out
 
+    def many_scores(self, params: Vector) -> Vector:
+        """Raw scores of all rows by several fits, shape (n_fits, n, n_outputs)."""
+        lines = params.reshape(-1, self.n_features + 1)
+        scores = np.concatenate([class_scores(block, lines) for block, _ in self.blocks()], axis=1)
+        return np.moveaxis(scores.reshape(len(params), self.n_outputs, self.n), 1, 2)
+
     def losses(self, x: Vector) -> Vector:
         """Log-loss of every row's given label."""
         return loss_of_scores(self.scores(x), self.codes)

@@ -30,7 +30,7 @@ DOUBT, BETTER = 1.0, 2.0  # standard errors of lead at which the reference model
 MOSTLY = 0.5  # share of what the linear model calls wrong that counts as all of it
 
 RANKS = 500  # cost: ranks that are told apart
-CHECKED = 2500  # cost: rows of the check, or up to twice as many
+CHECKED = 1250  # cost: rows of the check, or up to twice as many
 WIDEST = 100  # cost: features above which products say little and cost much
 STEPS = 15  # cost: iterations of its fold fits
 
@@ -63,20 +63,20 @@ class MisfitCheck:
         """How certain it is that it explains more, 0 to 1."""
         return float(np.clip((self.ahead - DOUBT) / (BETTER - DOUBT), 0.0, 1.0))
 
-    def largest_rate(self, channel: NoiseChannel) -> float:
-        """The largest credible noise rate: the nearer to its own, the more certain it is that it explains more."""
+    def rates(self, channel: NoiseChannel) -> tuple[float, float]:
+        """The largest credible noise rate, and the rate for probabilities.
+
+        The largest rate is the nearer to its own, the more certain it is that it explains more. Probabilities use the
+        mean of both rates if this model doubts the noise that the linear one sees.
+        """
         trust = self.trust
         if np.any(channel.bias):
             # Different error rates per class make even regions of mixed labels, which a flexible model copies without
             # predicting any of them. There it must predict what the linear model misses.
             trust *= min(1.0, self.explained / MOSTLY)
         own, other = channel.noise_rate, self.channel.noise_rate
-        return own - trust * (own - other) if other < own else own
-
-    def calibration_rate(self, channel: NoiseChannel) -> float:
-        """The rate for probabilities: the mean of both models if this one doubts the noise that the linear one sees."""
         doubts = self.channel.interval[0] == 0 < channel.interval[0]
-        return 0.5 * (channel.noise_rate + self.channel.noise_rate) if doubts else 1.0
+        return own - trust * max(own - other, 0.0), 0.5 * (own + other) if doubts else 1.0
 
     def applied(self, channel: NoiseChannel) -> NoiseChannel:
         """The linear model's noise model, with posteriors that both models support and an interval that covers both.
@@ -106,7 +106,7 @@ def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseChannel) -> Misfi
     kept = rows.held % step == 0
     rows, scores = rows.every(step), scores[kept]
     total = float(rows.n if rows.weight is None else rows.weight.sum())
-    flexible = FoldFits(replace(rows, X=bends(rows.X, rows.weight)), total, REFERENCE_C, True)
+    flexible = FoldFits(replace(rows, X=bends(rows.X, rows.weight)), total, True)
     z = flexible.fit([Spec(Latent(), REFERENCE_C)], STEPS)[0].scores
     codes, weight, size = rows.held_codes, rows.evidence_weight, rows.evidence_size
     pairs = rows.n_classes == 2  # cost: one rate for more classes
