@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -14,11 +13,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .arguments import integer, number
-from .judgement import JudgedByAnother, Judgement, Judging, Labels
+from .judgement import LEVELS, SUSPECT, JudgedByAnother, Judgement, Judging
 
-__all__ = ["SUSPECT", "Records", "as_table", "judgement_of", "label_issues", "look_through", "suspected", "suspects"]
-
-SUSPECT = 0.5  # theory: even odds, from which on a row is more probably wrong than right
+__all__ = ["SUSPECT", "Records", "as_table", "judgement_of", "label_issues", "look_through", "suspects"]
 
 
 class Records(dict[str, np.ndarray]):
@@ -66,11 +63,22 @@ def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def suspects(fitted: Any, X: Any = None, y: Any = None, n: int | None = None, *, order: str = "probability") -> Any:
-    """Rows (of a factorization: entries) whose given label or value is probably wrong, most suspicious first.
+def suspects(
+    fitted: Any,
+    X: Any = None,
+    y: Any = None,
+    n: int | None = None,
+    *,
+    order: str = "probability",
+    all_rows: bool = False,
+) -> Any:
+    """Return the rows (of a factorization: entries) to check, most suspicious first.
 
-    For the rows a `SelfPacedClassifier` or `SelfPacedRegressor` was fitted on, the judgement is that of models that
-    had not seen the row; other rows are judged by the fitted model.
+    There are two levels. A "likely error" is a claim: the given label or value is more probably wrong than right. Rows
+    "worth a look" are no claim: they are the ones to check first if any labels or values are wrong.
+
+    Rows that a `SelfPacedClassifier` or `SelfPacedRegressor` was fitted on are assessed by models that had not seen the
+    row; other rows are assessed by the fitted model.
 
     Parameters
     ----------
@@ -78,30 +86,38 @@ def suspects(fitted: Any, X: Any = None, y: Any = None, n: int | None = None, *,
         A fitted self-paced classifier, regressor or factorization, alone, as the last step of a Pipeline, or inside a
         search.
     X : array-like of shape (n_samples, n_features), optional
-        Rows; without them the judgement is that of the training data.
+        Rows; without them the assessment is that of the training data.
     y : array-like of shape (n_samples,), optional
         Their given labels or values; not for a factorization.
     n : int, optional
-        How many rows; all by default.
+        Number of rows at most; by default all rows of both levels.
     order : {"probability", "impact"}, default="probability"
-        What comes first: rows that are most probably wrong, or rows whose correction would change a model most: how
-        probably they are wrong times their leverage (how far out they are among the rows of `X`, between 0 and 1).
+        What comes first within a level: rows that are most probably wrong, or rows whose correction would change a
+        model most: their probability of being wrong times their leverage (how far out they are among the rows of `X`,
+        between 0 and 1).
+    all_rows : bool, default=False
+        Return the ranking of all rows instead of the two levels.
 
     Returns
     -------
-    pandas.DataFrame, or Records where pandas is not installed
-        The index is that of `X` where it is a data frame. Columns ``row`` (position in `X`), ``given``, ``expected``,
-        ``probability`` of the given label being the clean
-        one (regression, factorization: ``residual``), ``weight``, ``noise_probability``, ``label_quality``. The last is
-        ``1 - noise_probability`` and follows cleanlab's convention: between 0 and 1, low is suspicious. Entries of a
-        matrix have ``row`` and ``column``, by label where it has labels. Where several fits to parts of the rows are
-        known (the training rows of a logistic regression in memory, of moderate width), ``stability`` is the share of
-        them by which the row is more probably wrong than right: 1 is a suspect whichever rows take part, .5 a matter of
-        chance.
+    pandas.DataFrame, or Records if pandas is not installed
+        The index is that of `X` if it is a data frame. The columns are
+
+        - ``row``: position in `X`; entries of a matrix have ``row`` and ``column``, by label if it has labels;
+        - ``level``: "likely error", "worth a look" or, with ``all_rows``, empty;
+        - ``given``, ``expected``: the given label or value, and what the model expects;
+        - ``residual``: given less expected value (not for labels);
+        - ``weight``: weight of the row in the fit;
+        - ``noise_probability``: probability that the given label or value is wrong;
+        - ``probability_if_noisy``: the same if any labels are wrong (labels only). Its mean over the rows worth a look
+          is the expected share of wrong labels among them in that case;
+        - ``label_quality``: ``1 - noise_probability``, as in cleanlab;
+        - ``stability``: share of the fits to parts of the rows by which the row is a likely error, if there are such
+          fits. A row with 1 stays suspect under a different split, a row with .5 depends on it.
 
     See Also
     --------
-    label_issues : the same judgement in the form cleanlab takes.
+    label_issues : the same assessment in the form that cleanlab takes.
 
     Examples
     --------
@@ -112,22 +128,24 @@ def suspects(fitted: Any, X: Any = None, y: Any = None, n: int | None = None, *,
     >>> y = np.where(X[:, 0] > 0, "yes", "no")
     >>> worst = int(np.argmax(X[:, 0]))
     >>> y[worst] = "no"
-    >>> table = suspects(SelfPacedLogisticRegression().fit(X, y), X, y, n=3)
-    >>> bool(table["row"][0] == worst), str(table["given"][0]), str(table["expected"][0])
-    (True, 'no', 'yes')
+    >>> table = suspects(SelfPacedLogisticRegression().fit(X, y), X, y)
+    >>> bool(table["row"][0] == worst), str(table["given"][0]), str(table["expected"][0]), str(table["level"][0])
+    (True, 'no', 'yes', 'likely error')
     """
     if order not in ("probability", "impact"):
         raise ValueError(f"order must be 'probability' or 'impact', got {order!r}")
     judged = judgement_of(fitted, X, y, kinds=("labels", "values", "entries"))
-    if order == "probability":
-        return _indexed(suspect_table(judged, n), X)
-    if X is None or judged.kind == "entries":
-        raise ValueError("order='impact' needs the rows X, whose leverage it takes into account")
-    impact = judged.wrong * leverage(look_through(fitted, X)[1])
-    ranked = judged.ranking()
     n = None if n is None else integer("n", n, 0, "an integer >= 0 or None")
-    ranked = ranked[np.argsort(-impact[ranked], kind="stable")][:n]
-    return _indexed(as_table(judged.table(ranked)), X)
+    levels = judged.levels()
+    ranked = judged.ranking(only=None if all_rows else levels > 0)
+    if order == "impact":
+        if X is None or judged.kind == "entries":
+            raise ValueError("order='impact' needs the rows X, whose leverage it takes into account")
+        impact = judged.wrong * leverage(look_through(fitted, X)[1])
+        ranked = ranked[np.argsort(-impact[ranked], kind="stable")]
+    if not all_rows:
+        ranked = ranked[np.argsort(-levels[ranked], kind="stable")]
+    return _indexed(as_table(judged.table(ranked[:n], levels)), X)
 
 
 def leverage(X: Any) -> np.ndarray:
@@ -152,84 +170,45 @@ def _indexed(table: Any, X: Any) -> Any:
     return table
 
 
-def suspect_table(judged: Judgement, n: int | None = None, only: np.ndarray | None = None) -> Any:
-    """The rows of a judgement (of ``only`` some), most suspicious first: the table that `suspects` returns."""
-    n = None if n is None else integer("n", n, 0, "an integer >= 0 or None")
-    return as_table(judged.table(judged.ranking(n, only)))
+def suspect_table(judged: Judgement, n: int | None = None, threshold: float = SUSPECT) -> Any:
+    """The rows of both levels, likely errors first: the table that `suspects` returns."""
+    levels = judged.levels(threshold)
+    ranked = judged.ranking(only=levels > 0)
+    return as_table(judged.table(ranked[np.argsort(-levels[ranked], kind="stable")][:n], levels))
 
 
-def suspected(judged: Judgement, threshold: float = SUSPECT) -> np.ndarray:
-    """Which rows are suspects: more probably wrong than right and, of labels, another one is expected.
+def label_issues(fitted: Any, X: Any, y: Any, threshold: float = SUSPECT) -> Any:
+    """Return the assessment of every row in row order, with cleanlab's column names.
 
-    The report shows these rows, the command line writes them, ``selfpaced review`` asks about them: there is no other
-    idea of a suspect.
-    """
-    opinion: Any = judged.opinion
-    wrong = np.asarray(judged.wrong >= threshold)
-    if judged.kind == "labels":
-        rows = np.flatnonzero(wrong)
-        opinion, asked = (opinion.some(rows), slice(None)) if isinstance(opinion, Labels) else (opinion, rows)
-        wrong[rows] = opinion.given[asked] != opinion.expected[asked]
-    return wrong
-
-
-def label_issues(fitted: Any, X: Any, y: Any, threshold: float | None = None, *, precision: float = 0.5) -> Any:
-    """The judgement of every row in row order, with cleanlab's column names.
-
-    ``CleanLearning(model).fit(X, y, label_issues=label_issues(fitted, X, y))`` then trains without them.
+    ``CleanLearning(model).fit(X, y, label_issues=label_issues(fitted, X, y))`` then trains without the likely errors.
 
     Parameters
     ----------
     fitted, X, y
         See `suspects`.
-    threshold : float, optional
-        Rows whose probability of being wrong is above it are issues. By default `precision` decides about labels, and
-        0.5 is the threshold of values.
-    precision : float, default=0.5
-        The most suspicious labels are issues: as many as find most of the wrong ones for what is flagged (the largest
-        expected F1), but no more than keep the expected share of wrong ones among them at this or above. More flags
-        fewer labels that are right.
+    threshold : float, default=0.5
+        Rows whose probability of being wrong is above it are likely errors.
 
     Returns
     -------
-    pandas.DataFrame, or Records where pandas is not installed
-        ``is_label_issue``, ``label_quality``, ``given_label``, ``predicted_label``, and ``stability`` as in `suspects`.
+    pandas.DataFrame, or Records if pandas is not installed
+        ``is_label_issue`` (true for likely errors), ``label_quality``, ``given_label``, ``predicted_label``, and
+        ``level`` and ``stability`` as in `suspects`. The index is that of `X` if it is a data frame.
     """
-    number("precision", precision, math.ulp(0), 1, "in (0, 1]")
-    cut = 0.5 if threshold is None else number("threshold", threshold, 0, 1, "None or in [0, 1]")
+    threshold = number("threshold", threshold, 0, 1, "in [0, 1]")
     judged = judgement_of(fitted, X, y)
-    opinion, by_precision = judged.opinion, threshold is None and judged.kind == "labels"
+    levels, opinion = judged.levels(threshold), judged.opinion
     columns = {
-        "is_label_issue": most_suspicious(judged.wrong, precision) if by_precision else judged.wrong > cut,
+        "is_label_issue": levels == 2,
         "label_quality": 1.0 - judged.wrong,
         "given_label": opinion.given,
         "predicted_label": opinion.expected,
+        "level": LEVELS[levels],
     }
     if judged.stability is not None:
         columns["stability"] = judged.stability
-    return as_table(columns)
-
-
-def most_suspicious(wrong: Any, precision: float) -> np.ndarray:
-    """The rows to flag: of the most suspicious, so many that the expected F1 is largest, at this precision or above.
-
-    Without the F1, rows that are surely wrong would lend their precision to as many that are surely right.
-
-    >>> most_suspicious(np.array([0.1, 0.9, 0.4, 0.5]), 0.5).tolist()
-    [False, True, True, True]
-    >>> most_suspicious(np.array([0.1, 1.0, 1.0, 0.1]), 0.5).tolist()
-    [False, True, True, False]
-    """
-    order = np.argsort(-wrong, kind="stable")
-    found, flagged = np.cumsum(wrong[order]), np.arange(1, len(order) + 1)
-    # Equal rows are flagged together or not at all; 1e-12 forgives the rounding of the sum.
-    last = np.r_[wrong[order][1:] != wrong[order][:-1], True]
-    allowed = last & (found >= (precision - 1e-12) * flagged)
-    score = np.where(allowed, 2 * found / (flagged + found[-1:]), 0.0)
-    issues = np.zeros(len(order), dtype=bool)
-    if score.max(initial=0.0) > 0:
-        issues[order[: int(np.argmax(score)) + 1]] = True
-    return issues
+    table = as_table(columns)
+    return table.set_axis(X.index) if hasattr(table, "set_axis") and hasattr(X, "iloc") else table
 
 
 def as_table(columns: dict[str, np.ndarray]) -> Any:

@@ -7,6 +7,7 @@ estimator of this library is: it keeps the judgement of its training rows and gi
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
@@ -25,6 +26,8 @@ from .regularizers import get
 Array = NDArray[Any]
 
 PIECE = 1 << 16  # cost: rows that are judged at a time
+SUSPECT = 0.5  # theory: even odds
+LEVELS = np.array(["", "worth a look", "likely error"], dtype=object)
 
 
 class Noise(Protocol):
@@ -43,8 +46,8 @@ class Opinion(Protocol):
     """What a model expected of every row, and how probable it is that the row is wrong."""
 
     @property
-    def measure(self) -> str:
-        """What ``support`` is called in tables."""
+    def measure(self) -> str | None:
+        """Name of ``support`` in tables; None: it is not shown."""
         ...
 
     @property
@@ -82,21 +85,17 @@ class Labels:
         Scores as ``noise`` takes them.
     noise : Noise
         Turns scores into probabilities of the clean label.
-    doubted : ndarray or None
-        Of every class, the least probability that a row given as one of it is wrong: above 0 for classes so rare that
-        they may be slips of the pen, which are never expected.
     """
 
     classes: Array
     codes: NDArray[np.intp]
     logits: Array
     noise: Noise
-    doubted: Array | None = None
-    measure: str = field(default="probability", init=False)
+    measure: str | None = field(default=None, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is worked out when it is asked for: of many rows most of a saved model would be that."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("proba", "wrong")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("proba", "wrong", "evidence")}
 
     def some(self, rows: Array) -> Labels:
         """The opinion about some of the rows."""
@@ -115,8 +114,7 @@ class Labels:
     @property
     def expected(self) -> Array:
         """The most probable clean label."""
-        proba = self.proba if self.doubted is None else np.where(self.doubted > 0, -1.0, self.proba)
-        return np.asarray(self.classes[proba.argmax(axis=1)])
+        return np.asarray(self.classes[self.proba.argmax(axis=1)])
 
     @property
     def support(self) -> Array:
@@ -126,8 +124,15 @@ class Labels:
     @cached_property
     def wrong(self) -> Array:
         """Probability that the given label is wrong."""
-        wrong = np.clip(piece_by_piece(self.noise.noise_probability, self.logits, self.codes), 0.0, 1.0)
-        return wrong if self.doubted is None else np.maximum(wrong, self.doubted[self.codes])
+        return np.clip(piece_by_piece(self.noise.noise_probability, self.logits, self.codes), 0.0, 1.0)
+
+    @cached_property
+    def evidence(self) -> Array:
+        """Probability that the given label is wrong if any labels are wrong: what rows are ranked by."""
+        conditional = getattr(self.noise, "probability_if_noisy", None)
+        if conditional is None:
+            return self.wrong
+        return np.clip(piece_by_piece(conditional, self.logits, self.codes), 0.0, 1.0)
 
 
 def piece_by_piece(function: Callable[..., Array], *columns: Array) -> Array:
@@ -215,6 +220,9 @@ class Judgement:
         Numbers of the rows in their table, where only some of it are judged: of one that is not in memory, a sample.
     stability : ndarray or None
         Share of fits to parts of the rows by which each is a suspect; None where no such fits are known.
+    look : float
+        Evidence from which a row is worth a look, see `levels`: of labels the probability of an error if any labels are
+        wrong, else the loss.
 
     Examples
     --------
@@ -236,10 +244,37 @@ class Judgement:
     trusted: NDArray[np.bool_] | None = None
     numbers: NDArray[np.intp] | None = None
     stability: Array | None = None
+    look: float = math.inf
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the weights, that follow from the rest."""
         return {name: value for name, value in self.__dict__.items() if name != "weight"}
+
+    @property
+    def evidence(self) -> Array:
+        """What decides whether a row is worth a look."""
+        losses = self.losses if np.ndim(self.losses) == 1 else self.losses.sum(axis=1)  # over the views of a sample
+        return np.asarray(getattr(self.opinion, "evidence", losses))
+
+    def levels(self, threshold: float = SUSPECT) -> NDArray[np.int8]:
+        """The level of every row: 2 for a likely error, 1 for a row worth a look, 0 for all others.
+
+        This is the one definition of a suspect. A likely error is more probably wrong than right (its probability of
+        being wrong is above ``threshold``). A row worth a look is among those that would be checked first if any labels
+        or values are wrong. In both cases the model expects another label than the given one, and nobody has confirmed
+        the row.
+        """
+        likely, look = np.asarray(self.wrong > threshold), np.asarray(self.evidence >= self.look)
+        rows = np.flatnonzero(likely | look)
+        levels = np.zeros(len(likely), dtype=np.int8)
+        levels[rows] = np.where(likely[rows], 2, 1)
+        if self.kind == "labels":
+            opinion: Any = self.opinion
+            opinion, asked = (opinion.some(rows), slice(None)) if isinstance(opinion, Labels) else (opinion, rows)
+            levels[rows[opinion.given[asked] == opinion.expected[asked]]] = 0
+        if self.trusted is not None:
+            levels[self.trusted] = 0
+        return levels
 
     @cached_property
     def weight(self) -> Array:
@@ -254,18 +289,15 @@ class Judgement:
         return wrong if self.trusted is None else np.where(self.trusted, 0.0, wrong)
 
     def ranking(self, n: int | None = None, only: NDArray[np.bool_] | None = None) -> NDArray[np.intp]:
-        """Row numbers (of ``only`` some), most suspicious first, without those that a person has confirmed.
-
-        The loss decides of equals.
-        """
+        """Row numbers (only some of them on request), most suspicious first, without confirmed rows."""
         losses = self.losses if np.ndim(self.losses) == 1 else self.losses.sum(axis=1)  # over the views of a sample
         asked: Any = slice(None) if only is None else np.flatnonzero(only)
-        order: NDArray[np.intp] = np.lexsort((-losses[asked], -self.wrong[asked]))
+        order: NDArray[np.intp] = np.lexsort((-losses[asked], -self.evidence[asked], -self.wrong[asked]))
         order = order if only is None else asked[order]
         return (order if self.trusted is None else order[~self.trusted[order]])[:n]
 
-    def table(self, order: NDArray[np.intp]) -> dict[str, Array]:
-        """What is known of some rows, column by column."""
+    def table(self, order: NDArray[np.intp], levels: NDArray[np.int8] | None = None) -> dict[str, Array]:
+        """Return what is known of some rows, column by column; ``levels`` are those of all rows."""
         numbers, asked = self.numbers, order
         place = {"row": order if numbers is None else numbers[order]}
         if self.places is not None:
@@ -273,13 +305,18 @@ class Judgement:
         opinion: Any = self.opinion
         if isinstance(opinion, Labels):  # of many rows, few are asked for
             opinion, asked = opinion.some(order), np.arange(len(order))
+        level = (self.levels() if levels is None else levels)[order]
+        support = {} if opinion.measure is None else {opinion.measure: opinion.support[asked]}
+        conditional = {"probability_if_noisy": opinion.evidence[asked]} if hasattr(opinion, "evidence") else {}
         return {
             **place,
+            "level": LEVELS[level],
             "given": opinion.given[asked],
             "expected": opinion.expected[asked],
-            opinion.measure: opinion.support[asked],
+            **support,
             "weight": self.weight[order],
             "noise_probability": self.wrong[order],
+            **conditional,
             "label_quality": 1.0 - self.wrong[order],
             **({} if self.stability is None else {"stability": self.stability[order]}),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,34 +11,34 @@ from scipy.special import expit
 
 from .base import Array, pair, softmax
 
-UNDECIDED = 0.499  # a choice: noise or none, and no row that is surely wrong if there is any is a suspect for it
+UNDECIDED = 0.499  # theory: below even odds, so that no label is a likely error unless noise is established
+CHANCE = 0.05  # theory: expected rows as far from their label by overlap alone, below which a single error is certain
 
 
 @dataclass(frozen=True)
 class Suspicion:
-    """How given labels are doubted, where that differs from how clean ones are predicted.
+    """The model of wrong labels, if it differs from that of clean probabilities.
 
     Parameters
     ----------
     scale : float
-        Factor on the logits in the models with noise.
+        Factor on the logits if there is noise.
     transition : ndarray of shape (n_classes, n_classes)
-        As in `NoiseChannel`, but halfway to one rate for all: a class whose rate is estimated as 0 can still be
-        suspected.
+        As in `NoiseChannel`, but halfway to one rate for all: a class whose rate is estimated as 0 can still have wrong
+        labels.
     share : float
-        Probability that there is any noise: what the models with noise weigh in the average, at odds that lean to
-        doubt.
-    signal : float
-        How sure it is that the logits tell labels at all, 0 to 1.
-    contradicted : float
-        Probability that a label is wrong which the model is sure to be wrong, although no noise may be seen.
+        Probability that there is any noise.
+    clean_scale : float or None
+        Factor on the logits if there is none; None: not known.
+    size : float
+        Number of independent rows that the models were fitted to.
     """
 
     scale: float
     transition: Array
     share: float
-    signal: float = 1.0
-    contradicted: float = 0.0
+    clean_scale: float | None = None
+    size: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,9 @@ class NoiseChannel:
         Weights of the models in the average: with noise (scale; scale and bias, or one rate by the size of classes;
         class-conditional; one class into one other, where labels ask for it), then without.
     suspicion : Suspicion or None
-        How given labels are doubted; None: by the channel itself.
+        The model of wrong labels; None: that of clean probabilities.
+    rate_if_any : float
+        Expected share of wrong labels if any are wrong; NaN if it was not estimated.
     """
 
     scale: float
@@ -70,6 +73,7 @@ class NoiseChannel:
     interval: tuple[float, float]
     model_weights: tuple[float, ...]
     suspicion: Suspicion | None = None
+    rate_if_any: float = math.nan
 
     @property
     def n_classes(self) -> int:
@@ -96,37 +100,35 @@ class NoiseChannel:
 
     def posterior(self, logits: ArrayLike, y: ArrayLike) -> Array:
         """Probability of each TRUE label in view of the given one ``y`` (codes 0 .. n_classes - 1)."""
-        codes, doubt = np.asarray(y, dtype=np.intp), self._doubt
-        own = (np.arange(len(codes)), codes)
-        out = doubt.share * self._in_view(logits, codes)
-        out[own] += 1.0 - doubt.share  # perhaps there is no noise at all
-        if doubt.contradicted:
-            wrong = self._contradicted(logits, codes)
-            other = self.proba(logits)
-            other[own] = 0.0
-            other *= (wrong / np.maximum(other.sum(axis=1), np.finfo(float).tiny))[:, None]
-            other[own] = 1.0 - wrong
-            out = np.where((other[own] < out[own])[:, None], other, out)
+        codes = np.asarray(y, dtype=np.intp)
+        own, wrong = (np.arange(len(codes)), codes), self.noise_probability(logits, codes)
+        out = self._in_view(logits, codes)
+        out[own] = 0.0
+        out *= (wrong / np.maximum(out.sum(axis=1), np.finfo(float).tiny))[:, None]
+        out[own] = 1.0 - wrong
         return np.asarray(out)
 
     def noise_probability(self, logits: ArrayLike, y: ArrayLike) -> Array:
         """Posterior probability that the given label ``y`` (codes 0 .. n_classes - 1) is wrong."""
-        codes, doubt = np.asarray(y, dtype=np.intp), self._doubt
-        if self.n_classes == 2:
-            wrong = doubt.share * self._wrong_of_two(logits, codes)
-        else:
-            wrong = doubt.share * (1.0 - self._in_view(logits, codes)[np.arange(len(codes)), codes])
-        if doubt.contradicted:
-            wrong = np.maximum(wrong, self._contradicted(logits, codes))
-        return np.asarray(wrong)
+        wrong = self._doubt.share * self.probability_if_noisy(logits, y)
+        return wrong if self._doubt.clean_scale is None else np.maximum(wrong, self._isolated(logits, y))
 
-    def _contradicted(self, logits: ArrayLike, codes: NDArray[np.intp]) -> Array:
-        """Probability that labels are wrong because another one is that much more probable."""
-        own, rival = (np.arange(len(codes)), codes), self.proba(logits)
-        given = rival[own]
-        rival[own] = 0.0
-        best = rival.max(axis=1)
-        return np.asarray(self._doubt.contradicted * best / np.maximum(best + given, np.finfo(float).tiny))
+    def probability_if_noisy(self, logits: ArrayLike, y: ArrayLike) -> Array:
+        """Probability that the given label is wrong if any labels are wrong."""
+        codes = np.asarray(y, dtype=np.intp)
+        if self.n_classes == 2:
+            return self._wrong_of_two(logits, codes)
+        return np.asarray(1.0 - self._in_view(logits, codes)[np.arange(len(codes)), codes])
+
+    def _isolated(self, logits: ArrayLike, y: ArrayLike) -> Array:
+        """Probability that a label is a single error: overlap alone would not bring about a row so far from its label.
+
+        The prior is one wrong label in ``1 / CHANCE`` tables of this size.
+        """
+        doubt, codes = self._doubt, np.asarray(y, dtype=np.intp)
+        clean = softmax(float(doubt.clean_scale or 0.0) * (as_matrix(logits) + self.bias / self.scale))
+        given = clean[np.arange(len(codes)), codes]
+        return np.asarray(1.0 / (1.0 + doubt.size / CHANCE * given))
 
     @property
     def _doubt(self) -> Suspicion:
@@ -147,13 +149,8 @@ class NoiseChannel:
             changed = np.log(self._doubt.transition[[1, 0], [0, 1]]) - np.log(np.diag(self._doubt.transition))
         return np.asarray(expit(changed[codes] - np.where(codes == 1, margin, -margin)))
 
-    def contradicting(self, sure: float) -> NoiseChannel:
-        """The same channel for rows that the model was fitted to and yet contradicts, ``sure`` of which are wrong."""
-        doubt = self._doubt
-        return replace(self, suspicion=replace(doubt, contradicted=sure * doubt.signal))
-
-    def even(self) -> NoiseChannel:
-        """The same channel where, unless noise is plain to see, there is as probably none: no row is a suspect then."""
+    def unless_established(self) -> NoiseChannel:
+        """The same model with posteriors of less than 1/2, single errors excepted, if the interval contains 0."""
         if self.interval[0] > 0:
             return self
         return replace(self, suspicion=replace(self._doubt, share=min(self._doubt.share, UNDECIDED)))

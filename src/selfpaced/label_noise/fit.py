@@ -282,7 +282,14 @@ def _judged(
         noise_rate=rate,
         interval=(min(low, rate), max(high, rate)),
         model_weights=full.model_weights,
-        suspicion=Suspicion(noise.scale, transition, _doubted(signal * float(weights[: len(noisy)].sum())), signal),
+        rate_if_any=min(expected, error),
+        suspicion=Suspicion(
+            noise.scale,
+            transition,
+            _doubted(signal * float(weights[: len(noisy)].sum())),
+            clean_scale=max((m for m in models if not m.noisy), key=lambda m: m.evidence).scale,
+            size=float(weight.sum()),
+        ),
     )
 
 

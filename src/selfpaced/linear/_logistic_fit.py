@@ -26,6 +26,7 @@ from ._loss import Latent, Objective, Vector, predicted
 from ._misfit import MisfitCheck, misfit_check
 
 MISMATCH = 0.1  # distance of the class shares of full and held-out predictions above which no decision is shifted
+CONTRADICTED = 0.75  # share of the labels that held-out predictions contradict which are worth a look
 SUSPECT = 0.5  # theory: even odds
 LIKELY_RIGHT = 0.25  # cost: probability of an error below which the stability of a row of a large table is 0
 
@@ -66,6 +67,8 @@ class LogisticFit:
         labels; NaN if no rows were held out.
     moved : float
         Share of the rows whose prediction the noise model changes.
+    look : float
+        Probability of an error, if any labels are wrong, from which a row is worth a look.
     check : MisfitCheck or None
         The misfit check, if there was something to explain.
     stability : ndarray or None
@@ -83,6 +86,7 @@ class LogisticFit:
     confident_error: float = math.nan
     accuracy: float = math.nan
     moved: float = 0.0
+    look: float = math.inf
     check: MisfitCheck | None = None
     stability: Vector | None = None
     n_iter: int = 0
@@ -347,12 +351,14 @@ class LogisticTrainer:
             if still or min(most, likely) < channel.noise_rate:
                 channel = models.judged(most, shift=False if still else shift, likely=likely)
             channel = channel if check is None else check.applied(channel)
-            channel = channel.even() if rows.coarse else channel  # equal rows with mixed labels: noise, or chance
+            channel = channel.unless_established()
         changed = channel.decide(full) != predicted(full)
         moved = float(np.average(changed, weights=self._sample_rows.sample_weight))
         accuracy = float(np.average(channel.decide(scores) == codes, weights=rows.held_weight))
+        share = channel.rate_if_any if error < CLEAN else max(channel.rate_if_any, CONTRADICTED * (1.0 - accuracy))
+        look = _threshold(channel.probability_if_noisy(full, self._sample_rows.codes), share)
         return replace(
-            fit, channel=channel, check=check, moved=moved, confident_error=error, accuracy=accuracy,
+            fit, look=look, channel=channel, check=check, moved=moved, confident_error=error, accuracy=accuracy,
             stability=self._stability(fit.params, model, channel),
         )  # fmt: skip
 
@@ -378,6 +384,12 @@ class LogisticTrainer:
         flagged = [channel.noise_probability(one, part.codes) > SUSPECT for one in scores]
         stability[asked] = np.mean(flagged, axis=0)
         return stability
+
+
+def _threshold(values: Vector, share: float) -> float:
+    """The value from which a share of the values lies."""
+    count = round(share * len(values)) if share > 0 else 0
+    return float(np.partition(values, -count)[-count]) if count else math.inf
 
 
 __all__ = ["LogisticFit", "LogisticSettings", "LogisticTrainer"]

@@ -155,7 +155,8 @@ def _nearness(Z: Vector, along: Vector) -> Vector:
     """Nearness of each row to rows that lie spread along an axis, whatever the order of the rows."""
     some = Z[np.argsort(along, kind="stable")[:: -(-len(Z) // BUMPS)]]
     distance = np.square(Z).sum(axis=1)[:, None] - 2 * Z @ some.T + np.square(some).sum(axis=1)
-    return np.asarray(np.exp(-distance / Z.shape[1]))
+    bumps = np.exp(-distance / Z.shape[1])
+    return np.asarray(bumps / np.maximum(bumps.std(axis=0), 1e-6))  # of unit variance, as the penalty expects
 
 
 __all__ = ["MisfitCheck", "misfit_check"]

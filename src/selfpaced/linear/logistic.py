@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -33,6 +34,7 @@ from ..fitting import (
     with_callbacks,
 )
 from ..judgement import Array, Judgement, Judging, Labels, fingerprint, piece_by_piece
+from ..label_noise import MISFIT
 from ..pacing import check_pace
 from ..parameters import KINDS
 from ..regularizers import Regularizer, relative
@@ -43,6 +45,7 @@ from ._loss import Codes, Matrix, Objective, Vector, loss_of_scores
 from .labels import encoded, told
 
 LARGE = 100.0  # numerical safety: a loss in nats that no label has
+LITTLE_SIGNAL = 0.8  # display: share of the error of guessing above which an upper limit of the rate says nothing
 RAREST = 1e-3  # numerical safety: share of a class below which ``balance`` leans no further towards it
 
 
@@ -330,7 +333,11 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         self.channel_ = channel.without_bias()
         self.C_, self.lam_, self.path_ = fit.C, fit.lam, fit.path
         self.lam_by_class_ = np.broadcast_to(fit.latent.lam, len(classes)).astype(float)
-        self.noise_rate_, self.noise_rate_interval_ = channel.noise_rate, channel.interval
+        low, high = self.noise_rate_interval_ = channel.interval
+        # Below a rate that misfit alone can bring about, no noise is a sound estimate; above, none is.
+        self.noise_rate_ = channel.noise_rate if low > 0 else 0.0 if high <= MISFIT else math.nan
+        self.noise_rate_if_any_ = channel.rate_if_any
+        self._look = fit.look
         self.noise_witness_ = "quadratic" if fit.check is not None and fit.check.better else "linear"
         self.n_iter_ = np.array([fit.n_iter], dtype=np.int32)
         self.plain_ = self._plain_model(fit.plain.reshape(outputs, -1), dtype)
@@ -421,6 +428,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             lam=self.lam_ if one else self.lam_by_class_[codes],
             rule=rule,
             fingerprint=seen,
+            look=self._look,
         )
 
 
@@ -467,5 +475,43 @@ def _wide_is_plain(pace: Any, rule: Regularizer) -> Any:
 
 
 def termination(fit: LogisticFit) -> str:
-    """One or two sentences: which model is used and why, and what the labels say about noise."""
-    return fit.reason
+    """Return one or two sentences: which model is used and why, and what is known about wrong labels."""
+    return " ".join(part for part in (_which_model(fit), _what_is_known(fit)) if part)
+
+
+def _which_model(fit: LogisticFit) -> str:
+    chosen = next((candidate for candidate in fit.path if candidate.chosen), fit.path[0])
+    if fit.latent.plain:
+        if fit.reason:
+            return f"The plain model is used: {fit.reason}."
+        if math.isnan(fit.accuracy):
+            return "The plain model is used."
+        paced = any(math.isfinite(candidate.lam) for candidate in fit.path)
+        if paced:
+            return "No reweighted model scored better; the plain model is used."
+        return "No noise detected; the plain model is used."
+    if fit.reason:
+        return f"{chosen.label[:1].upper()}{chosen.label[1:]} is used: {fit.reason}."
+    return f"Reweighted models are used ({chosen.label}): they explain held-out labels better than the plain model."
+
+
+def _what_is_known(fit: LogisticFit) -> str:
+    if math.isnan(fit.accuracy):
+        return ""
+    (low, high), channel = fit.channel.interval, fit.channel
+    if low > 0:
+        between = f"Estimated label-error rate {channel.noise_rate:.0%} ({low:.0%} to {high:.0%})"
+        return between + (
+            f", different between classes; this changes {fit.moved:.1%} of the predictions." if fit.moved else "."
+        )
+    if high <= MISFIT:
+        return f"At most {high:.1%} of the labels are wrong."
+    if fit.channel.suspicion is None or high >= LITTLE_SIGNAL * (1 - 1 / channel.n_classes):
+        return (
+            "The features do not predict the labels well enough to tell whether any are wrong "
+            f"(held-out accuracy {fit.accuracy:.0%})."
+        )
+    return (
+        f"Between 0 and {high:.0%} of the labels may be wrong (about {channel.rate_if_any:.0%} if any are); these labels "
+        "cannot tell whether any are."
+    )
