@@ -5,7 +5,7 @@
 3. Otherwise every pace is fitted under the weakest penalty, and the wide paces under the best penalty too. They start
    from the class shares or from the plain fits of a strong penalty, which wrong labels have not bent yet.
 4. Candidates are compared by the held-out log-likelihood of the noisy labels under a noise model with one rate, and
-   averaged by their paired standard errors behind the best. If the paced ones have the larger part, they have all of it.
+   averaged by their paired standard errors behind the best. If paced ones have the larger part, they have all of it.
 5. The model is the mean of the fold fits, which wrong labels move less than one fit to all rows.
 """
 
