@@ -157,7 +157,7 @@ def _write(result: Training, out: Path, how: str) -> int:
 
 def _copied(result: Training, how: str) -> Iterator[list[str]]:
     """The records of the file, changed only where asked."""
-    from selfpaced.tables import text_rows
+    from selfpaced.tables import label_text, text_rows
 
     table, name = result.table, result.target.name
     position = list(table.frame.columns).index(name)
@@ -169,6 +169,9 @@ def _copied(result: Training, how: str) -> Iterator[list[str]]:
         yield header + _flag_names(header) if how == "flag" else header
     for row, cells in enumerate(records):
         suspect = suspects.get(row)
+        label = result.merges.get(label_text(cells[position]))
+        if label is not None:
+            cells[position] = label
         if how == "flag":
             yield cells + _flags(suspect)
         elif suspect is None:
@@ -180,7 +183,7 @@ def _copied(result: Training, how: str) -> Iterator[list[str]]:
 
 def _spelling(result: Training, position: int) -> dict[Any, str]:
     """How the file itself writes each class: 01 stays 01."""
-    from selfpaced.tables import text_rows
+    from selfpaced.tables import label_text, text_rows
 
     if result.target.task != "classification":
         return {}
@@ -193,7 +196,7 @@ def _spelling(result: Training, position: int) -> dict[Any, str]:
     for row, cells in enumerate(records):
         label = label_of.get(row)
         if label in missing:
-            spelling[label] = cells[position]
+            spelling[label] = label_text(cells[position])
             missing.discard(label)
             if not missing:
                 break

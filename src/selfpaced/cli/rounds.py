@@ -23,13 +23,15 @@ def suspects_file(result: Training) -> pd.DataFrame:
 
     Columns of the table that have a name of ours are called ``table.NAME``.
     """
+    import pandas as pd
+
     found, frame = result.suspects, result.table.frame
     out = found.loc[:, list(COLUMNS)].assign(decision="")
     ours = {*COLUMNS, "decision", "target", "fingerprint"}
     cells = frame.iloc[found["row"].to_numpy()].drop(columns=result.target.name)
-    for place, name in enumerate(cells.columns):
-        out[f"table.{name}" if name in ours else name] = cells.iloc[:, place].to_numpy()
-    return out.assign(target=result.target.name, fingerprint=list(result.marks))
+    cells.columns = pd.Index([f"table.{name}" if name in ours else name for name in cells.columns])
+    known = pd.DataFrame({"target": result.target.name, "fingerprint": list(result.marks)}, index=out.index)
+    return pd.concat([out, cells.set_axis(out.index), known], axis=1)
 
 
 def decisions_so_far(path: Path) -> pd.DataFrame:
