@@ -84,11 +84,12 @@ def test_a_target_that_could_be_thousands_or_decimals_is_refused(selfpaced, as_j
 
 def test_predict_reads_numbers_as_the_model_was_fitted(as_json, folder):
     x, y = values()
+    big = [f"{value:,.2f}".translate(str.maketrans(",.", ".,")) for value in x * 1e4]
     write(
         "t.csv",
         ";",
         x=german(x),
-        big=[f"{v:,.2f}".replace(",", "_").replace(".", ",").replace("_", ".") for v in x * 1e4],
+        big=big,
         y=y,
     )
     as_json("fit", "t.csv", "--target", "y", "--model", "logistic", "--no-report")

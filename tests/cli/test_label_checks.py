@@ -50,7 +50,7 @@ def test_a_spelling_variant_is_told_and_merged_on_request(selfpaced, as_json, fo
     assert code == 0, err
     said = " ".join(err.split())
     assert "1 row has extra spaces in the label (such as 'Iran ')" in said
-    for option in ("--merge-labels IRAN=Iran", "--merge-labels iran=Iran", "--merge-labels -="):
+    for option in ("--merge-labels IRAN=Iran", "--merge-labels iran=Iran", "--merge-labels=-="):
         assert option in said
     merges = ["--merge-labels", "IRAN=Iran", "--merge-labels", "iran=Iran", "--merge-labels=-="]
     code, _, err = selfpaced(*words("fit"), "--no-report", *merges)
@@ -81,6 +81,25 @@ def test_merging_is_the_same_in_memory_and_in_pieces(as_json, folder, options):
     assert result["rows_fitted"] == 400
     assert sum(" merged into " in notice for notice in result["notices"]) == 2
     assert result["suspects"] <= 2
+
+
+def test_decisions_and_merges_go_together(selfpaced, as_json, folder):
+    frame = separable(folder, Iran=100, Iraq=100)
+    frame.loc[:9, "kind"] = frame.loc[:9, "kind"].str.lower()
+    frame.to_csv("kinds.csv", index=False)
+    merges = ["--merge-labels", "iran=Iran", "--merge-labels", "iraq=Iraq"]
+    as_json(*words("fit"), *merges, "--no-report")
+    Path("run/decisions.csv").write_text("row,decision,target\n3,drop,kind\n5,relabel to Iraq,kind\n")
+    code, _, err = selfpaced("clean", "kinds.csv", "--decisions", "run/decisions.csv")
+    assert code == 0
+    assert "add --merge-labels iran=Iran --merge-labels iraq=Iraq" in " ".join(err.split())
+    for name in ("again.csv", "again.parquet"):
+        code, _, err = selfpaced("clean", "kinds.csv", "--decisions", "run/decisions.csv", *merges, "--out", name)
+        assert "the run before" not in err
+        found = pd.read_csv(name) if name.endswith("csv") else pd.read_parquet(name)
+        expected = frame["kind"].str.capitalize()
+        expected[5] = "Iraq"
+        assert found["kind"].tolist() == expected.drop(3).tolist()
 
 
 @pytest.mark.parametrize("text", ["Iran", "Irran=Iran", "Iran=Irak"])

@@ -76,11 +76,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
         with console.progress(STEPS + 1):
             result = train(args, console)
             with console.step("writing"):
-                save(
-                    result.pipeline,
-                    stage / "model.skops",
-                    facts=facts_of(result.target, result.model_name, result.merges),
-                )
+                facts = facts_of(result.target, result.model_name, result.merges)
+                save(result.pipeline, stage / "model.skops", facts=facts)
                 write_frame(suspects_file(result), stage / "suspects.csv")
                 written = [name for name in FILES if name != "report.html"]
                 so_far = decisions_so_far(args.decisions) if carried else ()

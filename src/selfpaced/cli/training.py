@@ -13,6 +13,7 @@ import numpy as np
 from .choice import Choice, choose
 from .data import Target, decided, find_target, merged, merges_of, open_table
 from .models import build, kind_of, model_of
+from .rounds import tell_of_merges
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,6 +101,7 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         written, review = table.frame, decided(table.frame, args)
         if review is not None:
             table = replace(table, frame=review.corrected)
+            tell_of_merges(args, console)
         merges = merges_of(table, args)
         table, done = merged(table, merges, args)
         given = find_target(table, args, console)

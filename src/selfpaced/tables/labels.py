@@ -68,7 +68,8 @@ def _digits(text: str) -> str:
 
 def spaced_labels(column: pd.Series) -> Iterator[str]:
     """Yield a sentence on labels that are read without their extra spaces."""
-    odd = column[[isinstance(value, str) and value != label_text(value) for value in column]]
+    spaced = [value for value in column.unique() if isinstance(value, str) and value != label_text(value)]
+    odd = column[column.isin(spaced)]
     if len(odd):
         rows = f"{_many(len(odd), 'row')} {'has' if len(odd) == 1 else 'have'}"
         yield f"{rows} extra spaces in the label (such as {odd.iloc[0]!r}): read without them"
@@ -103,7 +104,8 @@ def _many(count: int, noun: str) -> str:
 
 def _option(name: str, other: str) -> str:
     """Return the option that merges a label into another, as a shell takes it."""
-    return f"--merge-labels {shlex.quote(f'{name}={other}')}"
+    dash = "=" if name.startswith("-") else " "  # else it would be taken for an option
+    return f"--merge-labels{dash}{shlex.quote(f'{name}={other}')}"
 
 
 # ------------------------------------------------------------------------------------------------------ merging

@@ -23,7 +23,7 @@ __all__ = ["conflicting_duplicates", "notices", "summary_rows"]
 LEAK = 0.98  # a choice: share of the target that one column alone predicts, from which on it may be a leak
 SKEWED = 3.0  # a choice: the mean so many times the median
 ENOUGH_ROWS = 50  # a choice: fewer rows say nothing about a column
-CELLS = 4_000_000  # cost: cells that the check for leakage looks at
+CELLS = 1_000_000  # cost: cells that the check for leakage looks at
 SHOWN = 5  # display: columns that are named one by one
 LAST = 5  # a choice: rows at the end of a table that may be a summary of the others
 _SUMMARY = re.compile(
@@ -67,9 +67,8 @@ def notices(frame: pd.DataFrame, target: str, labels: Any, *, task: str, exclude
         return told + _skew(target, labels.astype(float))
     count, groups = conflicting_duplicates(features, labels)
     if count:
-        told.append(
-            f"{count:,} rows are equal in every column but have different labels ({groups:,} group{'s' * (groups > 1)})"
-        )
+        what = f"{count:,} rows are equal in every column but have different labels"
+        told.append(f"{what} ({groups:,} group{'s' * (groups > 1)})")
     return told
 
 
@@ -80,11 +79,13 @@ def conflicting_duplicates(frame: pd.DataFrame, labels: Any) -> tuple[int, int]:
     >>> conflicting_duplicates(pd.DataFrame({"x": [1, 1, 2, 2]}), ["a", "b", "c", "c"])
     (2, 1)
     """
-    keys = row_keys(frame)
-    group, codes = (np.unique(values, return_inverse=True)[1] for values in (keys, np.asarray(labels)))
-    pairs = np.unique(np.column_stack([group, codes]), axis=0)
-    conflicting = np.bincount(pairs[:, 0]) > 1
-    return int(conflicting[group].sum()), int(conflicting.sum())
+    import pandas as pd
+
+    group, codes = (pd.factorize(values)[0] for values in (row_keys(frame), np.asarray(labels)))
+    rows = pd.DataFrame({"group": group, "label": codes})
+    repeated = rows[rows["group"].duplicated(keep=False)]
+    different = repeated.groupby("group")["label"].nunique() > 1
+    return int(repeated["group"].isin(different.index[different]).sum()), int(different.sum())
 
 
 # ------------------------------------------------------------------------------------------------------ columns
@@ -103,7 +104,9 @@ def _holds(column: pd.Series, name: Any) -> bool:
 
     if types.is_numeric_dtype(column.dtype) or types.is_datetime64_any_dtype(column.dtype):
         return False  # the name is no number
-    return any(isinstance(value, str) and value == name for value in column)
+    if types.is_object_dtype(column.dtype):  # some cells may be lists
+        return any(isinstance(value, str) and value == name for value in column)
+    return bool((column == name).any())
 
 
 def _is_number(name: Any) -> bool:
@@ -179,8 +182,8 @@ def _rank_shares(matrix: NDArray[np.float64], values: NDArray[Any]) -> NDArray[n
 def _class_shares(matrix: NDArray[np.float64], labels: NDArray[Any]) -> NDArray[np.float64]:
     """Return the share of labels that every column predicts: in its order, equal labels are neighbours.
 
-    A row in the wrong place makes two changes of the label, and k classes make k - 1 changes anyway. A share counts only
-    if it halves the errors of a column in random order, so that rare classes are no leak.
+    A row in the wrong place makes two changes of the label, and k classes make k - 1 changes anyway. A share counts
+    only if it halves the errors of a column in random order, so that rare classes are no leak.
     """
     codes, counts = np.unique(labels, return_inverse=True, return_counts=True)[1:]
     pairs = 2.0 * (len(labels) - 1)

@@ -123,7 +123,7 @@ def has_decimal_commas(frame: pd.DataFrame) -> bool:
     from pandas.api import types
 
     for place, kind in enumerate(frame.dtypes):
-        if not (types.is_string_dtype(kind) or kind == object):
+        if not (types.is_string_dtype(kind) or types.is_object_dtype(kind)):
             continue
         values = frame.iloc[:, place].dropna()
         if looks_numeric(values.iloc[:: max(1, len(values) // SAMPLE)]) and decimal_sign(values) == ",":

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .conversion import blank, digits_of, to_categories, to_dates, to_numbers
 from .errors import TableWarning
 from .parsing import ENOUGH, SAMPLE, are_codes, date_format, decimal_sign, looks_numeric, parse_dates, parse_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MISSING", "Schema", "SchemaColumn", "TypedColumns", "infer_schema", "suggestion"]
+__all__ = ["Schema", "SchemaColumn", "TypedColumns", "infer_schema", "suggestion"]
 
 USED = ("numeric", "categorical", "date")
 DAYS = "%Y%m%d"  # convention: dates as whole numbers, 20240131
-MISSING = "(missing)"
 FEW = 20  # a choice: so many different values are categories whatever they look like
 SHOWN = 5  # display: columns that are named one by one
 WORDS, LETTERS = 3.5, 40  # a choice: a mean from which on a column is free text
@@ -160,10 +160,10 @@ def _infer(series: pd.Series, name: str, categorical: bool, decimal: str) -> Sch
     if series.dtype == object and values.map(type).isin([list, dict, np.ndarray, set, bytes]).any():
         return SchemaColumn(name, "text", missing, note="it holds nested values")
     text = values.astype(str)
-    blank = _blank(text)
-    if blank.all():
+    empty = blank(text)
+    if empty.all():
         return SchemaColumn(name, "empty", missing + len(text), note="it has no values")
-    return _infer_text(text[~blank], name, missing + int(blank.sum()), decimal)
+    return _infer_text(text[~empty], name, missing + int(empty.sum()), decimal)
 
 
 def counts_rows(array: Any) -> bool:
@@ -184,15 +184,7 @@ def are_days(array: NDArray[Any]) -> bool:
     """
     if array.dtype.kind not in "iuf" or array.min() < 18_000_101 or array.max() > 21_991_231 or np.mod(array, 1).any():
         return False
-    return bool(parse_dates(_digits(np.unique(array)), DAYS).notna().all())
-
-
-def _digits(values: Any) -> pd.Series:
-    """Whole numbers as text; what is missing stays so."""
-    import pandas as pd
-
-    series = pd.Series(values)
-    return series.astype("Int64").astype(str).where(series.notna())
+    return bool(parse_dates(digits_of(np.unique(array)), DAYS).notna().all())
 
 
 def _is_text(series: pd.Series) -> bool:
@@ -224,7 +216,7 @@ def _infer_numeric(values: pd.Series, name: str, missing: int) -> SchemaColumn:
 def _infer_text(values: pd.Series, name: str, missing: int, decimal: str) -> SchemaColumn:
     sample = values.iloc[:: max(1, len(values) // SAMPLE)]
     if looks_numeric(sample):
-        return _infer_digits(values, name, missing, decimal)
+        return _infer_digits(values, sample, name, missing, decimal)
     found, ambiguous = date_format(sample, ENOUGH)
     if found:
         column = _converted(values, name, missing, "date", found, parse_dates(values, found))
@@ -235,22 +227,20 @@ def _infer_text(values: pd.Series, name: str, missing: int, decimal: str) -> Sch
     return _infer_words(values, sample, name, missing)
 
 
-def _infer_digits(values: pd.Series, name: str, missing: int, decimal: str) -> SchemaColumn:
+def _infer_digits(values: pd.Series, sample: pd.Series, name: str, missing: int, decimal: str) -> SchemaColumn:
     """Text that looks like numbers: quantities, dates, codes, or no one can tell."""
     sign = decimal_sign(values, decimal)
-    numbers = parse_numbers(values, sign) if sign else None
     if are_codes(values):
         note = "digits with leading zeros are codes, no quantities"
-    elif numbers is not None and numbers.notna().mean() >= ENOUGH:
+    elif sign and parse_numbers(sample, sign).notna().mean() >= ENOUGH:
+        numbers = parse_numbers(values, sign)
         if are_days(numbers.dropna().to_numpy()):
             return _converted(values, name, missing, "date", DAYS, parse_dates(values.str.strip(), DAYS))
         return replace(_converted(values, name, missing, "numeric", "", numbers), decimal=sign)
     else:
-        shown = values[values.str.contains("[.,]", regex=True)].iloc[0]
-        note = (
-            f"a comma or point as in {shown!r} may separate decimals or thousands, so it is read as text: see --decimal"
-        )
-    found = _infer_words(values, values.iloc[:: max(1, len(values) // SAMPLE)], name, missing)
+        shown = sample[sample.str.contains("[.,]", regex=True)].iloc[0]
+        note = f"numbers such as {shown!r} may have decimals or thousands, so it is read as text (see --decimal)"
+    found = _infer_words(values, sample, name, missing)
     return replace(found, codes=True, note=f"{note}; {found.note}" if found.note else note)
 
 
@@ -367,10 +357,10 @@ class TypedColumns(TransformerMixin, BaseEstimator):
 
     def _typed(self, series: pd.Series, column: SchemaColumn) -> Any:
         if column.kind == "categorical":
-            return _categories(series)
+            return to_categories(series)
         if column.kind == "date":
-            return _dates(series, column)
-        return _numbers(series, column, self.decimal)
+            return to_dates(series, column)
+        return to_numbers(series, column, self.decimal)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ARG002
         """Names of the used columns."""
@@ -401,63 +391,3 @@ def _frame(X: Any) -> pd.DataFrame:
     if hasattr(X, "to_pandas"):  # polars, Arrow
         return X.to_pandas()
     raise TypeError(f"X must be a table with column names (a pandas or polars DataFrame), got {type(X).__name__}")
-
-
-def _numbers(series: pd.Series, column: SchemaColumn, decimal: str) -> NDArray[Any]:
-    """Numbers without a copy where they are numbers already."""
-    import pandas as pd
-    from pandas.api import types
-
-    if types.is_timedelta64_dtype(series.dtype):
-        series = series.dt.total_seconds()
-    elif not types.is_numeric_dtype(series.dtype):
-        sign = column.decimal or decimal_sign(series, decimal)
-        parsed = parse_numbers(series, sign) if sign else pd.to_numeric(series, errors="coerce")
-        _tell_unreadable(series, parsed, column, "numbers")
-        series = parsed
-    plain = isinstance(series.dtype, np.dtype) and series.dtype.kind in "fiu"
-    values: NDArray[Any] = series.to_numpy() if plain else series.to_numpy(dtype=float, na_value=np.nan)
-    if values.dtype.kind != "f" or not np.isinf(values).any():
-        return values
-    return np.where(np.isinf(values), np.nan, values)
-
-
-def _dates(series: pd.Series, column: SchemaColumn) -> pd.Series:
-    from pandas.api import types
-
-    if types.is_datetime64_any_dtype(series.dtype):
-        return series.dt.tz_localize(None) if series.dt.tz is not None else series
-    text = _digits(series) if types.is_numeric_dtype(series.dtype) else series.astype("object").str.strip()
-    parsed = parse_dates(text, column.format or "ISO8601")
-    _tell_unreadable(series, parsed, column, "dates")
-    return parsed
-
-
-def _categories(series: pd.Series) -> pd.Categorical:
-    """Categories as text; gaps are one of them."""
-    import pandas as pd
-
-    codes, values = pd.factorize(series)
-    # 1 and 1.0 are one category: a gap elsewhere in the column makes integers floats.
-    names = [str(int(v)) if isinstance(v, float) and v.is_integer() else str(v) for v in values.tolist()]
-    names = [name if name.strip() else MISSING for name in names] + [MISSING]
-    known = {name: place for place, name in enumerate(sorted(set(names)))}
-    table = np.array([known[name] for name in names])
-    return pd.Categorical.from_codes(table[codes], categories=list(known))  # a gap has code -1, the last entry
-
-
-def _blank(text: pd.Series) -> pd.Series:
-    """Cells with nothing in them: missing, wherever the table comes from."""
-    return text.str.strip() == ""
-
-
-def _tell_unreadable(series: pd.Series, parsed: pd.Series, column: SchemaColumn, what: str) -> None:
-    """Warn of unreadable cells and say where the first one is."""
-    unread = series[parsed.isna() & series.notna()]
-    unread = unread[~_blank(unread.astype(str))]
-    if len(unread):
-        cells = f"{len(unread):,} cell{'s are' if len(unread) > 1 else ' is'} not {what}"
-        sign = f" with decimal {column.decimal!r}" if column.decimal else ""
-        where = f"first {unread.iloc[0]!r} in row {unread.index[0]}"
-        message = f"column {column.name!r}: {cells}{sign} and count{'s' * (len(unread) == 1)} as missing, {where}"
-        warnings.warn(message, TableWarning, stacklevel=2)
