@@ -184,6 +184,15 @@ def test_parquet_files_that_disagree_are_refused(selfpaced, folder):
     assert "b.parquet" in err
 
 
+@pytest.mark.parametrize("options", [[], ["--memory", "100MB"]], ids=["whole", "in pieces"])
+def test_a_summary_at_the_end_of_a_file_is_told(as_json, folder, options):
+    rng = np.random.default_rng(0)
+    name = [*(f"ward {k % 7}" for k in range(200)), "AVG"]
+    write("t.csv", ",", ward=name, x=rng.normal(size=201).round(3), y=[*["yes", "no"] * 100, "yes"])
+    result = as_json("fit", "t.csv", "--target", "y", "--model", "logistic", *options)
+    assert [notice for notice in result["notices"] if "'AVG'" in notice]
+
+
 @pytest.mark.parametrize("shape", [(60, 2_000), (120, 200)], ids=["numbers", "words"])
 def test_wide_tables_are_fitted_without_noise(selfpaced, folder, shape):
     rng = np.random.default_rng(0)

@@ -168,7 +168,8 @@ def _described(args: argparse.Namespace, memory: int, console: Console) -> tuple
     check_columns(table, args)
     check_classes(given)
     labelled = table.frame.iloc[given.rows]
-    told = noticed(labelled, given, args, console)
+    prefix = f"in a sample of {len(frame):,} rows: " if n > len(frame) else ""
+    told = noticed(labelled, given, args, console, (), prefix)
     _compare(labelled, given, batches.decimal, args, console)
     if n > len(frame):
         console.say(f"{n:,} rows; medians, spreads and categories are those of {len(frame):,} of them")

@@ -134,12 +134,18 @@ def train(args: argparse.Namespace, console: Console) -> Training:
 
 
 def noticed(
-    frame: pd.DataFrame, given: Target, args: argparse.Namespace, console: Console, done: Sequence[str] = ()
+    frame: pd.DataFrame,
+    given: Target,
+    args: argparse.Namespace,
+    console: Console,
+    done: Sequence[str],
+    prefix: str = "",
 ) -> tuple[str, ...]:
-    """What checks of the labelled rows report; they change nothing."""
+    """What was done to the labels, and what checks of the labelled rows report; these change nothing."""
     from selfpaced.tables import notices
 
-    told = (*done, *notices(frame, given.name, given.values, task=given.task, exclude=args.exclude))
+    found = notices(frame, given.name, given.values, task=given.task, exclude=args.exclude)
+    told = (*done, *(prefix + notice for notice in found))
     for notice in told:
         console.notice(notice)
     return told
