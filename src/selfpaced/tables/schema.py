@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,6 +79,15 @@ class Schema:
     """The columns of a table in their order."""
 
     columns: tuple[SchemaColumn, ...]
+
+    def __getstate__(self) -> dict[str, str]:
+        """Return the columns as one text: a file of ten thousand objects takes most of the time of a fit to write."""
+        return {"columns": json.dumps([astuple(column) for column in self.columns])}
+
+    def __setstate__(self, state: dict[str, str]) -> None:
+        """Take the columns from their text."""
+        columns = tuple(SchemaColumn(*values) for values in json.loads(state["columns"]))
+        object.__setattr__(self, "columns", columns)
 
     @property
     def used(self) -> tuple[SchemaColumn, ...]:
