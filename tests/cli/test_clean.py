@@ -62,7 +62,7 @@ def test_values_are_replaced_by_expected_ones(as_json, price_tsv):
 def test_parquet(as_json, shop_csv, how):
     pd.read_csv(shop_csv).to_parquet("shop.parquet")
     from_text = as_json("clean", shop_csv, "--target", "will buy", "--how", how, "--out", "a.csv")
-    from_parquet = as_json("clean", "shop.parquet", "--target", "will buy", "--how", how)
+    from_parquet = as_json("clean", "shop.parquet", "--target", "will buy", "--how", how, "--decimal", ".")
     assert from_parquet["out"] == "shop.clean.parquet"
     a, b = pd.read_csv("a.csv"), pd.read_parquet("shop.clean.parquet")
     assert from_text["suspect_rows"] == from_parquet["suspect_rows"]

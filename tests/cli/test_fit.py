@@ -152,7 +152,7 @@ def test_parquet_and_gzip_give_the_same_suspects(as_json, shop_csv):
     pd.read_csv(shop_csv, dtype=str, keep_default_na=False).to_csv("shop.tsv.gz", sep="\t", index=False)
     found = []
     for name in ("shop.csv", "shop.parquet", "shop.tsv.gz"):
-        as_json("fit", name, "--target", "will buy", "--no-report", "--out", f"out-{name}")
+        as_json("fit", name, "--target", "will buy", "--no-report", "--out", f"out-{name}", "--decimal", ".")
         found.append(pd.read_csv(f"out-{name}/suspects.csv")["row"].tolist())
     assert found[0] == found[1] == found[2]
 

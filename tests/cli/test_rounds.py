@@ -75,7 +75,7 @@ def test_dropped_rows_are_gone_and_labels_are_spelled_as_in_the_file(as_json, fo
     as_json("clean", "t.csv", "--decisions", "d.csv")
     assert Path("t.clean.csv").read_text() == "x,label\n1,02\n2,02\n4,02\n"
     as_json("clean", "t.csv", "--decisions", "d.csv", "--out", "t.parquet")
-    assert pd.read_parquet("t.parquet")["label"].tolist() == [2, 2, 2]
+    assert pd.read_parquet("t.parquet")["label"].tolist() == ["02", "02", "02"]
 
 
 def test_a_changed_table_is_refused(answered, selfpaced, shop_csv):

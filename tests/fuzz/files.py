@@ -21,19 +21,31 @@ CELLS = [
     '"quoted"', '"a,b"', '"open', "=1+1", "'=x", "\t", ";", "\x00", "é", "\ud83d", "None", "-", "1_000", "0x1f", "٣",
     "x" * 500, " 7 ", "TRUE", "12:30", "1e400", "-0",
 ]  # fmt: skip
+CONVENTIONS = [
+    lambda v: f"{v:.3f}", lambda v: f"{v:.3f}".replace(".", ","), lambda v: f"{1e4 * v:,.0f}",
+    lambda v: f"{1e4 * v:,.2f}",
+    lambda v: f"{1e4 * v:,.2f}".translate(str.maketrans(",.", ".,")), lambda v: f"{abs(1e4 * v):05.0f}",
+    lambda v: f"202401{1 + int(abs(9 * v)):02d}", lambda v: "", lambda v: f"{v:.1f} %", lambda v: f"w{int(3 * v)}",
+]  # fmt: skip
 ENDS = ["\n", "\n", "\n", "\r\n", "\r"]
 
 
 def _file(draw: Draw, folder: Path) -> Path:
     columns, rows, sign, end = draw.one([1, 2, 3]), draw.one([0, 1, 3, 12, 30]), draw.one(",,,;\t|"), draw.one(ENDS)
     plain = draw.chance(0.6)
-    lines = [sign.join(f"c{j}" for j in range(columns))] if draw.chance(0.9) else []
+    if draw.chance(0.03):
+        columns = 200
+    trailing = sign if draw.chance(0.05) else ""  # an empty column at the end
+    lines = [sign.join(f"c{j}" for j in range(columns)) + trailing] if draw.chance(0.9) else []
+    ways = [draw.one(CONVENTIONS) if draw.chance(0.3) else CONVENTIONS[0] for _ in range(columns + 1)]
+    labels = draw.one([["a", "b"], ["a", "b"], ["a", "A"], ["None", "b"], ["01", "02"], ["a ", "a", "b"]])
     for i in range(rows):
         width = columns if draw.chance(0.97) else columns + 1
-        cells = [f"{draw.rng.normal():.3f}" if j < columns - 1 else "ab"[i % 2] for j in range(width)]
+        cells = [ways[j](draw.rng.normal()) if j < columns - 1 else labels[i % len(labels)] for j in range(width)]
+        cells = [f'"{cell}"' if sign in cell else cell for cell in cells]
         if not plain and draw.chance(0.5):
             cells[int(draw.rng.integers(width))] = draw.one(CELLS)
-        lines.append(sign.join(cells))
+        lines.append(sign.join(cells) + trailing)
     data = (end.join(lines) + end * draw.one([0, 1, 2])).encode("utf-8", "surrogatepass")
     if draw.chance(0.1):
         data = draw.one(
@@ -68,7 +80,9 @@ def tables(draw: Draw) -> None:
 
 
 VALUED = ["--task", "--model", "--pace", "--regularizer", "--separator", "--out", "--threshold", "--exclude"]
+VALUED += ["--decimal", "--merge-labels", "--memory"]
 ANSWERS = ["regression", "classification", "ridge", "logistic", "auto", "paper", "2", "-1", "nan", "", ",", "c0", "o"]
+ANSWERS += [".", "a=b", "A=a", "None=", "100MB"]
 
 
 def command(draw: Draw) -> None:

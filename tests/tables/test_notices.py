@@ -1,10 +1,10 @@
-"""What is found before any model is fitted."""
+"""What checks of a table report."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from selfpaced.tables import few_of_a_kind, label_variants, notices, unlike_copies
+from selfpaced.tables import conflicting_duplicates, label_variants, merge_labels, notices, read_merges
 
 RNG = np.random.default_rng(0)
 
@@ -14,79 +14,124 @@ def labels(**counts):
 
 
 def test_spellings_of_one_label():
-    odd = ["adelie"] * 3 + ["Adelie "] * 2 + ["Adelei", "Adelies", "Gento", "gen too"]
-    given = np.r_[labels(Adelie=150, Gentoo=120), odd]
-    assert label_variants(given) == {
-        "adelie": ("Adelie", "case"),
-        "Adelie ": ("Adelie", "spaces"),
-        "Adelei": ("Adelie", "one slip"),
-        "Adelies": ("Adelie", "one slip"),
-        "Gento": ("Gentoo", "one slip"),
-        "gen too": ("Gentoo", "one slip"),
-    }
+    given = np.r_[labels(Adelie=150, Gentoo=120, adelie=3, GENTOO=40), ["Adelei", "Gento"]]
+    assert label_variants(given) == {"adelie": "Adelie", "GENTOO": "Gentoo", "Adelei": "Adelie", "Gento": "Gentoo"}
 
 
-def test_words_that_are_near_and_different_stay():
-    assert label_variants(labels(cat=50, cut=3, yes=9, no=9)) == {}  # too short
-    assert label_variants(labels(male=60, female=40)) == {}  # two letters apart
-    assert label_variants(labels(grade1=60, grade2=3)) == {}  # digits number things
-    assert label_variants(labels(Adelie=50, Adelia=30)) == {}  # both frequent
+def test_labels_that_are_near_and_different_are_no_variants():
+    assert label_variants(labels(Iran=100, Iraq=8)) == {}
+    assert label_variants(labels(male=60, female=40)) == {}
+    assert label_variants(labels(grade1=60, grade2=1)) == {}  # digits number things
+    assert label_variants(np.r_[["type A"] * 400, ["type B"] * 36]) == {}
     assert label_variants(np.array([1, 2, 2])) == {}
 
 
-def test_few_of_a_kind():
-    assert few_of_a_kind(np.array(list("aaabbc"))).tolist() == [3, 4, 5]
+def test_notices_on_labels_name_the_option_that_merges_them():
+    given = np.r_[labels(benign=200, malignant=100, Benign=7, Emperor=1), ["None"] * 12]
+    frame = pd.DataFrame({"x": RNG.normal(size=given.size), "y": given})
+    told = "\n".join(notices(frame, "y", given, task="classification"))
+    assert "7 rows of 'Benign' and 200 of 'benign'" in told
+    assert "--merge-labels Benign=benign" in told
+    assert "12 rows of 'None'" in told
+    assert "--merge-labels None=" in told
+    assert "1 row of 'Emperor'" in told
 
 
-def test_copies_with_another_label():
+def test_merges_are_read_and_checked():
+    known = ["a", "A", "x=1", "X=1", "-"]
+    assert read_merges(["a=A", "X=1=x=1", "-="], known) == {"a": "A", "X=1": "x=1", "-": ""}
+    for text, words in (("a", "FROM=TO"), ("b=A", "no label 'b'"), ("a=B", "no label 'B'")):
+        with pytest.raises(ValueError, match=words):
+            read_merges([text], known)
+    with pytest.raises(ValueError, match="'A' is merged itself"):
+        read_merges(["a=A", "A=-"], known)
+
+
+@pytest.mark.parametrize(
+    ("column", "merges", "expected"),
+    [
+        (["iran ", "Iran", None], {"iran": "Iran"}, ["Iran", "Iran", None]),
+        ([1, 2, 3], {"3": "1"}, [1, 2, 1]),
+        ([1.0, 2.0, np.nan], {"2": ""}, [1.0, None, None]),
+        ([True, False, True], {"True": "False"}, [False, False, False]),
+    ],
+)
+def test_labels_are_merged_in_any_kind_of_column(column, merges, expected):
+    found, counts = merge_labels(pd.Series(column), merges)
+    assert [None if pd.isna(value) else value for value in found] == expected
+    assert sum(counts.values()) == sum(1 for a, b in zip(column, expected, strict=True) if a != b and not pd.isna(a))
+
+
+def test_duplicates_with_different_labels():
     frame = pd.DataFrame({"x": np.arange(200.0), "k": ["a", "b"] * 100})
     frame.loc[[198, 199]] = frame.loc[[1, 1]].to_numpy()
     given = np.where(np.arange(200) % 2, "yes", "no")
-    given[199] = "no"
-    given[198] = "yes"
-    found, sentence = unlike_copies(frame, given)
-    assert [(one.row, one.expected, round(one.probability, 2)) for one in found] == [(199, "yes", 0.67)]
-    assert sentence.startswith("3 rows are equal in every column and differ in the target (1 groups)")
+    given[[198, 199]] = ["yes", "no"]
+    assert conflicting_duplicates(frame, given) == (3, 1)
+    told = notices(frame.assign(y=given), "y", given, task="classification")
+    assert any(text.startswith("3 rows are equal in every column but have different labels") for text in told)
+    assert conflicting_duplicates(pd.DataFrame({"x": np.arange(9)}), np.arange(9)) == (0, 0)
 
 
-def test_coarse_columns_make_no_suspects():
-    frame = pd.DataFrame({"k": RNG.choice(list("abc"), 300)})
-    found, sentence = unlike_copies(frame, RNG.choice(["yes", "no"], 300))
-    assert found == []
-    assert "too coarse to tell them apart" in sentence
-    assert unlike_copies(pd.DataFrame({"x": np.arange(9)}), np.arange(9)) == ([], "")
+def test_replicated_measurements_are_no_notice():
+    frame = pd.DataFrame({"x": np.repeat(np.arange(30.0), 4), "y": RNG.normal(size=120)})
+    assert notices(frame, "y", frame["y"].to_numpy(), task="regression") == []
 
 
-@pytest.mark.parametrize("kind", ["text", "number"])
-def test_a_column_that_gives_the_label_away(kind):
-    y = RNG.choice(["lived", "died"], 400)
-    leak = np.where(y == "lived", "yes", "no") if kind == "text" else (y == "lived") + 0.1 * RNG.normal(size=400)
-    frame = pd.DataFrame({"alive": leak, "age": RNG.normal(size=400), "fate": y})
-    assert notices(frame, "fate", y, task="classification") == [
-        "column 'alive' alone foretells 'fate' (100.0%): leave it out? (--exclude 'alive')"
-    ]
-    assert notices(frame, "fate", y, task="classification", exclude=["alive"]) == []
+def columns_named(told):
+    return [text.split("'")[1] for text in told if "possible leakage" in text]
+
+
+@pytest.mark.parametrize("kind", ["text", "number", "whole", "gap"])
+@pytest.mark.parametrize("sort", [False, True])
+def test_a_column_that_gives_the_label_away(kind, sort):
+    y = RNG.choice(["lived", "died", "unsure"], 400, p=[0.5, 0.3, 0.2])
+    y = np.sort(y) if sort else y
+    code = np.unique(y, return_inverse=True)[1]
+    leak = {
+        "text": code.astype(str).astype(object) + "x",
+        "number": code + 0.05 * RNG.normal(size=400),
+        "whole": code,
+        "gap": np.where(code == 1, np.nan, code),
+    }[kind]
+    frame = pd.DataFrame({"alive": leak, "age": RNG.normal(size=400), "same": 1, "empty": None, "fate": y})
+    assert columns_named(notices(frame, "fate", y, task="classification")) == ["alive"]
+    assert columns_named(notices(frame, "fate", y, task="classification", exclude=["alive"])) == []
 
 
 def test_a_column_that_gives_the_value_away():
     y = RNG.uniform(1, 2, 400)
     frame = pd.DataFrame({"tax": 0.2 * y + 0.001 * RNG.normal(size=400), "area": y + RNG.normal(size=400), "price": y})
-    told = notices(frame, "price", y, task="regression")
-    assert [text.split(" (")[0] for text in told] == ["column 'tax' alone foretells 'price'"]
+    frame["empty"] = np.nan
+    assert columns_named(notices(frame, "price", y, task="regression")) == ["tax"]
 
 
-def test_a_rare_class_is_no_column_that_gives_it_away():
+def test_a_rare_class_is_no_leak():
     y = np.where(np.arange(400) < 4, "rare", "usual")
     frame = pd.DataFrame({"k": RNG.choice(list("ab"), 400), "y": y})
-    assert notices(frame, "y", y, task="classification") == []
+    assert columns_named(notices(frame, "y", y, task="classification")) == []
 
 
-def test_header_ids_and_skew():
+def test_header_identifiers_and_skew():
     y = np.exp(RNG.normal(0, 2, size=200))
     frame = pd.DataFrame({"patient": RNG.permutation(200) + 1000, "x": RNG.normal(size=200), "cost": y})
     told = notices(frame, "cost", y, task="regression")
-    assert told[0].startswith("column 'patient' has another whole number in every row: is it an id?")
+    assert told[0].startswith("column 'patient' has another whole number in every row")
     assert told[1].startswith("the values of 'cost' are skewed (half are below")
     headless = pd.DataFrame({"Adelie": ["Adelie", "Gentoo"] * 20, "39.1": RNG.normal(size=40), "Dream": ["Dream"] * 40})
     told = notices(headless, "Adelie", headless["Adelie"].to_numpy(), task="classification")
     assert told[0].startswith("the first line looks like data ('Adelie', '39.1', 'Dream', ...)")
+
+
+@pytest.mark.parametrize("word", ["AVG", "Total", "N = 567", "mean"])
+def test_a_summary_below_the_rows_is_told(word):
+    name = [f"client {i}" for i in range(60)]
+    y = np.array(["yes", "no"] * 30)
+    frame = pd.DataFrame({"name": name, "x": RNG.normal(size=60), "y": y})
+    assert notices(frame, "y", y, task="classification") == []
+    frame.loc[58, "name"] = word
+    told = notices(frame, "y", y, task="classification")
+    assert len(told) == 1
+    assert repr(word) in told[0]
+    frame.loc[3, "name"] = word  # a word of the column
+    assert notices(frame, "y", y, task="classification") == []

@@ -42,7 +42,7 @@ class Choice:
     def sentence(self) -> str:
         """What was compared, and what came out."""
         if not self.rows:
-            return "Logistic regression was taken: too few rows of each class to compare it with boosting."
+            return "Logistic regression was taken: too few rows to compare it with boosting."
         name = "Boosting" if self.model == FLEXIBLE else "Logistic regression"
         ahead = "boosting is ahead" if self.gain > 0 else "logistic regression is ahead"
         doubt = "" if self.model == FLEXIBLE or self.gain <= 0 else f", within {DOUBT:g} standard errors"
@@ -52,7 +52,7 @@ class Choice:
         )
 
 
-def choose(frame: pd.DataFrame, labels: np.ndarray, args: Any, exclude: list[str]) -> Choice:
+def choose(frame: pd.DataFrame, labels: np.ndarray, args: Any, exclude: list[str], decimal: str = "") -> Choice:
     """Compare the plain models on held-out rows.
 
     What counts is the likelihood of the given labels, seen through a channel with one noise rate: a wrong label costs
@@ -68,6 +68,8 @@ def choose(frame: pd.DataFrame, labels: np.ndarray, args: Any, exclude: list[str
         With ``categorical`` and ``seed``.
     exclude : list of str
         Columns that are no features.
+    decimal : {"", ".", ","}
+        See `preprocessor`.
 
     Returns
     -------
@@ -80,13 +82,13 @@ def choose(frame: pd.DataFrame, labels: np.ndarray, args: Any, exclude: list[str
     from selfpaced.tables import preprocessor
 
     rows = _asked(labels, args.seed)
-    if rows.size == 0:
+    if rows.size < max(1, frame.shape[1]):
         return Choice(LINEAR, 0.0, math.nan, 0)
     codes = np.unique(labels[rows], return_inverse=True)[1]
     folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=args.seed).split(rows, codes))
     likelihood = {}
     for kind in ("linear", "tree"):
-        prepare = preprocessor(kind, categorical=args.categorical, exclude=exclude)
+        prepare = preprocessor(kind, categorical=args.categorical, exclude=exclude, decimal=decimal)
         features = prepare.fit_transform(frame.iloc[rows])
         if kind == "linear":
             model = LogisticRegression(max_iter=1000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,8 +85,9 @@ def _by_decisions(args: argparse.Namespace, out: Path, console: Console) -> int:
     """The table as a person has decided; nothing is fitted."""
     from selfpaced.tables import text_rows
 
-    from .data import decided, open_table
+    from .data import decided, merged, merges_of, open_table
     from .errors import UsageError
+    from .rounds import tell_of_merges
     from .writing import format_of, write_frame, write_rows
 
     if args.how is not None:
@@ -93,9 +95,16 @@ def _by_decisions(args: argparse.Namespace, out: Path, console: Console) -> int:
     table = open_table(args)
     review = decided(table.frame, args)
     assert review is not None
+    tell_of_merges(args, console)
+    corrected = replace(table, frame=review.corrected)
+    merges = merges_of(corrected, args)
+    corrected, done = merged(corrected, merges, args)
+    review = replace(review, corrected=corrected.frame)
+    for notice in done:
+        console.notice(notice)
     if table.format == "csv" and format_of(out)[0] != "parquet":
         separator = "\t" if format_of(out)[0] == "tsv" else table.dialect.separator
-        rows = _decided_rows(table, review, args.target, text_rows)
+        rows = _decided_rows(table, review, args.target, text_rows, merges)
         kept = write_rows(rows, out, separator, table.dialect) - int(table.dialect.header)
     else:
         write_frame(review.table, out)
@@ -107,14 +116,18 @@ def _by_decisions(args: argparse.Namespace, out: Path, console: Console) -> int:
     return 0
 
 
-def _decided_rows(table: LoadedTable, review: Reviewed, target: str | None, records_of: Any) -> Iterator[list[str]]:
+def _decided_rows(
+    table: LoadedTable, review: Reviewed, target: str | None, records_of: Any, merges: dict[str, str]
+) -> Iterator[list[str]]:
     """The records of the file; new labels are spelled as the file spells them elsewhere: 01 stays 01."""
+    from selfpaced.tables import label_text
+
     records, dropped = records_of(table), set(review.dropped.tolist())
     if table.dialect.header:
         yield next(records)
     new: dict[int, str] = {}
+    position = list(table.frame.columns).index(target) if review.replaced.size or merges else -1
     if review.replaced.size:
-        position = list(table.frame.columns).index(target)
         values = review.corrected.iloc[review.replaced, position].tolist()
         missing, spelling = set(values), {}
         again = records_of(table)
@@ -127,8 +140,10 @@ def _decided_rows(table: LoadedTable, review: Reviewed, target: str | None, reco
         new = {int(r): spelling.get(v, _text(v)) for r, v in zip(review.replaced, values, strict=True)}
     for row, cells in enumerate(records):
         if row in new:
-            yield [*cells[:position], new[row], *cells[position + 1 :]]
-        elif row not in dropped:
+            cells[position] = new[row]
+        if merges:
+            cells[position] = merges.get(label_text(cells[position]), cells[position])
+        if row not in dropped:
             yield cells
 
 
@@ -157,7 +172,7 @@ def _write(result: Training, out: Path, how: str) -> int:
 
 def _copied(result: Training, how: str) -> Iterator[list[str]]:
     """The records of the file, changed only where asked."""
-    from selfpaced.tables import text_rows
+    from selfpaced.tables import label_text, text_rows
 
     table, name = result.table, result.target.name
     position = list(table.frame.columns).index(name)
@@ -169,6 +184,9 @@ def _copied(result: Training, how: str) -> Iterator[list[str]]:
         yield header + _flag_names(header) if how == "flag" else header
     for row, cells in enumerate(records):
         suspect = suspects.get(row)
+        label = result.merges.get(label_text(cells[position]))
+        if label is not None:
+            cells[position] = label
         if how == "flag":
             yield cells + _flags(suspect)
         elif suspect is None:
@@ -180,7 +198,7 @@ def _copied(result: Training, how: str) -> Iterator[list[str]]:
 
 def _spelling(result: Training, position: int) -> dict[Any, str]:
     """How the file itself writes each class: 01 stays 01."""
-    from selfpaced.tables import text_rows
+    from selfpaced.tables import label_text, text_rows
 
     if result.target.task != "classification":
         return {}
@@ -193,7 +211,7 @@ def _spelling(result: Training, position: int) -> dict[Any, str]:
     for row, cells in enumerate(records):
         label = label_of.get(row)
         if label in missing:
-            spelling[label] = cells[position]
+            spelling[label] = label_text(cells[position])
             missing.discard(label)
             if not missing:
                 break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,11 @@ __all__ = [
     "find_target",
     "is_large",
     "labels_of",
+    "merged",
+    "merges_in_words",
+    "merges_of",
     "open_table",
+    "target_name",
     "task_of",
 ]
 
@@ -51,12 +56,15 @@ class Target:
     values : ndarray
         Their labels (integers or strings) or values (floats).
     task : {"classification", "regression"}
+    decimal : {"", ".", ","}
+        Decimal sign of values that are written as text.
     """
 
     name: str
     rows: np.ndarray
     values: np.ndarray
     task: str
+    decimal: str = ""
 
     def without(self, rows: np.ndarray) -> Target:
         """The same without some rows of the table."""
@@ -90,6 +98,19 @@ def add_data_arguments(parser: argparse.ArgumentParser, *, target: bool = True) 
             default=[],
             help="numbers that are codes, not quantities",
         )
+        group.add_argument(
+            "--merge-labels",
+            metavar="FROM=TO",
+            action="append",
+            default=[],
+            help="read the label FROM as TO, such as 'iran=Iran'; 'FROM=' reads it as a missing label; may be repeated",
+        )
+    group.add_argument(
+        "--decimal",
+        choices=(".", ","),
+        default="",
+        help="decimal sign of numbers that could be read either way, such as 1,234 (default: found from the others)",
+    )
     group.add_argument("--separator", metavar="SIGN", help="between fields (default: found out; 'tab' for tabs)")
     group.add_argument("--no-header", action="store_true", help="the first line is data; columns are column_1, ...")
     group.add_argument("--encoding", metavar="NAME", help="of the text (default: UTF-8, else Windows-1252)")
@@ -138,8 +159,8 @@ def is_large(args: argparse.Namespace) -> bool:
     return pattern or args.memory is not None
 
 
-def open_table(args: argparse.Namespace) -> LoadedTable:
-    """The table of the arguments."""
+def open_table(args: argparse.Namespace, text: Collection[str] = ()) -> LoadedTable:
+    """The table of the arguments; ``text`` are columns that are read as text."""
     from selfpaced.tables import LoadedTable, read_table
 
     if args.data is None:
@@ -151,6 +172,8 @@ def open_table(args: argparse.Namespace) -> LoadedTable:
         header=not args.no_header,
         encoding=args.encoding,
         skip_broken=args.skip_broken,
+        decimal=args.decimal,
+        text=text,
     )
 
 
@@ -176,15 +199,51 @@ def built_in(seed: int = 0, rate: float = 0.2) -> tuple[pd.DataFrame, np.ndarray
     return frame, wrong
 
 
-def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) -> Target:
-    """The target column, what kind of task it makes, and which rows have it."""
-    from selfpaced.tables import TableError
-
-    name = args.target
+def target_name(table: LoadedTable, args: argparse.Namespace) -> str:
+    """The target column, which must be there."""
+    name: str | None = args.target
     if name is None:
         name = TARGET if args.data is None else _ask_target(table.frame)
     if name not in table.frame.columns:
         raise UsageError(f"{_where(table)} has no column {name!r}{_nearest(name, table.frame)}")
+    return name
+
+
+def merges_of(table: LoadedTable, args: argparse.Namespace, *, all_known: bool = True) -> dict[str, str]:
+    """The labels that ``--merge-labels`` merges, and into which."""
+    from selfpaced.tables import label_text, read_merges
+
+    if not args.merge_labels:
+        return {}
+    labels = {label_text(label) for label in table.frame[target_name(table, args)].dropna().unique().tolist()}
+    try:
+        return read_merges(args.merge_labels, sorted(labels), all_known=all_known)
+    except ValueError as error:
+        raise UsageError(f"--merge-labels: {error}") from error
+
+
+def merged(table: LoadedTable, merges: dict[str, str], args: argparse.Namespace) -> tuple[LoadedTable, list[str]]:
+    """The table with its labels merged, and what was done to how many rows."""
+    from selfpaced.tables import merge_labels
+
+    if not merges:
+        return table, []
+    name, frame = target_name(table, args), table.frame.copy(deep=False)
+    frame[name], counts = merge_labels(frame[name], merges)
+    return replace(table, frame=frame), merges_in_words(merges, counts)
+
+
+def merges_in_words(merges: dict[str, str], counts: dict[str, int]) -> list[str]:
+    """A sentence for each merge."""
+    done = {label: f"merged into {other!r}" if other else "read as missing labels" for label, other in merges.items()}
+    return [f"{counts[label]:,} row{'s' * (counts[label] != 1)} of {label!r} {done[label]}" for label in merges]
+
+
+def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) -> Target:
+    """The target column, what kind of task it makes, and which rows have it."""
+    from selfpaced.tables import TableError
+
+    name = target_name(table, args)
     series = table.frame[name]
     present = series.notna().to_numpy()
     rows = np.flatnonzero(present)
@@ -200,8 +259,27 @@ def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) 
     if nested is not None and nested.any():
         kind = type(values[nested].iloc[0]).__name__.replace("ndarray", "list")
         raise TableError(_where(table), f"the target {name!r} must hold one label or value per row, got a {kind}")
+    sign = _decimal(values, table, args, name)
     task = task_of(values) if args.task == "auto" else args.task
-    return Target(name, rows, _values(values, task, name, table, rows), task)
+    if task == "regression" and args.merge_labels:
+        raise UsageError(f"--merge-labels is for classes, but the target {name!r} holds values")
+    return Target(name, rows, _values(values, task, name, table, rows, sign), task, sign)
+
+
+def _decimal(values: pd.Series, table: LoadedTable, args: argparse.Namespace, name: str) -> str:
+    """The decimal sign of a target that is written as text; nothing if it holds no numbers."""
+    from pandas.api import types
+
+    from selfpaced.tables import TableError, decimal_sign, looks_numeric
+
+    if types.is_numeric_dtype(values.dtype) or args.task == "classification" or not looks_numeric(values):
+        return ""
+    sign = decimal_sign(values, table.dialect.decimal)
+    if not sign and (args.task == "regression" or values.nunique() > MOST_CLASSES):
+        cell = values[values.astype(str).str.contains(",", regex=False)].iloc[0]
+        what = f"the comma of {str(cell)!r} in the target {name!r} may separate decimals or thousands"
+        raise TableError(_where(table), f"{what}: say which by --decimal , or --decimal .")
+    return sign
 
 
 def labels_of(values: pd.Series, given: Target) -> np.ndarray:
@@ -209,7 +287,12 @@ def labels_of(values: pd.Series, given: Target) -> np.ndarray:
     if given.task == "regression":
         from selfpaced.tables import parse_numbers
 
-        return np.asarray(values if values.dtype.kind in "iuf" else parse_numbers(values.astype(str)), dtype=float)
+        numbers = np.asarray(parse_numbers(values, given.decimal or "."), dtype=float)
+        if np.isnan(numbers).any():
+            bad = int(np.isnan(numbers).argmax())
+            what = f"the target {given.name!r} must hold numbers for a regression, got {str(values.iloc[bad])!r}"
+            raise ValueError(f"{what} in row {values.index[bad]}")
+        return numbers
     if given.values.dtype.kind in "iu":
         numbers = np.asarray(values, dtype=float)
         if np.any(np.mod(numbers, 1)):
@@ -230,10 +313,10 @@ def task_of(values: pd.Series) -> str:
     from pandas.api import types
 
     if types.is_bool_dtype(values.dtype) or not types.is_numeric_dtype(values.dtype):
-        from selfpaced.tables import parse_numbers
+        from selfpaced.tables import looks_numeric
 
         text = not types.is_bool_dtype(values.dtype)
-        numbers = text and values.nunique() > MOST_CLASSES and parse_numbers(values).notna().mean() >= 0.95
+        numbers = text and values.nunique() > MOST_CLASSES and looks_numeric(values)
         return "regression" if numbers else "classification"
     distinct = values.unique()
     whole = bool(np.all(np.mod(distinct, 1) == 0))
@@ -241,14 +324,14 @@ def task_of(values: pd.Series) -> str:
     return "classification" if whole and few else "regression"
 
 
-def _values(values: Any, task: str, name: str, table: LoadedTable, rows: np.ndarray) -> np.ndarray:
+def _values(values: Any, task: str, name: str, table: LoadedTable, rows: np.ndarray, sign: str) -> np.ndarray:
     from pandas.api import types
 
     from selfpaced.tables import TableError, parse_numbers
 
     numeric = types.is_numeric_dtype(values.dtype) and not types.is_bool_dtype(values.dtype)
     if task == "regression":
-        numbers = np.asarray(values if numeric else parse_numbers(values.astype(str)), dtype=float)
+        numbers = np.asarray(values if numeric else parse_numbers(values.astype(str), sign or "."), dtype=float)
         bad = ~np.isfinite(numbers)
         if bad.any():
             first = int(np.argmax(bad))
@@ -267,11 +350,13 @@ def _values(values: Any, task: str, name: str, table: LoadedTable, rows: np.ndar
 
 
 def _text(values: pd.Series) -> np.ndarray:
-    """Labels as NumPy text, by way of the few that differ: a million Python strings would weigh more than the table."""
+    """Labels as NumPy text without extra spaces, by way of the few that differ: a million Python strings weigh more."""
     import pandas as pd
 
+    from selfpaced.tables import label_text
+
     codes, distinct = pd.factorize(values)
-    return np.asarray(np.array([str(label) for label in distinct.tolist()])[codes])
+    return np.asarray(np.array([label_text(label) for label in distinct.tolist()])[codes])
 
 
 def _ask_target(frame: pd.DataFrame) -> str:

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     frame, wrong = built_in(args.seed, args.noise)
     if args.model == "auto":
         args.model = "logistic"  # what the demo is about
-    vars(args).update(data=None, target=TARGET, task="auto", exclude=[], categorical=[], frame=frame)
+    vars(args).update(data=None, target=TARGET, task="auto", exclude=[], categorical=[], merge_labels=[], frame=frame)
     with staged(args.out, FILES, console, force=args.force) as stage:
         with console.progress(STEPS + 2):
             result = train(args, console)

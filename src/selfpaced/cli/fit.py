@@ -67,7 +67,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from .output import staged
     from .rounds import decisions_so_far, round_of, suspects_file
     from .telling import tell, tell_next
-    from .training import STEPS, metrics, train
+    from .training import STEPS, facts_of, metrics, train
     from .writing import write_frame
 
     place = round_of(args)
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         with console.progress(STEPS + 1):
             result = train(args, console)
             with console.step("writing"):
-                facts = {"target": result.target.name, "task": result.target.task, "model": result.model_name}
+                facts = facts_of(result.target, result.model_name, result.merges)
                 save(result.pipeline, stage / "model.skops", facts=facts)
                 write_frame(suspects_file(result), stage / "suspects.csv")
                 written = [name for name in FILES if name != "report.html"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .console import plain_data
-from .data import Target, check_separator, find_target, labels_of
+from .data import Target, check_separator, find_target, labels_of, merged, merges_in_words, merges_of
 from .errors import UsageError
 from .models import build, model_of
 
@@ -49,24 +50,41 @@ class Encoded:
         The target, of the sample.
     prepare : Pipeline
         Fitted to the sample.
+    merges : dict of str to str
+        Labels that are merged, and into which.
+    notices : tuple of str
+        What checks of the sample report.
     dropped : list of ndarray
         Numbers of the rows that have no label, as far as it was read.
+    counts : Counter
+        Rows of each label that was merged, as far as it was read.
+    last : pandas.DataFrame
+        The last batch.
     """
 
     batches: TableBatches
     given: Target
     prepare: Any
+    merges: dict[str, str] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
     n: int = 0
     dropped: list[np.ndarray] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    last: Any = None
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        from selfpaced.tables import merge_labels
+
         for frame in self.batches:
-            present = frame[self.given.name].notna().to_numpy()
+            frame.index += self.n  # so that warnings name rows of the whole table
+            self.last, (labels, counts) = frame, merge_labels(frame[self.given.name], self.merges)
+            self.counts.update(counts)
+            present = labels.notna().to_numpy()
             self.dropped.append(self.n + np.flatnonzero(~present))
             self.n += len(frame)
-            kept = frame if present.all() else frame[present].reset_index(drop=True)
-            if len(kept):
-                yield self.prepare.transform(kept).to_numpy(), labels_of(kept[self.given.name], self.given)
+            if present.any():
+                kept = frame if present.all() else frame[present]
+                yield self.prepare.transform(kept).to_numpy(), labels_of(labels[present], self.given)
 
     def numbers(self, rows: np.ndarray) -> np.ndarray:
         """Numbers in the files of rows that were kept."""
@@ -96,6 +114,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
             model = build(name, encoded.given.task, args, [])
             with console.step("encoding the rows"):
                 table = spool(iter(encoded), labels=classes, memory=memory, scratch=args.scratch)
+                encoded.notices += _at_the_end(encoded, console)
             with table:
                 table.names = [str(name) for name in encoded.prepare.get_feature_names_out()]
                 with console.step(f"fitting plain and self-paced {name}"):
@@ -105,10 +124,13 @@ def run(args: argparse.Namespace, console: Console) -> int:
                     count = write_suspects(model, table, path, threshold=args.threshold, numbers=encoded.numbers)
                 measured = _metrics(args, encoded, table, model, count) | {"model": name}
             with console.step("writing"):
-                from .training import joined
+                from .training import facts_of, joined
 
-                facts = {"target": encoded.given.name, "task": encoded.given.task, "model": name}
-                save(joined(encoded.prepare, model), stage / "model.skops", facts=facts)
+                save(
+                    joined(encoded.prepare, model),
+                    stage / "model.skops",
+                    facts=facts_of(encoded.given, name, encoded.merges),
+                )
         measured["seconds"] = dict(console.seconds)
         text = json.dumps(plain_data(measured), indent=2, ensure_ascii=False, allow_nan=False)
         (stage / "metrics.json").write_text(text + "\n", encoding="utf-8")
@@ -121,9 +143,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 def _described(args: argparse.Namespace, memory: int, console: Console) -> tuple[Encoded, pd.DataFrame]:
     """What the columns hold and how they are encoded, from a sample."""
-    from selfpaced.tables import LoadedTable, TableBatches, matching_files
+    from selfpaced.tables import Dialect, LoadedTable, TableBatches, matching_files
 
-    from .training import check_classes, check_columns, prepared
+    from .training import check_classes, check_columns, noticed, prepared
 
     _refuse(args)
     batches = TableBatches(
@@ -132,22 +154,38 @@ def _described(args: argparse.Namespace, memory: int, console: Console) -> tuple
         header=not args.no_header,
         encoding=args.encoding,
         skip_broken=args.skip_broken,
+        decimal=args.decimal,
     )
     width = CELL * len(batches.columns)
     batches.rows = int(np.clip(memory // 16 // width, 1 << 10, 1 << 16))
     count = int(np.clip(memory // 4 // width, 1000, DESCRIBED))
     frame, n = batches.sample(count, args.seed)
-    table = LoadedTable(frame, batches.paths[0])
+    table = LoadedTable(frame, batches.paths[0], dialect=Dialect(decimal=batches.decimal))
+    merges = merges_of(table, args, all_known=n == len(frame))
+    table, _ = merged(table, merges, args)
     given = find_target(table, args, console)
     model_of(args, given.task)
     check_columns(table, args)
     check_classes(given)
-    _compare(frame.iloc[given.rows], given, args, console)
+    labelled = table.frame.iloc[given.rows]
+    prefix = f"in a sample of {len(frame):,} rows: " if n > len(frame) else ""
+    told = noticed(labelled, given, args, console, (), prefix)
+    _compare(labelled, given, batches.decimal, args, console)
     if n > len(frame):
         console.say(f"{n:,} rows; medians, spreads and categories are those of {len(frame):,} of them")
     prepare, _ = prepared(table, given, args, "linear", console)
     prepare.named_steps["features"].dtype_ = "float64"
-    return Encoded(batches, given, prepare), frame
+    return Encoded(batches, given, prepare, merges, told), frame
+
+
+def _at_the_end(encoded: Encoded, console: Console) -> tuple[str, ...]:
+    """What is known after every row was read."""
+    from selfpaced.tables import summary_rows
+
+    told = (*merges_in_words(encoded.merges, encoded.counts), *summary_rows(encoded.last))
+    for notice in told:
+        console.notice(notice)
+    return told
 
 
 def _refuse(args: argparse.Namespace) -> None:
@@ -158,12 +196,12 @@ def _refuse(args: argparse.Namespace) -> None:
         raise UsageError("--decisions are for tables in memory: leave --memory out")
 
 
-def _compare(frame: pd.DataFrame, given: Target, args: argparse.Namespace, console: Console) -> None:
+def _compare(frame: pd.DataFrame, given: Target, decimal: str, args: argparse.Namespace, console: Console) -> None:
     """Say so where a model that cannot be fitted here would foretell the labels better."""
     from .choice import FLEXIBLE, choose
 
     if model_of(args, given.task) == "auto":
-        choice = choose(frame, given.values, args, [given.name, *args.exclude])
+        choice = choose(frame, given.values, args, [given.name, *args.exclude], decimal)
         if choice.model == FLEXIBLE:
             console.warn(
                 f"boosting would be ahead by {choice.gain:.3f} +- {choice.error:.3f} nats a row, but takes a table in "
@@ -184,6 +222,8 @@ def _metrics(args: argparse.Namespace, encoded: Encoded, table: ScratchTable, mo
         "rows_fitted": table.n,
         "target": encoded.given.name,
         "task": encoded.given.task,
+        "merged_labels": encoded.merges,
+        "notices": list(encoded.notices),
         "features": table.n_features,
         "columns": {kind: schema.names(kind) for kind in ("numeric", "categorical", "date")},
         "left_out": {column.name: column.note for column in schema.left_out},

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         with console.step(f"opening {args.model}"):
             model = load(args.model, trusted=args.trust)
         with console.step(f"reading {args.data or 'the built-in table'}"):
-            table = open_table(args)
+            table = open_table(args, as_fitted(model, args))
         if args.out is not None:
             check_target(Path(args.out), table.path, force=args.force)
         with console.step("predicting"):
@@ -85,6 +85,19 @@ def run(args: argparse.Namespace, console: Console) -> int:
     rows = None if args.out is not None else result.to_dict("records")
     console.result({"model": str(args.model), "rows": len(result), "out": args.out, "predictions": rows})
     return 0
+
+
+def as_fitted(model: Any, args: argparse.Namespace) -> list[str]:
+    """The columns that were text when the model was fitted, to be read so again, with its decimal sign."""
+    from sklearn.pipeline import Pipeline
+
+    from selfpaced.tables import TypedColumns
+
+    types = model.steps[0][1] if isinstance(model, Pipeline) else None
+    if not isinstance(types, TypedColumns):
+        return []
+    args.decimal = args.decimal or types.decimal
+    return [column.name for column in types.schema_.used if column.as_text]
 
 
 def predictions(model: Any, table: Any) -> pd.DataFrame:

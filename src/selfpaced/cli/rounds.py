@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,10 @@ from .suspicion import COLUMNS
 if TYPE_CHECKING:
     import pandas as pd
 
+    from .console import Console
     from .training import Training
 
-__all__ = ["decisions_so_far", "round_of", "suspects_file"]
+__all__ = ["decisions_so_far", "round_of", "suspects_file", "tell_of_merges"]
 
 
 def suspects_file(result: Training) -> pd.DataFrame:
@@ -23,13 +25,15 @@ def suspects_file(result: Training) -> pd.DataFrame:
 
     Columns of the table that have a name of ours are called ``table.NAME``.
     """
+    import pandas as pd
+
     found, frame = result.suspects, result.table.frame
     out = found.loc[:, list(COLUMNS)].assign(decision="")
     ours = {*COLUMNS, "decision", "target", "fingerprint"}
     cells = frame.iloc[found["row"].to_numpy()].drop(columns=result.target.name)
-    for place, name in enumerate(cells.columns):
-        out[f"table.{name}" if name in ours else name] = cells.iloc[:, place].to_numpy()
-    return out.assign(target=result.target.name, fingerprint=list(result.marks))
+    cells.columns = pd.Index([f"table.{name}" if name in ours else name for name in cells.columns])
+    known = pd.DataFrame({"target": result.target.name, "fingerprint": list(result.marks)}, index=out.index)
+    return pd.concat([out, cells.set_axis(out.index), known], axis=1)
 
 
 def decisions_so_far(path: Path) -> pd.DataFrame:
@@ -51,6 +55,18 @@ def decisions_so_far(path: Path) -> pd.DataFrame:
         ],
         columns=["row", "decision", "target", "fingerprint"],
     )
+
+
+def tell_of_merges(args: argparse.Namespace, console: Console) -> None:
+    """Say so if the run whose suspects were decided about merged labels that this one does not."""
+    try:
+        before = json.loads((args.decisions.parent / "metrics.json").read_text(encoding="utf-8"))
+        merges = {f"{label}={other}" for label, other in before["merged_labels"].items()} - set(args.merge_labels)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return
+    if merges:
+        options = " ".join(f"--merge-labels {shlex.quote(text)}" for text in sorted(merges))
+        console.warn(f"the run before merged labels, and this one does not: add {options}")
 
 
 def round_of(args: argparse.Namespace) -> dict[str, Any]:

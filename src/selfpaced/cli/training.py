@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .choice import Choice, choose
-from .data import Target, decided, find_target, open_table
-from .early import before_the_fit, with_aside
+from .data import Target, decided, find_target, merged, merges_of, open_table
 from .models import build, kind_of, model_of
+from .rounds import tell_of_merges
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,8 +30,10 @@ __all__ = [
     "check_classes",
     "check_columns",
     "describe",
+    "facts_of",
     "joined",
     "metrics",
+    "noticed",
     "prepared",
     "train",
 ]
@@ -61,6 +64,8 @@ class Training:
         Fingerprints of the suspects' rows in the file, before any correction.
     notices : tuple of str
         What was noticed of the table before the fit.
+    merges : dict of str to str
+        Labels that were merged, and into which.
     """
 
     table: LoadedTable
@@ -73,6 +78,7 @@ class Training:
     review: Reviewed | None = None
     marks: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
+    merges: dict[str, str] = field(default_factory=dict)
 
     @property
     def model(self) -> Any:
@@ -95,17 +101,21 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         written, review = table.frame, decided(table.frame, args)
         if review is not None:
             table = replace(table, frame=review.corrected)
+            tell_of_merges(args, console)
+        merges = merges_of(table, args)
+        table, done = merged(table, merges, args)
         given = find_target(table, args, console)
         if review is not None:
             given = given.without(review.dropped)
         check_columns(table, args)
         check_classes(given)
-        early = before_the_fit(table, given, args, console)
-        given = early.target
+        told = noticed(_labelled(table, given), given, args, console, done)
     name, choice = model_of(args, given.task), None
     with console.step(f"{'comparing models, ' * (name == 'auto')}preparing the columns"):
         if name == "auto":
-            choice = choose(_labelled(table, given), given.values, args, [given.name, *args.exclude])
+            choice = choose(
+                _labelled(table, given), given.values, args, [given.name, *args.exclude], table.dialect.decimal
+            )
             name = choice.model
         prepare, features = prepared(table, given, args, kind_of(name), console)
     with console.step(f"fitting plain and self-paced {name.replace('-', ' ')}"):
@@ -118,11 +128,27 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         from .suspicion import suspicious
 
         found = suspicious(model, features, given, table, threshold=args.threshold)
-        known = set() if review is None else set(np.flatnonzero(review.confirmed).tolist())
-        found = with_aside(found, early, table, model, prepare, known)
     pipeline = joined(prepare, model)
     marks = tuple(row_marks(written, found["row"].to_numpy()))
-    return Training(table, given, name, pipeline, features, found, choice, review, marks, early.notices)
+    return Training(table, given, name, pipeline, features, found, choice, review, marks, told, merges)
+
+
+def noticed(
+    frame: pd.DataFrame,
+    given: Target,
+    args: argparse.Namespace,
+    console: Console,
+    done: Sequence[str],
+    prefix: str = "",
+) -> tuple[str, ...]:
+    """What was done to the labels, and what checks of the labelled rows report; these change nothing."""
+    from selfpaced.tables import notices
+
+    found = notices(frame, given.name, given.values, task=given.task, exclude=args.exclude)
+    told = (*done, *(prefix + notice for notice in found))
+    for notice in told:
+        console.notice(notice)
+    return told
 
 
 def _labelled(table: LoadedTable, given: Target) -> pd.DataFrame:
@@ -146,7 +172,8 @@ def prepared(table: LoadedTable, given: Target, args: argparse.Namespace, kind: 
     """The columns of a table as features, what they were made by, and what of it a user should know."""
     from selfpaced.tables import preprocessor
 
-    prepare = preprocessor(kind, categorical=args.categorical, exclude=[given.name, *args.exclude])
+    exclude, decimal = [given.name, *args.exclude], table.dialect.decimal
+    prepare = preprocessor(kind, categorical=args.categorical, exclude=exclude, decimal=decimal)
     features = prepare.fit_transform(_labelled(table, given))
     for column in prepare.named_steps["types"].schema_.columns:
         if column.kind in ("numeric", "categorical", "date") and column.note:
@@ -178,6 +205,11 @@ def joined(prepare: Any, model: Any) -> Any:
     from sklearn.pipeline import Pipeline
 
     return Pipeline([*prepare.steps, ("model", model)])
+
+
+def facts_of(given: Target, model: str, merges: dict[str, str]) -> dict[str, Any]:
+    """What a model file says about the target it was fitted to."""
+    return {"target": given.name, "task": given.task, "model": model, "merged_labels": merges}
 
 
 def describe(run: Training) -> dict[str, Any]:
@@ -216,6 +248,7 @@ def metrics(run: Training, console: Console) -> dict[str, Any]:
         "rows_fitted": int(run.target.rows.size),
         "target": run.target.name,
         "task": run.target.task,
+        "merged_labels": run.merges,
         "model": run.model_name,
         "model_choice": None if run.choice is None else run.choice.sentence,
         "features": int(run.features.shape[1]),

@@ -14,14 +14,14 @@ from .batches import TableBatches, matching_files
 from .decisions import Reviewed, RowDecision, apply_decisions, read_answers, row_marks
 from .errors import TableError, TableWarning
 from .features import TableFeatures, preprocessor
-from .notices import Aside, few_of_a_kind, label_variants, notices, unlike_copies
-from .parsing import parse_numbers
+from .labels import label_text, label_variants, merge_labels, read_merges
+from .notices import conflicting_duplicates, notices, summary_rows
+from .parsing import decimal_sign, looks_numeric, parse_numbers
 from .reading import LoadedTable, read_table, text_rows
 from .schema import Schema, SchemaColumn, TypedColumns, infer_schema, suggestion
 from .text import Dialect, Lines
 
 __all__ = [
-    "Aside",
     "Dialect",
     "Lines",
     "LoadedTable",
@@ -35,17 +35,22 @@ __all__ = [
     "TableWarning",
     "TypedColumns",
     "apply_decisions",
-    "few_of_a_kind",
+    "conflicting_duplicates",
+    "decimal_sign",
     "infer_schema",
+    "label_text",
     "label_variants",
+    "looks_numeric",
     "matching_files",
+    "merge_labels",
     "notices",
     "parse_numbers",
     "preprocessor",
     "read_answers",
+    "read_merges",
     "read_table",
     "row_marks",
     "suggestion",
+    "summary_rows",
     "text_rows",
-    "unlike_copies",
 ]

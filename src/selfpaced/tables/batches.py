@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,8 @@ import numpy as np
 from ..fingerprint import mixed
 from .bombs import refuse_parquet_bomb
 from .errors import TableError
-from .reading import _frame, _reading, _require, _without_marks, number_types
+from .parsing import has_decimal_commas
+from .reading import _frame, _reading, _require, _without_marks, first_types, number_types, zero_led
 from .text import Dialect, FileFacts, column_names, find_dialect, find_open_quote, report_broken, scan
 
 if TYPE_CHECKING:
@@ -36,11 +38,29 @@ def matching_files(pattern: str) -> list[Path]:
     return found
 
 
+def _kind(kind: Any) -> str:
+    """What a type of Arrow holds, in a word; empty if nothing."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_null(kind):
+        return ""
+    if pa.types.is_boolean(kind):
+        return "true and false"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "numbers"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return "text"
+    return "dates" if pa.types.is_date(kind) or pa.types.is_timestamp(kind) else str(kind)
+
+
 class TableBatches:
     """A table in files, as frames of some rows each; it may be gone through more than once.
 
-    The types of text files are those of their first piece. Where a later one does not agree, everything is read as
-    text, which `TypedColumns` makes numbers of.
+    The types of text files are those of their first pieces, and the same for all files: a column that holds numbers in
+    one text file and words in another is text. If a later piece does not agree, everything is read as text, which
+    `TypedColumns` makes numbers of. Parquet files state their types, which must be of the same kind.
 
     Parameters
     ----------
@@ -48,13 +68,15 @@ class TableBatches:
         Parquet files (``.parquet``, ``.pq``) or text files; with the same columns.
     rows : int
         Rows of a batch of Parquet, at most.
-    separator, header, encoding, skip_broken
+    separator, header, encoding, skip_broken, decimal
         As in `read_table`.
 
     Attributes
     ----------
     columns : list of str
         Their names.
+    decimal : {"", ".", ","}
+        Decimal sign of numbers that could be read either way, one for all files; empty if nothing tells.
     """
 
     def __init__(
@@ -66,6 +88,7 @@ class TableBatches:
         header: bool = True,
         encoding: str | None = None,
         skip_broken: bool = False,
+        decimal: str = "",
     ) -> None:
         _require("pandas")
         _require("pyarrow")
@@ -76,12 +99,15 @@ class TableBatches:
         for path, parquet in zip(self.paths, self.parquet, strict=True):
             if not parquet:
                 facts = scan(path)
-                dialect = find_dialect(path, facts, separator, header, encoding)
+                dialect = find_dialect(path, facts, separator, header, encoding, decimal)
                 if facts.quotes % 2:
                     find_open_quote(path, dialect)
                 self._text[path] = (facts, dialect, *column_names(path, dialect))
             else:
                 refuse_parquet_bomb(path, path)
+        signs = {dialect.decimal for _, dialect, _, _ in self._text.values()} - {""}
+        self.decimal = decimal or (signs.pop() if len(signs) == 1 else "")
+        self._types: dict[str, Any] | None = None
         self.columns = self._names(self.paths[0])
         for path in self.paths:
             own = self._names(path)
@@ -90,6 +116,19 @@ class TableBatches:
                 if set(own) <= set(self.columns):
                     raise TableError(path, f"lacks the column {lacking[0]!r} of {self.paths[0]}")
                 raise TableError(path, f"has other columns than {self.paths[0]}: {own!r}")
+        self._check_kinds()
+
+    def _check_kinds(self) -> None:
+        """Refuse Parquet files that disagree on what a column holds."""
+        from pyarrow import parquet
+
+        known: dict[str, tuple[str, Path]] = {}
+        for path in (path for path, packed in zip(self.paths, self.parquet, strict=True) if packed):
+            for one in parquet.read_schema(path):
+                kind = _kind(one.type)
+                other, first = known.setdefault(one.name, (kind, path)) if kind else (kind, path)
+                if other != kind:
+                    raise TableError(path, f"the column {one.name!r} holds {kind} here and {other} in {first}")
 
     def _names(self, path: Path) -> list[str]:
         from pyarrow import parquet
@@ -109,12 +148,16 @@ class TableBatches:
         import pyarrow as pa
 
         try:
-            return self._sample(count, seed)
+            frame, n = self._sample(count, seed)
         except pa.ArrowInvalid:
             if self.as_text or not self._text:
                 raise
             self.as_text = True
-            return self._sample(count, seed)
+            frame, n = self._sample(count, seed)
+        if not self.decimal and self._text and has_decimal_commas(frame):
+            self.decimal, self._types = ",", None
+            return self.sample(count, seed)
+        return frame, n
 
     def _sample(self, count: int, seed: int) -> tuple[pd.DataFrame, int]:
         """The rows whose numbers, scattered by the seed, are the smallest."""
@@ -150,27 +193,57 @@ class TableBatches:
         except pa.ArrowInvalid as error:
             raise TableError(path, f"cannot be read as Parquet: {error}") from error
 
+    def _options(self, path: Path, skip_row: Any) -> tuple[Any, Any, Any]:
+        """How Arrow reads one of the text files."""
+        from pyarrow import csv as arrow_csv
+
+        facts, dialect, names, skip = self._text[path]
+        reading, converting = _reading(names, skip, replace(dialect, decimal=self.decimal))
+        reading.block_size = PIECE
+        quoted = facts.quotes > 0
+        parsing = arrow_csv.ParseOptions(
+            delimiter=dialect.separator, newlines_in_values=quoted, invalid_row_handler=skip_row
+        )
+        return reading, parsing, converting
+
+    def _column_types(self) -> dict[str, Any]:
+        """The types of columns, one for all text files: numbers where every file has them, else text."""
+        import pyarrow as pa
+
+        if self._types is None:
+            files = {path: first_types(path, *self._options(path, lambda _: "skip")) for path in self._text}
+            numbers = {path: number_types(types) for path, types in files.items()}
+            words = {
+                name
+                for path, types in files.items()
+                for name, kind in types.items()
+                if name not in numbers[path] and not pa.types.is_null(kind)
+            }
+            for path, (facts, dialect, names, skip) in self._text.items():
+                integers = [name for name, kind in numbers[path].items() if pa.types.is_integer(kind)]
+                words |= zero_led(path, names, skip, facts, dialect, set(integers) - words)
+            found = {name: kind for types in numbers.values() for name, kind in types.items()}
+            mixed_kinds = {name: pa.string() for name in words if name in found}
+            floats = {n: t for types in numbers.values() for n, t in types.items() if pa.types.is_floating(t)}
+            self._types = {**found, **floats, **mixed_kinds}
+        return self._types
+
     def _text_batches(self, path: Path) -> Iterator[pd.DataFrame]:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        facts, dialect, names, skip = self._text[path]
+        _, dialect, names, _ = self._text[path]
         broken: list[None] = []
 
         def skip_row(_: Any) -> str:
             broken.append(None)
             return "skip"
 
-        reading, converting = _reading(names, skip, dialect)
-        reading.block_size = PIECE
-        parsing = arrow_csv.ParseOptions(
-            delimiter=dialect.separator, newlines_in_values=facts.quotes > 0, invalid_row_handler=skip_row
-        )
+        reading, parsing, converting = self._options(path, skip_row)
         if self.as_text:
             converting.column_types = dict.fromkeys(names, pa.string())
         else:
-            converting.column_types = number_types(path, reading, parsing, converting)
-            broken.clear()
+            converting.column_types = self._column_types()
         with (
             pa.input_stream(str(path), compression="detect") as stream,
             arrow_csv.open_csv(stream, reading, parsing, converting) as batches,

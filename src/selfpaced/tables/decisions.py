@@ -246,8 +246,13 @@ def _corrected(table: pd.DataFrame, column: str, answers: Sequence[RowDecision],
 
     given = table[column]
     values = given.astype(object)
+    # Spreadsheets drop leading zeros: 2 means 02 where there is no label 2.
+    padded = {str(label).lstrip("0"): label for label in given.unique() if str(label).isdigit()}
+    known = set(given.unique())
     for answer in answers:
         value: Any = answer.value
+        if value not in known and value.isdigit():
+            value = padded.get(value.lstrip("0"), value)
         if types.is_bool_dtype(given.dtype):
             value = value.strip().lower() == "true"
         elif types.is_numeric_dtype(given.dtype):

@@ -153,6 +153,7 @@ def preprocessor(
     categorical: Sequence[str] = (),
     exclude: Sequence[str] = (),
     max_categories: int = 30,
+    decimal: str = "",
 ) -> Pipeline:
     """A Pipeline from a raw table to features a model of this kind can use.
 
@@ -164,6 +165,8 @@ def preprocessor(
         See :class:`TypedColumns`.
     max_categories : int, default=30
         See :class:`TableFeatures`.
+    decimal : {"", ".", ","}
+        See :class:`TypedColumns`.
 
     Returns
     -------
@@ -173,6 +176,6 @@ def preprocessor(
     if not isinstance(kind, str) or kind not in ("linear", "tree"):
         got = repr(kind) if isinstance(kind, str) else f"{type(kind).__name__}: preprocessor().fit(table) takes tables"
         raise ValueError(f"kind must be 'linear' or 'tree', got {got}")
-    typed = TypedColumns(categorical=tuple(categorical), exclude=tuple(exclude))
+    typed = TypedColumns(categorical=tuple(categorical), exclude=tuple(exclude), decimal=decimal)
     features = TableFeatures(kind, max_categories=max_categories)
     return Pipeline([("types", typed), ("features", features)]).set_output(transform="pandas")

@@ -30,17 +30,20 @@ class ReadColumns:
         Of all columns, in their order.
     n : int
         Rows.
+    integers : frozenset of str
+        Names of the columns of whole numbers.
     """
 
     table: Any
     numbers: dict[str, NDArray[Any]]
     names: list[str]
     n: int
+    integers: frozenset[str]
 
     @classmethod
     def of(cls, table: Any) -> ReadColumns:
         """A table that was read at once."""
-        return cls(table, {}, table.schema.names, table.num_rows)
+        return cls(table, {}, table.schema.names, table.num_rows, _integers(table.schema))
 
     def beside(self, others: pd.DataFrame) -> pd.DataFrame:
         """All columns as a frame, where those of the table are one, with marks for spreadsheets taken off."""
@@ -53,6 +56,12 @@ class ReadColumns:
         frame = pd.DataFrame(dict(enumerate(found)), copy=False)
         frame.columns = pd.Index([unguarded(name) for name in self.names])
         return frame
+
+
+def _integers(schema: Any) -> frozenset[str]:
+    import pyarrow as pa
+
+    return frozenset(one.name for one in schema if pa.types.is_integer(one.type))
 
 
 def fill(batches: Any, rows: int) -> ReadColumns:
@@ -73,7 +82,7 @@ def fill(batches: Any, rows: int) -> ReadColumns:
         n += batch.num_rows
         parts.append(batch.select(rest))
     schema = pa.schema([batches.schema.field(name) for name in rest])
-    return ReadColumns(pa.Table.from_batches(parts, schema), numbers, names, n)
+    return ReadColumns(pa.Table.from_batches(parts, schema), numbers, names, n, _integers(batches.schema))
 
 
 def _put(column: Any, room: NDArray[Any], begin: int) -> NDArray[Any]:

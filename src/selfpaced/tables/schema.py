@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,19 +15,19 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .conversion import blank, digits_of, to_categories, to_dates, to_numbers
 from .errors import TableWarning
-from .parsing import date_format, parse_dates, parse_numbers
+from .parsing import ENOUGH, SAMPLE, are_codes, date_format, decimal_sign, looks_numeric, parse_dates, parse_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MISSING", "Schema", "SchemaColumn", "TypedColumns", "infer_schema", "suggestion"]
+__all__ = ["Schema", "SchemaColumn", "TypedColumns", "infer_schema", "suggestion"]
 
 USED = ("numeric", "categorical", "date")
-MISSING = "(missing)"
-ENOUGH = 0.95  # a choice: share of the values that have to read as numbers (or dates) for the column to be one
+DAYS = "%Y%m%d"  # convention: dates as whole numbers, 20240131
 FEW = 20  # a choice: so many different values are categories whatever they look like
-SAMPLE = 20_000  # cost: values looked at to tell the kind of a column
+SHOWN = 5  # display: columns that are named one by one
 WORDS, LETTERS = 3.5, 40  # a choice: a mean from which on a column is free text
 
 
@@ -47,6 +48,10 @@ class SchemaColumn:
         Why it was left out or read in a particular way; empty where there is nothing to say.
     bad : int
         First row whose value could not be read as the kind, -1 if none.
+    decimal : {"", ".", ","}
+        Decimal sign of numbers that are written as text.
+    codes : bool
+        Whether these are digits with leading zeros, which are no quantities.
     """
 
     name: str
@@ -55,11 +60,18 @@ class SchemaColumn:
     format: str = ""
     note: str = ""
     bad: int = -1
+    decimal: str = ""
+    codes: bool = False
 
     @property
     def used(self) -> bool:
         """Whether a model sees this column."""
         return self.kind in USED
+
+    @property
+    def as_text(self) -> bool:
+        """Whether new tables have to be read as text in this column, as the first one was."""
+        return bool(self.decimal) or self.codes
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,15 @@ class Schema:
     """The columns of a table in their order."""
 
     columns: tuple[SchemaColumn, ...]
+
+    def __getstate__(self) -> dict[str, str]:
+        """Return the columns as one text: a file of ten thousand objects takes most of the time of a fit to write."""
+        return {"columns": json.dumps([astuple(column) for column in self.columns])}
+
+    def __setstate__(self, state: dict[str, str]) -> None:
+        """Take the columns from their text."""
+        columns = tuple(SchemaColumn(*values) for values in json.loads(state["columns"]))
+        object.__setattr__(self, "columns", columns)
 
     @property
     def used(self) -> tuple[SchemaColumn, ...]:
@@ -83,12 +104,18 @@ class Schema:
         return [column.name for column in self.columns if column.kind == kind]
 
 
-def infer_schema(frame: pd.DataFrame, *, categorical: Iterable[str] = (), exclude: Iterable[str] = ()) -> Schema:
+def infer_schema(
+    frame: pd.DataFrame, *, categorical: Iterable[str] = (), exclude: Iterable[str] = (), decimal: str = ""
+) -> Schema:
     """Find out what each column holds.
 
     Text that reads as numbers (``"1,234"``, ``"$ 5"``, ``"3 %"``) or as dates in at least 95 % of the rows is
     numbers or dates, and the rest of it is missing. Other text with few different values is categories. Free
     text, names, identifiers, constants and empty columns are left out.
+
+    The decimal sign is decided for each column from all its cells. If they could be read either way (``"1,234"``), the
+    column is text unless ``decimal`` tells. Digits with leading zeros are codes, and whole numbers such as 20240131 are
+    dates.
 
     Parameters
     ----------
@@ -97,6 +124,8 @@ def infer_schema(frame: pd.DataFrame, *, categorical: Iterable[str] = (), exclud
         Columns that are categories whatever they look like.
     exclude : iterable of str
         Columns to leave out.
+    decimal : {"", ".", ","}
+        Decimal sign of text columns whose cells could be read either way.
 
     Returns
     -------
@@ -105,7 +134,7 @@ def infer_schema(frame: pd.DataFrame, *, categorical: Iterable[str] = (), exclud
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"paid": ["1,200", "950"] * 30, "day": ["3.1.2020", "4.1.2020"] * 30})
+    >>> frame = pd.DataFrame({"paid": ["1,200.50", "950"] * 30, "day": ["3.1.2020", "4.1.2020"] * 30})
     >>> [column.kind for column in infer_schema(frame).columns]
     ['numeric', 'date']
     """
@@ -114,16 +143,18 @@ def infer_schema(frame: pd.DataFrame, *, categorical: Iterable[str] = (), exclud
     if unknown:
         name = sorted(map(str, unknown))[0]
         raise ValueError(f"the table has no column {name!r}{suggestion(name, frame.columns)}")
+    if decimal not in ("", ".", ","):
+        raise ValueError(f"decimal must be '', '.' or ',', got {decimal!r}")
     columns = []
-    for name in frame.columns:
+    for place, name in enumerate(frame.columns):
         if name in exclude:
             columns.append(SchemaColumn(str(name), "excluded"))
         else:
-            columns.append(_infer(frame[name], str(name), name in categorical))
+            columns.append(_infer(frame.iloc[:, place], str(name), name in categorical, decimal))
     return Schema(tuple(columns))
 
 
-def _infer(series: pd.Series, name: str, categorical: bool) -> SchemaColumn:
+def _infer(series: pd.Series, name: str, categorical: bool, decimal: str) -> SchemaColumn:
     from pandas.api import types
 
     missing = int(series.isna().sum())
@@ -131,7 +162,7 @@ def _infer(series: pd.Series, name: str, categorical: bool) -> SchemaColumn:
     if not len(values):
         return SchemaColumn(name, "empty", missing, note="it has no values")
     if categorical:
-        return SchemaColumn(name, "categorical", missing)
+        return SchemaColumn(name, "categorical", missing, codes=_is_text(series))
     if types.is_datetime64_any_dtype(series.dtype):
         return SchemaColumn(name, "date", missing)
     if types.is_numeric_dtype(series.dtype) or types.is_timedelta64_dtype(series.dtype):
@@ -139,10 +170,10 @@ def _infer(series: pd.Series, name: str, categorical: bool) -> SchemaColumn:
     if series.dtype == object and values.map(type).isin([list, dict, np.ndarray, set, bytes]).any():
         return SchemaColumn(name, "text", missing, note="it holds nested values")
     text = values.astype(str)
-    blank = _blank(text)
-    if blank.all():
+    empty = blank(text)
+    if empty.all():
         return SchemaColumn(name, "empty", missing + len(text), note="it has no values")
-    return _infer_text(text[~blank], name, missing + int(blank.sum()))
+    return _infer_text(text[~empty], name, missing + int(empty.sum()), decimal)
 
 
 def counts_rows(array: Any) -> bool:
@@ -155,6 +186,23 @@ def counts_rows(array: Any) -> bool:
     return bool(np.all(steps == 1) or np.all(steps == -1))
 
 
+def are_days(array: NDArray[Any]) -> bool:
+    """Whether whole numbers are dates of the years 1800 to 2199 written as YYYYMMDD.
+
+    >>> are_days(np.array([20240131, 19991231])), are_days(np.array([20240131, 20241331]))
+    (True, False)
+    """
+    if array.dtype.kind not in "iuf" or array.min() < 18_000_101 or array.max() > 21_991_231 or np.mod(array, 1).any():
+        return False
+    return bool(parse_dates(digits_of(np.unique(array)), DAYS).notna().all())
+
+
+def _is_text(series: pd.Series) -> bool:
+    from pandas.api import types
+
+    return not types.is_numeric_dtype(series.dtype)
+
+
 def _infer_numeric(values: pd.Series, name: str, missing: int) -> SchemaColumn:
     array = values.to_numpy()
     if array.min() == array.max():
@@ -163,6 +211,8 @@ def _infer_numeric(values: pd.Series, name: str, missing: int) -> SchemaColumn:
             if not missing
             else SchemaColumn(name, "numeric", missing)
         )
+    if are_days(array):
+        return SchemaColumn(name, "date", missing, DAYS, note=f"whole numbers such as {array[0]:.0f} are read as dates")
     if array.dtype.kind in "iu" and array.size >= FEW and not missing:
         if counts_rows(array):
             return SchemaColumn(name, "identifier", missing, note="it only counts the rows")
@@ -173,10 +223,10 @@ def _infer_numeric(values: pd.Series, name: str, missing: int) -> SchemaColumn:
     return SchemaColumn(name, "numeric", missing, note=note)
 
 
-def _infer_text(values: pd.Series, name: str, missing: int) -> SchemaColumn:
+def _infer_text(values: pd.Series, name: str, missing: int, decimal: str) -> SchemaColumn:
     sample = values.iloc[:: max(1, len(values) // SAMPLE)]
-    if parse_numbers(sample).notna().mean() >= ENOUGH:
-        return _converted(values, name, missing, "numeric", "", parse_numbers(values))
+    if looks_numeric(sample):
+        return _infer_digits(values, sample, name, missing, decimal)
     found, ambiguous = date_format(sample, ENOUGH)
     if found:
         column = _converted(values, name, missing, "date", found, parse_dates(values, found))
@@ -184,6 +234,27 @@ def _infer_text(values: pd.Series, name: str, missing: int) -> SchemaColumn:
             note = f"dates read as {found}: day and month cannot be told apart"
             return SchemaColumn(name, "date", missing, found, note)
         return column
+    return _infer_words(values, sample, name, missing)
+
+
+def _infer_digits(values: pd.Series, sample: pd.Series, name: str, missing: int, decimal: str) -> SchemaColumn:
+    """Text that looks like numbers: quantities, dates, codes, or no one can tell."""
+    sign = decimal_sign(values, decimal)
+    if are_codes(values):
+        note = "digits with leading zeros are codes, no quantities"
+    elif sign and parse_numbers(sample, sign).notna().mean() >= ENOUGH:
+        numbers = parse_numbers(values, sign)
+        if are_days(numbers.dropna().to_numpy()):
+            return _converted(values, name, missing, "date", DAYS, parse_dates(values.str.strip(), DAYS))
+        return replace(_converted(values, name, missing, "numeric", "", numbers), decimal=sign)
+    else:
+        shown = sample[sample.str.contains("[.,]", regex=True)].iloc[0]
+        note = f"numbers such as {shown!r} may have decimals or thousands, so it is read as text (see --decimal)"
+    found = _infer_words(values, sample, name, missing)
+    return replace(found, codes=True, note=f"{note}; {found.note}" if found.note else note)
+
+
+def _infer_words(values: pd.Series, sample: pd.Series, name: str, missing: int) -> SchemaColumn:
     distinct, n = int(values.nunique()), len(values)
     if distinct == 1 and not missing:
         return SchemaColumn(name, "constant", missing, note=f"every value is {values.iloc[0]!r}")
@@ -220,6 +291,8 @@ class TypedColumns(TransformerMixin, BaseEstimator):
         Columns that are categories whatever they look like.
     exclude : sequence of str
         Columns to leave out.
+    decimal : {"", ".", ","}
+        Decimal sign of text columns whose cells could be read either way; such columns are text by default.
 
     Attributes
     ----------
@@ -229,14 +302,15 @@ class TypedColumns(TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"paid": ["1,200", "950"] * 30, "kind": ["a", "b"] * 30, "fixed": 1})
+    >>> frame = pd.DataFrame({"paid": ["1,200.50", "950"] * 30, "kind": ["a", "b"] * 30, "fixed": 1})
     >>> TypedColumns().fit_transform(frame).dtypes.astype(str).to_dict()
     {'paid': 'float64', 'kind': 'category'}
     """
 
-    def __init__(self, categorical: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
+    def __init__(self, categorical: Sequence[str] = (), exclude: Sequence[str] = (), decimal: str = "") -> None:
         self.categorical = categorical
         self.exclude = exclude
+        self.decimal = decimal
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> TypedColumns:  # noqa: ARG002
         """Find the types.
@@ -251,14 +325,20 @@ class TypedColumns(TransformerMixin, BaseEstimator):
         self
         """
         X = _frame(X)
-        self.schema_ = infer_schema(X, categorical=self.categorical, exclude=self.exclude)
+        self.schema_ = infer_schema(X, categorical=self.categorical, exclude=self.exclude, decimal=self.decimal)
         if not self.schema_.used:
-            raise ValueError(
-                "no column can be used: " + "; ".join(f"{c.name!r}: {c.note}" for c in self.schema_.left_out)
-            )
+            left = self.schema_.left_out
+            shown = "; ".join(f"{c.name!r}: {c.note}" for c in left[:SHOWN]) + "; ..." * (len(left) > SHOWN)
+            raise ValueError(f"no column can be used: {shown}")
         self.feature_names_in_ = np.array([c.name for c in self.schema_.columns], dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
         return self
+
+    def fit_transform(self, X: pd.DataFrame, y: Any = None, **_: Any) -> pd.DataFrame:
+        """Find the types and return the used columns; the schema's notes tell of cells that could not be read."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TableWarning)
+            return self.fit(X, y).transform(X)
 
     def transform(self, X: pd.DataFrame) -> pd.DataFrame:
         """The used columns with their types; further columns of ``X`` do not matter.
@@ -287,10 +367,10 @@ class TypedColumns(TransformerMixin, BaseEstimator):
 
     def _typed(self, series: pd.Series, column: SchemaColumn) -> Any:
         if column.kind == "categorical":
-            return _categories(series)
+            return to_categories(series)
         if column.kind == "date":
-            return _dates(series, column)
-        return _numbers(series, column)
+            return to_dates(series, column)
+        return to_numbers(series, column, self.decimal)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ARG002
         """Names of the used columns."""
@@ -321,57 +401,3 @@ def _frame(X: Any) -> pd.DataFrame:
     if hasattr(X, "to_pandas"):  # polars, Arrow
         return X.to_pandas()
     raise TypeError(f"X must be a table with column names (a pandas or polars DataFrame), got {type(X).__name__}")
-
-
-def _numbers(series: pd.Series, column: SchemaColumn) -> NDArray[Any]:
-    """Numbers without a copy where they are numbers already."""
-    from pandas.api import types
-
-    if types.is_timedelta64_dtype(series.dtype):
-        series = series.dt.total_seconds()
-    elif not types.is_numeric_dtype(series.dtype):
-        parsed = parse_numbers(series)
-        _tell_unreadable(series, parsed, column, "numbers")
-        series = parsed
-    plain = isinstance(series.dtype, np.dtype) and series.dtype.kind in "fiu"
-    values: NDArray[Any] = series.to_numpy() if plain else series.to_numpy(dtype=float, na_value=np.nan)
-    if values.dtype.kind != "f" or not np.isinf(values).any():
-        return values
-    return np.where(np.isinf(values), np.nan, values)
-
-
-def _dates(series: pd.Series, column: SchemaColumn) -> pd.Series:
-    from pandas.api import types
-
-    if types.is_datetime64_any_dtype(series.dtype):
-        return series.dt.tz_localize(None) if series.dt.tz is not None else series
-    parsed = parse_dates(series, column.format or "ISO8601")
-    _tell_unreadable(series, parsed, column, "dates")
-    return parsed
-
-
-def _categories(series: pd.Series) -> pd.Categorical:
-    """Categories as text; gaps are one of them."""
-    import pandas as pd
-
-    codes, values = pd.factorize(series)
-    # 1 and 1.0 are one category: a gap elsewhere in the column makes integers floats.
-    names = [str(int(v)) if isinstance(v, float) and v.is_integer() else str(v) for v in values.tolist()]
-    names = [name if name.strip() else MISSING for name in names] + [MISSING]
-    known = {name: place for place, name in enumerate(sorted(set(names)))}
-    table = np.array([known[name] for name in names])
-    return pd.Categorical.from_codes(table[codes], categories=list(known))  # a gap has code -1, the last entry
-
-
-def _blank(text: pd.Series) -> pd.Series:
-    """Cells with nothing in them: missing, wherever the table comes from."""
-    return text.str.strip() == ""
-
-
-def _tell_unreadable(series: pd.Series, parsed: pd.Series, column: SchemaColumn, what: str) -> None:
-    """Warn of unreadable cells in new data; those of the training table are in the schema's notes."""
-    unread = series[parsed.isna() & series.notna()]
-    count = int((~_blank(unread.astype(str))).sum())
-    if count and not column.note:
-        message = f"column {column.name!r}: {count:,} cells are not {what} and count as missing"
-        warnings.warn(message, TableWarning, stacklevel=2)

@@ -21,32 +21,35 @@ from numpy.typing import ArrayLike, NDArray
 
 from .bombs import refuse_bomb
 from .errors import TableError, TableWarning
+from .parsing import ONLY
 
 SEPARATORS = (",", ";", "\t", "|")
 _BLOCK = 1 << 22  # cost: bytes read at a time, 4 MB
 _BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_ZEROS = re.compile(rb'[,;\t|"\n]0\d')
 _NUMBER = re.compile(r"\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*")
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text file is written."""
+    """How a text file is written; the decimal sign is empty if nothing tells it."""
 
     separator: str = ","
     encoding: str = "utf-8"
-    decimal: str = "."
+    decimal: str = ""
     header: bool = True
     newline: str = "\n"
 
 
 @dataclass(frozen=True)
 class FileFacts:
-    """What one pass over the bytes tells: number of lines, quotes and bytes, and the beginning."""
+    """What one pass over the bytes tells: number of lines, quotes and bytes, the beginning, and leading zeros."""
 
     lines: int
     quotes: int
     size: int
     head: bytes
+    zeros: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class Lines:
 def scan(path: Path, *, text: bool = True) -> FileFacts:
     """One pass over the bytes."""
     newlines = returns = quotes = size = 0
-    head, last, packed = b"", b"", path.suffix.lower() == ".gz"
+    head, last, packed, zeros = b"", b"", path.suffix.lower() == ".gz", False
     try:
         with _binary(path) as stream:
             while block := stream.read(_BLOCK):
@@ -99,7 +102,8 @@ def scan(path: Path, *, text: bool = True) -> FileFacts:
                 size += len(block)
                 if packed:
                     refuse_bomb(path, size)
-                head, last = head or block[: 1 << 16], block[-1:]
+                zeros = zeros or _ZEROS.search(block) is not None or _ZEROS.search(last + block[:2]) is not None
+                head, last = head or block[: 1 << 16], block[-2:]
     except (EOFError, gzip.BadGzipFile, OSError, zlib.error) as error:
         raise TableError(path, f"cannot be read: {error}") from error
     if not head.strip():
@@ -107,10 +111,13 @@ def scan(path: Path, *, text: bool = True) -> FileFacts:
     if text and b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise TableError(path, "is not text; CSV, TSV and Parquet (.parquet) can be read")
     count = newlines or returns
-    return FileFacts(count + (last not in (b"\n", b"\r")), quotes, size, head)
+    zeros = zeros or b"\0" in head  # UTF-16 has other bytes between them
+    return FileFacts(count + (last[-1:] not in (b"\n", b"\r")), quotes, size, head, zeros)
 
 
-def find_dialect(path: Path, facts: FileFacts, separator: str | None, header: bool, encoding: str | None) -> Dialect:
+def find_dialect(
+    path: Path, facts: FileFacts, separator: str | None, header: bool, encoding: str | None, decimal: str = ""
+) -> Dialect:
     if encoding is None:
         encoding = next((name for mark, name in _BOMS.items() if facts.head.startswith(mark)), "utf-8")
     text = facts.head.decode(encoding, errors="replace")
@@ -123,11 +130,15 @@ def find_dialect(path: Path, facts: FileFacts, separator: str | None, header: bo
         separator = "\t" if tab and counts["\t"] else best if counts[best] else ","
     if len(separator) != 1 or separator in '"\r\n':
         raise ValueError(f"separator must be one character, no quote and no line break, got {separator!r}")
-    cells = [cell.strip().strip('"') for line in head[1:] for cell in line.split(separator)]
     newline = "\r\n" if "\r\n" in text else "\n"
-    commas = separator != "," and any(re.fullmatch(r"[-+]?\d+,\d+", cell) for cell in cells)
-    points = any(re.fullmatch(r"[-+]?\d+\.\d+", cell) for cell in cells)
-    return Dialect(separator, encoding, "," if commas and not points else ".", header, newline)
+    return Dialect(separator, encoding, decimal or _decimal(head[1:], separator), header, newline)
+
+
+def _decimal(lines: list[str], separator: str) -> str:
+    """Return the decimal sign of the numbers in some lines; nothing if there is none, or both."""
+    cells = {cell.strip() for record in csv.reader(lines, delimiter=separator) for cell in record}
+    found = [sign for sign, pattern in ONLY.items() if any(re.fullmatch(pattern, cell) for cell in cells)]
+    return found[0] if len(found) == 1 else ""
 
 
 def column_names(path: Path, dialect: Dialect) -> tuple[list[str], int]:
@@ -152,14 +163,15 @@ def column_names(path: Path, dialect: Dialect) -> tuple[list[str], int]:
 
 
 def _unique(names: list[str]) -> list[str]:
-    taken, result = set(names), []
-    for i, name in enumerate(names):
-        if name in names[:i]:
+    taken, seen, result = set(names), set(), []
+    for name in names:
+        if name in seen:
             number = 1
             while f"{name}.{number}" in taken:
                 number += 1
             name = f"{name}.{number}"
             taken.add(name)
+        seen.add(name)
         result.append(name)
     return result
 
