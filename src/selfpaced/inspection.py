@@ -135,16 +135,15 @@ def suspects(
     if order not in ("probability", "impact"):
         raise ValueError(f"order must be 'probability' or 'impact', got {order!r}")
     judged = judgement_of(fitted, X, y, kinds=("labels", "values", "entries"))
+    if order == "probability":
+        return _indexed(suspect_table(judged, n, all_rows=all_rows), X)
+    if X is None or judged.kind == "entries":
+        raise ValueError("order='impact' needs the rows X, whose leverage it takes into account")
     n = None if n is None else integer("n", n, 0, "an integer >= 0 or None")
-    levels = judged.levels()
+    impact, levels = judged.wrong * leverage(look_through(fitted, X)[1]), judged.levels()
     ranked = judged.ranking(only=None if all_rows else levels > 0)
-    if order == "impact":
-        if X is None or judged.kind == "entries":
-            raise ValueError("order='impact' needs the rows X, whose leverage it takes into account")
-        impact = judged.wrong * leverage(look_through(fitted, X)[1])
-        ranked = ranked[np.argsort(-impact[ranked], kind="stable")]
-    if not all_rows:
-        ranked = ranked[np.argsort(-levels[ranked], kind="stable")]
+    place = np.zeros_like(levels) if all_rows else levels
+    ranked = ranked[np.lexsort((-impact[ranked], -place[ranked]))]
     return _indexed(as_table(judged.table(ranked[:n], levels)), X)
 
 
@@ -170,11 +169,14 @@ def _indexed(table: Any, X: Any) -> Any:
     return table
 
 
-def suspect_table(judged: Judgement, n: int | None = None, threshold: float = SUSPECT) -> Any:
-    """The rows of both levels, likely errors first: the table that `suspects` returns."""
+def suspect_table(judged: Judgement, n: int | None = None, threshold: float = SUSPECT, all_rows: bool = False) -> Any:
+    """The rows of both levels, likely errors first, or all rows: the table that `suspects` returns."""
+    n = None if n is None else integer("n", n, 0, "an integer >= 0 or None")
     levels = judged.levels(threshold)
-    ranked = judged.ranking(only=levels > 0)
-    return as_table(judged.table(ranked[np.argsort(-levels[ranked], kind="stable")][:n], levels))
+    ranked = judged.ranking(only=None if all_rows else levels > 0)
+    if not all_rows:
+        ranked = ranked[np.argsort(-levels[ranked], kind="stable")]
+    return as_table(judged.table(ranked[:n], levels))
 
 
 def label_issues(fitted: Any, X: Any, y: Any, threshold: float = SUSPECT) -> Any:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 USAGE = "selfpaced clean [DATA] --target COLUMN [--how drop|flag|relabel] [--out FILE] [options]"
 DESCRIPTION = """\
-Write the table again with its suspects dropped, flagged or relabelled; never in place.
+Write the table again with its likely errors dropped, flagged or relabelled; never in place.
 
-  --how drop     leave suspects out (default)
+  --how drop     leave likely errors out (default)
   --how flag     add the columns suspect (1 or 0), expected and noise_probability
   --how relabel  put what the model expects in place of what is given
 
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_data_arguments(parser)
     add_model_arguments(parser)
     group = parser.add_argument_group("results")
-    group.add_argument("--how", choices=("drop", "flag", "relabel"), default=None, help="what to do with suspects")
+    group.add_argument("--how", choices=("drop", "flag", "relabel"), default=None, help="what to do with likely errors")
     add_decisions(group)
     group.add_argument("--out", type=Path, metavar="FILE", help="default: the data's name with .clean in it, here")
     group.add_argument("--force", action="store_true", help="replace FILE if it exists")
@@ -50,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     """Fit, then copy the table."""
     from .output import check_target
+    from .telling import counted
     from .training import STEPS, train
     from .writing import format_of
 
@@ -63,18 +64,18 @@ def run(args: argparse.Namespace, console: Console) -> int:
         result = train(args, console)
         with console.step("writing"):
             kept = _write(result, out, args.how)
-    n = len(result.suspects)
+    n = len(result.likely)
     done = {"drop": "dropped", "flag": "flagged", "relabel": "relabelled"}[args.how]
     console.say(f"\n{result.model.termination_}")
-    console.say(f"{n:,} of {len(result.table.frame):,} rows are suspects; they were {done}.")
+    console.say(f"{counted(n)} among {len(result.table.frame):,} rows: {done}.")
     console.say(f"Written: {out} ({kept:,} rows)")
     console.result(
         {
             "out": str(out),
             "rows": kept,
-            "suspects": n,
+            "likely_errors": n,
             "how": args.how,
-            "suspect_rows": result.suspects["row"],
+            "suspect_rows": result.likely["row"],
             "termination": result.model.termination_,
         }
     )
@@ -176,7 +177,7 @@ def _copied(result: Training, how: str) -> Iterator[list[str]]:
 
     table, name = result.table, result.target.name
     position = list(table.frame.columns).index(name)
-    suspects = {int(r["row"]): r for r in result.suspects.to_dict("records")}
+    suspects = {int(r["row"]): r for r in result.likely.to_dict("records")}
     written = _spelling(result, position) if how == "relabel" else {}
     records = text_rows(table)
     if table.dialect.header:
@@ -220,7 +221,7 @@ def _spelling(result: Training, position: int) -> dict[Any, str]:
 
 def _changed(result: Training, how: str) -> Any:
     """The frame, changed as asked."""
-    frame, found = result.table.frame, result.suspects
+    frame, found = result.table.frame, result.likely
     rows = found["row"].to_numpy()
     if how == "drop":
         return frame.drop(index=frame.index[rows])

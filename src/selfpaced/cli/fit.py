@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 USAGE = "selfpaced fit [DATA] --target COLUMN [--out OUT] [options]"
 DESCRIPTION = """\
-Fit a model to a table some of whose labels or values are wrong, beside the plain model, and name the suspects.
+Fit a model to a table with some wrong labels or values, beside the plain model, and list the rows to check.
 
 Writes into OUT:
   model.skops    the fitted pipeline, raw table to prediction (selfpaced predict)
-  suspects.csv   row (from 0), line in the file, given, expected, weight, why, the row's cells, and an empty column
-                 for your decision: keep, drop, relabel, relabel to LABEL, set VALUE
+  suspects.csv   row (from 0), line in the file, level (likely error, worth a look), given, expected, weight, why, the
+                 row's cells, and an empty column for your decision: keep, drop, relabel, relabel to LABEL, set VALUE
   metrics.json   plain against self-paced, noise rate, columns, timings
   report.html    all of it to look at, one file, no network
 """
@@ -127,5 +127,5 @@ def write_report(result: Training, path: Path, console: Console) -> bool:
 
 def _shown(result: Training) -> pd.DataFrame:
     """The suspects as the page has them: first how probably they are wrong, and by what their rows are known again."""
-    first = ["row", "line", "given", "expected", "noise_probability", "against", "why", "weight"]
+    first = ["row", "line", "level", "given", "expected", "noise_probability", "against", "why", "weight"]
     return result.suspects.loc[:, first].assign(target=result.target.name, fingerprint=list(result.marks))

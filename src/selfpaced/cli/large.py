@@ -121,8 +121,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
                     model.fit(table)
                 with console.step("looking for suspects"):
                     path = stage / "suspects.parquet"
-                    count = write_suspects(model, table, path, threshold=args.threshold, numbers=encoded.numbers)
-                measured = _metrics(args, encoded, table, model, count) | {"model": name}
+                    counts = write_suspects(model, table, path, threshold=args.threshold, numbers=encoded.numbers)
+                measured = _metrics(args, encoded, table, model, counts) | {"model": name}
             with console.step("writing"):
                 from .training import facts_of, joined
 
@@ -209,7 +209,9 @@ def _compare(frame: pd.DataFrame, given: Target, decimal: str, args: argparse.Na
             )
 
 
-def _metrics(args: argparse.Namespace, encoded: Encoded, table: ScratchTable, model: Any, count: int) -> dict[str, Any]:
+def _metrics(
+    args: argparse.Namespace, encoded: Encoded, table: ScratchTable, model: Any, counts: Any
+) -> dict[str, Any]:
     from selfpaced import __version__
 
     from .training import candidate
@@ -230,7 +232,8 @@ def _metrics(args: argparse.Namespace, encoded: Encoded, table: ScratchTable, mo
         "lam": model.lam_,
         "noise_rate": model.noise_rate_,
         "noise_rate_interval": model.noise_rate_interval_,
-        "suspects": count,
+        "likely_errors": counts[2],
+        "worth_a_look": counts[1],
         "passes": table.passes,
         "termination": model.termination_,
         "path": [candidate(found) | {"chosen": found.chosen} for found in model.path_],
@@ -250,7 +253,7 @@ def _tell(model: Any, measured: dict[str, Any], described: int, console: Console
     )
     console.tell(f"{sentence_in_words(measured['termination'], model.path_)}\n")
     show_path(measured, console)
-    share = share_in_words(measured["noise_rate"], measured["noise_rate_interval"])
-    what = "labels" if measured["task"] == "classification" else "values"
-    console.tell(f"Wrong {what}: {share}.", strong=True)
-    console.say(f"{counted(measured['suspects'])}.")
+    if measured["task"] == "regression":  # of labels the sentence above says it
+        share = share_in_words(measured["noise_rate"], measured["noise_rate_interval"])
+        console.tell(f"Wrong values: {share}.", strong=True)
+    console.say(f"{counted(measured['likely_errors'])}, {measured['worth_a_look']:,} rows worth a look.")

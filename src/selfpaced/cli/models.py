@@ -34,7 +34,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, seed: str = "of fold
         help="rows at least this likely to be wrong are suspects (default 0.5)",
     )
     group.add_argument("--seed", type=int, default=0, metavar="N", help=seed)
-    group.add_argument("--jobs", type=int, default=None, metavar="N", help="folds or trees fitted at once")
+    group.add_argument("--jobs", type=int, default=None, metavar="N", help="trees fitted at once")
 
 
 def model_of(args: argparse.Namespace, task: str) -> str:
@@ -61,7 +61,7 @@ def build(name: str, task: str, args: argparse.Namespace, categorical: list[int]
     if name == "logistic":
         from selfpaced import SelfPacedLogisticRegression
 
-        return SelfPacedLogisticRegression(n_jobs=args.jobs, **options)
+        return SelfPacedLogisticRegression(**options)
     if name == "ridge":
         from selfpaced import SelfPacedLinearRegression
 

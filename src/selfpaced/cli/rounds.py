@@ -77,7 +77,10 @@ def round_of(args: argparse.Namespace) -> dict[str, Any]:
     for folder in (args.decisions.parent, args.out):
         try:
             before = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
-            return {"round": int(before.get("round", 1)) + 1, "suspects_before": int(before["suspects"])}
+            return {
+                "round": int(before.get("round", 1)) + 1,
+                "suspects_before": int(before["likely_errors"]) + int(before["worth_a_look"]),
+            }
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
     return {"round": 2, "suspects_before": None}

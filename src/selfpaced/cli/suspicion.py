@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "suspicious"]
 
-COLUMNS = ("row", "line", "given", "expected", "weight", "noise_probability", "why", "against")
+COLUMNS = ("row", "line", "level", "given", "expected", "weight", "noise_probability", "why", "against")
 NEIGHBOURS = 5  # display: their lines are named one by one
 EXPLAINED = 5_000  # cost: suspects that get neighbours; the table is sorted, the rest is far down
 
@@ -23,7 +23,7 @@ EXPLAINED = 5_000  # cost: suspects that get neighbours; the table is sorted, th
 def suspicious(
     model: Any, features: pd.DataFrame, given: Target, table: LoadedTable, *, threshold: float
 ) -> pd.DataFrame:
-    """The suspects, most suspicious first.
+    """The likely errors and the rows worth a look, most suspicious first.
 
     Parameters
     ----------
@@ -36,21 +36,21 @@ def suspicious(
     table : LoadedTable
         Knows the lines.
     threshold : float
-        Rows at least this likely to be wrong are suspects.
+        Rows whose probability of being wrong is above it are likely errors.
 
     Returns
     -------
     pandas.DataFrame
-        With the columns ``row, line, given, expected, weight, noise_probability, why, against``: the last names the
-        columns that speak against the given label or value.
+        With the columns ``row, line, level, given, expected, weight, noise_probability, why, against``: the last names
+        the columns that contribute most to the expected label or value.
     """
     import pandas as pd
 
-    from selfpaced.inspection import judgement_of, suspect_table, suspected
+    from selfpaced.inspection import judgement_of, suspect_table
     from selfpaced.reasons import columns_against, confident_rows
 
     judged = judgement_of(model, features, given.values)
-    found = pd.DataFrame(suspect_table(judged, only=suspected(judged, threshold)))
+    found = pd.DataFrame(suspect_table(judged, threshold=threshold))
     places = found["row"].to_numpy(dtype=np.int64)
     rows = given.rows[places]
     lines = table.lines.of(rows)
@@ -63,6 +63,7 @@ def suspicious(
             "line": pd.array(lines, dtype="Int64")
             if lines is not None
             else pd.array([None] * len(rows), dtype="Int64"),
+            "level": found["level"].to_numpy(),
             "given": found["given"].to_numpy(),
             "expected": _rounded(found["expected"].to_numpy()),
             "weight": found["weight"].to_numpy(dtype=float).round(4),

@@ -31,18 +31,12 @@ def tell(result: Training, measured: dict[str, Any], console: Console) -> None:
     if measured["typical_error"] is not None:
         plain, chosen = (f"{measured['typical_error'][name]:.3g} {measured['target']}" for name in ("plain", "chosen"))
         console.tell(f"Typical error: {chosen}" + ("." if plain == chosen else f" (plain model: {plain})."))
-    if measured["noise_rate"] is not None:
+    if measured["noise_rate"] is not None and not labels:  # of labels the sentence above says it
         share = share_in_words(measured["noise_rate"], measured["noise_rate_interval"])
-        console.tell(f"Wrong {'labels' if labels else 'values'}: {share}.", strong=True)
+        console.tell(f"Wrong values: {share}.", strong=True)
     if measured["misfit_words"]:
         console.tell(f"Values this model cannot explain, besides: about {measured['misfit']:.1%}; its fit is poor.")
     show_suspects(result, console)
-    if len(result.suspects) and math.isinf(result.model.lam_):
-        what = "label" if labels else "value"
-        console.tell(
-            "\nAll rows kept their full weight, because the wrong ones hardly spoil the model. They are suspects all "
-            f"the same: their {what} is more probably wrong than right."
-        )
 
 
 def tell_next(result: Training, measured: dict[str, Any], written: list[str], folder: str, console: Console) -> None:
@@ -50,7 +44,7 @@ def tell_next(result: Training, measured: dict[str, Any], written: list[str], fo
     count = len(result.suspects)
     if result.review is not None:
         before = measured["suspects_before"]
-        now = counted(count) if before is None else f"{before:,} -> {counted(count)}"
+        now = f"{count:,} rows to check" if before is None else f"{before:,} -> {count:,} rows to check"
         console.tell(f"\nround {measured['round']}: {now} (decided: {result.review})", strong=True)
     console.tell(f"\nWritten: {', '.join(written)}")
     if not count:
@@ -62,12 +56,12 @@ def tell_next(result: Training, measured: dict[str, Any], written: list[str], fo
 
 
 def counted(count: int) -> str:
-    """Suspects, counted.
+    """Likely errors, counted.
 
-    >>> counted(1), counted(1200)
-    ('1 suspect', '1,200 suspects')
+    >>> counted(0), counted(1), counted(1200)
+    ('No likely errors', '1 likely error', '1,200 likely errors')
     """
-    return f"{count:,} suspect{'s' * (count != 1)}"
+    return f"{count:,} likely error{'s' * (count != 1)}" if count else "No likely errors"
 
 
 def share_in_words(rate: float, interval: tuple[float, float] | None) -> str:
@@ -78,7 +72,9 @@ def share_in_words(rate: float, interval: tuple[float, float] | None) -> str:
     between = f"between {low:.1%} and {high:.1%}"
     if low != 0:
         return f"about {rate:.1%} ({between})"
-    return f"none found (at most {high:.1%})" if rate < 0.0005 else f"perhaps {rate:.1%}, perhaps none ({between})"
+    if math.isnan(rate):
+        return f"{between}; the data cannot tell whether any are"
+    return f"none found (at most {high:.1%})" if rate < 0.0005 else f"perhaps {rate:.1%} ({between})"
 
 
 def show_path(measured: dict[str, Any], console: Console) -> None:
@@ -110,15 +106,27 @@ def _known(value: float | None) -> bool:
 
 
 def show_suspects(result: Training, console: Console, n: int = 5) -> None:
-    """The most suspicious rows."""
-    found = result.suspects
+    """The most suspicious rows of each level."""
+    likely = result.likely
+    look = result.suspects.drop(likely.index)
+    console.say(f"{counted(len(likely))}{_first(len(likely), n)}")
+    _show(likely.head(n), console)
+    if len(look):
+        what = f"{len(look):,} row{'s' * (len(look) != 1)} worth a look, if any are wrong"
+        console.say(f"\n{what}{_first(len(look), n)}")
+        _show(look.head(n), console)
+
+
+def _first(count: int, n: int) -> str:
+    return "." if not count else f", the first {n}:\n" if count > n else ":\n"
+
+
+def _show(found: Any, console: Console) -> None:
     if found.empty:
-        console.say("No suspects.")
         return
-    console.say(f"{counted(len(found))}, the worst:\n" if len(found) > n else f"{counted(len(found))}:\n")
     place = "line" if found["line"].notna().any() else "row"
-    rows = [[place, "given", "expected", "wrong", "speaks against it"]]
-    for record in found.head(n).to_dict("records"):
+    rows = [[place, "given", "expected", "wrong", "contributing features"]]
+    for record in found.to_dict("records"):
         wrong = record["noise_probability"]
         cells = [str(record[place]), _cell(record["given"]), _cell(record["expected"])]
         reason = record["against"] or record["why"].partition(" (")[0]  # without the lines of its neighbours

@@ -55,7 +55,7 @@ class Training:
     features : pandas.DataFrame
         What the model saw, one row per label.
     suspects : pandas.DataFrame
-        ``row, line, given, expected, weight, noise_probability, why, against``.
+        ``row, line, level, given, expected, weight, noise_probability, why, against``.
     choice : Choice or None
         How the model was chosen, where the data decided.
     review : Reviewed or None
@@ -84,6 +84,11 @@ class Training:
     def model(self) -> Any:
         """The self-paced estimator at the end of the pipeline."""
         return self.pipeline[-1]
+
+    @property
+    def likely(self) -> pd.DataFrame:
+        """The likely errors among the suspects."""
+        return self.suspects[self.suspects["level"] == "likely error"]
 
     @property
     def schema(self) -> Schema:
@@ -259,10 +264,12 @@ def metrics(run: Training, console: Console) -> dict[str, Any]:
         "mean_weight": float(np.mean(model.judgement_.weight)),
         "noise_rate": model.noise_rate_,
         "noise_rate_interval": model.noise_rate_interval_,
+        "noise_rate_if_any": getattr(model, "noise_rate_if_any_", None),
         "misfit": getattr(model.judgement_.opinion, "misfit", None),
         "misfit_words": getattr(model.judgement_.opinion, "misfit_words", ""),
         "typical_error": _typical_error(run),
-        "suspects": len(run.suspects),
+        "likely_errors": len(run.likely),
+        "worth_a_look": len(run.suspects) - len(run.likely),
         "notices": list(run.notices),
         "termination": model.termination_,
         "path": [candidate(found) | {"chosen": found.chosen} for found in model.path_],

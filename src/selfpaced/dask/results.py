@@ -85,7 +85,7 @@ def _judged(block: Block, model: Judging) -> Judgement:
 
 def _suspects(judged: Judgement, first: int, threshold: float) -> pd.DataFrame:
     numbered = replace(judged, numbers=first + np.arange(len(judged.wrong)))
-    return pd.DataFrame(numbered.table(np.flatnonzero(numbered.wrong >= threshold)))
+    return pd.DataFrame(numbered.table(np.flatnonzero(levels := numbered.levels(threshold)), levels))
 
 
 __all__ = ["losses", "suspects", "weights"]

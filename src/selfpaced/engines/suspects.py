@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..judgement import Judging
 from .scratch import ScratchTable
@@ -22,8 +23,8 @@ def write_suspects(
     *,
     threshold: float = 0.5,
     numbers: Callable[[Array], Array] | None = None,
-) -> int:
-    """Judge every row of a table and write the suspects to a Parquet file, in the order of the rows.
+) -> NDArray[np.intp]:
+    """Assess every row of a table and write those of both levels to a Parquet file, in the order of the rows.
 
     Parameters
     ----------
@@ -34,15 +35,16 @@ def write_suspects(
     path : path-like
         The file; it appears when it is complete.
     threshold : float, default=0.5
-        Rows at least this likely to be wrong are written; 0 writes all of them, with their weights.
+        Rows whose probability of being wrong is above it are likely errors; rows worth a look are written too. 0 writes
+        all rows, with their weights.
 
     numbers : callable, optional
         Takes the numbers of rows in the table to those that are written.
 
     Returns
     -------
-    int
-        How many were written.
+    ndarray of int
+        Number of rows of each level: not listed, worth a look, likely errors.
     """
     try:
         import pyarrow as pa
@@ -51,17 +53,18 @@ def write_suspects(
         raise ImportError('writing Parquet needs pyarrow: pip install "selfpaced[io]"') from error
     if not 0 <= threshold <= 1:
         raise ValueError(f"threshold must be between 0 and 1, got {threshold!r}")
-    target, first, count, writer = Path(path), 0, 0, None
+    target, first, counts, writer = Path(path), 0, np.zeros(3, dtype=np.intp), None
     part = target.with_name(f".{target.name}.part")
     try:
         for block in table.blocks():
             own = first + np.arange(len(block.y))
             judged: Any = replace(model._judge(block.X, block.y), numbers=own if numbers is None else numbers(own))
-            rows = np.flatnonzero(judged.wrong >= threshold)
-            columns = pa.table({name: np.asarray(values) for name, values in judged.table(rows).items()})
+            levels = judged.levels(threshold)
+            rows = np.arange(len(own)) if threshold == 0 else np.flatnonzero(levels)
+            columns = pa.table({name: np.asarray(values) for name, values in judged.table(rows, levels).items()})
             writer = parquet.ParquetWriter(part, columns.schema) if writer is None else writer
             writer.write_table(columns.cast(writer.schema))
-            first, count = first + len(block.y), count + len(rows)
+            first, counts = first + len(block.y), counts + np.bincount(levels, minlength=3)
         if writer is not None:
             writer.close()
             os.replace(part, target)
@@ -69,7 +72,7 @@ def write_suspects(
         if writer is not None:
             writer.close()
         part.unlink(missing_ok=True)
-    return count
+    return counts
 
 
 __all__ = ["write_suspects"]

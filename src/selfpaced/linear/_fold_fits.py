@@ -137,7 +137,7 @@ class FoldFits:
 
 @dataclass(frozen=True, eq=False)
 class _Coordinates:
-    """Features of zero mean and about unit curvature, with a constant, in single precision; sparse ones keep their mean.
+    """Centred features of about unit curvature, with a constant, in single precision; sparse ones are not centred.
 
     Attributes
     ----------

@@ -512,6 +512,6 @@ def _what_is_known(fit: LogisticFit) -> str:
             f"(held-out accuracy {fit.accuracy:.0%})."
         )
     return (
-        f"Between 0 and {high:.0%} of the labels may be wrong (about {channel.rate_if_any:.0%} if any are); these labels "
-        "cannot tell whether any are."
+        f"Between 0 and {high:.0%} of the labels may be wrong (about {channel.rate_if_any:.0%} if any are); these "
+        "labels cannot tell whether any are."
     )

@@ -30,10 +30,9 @@ class SuspectFilter(JudgedByAnother, MetaEstimatorMixin, BaseEstimator):
     estimator : estimator
         Fitted to what is left.
     how : {"drop", "weight"}, default="drop"
-        Drop rows whose probability of being wrong is above `threshold`, or weigh every row by its probability of
-        being right.
+        Drop the likely errors, or weigh every row by its probability of being right.
     threshold : float, default=0.5
-        For ``how="drop"``.
+        Probability of being wrong above which a row is a likely error.
 
     Attributes
     ----------
@@ -42,7 +41,7 @@ class SuspectFilter(JudgedByAnother, MetaEstimatorMixin, BaseEstimator):
     noise_probability_ : ndarray of shape (n_samples,)
         Probability that a training row's label or value is wrong.
     kept_ : ndarray of bool of shape (n_samples,)
-        Rows at or below the threshold.
+        Rows that are no likely errors.
 
     Examples
     --------
@@ -89,8 +88,8 @@ class SuspectFilter(JudgedByAnother, MetaEstimatorMixin, BaseEstimator):
         if trusted is not None:
             given["trusted"] = trusted
         judge = clone(self.judge).fit(X, y, **given)
-        wrong = np.asarray(judgement_of(judge, X, y).wrong, dtype=float)
-        kept = wrong <= self.threshold
+        judged = judgement_of(judge, X, y)
+        wrong, kept = np.asarray(judged.wrong, dtype=float), judged.levels(self.threshold) < 2
         weight = kept.astype(float) if self.how == "drop" else 1.0 - wrong
         total = weight if prior is None else weight * prior
         model = fit_weighted(self.estimator, X, np.asarray(y), total, route, counts=prior)

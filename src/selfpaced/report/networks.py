@@ -90,7 +90,7 @@ class OfNetwork(Story):
         return [*out, Fact("pace", f"λ = {number(last['lam'])}" if last["phase"] == "paced" else str(last["phase"]))]
 
     def suspects(self, X: Any, y: Any) -> dict[str, Any]:  # noqa: ARG002
-        table = dict(as_columns(suspect_table(self.model.judgement)))
+        table = dict(as_columns(suspect_table(self.model.judgement, all_rows=True)))
         if self.model.names is not None:
             table["row"] = self.model.names[np.asarray(table["row"])]
         table.pop("label_quality", None)  # one minus the probability beside it

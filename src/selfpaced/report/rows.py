@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..inspection import look_through, suspected
+from ..inspection import look_through
 from ..judgement import Labels
 from ..reasons import columns_against, common_patterns, confident_rows
 from .data import Pairs, Pattern, ReportColumn, ReportTable, Review
@@ -19,6 +19,7 @@ __all__ = ["pairs_of", "patterns_of", "reviewable", "scatter_of", "with_reasons"
 MOST_LABELS = 12  # display: labels of the table of given and expected ones
 SCATTERED = 2_000  # cost: points of the scatter; suspects come first
 HIDDEN = ("decision", "target", "fingerprint")
+FIRST = ("row", "level", "given", "expected", "noise_probability")  # display: columns of a table of suspects
 
 
 def with_reasons(table: dict[str, Any] | None, story: Story, fitted: Any, X: Any, y: Any) -> dict[str, Any] | None:
@@ -30,7 +31,7 @@ def with_reasons(table: dict[str, Any] | None, story: Story, fitted: Any, X: Any
     model, seen = look_through(fitted, X)
     asked = model if seen is X else fitted  # a Pipeline is asked about its raw columns, which people know
     against = [", ".join(names) or None for names in columns_against(asked, X, y, rows, confident)]
-    first = ("row", "given", "expected", "noise_probability")
+    first = [key for key in FIRST if key in table]
     return {key: table[key] for key in first} | {"against": against} | table
 
 
@@ -104,7 +105,7 @@ def scatter_of(story: Story) -> tuple[tuple[float, float, bool], ...]:
     if story.kind != "regression":
         return ()
     judgement = story.judgement  # type: ignore[attr-defined]
-    suspect = suspected(judgement)
+    suspect = judgement.levels() == 2
     given, expected = (np.asarray(v, dtype=float) for v in (judgement.opinion.given, judgement.opinion.expected))
     order = np.argsort(~suspect, kind="stable")
     if order.size > SCATTERED:

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ..inspection import judgement_of, suspect_table, suspected
+from ..inspection import judgement_of, suspect_table
 from ..judgement import Judging, TrainedNetwork
 from ..path import Candidate, probability_of_labels, sentence_in_words, weight_histogram
 from ..solver import Solution
 from .data import Comparison, Fact, Grid, ViewWeights
 from .matrix import grid_of
 from .networks import OfNetwork, Recorded
+from .rows import FIRST
 from .story import Floats, Story
 from .tables import as_columns, key_of
 from .words import count, number, percent, plural, share
@@ -103,27 +104,26 @@ class Supervised(Judged):
     def noise(self) -> list[Fact]:
         """The estimated share of wrong labels or values."""
         low, high = self.model.noise_rate_interval_
-        note = f"{percent(float(low))} to {percent(float(high))}{'' if low > 0 else ', perhaps none'}"
-        return [Fact("estimated noise rate", percent(float(self.model.noise_rate_)), note)]
+        rate = float(self.model.noise_rate_)
+        note = f"{percent(float(low))} to {percent(float(high))}"
+        return [Fact("estimated noise rate", "not known" if math.isnan(rate) else percent(rate), note)]
 
     def pace(self) -> list[Fact]:
         return [*self.noise(), *super().pace()]
 
     def suspects(self, X: Any, y: Any) -> dict[str, Any]:
         judged = self.judgement if X is None or y is None else judgement_of(self.model, X, y)
-        table = dict(as_columns(suspect_table(judged, only=suspected(judged))))
+        table = dict(as_columns(suspect_table(judged)))
         table.pop("label_quality", None)  # one minus the probability beside it
-        first = ("row", "given", "expected", "noise_probability")
-        return {key: table[key] for key in first} | table
+        table.pop("probability_if_noisy", None)  # the order of the rows says it
+        return {key: table[key] for key in FIRST} | table
 
-    def verdict(self, found: int) -> str:
+    def verdict(self, found: int, look: int = 0) -> str:
         """What was found, in a sentence or two."""
         what, n = self.judged, self.weights.size
         rate = share(float(self.model.noise_rate_), self.model.noise_rate_interval_)
-        if not found:
-            return f"No row is suspected of a wrong {what}. Wrong {what}s among the {count(n)} rows: {rate}."
-        rows = f"{plural(found, 'row')} of {count(n)} {'is' if found == 1 else 'are'} suspected of a wrong {what}"
-        return f"{rows}. Wrong {what}s altogether: {rate}."
+        likely = "No likely error" if not found else plural(found, "likely error")
+        return f"{likely} and {plural(look, 'row')} worth a look among {count(n)} rows. Wrong {what}s: {rate}."
 
     def aside(self, found: int) -> str:
         """Why rows are suspected though all of them have full weight."""

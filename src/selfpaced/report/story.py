@@ -53,7 +53,7 @@ class Story:
         """What happened, in one sentence."""
         raise NotImplementedError
 
-    def verdict(self, found: int) -> str:  # noqa: ARG002
+    def verdict(self, found: int, look: int = 0) -> str:  # noqa: ARG002
         """What was found, where rows are suspected; the page begins with it."""
         return ""
 

@@ -13,8 +13,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..inspection import look_through
+from ..judgement import LEVELS
 from ..path import BINS, Candidate, trust_in_words
-from .data import Comparison, Fact, Histogram, History, PathStep, Summary
+from .data import Comparison, Fact, Histogram, History, PathStep, ReportTable, Summary
 from .rows import pairs_of, patterns_of, reviewable, scatter_of, with_reasons
 from .stories import story_of
 from .story import Story
@@ -86,19 +87,19 @@ def summarise(
     table = suspects if suspects is not None else with_reasons(story.suspects(seen, y), story, fitted, X, y)
     shown = None if table is None else make_table(table, limit=max_rows)
     shown, review = reviewable(shown, story, title or story.name)
-    found = 0 if shown is None else shown.total
+    found, look = _counted(shown)
     path = tuple(_steps(story))
     return Summary(
         title=title or story.name,
         kind=story.kind,
         sentence=story.sentence(),
         noun=story.noun,
-        verdict=story.verdict(found),
+        verdict=story.verdict(found, look),
         aside=story.aside(found),
         notices=tuple(notices),
         termination=story.termination,
         note=note or "",
-        facts=_headline(story, path, found),
+        facts=_headline(story, path, found, look),
         comparison=(
             *_selection(path, story),
             *story.comparison(seen, y),
@@ -124,10 +125,19 @@ def summarise(
     )
 
 
-def _headline(story: Story, path: tuple[PathStep, ...], found: int) -> tuple[Fact, ...]:
+def _counted(table: ReportTable | None) -> tuple[int, int]:
+    """Likely errors, and rows worth a look; a table without levels has likely errors only."""
+    if table is None:
+        return 0, 0
+    levels: Any = next((column.values for column in table.columns if column.key == "level"), ())
+    look = sum(level == LEVELS[1] for level in levels)
+    return table.total - look, look
+
+
+def _headline(story: Story, path: tuple[PathStep, ...], found: int, look: int) -> tuple[Fact, ...]:
     out, weights = story.counts(), story.weights
-    if story.verdict(found):
-        out.insert(0, Fact("suspects", count(found)))
+    if story.verdict(found, look):
+        out.insert(0, Fact("likely errors", count(found), f"{count(look)} worth a look" if look else ""))
     if weights is not None and weights.size:
         low = int((weights < 0.5).sum())
         out.append(Fact("below half weight", count(low), percent(low / weights.size)))

@@ -18,7 +18,7 @@ LABELS = {
     "given": "Given",
     "value": "Value",
     "expected": "Expected",
-    "probability": "Probability of given",
+    "level": "Level",
     "residual": "Residual",
     "weight": "Weight",
     "noise_probability": "Probability wrong",

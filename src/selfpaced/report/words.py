@@ -51,11 +51,9 @@ def share(rate: float, interval: tuple[float, float]) -> str:
     between = f"between {percent(low)} and {percent(high)}"
     if low > 0 or not math.isfinite(low):
         return f"about {percent(rate)} ({between})"
-    return (
-        f"none found (at most {percent(high)})"
-        if rate < 0.0005
-        else f"perhaps {percent(rate)}, perhaps none ({between})"
-    )
+    if math.isnan(rate):
+        return f"{between}; the data cannot tell whether any are"
+    return f"none found (at most {percent(high)})" if rate < 0.0005 else f"perhaps {percent(rate)} ({between})"
 
 
 def plural(value: int, noun: str) -> str:

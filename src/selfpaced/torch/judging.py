@@ -109,7 +109,7 @@ def suspects(
     """
     judged = judge(model, loader, criterion)
     names = _names(ids, judged)
-    table = suspect_table(judged, n)
+    table = suspect_table(judged, n, all_rows=True)
     if names is not None:
         table["row"] = names[np.asarray(table["row"])]
     return table

@@ -9,7 +9,9 @@ function start() {
   const everyone = Uint32Array.from({ length }, (_, i) => i);
   const isNumber = (column) => column.kind !== "text";
   // people know a row by its line in the file, where there is one
-  const hidden = (column) => column.key === "row" && columns.some((other) => other.key === "line");
+  // and the level of a row is the heading of its part of the table
+  const level = columns.find((column) => column.key === "level");
+  const hidden = (column) => column === level || (column.key === "row" && columns.some((other) => other.key === "line"));
   // one column of bars: how probably a row is wrong where that is known, else its weight
   const bar = columns.find((c) => c.key === "noise_probability") ?? columns.find((c) => c.kind === "weight");
   let shown = everyone, page = 0, sorted = { column: -1, down: false }, haystack = null;
@@ -92,6 +94,21 @@ function start() {
     return td;
   };
 
+  // Likely errors are claims, rows worth a look are not: they stay apart unless somebody sorts the table.
+  const HEADINGS = {
+    "likely error": (n) => `${n === 1 ? "1 likely error" : `${n.toLocaleString("en")} likely errors`}`,
+    "worth a look": (n) => `${n === 1 ? "1 row" : `${n.toLocaleString("en")} rows`} worth a look, if any are wrong`,
+  };
+  const heading = (name) => {
+    const row = make("tr", null, "level"), th = make("th");
+    const text = (HEADINGS[name] ?? (() => name))(shown.reduce((sum, i) => sum + (level.values[i] === name), 0));
+    th.colSpan = columns.length + Boolean(data.features) + (data.pictures.length > 0) + Boolean(review);
+    th.scope = "colgroup";
+    th.textContent = text;
+    row.append(th);
+    return row;
+  };
+
   const picture = (i) => {
     const td = make("td");
     if (i >= data.pictures.length) return td;
@@ -141,8 +158,10 @@ function start() {
     const pages = Math.max(1, Math.ceil(shown.length / size));
     page = Math.min(Math.max(page, 0), pages - 1);
     const from = page * size, to = Math.min(from + size, shown.length);
-    const rows = Array.from(shown.subarray(from, to), (i, position) => {
+    const grouped = level && sorted.column < 0;
+    const rows = Array.from(shown.subarray(from, to)).flatMap((i, position) => {
       const row = make("tr");
+      const first = grouped && (position === 0 || level.values[i] !== level.values[shown[from + position - 1]]);
       if (data.features) row.append(opener(i, row));
       if (data.pictures.length) row.append(picture(i));
       if (review) {
@@ -151,7 +170,7 @@ function start() {
         row.addEventListener("click", (event) => { if (!event.target.closest("button, input")) { review.go(i); draw(); } });
       }
       columns.forEach((column) => hidden(column) || row.append(cell(column, i)));
-      return row;
+      return first && level.values[i] ? [heading(level.values[i]), row] : [row];
     });
     get("table").tBodies[0].replaceChildren(...rows);
     const number = (n) => n.toLocaleString("en");
