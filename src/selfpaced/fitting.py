@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,17 +163,45 @@ def check_rule(regularizer: Any) -> Regularizer:
 # ---------------------------------------------------------------------------------------------------- Ctrl-C
 
 
-def all_or_nothing(fit: Method) -> Method:
-    """A ``fit`` that changes its estimator only once it is through: an error or Ctrl-C leaves the old model whole.
+class FitInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a fit that had a complete model by then: ``estimator`` keeps that model.
 
-    Parameters are checked before it begins.
+    Parameters
+    ----------
+    message : str
+        What was kept.
+    estimator : estimator, optional
+        The one that keeps it. An estimator around it has no complete model of its own.
+    """
+
+    def __init__(self, message: str = "", estimator: Any = None) -> None:
+        super().__init__(message)
+        self.estimator = estimator
+
+
+def all_or_nothing(fit: Method) -> Method:
+    """Make a ``fit`` change its estimator only once it has a complete model; check its parameters before it begins.
+
+    On an error, and on Ctrl-C before there is a complete model, the estimator is as it was before: unfitted, or with
+    its old model. After that, Ctrl-C leaves the best complete model on the estimator. The interrupt is raised in both
+    cases, and its message says what was kept.
     """
 
     @functools.wraps(fit)
     def whole(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        check_parameters(self)
         trial = copy.copy(self)
-        fit(trial, *args, **kwargs)
+        try:
+            check_parameters(self)
+            fit(trial, *args, **kwargs)
+        except KeyboardInterrupt as stop:
+            if getattr(stop, "estimator", None) is trial:
+                self.__dict__ = trial.__dict__
+            else:
+                stop.args = (
+                    f"{type(self).__name__}.fit was interrupted before it had a complete model; the estimator is as it "
+                    "was before",
+                )
+            raise
         self.__dict__ = trial.__dict__
         return self
 
@@ -182,6 +210,8 @@ def all_or_nothing(fit: Method) -> Method:
 
 class Interruptible:
     """A part of a fit that Ctrl-C may end, because there is already a model to keep.
+
+    The fit has to look at ``interrupted`` and to end with `raise_interrupted` once the estimator has its model.
 
     >>> with Interruptible() as guard:
     ...     raise KeyboardInterrupt
@@ -198,8 +228,9 @@ class Interruptible:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        self.interrupted = self.interrupted or kind is KeyboardInterrupt
-        return kind is KeyboardInterrupt
+        stopped = kind is not None and issubclass(kind, KeyboardInterrupt)
+        self.interrupted = self.interrupted or stopped
+        return stopped
 
 
 def interrupted_sentence(kept: str) -> str:
@@ -207,9 +238,9 @@ def interrupted_sentence(kept: str) -> str:
     return f"Interrupted from outside: {kept} is kept."
 
 
-def warn_interrupted(termination: str) -> None:
-    """The warning that every interrupted fit ends with."""
-    warnings.warn(termination, ConvergenceWarning, stacklevel=4)
+def raise_interrupted(estimator: Any) -> NoReturn:
+    """End an interrupted ``fit`` whose estimator has its model: Ctrl-C goes on to the caller."""
+    raise FitInterrupted(f"{type(estimator).__name__}.fit: {estimator.termination_}", estimator)
 
 
 def warn_unpaced(reason: str) -> None:
@@ -324,6 +355,7 @@ def _libraries(n_modules: int) -> ThreadpoolController:  # noqa: ARG001 - what t
 
 __all__ = [
     "CallbackSupportMixin",
+    "FitInterrupted",
     "Interruptible",
     "Progress",
     "all_or_nothing",
@@ -333,10 +365,10 @@ __all__ = [
     "check_weight",
     "few_threads",
     "interrupted_sentence",
+    "raise_interrupted",
     "reach",
     "refuse_dates",
     "trusting",
-    "warn_interrupted",
     "warn_unpaced",
     "with_callbacks",
 ]

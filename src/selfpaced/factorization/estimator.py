@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ..fitting import Interruptible, Progress, all_or_nothing, interrupted_sentence, warn_interrupted
+from ..fitting import Interruptible, Progress, all_or_nothing, interrupted_sentence, raise_interrupted
 from ..pacing import Fixed, Geometric, Pacing, check_pace
 from ..parameters import KINDS
 from ..path import Candidate
@@ -280,6 +280,8 @@ class SelfPacedMF(Factorization):
         del solver, centre, runs  # the entries by column go before the weights come: peak memory
         self._keep(run, engine, side, observed, levels)
         self._tell(run, choice)
+        if run.interrupted:
+            raise_interrupted(self)
         return self
 
     def _choice(
@@ -335,7 +337,6 @@ class SelfPacedMF(Factorization):
         self.path_, self.termination_ = path_of(run.trials, decision), sentence(run.trials, decision)
         if run.interrupted:
             self.termination_ = interrupted_sentence(run.trials[-1].label)
-            warn_interrupted(self.termination_)
         elif not run.converged:
             warnings.warn(
                 f"the path did not come to its end: {run.reason}; the default pace, or more max_sweeps, may help",

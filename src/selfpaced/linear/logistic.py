@@ -25,8 +25,8 @@ from ..fitting import (
     check_size,
     check_trusted,
     check_weight,
+    raise_interrupted,
     refuse_dates,
-    warn_interrupted,
     with_callbacks,
 )
 from ..judgement import Array, Judgement, Judging, Labels, fingerprint, piece_by_piece
@@ -376,8 +376,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
 
     def _tell(self, fit: LogisticFit) -> None:
         if fit.interrupted:
-            warn_interrupted(fit.termination)
-        elif not fit.converged:
+            raise_interrupted(self)
+        if not fit.converged:
             warnings.warn(
                 f"The fit stopped after max_iter={self.max_iter} iterations before reaching tol={self.tol}; the best "
                 "model so far is kept. Scale the features or raise max_iter.",

@@ -29,8 +29,8 @@ from ..fitting import (
     check_trusted,
     check_weight,
     interrupted_sentence,
+    raise_interrupted,
     refuse_dates,
-    warn_interrupted,
     with_callbacks,
 )
 from ..judgement import Judgement, Judging, Values, fingerprint
@@ -41,7 +41,7 @@ from ..residuals import ResidualRule
 from ..value_noise import Rows, Verdict, numeric_features
 from .inference import RegressionSummary, infer
 from .paces import fits
-from .regression_tables import fit_table, many
+from .regression_tables import TableEnd, fit_table, many
 from .robust import RegressionFit, RegressionSettings, plain_fit, unsettled
 from .squares import DENSE_GRAM, build
 from .trusting import trusting_regression
@@ -222,7 +222,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
             if trusted is not None:
                 raise ValueError("trusted must be None where X is a table of blocks: rows are confirmed in memory only")
             with Progress(self).running() as progress, opened(X, y, sample_weight, labels=False) as table:
-                self._warn_unless(fit_table(self, table, progress))
+                end = fit_table(self, table, progress)
+            self._tell(end)
             return self
         refuse_dates(X)
         settings = self._settings()
@@ -261,12 +262,12 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         logger.log(logging.INFO if self.verbose else logging.DEBUG, "%s", termination)
         self.units_ = units
         self._store(found, verdict or own_word(found), X, y, kept, termination, confirmed)
-        if guard.interrupted:
-            warn_interrupted(termination)
-        elif found.warning:
-            warnings.warn(found.warning, ConvergenceWarning, stacklevel=4)
         if found.notice:
             warnings.warn(found.notice, UserWarning, stacklevel=4)
+        if guard.interrupted:
+            raise_interrupted(self)
+        if found.warning:
+            warnings.warn(found.warning, ConvergenceWarning, stacklevel=4)
         return self
 
     def _fit_many(self, X: Any, y: Floats, weight: Floats | None) -> SelfPacedLinearRegression:
@@ -274,18 +275,20 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         table = MemoryTable(X, y.astype(np.float64), weight)
         names = getattr(self, "feature_names_in_", None)
         with Progress(self, X, y).running() as progress:
-            settled = fit_table(self, table, progress)
+            end = fit_table(self, table, progress)
         if names is not None:
             self.feature_names_in_ = self.plain_.feature_names_in_ = names
         judged = self._judge(X, y)
         self.judgement_ = replace(judged, fingerprint=fingerprint(X, y))
         self.sample_loss_ = np.square(y - judged.opinion.expected).astype(X.dtype)
         self.sample_weight_ = self.judgement_.weight.astype(X.dtype, copy=False)
-        self._warn_unless(settled)
+        self._tell(end)
         return self
 
-    def _warn_unless(self, settled: bool) -> None:
-        if not settled:
+    def _tell(self, end: TableEnd) -> None:
+        if end is TableEnd.INTERRUPTED:
+            raise_interrupted(self)
+        if end is TableEnd.MAX_ITER:
             warnings.warn(unsettled(self.lam_, self.max_iter), ConvergenceWarning, stacklevel=5)
 
     # -------------------------------------------------------------------------------------------- validation
