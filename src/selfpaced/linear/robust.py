@@ -249,8 +249,6 @@ def _prefer_plain(fit: RegressionFit, efficiency: float) -> RegressionFit:
     fit's extra variance, is chi-squared (Hausman 1978); and no residual may be an outlier by itself.
     """
     squares, sigma = fit.squares, fit.scale.sigma
-    if fit.trial.label.startswith("hard"):
-        return fit
     step = squares.matrix @ (fit.plain.b - fit.best.b)
     weight = squares.sample_weight
     extra = sigma**2 * (1 / efficiency - 1)

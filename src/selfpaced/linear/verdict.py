@@ -66,8 +66,9 @@ def judged(fit: RegressionFit, X: Any, *, choose: bool, random_state: Any = 0) -
     )
     if not (choose and verdict.asked):
         return fit, verdict
-    standing = _standing(fit, verdict)
-    return standing, replace(verdict, applied=standing.trial.label == WITHOUT)
+    without = _without(fit, verdict.trusted) if verdict.found and not verdict.trusted.all() else None
+    standing = _standing(fit, verdict, without)
+    return standing, replace(verdict, applied=standing is without)
 
 
 def own_word(fit: RegressionFit) -> Verdict:
@@ -76,12 +77,12 @@ def own_word(fit: RegressionFit) -> Verdict:
     return model_verdict(y, y - fit.best.residuals, fit.sigma, fit.squares.sample_weight)
 
 
-def _standing(fit: RegressionFit, verdict: Verdict) -> RegressionFit:
+def _standing(fit: RegressionFit, verdict: Verdict, without: RegressionFit | None) -> RegressionFit:
     """The paced fit or the one without the gross rows, whichever is nearer to the trusted rows; else the plain one."""
-    squares, trusted = fit.squares, verdict.trusted
+    squares = fit.squares
     rivals = [] if fit.trial.plain else [fit]
-    if verdict.found and not trusted.all():
-        rivals.append(_without(fit, trusted))
+    if without is not None:
+        rivals.append(without)
     residuals = [unseen_residuals(squares, one.best.residuals, one.trial.weight) for one in rivals]
     plain = unseen_residuals(squares, fit.plain.residuals, None)
     number = nearest(residuals, plain, verdict, squares.sample_weight)
