@@ -33,6 +33,9 @@ class Candidate:
         Counts of the relative weights in 20 equal bins of [0, 1].
     label : str
         A short name for tables and plots.
+    far_off : int
+        Training rows that a linear fit predicts more than ten times as far off as the worst row of the plain model,
+        although nothing shows that they are wrong.
     """
 
     lam: float
@@ -43,6 +46,7 @@ class Candidate:
     chosen: bool = False
     histogram: tuple[int, ...] = ()
     label: str = ""
+    far_off: int = 0
 
 
 def weight_histogram(relative_weight: Any) -> tuple[int, ...]:

@@ -280,8 +280,6 @@ class SelfPacedMF(Factorization):
         del solver, centre, runs  # the entries by column go before the weights come: peak memory
         self._keep(run, engine, side, observed, levels)
         self._tell(run, choice)
-        if run.interrupted:
-            raise_interrupted(self)
         return self
 
     def _choice(
@@ -337,7 +335,8 @@ class SelfPacedMF(Factorization):
         self.path_, self.termination_ = path_of(run.trials, decision), sentence(run.trials, decision)
         if run.interrupted:
             self.termination_ = interrupted_sentence(run.trials[-1].label)
-        elif not run.converged:
+            raise_interrupted(self)
+        if not run.converged:
             warnings.warn(
                 f"the path did not come to its end: {run.reason}; the default pace, or more max_sweeps, may help",
                 ConvergenceWarning,

@@ -23,9 +23,10 @@ from ..value_noise import (
     numeric_features,
     repeated_value,
 )
-from .ascent import exact_floor, fit_scale
+from .ascent import fit_scale
+from .leverage import misled_rows
 from .robust import Attempt, RegressionFit
-from .squares import DENSE_GRAM, Squares
+from .squares import DENSE_GRAM, Squares, exact_floor
 
 __all__ = ["judged", "own_word"]
 
@@ -85,7 +86,10 @@ def _standing(fit: RegressionFit, verdict: Verdict, without: RegressionFit | Non
         rivals.append(without)
     residuals = [unseen_residuals(squares, one.best.residuals, one.trial.weight) for one in rivals]
     plain = unseen_residuals(squares, fit.plain.residuals, None)
-    number = nearest(residuals, plain, verdict, squares.sample_weight)
+    # rows that pull the plain fit by their features would vote for it
+    misled = misled_rows(squares, fit.best.residuals, fit.sigma)
+    voting = replace(verdict, lost=misled if verdict.lost is None else verdict.lost | misled)
+    number = nearest(residuals, plain, voting, squares.sample_weight)
     if number is not None:
         return rivals[number]
     if fit.trial.plain:
