@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.stats import rankdata
 
 from .squares import Squares
 
@@ -14,8 +16,7 @@ __all__ = ["FAR", "misled_rows", "row_sizes"]
 
 Floats = NDArray[np.floating[Any]]
 FAR = 2.0  # a choice: times the size of the median row, from which on features are unusual
-CUT = 3.0  # convention: sigmas, below which the residual of an unusual row says nothing
-EXTREME = 0.85  # a choice: mean rank of their values, above which the line bends there and the features are right
+CUT = 3.0  # convention: standard errors, below which a difference says nothing
 
 
 def row_sizes(squares: Squares) -> Floats:
@@ -34,14 +35,20 @@ def row_sizes(squares: Squares) -> Floats:
 def misled_rows(squares: Squares, residuals: Floats, sigma: float) -> NDArray[np.bool_]:
     """Rows that a fit predicts worse than the median of the values does, because of their unusual features.
 
-    If their own values are extreme as well, the features are probably right and the relation is no line: then there
-    are none.
+    Wrong features say nothing of the values. If these values are larger, smaller or more extreme than those of all
+    rows, the features are right and the relation is no line there: then there are none.
     """
     size, spread = np.abs(residuals), np.abs(squares.target - np.median(squares.target))
     misled = (size > CUT * sigma) & (size > spread)
     if misled.any():
         misled &= row_sizes(squares) > FAR
     if misled.any():
-        ranks = np.searchsorted(np.sort(spread), spread[misled], side="right") / len(spread)
-        misled &= float(ranks.mean()) <= EXTREME
+        error = math.sqrt(1 / 12 / np.count_nonzero(misled))  # of the mean of uniform ranks
+        shifts = [abs(float(_ranks(values)[misled].mean()) - 0.5) for values in (squares.target, spread)]
+        misled &= max(shifts) <= CUT * error
     return misled
+
+
+def _ranks(values: Floats) -> Floats:
+    """Ranks in (0, 1)."""
+    return np.asarray((rankdata(values) - 0.5) / len(values))
