@@ -1,7 +1,8 @@
-"""Ctrl-C at any moment of any fit: the estimator is whole, new with a warning, or as it was before."""
+"""Ctrl-C at any moment of any fit is raised again; the estimator is whole, new or as it was before."""
 
 from __future__ import annotations
 
+import signal
 import sys
 import warnings
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted
@@ -24,6 +25,7 @@ from selfpaced import (
     SelfPacedRegressor,
     SuspectFilter,
 )
+from selfpaced.fitting import raise_interrupted
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
@@ -37,6 +39,7 @@ MODELS = {
     "regressor": (SelfPacedRegressor(Ridge()), VALUES),
     "filter": (SuspectFilter(SelfPacedLogisticRegression(), LogisticRegression()), LABELS),
     "k-means": (SelfPacedMultiViewKMeans(3, n_init=4, random_state=0), None),
+    "k-means, number unknown": (SelfPacedMultiViewKMeans(range(2, 4), n_init=2, random_state=0), None),
     "mf": (SelfPacedMF(2, backend="numpy", random_state=0, n_jobs=1), None),
     "prmf": (PRMF(2, backend="numpy", random_state=0, n_jobs=1, max_iter=5), None),
 }
@@ -55,42 +58,94 @@ class Alarm:
             if self.count == self.at:
                 raise KeyboardInterrupt
 
-    def during(self, model: Any, y: Any) -> str:
-        """How the fit ended."""
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
+    def during(self, model: Any, y: Any) -> str | None:
+        """What the interrupt says that came out of the fit; None if the fit went through."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             sys.setprofile(self)
             try:
                 model.fit(X, y)
-            except KeyboardInterrupt:
-                return "interrupted"
+            except KeyboardInterrupt as stop:
+                return str(stop)
             finally:
                 sys.setprofile(None)
-        return "warned" if any(w.category is ConvergenceWarning for w in told) else "done"
+        return None
 
 
 def public(model: Any) -> list[str]:
     return sorted(name for name in vars(model) if name.endswith("_") and not name.startswith("_"))
 
 
+def ways(model: Any) -> list[Any]:
+    return [getattr(model, name) for name in ("predict", "transform") if hasattr(model, name)]
+
+
 @pytest.mark.parametrize("name", MODELS)
-def test_a_fit_is_whole_or_has_not_been(name: str) -> None:
+def test_ctrl_c_is_raised_and_the_estimator_is_whole_or_untouched(name: str) -> None:
     model, y = MODELS[name]
     whole = clone(model)
+    Alarm().during(clone(model), y)  # what is worked out once for all is not counted
     counter = Alarm()
-    counter.during(whole, y)
+    assert counter.during(whole, y) is None
     moments = np.random.default_rng(1).integers(1, counter.count, MOMENTS)
     for moment in [*moments.tolist(), counter.count - 1]:
         fresh, old = clone(model), clone(model).fit(X[:60], None if y is None else y[:60])
         before = dict(vars(old))
-        if Alarm(moment).during(fresh, y) == "interrupted":
+        told, again = Alarm(moment).during(fresh, y), Alarm(moment).during(old, y)
+        assert told is not None, f"Ctrl-C at call {moment} of {counter.count} was swallowed"
+        assert again is not None
+        if "is kept" in told:
+            assert fresh.termination_ in told
+            assert public(fresh) == public(whole)
+            assert ways(fresh)[0](X) is not None
+        else:
             with pytest.raises(NotFittedError):
                 check_is_fitted(fresh)
+        if "is kept" in again:
+            assert public(old) == public(whole)
         else:
-            assert public(fresh) == public(whole)
-            assert isinstance(fresh.__dict__.get("termination_", ""), str)
-        if Alarm(moment).during(old, y) == "interrupted":
             assert vars(old).keys() == before.keys()
             assert all(vars(old)[key] is before[key] for key in before)
-        else:
-            assert public(old) == public(whole)
+
+
+def test_an_interrupt_of_a_model_inside_another_leaves_the_outer_one_as_it_was() -> None:
+    class Impatient(SelfPacedLogisticRegression):
+        """Complete, and interrupted all the same."""
+
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            super().fit(X, y, sample_weight)
+            raise_interrupted(self)
+
+    outer = SuspectFilter(Impatient(), LogisticRegression())
+    with pytest.raises(KeyboardInterrupt, match="SuspectFilter.*as it was before"):
+        outer.fit(X, LABELS)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(outer)
+
+
+def test_a_loop_stops_and_the_model_predicts() -> None:
+    """A real signal, sent by the system while the fit runs."""
+    rng = np.random.default_rng(0)
+    wide = rng.normal(size=(2000, 60))
+    values = wide @ rng.normal(size=60) + rng.standard_t(2, size=2000)
+    model, done, before = SelfPacedLinearRegression(), [], signal.getsignal(signal.SIGALRM)
+
+    def press(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def loop() -> None:
+        for number in range(1000):
+            model.fit(wide, values)
+            done.append(number)
+            if number == 0:
+                signal.setitimer(signal.ITIMER_REAL, 0.02)
+
+    signal.signal(signal.SIGALRM, press)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            loop()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert 1 <= len(done) < 1000
+    assert model.predict(wide).shape == values.shape

@@ -106,13 +106,13 @@ def test_it_can_be_saved(case):
 
 def test_it_can_be_reported(case):
     pytest.importorskip("jinja2", reason="the report needs Jinja2")
-    from selfpaced.path import sentence_in_words
+    from selfpaced.path import end_in_words
     from selfpaced.report import summarise
 
     name, model, target = case
     summary = summarise(model, X, target)
     assert summary.title == name
-    assert summary.termination == sentence_in_words(model.termination_, model.path_, summary.noun)
+    assert summary.termination == end_in_words(model.termination_, model.path_, summary.noun)
     assert summary.suspects is not None
 
 

@@ -1,9 +1,10 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from selfpaced.path import Candidate, sentence_in_words
+from selfpaced.path import Candidate, end_in_words
 from selfpaced.selection import Decision, Trial, behind, gap, mean_and_error, path_of, sentence
 
 PLAIN = Trial(math.inf, "plain", scores=np.array([1.0, 0.0, 1.0, 0.0, 0.0, 1.0]))
@@ -64,19 +65,15 @@ def test_the_sentence_says_what_and_why():
     assert sentence(trials, Decision(2, "it is better")) == "Welsch lam=2 was chosen: it is better."
 
 
-def test_candidates_are_called_by_what_they_trust():
-    """A label within a longer number is another one's; what is in words already, and the plain model, stay."""
-    path = [
-        Candidate(math.inf, label="plain", mean_weight=1.0),
-        Candidate(1.0, label="welsch lam=1", mean_weight=0.74),
-        Candidate(1.41, label="welsch lam=1.41", mean_weight=0.97),
-        Candidate(2.0, label="the fit to soft labels", mean_weight=0.9),
-    ]
-    told = sentence_in_words("Welsch lam=1.41 was chosen: averaged with welsch lam=1 (31%), plain (2%).", path)
-    assert told == (
-        "The nearly plain candidate (trusts 97 % of the rows; welsch lam=1.41) was chosen: averaged with the one that "
-        "trusts 74 % (31%), plain (2%)."
-    )
-    kept = "The plain model was kept: the fit to soft labels is no better, nor is welsch lam=1.5."
-    assert sentence_in_words(kept, path) == kept
-    assert sentence_in_words("Welsch lam=1.", path[1:2], "entries").startswith("The cautious candidate (trusts 74 % of")
+def test_the_end_says_how_much_the_chosen_candidate_trusts():
+    """A label may be part of another one, and words of a candidate may be part of the sentence: nothing is replaced."""
+    plain = Candidate(math.inf, label="plain", mean_weight=1.0)
+    first = Candidate(1.0, label="welsch lam=1", mean_weight=0.74, chosen=True)
+    other = Candidate(1.41, label="welsch lam=1.41", mean_weight=0.97)
+    why = "Welsch lam=1 was chosen: averaged with welsch lam=1.41 (31%), plain (2%)."
+    told = end_in_words(why, [plain, first, other], "entries")
+    assert told.startswith(why)
+    assert "74 % of the entries" in told
+    assert "97 %" not in told
+    kept = "The plain model was kept: welsch lam=1 is no better."
+    assert end_in_words(kept, [replace(plain, chosen=True), replace(first, chosen=False)]) == kept

@@ -59,8 +59,11 @@ def test_a_solution_knows_what_ended_it():
     def nowhere(lam, state):
         raise DeadEnd("nothing there")
 
+    stopped = walk(trimmed, "hard", Geometric(mu=1.5, lam=0.5, stop=Stages(1)), start(), stop=Stages(1))
+    assert stopped.end == "stop"
+    assert stopped.reason in stopped.status
     assert ends() == "pace"
-    assert ends(stop=Stages(1)) == "stop"
+    assert ends(stop=Stages(1)) == "limit"
     assert ends(callback=lambda stage, solution: True) == "callback"
     assert ends(step=nowhere) == "dead end"
     assert ends(step=interrupted) == "interrupt"

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-
-from .regularizers import REGISTRY
 
 CAUTIOUS, NEARLY_PLAIN = 0.8, 0.95  # display: mean weights below and above which a candidate is called so
 BINS = 20  # display: bars of a histogram of weights
@@ -36,6 +33,9 @@ class Candidate:
         Counts of the relative weights in 20 equal bins of [0, 1].
     label : str
         A short name for tables and plots.
+    far_off : int
+        Training rows that a linear fit predicts more than ten times as far off as the worst row of the plain model,
+        although nothing shows that they are wrong.
     """
 
     lam: float
@@ -46,6 +46,7 @@ class Candidate:
     chosen: bool = False
     histogram: tuple[int, ...] = ()
     label: str = ""
+    far_off: int = 0
 
 
 def weight_histogram(relative_weight: Any) -> tuple[int, ...]:
@@ -70,44 +71,19 @@ def trust_in_words(mean_weight: float, noun: str = "rows") -> str:
     >>> trust_in_words(0.74)
     'cautious: trusts 74 % of the rows'
     """
-    return f"{_temper(mean_weight)}: trusts {100 * mean_weight:.0f} % of the {noun}"
+    temper = "cautious" if mean_weight < CAUTIOUS else "nearly plain" if mean_weight > NEARLY_PLAIN else "lenient"
+    return f"{temper}: trusts {100 * mean_weight:.0f} % of the {noun}"
 
 
-def _temper(mean_weight: float) -> str:
-    return "cautious" if mean_weight < CAUTIOUS else "nearly plain" if mean_weight > NEARLY_PLAIN else "lenient"
+def end_in_words(termination: str, path: Iterable[Candidate], noun: str = "rows") -> str:
+    """``termination_``, with how much of the data the chosen candidate trusts if it is not the plain model.
 
-
-def sentence_in_words(sentence: str, path: Iterable[Candidate], noun: str = "rows") -> str:
-    """A sentence of ``termination_`` whose candidates are called by how much they trust, with one rule and pace.
-
-    >>> path = [Candidate(lam, label=f"welsch lam={lam}", mean_weight=lam / 4) for lam in (2, 3)]
-    >>> sentence_in_words("Welsch lam=2 was chosen: averaged with welsch lam=3.", path)
-    'The cautious candidate (trusts 50 % of the rows; welsch lam=2) was chosen: averaged with the one that trusts 75 %.'
+    >>> path = [Candidate(math.inf, mean_weight=1.0), Candidate(2.0, mean_weight=0.5, chosen=True)]
+    >>> end_in_words("Welsch lam=2 was chosen: it is better.", path)
+    'Welsch lam=2 was chosen: it is better. It trusts 50 % of the rows.'
     """
-    known = {candidate.label: candidate.mean_weight for candidate in path if _by_its_rule(candidate)}
-    if not known:
-        return sentence
-    longest_first = sorted(known, key=len, reverse=True)
-    first = True
-
-    def words(found: re.Match[str]) -> str:
-        nonlocal first
-        label = found[0][:1].lower() + found[0][1:]
-        weight = known[label]
-        name = f"the one that trusts {100 * weight:.0f} %"
-        if first:
-            name = f"the {_temper(weight)} candidate (trusts {100 * weight:.0f} % of the {noun}; {label})"
-        first = False
-        return name if found[0] == label else name[:1].upper() + name[1:]
-
-    # no label inside a longer number: "lam=1" is not the beginning of "lam=1.41"
-    return re.sub(f"(?i:{'|'.join(map(re.escape, longest_first))})(?!\\.?\\d)", words, sentence)
-
-
-def _by_its_rule(candidate: Candidate) -> bool:
-    """Whether the label is a rule's name and its pace, which say nothing to most people; others are words already."""
-    rule = re.split("[ ,]", candidate.label)[0]
-    return rule in REGISTRY and math.isfinite(candidate.lam) and math.isfinite(candidate.mean_weight)
+    paced = [one for one in path if one.chosen and math.isfinite(one.lam) and math.isfinite(one.mean_weight)]
+    return termination + "".join(f" It trusts {100 * one.mean_weight:.0f} % of the {noun}." for one in paced)
 
 
 def probability_of_labels(score: float, spread: float) -> tuple[float, float]:

@@ -41,8 +41,8 @@ def test_ctrl_c_in_the_middle_of_a_run(folder):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupt_that_a_fit_survives_still_ends_the_command(selfpaced, folder, monkeypatch, number, code):
-    # Estimators keep the best model so far on Ctrl-C; the command line must not go on with it.
+def test_an_interrupt_that_is_swallowed_still_ends_the_command(selfpaced, folder, monkeypatch, number, code):
+    # No estimator of this library does that, but others do.
     whole = SelfPacedLogisticRegression.fit
 
     def interrupted(self, X, y):

@@ -126,6 +126,32 @@ def test_nothing_wrong_keeps_the_plain_model(data):
     assert model.termination_ == f"The plain model was kept: {reason}."
 
 
+class Impatient(OfSums):
+    """Ctrl-C in the third fit: by then there are models of both halves, and none of all rows."""
+
+    fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        Impatient.fits += 1
+        if Impatient.fits == 3:
+            raise KeyboardInterrupt
+        return super().fit(X, y, sample_weight)
+
+
+def test_an_interrupted_fit_leaves_the_wrapper_as_it_was(data):
+    rows = table(da.from_array(data.X, (ROWS, 3)), da.from_array(data.given, ROWS), labels=False)
+    model = SelfPacedRegressor(Impatient(LinearRegression()))
+    Impatient.fits = 0
+    with pytest.raises(KeyboardInterrupt, match="as it was before"):
+        model.fit(rows)
+    assert not [name for name in vars(model) if name.endswith("_")]
+    before = dict(vars(model.fit(rows)))
+    Impatient.fits = 0
+    with pytest.raises(KeyboardInterrupt, match="as it was before"):
+        model.fit(rows)
+    assert vars(model) == before
+
+
 def test_what_is_wrong_is_named(data):
     X, label = data.X, data.label
     arrays = da.from_array(X, (700, 3)), da.from_array(label, 700)

@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from selfpaced import SelfPacedLinearRegression
 from selfpaced.engines import MemoryTable, spool, write_suspects
-from selfpaced.linear import regression_tables
+from selfpaced.linear import regression, regression_tables
 from selfpaced.pacing import Geometric, Stages
 
 
@@ -160,10 +160,27 @@ def test_an_interrupt_keeps_the_fit_of_the_sample(few_are_many, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(regression_tables, "_carry", interrupt)
-    with pytest.warns(match="the fit of a sample is kept"):
-        model = SelfPacedLinearRegression().fit(X, y)
+    model = SelfPacedLinearRegression()
+    with pytest.raises(KeyboardInterrupt, match="the fit of a sample is kept"):
+        model.fit(X, y)
     assert np.abs(model.coef_ - np.arange(1.0, 5.0)).max() < 0.5
     assert model.sample_weight_.shape == y.shape
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_an_interrupt_while_the_sample_decides_keeps_its_plain_fit(few_are_many, monkeypatch, in_memory):
+    X, y, _ = rows()
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(regression, "fits", interrupt)
+    monkeypatch.setattr(regression_tables, "_carry", lambda *_: pytest.fail("the fit went on"))
+    model = SelfPacedLinearRegression()
+    with pytest.raises(KeyboardInterrupt, match="kept"):
+        model.fit(X, y) if in_memory else model.fit(elsewhere(X, y))
+    assert model.predict(X).shape == y.shape
+    assert np.isinf(model.lam_)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 2.0])

@@ -229,8 +229,9 @@ def interrupt_at(monkeypatch, call):
 def test_an_interrupt_keeps_the_last_complete_part(made, model, monkeypatch, call):
     """28 sweeps of the warm start come first; then the path, rescue and polish."""
     interrupt_at(monkeypatch, call)
-    with pytest.warns(ConvergenceWarning, match="Interrupted from outside: .* is kept"):
-        found = SelfPacedMF(random_state=0, **GIVEN).fit(made.data)
+    found = SelfPacedMF(random_state=0, **GIVEN)
+    with pytest.raises(KeyboardInterrupt, match="kept"):
+        found.fit(made.data)
     monkeypatch.undo()
     assert found.termination_.startswith("Interrupted from outside")
     assert [c.lam for c in found.path_] == [c.lam for c in model.path_[: len(found.path_)]]
@@ -242,8 +243,9 @@ def test_an_interrupt_keeps_the_last_complete_part(made, model, monkeypatch, cal
 def test_an_interrupt_of_a_second_start_keeps_the_first(made, monkeypatch):
     first = SelfPacedMF(random_state=0, **GIVEN).fit(made.data)
     interrupt_at(monkeypatch, first.n_iter_ + 5)
-    with pytest.warns(ConvergenceWarning, match="Interrupted from outside"):
-        found = SelfPacedMF(n_init=3, random_state=0, **GIVEN).fit(made.data)
+    found = SelfPacedMF(n_init=3, random_state=0, **GIVEN)
+    with pytest.raises(KeyboardInterrupt, match="kept"):
+        found.fit(made.data)
     np.testing.assert_allclose(found.reconstruct(), first.reconstruct(), rtol=1e-6, atol=1e-8)
 
 

@@ -322,3 +322,19 @@ def test_no_intercept() -> None:
     model = SelfPacedLinearRegression(fit_intercept=False).fit(X, y - 2)
     assert model.intercept_ == 0
     assert np.abs(model.coef_ - coef).max() < 0.4
+
+
+@pytest.mark.parametrize("rule", ["hard", "tukey", "welsch", "huber"])
+def test_every_rule_is_compared_with_the_plain_fit(rule) -> None:
+    """On clean rows the plain fit is kept whatever the rule is called; with outliers it is not."""
+    kept = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(200, 3))
+        y = X @ [1.0, 2.0, 3.0] + rng.normal(size=200)
+        kept.append(SelfPacedLinearRegression(regularizer=rule).fit(X, y).path_[0].chosen)
+    assert sum(kept) >= 9
+    y[:20] += 15.0
+    model = SelfPacedLinearRegression(regularizer=rule).fit(X, y)
+    assert not model.path_[0].chosen
+    np.testing.assert_allclose(model.coef_, [1.0, 2.0, 3.0], atol=0.3)

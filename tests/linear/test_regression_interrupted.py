@@ -1,4 +1,4 @@
-"""Ctrl-C in a linear regression: before there is a model it goes through, after that the best complete one is kept."""
+"""Ctrl-C in a linear regression is raised again; once there is a complete model, the estimator keeps the best."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from selfpaced import SelfPacedLinearRegression
@@ -58,12 +58,14 @@ def test_after_that_a_whole_model_is_kept_and_said(monkeypatch, lines, pace) -> 
     for k in np.unique(np.linspace(6, calls.calls, 12).astype(int)):
         with monkeypatch.context() as patch:
             interrupt(patch, k)
-            with pytest.warns(ConvergenceWarning, match="Interrupted from outside: .* is kept"):
-                model = SelfPacedLinearRegression(pace=pace).fit(X, y)
+            model = SelfPacedLinearRegression(pace=pace)
+            with pytest.raises(KeyboardInterrupt, match="is kept") as stop:
+                model.fit(X, y)
         chosen = next(candidate for candidate in model.path_ if candidate.chosen)
         kept.add(chosen.label)
         assert model.termination_.startswith("Interrupted from outside: ")
         assert chosen.label in model.termination_
+        assert model.termination_ in str(stop.value)
         assert chosen.lam == model.lam_
         np.testing.assert_array_equal(model.judge(X, y).weight, model.sample_weight_)
         if math.isinf(model.lam_):

@@ -305,8 +305,9 @@ class Interrupting(DecisionTreeClassifier):
 def test_ctrl_c_keeps_what_there_is(at: int, kept: str) -> None:
     X, _, noisy, _ = moons(200)
     Interrupting.fits, Interrupting.at = 0, at
-    with pytest.warns(match="[Ii]nterrupted"):
-        fitted = SelfPacedClassifier(Interrupting(random_state=0), "hard").fit(X, noisy)
+    fitted = SelfPacedClassifier(Interrupting(random_state=0), "hard")
+    with pytest.raises(KeyboardInterrupt, match="kept"):
+        fitted.fit(X, noisy)
     assert next(one.label for one in fitted.path_ if one.chosen) == kept
     assert len(fitted.predict(X)) == 200
 
@@ -314,8 +315,9 @@ def test_ctrl_c_keeps_what_there_is(at: int, kept: str) -> None:
 def test_ctrl_c_on_a_path_keeps_the_best_stage_so_far() -> None:
     X, _, noisy, _ = moons(200)
     Interrupting.fits, Interrupting.at = 0, 1 + 8 + 8 + 8 + 3
-    with pytest.warns(match="Interrupted from outside: hard stage 2 is kept"):
-        fitted = SelfPacedClassifier(Interrupting(random_state=0), pace=Quantile(0.6, 0.8, stages=5)).fit(X, noisy)
+    fitted = SelfPacedClassifier(Interrupting(random_state=0), pace=Quantile(0.6, 0.8, stages=5))
+    with pytest.raises(KeyboardInterrupt, match="hard stage 2 is kept"):
+        fitted.fit(X, noisy)
     assert [one.chosen for one in fitted.path_] == [False, False, True]
 
 

@@ -1,15 +1,13 @@
-"""Ctrl-C at every fit of a wrapper: before there is a model it goes through, after it the best so far is kept."""
+"""Ctrl-C at every fit of a wrapper is raised again; once there is a complete model, the wrapper keeps the best."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_moons
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -76,8 +74,14 @@ CASES = {
 
 
 def attempt(model: Any, data: Any, at: int) -> Any:
+    """Fit with Ctrl-C in the given fit of the wrapped model; 0 is never."""
     Counted.fits, Counted.at = 0, at
-    return clone(model).fit(*data)
+    fitted = clone(model)
+    if not at:
+        return fitted.fit(*data)
+    with pytest.raises(KeyboardInterrupt, match="is kept"):
+        fitted.fit(*data)
+    return fitted
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -87,8 +91,7 @@ def test_ctrl_c_in_any_fit(name: str) -> None:
     whole = attempt(model, (X, y), 0)
     kept = set()
     for at in range(2, Counted.fits + 1):
-        with pytest.warns(ConvergenceWarning, match="^Interrupted from outside: .* is kept.$"):
-            fitted = attempt(model, (X, y), at)
+        fitted = attempt(model, (X, y), at)
         chosen = next(one.label for one in fitted.path_ if one.chosen)
         kept.add(chosen)
         told = "the plain model" if chosen == "plain" else chosen
@@ -142,8 +145,9 @@ def _interrupted_once(case: Any, module: Any, function: str, monkeypatch: Any) -
         return inner(*args, **kwargs)
 
     monkeypatch.setattr(module, function, interrupting)
-    with pytest.warns(ConvergenceWarning, match="^Interrupted from outside: the plain model is kept.$"):
-        fitted = attempt(model, make(), 0)
+    fitted = clone(model)
+    with pytest.raises(KeyboardInterrupt, match="the plain model is kept"):
+        fitted.fit(*make())
     assert fitted.estimator_ is fitted.plain_
     return fitted
 
@@ -154,9 +158,7 @@ def test_a_chain_that_is_broken_off_is_no_evidence() -> None:
     whole = attempt(SelfPacedClassifier(Bayes(), "hard"), (X, y), 0)
     total = Counted.fits
     in_chains = total - 1 if np.isfinite(whole.lam_) else total
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = attempt(SelfPacedClassifier(Bayes(), "hard"), (X, y), in_chains)
+    fitted = attempt(SelfPacedClassifier(Bayes(), "hard"), (X, y), in_chains)
     assert "Interrupted" in fitted.termination_
     assert all(np.isnan(one.score) for one in fitted.path_[1:])
 

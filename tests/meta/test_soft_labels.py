@@ -446,8 +446,9 @@ def test_ctrl_c_goes_through_where_there_is_no_model_yet(monkeypatch: Any) -> No
     monkeypatch.setattr("selfpaced.meta.soft_path.posterior_of", interrupt)
     with pytest.raises(KeyboardInterrupt):
         SelfPacedClassifier(TREE).fit(X, noisy)
-    with pytest.warns(match="Interrupted from outside: the plain model is kept"):
-        fitted = SelfPacedClassifier(TREE, keep_plain=True).fit(X, noisy)
+    fitted = SelfPacedClassifier(TREE, keep_plain=True)
+    with pytest.raises(KeyboardInterrupt, match="the plain model is kept"):
+        fitted.fit(X, noisy)
     assert fitted.estimator_ is fitted.plain_
 
 

@@ -133,7 +133,7 @@ class Console:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """One step of the work; an interrupt that a fit has swallowed is raised again when it ends."""
+        """One step of the work; an interrupt that compiled code has swallowed is raised again when it ends."""
         if self._bar is not None:
             self._bar[0].update(self._bar[1], description=name, detail="")
         began = time.perf_counter()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from selfpaced.path import sentence_in_words
+from selfpaced.path import end_in_words
 
 from .console import plain_data
 from .models import add_model_arguments, share
@@ -210,7 +210,7 @@ def _tell(result: Training, measured: dict[str, dict[str, float]], wrong: int, c
     noise, (low, high) = result.model.noise_rate_, result.model.noise_rate_interval_
     true = wrong / rows
     console.tell(f"It estimates {noise:.1%} wrong labels (between {low:.1%} and {high:.1%}); the truth is {true:.1%}.")
-    console.tell(sentence_in_words(result.model.termination_, result.model.path_))
+    console.tell(end_in_words(result.model.termination_, result.model.path_))
 
 
 def _version() -> str:

@@ -242,7 +242,7 @@ def _metrics(
 
 def _tell(model: Any, measured: dict[str, Any], described: int, console: Console) -> None:
     """The result in a few lines."""
-    from selfpaced.path import sentence_in_words
+    from selfpaced.path import end_in_words
 
     from .telling import counted, share_in_words, show_path
 
@@ -251,7 +251,7 @@ def _tell(model: Any, measured: dict[str, Any], described: int, console: Console
         f"\n{measured['rows_fitted']:,} rows, {kinds} columns -> {measured['features']} features (described by "
         f"{described:,} rows); {measured['task']} of {measured['target']!r} in {measured['passes']} passes"
     )
-    console.tell(f"{sentence_in_words(measured['termination'], model.path_)}\n")
+    console.tell(f"{end_in_words(measured['termination'], model.path_)}\n")
     show_path(measured, console)
     if measured["task"] == "regression":  # of labels the sentence above says it
         share = share_in_words(measured["noise_rate"], measured["noise_rate_interval"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from selfpaced.path import probability_of_labels, sentence_in_words, trust_in_words
+from selfpaced.path import end_in_words, probability_of_labels, trust_in_words
 
 if TYPE_CHECKING:
     from .console import Console
@@ -26,7 +26,7 @@ def tell(result: Training, measured: dict[str, Any], console: Console) -> None:
     )
     if measured["model_choice"]:
         console.tell(measured["model_choice"])
-    console.tell(f"{sentence_in_words(measured['termination'], result.model.path_)}\n")
+    console.tell(f"{end_in_words(measured['termination'], result.model.path_)}\n")
     show_path(measured, console)
     if measured["typical_error"] is not None:
         plain, chosen = (f"{measured['typical_error'][name]:.3g} {measured['target']}" for name in ("plain", "chosen"))

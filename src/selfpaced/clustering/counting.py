@@ -89,6 +89,8 @@ def count_clusters(data: Views, tried: tuple[int, ...], plan: Plan, rng: np.rand
 def _agreement(pair: tuple[Views, Views], k: int, plan: Plan, rng: np.random.Generator) -> tuple[float, float]:
     """Rand index and common information of what two halves say, mean of both directions."""
     models = [fit_paced(half, k, plan, rng) for half in pair]
+    if any(model.interrupted for model in models):
+        raise KeyboardInterrupt  # a part of a path shows no agreement
     alike, common = [], []
     for model, other, half in zip(models, reversed(models), reversed(pair), strict=True):
         said = sweep(half, half.norms(), [c[None] for c in model.centers], model.cost, update=False).labels[0]

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..fitting import all_or_nothing, check_size, check_weight, interrupted_sentence, warn_interrupted
+from ..fitting import all_or_nothing, check_size, check_weight, interrupted_sentence, raise_interrupted
 from ..judgement import Judgement, Judging, Values, fingerprint
 from ..parameters import KINDS, Rule
 from ..residuals import outlier_probability
@@ -377,8 +377,7 @@ class SelfPacedMultiViewKMeans(
 
     def _warn(self, found: Clustering) -> None:
         if found.interrupted:
-            warn_interrupted(self.termination_)
-            return
+            raise_interrupted(self)
         if not found.converged:
             warnings.warn(
                 f"{type(self).__name__} did not converge in max_iter={self.max_iter} sweeps at the last pace; "

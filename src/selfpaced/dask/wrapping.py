@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..engines import Block
+from ..fitting import all_or_nothing
 from ..judgement import Judgement
 from ..label_noise import NoiseChannel, logits_from_proba
 from ..selection import Decision, Trial, path_of, sentence
@@ -34,8 +35,11 @@ class _Wrapper(BaseEstimator):
         self.estimator = estimator
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the model and weigh the rows.
+
+        There is a complete model only at the end: an error or Ctrl-C before leaves the wrapper as it was.
 
         Parameters
         ----------

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ..fitting import Interruptible, Progress, all_or_nothing, interrupted_sentence, warn_interrupted
+from ..fitting import Interruptible, Progress, all_or_nothing, interrupted_sentence, raise_interrupted
 from ..pacing import Fixed, Geometric, Pacing, check_pace
 from ..parameters import KINDS
 from ..path import Candidate
@@ -335,8 +335,8 @@ class SelfPacedMF(Factorization):
         self.path_, self.termination_ = path_of(run.trials, decision), sentence(run.trials, decision)
         if run.interrupted:
             self.termination_ = interrupted_sentence(run.trials[-1].label)
-            warn_interrupted(self.termination_)
-        elif not run.converged:
+            raise_interrupted(self)
+        if not run.converged:
             warnings.warn(
                 f"the path did not come to its end: {run.reason}; the default pace, or more max_sweeps, may help",
                 ConvergenceWarning,

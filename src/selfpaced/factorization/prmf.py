@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..fitting import Progress, all_or_nothing, interrupted_sentence, warn_interrupted
+from ..fitting import Progress, all_or_nothing, interrupted_sentence, raise_interrupted
 from ..residuals import noise_scale
 from ..selection import Decision, path_of, sentence
 from .base import Factorization
@@ -136,7 +136,7 @@ class PRMF(Factorization):
         self.termination_ = sentence(run.trials, Decision(0, reason))
         if run.interrupted:
             self.termination_ = interrupted_sentence("the L1 factorization so far")
-            warn_interrupted(self.termination_)
+            raise_interrupted(self)
         return self
 
     def _recipe(self) -> Recipe:

@@ -262,15 +262,14 @@ class Solver:
             stop=self._exhausted,
             callback=listen,
         )
-        reason = solution.status.partition(": ")[2].rstrip(".")
         return replace(
             run,
             fit=solution.model,
             trials=tuple(trials) if solution.stages else run.trials,
             lam=solution.lam,
-            reason=reason,
+            reason=solution.reason,
             end=solution.end,
-            converged=solution.end != "dead end" and reason != self._exhausted(),
+            converged=solution.end not in ("dead end", "limit"),
             interrupted=solution.interrupted,
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,21 +28,32 @@ def _bins(margin: Array, y: NDArray[np.intp], weight: Array) -> tuple[Array, Arr
     return sums[used] / m[used], m[used], positive[used]
 
 
+@dataclass(frozen=True)
+class _Form:
+    """What a model may use: a shift of the margins, and no, one common or one rate per class."""
+
+    shift: bool
+    rates: int
+
+
+_CLEAN, _CLEAN_SHIFT = _Form(False, 0), _Form(True, 0)
+_RATE, _RATE_SHIFT, _CLASS_RATES = _Form(False, 1), _Form(True, 1), _Form(True, 2)
+
 # theory: model, log scale, rate of class 0, rate of class 1; several starts, because the likelihood has two basins
-# (a flat sigmoid without noise, a steep one with noise).  The first two know no noise.
+# (a flat sigmoid without noise, a steep one with noise).
 _STARTS = (
-    ("clean", 0.4, 0.0, 0.0),
-    ("clean", -1.0, 0.0, 0.0),
-    ("clean, bias", 0.4, 0.0, 0.0),
-    ("clean, bias", -1.0, 0.0, 0.0),
-    ("scale", 0.4, 0.03, 0.03),
-    ("scale", 1.4, 0.3, 0.3),
-    ("bias", 0.4, 0.03, 0.03),
-    ("bias", 1.4, 0.3, 0.3),
-    ("class", 1.1, 0.3, 0.05),
-    ("class", 1.1, 0.05, 0.3),
-    ("class", 0.7, 0.1, 0.1),
-    ("class", 1.4, 0.3, 0.3),
+    (_CLEAN, 0.4, 0.0, 0.0),
+    (_CLEAN, -1.0, 0.0, 0.0),
+    (_CLEAN_SHIFT, 0.4, 0.0, 0.0),
+    (_CLEAN_SHIFT, -1.0, 0.0, 0.0),
+    (_RATE, 0.4, 0.03, 0.03),
+    (_RATE, 1.4, 0.3, 0.3),
+    (_RATE_SHIFT, 0.4, 0.03, 0.03),
+    (_RATE_SHIFT, 1.4, 0.3, 0.3),
+    (_CLASS_RATES, 1.1, 0.3, 0.05),
+    (_CLASS_RATES, 1.1, 0.05, 0.3),
+    (_CLASS_RATES, 0.7, 0.1, 0.1),
+    (_CLASS_RATES, 1.4, 0.3, 0.3),
 )
 
 
@@ -86,12 +99,12 @@ class _BinaryLikelihood:
         return grad, fisher
 
 
-def _projection(kind: str) -> Array:
+def _projection(form: _Form) -> Array:
     """The subspace of the four parameters that a model may use."""
     out = np.eye(4)
-    if kind != "class":
-        out[2:, 2:] = 0.0 if kind.startswith("clean") else 0.5
-    if kind in ("scale", "clean"):
+    if form.rates < 2:
+        out[2:, 2:] = 0.5 * form.rates
+    if not form.shift:
         out[1, 1] = 0.0
     return out
 
@@ -126,18 +139,17 @@ def fit_binary(
     """The models that are allowed, each at the better of its starts."""
     unit = np.average(np.abs(margin), weights=weight) / 2 + 1e-9
     likelihood = _BinaryLikelihood(*_bins(margin / unit, y, weight), free=noiseless)
-    kinds = ["scale"] + ["bias"] * shift + ["class"] * (shift and class_conditional)
-    kinds += (["clean"] + ["clean, bias"] * shift) * noiseless
-    starts = [s for s in _STARTS if s[0] in kinds]
+    forms = [_RATE] + [_RATE_SHIFT] * shift + [_CLASS_RATES] * (shift and class_conditional)
+    forms += ([_CLEAN] + [_CLEAN_SHIFT] * shift) * noiseless
+    starts = [s for s in _STARTS if s[0] in forms]
     p = np.array([[s[1], 0.0, _logit(s[2]), _logit(s[3])] for s in starts])
     project = np.stack([_projection(s[0]) for s in starts])
     p, value = _scoring(likelihood, p, project)
     models = []
-    for kind in kinds:
-        best = min((i for i, s in enumerate(starts) if s[0] == kind), key=lambda i: value[i])
-        cost = value[best] + {"bias": 1, "class": 2, "clean, bias": 1}.get(kind, 0)
-        noisy = not kind.startswith("clean")
-        models.append(_binary_model(likelihood, p[best : best + 1], project[best], cost, unit, noisy))
+    for form in forms:
+        best = min((i for i, s in enumerate(starts) if s[0] == form), key=lambda i: value[i])
+        cost = value[best] + form.shift + (form.rates == 2)
+        models.append(_binary_model(likelihood, p[best : best + 1], project[best], cost, unit, form.rates > 0))
     return models
 
 
@@ -174,12 +186,12 @@ def one_rate_binary(margins: Array, y: NDArray[np.intp], weight: Array) -> Array
     units = np.average(np.abs(margins), axis=1, weights=weight) / 2 + 1e-9
     binned = [_bins(margin / unit, y, weight) for margin, unit in zip(margins, units, strict=True)]
     x, mass, ones = (_padded([part[i] for part in binned]) for i in range(3))
-    starts = [s for s in _STARTS if s[0] == "scale"]
+    starts = [s for s in _STARTS if s[0] == _RATE]
     first = np.array([[s[1], 0.0, _logit(s[2]), _logit(s[3])] for s in starts])
     m, count = len(margins), len(starts)
     repeated = [np.repeat(part, count, axis=0) for part in (x, mass, ones)]
     likelihood = _BinaryLikelihood(repeated[0], repeated[1], repeated[2], free=True)
-    p, value = _scoring(likelihood, np.tile(first, (m, 1)), np.tile(_projection("scale"), (m * count, 1, 1)))
+    p, value = _scoring(likelihood, np.tile(first, (m, 1)), np.tile(_projection(_RATE), (m * count, 1, 1)))
     best = np.arange(m) * count + value.reshape(m, count).argmin(axis=1)
     scale = np.exp(np.clip(p[best, :1], -4, 5)) / units[:, None]
     rate = _MAX_RATE / (1 + np.exp(-np.clip(p[best, 2:3], -12, 12)))

@@ -24,8 +24,9 @@ from ..residuals.sigma import CUTOFF
 from ..solver import DeadEnd, Solution, State, walk
 from .levels import agreeing_levels
 from .rare import CommonPart, RareColumns
-from .squares import DENSE_GRAM, Squares
+from .squares import DENSE_GRAM, Squares, exact_floor
 from .start import column_medians, elemental_start, majority_share, s_estimate, sensitivity_start
+from .support import supported
 
 __all__ = ["Reweighted", "ascend", "exact_floor", "fit_scale", "objective", "robust_start", "settle"]
 
@@ -136,13 +137,6 @@ def _mixed(b: Floats, step: Floats, last: tuple[Floats, Floats] | None) -> Float
     return b + step - share * (b - last[0] + turn)
 
 
-def exact_floor(squares: Squares) -> float:
-    """The size below which residuals are rounding: a fit this exact has no noise to estimate."""
-    eps = float(np.finfo(squares.matrix.dtype).eps)
-    size = math.sqrt(float(np.average(np.square(squares.target), weights=squares.sample_weight)))
-    return max(1e2 * eps * (size + abs(squares.offset)), 1e-140)  # never zero: a pace is made of it
-
-
 def robust_start(squares: Squares, rng: np.random.RandomState) -> tuple[Floats, float]:
     """A fit that up to 40 % outliers do not own, and its M-scale (inf where only a part of the rows was seen).
 
@@ -163,11 +157,17 @@ def robust_start(squares: Squares, rng: np.random.RandomState) -> tuple[Floats, 
         c, majority = _searched(common.squares, rng)
         b = common.whole(c, squares, rare, lone)
     if whole:
-        return agreeing_levels(squares, b), majority
+        return _supported(squares, agreeing_levels(squares, b)), majority
     # One step of hard selection on all rows carries the fit of the subset over.
     scale = largest_sigma(squares.residuals(b), squares.sample_weight, dof=squares.dof)
     cut = max(CUTOFF * scale.sigma, exact_floor(squares))
-    return _selected(squares, b, cut), math.inf
+    return _supported(squares, _selected(squares, b, cut)), math.inf
+
+
+def _supported(squares: Squares, b: Floats) -> Floats:
+    """The fit with what its good rows leave open fitted to the others."""
+    sigma = largest_sigma(squares.residuals(b), squares.sample_weight, dof=squares.dof).sigma
+    return supported(squares, b, max(CUTOFF * sigma, exact_floor(squares)))
 
 
 @dataclass(frozen=True, eq=False)

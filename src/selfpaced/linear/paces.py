@@ -17,7 +17,7 @@ from ..regularizers import relative as relative_rule
 from ..residuals import EfficientStop, ResidualRule, efficient_pace
 from ..selection import Decision, Trial
 from ..solver import alternate
-from .ascent import exact_floor, fit_scale, objective, robust_start, settle
+from .ascent import fit_scale, objective, robust_start, settle
 from .robust import (
     ROWS_PER_COEFFICIENT,
     Attempt,
@@ -28,7 +28,7 @@ from .robust import (
     unsettled,
 )
 from .scarce import penalised
-from .squares import Squares
+from .squares import Squares, exact_floor
 
 __all__ = ["fits"]
 

@@ -17,7 +17,7 @@ from scipy import linalg, sparse
 
 from .squares import Squares
 
-__all__ = ["CommonPart", "RareColumns"]
+__all__ = ["CommonPart", "RareColumns", "least_absolute_deviations"]
 
 Floats = NDArray[np.floating[Any]]
 RARE = 5  # a choice: rows at most that differ from all others in a rare column
@@ -118,10 +118,10 @@ class CommonPart:
         left = rows.residuals(b)
         weight = np.ones(len(left)) if rows.sample_weight is None else rows.sample_weight
         twice, target = np.concatenate([table, table]), np.r_[left, np.zeros(len(left))]
-        return np.asarray(b + self.free @ _least_absolute(twice, target, np.r_[weight, NO_EFFECT * weight]))
+        return np.asarray(b + self.free @ least_absolute_deviations(twice, target, np.r_[weight, NO_EFFECT * weight]))
 
 
-def _least_absolute(table: Floats, target: Floats, weight: Floats, max_iter: int = 30) -> Floats:
+def least_absolute_deviations(table: Floats, target: Floats, weight: Floats, max_iter: int = 30) -> Floats:
     """Least absolute deviations of a small problem, by reweighted least squares."""
     d, size = np.zeros(table.shape[1]), np.ones(len(target))
     for _ in range(max_iter):

@@ -29,8 +29,8 @@ from ..fitting import (
     check_trusted,
     check_weight,
     interrupted_sentence,
+    raise_interrupted,
     refuse_dates,
-    warn_interrupted,
     with_callbacks,
 )
 from ..judgement import Judgement, Judging, Values, fingerprint
@@ -41,9 +41,10 @@ from ..residuals import ResidualRule
 from ..value_noise import Rows, Verdict, numeric_features
 from .inference import RegressionSummary, infer
 from .paces import fits
-from .regression_tables import fit_table, many
+from .regression_tables import TableEnd, fit_table, many
 from .robust import RegressionFit, RegressionSettings, plain_fit, unsettled
 from .squares import DENSE_GRAM, build
+from .support import ABSURD
 from .trusting import trusting_regression
 from .units import Units
 from .verdict import judged, own_word
@@ -67,6 +68,10 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
     3. the regularizer at the pace that is ``efficiency`` as precise as least squares on clean normal errors,
     4. a guard that steps back if that lets the majority of the rows down, and
     5. the plain fit if it agrees with the paced one as well as on clean data and no residual is an outlier.
+
+    A row that alone determines a coefficient keeps its weight. If the chosen fit predicts rows more than ten times as
+    far off as the worst row of the plain fit, although nothing shows that they are wrong, a UserWarning says so, and
+    ``far_off`` of the chosen candidate in ``path_`` counts them.
 
     Fewer than three rows per coefficient show no outliers by themselves: a ridge is added that predicts rows left out
     in turn (features should be of similar size), unless the plain fit predicts them as well, and a UserWarning says so.
@@ -222,7 +227,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
             if trusted is not None:
                 raise ValueError("trusted must be None where X is a table of blocks: rows are confirmed in memory only")
             with Progress(self).running() as progress, opened(X, y, sample_weight, labels=False) as table:
-                self._warn_unless(fit_table(self, table, progress))
+                end = fit_table(self, table, progress)
+            self._tell(end)
             return self
         refuse_dates(X)
         settings = self._settings()
@@ -262,30 +268,44 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         self.units_ = units
         self._store(found, verdict or own_word(found), X, y, kept, termination, confirmed)
         if guard.interrupted:
-            warn_interrupted(termination)
-        elif found.warning:
-            warnings.warn(found.warning, ConvergenceWarning, stacklevel=4)
-        if found.notice:
-            warnings.warn(found.notice, UserWarning, stacklevel=4)
+            raise_interrupted(self)
+        self._warn(found)
         return self
+
+    def _warn(self, found: RegressionFit) -> None:
+        if found.warning:
+            warnings.warn(found.warning, ConvergenceWarning, stacklevel=5)
+        if found.notice:
+            warnings.warn(found.notice, UserWarning, stacklevel=5)
+        far_off = next(candidate.far_off for candidate in self.path_ if candidate.chosen)
+        if far_off:
+            warnings.warn(
+                f"{far_off} of {found.squares.n_rows} rows are predicted more than {ABSURD:g} times as far off as the "
+                "worst row of the plain model, although nothing shows that they are wrong: coefficients may be wild. "
+                "Look at the rows of largest sample_loss_, raise alpha, or use plain_",
+                UserWarning,
+                stacklevel=5,
+            )
 
     def _fit_many(self, X: Any, y: Floats, weight: Floats | None) -> SelfPacedLinearRegression:
         """Of many rows a sample decides, here as in any table of blocks."""
         table = MemoryTable(X, y.astype(np.float64), weight)
         names = getattr(self, "feature_names_in_", None)
         with Progress(self, X, y).running() as progress:
-            settled = fit_table(self, table, progress)
+            end = fit_table(self, table, progress)
         if names is not None:
             self.feature_names_in_ = self.plain_.feature_names_in_ = names
         judged = self._judge(X, y)
         self.judgement_ = replace(judged, fingerprint=fingerprint(X, y))
         self.sample_loss_ = np.square(y - judged.opinion.expected).astype(X.dtype)
         self.sample_weight_ = self.judgement_.weight.astype(X.dtype, copy=False)
-        self._warn_unless(settled)
+        self._tell(end)
         return self
 
-    def _warn_unless(self, settled: bool) -> None:
-        if not settled:
+    def _tell(self, end: TableEnd) -> None:
+        if end is TableEnd.INTERRUPTED:
+            raise_interrupted(self)
+        if end is TableEnd.MAX_ITER:
             warnings.warn(unsettled(self.lam_, self.max_iter), ConvergenceWarning, stacklevel=5)
 
     # -------------------------------------------------------------------------------------------- validation
@@ -345,7 +365,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         self.noise_rate_, self.noise_rate_interval_ = verdict.rate, verdict.interval
         self.alpha_ = float(self.alpha) + found.extra_ridge
         self.inference_ = infer(found)
-        self.path_ = found.path()
+        trusted = verdict.trusted if confirmed is None else verdict.trusted | confirmed[kept]
+        self.path_ = found.path(trusted)
         self.plain_ = self._plain_model(found)
         self.n_iter_ = max(int(found.n_iter), 1)
         self.termination_ = termination

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from ..engines import Block, ContentSample, Table, drawn
-from ..fitting import Interruptible, Progress, interrupted_sentence, warn_interrupted
+from ..fitting import FitInterrupted, Interruptible, Progress, interrupted_sentence
 from ..residuals import ResidualRule
 from ..value_noise import EVEN_ODDS
 from .carried import Coordinates, coordinates, settled
@@ -71,33 +72,44 @@ class ByVerdict:
         return (np.asarray(self.model._wrong(X, self.model.predict(X), y)) < EVEN_ODDS).astype(float)
 
 
-def fit_table(model: Any, table: Table, progress: Progress) -> bool:
-    """Fit a regression to a table; whether it has settled.
+class TableEnd(Enum):
+    """How the fit of a table ended."""
+
+    SETTLED = auto()
+    MAX_ITER = auto()
+    INTERRUPTED = auto()
+
+
+def fit_table(model: Any, table: Table, progress: Progress) -> TableEnd:
+    """Fit a regression to a table, and return how that ended.
 
     The automatic search, the scale of the residuals and the judge of values look at the sample alone: at every distinct
     row, up to `DECIDING` of them. The coefficients are those of all rows at the pace, or without the gross rows, that
-    came of it. On Ctrl-C the fit of the sample is kept.
+    came of it. On Ctrl-C the best complete fit of the sample is kept.
     """
     rows = SampledRows.of(table, int(check_random_state(model.random_state).randint(1 << 31)))
     mass = float(len(rows.y) if rows.weight is None else rows.weight.sum())
     share = 1.0 if rows.sample.complete else mass / float(table.mass.sum())
+    end = TableEnd.SETTLED
     with progress.stage(f"{len(rows.y)} rows decide"):
         small = clone(model).set_params(alpha=float(model.alpha) * share, verbose=0)
         small._decides = True  # and is not sampled again
-        small.fit(rows.X, rows.y, rows.weight)
+        try:
+            small.fit(rows.X, rows.y, rows.weight)
+        except FitInterrupted:
+            end = TableEnd.INTERRUPTED
     if not rows.sample.complete and (small.units_.columns is not None or small.units_.values):
         raise ValueError("X and y must be of a size whose squares are numbers, got others: change their unit")
     _adopt(model, small, table)
-    settled_down = True
-    if not rows.sample.complete:
+    if end is TableEnd.SETTLED and not rows.sample.complete:
         with Interruptible() as guard, progress.stage("full fit"):
-            settled_down = _carry(model, small, table, rows, share)
+            end = TableEnd.SETTLED if _carry(model, small, table, rows, share) else TableEnd.MAX_ITER
         if guard.interrupted:
+            end = TableEnd.INTERRUPTED
             model.termination_ = interrupted_sentence("the fit of a sample")
-            warn_interrupted(model.termination_)
     judged = model._judge(rows.X, rows.y)
     model.judgement_ = replace(judged, numbers=rows.sample.rows)
-    return settled_down
+    return end
 
 
 def _adopt(model: Any, small: Any, table: Table) -> None:
@@ -121,17 +133,17 @@ def _carry(model: Any, small: Any, table: Table, rows: SampledRows, share: float
     at = coordinates(table, Block(rows.X, rows.y, rows.weight), bool(model.fit_intercept))
     tol, dtype = float(model.tol) * max(small.scale_, np.finfo(float).tiny), small.coef_.dtype
     options = {"alpha": float(model.alpha), "tol": tol, "max_iter": int(model.max_iter)}
-    plain, _, _ = settled(table, at, _point(at, small.plain_), None, **options)
-    coef, intercept = at.coefficients(plain)
-    model.plain_.coef_, model.plain_.intercept_ = coef.astype(dtype), dtype.type(intercept)
-    found = coef, intercept
-    converged = True
+    plain, n_iter, converged = settled(table, at, _point(at, small.plain_), None, **options)[0], small.n_iter_, True
+    found = plain
     if np.isfinite(small.lam_):
         rule = ResidualRule(small.regularizer_, small.loss_unit_)
         weigh: Any = ByVerdict(_bare(small)) if small.verdict_.applied else ByRule(rule, small.lam_)
-        b, model.n_iter_, converged = settled(table, at, _point(at, small), weigh, **options)
-        found = at.coefficients(b)
-    model.coef_, model.intercept_ = found[0].astype(dtype), dtype.type(found[1])
+        found, n_iter, converged = settled(table, at, _point(at, small), weigh, **options)
+    # all at once: before, the model is that of the sample
+    for one, b in ((model.plain_, plain), (model, found)):
+        coef, intercept = at.coefficients(b)
+        one.coef_, one.intercept_ = coef.astype(dtype), dtype.type(intercept)
+    model.n_iter_ = n_iter
     if small.inference_ is not None:
         # The same weights per row, and more rows: variances fall in proportion.
         covariance, dof = small.inference_.covariance * share, small.inference_.dof / share
@@ -152,4 +164,4 @@ def _point(at: Coordinates, fitted: Any) -> Floats:
     return at.point(np.asarray(fitted.coef_, dtype=np.float64), float(fitted.intercept_))
 
 
-__all__ = ["fit_table", "many"]
+__all__ = ["TableEnd", "fit_table", "many"]

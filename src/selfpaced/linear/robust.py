@@ -27,8 +27,9 @@ from ..residuals import (
 )
 from ..residuals.sigma import CUTOFF
 from ..selection import Decision, Trial, path_of, sentence
-from .ascent import Reweighted, exact_floor, fit_scale, robust_start, settle
-from .squares import Squares
+from .ascent import Reweighted, fit_scale, robust_start, settle
+from .squares import Squares, exact_floor
+from .support import absurd_rows
 
 __all__ = ["Attempt", "RegressionFit", "RegressionSettings", "automatic", "plain_fit"]
 
@@ -142,13 +143,23 @@ class RegressionFit:
         """The share of rows that the noise of the chosen fit does not explain."""
         return outlier_share(self.best.residuals, self.sigma, self.squares.sample_weight)
 
-    def path(self) -> tuple[Candidate, ...]:
+    def path(self, trusted: NDArray[np.bool_] | None = None) -> tuple[Candidate, ...]:
         """Every fit with its score: minus the mean Tukey loss of all rows at one common sigma, unless it has one."""
         trials = [
             trial if trial.scores is not None else replace(trial, scores=-tukey_loss(trial.fit.residuals, self.sigma))
             for trial in self.trials
         ]
-        return path_of(trials, self.decision, self.squares.sample_weight)
+        found = path_of(trials, self.decision, self.squares.sample_weight)
+        counts = [int(self.far_off(trial, trusted).sum()) for trial in trials]
+        return tuple(replace(one, far_off=count) for one, count in zip(found, counts, strict=True))
+
+    def far_off(self, trial: Trial | None = None, trusted: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+        """Rows that a candidate, the chosen one by default, predicts absurdly although nothing shows they are wrong."""
+        trial = self.trial if trial is None else trial
+        residuals, plain = trial.fit.residuals, self.plain.residuals
+        if trial.weight is None:
+            return np.zeros(len(residuals), dtype=bool)
+        return absurd_rows(self.squares, residuals, plain, trial.weight, self.sigma, trusted)
 
 
 def plain_fit(squares: Squares) -> RegressionFit:
@@ -249,8 +260,6 @@ def _prefer_plain(fit: RegressionFit, efficiency: float) -> RegressionFit:
     fit's extra variance, is chi-squared (Hausman 1978); and no residual may be an outlier by itself.
     """
     squares, sigma = fit.squares, fit.scale.sigma
-    if fit.trial.label.startswith("hard"):
-        return fit
     step = squares.matrix @ (fit.plain.b - fit.best.b)
     weight = squares.sample_weight
     extra = sigma**2 * (1 / efficiency - 1)

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from ..residuals import ResidualScale, efficient_rule, m_scale, tukey_loss
 from ..selection import Decision, gap
-from .ascent import WIDE, exact_floor, fit_scale, robust_start, settle
+from .ascent import WIDE, fit_scale, robust_start, settle
 from .robust import ROWS_PER_COEFFICIENT, RegressionFit, RegressionSettings, paced_trial, unsettled
-from .squares import Squares
+from .squares import Squares, exact_floor
 
 __all__ = ["FEWEST", "penalised"]
 

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator, lsmr
 
 from ..residuals import effective_size
 
-__all__ = ["Squares", "build"]
+__all__ = ["Squares", "build", "exact_floor"]
 
 Floats = NDArray[np.floating[Any]]
 DENSE_GRAM = 2000  # cost: columns of sparse data up to which a dense normal matrix pays
@@ -189,6 +189,13 @@ class Squares:
         if not self.fit_intercept:
             return back
         return np.block([[np.ones((1, 1)), -(self.center @ back)[None, :]], [np.zeros((len(back), 1)), back]])
+
+
+def exact_floor(squares: Squares) -> float:
+    """The size below which residuals are rounding: a fit this exact has no noise to estimate."""
+    eps = float(np.finfo(squares.matrix.dtype).eps)
+    size = math.sqrt(float(np.average(np.square(squares.target), weights=squares.sample_weight)))
+    return max(1e2 * eps * (size + abs(squares.offset)), 1e-140)  # never zero: a pace is made of it
 
 
 @dataclass(frozen=True)

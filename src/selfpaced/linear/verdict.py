@@ -23,9 +23,10 @@ from ..value_noise import (
     numeric_features,
     repeated_value,
 )
-from .ascent import exact_floor, fit_scale
+from .ascent import fit_scale
+from .leverage import misled_rows
 from .robust import Attempt, RegressionFit
-from .squares import DENSE_GRAM, Squares
+from .squares import DENSE_GRAM, Squares, exact_floor
 
 __all__ = ["judged", "own_word"]
 
@@ -66,8 +67,9 @@ def judged(fit: RegressionFit, X: Any, *, choose: bool, random_state: Any = 0) -
     )
     if not (choose and verdict.asked):
         return fit, verdict
-    standing = _standing(fit, verdict)
-    return standing, replace(verdict, applied=standing.trial.label == WITHOUT)
+    without = _without(fit, verdict.trusted) if verdict.found and not verdict.trusted.all() else None
+    standing = _standing(fit, verdict, without)
+    return standing, replace(verdict, applied=standing is without)
 
 
 def own_word(fit: RegressionFit) -> Verdict:
@@ -76,15 +78,18 @@ def own_word(fit: RegressionFit) -> Verdict:
     return model_verdict(y, y - fit.best.residuals, fit.sigma, fit.squares.sample_weight)
 
 
-def _standing(fit: RegressionFit, verdict: Verdict) -> RegressionFit:
+def _standing(fit: RegressionFit, verdict: Verdict, without: RegressionFit | None) -> RegressionFit:
     """The paced fit or the one without the gross rows, whichever is nearer to the trusted rows; else the plain one."""
-    squares, trusted = fit.squares, verdict.trusted
+    squares = fit.squares
     rivals = [] if fit.trial.plain else [fit]
-    if verdict.found and not trusted.all():
-        rivals.append(_without(fit, trusted))
+    if without is not None:
+        rivals.append(without)
     residuals = [unseen_residuals(squares, one.best.residuals, one.trial.weight) for one in rivals]
     plain = unseen_residuals(squares, fit.plain.residuals, None)
-    number = nearest(residuals, plain, verdict, squares.sample_weight)
+    # rows that pull the plain fit by their features would vote for it
+    misled = misled_rows(squares, fit.best.residuals, fit.sigma)
+    voting = replace(verdict, lost=misled if verdict.lost is None else verdict.lost | misled)
+    number = nearest(residuals, plain, voting, squares.sample_weight)
     if number is not None:
         return rivals[number]
     if fit.trial.plain:

@@ -11,7 +11,15 @@ from sklearn.utils import check_random_state, column_or_1d, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from ..arguments import speaking_of
-from ..fitting import Progress, all_or_nothing, check_rule, check_trusted, few_threads, warn_interrupted, with_callbacks
+from ..fitting import (
+    Progress,
+    all_or_nothing,
+    check_rule,
+    check_trusted,
+    few_threads,
+    raise_interrupted,
+    with_callbacks,
+)
 from ..folds import Split, make_folds, n_units, row_keys
 from ..judgement import Judgement, Judging, Labels, fingerprint
 from ..label_noise import NoiseChannel, Slips
@@ -226,10 +234,9 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         # taken before the fit, which may change X in place
         mark = fingerprint(X, given.codes)
         with few_threads(n_rows(X)), Progress(self, X, y).running() as progress:
-            if self._weighs_itself:
-                self._paced(X, given, fitted, progress, mark)
-            else:
-                self._judged(X, given, fitted, progress, mark)
+            found = (self._paced if self._weighs_itself else self._judged)(X, given, fitted, progress, mark)
+        if found.interrupted:
+            raise_interrupted(self)
         return self
 
     @property
@@ -237,7 +244,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         """Whether rows are weighed by the model's own losses: a pace, a rule or a kind of losses was asked for."""
         return not (self.pace == "auto" and self.regularizer == "auto" and self.cross_fit == "auto")
 
-    def _judged(self, X: Any, given: GivenLabels, fitted: SoftFit, progress: Progress, mark: str) -> None:
+    def _judged(self, X: Any, given: GivenLabels, fitted: SoftFit, progress: Progress, mark: str) -> LabelFit:
         """The default: judges, and one fit to soft labels."""
         problem = SoftProblem(
             X, fitted, progress, fitted.groups, self.judges, self.cv, self.random_state, self.n_jobs, self.keep_plain
@@ -246,8 +253,9 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         stored = Stored(end.chosen, end.plain, None, np.ones(given.classes.size), mark, end.slips)
         self._store(end.found, given, stored, fitted)
         self.judge_weights_: dict[str, float] = end.judges
+        return end.found
 
-    def _paced(self, X: Any, given: GivenLabels, fitted: SoftFit, progress: Progress, mark: str) -> None:
+    def _paced(self, X: Any, given: GivenLabels, fitted: SoftFit, progress: Progress, mark: str) -> LabelFit:
         """Weights by the model's own losses along a pace."""
         if self.judges != "auto":
             raise ValueError(
@@ -271,6 +279,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         chosen = plain if found.model is None else Fitted(found.model, plain.labels)
         self._store(found, given, Stored(chosen, plain, rule, units, mark), fitted)
         self.judge_weights_ = {}
+        return found
 
     def _repeats(self, X: Any, y: Array, given: GivenLabels, prior: Any, groups: Any) -> list[list[Split]]:
         keys, k = row_keys(X), given.classes.size
@@ -315,8 +324,6 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         self.termination_ = found.termination
         self._kind, self._slips = output_kind(end.chosen.model), slips
         self._encoded = not np.array_equal(end.chosen.labels, self._learned)
-        if found.interrupted:
-            warn_interrupted(self.termination_)
 
     # -------------------------------------------------------------------------------------------- judging rows
 

@@ -114,7 +114,7 @@ def run(problem: ClassifierProblem, rule: Any, pace: Any, cross_fit: Any, model:
     """
     if not problem.repeats:
         return _too_small(problem, pace)
-    with Interruptible():
+    try:
         seen = problem.read()(model, problem.X)
         with problem.stage("plain cross-fit"):
             plain = problem.plain(seen, model)
@@ -125,13 +125,14 @@ def run(problem: ClassifierProblem, rule: Any, pace: Any, cross_fit: Any, model:
         if not problem.route.takes_weights:
             how += f"; rows are selected instead of weighted, because {problem.route.reason}"
         return _paced(problem, rule, pace, plain, how)
-    return replace(_unjudged(problem, "no candidate could be completed"), interrupted=True)
+    except KeyboardInterrupt:  # the plain model is complete
+        return replace(_unjudged(problem, "no candidate could be completed"), interrupted=True)
 
 
 def _paced(problem: ClassifierProblem, rule: Any, pace: Any, plain: Reading, how: str) -> LabelFit:
     """Walk along the pace and keep one of the candidates."""
     first = _trial(problem, math.inf, "plain", plain, np.ones(len(problem.codes)), plain.cost)
-    with Interruptible():
+    try:
         why = _no_noise(problem, plain) if pace == "auto" else ""
         if why:
             return _kept(problem, [first], Decision(0, f"{why}; {how}"), channel=_noiseless(problem, plain))
@@ -143,7 +144,8 @@ def _paced(problem: ClassifierProblem, rule: Any, pace: Any, plain: Reading, how
         if not (isinstance(pace, str) or decision.index or interrupted):
             warn_unpaced(decision.reason)
         return _kept(problem, trials, replace(decision, reason=f"{decision.reason}; {how}"), interrupted)
-    return _kept(problem, [first], Decision(0, "no candidate could be completed"), interrupted=True)
+    except KeyboardInterrupt:
+        return _kept(problem, [first], Decision(0, "no candidate could be completed"), interrupted=True)
 
 
 def _known(values: Array | None) -> Array:

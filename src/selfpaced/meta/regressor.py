@@ -17,8 +17,8 @@ from ..fitting import (
     check_size,
     check_trusted,
     few_threads,
+    raise_interrupted,
     trusting,
-    warn_interrupted,
     with_callbacks,
 )
 from ..folds import Split, make_folds, n_units, row_keys
@@ -201,6 +201,8 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
                 seen = problem.seen(prior)
             found = run(problem, rule, pace, float(self.efficiency), self.cross_fit, seen)
         self._store(found, problem, seen.model, mark)
+        if found.interrupted:
+            raise_interrupted(self)
         return self
 
     def _seed(self) -> int:
@@ -242,8 +244,6 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
         self.noise_rate_, self.noise_rate_interval_ = verdict.rate, verdict.interval
         self.path_: tuple[Candidate, ...] = path
         self.termination_ = found.termination
-        if found.interrupted:
-            warn_interrupted(self.termination_)
 
     def _judged_rows(self, X: Any, y: Any) -> tuple[Any, Array]:
         X, y = indexable(X, y)

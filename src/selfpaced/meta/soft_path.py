@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils import check_random_state
 
-from ..fitting import Interruptible, Progress
+from ..fitting import Progress
 from ..label_noise import UNLIKELY, NoiseChannel, Slips
 from ..selection import Decision, Trial
 from .cases import Array, Cases, cases_of, numeric_table
@@ -204,10 +204,11 @@ def _run(problem: SoftProblem) -> SoftFound:
         plain = problem.plain()
     if plain is None:
         return _judged(problem, cases, None)
-    with Interruptible():  # from here on there is a model to keep
+    try:
         return _judged(problem, cases, plain)
-    ended = _unjudged(problem, plain, "no candidate could be completed")
-    return replace(ended, found=replace(ended.found, interrupted=True))
+    except KeyboardInterrupt:  # the plain model is complete
+        ended = _unjudged(problem, plain, "no candidate could be completed")
+        return replace(ended, found=replace(ended.found, interrupted=True))
 
 
 def _widened(end: SoftFound, slips: Slips, codes: Array) -> SoftFound:

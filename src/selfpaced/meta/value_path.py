@@ -111,7 +111,7 @@ def run(
     plain = _plain(rule, seen)
     if not problem.folds:
         return ValueFit(None, [plain], Decision(0, f"{problem.n_units} rows are too few to judge outliers by"))
-    with Interruptible():
+    try:
         unseen = None
         if cross_fit is not False:
             with problem.progress.stage("plain cross-fit"):
@@ -121,7 +121,8 @@ def run(
             how += f"; rows are selected instead of weighted, because {problem.route.reason}"
         first = _plain(rule, unseen if cross and unseen is not None else seen)
         return _paced(replace(problem, cross=cross), rule, pace, efficiency, first, unseen, how)
-    return ValueFit(None, [plain], Decision(0, "no candidate could be completed"), interrupted=True)
+    except KeyboardInterrupt:  # the plain model is complete
+        return ValueFit(None, [plain], Decision(0, "no candidate could be completed"), interrupted=True)
 
 
 def _plain(rule: Regularizer, residuals: Residuals) -> Trial:
@@ -146,7 +147,7 @@ def _paced(
     unseen: Residuals | None, how: str,
 ) -> ValueFit:  # fmt: skip
     """Walk along the pace and keep the end of it, or the plain model."""
-    with Interruptible():
+    try:
         try:
             if pace == "auto":
                 trials, ended = _automatic(problem, rule, efficiency, first)
@@ -164,7 +165,8 @@ def _paced(
             interrupted = guard.interrupted
         decision = replace(decision, reason=f"{decision.reason}; {how}")
         return replace(_kept(problem, trials, decision, interrupted), verdict=verdict)
-    return ValueFit(None, [first], Decision(0, "no candidate could be completed"), problem.cross, interrupted=True)
+    except KeyboardInterrupt:
+        return ValueFit(None, [first], Decision(0, "no candidate could be completed"), problem.cross, interrupted=True)
 
 
 # ------------------------------------------------------------------------------------------ automatic rounds

@@ -59,11 +59,12 @@ def judged(
         groups=problem.groups,
         random_state=problem.seed,
     )
+    before = len(trials)
     if compared is not None and verdict.asked:
         trials, decision = _standing(problem, trials, decision, verdict, compared)
     reason = "; ".join(part for part in (decision.reason, verdict.sentence) if part)
-    applied = trials[decision.index].label == WITHOUT
-    return trials, replace(decision, reason=reason), replace(verdict, applied=applied)
+    # the candidate without the gross rows comes last
+    return trials, replace(decision, reason=reason), replace(verdict, applied=decision.index >= before)
 
 
 def own_word(problem: RegressorProblem, residuals: Array) -> Verdict:

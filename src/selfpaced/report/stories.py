@@ -12,7 +12,7 @@ import numpy as np
 
 from ..inspection import judgement_of, suspect_table
 from ..judgement import Judging, TrainedNetwork
-from ..path import Candidate, probability_of_labels, sentence_in_words, weight_histogram
+from ..path import Candidate, end_in_words, probability_of_labels, weight_histogram
 from ..solver import Solution
 from .data import Comparison, Fact, Grid, ViewWeights
 from .matrix import grid_of
@@ -61,7 +61,7 @@ class Judged(Story):
         super().__init__(model)
         self.judgement = model.judgement_
         self.path = tuple(model.path_)
-        self.termination = sentence_in_words(str(model.termination_), self.path, self.noun)
+        self.termination = end_in_words(str(model.termination_), self.path, self.noun)
 
     @property
     def weights(self) -> Floats:

@@ -112,13 +112,17 @@ class Stage:
     cost: float = field(default=0.0, compare=False)
 
 
-#: What ends a walk: a stop, the pacing itself, the callback, a step that found nothing to learn from, Ctrl-C.
-End = Literal["stop", "pace", "callback", "dead end", "interrupt"]
+#: What ends a walk: a stop of the pacing, a further stop, the last pace, the callback, a step that found nothing to
+#: learn from, Ctrl-C.
+End = Literal["stop", "limit", "pace", "callback", "dead end", "interrupt"]
 
 
 @dataclass(frozen=True, eq=False)
 class Solution(Generic[Model]):
-    """Where a walk ended: the model, its weights and losses, every stage, and why it stopped."""
+    """Where a walk ended: the model, its weights and losses, every stage, and why it stopped.
+
+    ``status`` is a sentence with the ``reason`` in it; ``end`` is what programs should ask for.
+    """
 
     model: Model
     weights: Floats
@@ -126,6 +130,7 @@ class Solution(Generic[Model]):
     stages: tuple[Stage, ...]
     status: str
     end: End = "stop"
+    reason: str = ""
 
     @property
     def lam(self) -> float:
@@ -229,9 +234,11 @@ def walk(
             if callback is not None and callback(stage, _ended(state, stages, rule, "running")):
                 return _ended(state, stages, rule, "the callback ended the path", "callback")
             reason = stop_reason(pacing.stop, stages, state.losses, rule)
-            reason = reason or stop_reason(stop, stages, state.losses, rule)
             if reason is not None:
                 return _ended(state, stages, rule, reason)
+            limit = stop_reason(stop, stages, state.losses, rule)
+            if limit is not None:
+                return _ended(state, stages, rule, limit, "limit")
     except DeadEnd as end:
         assert state is not None
         assert first is not None
@@ -299,7 +306,7 @@ def _ended(
     weights = state.weights
     if weights is None:
         weights = rule.weight(state.losses, stages[-1].lam) if stages else np.ones_like(state.losses)
-    return Solution(state.model, weights, state.losses, stages, _sentence(stages, reason), end)
+    return Solution(state.model, weights, state.losses, stages, _sentence(stages, reason), end, reason)
 
 
 def _sentence(stages: tuple[Stage, ...], reason: str) -> str:
