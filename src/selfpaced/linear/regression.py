@@ -209,8 +209,10 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         y : array-like of shape (n_samples,), or str
             Values; of a source of batches the name of their column.
         sample_weight : array-like of shape (n_samples,), optional
-            A row of weight 2 counts as that row twice; weights that are not whole numbers count relative to each
-            other.
+            How often each row counts. Whole numbers are counts, up to a common divisor: a row of weight 2 beside rows
+            of weight 1 is that row twice. Other weights are relative and stand for Kish's effective number of rows. A
+            common factor changes nothing but the part of ``alpha``, which is in the unit of the weights as given. A
+            row of weight 0 is only judged.
         trusted : array-like of bool of shape (n_samples,), optional
             Rows that a person has confirmed: they keep their full weight and are never listed as suspects.
 

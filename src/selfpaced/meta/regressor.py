@@ -171,7 +171,10 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
             Given to the wrapped model as it is.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
-            Multiplies the self-paced weights.
+            How often each row counts, up to a common factor. Whole numbers are counts: a row of weight 2 beside rows of
+            weight 1 is that row twice. Other weights are relative and stand for Kish's effective number of rows. A
+            common factor changes nothing, and a row of weight 0 is only judged. The wrapped model gets these
+            frequencies times the self-paced weights; if it takes no weights, rows are repeated.
         groups : array-like of shape (n_samples,), optional
             Rows of one group are never split between fitting and judging.
         trusted : array-like of bool of shape (n_samples,), optional

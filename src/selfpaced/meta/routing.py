@@ -26,6 +26,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from ..fitting import Method, check_weight
+from ..selection import frequencies
 
 __all__ = [
     "TooFewRows",
@@ -45,6 +46,7 @@ __all__ = [
 
 # numerical safety: weights below this share of the largest cannot move a fit, and as rows they cost time.
 NEGLIGIBLE = 1e-6
+MOST_REPEATED = 10_000_000  # cost: rows that weights may become where they are honoured by repeating rows
 _BY_GROUP = (GroupKFold, GroupShuffleSplit, LeaveOneGroupOut, LeavePGroupsOut, StratifiedGroupKFold)
 
 
@@ -217,7 +219,7 @@ def _request(estimator: Any) -> Any:
 
 
 def routed_weight(sample_weight: Any, n: int, route: WeightRoute) -> NDArray[np.float64] | None:
-    """The user's weights, None where uniform; an error where the model could not honour them.
+    """The user's weights as frequencies, None where uniform; an error where the model could not honour them.
 
     Parameters
     ----------
@@ -228,11 +230,21 @@ def routed_weight(sample_weight: Any, n: int, route: WeightRoute) -> NDArray[np.
     route : WeightRoute
         How the model takes weights.
     """
-    weight = check_weight(sample_weight, n)
-    if weight is not None and not route.takes_weights and np.any(weight != np.rint(weight)):
+    given = check_weight(sample_weight, n, relative=True)
+    if given is None:
+        return None
+    weight = frequencies(given)
+    if route.takes_weights or np.all(weight == 1.0):
+        return None if np.all(weight == 1.0) else weight
+    if np.any(given != np.rint(given)) and np.any(weight != np.rint(weight)):
         raise ValueError(
             f"sample_weight was given, but {route.reason}, and weights are never dropped silently. Whole "
             "numbers are honoured by repeating rows; else wrap an estimator that takes weights."
+        )
+    if np.any(weight != np.rint(weight)) or weight.sum() > max(MOST_REPEATED, n):
+        raise ValueError(
+            f"sample_weight must sum to at most {MOST_REPEATED:,} because {route.reason}, so that rows are repeated, "
+            f"got {float(given.sum()):.3g}: divide the weights, or wrap an estimator that takes weights"
         )
     return weight
 
