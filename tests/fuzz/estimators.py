@@ -57,7 +57,11 @@ def _supervised(kind: type, draw: Draw, labels: bool, base: Any = None) -> None:
         return
     n = len(model.sample_weight_)
     finite("sample_weight_", model.sample_weight_, (n,))
-    finite("noise_rate_", model.noise_rate_)
+    if not (labels and np.isnan(model.noise_rate_)):  # nothing predicts the labels
+        finite("noise_rate_", model.noise_rate_)
+    low, high = model.noise_rate_interval_
+    if not 0 <= low <= high <= 1:
+        raise AssertionError(f"noise_rate_interval_ must be within [0, 1], got {(low, high)!r}")
     again = [X, table(draw), features(draw)]
     for fresh in again if draw.chance(0.5) else again[:1]:
         for method in ("predict", "predict_proba", "decision_function"):

@@ -51,7 +51,7 @@ class LabelJudge:
         """Where nobody can be asked: the half that has no row of a label knows nothing of it."""
         rare = classes[np.argmin(mass.min(axis=0))]
         reason = f"all rows of the label {rare!s} are in one half of the table; drop them if they are slips"
-        return cls(classes, NoiseChannel.identity(len(classes)), reason)
+        return cls(classes, replace(NoiseChannel.identity(len(classes)), noise_rate=np.nan), reason)
 
     @property
     def rate(self) -> tuple[float, tuple[float, float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,7 +127,8 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
     termination_ : str
         What was chosen, and why.
     noise_rate_, noise_rate_interval_ : float, tuple of float
-        Estimated share of wrong labels, and its 95 % interval under the channel model.
+        Estimated share of wrong labels, and its 95 % interval under the noise model. NaN if it cannot be estimated:
+        there are too few rows, or nothing predicts the labels.
     channel_ : NoiseChannel
         Maps raw scores to clean probabilities.
     n_features_in_, feature_names_in_
@@ -313,7 +315,9 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
             posterior = slips.softened(posterior, proba, given.codes)
         self.sample_posterior_ = fitted.confirmed(posterior)
         self.channel_: NoiseChannel = found.channel
-        self.noise_rate_, self.noise_rate_interval_ = found.judge.noise_rate, found.judge.interval
+        self.noise_rate_interval_ = found.judge.interval
+        # an interval that leaves nothing out says nothing
+        self.noise_rate_ = math.nan if self.noise_rate_interval_ == (0.0, 1.0) else found.judge.noise_rate
         self.path_: tuple[Candidate, ...] = path
         self.termination_ = found.termination
         self._kind, self._slips = output_kind(end.chosen.model), slips

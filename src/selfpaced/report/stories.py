@@ -104,7 +104,8 @@ class Supervised(Judged):
         """The estimated share of wrong labels or values."""
         low, high = self.model.noise_rate_interval_
         note = f"{percent(float(low))} to {percent(float(high))}{'' if low > 0 else ', perhaps none'}"
-        return [Fact("estimated noise rate", percent(float(self.model.noise_rate_)), note)]
+        rate = float(self.model.noise_rate_)
+        return [Fact("estimated noise rate", "unknown" if math.isnan(rate) else percent(rate), note)]
 
     def pace(self) -> list[Fact]:
         return [*self.noise(), *super().pace()]
