@@ -123,11 +123,31 @@ def suspects(fitted: Any, X: Any = None, y: Any = None, n: int | None = None, *,
         return _indexed(suspect_table(judged, n), X)
     if X is None or judged.kind == "entries":
         raise ValueError("order='impact' needs the rows X, whose leverage it takes into account")
-    impact = judged.wrong * leverage(look_through(fitted, X)[1])
+    impact = judged.wrong * leverage(_numbers(*look_through(fitted, X)))
     ranked = judged.ranking()
     n = None if n is None else integer("n", n, 0, "an integer >= 0 or None")
     ranked = ranked[np.argsort(-impact[ranked], kind="stable")][:n]
     return _indexed(as_table(judged.table(ranked)), X)
+
+
+def _numbers(model: Any, X: Any) -> Any:
+    """Rows as numbers: as they are, as a wrapped Pipeline turns them into numbers, or categories as indicators."""
+    if not _is_numeric(X) and isinstance(getattr(model, "estimator_", None), Pipeline):
+        X = look_through(model.estimator_, X)[1]
+    if not _is_numeric(X) and hasattr(X, "columns"):
+        import pandas as pd
+
+        frame = pd.DataFrame({place: np.asarray(X[name]) for place, name in enumerate(X.columns)})
+        X = pd.get_dummies(frame, columns=[name for name in frame if frame[name].dtype.kind not in "biuf"])
+    if not _is_numeric(X):
+        raise ValueError("order='impact' needs rows X of numbers or categories, whose leverage it takes into account")
+    return X
+
+
+def _is_numeric(X: Any) -> bool:
+    if hasattr(X, "columns"):
+        return all(getattr(kind, "kind", "O") in "biuf" for kind in getattr(X, "dtypes", ["O"]))
+    return hasattr(X, "tocsr") or (np.ndim(X) == 2 and np.asarray(X).dtype.kind in "biuf")
 
 
 def leverage(X: Any) -> np.ndarray:

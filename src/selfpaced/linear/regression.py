@@ -27,6 +27,7 @@ from ..fitting import (
     check_rule,
     check_size,
     check_trusted,
+    check_values,
     check_weight,
     interrupted_sentence,
     refuse_dates,
@@ -304,21 +305,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         )
 
     def _validated_data(self, X: Any, y: Any) -> tuple[Any, Floats]:
-        with speaking_of("y", "numbers, one for each row"):
-            target = np.asarray(y) if y is not None else None
-        if target is not None and (target.dtype.kind in "US" or _holds_text(target)):
-            raise ValueError(
-                f"y must be numbers for a regression, got text ({target.ravel()[0]!r}, ...); "
-                "use SelfPacedLogisticRegression for labels"
-            )
-        if target is not None and target.ndim == 2 and target.shape[1] > 1:
-            raise ValueError(
-                f"y must have one column, got {target.shape[1]}: outliers differ between targets, so fit one model per "
-                "target (sklearn.multioutput.MultiOutputRegressor does)"
-            )
-        if target is not None and target.dtype.kind == "O":
-            with speaking_of("y", "numbers"):
-                target.astype(np.float64)
+        if y is not None:
+            check_values(y)
         with speaking_of("X"):
             X, y = validate_data(
                 self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True, ensure_min_samples=2
@@ -376,7 +364,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
     def _judged_rows(self, X: Any, y: Any) -> tuple[Any, Floats]:
         with speaking_of("X"):
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        given = column_or_1d(y)
+        given = column_or_1d(check_values(y))
         if given.dtype.kind not in "fiub":
             raise ValueError(f"y must be numbers for a regression, got dtype {given.dtype}")
         if len(given) != X.shape[0]:
@@ -478,7 +466,3 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _holds_text(target: NDArray[Any]) -> bool:
-    return target.dtype.kind == "O" and any(isinstance(value, str) for value in target.ravel()[:100])

@@ -41,6 +41,7 @@ def given_labels(y: Any) -> GivenLabels:
 
 def codes_of(given: Array, classes: Array) -> Array:
     """Labels as positions in ``classes``."""
+    check_label_array(given)
     codes = np.searchsorted(classes, given)
     known = codes < classes.size
     known[known] = classes[codes[known]] == given[known]

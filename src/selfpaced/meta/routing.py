@@ -150,7 +150,7 @@ def weight_route(estimator: Any) -> WeightRoute:
     >>> weight_route(KNeighborsClassifier()).takes_weights
     False
     """
-    if not get_config().get("enable_metadata_routing", False):
+    if not get_config().get("enable_metadata_routing", False) or _resampling(estimator) is not None:
         return _named_route(estimator)
     last = last_step(estimator)
     if _request(last) is False:
@@ -169,6 +169,9 @@ def _named_route(estimator: Any) -> WeightRoute:
         step, last = estimator.steps[-1]
         if last is None or isinstance(last, str):
             return WeightRoute(None, "the last step of the Pipeline is 'passthrough'")
+        sampler = _resampling(estimator)
+        if sampler is not None:
+            return WeightRoute(None, f"step {sampler!r} resamples the rows, and sample_weight would not follow them")
         inner = _named_route(last)
         keyword = f"{step}__{inner.keyword}" if inner.takes_weights else None
         return WeightRoute(keyword, f"last step {step!r}: {inner.reason}")
@@ -182,6 +185,12 @@ def _named_route(estimator: Any) -> WeightRoute:
     if len(keywords) == 1 and _accepts_any_keyword(estimator):
         return WeightRoute(keywords.pop(), f"{name} passes weights on to what it wraps")
     return WeightRoute(None, f"{name}.fit takes no sample_weight")
+
+
+def _resampling(estimator: Any) -> str | None:
+    """The step of a Pipeline that changes which rows there are, as samplers of imbalanced-learn do."""
+    steps = estimator.steps[:-1] if isinstance(estimator, Pipeline) else []
+    return next((name for name, step in steps if hasattr(step, "fit_resample")), None)
 
 
 def groups_keyword(estimator: Any) -> str | None:

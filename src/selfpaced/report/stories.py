@@ -95,10 +95,9 @@ class Supervised(Judged):
         return f"{head} weighted{self.by_rule}: {which} ended with less than half the full weight."
 
     def counts(self) -> list[Fact]:
-        return [
-            Fact("samples", count(self.weights.size)),
-            Fact("features", count(int(self.model.n_features_in_))),
-        ]
+        features = getattr(self.model, "n_features_in_", None)  # a model of texts has none
+        known = [] if features is None else [Fact("features", count(int(features)))]
+        return [Fact("samples", count(self.weights.size)), *known]
 
     def noise(self) -> list[Fact]:
         """The estimated share of wrong labels or values."""
