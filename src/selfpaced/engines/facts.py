@@ -57,6 +57,32 @@ def classes_of(known: Sequence[Facts], labels: bool) -> tuple[Array | None, Arra
     return classes[order], np.array(list(total.values()))[order]
 
 
+def one_sided(classes: Sequence[Any], mass: Any) -> str:
+    """Why two halves of a table cannot predict each other's labels; empty if they can.
+
+    The half that has no row of a label knows nothing of it.
+
+    Parameters
+    ----------
+    classes : sequence
+        The labels.
+    mass : array-like of shape (2, n_classes)
+        Weight of every label in each half.
+
+    Examples
+    --------
+    >>> one_sided(["a", "b"], [[5, 1], [6, 0]])
+    "all rows of the label 'b' are in one half of the table: correct or remove them, or add others of it"
+    >>> one_sided(["a", "b"], [[5, 1], [6, 2]])
+    ''
+    """
+    least = np.asarray(mass).min(axis=0)
+    if np.all(least > 0):
+        return ""
+    rare = np.asarray(classes[int(np.argmin(least))]).item()
+    return f"all rows of the label {rare!r} are in one half of the table: correct or remove them, or add others of it"
+
+
 def label_array(distinct: Iterable[Any]) -> Array:
     """Distinct labels as an array in which they stay distinct."""
     known = list(distinct)
@@ -91,4 +117,4 @@ def _fault(values: Any, name: str, gaps: bool = False) -> str:
     return f"{'' if gaps else 'NaN or '}infinity in {name}, row {row}"
 
 
-__all__ = ["Facts", "classes_of", "facts_of"]
+__all__ = ["Facts", "classes_of", "facts_of", "label_array", "one_sided"]

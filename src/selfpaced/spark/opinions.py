@@ -14,6 +14,7 @@ import numpy as np
 from pyspark.ml.functions import vector_to_array
 from pyspark.sql import functions as F
 
+from ..engines import one_sided
 from ..label_noise import fit_channel, logits_from_proba, one_rate_likelihood
 from ..regularizers import get
 from ..residuals import efficient_rule, madn, outlier_share, residual_scale, tukey_loss
@@ -55,6 +56,16 @@ class LabelReading:
         self.label, self.probability = estimator.getLabelCol(), estimator.getProbabilityCol()
         self.prediction = estimator.getPredictionCol()
 
+    def group(self) -> Any:
+        """What each half must have rows of: every label."""
+        return F.col(self.label).cast("double")
+
+    def one_sided(self, labels: list[Any], mass: Any) -> Settled | None:
+        """What is settled if a half has no row of a label: nothing; None if both have all."""
+        reason, k = one_sided(labels, mass), int(max(labels)) + 1
+        numbers = {"scale": 1.0, "bias": [0.0] * k, "transition": np.eye(k).tolist()}
+        return Settled(math.inf, math.nan, reason, numbers) if reason else None
+
     def seen(self, model: Any) -> dict[str, Any]:  # noqa: ARG002
         """The columns of a frame with predictions that a sample needs."""
         return {"given": F.col(self.label).cast("double"), "said": vector_to_array(F.col(self.probability))}
@@ -90,6 +101,16 @@ class ValueReading:
 
     def __init__(self, estimator: Any) -> None:
         self.label, self.prediction = estimator.getLabelCol(), estimator.getPredictionCol()
+
+    def group(self) -> Any:
+        """What each half must have rows of: any."""
+        return F.lit(0.0)
+
+    def one_sided(self, labels: list[Any], mass: Any) -> Settled | None:
+        """Refuse a table whose rows are all in one half."""
+        if not labels or not mass.all():
+            raise ValueError("the table must have rows to judge by, got so few that all are in one of two halves")
+        return None
 
     def seen(self, model: Any) -> dict[str, Any]:  # noqa: ARG002
         """The columns of a frame with predictions that a sample needs."""
