@@ -147,7 +147,10 @@ def _numbers(model: Any, X: Any) -> Any:
 def _is_numeric(X: Any) -> bool:
     if hasattr(X, "columns"):
         return all(getattr(kind, "kind", "O") in "biuf" for kind in getattr(X, "dtypes", ["O"]))
-    return hasattr(X, "tocsr") or (np.ndim(X) == 2 and np.asarray(X).dtype.kind in "biuf")
+    try:
+        return hasattr(X, "tocsr") or (np.ndim(X) == 2 and np.asarray(X).dtype.kind in "biuf")
+    except ValueError:  # rows of several lengths
+        return False
 
 
 def leverage(X: Any) -> np.ndarray:
@@ -158,6 +161,8 @@ def leverage(X: Any) -> np.ndarray:
     """
     table = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
     table = np.where(np.isfinite(table), table, np.nan)
+    # in a unit in which squares are numbers; powers of two round nothing
+    table = np.ldexp(table, -np.frexp(np.fmax.reduce(np.abs(table), axis=0, initial=0.0))[1])
     centred = np.nan_to_num(table - np.nanmean(table, axis=0))
     spread = centred.std(axis=0)
     left, sizes, _ = np.linalg.svd(centred[:, spread > 0] / spread[spread > 0], full_matrices=False)

@@ -91,7 +91,7 @@ def effective_size(sample_weight: Floats | None, n_rows: int) -> float:
     return float(n_rows) if sample_weight is None else float(np.sum(frequencies(sample_weight)))
 
 
-def frequencies(sample_weight: Floats) -> Floats:
+def frequencies(sample_weight: Floats) -> NDArray[np.float64]:
     """Sample weights as frequencies: in the unit in which a weight of 1 is one row, whatever unit they came in.
 
     Whole numbers are counts, up to a common divisor, so that a row of weight 2 beside others of weight 1 is that row

@@ -77,7 +77,8 @@ def _supervised(kind: type, draw: Draw, labels: bool, base: Any = None) -> None:
     judged = call(lambda: model.judge(X, y))
     if judged is not None:
         finite("weight", judged.weight, (n,))
-    call(lambda: selfpaced.suspects(model, X, y, n=draw.one([None, 3, 0, -1, "a", 2.5])))
+    order = draw.one(["probability", "impact"])
+    call(lambda: selfpaced.suspects(model, X, y, n=draw.one([None, 3, 0, -1, "a", 2.5]), order=order))
     if labels:
         call(lambda: selfpaced.label_issues(model, X, y, threshold=draw.one([None, 0.5, 2.0, "a"])))
 

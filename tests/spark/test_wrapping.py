@@ -128,6 +128,18 @@ def test_nothing_wrong_keeps_the_plain_model(data):
     assert "expected" not in model.transform(rows.drop("clean")).columns
 
 
+def test_weights_count_in_what_is_estimated(data):
+    from pyspark.ml.regression import LinearRegression
+    from pyspark.sql import functions as F
+
+    _, wrong, rows = data
+    ids = F.array(*[F.lit(int(i)) for i in np.flatnonzero(wrong)])
+    weighed = rows.withColumn("count", F.when(F.array_contains(ids, F.col("id")), 0.0).otherwise(0.01))
+    model = SelfPaced(estimator=LinearRegression(labelCol="value", weightCol="count"), idCol="id").fit(weighed)
+    assert model.noiseRate < 0.01  # the wrong rows have no weight
+    assert model.path[0].chosen
+
+
 def test_a_label_of_one_half_keeps_the_plain_model(data, tmp_path):
     from pyspark.ml.classification import LogisticRegression
     from pyspark.sql import functions as F

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from ..fitting import few_threads
@@ -65,7 +66,7 @@ class Rows:
         """How many rows they count as."""
         return float(len(self.y) if self.weight is None else self.weight.sum())
 
-    def size_of(self, some: Array) -> float:
+    def size_of(self, some: NDArray[np.bool_]) -> float:
         """How many rows those of a mask count as."""
         return float(np.sum(some) if self.weight is None else self.weight @ some)
 
