@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import TransformedTargetRegressor
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from selfpaced import (
@@ -213,3 +215,69 @@ def test_sure_errors_do_not_lend_their_precision_to_rows_that_are_right() -> Non
     np.testing.assert_array_equal(most_suspicious(doubtful, 0.6), doubtful > 0.5)
     assert not most_suspicious(np.full(10, 0.3), 0.5).any()
     assert most_suspicious(np.empty(0), 0.5).size == 0
+
+
+def test_impact_of_categories_and_of_texts(labels: Any) -> None:
+    X, y, _ = labels
+    kind = np.where(X[:, 1] > 0, "above", "below")
+    frame = pd.DataFrame({"size": X[:, 0], "kind": pd.Categorical(kind), "made": pd.date_range("2020", periods=len(X))})
+    encode = make_column_transformer((OneHotEncoder(), ["kind"]), ("passthrough", ["size"]))
+    models = [
+        SelfPacedClassifier(make_pipeline(encode, LogisticRegression())),
+        make_pipeline(encode, SelfPacedLogisticRegression()),
+        SelfPacedClassifier(HistGradientBoostingClassifier(max_iter=5)),
+    ]
+    for model in models:
+        rows = frame.drop(columns="made") if model is models[-1] else frame
+        table = suspects(model.fit(rows, y), rows, y, 10, order="impact")
+        assert (table["noise_probability"] > 0.1).any()
+    words = np.char.add(kind, " ground").tolist()
+    read = SelfPacedClassifier(make_pipeline(CountVectorizer(), LogisticRegression())).fit(words, y)
+    assert len(suspects(read, words, y, order="impact")) == len(y)
+    alone = SelfPacedClassifier(Reader()).fit(words, y)
+    with pytest.raises(ValueError, match="order='impact' needs rows X of numbers"):
+        suspects(alone, words, y, order="impact")
+
+
+class Reader(LogisticRegression):
+    """A model of texts that is no Pipeline."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Reader:
+        return super().fit([[len(text)] for text in X], y, sample_weight)
+
+    def decision_function(self, X: Any) -> Any:
+        return super().decision_function([[len(text)] for text in X])
+
+    def predict_proba(self, X: Any) -> Any:
+        return super().predict_proba(X)
+
+
+@pytest.mark.parametrize("model", [SelfPacedLinearRegression(), SelfPacedRegressor(KNeighborsRegressor())])
+def test_fit_and_suspects_take_the_same_values(values: Any, model: Any) -> None:
+    X, y, _ = values
+    expected = suspects(model.fit(X, y), X, y)
+    objects = y.astype(object)
+    pd.testing.assert_frame_equal(suspects(model.fit(X, objects), X, objects), expected)
+    for refused in (pd.date_range("2020", periods=200), y.astype("m8[s]"), np.column_stack([y, y]), y.astype(str)):
+        with pytest.raises(ValueError, match="y must"):
+            model.fit(X, refused)
+        with pytest.raises(ValueError, match="y must"):
+            suspects(model, X, refused)
+
+
+@pytest.mark.parametrize("model", [SelfPacedLogisticRegression(), SelfPacedClassifier(LogisticRegression())])
+def test_labels_that_are_none_are_refused_by_name(labels: Any, model: Any) -> None:
+    X, y, _ = labels
+    model.fit(X, y)
+    for refused, words in [
+        (np.column_stack([y, y]), "^y "),
+        (np.array([2**70 if label == "yes" else 1 for label in y], dtype=object), "64 bits"),
+        ([2**70 if label == "yes" else 1 for label in y], "64 bits"),
+        (np.array(["1" if label == "yes" else 1 for label in y], dtype=object), r"1 \(int\) and '1' \(str\)"),
+        (np.array(["a" if label == "yes" else None for label in y], dtype=object), "gaps, got None"),
+        (np.array([1 if label == "yes" else 0 for label in y], dtype=object), "y.astype"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            type(model)(**model.get_params(deep=False)).fit(X, refused)
+        with pytest.raises((ValueError, TypeError)):
+            suspects(model, X, refused)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-__all__ = ["floats", "integer", "labels", "number", "seeded", "speaking_of"]
+__all__ = ["check_label_array", "floats", "integer", "labels", "number", "one_kind", "seeded", "speaking_of"]
 
 LARGEST = 1e150  # numerical safety: sums of squares are numbers
 
@@ -35,7 +35,9 @@ def speaking_of(name: str, rule: str = "a table of numbers, every row of the sam
     try:
         yield
     except (ValueError, TypeError) as error:
-        if not _CONVERSION.search(str(error)) or str(error).startswith(f"{name} must be"):
+        said = str(error)
+        names_another = re.match(r"(X|y|sample_weight) ", said) is not None and not said.startswith(f"{name} ")
+        if not _CONVERSION.search(said) or said.startswith(f"{name} must be") or names_another:
             raise
         kind = ValueError if isinstance(error, ValueError) else TypeError
         raise kind(f"{name} must be {rule} ({error})") from error
@@ -97,3 +99,43 @@ def labels(name: str, values: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if found.dtype.kind == "f" and not np.isfinite(found).all():
             raise ValueError(f"{name} must be labels, got NaN or infinity")
         return found, *np.unique(found, return_inverse=True)
+
+
+def one_kind(distinct: Iterable[Any]) -> None:
+    """Refuse distinct labels some of which are texts and others not, and numbers beyond 64 bits.
+
+    NumPy would make texts of all of them, and 1 and "1" two classes of one name.
+
+    >>> one_kind([2, 1, "1"])
+    Traceback (most recent call last):
+    ValueError: y must hold labels of one kind, got 1 (int) and '1' (str): make all of them texts, or all numbers
+    """
+    known = list(distinct)
+    texts, others = ([label for label in known if isinstance(label, str) == text] for text in (True, False))
+    if texts and others:
+        alike = next((label for label in others if str(label) in texts), others[0])
+        text = str(alike) if str(alike) in texts else texts[0]
+        raise ValueError(
+            f"y must hold labels of one kind, got {alike!r} ({type(alike).__name__}) and {text!r} (str): make all of "
+            "them texts, or all numbers"
+        )
+    large = next((label for label in others if isinstance(label, int) and not -(2**63) <= label < 2**64), None)
+    if large is not None:
+        raise ValueError(f"y must hold whole numbers of at most 64 bits, got {large!r}: make the labels texts")
+
+
+def check_label_array(y: np.ndarray) -> None:
+    """Refuse arrays of objects that are no labels: gaps, several kinds, numbers that NumPy does not hold as such."""
+    if y.dtype.kind != "O":
+        return
+    for row, label in enumerate(y.tolist()):
+        if label is None or label != label:
+            raise ValueError(f"y must not have gaps, got {label!r} in row {row}. Input y contains NaN.")
+    found = {(type(label), label): label for label in y.tolist() if getattr(label, "__hash__", None)}
+    one_kind(found.values())
+    other = next((label for label in y.tolist() if not isinstance(label, str)), None)
+    if other is not None:
+        raise ValueError(
+            f"y must be an array of numbers or of texts, got objects such as {other!r} ({type(other).__name__}): "
+            "convert it, for example by y.astype(str). Unknown label type: object"
+        )

@@ -88,6 +88,36 @@ def check_weight(sample_weight: Any, n_rows: int, *, relative: bool = False) -> 
     return None if np.all(weight == 1.0) else weight
 
 
+def check_values(y: Any) -> NDArray[Any]:
+    """The target of a regression as an array of numbers; texts, dates and several columns are refused.
+
+    >>> check_values(np.array(["2020-01-01"], dtype="M8[D]"))
+    Traceback (most recent call last):
+    ValueError: y must be numbers for a regression, got datetime64[D]: convert it, for example to days since a date
+    """
+    with speaking_of("y", "numbers, one for each row"):
+        target = np.asarray(y)
+    if target.dtype.kind in "US" or (
+        target.dtype.kind == "O" and any(isinstance(value, str) for value in target.ravel()[:100])
+    ):
+        raise ValueError(
+            f"y must be numbers for a regression, got text ({target.ravel()[0]!r}, ...); use a classifier for labels"
+        )
+    if target.dtype.kind in "mM":
+        raise ValueError(
+            f"y must be numbers for a regression, got {target.dtype}: convert it, for example to days since a date"
+        )
+    if target.ndim > 2 or (target.ndim == 2 and target.shape[1] > 1):
+        raise ValueError(
+            f"y must have one column, got shape {target.shape}: outliers differ between targets, so fit one model per "
+            "target (sklearn.multioutput.MultiOutputRegressor does)"
+        )
+    if target.dtype.kind == "O":
+        with speaking_of("y", "numbers, one for each row"):
+            target = target.astype(np.float64)
+    return target
+
+
 def check_trusted(trusted: Any, n_rows: int) -> NDArray[np.bool_] | None:
     """The parameter ``trusted`` of ``fit``, the rows that a person has confirmed, as a mask; None where there are none.
 
@@ -362,6 +392,7 @@ __all__ = [
     "check_rule",
     "check_size",
     "check_trusted",
+    "check_values",
     "check_weight",
     "few_threads",
     "interrupted_sentence",

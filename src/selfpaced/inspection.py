@@ -140,11 +140,34 @@ def suspects(
     if X is None or judged.kind == "entries":
         raise ValueError("order='impact' needs the rows X, whose leverage it takes into account")
     n = None if n is None else integer("n", n, 0, "an integer >= 0 or None")
-    impact, levels = judged.wrong * leverage(look_through(fitted, X)[1]), judged.levels()
+    impact, levels = judged.wrong * leverage(_numbers(*look_through(fitted, X))), judged.levels()
     ranked = judged.ranking(only=None if all_rows else levels > 0)
     place = np.zeros_like(levels) if all_rows else levels
     ranked = ranked[np.lexsort((-impact[ranked], -place[ranked]))]
     return _indexed(as_table(judged.table(ranked[:n], levels)), X)
+
+
+def _numbers(model: Any, X: Any) -> Any:
+    """Rows as numbers: as they are, as a wrapped Pipeline turns them into numbers, or categories as indicators."""
+    if not _is_numeric(X) and isinstance(getattr(model, "estimator_", None), Pipeline):
+        X = look_through(model.estimator_, X)[1]
+    if not _is_numeric(X) and hasattr(X, "columns"):
+        import pandas as pd
+
+        frame = pd.DataFrame({place: np.asarray(X[name]) for place, name in enumerate(X.columns)})
+        X = pd.get_dummies(frame, columns=[name for name in frame if frame[name].dtype.kind not in "biuf"])
+    if not _is_numeric(X):
+        raise ValueError("order='impact' needs rows X of numbers or categories, whose leverage it takes into account")
+    return X
+
+
+def _is_numeric(X: Any) -> bool:
+    if hasattr(X, "columns"):
+        return all(getattr(kind, "kind", "O") in "biuf" for kind in getattr(X, "dtypes", ["O"]))
+    try:
+        return hasattr(X, "tocsr") or (np.ndim(X) == 2 and np.asarray(X).dtype.kind in "biuf")
+    except ValueError:  # rows of several lengths
+        return False
 
 
 def leverage(X: Any) -> np.ndarray:
@@ -155,6 +178,8 @@ def leverage(X: Any) -> np.ndarray:
     """
     table = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
     table = np.where(np.isfinite(table), table, np.nan)
+    # in a unit in which squares are numbers; powers of two round nothing
+    table = np.ldexp(table, -np.frexp(np.fmax.reduce(np.abs(table), axis=0, initial=0.0))[1])
     centred = np.nan_to_num(table - np.nanmean(table, axis=0))
     spread = centred.std(axis=0)
     left, sizes, _ = np.linalg.svd(centred[:, spread > 0] / spread[spread > 0], full_matrices=False)

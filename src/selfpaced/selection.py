@@ -18,6 +18,7 @@ from .path import Candidate, weight_histogram
 
 Floats = NDArray[np.floating[Any]]
 ERRORS = 2.0  # a choice: standard errors by which a paced model must be better than the plain one
+BITS = 40  # numerical safety: of relative weights; a tree decides ties by the last ones, which a factor changes
 MOST_COPIES = 2.0**31  # numerical safety: beyond, every number is whole, and no count
 
 
@@ -80,17 +81,39 @@ class Decision:
 
 
 def effective_size(sample_weight: Floats | None, n_rows: int) -> float:
-    """How many rows the weights stand for: their sum if they are counts, else Kish's effective size.
+    """How many rows the weights stand for, see `frequencies`.
 
     >>> effective_size(np.array([2.0, 1.0]), 2), round(effective_size(np.array([0.2, 0.1]), 2), 6)
     (3.0, 1.8)
+    >>> effective_size(np.full(5, 2.0), 5), effective_size(np.full(5, 2.0000001), 5)
+    (5.0, 5.0)
     """
-    if sample_weight is None:
-        return float(n_rows)
-    if np.max(sample_weight) < MOST_COPIES and np.array_equal(sample_weight, np.rint(sample_weight)):
-        return float(np.sum(sample_weight))
-    share = np.asarray(sample_weight, dtype=np.float64) / np.max(sample_weight)  # squares of tiny weights would vanish
-    return float(np.sum(share)) ** 2 / float(np.sum(np.square(share)))
+    return float(n_rows) if sample_weight is None else float(np.sum(frequencies(sample_weight)))
+
+
+def frequencies(sample_weight: Floats) -> NDArray[np.float64]:
+    """Sample weights as frequencies: in the unit in which a weight of 1 is one row, whatever unit they came in.
+
+    Whole numbers are counts, up to a common divisor, so that a row of weight 2 beside others of weight 1 is that row
+    twice. Equal weights say nothing. All other weights are relative to each other, and sum to Kish's effective size.
+
+    >>> frequencies(np.array([2.0, 1.0])).tolist(), frequencies(np.array([4.0, 2.0, 0.0])).tolist()
+    ([2.0, 1.0], [2.0, 1.0, 0.0])
+    >>> frequencies(np.array([0.3, 0.3])).tolist(), frequencies(np.array([0.2, 0.1])).round(6).tolist()
+    ([1.0, 1.0], [1.2, 0.6])
+    """
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    largest = float(np.max(weight, initial=0.0))
+    if not largest > 0:
+        return weight
+    share = weight / largest  # squares of tiny weights would vanish
+    if np.all((share == 1.0) | (share == 0.0)):
+        return share
+    if largest < MOST_COPIES and np.array_equal(weight, np.rint(weight)):
+        return np.asarray(weight / np.gcd.reduce(weight.astype(np.int64)))
+    part, power = np.frexp(share)
+    share = np.ldexp(np.rint(np.ldexp(part, BITS)), power - BITS)
+    return np.asarray(share * (float(np.sum(share)) / float(np.sum(np.square(share)))))
 
 
 def mean_and_error(values: ArrayLike, sample_weight: Floats | None = None, size: float | None = None) -> Gap:
@@ -98,7 +121,7 @@ def mean_and_error(values: ArrayLike, sample_weight: Floats | None = None, size:
 
     ``size`` says how many independent values they are worth, where the weights do not.
 
-    >>> mean_and_error(np.array([0.0, 1.0, 1.0, 0.0])) == mean_and_error(np.array([0.0, 1.0]), np.array([2.0, 2.0]))
+    >>> mean_and_error(np.array([0.0, 1.0, 1.0])) == mean_and_error(np.array([0.0, 1.0]), np.array([1.0, 2.0]))
     True
     """
     values = np.asarray(values, dtype=np.float64)
@@ -216,6 +239,7 @@ __all__ = [
     "Trial",
     "behind",
     "effective_size",
+    "frequencies",
     "gap",
     "mean_and_error",
     "path_of",

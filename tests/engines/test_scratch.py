@@ -296,3 +296,27 @@ def test_hints_about_labels(monkeypatch):
     monkeypatch.setattr(sources, "MOST_LABELS", 10)
     with pytest.raises(ValueError, match="are they values"):
         spool(iter([(np.ones((20, 1)), np.arange(20))]))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "named"),
+    [
+        (np.array([1, 2] * 5), np.array(["1", "2"] * 5), ("1 (int)", "'1' (str)")),
+        (np.array(["a", "b"] * 5), np.array([1.5, 2.5] * 5), ("1.5 (float)", "'a' (str)")),
+        (np.array([1, "1"] * 5, dtype=object), np.array([1] * 10, dtype=object), ("1 (int)", "'1' (str)")),
+        (np.array([2**70, 1] * 5, dtype=object), np.array([1, 2] * 5), ("64 bits", str(2**70))),
+        (np.array([2**53, 2**53 + 1] * 5), np.array([0.5, 1.5] * 5), (str(2**53), str(2**53 + 1))),
+    ],
+)
+def test_labels_of_two_kinds_are_refused_by_name(first, second, named):
+    with (
+        pytest.raises(ValueError, match="y must hold") as refused,
+        spool(iter([(np.eye(10), first), (np.eye(10), second)])),
+    ):
+        pass
+    assert all(part in str(refused.value) for part in named)
+
+
+def test_numbers_of_several_types_are_one_kind():
+    with spool(iter([(np.eye(4), np.array([0, 1, 0, 1])), (np.eye(4), np.array([0.0, 1.0, 2.0, 2.0]))])) as table:
+        assert table.classes.tolist() == [0.0, 1.0, 2.0]

@@ -172,6 +172,11 @@ TARGETS: list[Callable[[int, Draw], Any]] = [
     lambda n, draw: pd.Series(_labels(n, draw)).where(lambda s: s.index != 1, None),
     lambda n, draw: np.array([datetime.date(2020, 1, 1 + i % 20) for i in range(n)], dtype=object),
     _mixed,
+    lambda n, draw: [draw.one([2**70, 1, "1", True]) for _ in range(n)],
+    lambda n, draw: np.array([draw.one([2**70, 1]) for _ in range(n)], dtype=object),
+    lambda n, draw: _labels(n, draw).astype(object),
+    lambda n, draw: pd.Series(pd.date_range("2020", periods=n)),
+    lambda n, draw: np.repeat(_labels(n, draw), 4).reshape(n, 2, 2),
     lambda n, draw: draw.one([None, 1, "y", [], {}, set(), object(), [[1], [2, 3]], np.zeros((2, 2, 2)), True]),
 ]
 
@@ -191,6 +196,8 @@ WEIGHTS: list[Callable[[int, Draw], Any]] = [
     lambda n, draw: (np.arange(n) == 0).astype(float),
     lambda n, draw: draw.rng.random(n) * draw.one(SCALES),
     lambda n, draw: np.where(np.arange(n) == 1, draw.one([np.nan, np.inf, -1.0, 1e300, 1e-300]), 1.0),
+    lambda n, draw: np.full(n, draw.one([1 / max(n, 1), 2.0000001, 1e12, 1e-9])),
+    lambda n, draw: np.where(np.arange(n) % 3 == 0, draw.one([0.01, 1e-9, 1e6, 1e12]), 1.0),
     lambda n, draw: -np.ones(n),
     lambda n, draw: np.ones(n + 1),
     lambda n, draw: np.ones((n, 2)),

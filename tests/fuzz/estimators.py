@@ -57,7 +57,11 @@ def _supervised(kind: type, draw: Draw, labels: bool, base: Any = None) -> None:
         return
     n = len(model.sample_weight_)
     finite("sample_weight_", model.sample_weight_, (n,))
-    finite("noise_rate_", model.noise_rate_)
+    if not (labels and np.isnan(model.noise_rate_)):  # nothing predicts the labels
+        finite("noise_rate_", model.noise_rate_)
+    low, high = model.noise_rate_interval_
+    if not 0 <= low <= high <= 1:
+        raise AssertionError(f"noise_rate_interval_ must be within [0, 1], got {(low, high)!r}")
     again = [X, table(draw), features(draw)]
     for fresh in again if draw.chance(0.5) else again[:1]:
         for method in ("predict", "predict_proba", "decision_function"):
@@ -73,7 +77,8 @@ def _supervised(kind: type, draw: Draw, labels: bool, base: Any = None) -> None:
     judged = call(lambda: model.judge(X, y))
     if judged is not None:
         finite("weight", judged.weight, (n,))
-    call(lambda: selfpaced.suspects(model, X, y, n=draw.one([None, 3, 0, -1, "a", 2.5])))
+    order = draw.one(["probability", "impact"])
+    call(lambda: selfpaced.suspects(model, X, y, n=draw.one([None, 3, 0, -1, "a", 2.5]), order=order))
     if labels:
         call(lambda: selfpaced.label_issues(model, X, y, threshold=draw.one([None, 0.5, 2.0, "a"])))
 

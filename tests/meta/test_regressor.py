@@ -267,8 +267,8 @@ def test_the_path_tells_what_was_tried() -> None:
 @pytest.mark.parametrize(
     ("y", "match"),
     [
-        (np.array(["low", "high"] * 150), "y must be numeric"),
-        (np.array(["low", "high"] * 150, dtype=object), "y must be numeric"),
+        (np.array(["low", "high"] * 150), "y must be numbers"),
+        (np.array(["low", "high"] * 150, dtype=object), "y must be numbers"),
         (np.full(300, np.nan), "NaN"),
         (np.ones((300, 2)), "one model per target"),
     ],

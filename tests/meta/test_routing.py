@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from selfpaced import SelfPacedClassifier
 from selfpaced.meta.routing import WeightRoute, fit_weighted, n_rows, routed_weight, take_rows, weight_route
 
 
@@ -162,3 +163,46 @@ def test_user_weights_a_model_cannot_honour_are_an_error() -> None:
         routed_weight([0.5, 1.0, 1.0], 3, rows)
     assert routed_weight(np.ones(3), 3, rows) is None
     np.testing.assert_array_equal(routed_weight([0, 2, 1], 3, rows), [0.0, 2.0, 1.0])
+
+
+# ------------------------------------------------------------------------------------------------- resampling
+
+
+class Copies(BaseEstimator):
+    """A sampler as those of imbalanced-learn: rows of the last class come twice."""
+
+    def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
+        index = np.concatenate([np.arange(len(y)), np.flatnonzero(y == np.unique(y)[-1])])
+        return X[index], y[index]
+
+
+class Resampling(Pipeline):
+    """A Pipeline that resamples in fit and passes samplers over in predict, as that of imbalanced-learn."""
+
+    def fit(self, X: Any, y: Any, **params: Any) -> Resampling:
+        for _, step in self.steps[:-1]:
+            X, y = step.fit_resample(X, y)
+        self.steps[-1][1].fit(X, y, **{key.partition("__")[2]: value for key, value in params.items()})
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return self.steps[-1][1].predict(X)
+
+    def predict_proba(self, X: Any) -> Any:
+        return self.steps[-1][1].predict_proba(X)
+
+
+@pytest.mark.parametrize("routing", [False, True], ids=["names", "routing"])
+def test_a_pipeline_that_resamples_gets_drawn_labels(routing: bool) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    truth = (X[:, 0] > 0.5).astype(int)
+    y = np.where(np.arange(200) < 30, 1 - truth, truth)
+    with config_context(enable_metadata_routing=routing):
+        model = SelfPacedClassifier(Resampling([("more", Copies()), ("model", LogisticRegression())])).fit(X, y)
+        assert "'more' resamples the rows" in model.termination_
+        assert model.score(X, truth) > 0.9
+        counts = 1 + (np.arange(200) % 2)
+        assert model.fit(X, y, sample_weight=counts) is model
+        with pytest.raises(ValueError, match="'more' resamples the rows"):
+            model.fit(X, y, sample_weight=rng.random(200))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -457,7 +458,7 @@ def test_labels_at_random_are_not_called_wrong(n_classes: int) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((1200, 5)), rng.integers(0, n_classes, 1200)
     model = SelfPacedClassifier(RandomForestClassifier(20, random_state=0), keep_plain=True).fit(X[:600], y[:600])
-    assert model.noise_rate_ == 0.0
+    assert np.isnan(model.noise_rate_)
     assert model.noise_rate_interval_[0] == 0.0 < 0.3 < model.noise_rate_interval_[1]
     assert not (model.judgement_.wrong >= 0.5).any()
     assert "nobody can say how many are wrong" in model.termination_
@@ -481,3 +482,35 @@ def test_forty_percent_of_wrong_labels_are_learned_around_though_nobody_can_say_
     model = SelfPacedClassifier(TREE, keep_plain=True).fit(X, noisy)
     assert model.noise_rate_interval_[0] == 0.0
     assert model.score(X, y) > model.plain_.score(X, y) + 0.1
+
+
+# ---------------------------------------------------------------------------------------- nothing to be said
+
+
+@pytest.mark.parametrize("classes", [2, 60])
+def test_the_noise_rate_of_labels_at_random_is_unknown(classes: int) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 3)), np.arange(600) % classes
+    model = SelfPacedClassifier(LogisticRegression()).fit(X, y)
+    assert np.isnan(model.noise_rate_)
+    low, high = model.noise_rate_interval_
+    assert low == 0.0
+    assert 0.5 < high <= 1.0
+    assert not (model.sample_noise_ > 0.5).any()
+
+
+@pytest.mark.parametrize("pace", ["auto", 0.7])
+def test_the_noise_rate_of_too_few_rows_is_unknown(pace: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SelfPacedClassifier(LogisticRegression(), pace=pace).fit(X, X[:, 0] > 0)
+    assert np.isnan(model.noise_rate_)
+    assert model.noise_rate_interval_ == (0.0, 1.0)
+
+
+def test_of_very_many_classes_each_row_keeps_one() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1000, 2)), np.arange(1000) % 200
+    model = SelfPacedClassifier(GaussianNB(), judges=GaussianNB()).fit(X, y)  # each is less probable than 1 in 50
+    assert np.isfinite(model.predict_proba(X)).all()

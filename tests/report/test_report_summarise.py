@@ -5,8 +5,10 @@ import re
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -306,3 +308,30 @@ def test_versions_and_citation(classified):
     assert {"selfpaced", "numpy", "scikit-learn", "Python"} <= {name for name, _ in summary.versions}
     assert "Fan, Yanbo" in summary.citation
     assert ("regularizer", "'welsch'") in summary.parameters
+
+
+@pytest.mark.parametrize("make", [list, np.array, pd.Series], ids=["list", "array", "series"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        SelfPacedClassifier(make_pipeline(TfidfVectorizer(), LogisticRegression())),
+        make_pipeline(TfidfVectorizer(), SelfPacedLogisticRegression()),
+    ],
+    ids=["inside", "outside"],
+)
+def test_a_model_of_texts(model, make):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    texts = [f"{'good fine' if label else 'bad poor'} word{place % 60} of{place}" for place, label in enumerate(y)]
+    given = np.where(np.arange(300) < 30, 1 - y, y)
+    summary = summarise(model.fit(make(texts), given), make(texts), given)
+    assert summary.suspects is not None
+    assert fact(summary, "samples").value == "300"
+
+
+def test_a_noise_rate_that_is_unknown():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 3)), np.arange(600) % 2
+    summary = summarise(SelfPacedClassifier(LogisticRegression()).fit(X, y), X, y)
+    assert fact(summary, "estimated noise rate").value == "unknown"
+    assert "unknown (between 0 % and" in summary.verdict

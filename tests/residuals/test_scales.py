@@ -88,6 +88,11 @@ def test_effective_size() -> None:
     assert effective_size(None, 7) == 7
     assert effective_size(np.array([1.0, 2.0, 3.0]), 3) == 6
     assert effective_size(np.full(5, 0.2), 5) == pytest.approx(5)
+    assert effective_size(np.full(5, 2.0), 5) == effective_size(np.full(5, 2.0000001), 5) == 5
+    assert effective_size(np.array([2.0, 4.0, 0.0]), 3) == 3
+    weight = np.array([0.3, 0.7, 0.9])
+    assert effective_size(3.7 * weight, 3) == pytest.approx(effective_size(weight, 3))
+    assert 2 < effective_size(weight, 3) < 3
 
 
 def test_noise_scale_ignores_forty_percent_outliers() -> None:

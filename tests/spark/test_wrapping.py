@@ -65,7 +65,10 @@ def test_values_with_outliers(data, tmp_path):
     assert model.fitted.intercept == pytest.approx(3.0, abs=0.05)
     assert model.noiseRate == pytest.approx(wrong.mean(), abs=0.03)
     model.save(str(tmp_path / "model"))
-    found = judged(SelfPacedModel.load(str(tmp_path / "model")).unseen(rows))
+    again = SelfPacedModel.load(str(tmp_path / "model"))
+    assert repr(again.path) == repr(model.path)  # scores that are not known are NaN
+    assert len(again.path) == 2
+    found = judged(again.unseen(rows))
     assert ((found["noiseProbability"] > 0.5) == wrong).mean() > 0.99
     residual = frame["value"] - found["prediction"]
     expected = get("tukey").relative_weight(residual.to_numpy() ** 2 / model.settled.numbers["unit"], model.settled.lam)
@@ -123,6 +126,34 @@ def test_nothing_wrong_keeps_the_plain_model(data):
     assert (found["noiseProbability"] == 0).all()
     assert (found["selfPacedWeight"] == 1).all()
     assert "expected" not in model.transform(rows.drop("clean")).columns
+
+
+def test_weights_count_in_what_is_estimated(data):
+    from pyspark.ml.regression import LinearRegression
+    from pyspark.sql import functions as F
+
+    _, wrong, rows = data
+    ids = F.array(*[F.lit(int(i)) for i in np.flatnonzero(wrong)])
+    weighed = rows.withColumn("count", F.when(F.array_contains(ids, F.col("id")), 0.0).otherwise(0.01))
+    model = SelfPaced(estimator=LinearRegression(labelCol="value", weightCol="count"), idCol="id").fit(weighed)
+    assert model.noiseRate < 0.01  # the wrong rows have no weight
+    assert model.path[0].chosen
+
+
+def test_a_label_of_one_half_keeps_the_plain_model(data, tmp_path):
+    from pyspark.ml.classification import LogisticRegression
+    from pyspark.sql import functions as F
+
+    rare = data[2].withColumn("label", F.when(F.col("id") == 7, 2.0).otherwise(F.col("label")))  # one row
+    model = SelfPaced(estimator=LogisticRegression(regParam=0.01), idCol="id").fit(rare)
+    assert "all rows of the label 2.0 are in one half of the table" in model.termination
+    assert np.isnan(model.noiseRate)
+    model.save(str(tmp_path / "model"))
+    again = SelfPacedModel.load(str(tmp_path / "model"))
+    for found in (judged(model.transform(rare)), judged(again.unseen(rare))):
+        assert (found["noiseProbability"] == 0).all()
+        assert (found["selfPacedWeight"] == 1).all()
+    assert again.termination == model.termination
 
 
 def test_what_is_wrong_is_named(data):

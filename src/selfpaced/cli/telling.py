@@ -70,10 +70,10 @@ def share_in_words(rate: float, interval: tuple[float, float] | None) -> str:
         return f"about {rate:.1%}"
     low, high = interval
     between = f"between {low:.1%} and {high:.1%}"
-    if low != 0:
-        return f"about {rate:.1%} ({between})"
     if math.isnan(rate):
         return f"{between}; the data cannot tell whether any are"
+    if low != 0:
+        return f"about {rate:.1%} ({between})"
     return f"none found (at most {high:.1%})" if rate < 0.0005 else f"perhaps {rate:.1%} ({between})"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engines import Block
+from ..engines import Block, one_sided
 from ..judgement import Judgement, Labels, Values
 from ..label_noise import NoiseChannel, fit_channel, logits_from_proba, one_rate_likelihood
 from ..residuals import residual_scale
@@ -48,10 +48,9 @@ class LabelJudge:
 
     @classmethod
     def silent(cls, classes: Any, mass: Any) -> LabelJudge:
-        """Where nobody can be asked: the half that has no row of a label knows nothing of it."""
-        rare = classes[np.argmin(mass.min(axis=0))]
-        reason = f"all rows of the label {rare!s} are in one half of the table; drop them if they are slips"
-        return cls(classes, NoiseChannel.identity(len(classes)), reason)
+        """If a half has no row of a label, nothing is estimated."""
+        unknown = replace(NoiseChannel.identity(len(classes)), noise_rate=np.nan)
+        return cls(classes, unknown, one_sided(classes, mass))
 
     @property
     def rate(self) -> tuple[float, tuple[float, float]]:

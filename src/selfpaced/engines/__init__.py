@@ -1,6 +1,6 @@
 """Where rows lie: in memory, or in files that do not fit into it; models ask for sums over blocks and a few rows."""
 
-from .facts import Facts, classes_of, facts_of
+from .facts import Facts, classes_of, facts_of, one_sided
 from .sample import ContentSample, contents, drawn
 from .scratch import ScratchTable, opened, parse_bytes, spool
 from .sources import is_files, is_source
@@ -26,6 +26,7 @@ __all__ = [
     "is_files",
     "is_source",
     "joined",
+    "one_sided",
     "opened",
     "parse_bytes",
     "spool",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from ..arguments import one_kind
 from .table import Array, Block
 
 
@@ -51,12 +52,52 @@ def classes_of(known: Sequence[Facts], labels: bool) -> tuple[Array | None, Arra
             total[label] = total.get(label, 0.0) + mass
     if not labels:
         return None, np.array([total[0]])
-    classes = np.array(list(total))
+    classes = label_array(total)
     order = np.argsort(classes, kind="stable")
     return classes[order], np.array(list(total.values()))[order]
 
 
+def one_sided(classes: Sequence[Any], mass: Any) -> str:
+    """Why two halves of a table cannot predict each other's labels; empty if they can.
+
+    The half that has no row of a label knows nothing of it.
+
+    Parameters
+    ----------
+    classes : sequence
+        The labels.
+    mass : array-like of shape (2, n_classes)
+        Weight of every label in each half.
+
+    Examples
+    --------
+    >>> one_sided(["a", "b"], [[5, 1], [6, 0]])
+    "all rows of the label 'b' are in one half of the table: correct or remove them, or add others of it"
+    >>> one_sided(["a", "b"], [[5, 1], [6, 2]])
+    ''
+    """
+    least = np.asarray(mass).min(axis=0)
+    if np.all(least > 0):
+        return ""
+    rare = np.asarray(classes[int(np.argmin(least))]).item()
+    return f"all rows of the label {rare!r} are in one half of the table: correct or remove them, or add others of it"
+
+
+def label_array(distinct: Iterable[Any]) -> Array:
+    """Distinct labels as an array in which they stay distinct."""
+    known = list(distinct)
+    one_kind(known)
+    labels = np.array(known)
+    names, counts = np.unique(labels, return_counts=True)
+    if names.size < labels.size:
+        alike = [label for label, found in zip(known, labels, strict=True) if found == names[counts.argmax()]]
+        raise ValueError(f"y must hold labels that one type of numbers tells apart, got {alike[0]!r} and {alike[1]!r}")
+    return labels
+
+
 def _labels(given: Any, weight: Any) -> dict[Any, float]:
+    if given.dtype.kind == "O":
+        one_kind(set(given.tolist()))
     distinct, codes = np.unique(given, return_inverse=True)
     mass = np.bincount(codes.reshape(-1), weight, minlength=len(distinct))
     return dict(zip(distinct.tolist(), mass.tolist(), strict=True))
@@ -76,4 +117,4 @@ def _fault(values: Any, name: str, gaps: bool = False) -> str:
     return f"{'' if gaps else 'NaN or '}infinity in {name}, row {row}"
 
 
-__all__ = ["Facts", "classes_of", "facts_of"]
+__all__ = ["Facts", "classes_of", "facts_of", "label_array", "one_sided"]

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import one_kind
+from .facts import label_array
 from .table import Array
 
 TURNED = 4096  # cost: rows that are turned from columns at a time, so that they stay in the cache
@@ -251,6 +253,7 @@ class LabelCodes:
                 row = int(np.argmax(codes == distinct.index(label)))
                 raise ValueError(f"y must not have gaps, got {label!r} in row {first + row}")
             self.known.setdefault(label, len(self.known))
+        one_kind(self.known)
         if len(self.known) > MOST_LABELS:
             raise ValueError(
                 f"y has more than {MOST_LABELS:,} different labels: are they values, for SelfPacedLinearRegression?"
@@ -259,7 +262,7 @@ class LabelCodes:
 
     def sorted(self) -> tuple[Array, Array]:
         """All labels in their order, and the place of each number among them."""
-        labels = np.array(list(self.known))
+        labels = label_array(self.known)
         order = np.argsort(labels, kind="stable")
         place = np.empty(len(order), dtype=np.intp)
         place[order] = np.arange(len(order))

@@ -238,7 +238,8 @@ class SelfPacedMF(Factorization):
         mask : bool array-like, optional
             True where an entry is observed, in the layout of X.
         sample_weight : array-like, optional
-            One weight per entry in the layout of X, or one per row; 0 is the same as missing.
+            One weight per entry in the layout of X, or one per row, relative to each other: a common factor changes
+            nothing, and 0 is the same as missing.
         shape : tuple of int, optional
             The matrix's shape if X is triplets; by default as small as possible.
         long : sequence of three names, optional

@@ -367,7 +367,7 @@ def _interval(noise: NoiseChannel, models: Sequence[Model], error: float, n: flo
     Unless noise is plain to see it goes from 0 to the noisy error of the logits: errors near the border of the classes
     may be the labels' or the model's, and the labels cannot tell.
     """
-    largest = error + 2 * np.sqrt(error * (1 - error) / n)
+    largest = min(error + 2 * np.sqrt(error * (1 - error) / n), 1.0)
     if _gain(models) < _CONVINCING:
         return 0.0, float(largest)
     spread = np.hypot(noise.interval[1] - noise.noise_rate, _LEVEL * MISFIT)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
+from ..arguments import check_label_array
 from ..judgement import Array
 from ._loss import Codes
 
@@ -25,6 +26,7 @@ def encoded(y: Any) -> tuple[Array, Codes]:
         classes = np.flatnonzero(there).astype(y.dtype) + y.min()
         codes = places if there.all() else (np.cumsum(there) - 1)[places]
     else:
+        check_label_array(y)
         with np.errstate(invalid="ignore"):  # it casts labels to integers, however large they are
             check_classification_targets(y)
         classes, codes = _texts(y) if y.dtype.kind == "U" else np.unique(y, return_inverse=True)

@@ -27,6 +27,7 @@ from ..fitting import (
     check_rule,
     check_size,
     check_trusted,
+    check_values,
     check_weight,
     interrupted_sentence,
     raise_interrupted,
@@ -214,8 +215,10 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         y : array-like of shape (n_samples,), or str
             Values; of a source of batches the name of their column.
         sample_weight : array-like of shape (n_samples,), optional
-            A row of weight 2 counts as that row twice; weights that are not whole numbers count relative to each
-            other.
+            How often each row counts. Whole numbers are counts, up to a common divisor: a row of weight 2 beside rows
+            of weight 1 is that row twice. Other weights are relative and stand for Kish's effective number of rows. A
+            common factor changes nothing but the part of ``alpha``, which is in the unit of the weights as given. A
+            row of weight 0 is only judged.
         trusted : array-like of bool of shape (n_samples,), optional
             Rows that a person has confirmed: they keep their full weight and are never listed as suspects.
 
@@ -322,21 +325,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         )
 
     def _validated_data(self, X: Any, y: Any) -> tuple[Any, Floats]:
-        with speaking_of("y", "numbers, one for each row"):
-            target = np.asarray(y) if y is not None else None
-        if target is not None and (target.dtype.kind in "US" or _holds_text(target)):
-            raise ValueError(
-                f"y must be numbers for a regression, got text ({target.ravel()[0]!r}, ...); "
-                "use SelfPacedLogisticRegression for labels"
-            )
-        if target is not None and target.ndim == 2 and target.shape[1] > 1:
-            raise ValueError(
-                f"y must have one column, got {target.shape[1]}: outliers differ between targets, so fit one model per "
-                "target (sklearn.multioutput.MultiOutputRegressor does)"
-            )
-        if target is not None and target.dtype.kind == "O":
-            with speaking_of("y", "numbers"):
-                target.astype(np.float64)
+        if y is not None:
+            check_values(y)
         with speaking_of("X"):
             X, y = validate_data(
                 self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True, ensure_min_samples=2
@@ -395,7 +385,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
     def _judged_rows(self, X: Any, y: Any) -> tuple[Any, Floats]:
         with speaking_of("X"):
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        given = column_or_1d(y)
+        given = column_or_1d(check_values(y))
         if given.dtype.kind not in "fiub":
             raise ValueError(f"y must be numbers for a regression, got dtype {given.dtype}")
         if len(given) != X.shape[0]:
@@ -497,7 +487,3 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _holds_text(target: NDArray[Any]) -> bool:
-    return target.dtype.kind == "O" and any(isinstance(value, str) for value in target.ravel()[:100])

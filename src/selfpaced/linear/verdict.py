@@ -54,7 +54,7 @@ def judged(fit: RegressionFit, X: Any, *, choose: bool, random_state: Any = 0) -
     """
     squares = fit.squares
     y = squares.target + squares.offset
-    if fit.scale.sigma <= exact_floor(squares) and repeated_value(y) is None:
+    if fit.scale.sigma <= exact_floor(squares) and repeated_value(y, squares.sample_weight) is None:
         return fit, own_word(fit)
     verdict = judge_values(
         y,
@@ -105,7 +105,8 @@ def _without(fit: RegressionFit, trusted: np.ndarray) -> RegressionFit:
     b = fit.squares.solve(weights)
     attempt = Attempt(b, fit.squares.residuals(b), ResidualRule(get("hard")))
     trial = Trial(EVEN_ODDS, WITHOUT, None, weights, time.perf_counter() - began, attempt)
-    reason = f"{1 - weights.mean():.1%} of the rows are grossly wrong, and without them it is better on the others"
+    share = 1 - float(np.average(weights, weights=fit.squares.sample_weight))
+    reason = f"{share:.1%} of the rows are grossly wrong, and without them it is better on the others"
     return replace(
         fit,
         trials=(*fit.trials, trial),

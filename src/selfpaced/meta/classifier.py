@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,7 +135,8 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
     termination_ : str
         What was chosen, and why.
     noise_rate_, noise_rate_interval_ : float, tuple of float
-        Estimated share of wrong labels, and its 95 % interval under the channel model.
+        Estimated share of wrong labels, and its 95 % interval under the noise model. NaN if it cannot be estimated:
+        there are too few rows, or nothing predicts the labels.
     channel_ : NoiseChannel
         Maps raw scores to clean probabilities.
     n_features_in_, feature_names_in_
@@ -210,7 +212,10 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Labels, numbers or strings.
         sample_weight : array-like of shape (n_samples,), optional
-            Multiplies the self-paced weights.
+            How often each row counts, up to a common factor. Whole numbers are counts: a row of weight 2 beside rows of
+            weight 1 is that row twice. Other weights are relative and stand for Kish's effective number of rows. A
+            common factor changes nothing, and a row of weight 0 is only judged. The wrapped model gets these
+            frequencies times the self-paced weights; if it takes no weights, rows are repeated.
         groups : array-like of shape (n_samples,), optional
             Rows of one group are never split between fitting and judging.
         trusted : array-like of bool of shape (n_samples,), optional
@@ -319,7 +324,9 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
             posterior = slips.softened(posterior, proba, given.codes)
         self.sample_posterior_ = fitted.confirmed(posterior)
         self.channel_: NoiseChannel = found.channel
-        self.noise_rate_, self.noise_rate_interval_ = found.judge.noise_rate, found.judge.interval
+        self.noise_rate_interval_ = found.judge.interval
+        # an interval that leaves nothing out says nothing
+        self.noise_rate_ = math.nan if self.noise_rate_interval_ == (0.0, 1.0) else found.judge.noise_rate
         self.path_: tuple[Candidate, ...] = path
         self.termination_ = found.termination
         self._kind, self._slips = output_kind(end.chosen.model), slips

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from ..arguments import speaking_of
+from ..arguments import check_label_array, speaking_of
 from .cases import Array
 
 __all__ = ["GivenLabels", "codes_of", "given_labels"]
@@ -33,6 +33,7 @@ def given_labels(y: Any) -> GivenLabels:
         y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
+    check_label_array(y)
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     return GivenLabels(y, classes, codes)
@@ -40,6 +41,7 @@ def given_labels(y: Any) -> GivenLabels:
 
 def codes_of(given: Array, classes: Array) -> Array:
     """Labels as positions in ``classes``."""
+    check_label_array(given)
     codes = np.searchsorted(classes, given)
     known = codes < classes.size
     known[known] = classes[codes[known]] == given[known]

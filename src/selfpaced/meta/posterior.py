@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -31,7 +32,9 @@ PULL = 0.5  # how far totals of the classes go from the posterior's to the given
 # errors, and the nats by which it must explain labels better than none where they are less sure.
 SURE = 0.8
 PLAIN = 8.0
-SILENT = 0.1  # a choice: probability of any noise below which votes tell nothing; labels at random have 0.01, noise 0.5
+# a choice: probability of any noise, and that votes predict labels at all, below which there is none; labels at random
+# have 0.01 and 0, clean ones 0.01 and 1, noisy ones 0.5 and 1
+SILENT = 0.1
 
 # benchmarks/ranking.py: labels of a class that seems never to be mistaken are doubted too, at this part of one rate for
 # all, and that rate is at least so much.
@@ -78,9 +81,8 @@ class Posterior:
 
     @property
     def silent(self) -> bool:
-        """Whether votes foretell so little that nobody can say how many labels are wrong."""
-        doubt = self.channel.suspicion
-        return doubt is not None and doubt.share < SILENT
+        """Whether votes predict so little that the share of wrong labels cannot be estimated."""
+        return _silent(self.channel)
 
     def soft(self, rate: float) -> NoiseChannel:
         """The channel if there is noise; at another rate than that of the judges, labels are wrong at random."""
@@ -166,15 +168,25 @@ def _seen(channel: NoiseChannel, told: NoiseChannel) -> NoiseChannel:
     """The channel of clean probabilities.
 
     The rate is that of the models with noise: whoever averages it with "none" reads half of what there is wherever the
-    evidence is thin. Interval and suspicion are those of a channel that may say "none". Where votes foretell no label
-    there is no rate: labels at random are as well explained by one half of them being wrong.
+    evidence is thin. Interval and suspicion are those of a channel that may say "none". If votes predict no label, the
+    rate is NaN: labels at random are as well explained by one half of them being wrong.
     """
-    share = 1.0 if told.suspicion is None else told.suspicion.share
+    share, signal = (1.0, 1.0) if told.suspicion is None else (told.suspicion.share, told.suspicion.signal)
     rate, (low, high) = 0.0 if share < SILENT else channel.noise_rate, told.interval
+    if _silent(told):
+        rate = math.nan
+    else:
+        low, high = min(low, rate), max(high, rate)
     return replace(
-        channel, scale=1.0, bias=np.zeros_like(channel.bias), noise_rate=rate,
-        interval=(min(low, rate), max(high, rate)), suspicion=Suspicion(1.0, doubted(channel), share),
+        channel, scale=1.0, bias=np.zeros_like(channel.bias), noise_rate=rate, interval=(low, high),
+        suspicion=Suspicion(1.0, doubted(channel), share, signal),
     )  # fmt: skip
+
+
+def _silent(channel: NoiseChannel) -> bool:
+    """Whether no noise is seen because votes do not predict labels."""
+    doubt = channel.suspicion
+    return doubt is not None and doubt.share < SILENT and doubt.signal < SILENT
 
 
 def doubted(channel: NoiseChannel) -> Array:

@@ -16,6 +16,7 @@ from ..fitting import (
     check_rule,
     check_size,
     check_trusted,
+    check_values,
     few_threads,
     raise_interrupted,
     trusting,
@@ -171,7 +172,10 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
             Given to the wrapped model as it is.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
-            Multiplies the self-paced weights.
+            How often each row counts, up to a common factor. Whole numbers are counts: a row of weight 2 beside rows of
+            weight 1 is that row twice. Other weights are relative and stand for Kish's effective number of rows. A
+            common factor changes nothing, and a row of weight 0 is only judged. The wrapped model gets these
+            frequencies times the self-paced weights; if it takes no weights, rows are repeated.
         groups : array-like of shape (n_samples,), optional
             Rows of one group are never split between fitting and judging.
         trusted : array-like of bool of shape (n_samples,), optional
@@ -275,19 +279,7 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
 def _checked_target(y: Any) -> Array:
     if y is None:
         raise ValueError("This SelfPacedRegressor estimator requires y to be passed, but the target y is None.")
-    with speaking_of("y", "numbers, one for each row"):
-        target = np.asarray(y)
-    text = target.dtype.kind in "US" or (
-        target.dtype.kind == "O" and any(isinstance(value, str) for value in target.ravel()[:100])
-    )
-    if text:
-        raise ValueError(f"y must be numeric for a regression, got text ({target.ravel()[0]!r}, ...)")
-    if target.ndim == 2 and target.shape[1] > 1:
-        raise ValueError(
-            f"y must have one column; got {target.shape[1]}. Outliers differ between targets: fit one model per target "
-            "(sklearn.multioutput.MultiOutputRegressor does)."
-        )
-    target = column_or_1d(target, warn=True)
+    target = column_or_1d(check_values(y), warn=True)
     with speaking_of("y", "numbers, one for each row"):
         target = target if target.dtype.kind == "f" else target.astype(np.float64)
     if not np.isfinite(target).all():

@@ -26,6 +26,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from ..fitting import Method, check_weight
+from ..selection import frequencies
 
 __all__ = [
     "TooFewRows",
@@ -45,6 +46,7 @@ __all__ = [
 
 # numerical safety: weights below this share of the largest cannot move a fit, and as rows they cost time.
 NEGLIGIBLE = 1e-6
+MOST_REPEATED = 10_000_000  # cost: rows that weights may become where they are honoured by repeating rows
 _BY_GROUP = (GroupKFold, GroupShuffleSplit, LeaveOneGroupOut, LeavePGroupsOut, StratifiedGroupKFold)
 
 
@@ -148,7 +150,7 @@ def weight_route(estimator: Any) -> WeightRoute:
     >>> weight_route(KNeighborsClassifier()).takes_weights
     False
     """
-    if not get_config().get("enable_metadata_routing", False):
+    if not get_config().get("enable_metadata_routing", False) or _resampling(estimator) is not None:
         return _named_route(estimator)
     last = last_step(estimator)
     if _request(last) is False:
@@ -167,6 +169,9 @@ def _named_route(estimator: Any) -> WeightRoute:
         step, last = estimator.steps[-1]
         if last is None or isinstance(last, str):
             return WeightRoute(None, "the last step of the Pipeline is 'passthrough'")
+        sampler = _resampling(estimator)
+        if sampler is not None:
+            return WeightRoute(None, f"step {sampler!r} resamples the rows, and sample_weight would not follow them")
         inner = _named_route(last)
         keyword = f"{step}__{inner.keyword}" if inner.takes_weights else None
         return WeightRoute(keyword, f"last step {step!r}: {inner.reason}")
@@ -180,6 +185,12 @@ def _named_route(estimator: Any) -> WeightRoute:
     if len(keywords) == 1 and _accepts_any_keyword(estimator):
         return WeightRoute(keywords.pop(), f"{name} passes weights on to what it wraps")
     return WeightRoute(None, f"{name}.fit takes no sample_weight")
+
+
+def _resampling(estimator: Any) -> str | None:
+    """The step of a Pipeline that changes which rows there are, as samplers of imbalanced-learn do."""
+    steps = estimator.steps[:-1] if isinstance(estimator, Pipeline) else []
+    return next((name for name, step in steps if hasattr(step, "fit_resample")), None)
 
 
 def groups_keyword(estimator: Any) -> str | None:
@@ -217,7 +228,7 @@ def _request(estimator: Any) -> Any:
 
 
 def routed_weight(sample_weight: Any, n: int, route: WeightRoute) -> NDArray[np.float64] | None:
-    """The user's weights, None where uniform; an error where the model could not honour them.
+    """The user's weights as frequencies, None where uniform; an error where the model could not honour them.
 
     Parameters
     ----------
@@ -228,11 +239,21 @@ def routed_weight(sample_weight: Any, n: int, route: WeightRoute) -> NDArray[np.
     route : WeightRoute
         How the model takes weights.
     """
-    weight = check_weight(sample_weight, n)
-    if weight is not None and not route.takes_weights and np.any(weight != np.rint(weight)):
+    given = check_weight(sample_weight, n, relative=True)
+    if given is None:
+        return None
+    weight = frequencies(given)
+    if route.takes_weights or np.all(weight == 1.0):
+        return None if np.all(weight == 1.0) else weight
+    if np.any(given != np.rint(given)) and np.any(weight != np.rint(weight)):
         raise ValueError(
             f"sample_weight was given, but {route.reason}, and weights are never dropped silently. Whole "
             "numbers are honoured by repeating rows; else wrap an estimator that takes weights."
+        )
+    if np.any(weight != np.rint(weight)) or weight.sum() > max(MOST_REPEATED, n):
+        raise ValueError(
+            f"sample_weight must sum to at most {MOST_REPEATED:,} because {route.reason}, so that rows are repeated, "
+            f"got {float(given.sum()):.3g}: divide the weights, or wrap an estimator that takes weights"
         )
     return weight
 

@@ -145,6 +145,8 @@ class SoftFit:
             codes = self.codes[index]
             return self._entries(X, index, codes, soft[index, codes] * prior[index])
         kept = np.round(soft[index], DIGITS)
+        likeliest = np.arange(len(kept)), soft[index].argmax(axis=1)
+        kept[likeliest] = np.maximum(kept[likeliest], DROPPED)  # of very many classes none may be that probable
         kept[kept < DROPPED] = 0.0
         kept /= kept.sum(axis=1, keepdims=True)
         place, codes = np.nonzero(kept)

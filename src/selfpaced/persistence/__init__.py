@@ -35,6 +35,8 @@ from typing import IO, Any
 import numpy as np
 
 from .audit import FACTS, UntrustedFileError, facts_of, is_trusted, plan_of, refused
+from .neighbours import build_indexes, without_indexes
+from .walking import inside
 
 __all__ = ["UntrustedFileError", "is_trusted", "load", "metadata", "replacing", "save"]
 
@@ -60,16 +62,29 @@ def save(model: Any, file: str | os.PathLike[str] | IO[bytes], *, facts: Mapping
     """
     content = io.BytesIO()
     with tempfile.TemporaryFile() as loose, zipfile.ZipFile(content, "w") as archive:
-        _skops().dump(model, loose, compression=zipfile.ZIP_STORED)
+        with without_indexes(model):
+            _skops().dump(model, loose, compression=zipfile.ZIP_STORED)
         with zipfile.ZipFile(loose) as parts:
             _pack(parts, archive)
         versions = {"python": platform.python_version(), **_versions()}
         archive.writestr(FACTS, json.dumps({"versions": versions, **(facts or {})}))
+    _tell_strangers(content.getvalue())
     if hasattr(file, "write"):
         file.write(content.getbuffer())
         return
     with replacing(file) as stream:
         stream.write(content.getbuffer())
+
+
+def _tell_strangers(data: bytes) -> None:
+    """Say it now if :func:`load` will refuse a file."""
+    try:
+        strangers, _ = _types(data, set())
+        said = f"the model holds {_shown(strangers)}: open its file with load(file, trusted=[...]) and name these types"
+    except UntrustedFileError as error:
+        strangers, said = [str(error)], f"load will not open the file: it {error}"
+    if strangers:
+        warnings.warn(said, UserWarning, stacklevel=3)
 
 
 def _pack(parts: zipfile.ZipFile, archive: zipfile.ZipFile) -> None:
@@ -107,32 +122,41 @@ def load(file: str | os.PathLike[str] | bytes | IO[bytes], *, trusted: Iterable[
         It is no skops file, it is damaged, or it holds types nobody has declared harmless.
     """
     name, data = _content(file)
-    skops = _skops()
-    declared = set(trusted)
     with _named(name):
-        facts, strangers = facts_of(data), refused(plan_of(data), declared)
-    try:
-        asked = set(skops.get_untrusted_types(data=data))
-    except Exception as error:  # whatever a damaged schema makes skops do, it is the file's fault
-        if not strangers:
-            raise UntrustedFileError(f"{name} is damaged, or no model file: {error}") from error
-        asked = set()
-    strangers = sorted({*strangers, *(kind for kind in asked - declared if not is_trusted(kind))})
+        facts = facts_of(data)
+        strangers, asked = _types(data, set(trusted))
     if strangers:
-        shown = ", ".join(strangers[:5]) + (f" and {len(strangers) - 5} more" if len(strangers) > 5 else "")
         raise UntrustedFileError(
-            f"{name} was not opened: it holds {shown}, which is neither of scikit-learn nor of selfpaced and may run "
-            "code. If you know where the file comes from, name what you trust: trusted=[...] (--trust TYPE)",
+            f"{name} was not opened: it holds {_shown(strangers)}, which is neither of scikit-learn nor of selfpaced "
+            "and may run code. If you know where the file comes from, name what you trust: trusted=[...] (--trust "
+            "TYPE)",
             strangers,
         )
     _tell_versions(name, facts)
     try:
-        model = skops.loads(data, trusted=sorted(asked))
+        model = _skops().loads(data, trusted=sorted(asked))
+        build_indexes(model)
     except Exception as error:
         raise UntrustedFileError(f"{name} cannot be rebuilt here: {error}") from error
-    if not all(_sound(tree, width) for tree, width in _trees(model, set(), 0)):
+    if not all(_sound(tree, width) for tree, width in _trees(model)):
         raise UntrustedFileError(f"{name} was not opened: a tree in it points outside itself")
     return model
+
+
+def _types(data: bytes, declared: set[str]) -> tuple[list[str], set[str]]:
+    """The types of a file that nobody has declared harmless, and all that skops asks about."""
+    strangers = refused(plan_of(data), declared)
+    try:
+        asked = set(_skops().get_untrusted_types(data=data))
+    except Exception as error:  # whatever a damaged schema makes skops do, it is the file's fault
+        if not strangers:
+            raise UntrustedFileError(f"is damaged, or no model file: {error}") from error
+        asked = set()
+    return sorted({*strangers, *(kind for kind in asked - declared if not is_trusted(kind))}), asked
+
+
+def _shown(types: list[str]) -> str:
+    return ", ".join(types[:5]) + (f" and {len(types) - 5} more" if len(types) > 5 else "")
 
 
 def metadata(file: str | os.PathLike[str] | bytes | IO[bytes]) -> dict[str, Any]:
@@ -229,25 +253,11 @@ def _unseen(names: Iterable[str]) -> Iterator[None]:
             sys.modules.pop(name, None)  # another thread may have been here
 
 
-def _trees(value: Any, seen: set[int], width: int) -> Iterator[tuple[Any, int]]:
+def _trees(model: Any) -> Iterator[tuple[Any, int]]:
     """Every fitted tree inside an object, with the number of features its owner takes."""
-    if id(value) in seen or isinstance(value, str | bytes | int | float | type(None)):
-        return
-    seen.add(id(value))
-    if type(value).__name__ in ("Tree", "TreePredictor") and type(value).__module__.startswith("sklearn."):
-        yield value, width
-        return
-    own = vars(value) if hasattr(value, "__dict__") else {}
-    if isinstance(value, Mapping):
-        children: Iterable[Any] = value.values()
-    elif isinstance(value, list | tuple | set):
-        children = value
-    elif isinstance(value, np.ndarray):
-        children = value.ravel() if value.dtype == object else ()
-    else:
-        children = own.values()
-    for child in list(children):
-        yield from _trees(child, seen, int(own.get("n_features_in_", width)))
+    for value, width in inside(model):
+        if type(value).__name__ in ("Tree", "TreePredictor") and type(value).__module__.startswith("sklearn."):
+            yield value, width
 
 
 def _sound(tree: Any, width: int) -> bool:

@@ -50,6 +50,12 @@ _FROM_OTHERS = {
     _CHECK,
     "sklearn.tree._tree.Tree",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    # plain holders of what a calibration, a network and a vote have learnt
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+    "sklearn.utils._bunch.Bunch",
 }
 
 # What fitted models of this library hold: values one by one, and the modules whose dataclasses are such values.

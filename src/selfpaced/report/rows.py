@@ -88,7 +88,7 @@ def _most(labels: Any) -> tuple[str, ...]:
 def patterns_of(table: ReportTable | None, cells: Any, story: Story, target: str) -> tuple[Pattern, ...]:
     """What suspects have in common, in the columns of a data frame; not in the one that may be wrong."""
     rows = next((column.values for column in table.columns if column.key == "row"), ()) if table is not None else ()
-    if story.kind not in ("classification", "regression") or not hasattr(cells, "iloc") or not len(rows):
+    if story.kind not in ("classification", "regression") or not _is_frame(cells) or not len(rows):
         return ()
     if not all(isinstance(row, int) for row in rows):
         return ()
@@ -98,6 +98,10 @@ def patterns_of(table: ReportTable | None, cells: Any, story: Story, target: str
     suspect[places] = True
     others = cells.loc[:, [name for name in cells.columns if str(name) != target]]
     return tuple(Pattern(*found) for found in common_patterns(others, suspect))
+
+
+def _is_frame(cells: Any) -> bool:
+    return hasattr(cells, "iloc") and hasattr(cells, "columns")
 
 
 def scatter_of(story: Story) -> tuple[tuple[float, float, bool], ...]:

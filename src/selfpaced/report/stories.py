@@ -96,17 +96,16 @@ class Supervised(Judged):
         return f"{head} weighted{self.by_rule}: {which} ended with less than half the full weight."
 
     def counts(self) -> list[Fact]:
-        return [
-            Fact("samples", count(self.weights.size)),
-            Fact("features", count(int(self.model.n_features_in_))),
-        ]
+        features = getattr(self.model, "n_features_in_", None)  # a model of texts has none
+        known = [] if features is None else [Fact("features", count(int(features)))]
+        return [Fact("samples", count(self.weights.size)), *known]
 
     def noise(self) -> list[Fact]:
         """The estimated share of wrong labels or values."""
         low, high = self.model.noise_rate_interval_
         rate = float(self.model.noise_rate_)
         note = f"{percent(float(low))} to {percent(float(high))}"
-        return [Fact("estimated noise rate", "not known" if math.isnan(rate) else percent(rate), note)]
+        return [Fact("estimated noise rate", "unknown" if math.isnan(rate) else percent(rate), note)]
 
     def pace(self) -> list[Fact]:
         return [*self.noise(), *super().pace()]

@@ -44,15 +44,15 @@ def number(value: float, digits: int = 3) -> str:
 def share(rate: float, interval: tuple[float, float]) -> str:
     """A share of wrong rows in words that claim no more than its interval does.
 
-    >>> share(0.2, (0.1, 0.3)), share(0.0, (0.0, 0.024))
-    ('about 20 % (between 10 % and 30 %)', 'none found (at most 2.4 %)')
+    >>> share(0.2, (0.1, 0.3)), share(0.0, (0.0, 0.024)), share(math.nan, (0.0, 0.99))
+    ('about 20 % (between 10 % and 30 %)', 'none found (at most 2.4 %)', 'between 0 % and 99 %; the data cannot tell whether any are')
     """
     low, high = interval
+    if math.isnan(rate):
+        return f"between {percent(low)} and {percent(high)}; the data cannot tell whether any are"
     between = f"between {percent(low)} and {percent(high)}"
     if low > 0 or not math.isfinite(low):
         return f"about {percent(rate)} ({between})"
-    if math.isnan(rate):
-        return f"{between}; the data cannot tell whether any are"
     return f"none found (at most {percent(high)})" if rate < 0.0005 else f"perhaps {percent(rate)} ({between})"
 
 

@@ -1,6 +1,6 @@
 """Quantiles, robust scales and a robust location of residuals.
 
-What takes ``sample_weight`` takes it as counts: a row of weight 2 is that row twice.
+What takes ``sample_weight`` takes it as frequencies up to a common factor, see `selfpaced.selection.frequencies`.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
+from ..selection import frequencies
 from .scales import Floats, effective_size, m_scale, weighted_quantile
 
 __all__ = ["ResidualScale", "residual_scale", "truncated_sigma"]
@@ -32,7 +33,7 @@ class _Truncated:
             self.square = np.cumsum(self.size**2)
         else:
             order = np.argsort(size, kind="stable")
-            self.size, weight = size[order], sample_weight[order]
+            self.size, weight = size[order], frequencies(sample_weight)[order]
             self.count = np.cumsum(weight)
             self.square = np.cumsum(weight * self.size**2)
         self.total = float(self.count[-1])

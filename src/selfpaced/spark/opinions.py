@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pyspark.ml.functions import vector_to_array
 from pyspark.sql import functions as F
 
+from ..engines import one_sided
 from ..label_noise import fit_channel, logits_from_proba, one_rate_likelihood
 from ..regularizers import get
-from ..residuals import efficient_rule, madn, outlier_share, residual_scale, tukey_loss
+from ..residuals import efficient_rule, madn, outlier_share, residual_scale, tukey_loss, weighted_quantile
 from ..residuals.rules import TUKEY
 from ..value_noise import EVEN_ODDS, judge_values
 from .expressions import outlier_column, right_label_column, weight_column
@@ -46,6 +47,20 @@ class Settled:
     numbers: dict[str, Any]
 
 
+class Sample(NamedTuple):
+    """Labels, values or distances of rows, what models that had not seen them predict, and the weights if any."""
+
+    given: Any
+    said: Any
+    weight: Any = None
+
+
+def _weight(rows: list[Any]) -> Any:
+    """The user's weights of a sample; None if all are 1."""
+    weight = np.array([row.weight for row in rows], dtype=float)
+    return None if np.all(weight == 1.0) else weight
+
+
 class LabelReading:
     """Labels and probabilities of a classifier."""
 
@@ -55,25 +70,35 @@ class LabelReading:
         self.label, self.probability = estimator.getLabelCol(), estimator.getProbabilityCol()
         self.prediction = estimator.getPredictionCol()
 
+    def group(self) -> Any:
+        """What each half must have rows of: every label."""
+        return F.col(self.label).cast("double")
+
+    def one_sided(self, labels: list[Any], mass: Any) -> Settled | None:
+        """What is settled if a half has no row of a label: nothing; None if both have all."""
+        reason, k = one_sided(labels, mass), int(max(labels)) + 1
+        numbers = {"scale": 1.0, "bias": [0.0] * k, "transition": np.eye(k).tolist()}
+        return Settled(math.inf, math.nan, reason, numbers) if reason else None
+
     def seen(self, model: Any) -> dict[str, Any]:  # noqa: ARG002
         """The columns of a frame with predictions that a sample needs."""
         return {"given": F.col(self.label).cast("double"), "said": vector_to_array(F.col(self.probability))}
 
-    def read(self, rows: list[Any]) -> tuple[Any, Any]:
+    def read(self, rows: list[Any]) -> Sample:
         """A sample as labels and logits."""
-        return np.array([row.given for row in rows]).astype(int), logits_from_proba([row.said for row in rows])
+        codes = np.array([row.given for row in rows]).astype(int)
+        return Sample(codes, logits_from_proba([row.said for row in rows]), _weight(rows))
 
-    def settle(self, sample: tuple[Any, Any], rule: str) -> Settled:
+    def settle(self, sample: Sample, rule: str) -> Settled:
         """The noise channel of the sample."""
-        codes, logits = sample
-        channel = fit_channel(logits, codes, noiseless=True)
+        channel = fit_channel(sample.said, sample.given, sample_weight=sample.weight, noiseless=True)
         numbers = {"scale": channel.scale, "bias": channel.bias.tolist(), "transition": channel.transition.tolist()}
         why = "" if channel.interval[0] > 0 else "held-out labels do not plainly show that any are wrong"
         return Settled(channel.noise_rate, channel.noise_rate, why, {**numbers, "regularizer": rule})
 
-    def scores(self, plain: tuple[Any, Any], paced: tuple[Any, Any], settled: Settled) -> tuple[Any, Any]:  # noqa: ARG002
+    def scores(self, plain: Sample, paced: Sample, settled: Settled) -> tuple[Any, Any]:  # noqa: ARG002
         """What speaks for each of two models, row by row: the likelihood of labels seen through noise."""
-        both = one_rate_likelihood([plain[1], paced[1]], plain[0])
+        both = one_rate_likelihood([plain.said, paced.said], plain.given, plain.weight)
         return both[0], both[1]
 
     def columns(self, model: Any, settled: Settled) -> tuple[Any, Any, Any]:  # noqa: ARG002
@@ -91,26 +116,36 @@ class ValueReading:
     def __init__(self, estimator: Any) -> None:
         self.label, self.prediction = estimator.getLabelCol(), estimator.getPredictionCol()
 
+    def group(self) -> Any:
+        """What each half must have rows of: any."""
+        return F.lit(0.0)
+
+    def one_sided(self, labels: list[Any], mass: Any) -> Settled | None:
+        """Refuse a table whose rows are all in one half."""
+        if not labels or not mass.all():
+            raise ValueError("the table must have rows to judge by, got so few that all are in one of two halves")
+        return None
+
     def seen(self, model: Any) -> dict[str, Any]:  # noqa: ARG002
         """The columns of a frame with predictions that a sample needs."""
         return {"given": F.col(self.label).cast("double"), "said": F.col(self.prediction)}
 
-    def read(self, rows: list[Any]) -> tuple[Any, Any]:
+    def read(self, rows: list[Any]) -> Sample:
         """A sample as values and predictions."""
-        return np.array([row.given for row in rows]), np.array([row.said for row in rows])
+        return Sample(np.array([row.given for row in rows]), np.array([row.said for row in rows]), _weight(rows))
 
-    def settle(self, sample: tuple[Any, Any], rule: str) -> Settled:
+    def settle(self, sample: Sample, rule: str) -> Settled:
         """The scale of the residuals, and whether the judge of values calls any of them wrong."""
-        given, said = sample
-        sigma = residual_scale(given - said).sigma
-        verdict = judge_values(given, (said,), sigma)
+        given, said, weight = sample
+        sigma = residual_scale(given - said, weight).sigma
+        verdict = judge_values(given, (said,), sigma, sample_weight=weight)
         why = "" if np.any(verdict.wrong > EVEN_ODDS) else "no value is beyond every explanation"
         return _settled(given - said, sigma, verdict.rate, why, rule, 0.0)
 
-    def scores(self, plain: tuple[Any, Any], paced: tuple[Any, Any], settled: Settled) -> tuple[Any, Any]:  # noqa: ARG002
+    def scores(self, plain: Sample, paced: Sample, settled: Settled) -> tuple[Any, Any]:  # noqa: ARG002
         """What speaks for each of two models, row by row: minus Tukey's loss."""
-        sigma = residual_scale(paced[0] - paced[1]).sigma
-        return -tukey_loss(plain[0] - plain[1], sigma), -tukey_loss(paced[0] - paced[1], sigma)
+        sigma = residual_scale(paced.given - paced.said, paced.weight).sigma
+        return -tukey_loss(plain.given - plain.said, sigma), -tukey_loss(paced.given - paced.said, sigma)
 
     def residual(self, model: Any, settled: Settled) -> Any:  # noqa: ARG002
         """The residual of a row."""
@@ -143,20 +178,20 @@ class DistanceReading(ValueReading):
         squares = F.zip_with(vector_to_array(F.col(self.features)), own, lambda x, c: (x - c) * (x - c))
         return F.sqrt(F.aggregate(squares, F.lit(0.0), lambda total, square: total + square))
 
-    def settle(self, sample: tuple[Any, Any], rule: str) -> Settled:
+    def settle(self, sample: Sample, rule: str) -> Settled:
         """The usual distance and its spread, and whether any are far beyond."""
-        distance = sample[0]
-        center = float(np.median(distance))
-        sigma = float(madn(distance - center))
+        distance, _, weight = sample
+        center = float(np.median(distance)) if weight is None else weighted_quantile(distance, 0.5, weight)
+        sigma = float(madn(distance - center, weight))
         excess = np.maximum(distance - center, 0.0)
-        share = outlier_share(excess, sigma)
+        share = outlier_share(excess, sigma, weight)
         why = "" if share.low > 0 else "no row is far from every centre"
         return _settled(excess, sigma, share.estimate, why, rule, center)
 
-    def scores(self, plain: tuple[Any, Any], paced: tuple[Any, Any], settled: Settled) -> tuple[Any, Any]:
+    def scores(self, plain: Sample, paced: Sample, settled: Settled) -> tuple[Any, Any]:
         """What speaks for each of two models, row by row: minus the squared distance, those far out being alike."""
         far = settled.numbers["center"] + TUKEY * settled.numbers["sigma"]
-        plain_score, paced_score = (-np.square(np.minimum(sample[0] / far, 1.0)) for sample in (plain, paced))
+        plain_score, paced_score = (-np.square(np.minimum(sample.given / far, 1.0)) for sample in (plain, paced))
         return plain_score, paced_score
 
     def residual(self, model: Any, settled: Settled) -> Any:

@@ -7,11 +7,13 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 from pyspark.ml import Estimator, Model
 from pyspark.ml.param import TypeConverters
 from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
 from pyspark.sql import functions as F
 
+from ..path import Candidate
 from ..selection import Decision, Trial, path_of, plain_or_paced, sentence
 from .opinions import Settled, reading
 from .parameters import TableParams, parameter, require_java
@@ -90,8 +92,8 @@ class SelfPacedModel(_WrapperParams, Model, MLWritable, MLReadable):
 
     @property
     def noiseRate(self) -> float:
-        """Estimated share of wrong rows."""
-        return 0.0 if self.settled.reason else self.settled.rate
+        """Estimated share of wrong rows; NaN if it cannot be estimated."""
+        return 0.0 if self.settled.reason and not math.isnan(self.settled.rate) else self.settled.rate
 
     def _transform(self, dataset: Any) -> Any:
         read, predicted = reading(self.getOrDefault("estimator")), self.fitted.transform(dataset)
@@ -147,33 +149,57 @@ class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
     def _fit(self, dataset: Any) -> SelfPacedModel:
         inner = self.getOrDefault("estimator")
         read, folded = reading(inner), self._folded(dataset)
+        settled = read.one_sided(*self._mass(inner, read, folded))
+        if settled is not None:
+            model = inner.fit(dataset)
+            return self._found(model, [model, model], settled, [Trial(math.inf, "plain")], Decision(0, settled.reason))
         plain = [inner.fit(_half(folded.where(F.col(FOLD) == fold))) for fold in (0, 1)]
-        before = read.read(self._sample(read, plain, folded))
+        before = read.read(self._sample(inner, read, plain, folded))
         settled = read.settle(before, self.getOrDefault("regularizer"))
         if settled.reason:
             trials, decision, folds = [Trial(math.inf, "plain")], Decision(0, settled.reason), plain
         else:
             given = self._weighing(inner)  # one half at a time: that of both would have the tasks of both
             folds = [given.fit(_half(self._weighted(inner, read, plain, folded, settled, (fold,)))) for fold in (0, 1)]
-            after = read.read(self._sample(read, folds, folded))
+            after = read.read(self._sample(inner, read, folds, folded))
             plain_score, paced_score = read.scores(before, after, settled)
-            trials, decision = plain_or_paced(plain_score, paced_score, settled.lam)
+            trials, decision = plain_or_paced(plain_score, paced_score, settled.lam, before.weight)
         if decision.index:
             model = self._weighing(inner).fit(self._weighted(inner, read, folds, folded, settled))
         else:
             model, folds = inner.fit(dataset), plain
-        path = path_of(trials, decision)
+        return self._found(model, folds, settled, trials, decision, before.weight)
+
+    def _found(
+        self, model: Any, folds: list[Any], settled: Settled, trials: list[Trial], decision: Decision,
+        sample_weight: Any = None,
+    ) -> SelfPacedModel:  # fmt: skip
+        path = path_of(trials, decision, sample_weight)
         found = SelfPacedModel(model, folds, settled, not decision.index, sentence(trials, decision), path)
         found._resetUid(self.uid)
         copied: SelfPacedModel = self._copyValues(found)
         return copied
 
-    def _sample(self, read: Any, models: Any, folded: Any) -> list[Any]:
+    def _mass(self, inner: Any, read: Any, folded: Any) -> tuple[list[Any], Any]:
+        """The labels (one, of values and distances), and the weight of each in both halves."""
+        weight = _given_weight(inner)
+        groups = folded.groupBy(F.col(FOLD).alias("fold"), read.group().alias("label"))
+        found = groups.agg(F.sum(weight).alias("mass")).collect()
+        if any(row["label"] is None or math.isnan(row["label"]) for row in found):
+            raise ValueError("labelCol must not have gaps, got rows without a label")
+        labels = sorted({row["label"] for row in found})
+        mass = np.zeros((2, len(labels)))
+        for row in found:
+            mass[int(row["fold"]), labels.index(row["label"])] = row["mass"]
+        return labels, mass
+
+    def _sample(self, inner: Any, read: Any, models: Any, folded: Any) -> list[Any]:
         """Predictions of unseen rows: the same rows for any models."""
         order = F.xxhash64(F.lit(self.getOrDefault("seed") + 1), F.col(self._id()))
 
         def made(model: Any, predicted: Any) -> Any:
-            return predicted.select(order.alias("order"), *[own.alias(name) for name, own in read.seen(model).items()])
+            seen = {"order": order, "weight": _given_weight(inner), **read.seen(model)}
+            return predicted.select(*[own.alias(name) for name, own in seen.items()])
 
         found: list[Any] = self._by_the_other(models, folded, made).orderBy("order").limit(SAMPLE).collect()
         return found
@@ -182,11 +208,10 @@ class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
         self, inner: Any, read: Any, models: Any, folded: Any, settled: Settled, folds: tuple[int, ...] = (0, 1)
     ) -> Any:
         """The frame with weights by models that have not seen the rows: made from the frame, and from no weights."""
-        prior = inner.getWeightCol() if inner.isDefined("weightCol") and inner.getWeightCol() else None
+        prior = _given_weight(inner)
 
         def made(model: Any, predicted: Any) -> Any:
-            weight = read.columns(model, settled)[0]
-            weight = weight if prior is None else weight * F.col(prior)
+            weight = read.columns(model, settled)[0] * prior
             return predicted.select(*folded.columns, weight.alias(WEIGHT))
 
         return self._by_the_other(models, folded, made, folds)
@@ -202,6 +227,12 @@ class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
     def read(cls) -> Any:
         """What reads an estimator; ``load(path)`` calls it."""
         return _WrapperReader(cls)
+
+
+def _given_weight(inner: Any) -> Any:
+    """The column of the user's weights; 1 without one."""
+    named = inner.isDefined("weightCol") and inner.getWeightCol()
+    return F.col(inner.getWeightCol()).cast("double") if named else F.lit(1.0)
 
 
 def _half(frame: Any) -> Any:
@@ -224,6 +255,7 @@ class _WrapperWriter(MLWriter):
         own.clear(own.estimator)
         if isinstance(own, SelfPacedModel):
             facts = {"settled": asdict(own.settled), "plain": own.plain, "termination": own.termination}
+            facts["path"] = [asdict(candidate) for candidate in own.path]
             for name, model in (("model", own.fitted), ("fold0", own.folds[0]), ("fold1", own.folds[1])):
                 model.save(f"{path}/{name}")
         inner.save(f"{path}/estimator")
@@ -243,7 +275,8 @@ class _WrapperReader(MLReader):
         else:
             parts = [self._part(f"{path}/{name}") for name in ("model", "fold0", "fold1")]
             settled = Settled(**facts["settled"])
-            found = self.cls(parts[0], parts[1:], settled, facts["plain"], facts["termination"])
+            steps = tuple(Candidate(**{**step, "histogram": tuple(step["histogram"])}) for step in facts["path"])
+            found = self.cls(parts[0], parts[1:], settled, facts["plain"], facts["termination"], steps)
         found._resetUid(metadata["uid"])
         DefaultParamsReader.getAndSetParams(found, metadata)
         found.setParams(estimator=self._part(f"{path}/estimator"))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from ..fitting import few_threads
@@ -47,7 +48,7 @@ class Rows:
     features : ndarray of shape (n, p) or None
         Numbers that the target may depend on.
     weight : ndarray of shape (n,) or None
-        Counts of the rows.
+        Frequencies of the rows, see :func:`selfpaced.selection.frequencies`.
     """
 
     y: Array
@@ -59,6 +60,15 @@ class Rows:
         """Some of them."""
         features, weight = (None if part is None else part[index] for part in (self.features, self.weight))
         return Rows(self.y[index], tuple(guess[index] for guess in self.guesses), features, weight)
+
+    @property
+    def size(self) -> float:
+        """How many rows they count as."""
+        return float(len(self.y) if self.weight is None else self.weight.sum())
+
+    def size_of(self, some: NDArray[np.bool_]) -> float:
+        """How many rows those of a mask count as."""
+        return float(np.sum(some) if self.weight is None else self.weight @ some)
 
     @property
     def inputs(self) -> Array:

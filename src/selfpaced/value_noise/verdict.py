@@ -13,6 +13,7 @@ from ..fingerprint import mixed, row_keys
 from ..folds import make_folds
 from ..residuals import outlier_probability, outlier_share
 from ..residuals.outliers import NORMAL_95
+from ..selection import effective_size, frequencies
 from .base import Array
 from .explanation import Explanation, Rows, best_explanation
 from .mixture import NEAR, Mixture, fit_mixture
@@ -138,7 +139,7 @@ def judge_values(
     features : ndarray of shape (n, p), optional
         Numbers that the target may depend on.
     sample_weight : ndarray of shape (n,), optional
-        Counts of the rows.
+        Frequencies of the rows, up to a common factor.
     groups : array-like of shape (n,), optional
         Rows of one group are explained by other groups.
     lines : bool, default=True
@@ -161,40 +162,52 @@ def judge_values(
     >>> verdict.rate, verdict.misfit > 0.02, verdict.explanation.scale.name
     (0.0, True, 'log')
     """
+    sample_weight = None if sample_weight is None else frequencies(sample_weight)
     rows = Rows(np.asarray(y, dtype=float), guesses, features, sample_weight)
     by_model = model_verdict(rows.y, guesses[0], sigma, sample_weight)
     z = (rows.y - guesses[0]) / sigma if sigma > 0 else np.zeros(len(y))
-    if len(y) < MIN_ROWS or not np.any(np.abs(z) > GROSS):
+    gross = rows.size_of(np.abs(z) > GROSS)
+    if rows.size < MIN_ROWS or not gross > 0:
         return by_model
-    atom = repeated_value(rows.y)
+    atom = repeated_value(rows.y, sample_weight)
     judged = np.arange(len(y)) if atom is None else np.flatnonzero(rows.y != atom)
     seed = int(check_random_state(random_state).randint(1 << 31))
     # by what rows hold: neither their order nor a copy of one matters
     keys = row_keys(guesses[0][:, None] if features is None else features)
-    sample = judged[np.argsort(mixed(keys[judged], seed), kind="stable")][:SAMPLE]
-    gross = int(np.sum(np.abs(z) > GROSS))
-    pattern = gross >= FEW or gross < MANY * len(y)
+    sample = _sample(judged[np.argsort(mixed(keys[judged], seed), kind="stable")], rows)
+    pattern = gross >= FEW or gross < MANY * rows.size
     if pattern and strewn(z[sample], rows.take(sample).inputs):
         return by_model
     known = None if groups is None else np.asarray(groups)[sample]
     folds = make_folds(keys[sample], None, cv=FOLDS, groups=known, random_state=seed)
-    return _asked(rows, by_model, sample, judged, atom, best_explanation(rows.take(sample), folds, lines))
+    drawn = replace(rows.take(sample), weight=None)
+    return _asked(rows, by_model, sample, judged, atom, best_explanation(drawn, folds, lines))
+
+
+def _sample(order: np.ndarray, rows: Rows) -> np.ndarray:
+    """The first rows of an order, each as often as it counts; parts of a count add up along the order."""
+    if rows.weight is None:
+        return order[:SAMPLE]
+    passed = np.floor(np.cumsum(np.minimum(rows.weight[order], SAMPLE)) + 0.5).astype(np.intp)
+    return np.repeat(order, np.diff(passed, prepend=0))[:SAMPLE]
 
 
 def model_verdict(y: Array, predicted: Array, sigma: float, sample_weight: Array | None = None) -> Verdict:
     """The model's own word: what normal errors of this sigma do not explain."""
     residuals = y - predicted
     share = outlier_share(residuals, sigma, sample_weight)
-    wrong = outlier_probability(residuals, sigma, share.estimate)
-    reach, least = float(np.abs(residuals).max(initial=0.0)), 1.0 / max(len(residuals), 2)
+    used = residuals if sample_weight is None else residuals[sample_weight > 0]
+    reach, least = float(np.abs(used).max(initial=0.0)), 1.0 / max(effective_size(sample_weight, len(residuals)), 2)
+    wrong = outlier_probability(residuals, sigma, max(share.estimate, least), reach=reach)
     return Verdict(wrong, share.estimate, (share.low, share.high), sigma, reach=reach, least=least)
 
 
-def repeated_value(y: Array) -> float | None:
+def repeated_value(y: Array, sample_weight: Array | None = None) -> float | None:
     """A value that is repeated so often that it is no measurement, beside enough others to be judged."""
-    values, counts = np.unique(y, return_counts=True)
-    common = int(counts.argmax())
-    often = counts[common] >= ATOM * len(y) and len(y) - counts[common] >= MIN_ROWS
+    values, place = np.unique(y, return_inverse=True)
+    counts = np.bincount(place.reshape(-1), sample_weight)
+    common, total = int(counts.argmax()), float(counts.sum())
+    often = counts[common] >= ATOM * total and total - counts[common] >= MIN_ROWS
     return float(values[common]) if often else None
 
 
@@ -203,10 +216,10 @@ def _asked(
 ) -> Verdict:
     """After other explanations were looked for."""
     z = np.zeros(len(rows.y))
-    if len(sample) < len(judged):
+    if len(np.unique(sample)) < len(judged):
         z[judged] = explanation.of(rows.take(judged)).standardised(rows.y[judged])
     z[sample] = explanation.standardised(rows.y[sample])
-    mixture = fit_mixture(z[sample], None if rows.weight is None else rows.weight[sample])
+    mixture = fit_mixture(z[sample])
     wrong, far = np.zeros(len(rows.y)), np.zeros(len(rows.y), dtype=bool)
     far[judged] = mixture.distance(z[judged]) > NEAR
     if mixture.found:
@@ -222,7 +235,7 @@ def _asked(
     return replace(
         by_model, wrong=wrong, rate=rate, interval=(max(low, 0.0), min(high, 1.0)), misfit=misfit,
         explanation=replace(explanation, middle=np.empty(0), spread=np.empty(0)), mixture=mixture, atom=atom,
-        lost=far if far.sum() >= FEW else None,
+        lost=far if rows.size_of(far) >= FEW else None,
     )  # fmt: skip
 
 
@@ -243,5 +256,5 @@ def _marked(y: Array, judged: np.ndarray) -> np.ndarray:
 
 def _moved(share: float, rows: Rows, side: int) -> float:
     """A share at an end of its 95 % interval."""
-    n = len(rows.y)
+    n = rows.size
     return share + side * NORMAL_95 * math.sqrt((share * (1 - share) + 1 / n) / n)
