@@ -21,16 +21,12 @@ from .base import symmetric
 from .channel import UNDECIDED, NoiseChannel, Suspicion, logits_from_proba
 from .fit import MISFIT, ChannelModels, fit_channel, one_rate_likelihood
 from .gauge import confident_error
-from .slips import N_HELD, UNLIKELY, Slips
 
 __all__ = [
     "MISFIT",
-    "N_HELD",
     "UNDECIDED",
-    "UNLIKELY",
     "ChannelModels",
     "NoiseChannel",
-    "Slips",
     "Suspicion",
     "confident_error",
     "fit_channel",

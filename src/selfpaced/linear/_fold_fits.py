@@ -247,7 +247,8 @@ class _Batch:
     def _multinomial(self, scores: Vector, rows: slice, which: Any) -> tuple[Vector, Vector]:
         codes = self.fits.rows.codes[rows]
         at = (slice(None), codes, np.arange(len(codes)))
-        np.clip(scores, -80.0, 80.0, out=scores)  # keeps exp from overflowing
+        scores -= scores.max(axis=1, keepdims=True)
+        np.maximum(scores, -80.0, out=scores)  # keeps probabilities above the smallest number of single precision
         np.exp(scores, out=scores)
         total = scores.sum(axis=1)
         given = scores[at] / total

@@ -17,8 +17,8 @@ from ..engines import Block, ContentSample, Table, drawn
 from ..fitting import FitInterrupted, Interruptible, Progress, interrupted_sentence
 from ..residuals import ResidualRule
 from ..value_noise import EVEN_ODDS
+from ._folds import fetch
 from .carried import Coordinates, coordinates, settled
-from .folds import fetch
 from .squares import DENSE_GRAM
 
 Floats = NDArray[np.floating[Any]]

@@ -23,7 +23,7 @@ from ..fitting import (
 )
 from ..folds import Split, make_folds, n_units, row_keys
 from ..judgement import Judgement, Judging, Labels, fingerprint
-from ..label_noise import NoiseChannel, Slips
+from ..label_noise import NoiseChannel
 from ..pacing import check_pace
 from ..parameters import KINDS
 from ..path import Candidate
@@ -35,7 +35,7 @@ from .labels import Array, ClassifierProblem
 from .outputs import as_logits, output_kind, read_output, rival_loss
 from .routing import available_with, n_rows, routed_weight, weight_route
 from .soft_labels import Fitted, SoftFit
-from .soft_path import MIN_ROWS, SoftProblem, run_soft, wide_logits
+from .soft_path import MIN_ROWS, SoftProblem, run_soft
 from .wrapping import MetaMixin, route_fit_params, seeded
 
 __all__ = ["SelfPacedClassifier"]
@@ -255,7 +255,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
             X, fitted, progress, fitted.groups, self.judges, self.cv, self.random_state, self.n_jobs, self.keep_plain
         )
         end = run_soft(problem)
-        stored = Stored(end.chosen, end.plain, None, np.ones(given.classes.size), mark, end.slips)
+        stored = Stored(end.chosen, end.plain, None, np.ones(given.classes.size), mark)
         self._store(end.found, given, stored, fitted)
         self.judge_weights_: dict[str, float] = end.judges
         return end.found
@@ -300,10 +300,8 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         return [folds for folds in found if folds]  # none where every class has one row alone
 
     def _store(self, found: LabelFit, given: GivenLabels, end: Stored, fitted: SoftFit) -> None:
-        kept, reading, slips = found.kept, found.kept.fit, end.slips
-        opinion = Labels(
-            given.classes, given.codes, reading.clean, found.judge, None if slips is None else slips.doubted
-        )
+        kept, reading = found.kept, found.kept.fit
+        opinion = Labels(given.classes, given.codes, reading.clean, found.judge)
         losses = reading.losses / end.units[given.codes]
         weight = kept.weight if end.rule is None and not kept.plain else None
         judgement = Judgement(
@@ -319,18 +317,15 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         self.lam_: float = kept.lam
         self.sample_weight_, self.sample_loss_ = kept.weight, reading.losses
         self.sample_proba_, self.sample_noise_ = proba, wrong
-        posterior = found.judge.posterior(reading.clean, given.codes)
-        if slips is not None:
-            posterior = slips.softened(posterior, proba, given.codes)
-        self.sample_posterior_ = fitted.confirmed(posterior)
+        self.sample_posterior_ = fitted.confirmed(found.judge.posterior(reading.clean, given.codes))
         self.channel_: NoiseChannel = found.channel
         self.noise_rate_interval_ = found.judge.interval
         # an interval that leaves nothing out says nothing
         self.noise_rate_ = math.nan if self.noise_rate_interval_ == (0.0, 1.0) else found.judge.noise_rate
         self.path_: tuple[Candidate, ...] = path
         self.termination_ = found.termination
-        self._kind, self._slips = output_kind(end.chosen.model), slips
-        self._encoded = not np.array_equal(end.chosen.labels, self._learned)
+        self._kind = output_kind(end.chosen.model)
+        self._encoded = not np.array_equal(end.chosen.labels, self.classes_)
 
     # -------------------------------------------------------------------------------------------- judging rows
 
@@ -344,8 +339,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
     def _judge(self, X: Any, y: Array) -> Judgement:
         logits = self.clean_logits(X)
         losses = rival_loss(self.channel_.proba(logits), y) / self.class_unit_[y]
-        doubted = None if self._slips is None else self._slips.doubted
-        opinion, rule = Labels(self.classes_, y, logits, self.channel_, doubted), self.judgement_.rule
+        opinion, rule = Labels(self.classes_, y, logits, self.channel_), self.judgement_.rule
         weight = None if rule is not None or np.isinf(self.lam_) else 1.0 - opinion.wrong
         return Judgement("labels", opinion, losses, self.lam_, rule, given_weight=weight)
 
@@ -380,8 +374,6 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         ndarray
         """
         check_is_fitted(self, "estimator_")
-        if self._slips is not None:
-            return self.clean_logits(X)
         return np.asarray(self.estimator_.decision_function(X))
 
     @available_with("predict_proba", "decision_function")
@@ -399,7 +391,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         raw = self._read(X)
         if self._kind == "predict_proba" and self.channel_.scale == 1.0:
-            return raw if self._slips is None else self._slips.columns(raw, 0.0)
+            return raw
         return self.channel_.proba(self._logits(raw)).astype(raw.dtype, copy=False)
 
     @available_with("predict_proba", "decision_function")
@@ -432,25 +424,19 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         return self._logits(self._read(X))
 
     def _logits(self, raw: Array) -> Array:
-        return wide_logits(self._slips, as_logits(raw, self._kind), self.channel_.scale)
-
-    @property
-    def _learned(self) -> Array:
-        """The labels that the wrapped model has learned: all but slips of the pen."""
-        return np.asarray(self.classes_ if self._slips is None else self.classes_[self._slips.learned])
+        return as_logits(raw, self._kind)
 
     def _read(self, X: Any) -> Array:
-        labels = np.arange(self._learned.size) if self._encoded else self._learned
+        labels = np.arange(self.classes_.size) if self._encoded else self.classes_
         return read_output(self.estimator_, X, kind=self._kind, labels=labels)
 
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """What a fit leaves besides its path: models, rule (None: soft labels), units of losses, the rows' mark, slips."""
+    """What a fit leaves besides its path: models, rule (None: soft labels), units of losses, the rows' mark."""
 
     chosen: Fitted
     plain: Fitted | None
     rule: Regularizer | None
     units: Array
     mark: str
-    slips: Slips | None = None

@@ -15,9 +15,9 @@ from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.utils import check_random_state
 
 from ..fitting import Progress
-from ..label_noise import UNLIKELY, NoiseChannel, Slips
+from ..label_noise import NoiseChannel
 from ..selection import Decision, Trial
-from .cases import Array, Cases, cases_of, numeric_table
+from .cases import Cases, cases_of, numeric_table
 from .joining import Applicant
 from .judges import BaggedJudge, ForestJudge, Judge, LogisticJudge, ModelJudge, bagged
 from .label_path import LabelFit
@@ -90,23 +90,6 @@ class SoftProblem:
             plain.model.set_params(oob_score=asked.oob_score)
         return plain
 
-    # -------------------------------------------------------------------------------------------------- slips
-
-    @property
-    def slips(self) -> Slips | None:
-        """Labels of one or two rows beside classes of many; None where one class would be left to learn."""
-        fitted, k = self.fitted, self.n_classes
-        known = None if fitted.trusted is None else np.bincount(fitted.codes[fitted.trusted], minlength=k)
-        found = Slips.of(np.bincount(fitted.codes, fitted.prior, minlength=k), known)
-        return found if found is not None and len(found.learned) > 1 else None
-
-    def without(self, slips: Slips) -> SoftProblem:
-        """The same without these labels: their rows have no weight, and are judged like any that nobody has seen."""
-        fitted = self.fitted
-        prior = np.where(slips.rare[fitted.codes], 0.0, 1.0 if fitted.prior is None else fitted.prior)
-        codes = slips.places[fitted.codes]
-        return replace(self, fitted=replace(fitted, labels=fitted.labels[slips.learned], codes=codes, prior=prior))
-
     # ------------------------------------------------------------------------------------------------- judges
 
     def judges(self, cases: Cases, plain: Fitted | None = None) -> tuple[list[Judge], Applicant | None]:
@@ -166,13 +149,12 @@ def _automatic(cv: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class SoftFound:
-    """What the default path has found: the fit as the wrapper stores it, the models, and what was set aside."""
+    """What the default path has found: the fit as the wrapper stores it, and the models."""
 
     found: LabelFit
     chosen: Fitted
     plain: Fitted | None
     judges: dict[str, float]
-    slips: Slips | None = None
 
 
 def run_soft(problem: SoftProblem) -> SoftFound:
@@ -187,11 +169,6 @@ def run_soft(problem: SoftProblem) -> SoftFound:
     -------
     SoftFound
     """
-    slips = problem.slips
-    return _run(problem) if slips is None else _widened(_run(problem.without(slips)), slips, problem.fitted.codes)
-
-
-def _run(problem: SoftProblem) -> SoftFound:
     plain = problem.plain() if problem.keep_plain else None
     if problem.n_classes < 2:
         return _unjudged(problem, plain, "there is only one class")
@@ -209,30 +186,6 @@ def _run(problem: SoftProblem) -> SoftFound:
     except KeyboardInterrupt:  # the plain model is complete
         ended = _unjudged(problem, plain, "no candidate could be completed")
         return replace(ended, found=replace(ended.found, interrupted=True))
-
-
-def _widened(end: SoftFound, slips: Slips, codes: Array) -> SoftFound:
-    """What was found without slips, told of all classes; the rows of slips took no part."""
-    aside, found = slips.rare[codes], end.found
-    channel, judge = slips.channel(found.channel), slips.channel(found.judge)
-
-    def widened(trial: Trial) -> Trial:
-        clean = wide_logits(slips, trial.fit.clean)
-        losses = np.where(aside, rival_loss(judge.proba(clean), codes), trial.fit.losses)
-        weight = trial.weight
-        if weight is not None and not trial.plain:
-            weight = np.where(aside, 1.0 - slips.doubted[codes], weight)
-        return replace(trial, weight=weight, fit=replace(trial.fit, clean=clean, losses=losses))
-
-    trials = [widened(trial) for trial in found.trials]
-    return replace(end, found=replace(found, trials=trials, channel=channel, judge=judge), slips=slips)
-
-
-def wide_logits(slips: Slips | None, logits: Array, scale: float = 1.0) -> Array:
-    """Logits of the learned classes as those of all; labels that were set aside are never expected."""
-    if slips is None:
-        return logits
-    return slips.columns(logits, logits.min(axis=1, keepdims=True) - UNLIKELY / min(scale, 1.0))
 
 
 def _judged(problem: SoftProblem, cases: Cases, plain: Fitted | None) -> SoftFound:

@@ -44,8 +44,10 @@ def number(value: float, digits: int = 3) -> str:
 def share(rate: float, interval: tuple[float, float]) -> str:
     """A share of wrong rows in words that claim no more than its interval does.
 
-    >>> share(0.2, (0.1, 0.3)), share(0.0, (0.0, 0.024)), share(math.nan, (0.0, 0.99))
-    ('about 20 % (between 10 % and 30 %)', 'none found (at most 2.4 %)', 'between 0 % and 99 %; the data cannot tell whether any are')
+    >>> share(0.2, (0.1, 0.3)), share(0.0, (0.0, 0.024))
+    ('about 20 % (between 10 % and 30 %)', 'none found (at most 2.4 %)')
+    >>> share(math.nan, (0.0, 0.99))
+    'between 0 % and 99 %; the data cannot tell whether any are'
     """
     low, high = interval
     if math.isnan(rate):
