@@ -90,6 +90,45 @@ def test_labels_are_expected_and_doubted_by_their_probabilities():
     assert judgement.weight.tolist() == [1.0, 1.0, 1.0]
 
 
+class Noisy(Even):
+    """A noise model that is not certain that there is any noise."""
+
+    def noise_probability(self, logits, y):
+        return 0.6 * super().noise_probability(logits, y)
+
+    def probability_if_noisy(self, logits, y):
+        return super().noise_probability(logits, y)
+
+
+def levelled(look, **options):
+    logits = np.array([[0.9, 0.1], [0.05, 0.95], [0.3, 0.7], [0.4, 0.6], [0.45, 0.55]])
+    opinion = Labels(np.array(["no", "yes"]), np.array([0, 0, 0, 0, 1]), logits, Noisy())
+    return Judgement("labels", opinion, losses=np.ones(5), lam=np.inf, look=look, **options)
+
+
+def test_levels_are_likely_errors_and_rows_worth_a_look():
+    assert levelled(0.65).levels().tolist() == [0, 2, 1, 0, 0]
+    assert levelled(0.1).levels().tolist() == [0, 2, 1, 1, 0]  # the last is expected to be what it is
+    assert levelled(0.65).levels(threshold=0.4).tolist() == [0, 2, 2, 0, 0]
+    assert levelled(np.inf).levels(threshold=0.9).tolist() == [0, 0, 0, 0, 0]
+    assert levelled(0.1, trusted=np.arange(5) == 1).levels().tolist() == [0, 0, 1, 1, 0]
+
+
+def test_the_table_names_levels():
+    judgement = levelled(0.65)
+    table = judgement.table(judgement.ranking())
+    assert table["row"].tolist() == [1, 2, 3, 4, 0]
+    assert table["level"].tolist() == ["likely error", "worth a look", "", "", ""]
+    np.testing.assert_allclose(table["probability_if_noisy"], [0.95, 0.7, 0.6, 0.45, 0.1])
+    np.testing.assert_allclose(table["noise_probability"], 0.6 * table["probability_if_noisy"])
+
+
+def test_values_worth_a_look_have_large_losses():
+    opinion = Values(np.zeros(3), np.zeros(3), wrong=np.array([0.9, 0.1, 0.1]))
+    judgement = Judgement("values", opinion, losses=np.array([9.0, 4.0, 1.0]), lam=1.0, rule=get("welsch"), look=3.0)
+    assert judgement.levels().tolist() == [2, 1, 0]
+
+
 def test_the_loss_decides_between_rows_that_are_equally_wrong():
     opinion = Values(np.zeros(3), np.zeros(3), wrong=np.array([1.0, 1.0, 0.0]))
     judgement = Judgement("values", opinion, losses=np.array([1.0, 4.0, 9.0]), lam=1.0, rule=get("welsch"))

@@ -212,7 +212,31 @@ def test_two_classes_are_doubted_as_their_posterior_says(columns):
     np.testing.assert_allclose(channel.noise_probability(z, y), expected, atol=1e-12)
 
 
-def test_where_noise_is_undecided_even_a_label_that_is_surely_wrong_then_is_no_suspect():
-    z = np.array([300.0, -300.0, 300.0])  # so sure that the probability is 1
-    channel = NoiseChannel(1.0, np.zeros(2), symmetric(0.1, 2), 0.1, (0.0, 0.2), (1.0,)).even()
-    assert channel.noise_probability(z, np.array([0, 1, 0])).max() < 0.5
+def test_no_label_is_a_likely_error_unless_noise_is_established():
+    z, y = np.array([300.0, -300.0, 300.0]), np.array([0, 1, 0])  # so sure that the probability is 1
+    for low, likely in ((0.0, False), (0.01, True)):
+        channel = NoiseChannel(1.0, np.zeros(2), symmetric(0.1, 2), 0.1, (low, 0.2), (1.0,)).unless_established()
+        assert np.all(channel.noise_probability(z, y) > 0.5) == likely
+        np.testing.assert_allclose(channel.probability_if_noisy(z, y), 1.0)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_single_label_far_beyond_the_overlap_is_a_likely_error_without_noise(k):
+    rng = np.random.default_rng(0)
+    z = 4 * rng.standard_normal((1000, k))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    worst = int(np.argmax(z.max(axis=1) - z.min(axis=1)))
+    y[worst] = z[worst].argmin()
+    channel = fit_channel(z, y, noiseless=True).unless_established()
+    assert channel.interval[0] == 0.0
+    assert np.flatnonzero(channel.noise_probability(z, y) > 0.5).tolist() == [worst]
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_the_rate_if_any_is_told_beside_the_rate(k):
+    for rate in (0.0, 0.2):
+        z, _, noisy, _ = binary(3000, (rate, rate), 5) if k == 2 else multiclass(3000, k, rate, 5)
+        channel = fit_channel(z, noisy, noiseless=True)
+        assert (channel.interval[0] > 0) == (rate > 0)
+        assert channel.rate_if_any >= channel.noise_rate - 1e-9
+        assert channel.rate_if_any == pytest.approx(rate, abs=0.04)

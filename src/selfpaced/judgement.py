@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import median_abs_deviation
 
 from .fingerprint import fingerprint
 from .path import Candidate
@@ -27,6 +28,7 @@ Array = NDArray[Any]
 
 PIECE = 1 << 16  # cost: rows that are judged at a time
 SUSPECT = 0.5  # theory: even odds
+OUTLIER_Z = 3.5  # theory: the usual bound of the modified z-score
 LEVELS = np.array(["", "worth a look", "likely error"], dtype=object)
 
 
@@ -170,6 +172,11 @@ class Values:
         """Given less expected value."""
         return np.asarray(self.given, dtype=np.float64) - self.expected
 
+    @property
+    def evidence(self) -> Array:
+        """Size of the residual."""
+        return np.abs(self.support)
+
 
 @dataclass(frozen=True, eq=False)
 class Places:
@@ -222,7 +229,7 @@ class Judgement:
         Share of fits to parts of the rows by which each is a suspect; None where no such fits are known.
     look : float
         Evidence from which a row is worth a look, see `levels`: of labels the probability of an error if any labels are
-        wrong, else the loss.
+        wrong, of values the size of the residual.
 
     Examples
     --------
@@ -307,7 +314,7 @@ class Judgement:
             opinion, asked = opinion.some(order), np.arange(len(order))
         level = (self.levels() if levels is None else levels)[order]
         support = {} if opinion.measure is None else {opinion.measure: opinion.support[asked]}
-        conditional = {"probability_if_noisy": opinion.evidence[asked]} if hasattr(opinion, "evidence") else {}
+        conditional = {"probability_if_noisy": opinion.evidence[asked]} if isinstance(opinion, Labels) else {}
         return {
             **place,
             "level": LEVELS[level],
@@ -324,6 +331,26 @@ class Judgement:
     def of(self, X: Any, y: Any) -> bool:
         """Whether these are the rows that were judged."""
         return bool(self.fingerprint) and self.fingerprint == fingerprint(X, y)
+
+
+def look_by_share(evidence: Array, share: float) -> float:
+    """The evidence above which a share of the rows lies.
+
+    >>> look_by_share(np.array([0.1, 0.9, 0.5, 0.2]), 0.5), look_by_share(np.array([0.1, 0.9]), 0.0)
+    (0.5, inf)
+    """
+    count = round(share * len(evidence)) if share > 0 else 0
+    return float(np.partition(evidence, -count)[-count]) if count else math.inf
+
+
+def look_by_residuals(residuals: Array) -> float:
+    """The size of a residual from which it is an outlier by its modified z-score (Iglewicz and Hoaglin, 1993).
+
+    >>> round(look_by_residuals(np.array([-1.0, 0.0, 1.0, 2.0, -2.0])), 2)
+    5.19
+    """
+    spread = float(median_abs_deviation(residuals, scale="normal")) if len(residuals) else 0.0
+    return OUTLIER_Z * spread if spread > 0 else math.inf
 
 
 def weights_at(rule: Any, losses: Array, lam: Any) -> Array:
@@ -435,6 +462,8 @@ __all__ = [
     "TrainedNetwork",
     "Values",
     "fingerprint",
+    "look_by_residuals",
+    "look_by_share",
     "weights_at",
     "without_rows",
 ]

@@ -9,9 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from selfpaced import SelfPacedLogisticRegression
-from selfpaced.linear import calibration, paper
-from selfpaced.linear.minimize import Metric
-from selfpaced.linear.objective import Objective
+from selfpaced.linear import _logistic_fit
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +30,7 @@ def test_no_intercept_means_none_in_three_classes_too(three):
 
 def test_decisions_stay_where_full_and_held_out_predictions_disagree(three, monkeypatch):
     X, y = three
-    monkeypatch.setattr(calibration, "MISMATCH", -1.0)  # whatever the predictions are
+    monkeypatch.setattr(_logistic_fit, "MISMATCH", -1.0)  # whatever the predictions are
     model = SelfPacedLogisticRegression().fit(X, y)
     np.testing.assert_array_equal(model.intercept_, model.raw_intercept_)
 
@@ -82,21 +80,6 @@ def test_small_features_without_a_penalty(size, n_classes):
     assert model.score(size * X, y) == pytest.approx(theirs.score(X, y), abs=0.01)
 
 
-def test_a_weighted_fit_that_is_broken_off_leaves_the_weights_alone(monkeypatch):
-    rng = np.random.default_rng(0)
-    weight = rng.random(50) + 0.5
-    objective = Objective([rng.standard_normal((50, 3))], np.arange(50) % 2, 2, sample_weight=weight)
-    problem = paper.LogisticProblem(objective, Metric(lambda g: g.copy(), curvature=False), 1e-4, 50)
-
-    def broken(*args, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(paper, "minimize", broken)
-    with pytest.raises(KeyboardInterrupt):
-        problem.fit(np.zeros(50), None)
-    assert objective.sample_weight is weight
-
-
 @pytest.mark.parametrize("kind", [np.int8, np.int16, np.uint8, np.int64, np.uint64])
 def test_labels_far_apart_for_their_type(kind):
     rng = np.random.default_rng(0)
@@ -107,3 +90,28 @@ def test_labels_far_apart_for_their_type(kind):
     model = SelfPacedLogisticRegression().fit(X, y)
     assert model.classes_.tolist() == [low, high]
     assert model.score(X, y) > 0.95
+
+
+@pytest.mark.xfail(reason="the batch of fold fits loses the column of the cell: .79 against .90", strict=True)
+def test_one_absurd_cell_does_no_harm():
+    ours, theirs = [], []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        coef = 2 * rng.standard_normal(3)
+        X = rng.standard_normal((2060, 3))
+        y = (X @ coef > 0).astype(int)
+        train, test = slice(60), slice(60, None)
+        X[7, 1] = 1e8
+        ours.append(SelfPacedLogisticRegression().fit(X[train], y[train]).score(X[test], y[test]))
+        theirs.append(LogisticRegression().fit(X[train], y[train]).score(X[test], y[test]))
+    assert np.mean(ours) >= np.mean(theirs) - 0.05
+
+
+@pytest.mark.parametrize("size", [1e2, 1e4, 1e8])
+def test_an_absurd_cell_among_several_classes(size):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 3))
+    y = (X @ rng.standard_normal((3, 3)) + 0.3 * rng.gumbel(size=(300, 3))).argmax(axis=1)
+    X[7, 1] = size
+    model = SelfPacedLogisticRegression(max_iter=1000).fit(X, y)  # any warning is an error
+    assert model.score(X, y) > model.plain_.score(X, y) - 0.05

@@ -1,20 +1,16 @@
-"""Folds side by side and dealt several times, coarse tables, and how stable suspects are."""
+"""Folds by content: copies, coarse tables, rare labels, repetitions, and how stable suspects are."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.optimize import rosen, rosen_der
 
 from selfpaced import SelfPacedLogisticRegression, label_issues, suspects
 from selfpaced.datasets import flip_symmetric
 from selfpaced.engines import MemoryTable
-from selfpaced.linear.folds import draw, lay_out
-from selfpaced.linear.minimize import Metric, minimize, minimize_all
-from selfpaced.linear.objective import Latent
-from selfpaced.linear.stack import Stack
-from selfpaced.regularizers import get
+from selfpaced.linear import _folds
+from selfpaced.linear._folds import N_FOLDS, draw, lay_out
 
 
 def passengers(noise):
@@ -26,94 +22,116 @@ def passengers(noise):
     return np.column_stack([np.eye(4)[rank], male]), *flip_symmetric(y, noise, random_state=1)
 
 
-def folds_of(X, y, n_classes=2, weight=None, deals=1, rows=1):
+def folds_of(X, y, n_classes=2, weight=None, seed=0):
     table = MemoryTable(X, y, weight)
-    return lay_out(table, draw(table, n_classes, seed=0), n_classes, deals, rows)
+    return lay_out(table, draw(table, n_classes, seed=seed), n_classes)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-@pytest.mark.parametrize("latent", [Latent(), Latent(get("welsch"), 1.0), Latent(get("cauchy"), np.array([1.0, 2, 3]))])
-def test_folds_side_by_side_are_the_folds_one_by_one(n_classes, form, latent):
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((60, 4)), rng.integers(0, n_classes, 60)
-    weight = rng.integers(1, 4, 60).astype(float)
-    layout = folds_of(form(X), y, n_classes, weight)
-    outside = np.stack([layout.outside(k) for k in range(5)])
-    stack = Stack(layout.X, layout.codes, n_classes, outside, 0.1, True, latent)
-    size = (1 if n_classes == 2 else n_classes) * 5
-    points, which = rng.standard_normal((3, size)), np.array([4, 0, 2])
-    values, grads = stack(points, which)
-    for point, fold, value, grad in zip(points, which, values, grads, strict=True):
-        expected, slope = layout.training(fold, ridge=0.1).at(latent)(point)
-        assert value == pytest.approx(expected)
-        np.testing.assert_allclose(grad, slope, atol=1e-12)
+def dense(X):
+    return X.toarray() if sparse.issparse(X) else X
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("latent", [Latent(), Latent(get("welsch"), 1.0), Latent(get("welsch"), np.array([1.0, 2, 3]))])
-def test_folds_of_many_rows_are_those_of_double_precision_but_for_rounding(n_classes, latent):
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((3000, 4)), rng.integers(0, n_classes, 3000)
-    X[0] *= 100  # a row so far out that single precision has no exponential of its score
-    layout = folds_of(X, y, n_classes)
-    outside = np.stack([layout.outside(k) for k in range(5)])
-    stack = Stack(layout.X, layout.codes, n_classes, outside, 0.1, True, latent)
-    points = rng.standard_normal((5, (1 if n_classes == 2 else n_classes) * 5))
-    values, grads = stack(points, np.arange(5))
-    for fold, (point, value, grad) in enumerate(zip(points, values, grads, strict=True)):
-        expected, slope = layout.training(fold, ridge=0.1).at(latent)(point)
-        assert value == pytest.approx(expected, rel=1e-7)
-        np.testing.assert_allclose(grad, slope, atol=1e-6)
-        assert np.abs(grad - slope).max() > 0  # it is single precision
+def fold_by_row(folds):
+    """Fold of each row in the first repetition, by its content."""
+    return {tuple(row): fold for row, fold in zip(dense(folds.X), folds.folds[0], strict=True)}
 
 
-def test_several_minima_are_found_as_each_alone():
-    def at_once(points, which):
-        return np.array([rosen(p - k) for p, k in zip(points, which, strict=True)]), np.array(
-            [rosen_der(p - k) for p, k in zip(points, which, strict=True)]
-        )
+def jaccard(one, other):
+    return len(one & other) / max(len(one | other), 1)
 
-    metric = Metric(lambda g: g, curvature=False)
-    starts = np.random.default_rng(0).standard_normal((3, 4))
-    found = minimize_all(at_once, starts, metric=metric, max_iter=500, tol=1e-8)
-    assert len({one.n_iter for one in found}) > 1  # each ends when it is done
-    for k, (one, start) in enumerate(zip(found, starts, strict=True)):
-        alone = minimize(lambda x, k=k: (rosen(x - k), rosen_der(x - k)), start, metric=metric, max_iter=500, tol=1e-8)
-        assert one.converged
-        np.testing.assert_allclose(one.x, 1.0 + k, atol=1e-6)
-        assert (one.n_iter, one.n_evaluations) == (alone.n_iter, alone.n_evaluations)
+
+# --------------------------------------------------------------------------------------------------- folds
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-def test_every_deal_holds_every_row_out_once(form):
+def test_equal_rows_share_a_fold_and_are_held_out_once_in_each_repetition(form):
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((120, 3)), rng.integers(0, 2, 120)
-    layout = folds_of(form(X), y, deals=3)
-    assert len(layout.deals) == 3
-    for folds in layout.deals:
-        assert np.bincount(folds).tolist() == [24] * 5
-        assert not np.array_equal(folds, layout.fold) or folds is layout.fold
-    params = [np.array([k, 0.0, 0.0, 100.0 * k]) for k in range(15)]
-    scores = layout.held_out_scores(params)
-    held = layout.held_out(np.arange(120))
-    first = np.asarray(layout.X[held][:, [0]].todense() if sparse.issparse(layout.X) else layout.X[held][:, [0]])
-    for turn, folds in enumerate(layout.deals):
-        k = (5 * turn + folds[held])[:, None]
-        np.testing.assert_allclose(scores[turn], k * first + 100.0 * k)
+    base = rng.standard_normal((150, 3))
+    X = np.vstack([base, base[:50]])
+    y = np.r_[rng.integers(0, 2, 150), rng.integers(0, 2, 50)]
+    rows = folds_of(form(X), y)
+    weight = np.ones(rows.n) if rows.weight is None else rows.weight
+    assert rows.n_validated == N_FOLDS
+    assert weight.sum() == 200
+    assert len(rows.folds) > 1
+    assert not np.array_equal(rows.folds[0], rows.folds[1])
+    for repetition, folds in enumerate(rows.folds):
+        training = rows.training_weight[repetition * N_FOLDS : (repetition + 1) * N_FOLDS]
+        np.testing.assert_array_equal((training == 0).sum(axis=0), 1)
+        for fold in range(N_FOLDS):
+            inside = {tuple(row) for row in dense(rows.X)[folds == fold]}
+            assert not inside & {tuple(row) for row in dense(rows.X)[training[fold] > 0]}
+            assert training[fold].sum() == 200 - weight[folds == fold].sum()
+
+
+def test_held_out_scores_are_those_of_the_fit_outside_the_fold():
+    rng = np.random.default_rng(0)
+    rows = folds_of(rng.standard_normal((120, 3)), rng.integers(0, 2, 120))
+    fits = np.arange(len(rows.training_weight))
+    scores = rows.held_out(np.broadcast_to(fits[:, None, None], (len(fits), 1, rows.n)))
+    for repetition, folds in enumerate(rows.folds):
+        np.testing.assert_array_equal(scores[repetition][:, 0], N_FOLDS * repetition + folds[rows.held])
+        assert not rows.training_weight[scores[repetition][:, 0], rows.held].any()
+
+
+def test_a_row_keeps_its_fold_when_other_rows_are_deleted():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((500, 3)), rng.integers(0, 2, 500)
+    whole, part = fold_by_row(folds_of(X, y)), fold_by_row(folds_of(X[130:], y[130:]))
+    assert len(part) == 370
+    assert all(whole[row] == fold for row, fold in part.items())
+    order = rng.permutation(500)
+    assert fold_by_row(folds_of(X[order], y[order])) == whole
+    assert fold_by_row(folds_of(X, y, seed=1)) != whole  # another seed, other folds
+
+
+def test_a_sample_of_many_rows_is_one_of_their_content(monkeypatch):
+    monkeypatch.setattr(_folds, "MANY", 100)
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((400, 1)), rng.integers(0, 2, 400)
+    order = np.r_[rng.permutation(400), 7, 7]
+    one, other = folds_of(X, y), folds_of(X[order], y[order])
+    assert one.n == 100
+    assert one.sampled
+    np.testing.assert_array_equal(one.X, other.X)
+    np.testing.assert_array_equal(one.folds, other.folds)
+
+
+def test_too_little_to_hold_out():
+    assert folds_of(np.arange(8.0)[:, None], np.arange(8) % 2) is None
+    assert folds_of(np.arange(40.0)[:, None], np.r_[np.zeros(39, int), 1]) is None
+
+
+@pytest.mark.parametrize(("n", "d", "repetitions"), [(300, 3, 3), (8000, 4, 2), (9000, 10, 1), (12_000, 3, 2)])
+def test_the_smaller_the_table_the_more_repetitions(n, d, repetitions):
+    rng = np.random.default_rng(0)
+    rows = folds_of(rng.standard_normal((n, d)), rng.integers(0, 2, n))
+    assert len(rows.folds) == repetitions
+    assert rows.sampled == (n > 10_000)
+
+
+def test_wide_tables_of_many_rows_hold_out_fewer_folds():
+    rng = np.random.default_rng(0)
+    rows = folds_of(rng.standard_normal((10_500, 200)), rng.integers(0, 2, 10_500))
+    assert rows.n_validated == 2
+    assert len(rows.training_weight) == 2
+    assert rows.n / 5 < len(rows.held) < rows.n / 2
+
+
+# ------------------------------------------------------------------------------------------- coarse tables
 
 
 def test_copies_in_a_coarse_table_are_spread_over_the_folds():
     X, y, _ = passengers(0.2)
-    layout = folds_of(X, y)
-    weight = layout.sample_weight
-    assert weight.sum() == 2201
-    assert layout.n < 100
-    sizes = [weight[layout.rows(k)].sum() for k in range(5)]
-    assert max(sizes) - min(sizes) <= 2
-    _, cells, counts = np.unique(layout.X, axis=0, return_inverse=True, return_counts=True)
+    rows = folds_of(X, y)
+    assert rows.coarse
+    assert rows.weight.sum() == 2201
+    assert rows.n < 100
+    sizes = np.bincount(rows.folds[0], rows.weight)
+    assert np.ptp(sizes) <= 2
+    _, cells, counts = np.unique(rows.X, axis=0, return_inverse=True, return_counts=True)
     cells = cells.ravel()
-    np.testing.assert_array_equal(layout.copies, np.bincount(cells, weight)[cells])
+    np.testing.assert_array_equal(rows.copies, np.bincount(cells, rows.weight)[cells])
     assert counts.max() == 10  # two labels in five folds
 
 
@@ -123,28 +141,34 @@ def test_a_coarse_table_in_counts_is_the_same_table():
     full = SelfPacedLogisticRegression().fit(X, y)
     short = SelfPacedLogisticRegression().fit(rows[:, :-1], rows[:, -1].astype(int), sample_weight=counts)
     np.testing.assert_allclose(short.predict_proba(rows[:, :-1]), full.predict_proba(rows[:, :-1]), atol=1e-3)
-    assert short.noise_rate_ == pytest.approx(full.noise_rate_, abs=1e-3)
+    np.testing.assert_allclose(short.noise_rate_interval_, full.noise_rate_interval_, atol=1e-3)
+    assert short.noise_rate_if_any_ == pytest.approx(full.noise_rate_if_any_, abs=1e-3)
 
 
 def test_rows_that_are_weighted_alike_are_not_a_coarse_table():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 2)), rng.integers(0, 2, 60)
-    for folds in (
+    for rows in (
         folds_of(X, y, weight=np.full(60, 10.0)),
         folds_of(np.repeat(X, 10, 0), np.repeat(y, 10)),
     ):
-        assert folds.n == 60  # no copy vouches for its own label
+        assert not rows.coarse
+        assert rows.n == 60
 
 
-def test_a_coarse_table_says_the_same_whichever_way_folds_are_dealt():
+def test_mixed_cells_of_a_coarse_table_are_worth_a_look_and_no_likely_errors():
     X, y, flipped = passengers(0.2)
     models = [SelfPacedLogisticRegression(random_state=seed).fit(X, y) for seed in range(3)]
     for model in models:
         table = suspects(model)
         assert model.noise_rate_interval_[0] == 0.0
-        assert not (table["noise_probability"] >= 0.5).any()  # wrong labels, or mixed cells: nothing tells which
+        assert np.isnan(model.noise_rate_)
+        assert set(table["level"]) == {"worth a look"}  # wrong labels, or mixed cells: nothing tells which
         assert flipped[table["row"][:200]].mean() > 2 * flipped.mean()
-        assert model.noise_rate_ == pytest.approx(models[0].noise_rate_, abs=0.01)
+        assert model.noise_rate_if_any_ == pytest.approx(models[0].noise_rate_if_any_, abs=0.01)
+
+
+# ---------------------------------------------------------------------------------------------- stability
 
 
 def test_suspects_say_how_stable_they_are():
@@ -152,13 +176,13 @@ def test_suspects_say_how_stable_they_are():
     X = rng.standard_normal((400, 3))
     y, _ = flip_symmetric((X[:, 0] + 0.3 * rng.standard_normal(400) > 0).astype(int), 0.15, random_state=0)
     model = SelfPacedLogisticRegression().fit(X, y)
-    table = suspects(model)
+    table = suspects(model, all_rows=True)
     assert table["stability"].between(0, 1).all()
     found = table["noise_probability"] > 0.5
     assert table["stability"][found].mean() > 0.9 > 0.1 > table["stability"][~found].mean()
     assert table["stability"].between(0.01, 0.99).any()
     np.testing.assert_array_equal(label_issues(model, X, y)["stability"][table["row"]], table["stability"])
-    assert "stability" not in suspects(model, X[:50], y[:50])  # one model alone judges new rows
+    assert "stability" not in suspects(model, X[:50], y[:50])  # one model alone assesses new rows
 
 
 def test_rows_of_no_weight_have_no_stability():
@@ -170,90 +194,50 @@ def test_rows_of_no_weight_have_no_stability():
     assert np.isfinite(stability[5:]).all()
 
 
-def test_a_label_that_one_row_has_is_a_slip():
+def test_suspects_among_many_rows_have_a_stability_too():
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((300, 2)) + 4 * (np.arange(300) % 2)[:, None]
-    y = np.where(np.arange(300) % 2, "cat", "dog").astype(object)
-    y[4] = "dgo"
-    model = SelfPacedLogisticRegression().fit(X, y)
-    worst = suspects(model, n=1)
-    assert (worst["row"][0], worst["given"][0], worst["expected"][0]) == (4, "dgo", "dog")
-    assert worst["noise_probability"][0] > 0.5
-    again = model.judge(X[4:5], y[4:5])
-    assert again.wrong[0] > 0.5
-    few = SelfPacedLogisticRegression().fit(X[:12], y[:12])  # here every class is small
-    assert few.judgement_.wrong[4] < 0.9
+    X = rng.standard_normal((25_000, 4))
+    y, wrong = flip_symmetric((X[:, 0] + 0.3 * rng.standard_normal(25_000) > 0).astype(int), 0.1, random_state=1)
+    stability = SelfPacedLogisticRegression().fit(X, y).judgement_.stability
+    assert stability[wrong].mean() > 0.5 > 0.1 > stability[~wrong].mean()
 
 
-def three_wines():
-    rng = np.random.default_rng(3)
-    codes = np.arange(180) % 3
-    X = rng.standard_normal((180, 4)) + 3 * np.eye(3, 4)[codes]
-    noisy, _ = flip_symmetric(codes, 0.1, random_state=0)
-    return X, np.array(["barbera", "barolo", "gamay"], dtype=object)[noisy]
+def plain_noise(n, seed):
+    """A linear border of some width, and a fifth of the labels wrong at random."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 4))
+    y = (X @ [2.0, -1, 1, 0] + 0.5 * rng.standard_normal(n) > 0).astype(int)
+    return X, *flip_symmetric(y, 0.2, random_state=1)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_slip_changes_nothing_for_the_others(n_classes):
-    X, y = three_wines()
-    some = y != "gamay" if n_classes == 2 else np.ones(len(y), dtype=bool)
-    X, y = X[some], y[some]
-    others = np.arange(len(y)) != 7
-    with_slip = y.copy()
-    with_slip[7] = "Barolo "
-    model = SelfPacedLogisticRegression().fit(X, with_slip)
-    without = SelfPacedLogisticRegression().fit(X[others], y[others])
-    assert model.noise_rate_ == without.noise_rate_ > 0.02
-    assert model.noise_rate_interval_ == without.noise_rate_interval_
-    assert model.termination_ == without.termination_
-    learned = model.classes_ != "Barolo "
-    np.testing.assert_allclose(model.predict_proba(X)[:, learned], without.predict_proba(X), atol=1e-12)
-    np.testing.assert_allclose(model.judgement_.wrong[others], without.judgement_.wrong, atol=1e-12)
-    np.testing.assert_allclose(model.sample_weight_[others], without.sample_weight_, atol=1e-12)
-    assert "Barolo " not in set(model.predict(X))
-    assert "Barolo " not in set(model.plain_.predict(X))
-    assert model.judgement_.wrong[7] == 0.9
-    assert model.judgement_.stability[7] == 1.0
+@pytest.mark.parametrize(("n", "seed"), [(300, 0), (300, 2), (1500, 0), (1500, 3)])
+def test_likely_errors_hardly_depend_on_the_split_or_on_a_few_rows(n, seed):
+    X, y, _ = plain_noise(n, seed)
+
+    def likely(rows, seed):
+        model = SelfPacedLogisticRegression(random_state=seed).fit(X[rows], y[rows])
+        return set(rows[model.judgement_.levels() == 2].tolist())
+
+    everything = np.arange(n)
+    found = likely(everything, None)
+    assert 0.1 * n < len(found) < 0.25 * n
+    for seed in range(1, 5):
+        assert jaccard(found, likely(everything, seed)) >= 0.8
+        kept = np.flatnonzero(np.random.default_rng(seed).random(n) >= 0.03)
+        assert jaccard(found & set(kept.tolist()), likely(kept, None)) >= 0.8
 
 
-def test_a_confirmed_label_of_one_row_is_a_class():
-    X, y = three_wines()
-    y[7] = "barolino"
-    trusted = np.arange(len(y)) == 7
-    model = SelfPacedLogisticRegression().fit(X, y, trusted=trusted)
-    assert model.judgement_.wrong[7] == 0.0
-    assert model.predict_proba(X)[7, list(model.classes_).index("barolino")] > 1e-6
-
-
-def test_a_slip_is_set_aside_in_tables_of_blocks_too():
-    X, y = three_wines()
-    y[7] = "Barolo "
-    classes, codes = np.unique(y, return_inverse=True)
-    model = SelfPacedLogisticRegression().fit(X, y)
-    blocks = SelfPacedLogisticRegression().fit(MemoryTable(X, codes, classes=classes, n_blocks=3))
-    np.testing.assert_allclose(blocks.predict_proba(X), model.predict_proba(X), atol=1e-10)
-    assert blocks.noise_rate_ == pytest.approx(model.noise_rate_, abs=1e-10)
-    assert blocks.judge(X[7:8], y[7:8]).wrong[0] == 0.9
-
-
-@pytest.mark.parametrize(("n", "deals", "validated", "alone"), [
-    (300, 8, 5, False), (1500, 6, 5, False), (4000, 2, 5, False), (9000, 1, 5, False), (12_000, 1, 5, True),
-])  # fmt: skip
-def test_the_fewer_rows_the_more_deals(n, deals, validated, alone):
-    rng = np.random.default_rng(0)
-    layout = folds_of(rng.standard_normal((n, 3)), rng.integers(0, 2, n), deals=8)
-    assert (len(layout.deals), layout.n_validated, layout.alone) == (deals, validated, alone)
-
-
-def test_wide_tables_of_many_rows_hold_out_fewer_folds():
-    rng = np.random.default_rng(0)
-    layout = folds_of(rng.standard_normal((10_500, 40)), rng.integers(0, 2, 10_500), deals=8)
-    assert (layout.n_validated, layout.alone) == (2, True)
+@pytest.mark.xfail(reason="the interval takes the lower end of a reference model that is behind", strict=True)
+def test_a_worse_reference_model_does_not_hide_plain_noise():
+    X, y, wrong = plain_noise(600, 1)
+    for seed in range(5):
+        likely = SelfPacedLogisticRegression(random_state=seed).fit(X, y).judgement_.levels() == 2
+        assert wrong[likely].mean() > 0.8
+        assert likely.sum() > 60
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.2])
-def test_suspects_hardly_depend_on_the_deal(noise):
-    """Weak classes beside a column that bends: the count of suspects once went from none to a third of the rows."""
+def test_the_number_of_likely_errors_hardly_depends_on_the_split(noise):
     rng = np.random.default_rng(5)
     X = rng.standard_normal((1300, 6))
     y = (rng.random(1300) < 1 / (1 + np.exp(-2.5 * (X[:, 0] + 0.5 * X[:, 1])))).astype(int)
@@ -265,36 +249,38 @@ def test_suspects_hardly_depend_on_the_deal(noise):
     assert max(counts) - min(counts) <= 0.1 * max(counts) + 5
 
 
-def overlapping(noise):
-    """1,300 rows whose classes overlap so far that noise is hardly told from it."""
-    rng = np.random.default_rng(7)
-    X = rng.standard_normal((1300, 5))
-    y = (rng.random(1300) < 1 / (1 + np.exp(-1.5 * X[:, 0]))).astype(int)
-    return X, flip_symmetric(y, noise, random_state=1)[0]
+# --------------------------------------------------------------------------------------------- rare labels
 
 
-@pytest.mark.parametrize(("weak", "rounds"), [(True, 2), (False, 1)])
-def test_rows_are_dealt_more_often_where_suspects_hang_on_it(weak, rounds, caplog):
-    X, y = overlapping(0.1)
-    if not weak:
-        y = flip_symmetric((X[:, 0] > 0).astype(int), 0.1, random_state=1)[0]
-    with caplog.at_level("DEBUG", logger="selfpaced"):
-        SelfPacedLogisticRegression().fit(X, y)
-    assert sum("second witness" in line for line in caplog.messages) == rounds
+def three_wines():
+    rng = np.random.default_rng(3)
+    codes = np.arange(180) % 3
+    X = rng.standard_normal((180, 4)) + 3 * np.eye(3, 4)[codes]
+    noisy, _ = flip_symmetric(codes, 0.1, random_state=0)
+    return X, np.array(["barbera", "barolo", "gamay"], dtype=object)[noisy]
 
 
-def test_further_deals_begin_with_the_first_ones():
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((1300, 3)), rng.integers(0, 2, 1300)
-    few, many = folds_of(X, y, deals=8), folds_of(X, y, deals=64, rows=16)
-    assert (len(few.deals), len(many.deals)) == (7, 64)
-    for one, same in zip(few.deals, many.deals, strict=False):
-        np.testing.assert_array_equal(one, same)
+@pytest.mark.parametrize("n_rare", [1, 2])
+def test_a_label_of_one_or_two_rows_is_a_class_that_is_never_held_out(n_rare):
+    X, y = three_wines()
+    y[7 : 7 + n_rare] = "Barolo "
+    model = SelfPacedLogisticRegression().fit(X, y)
+    assert "Barolo " in set(model.classes_)
+    others = np.arange(180) >= 7 + n_rare
+    without = SelfPacedLogisticRegression().fit(X[others], y[others])
+    assert np.mean(model.predict(X[others]) == without.predict(X[others])) > 0.97
+    low, high = model.noise_rate_interval_
+    assert low < without.noise_rate_if_any_ < high
+    codes = np.unique(y, return_inverse=True)[1]
+    rows = folds_of(X, codes, n_classes=4)
+    assert n_rare == (rows.folds[0] == N_FOLDS).sum()
+    np.testing.assert_array_equal(rows.training_weight[:, rows.folds[0] == N_FOLDS], 1.0)
 
 
-def test_suspects_among_many_rows_have_a_stability_too():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((25_000, 4))
-    y, wrong = flip_symmetric((X[:, 0] + 0.3 * rng.standard_normal(25_000) > 0).astype(int), 0.1, random_state=1)
-    stability = SelfPacedLogisticRegression().fit(X, y).judgement_.stability
-    assert stability[wrong].mean() > 0.5 > 0.1 > stability[~wrong].mean()
+def test_a_confirmed_label_of_one_row_is_no_suspect():
+    X, y = three_wines()
+    y[7] = "barolino"
+    model = SelfPacedLogisticRegression().fit(X, y, trusted=np.arange(len(y)) == 7)
+    assert model.judgement_.wrong[7] == 0.0
+    assert 7 not in suspects(model)["row"].tolist()
+    assert model.predict_proba(X)[7, list(model.classes_).index("barolino")] > 0

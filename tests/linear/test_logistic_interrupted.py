@@ -1,4 +1,4 @@
-"""Ctrl-C in a logistic fit is raised again; once there is a complete model, the estimator keeps the best."""
+"""Ctrl-C in a logistic fit: it always reaches the caller, and the best complete model so far is kept."""
 
 import importlib.util
 import math
@@ -11,7 +11,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from selfpaced import SelfPacedLogisticRegression
-from selfpaced.linear import calibration, descent, minimize, training
+from selfpaced.fitting import FitInterrupted
+from selfpaced.linear import _fold_fits, _lbfgs, _logistic_fit
 from selfpaced.pacing import Geometric, Stages
 
 _spec = importlib.util.spec_from_file_location("interrupts", Path(__file__).with_name("interrupts.py"))
@@ -30,8 +31,8 @@ def blobs():
 
 def interrupt(monkeypatch, k):
     """Ctrl-C in the k-th minimisation, wherever in the fit that is."""
-    calls = interrupts.Interrupting(minimize.minimize_all, k)
-    for module in (minimize, descent):
+    calls = interrupts.Interrupting(_lbfgs.minimize_all, k)
+    for module in (_lbfgs, _fold_fits):
         monkeypatch.setattr(module, "minimize_all", calls)
     return calls
 
@@ -44,10 +45,10 @@ def minimisations(monkeypatch, pace, blobs):
 
 
 @pytest.mark.parametrize("pace", PACES, ids=str)
-def test_before_the_plain_model_it_goes_through(monkeypatch, blobs, pace):
+def test_before_the_plain_model_nothing_is_kept(monkeypatch, blobs, pace):
     interrupt(monkeypatch, 1)
     model = SelfPacedLogisticRegression(pace=pace)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="before it had a complete model"):
         model.fit(*blobs)
     with pytest.raises(NotFittedError):
         check_is_fitted(model)
@@ -55,62 +56,44 @@ def test_before_the_plain_model_it_goes_through(monkeypatch, blobs, pace):
 
 
 @pytest.mark.parametrize("pace", PACES, ids=str)
-def test_after_that_a_whole_model_is_kept_and_said(monkeypatch, blobs, pace):
+def test_after_that_a_whole_model_is_kept(monkeypatch, blobs, pace):
     X, y = blobs
     total = minimisations(monkeypatch, pace, blobs)
     assert total > 3
     for k in np.unique(np.linspace(2, total, 6).astype(int)):
+        model = SelfPacedLogisticRegression(pace=pace)
         with monkeypatch.context() as patch:
             interrupt(patch, k)
-            model = SelfPacedLogisticRegression(pace=pace)
-            with pytest.raises(KeyboardInterrupt, match="model is kept"):
+            with pytest.raises(FitInterrupted, match="model is kept") as stop:
                 model.fit(X, y)
-        assert model.termination_.startswith("Interrupted from outside: the ")
+        assert model.termination_ in str(stop.value)
         assert model.predict_proba(X).shape == (200, 2)
         assert len(model.path_) >= 1
         np.testing.assert_array_equal(model.judge(X, y).weight, model.sample_weight_)
-        if model.path_[0].chosen:
+        if "plain model" in model.termination_:
             np.testing.assert_array_equal(model.coef_, model.plain_.coef_)
             np.testing.assert_array_equal(model.sample_weight_, 1.0)
             assert math.isinf(model.lam_)
 
 
-def test_a_path_is_kept_as_far_as_it_came(monkeypatch, blobs):
-    pace = Geometric(mu=1.2, lam=2.0, stop=Stages(3))
-    for k in range(2, 25):  # first within the first stage, then within the second
-        with monkeypatch.context() as patch:
-            interrupt(patch, k)
-            model = SelfPacedLogisticRegression(pace=pace, C=1.0)
-            with pytest.raises(KeyboardInterrupt, match="kept"):
-                model.fit(*blobs)
-        if np.isfinite(model.lam_):
-            break
-    assert model.lam_ == 2.0
-    assert model.termination_ == "Interrupted from outside: the last complete model is kept."
-    assert [candidate.lam for candidate in model.path_] == [np.inf, 2.0]
-    assert model.path_[-1].chosen
-
-
-@pytest.mark.parametrize("channels", [1, 3])
-def test_a_calibration_that_is_broken_off_leaves_the_chosen_model(channels, monkeypatch, blobs):
-    with monkeypatch.context() as once:
-        once.setattr(training, "WORTH_IT", np.inf)  # rows are not dealt again, although suspects hang on it
-        reference = SelfPacedLogisticRegression().fit(*blobs)
+@pytest.mark.parametrize("part", ["of", "judged"])
+def test_an_interrupted_noise_model_leaves_the_chosen_model(part, monkeypatch, blobs):
+    reference = SelfPacedLogisticRegression().fit(*blobs)
     assert not np.array_equal(reference.coef_, reference.plain_.coef_)
-    assert not np.array_equal(reference.coef_, SelfPacedLogisticRegression().fit(*blobs).coef_)
-    # One of the model and one of the second witness, in every deal.
-    broken = interrupts.Interrupting(calibration.ChannelModels.of, channels)
-    monkeypatch.setattr(calibration.ChannelModels, "of", broken)
+    original = getattr(_logistic_fit.ChannelModels, part)
+    monkeypatch.setattr(_logistic_fit.ChannelModels, part, interrupts.Interrupting(original, 1))
     model = SelfPacedLogisticRegression()
-    with pytest.raises(KeyboardInterrupt, match="last complete model"):
+    with pytest.raises(FitInterrupted, match="model is kept"):
         model.fit(*blobs)
     assert model.lam_ == reference.lam_
     np.testing.assert_array_equal(model.coef_, reference.coef_)
-    assert (model.noise_rate_ == reference.noise_rate_) == (channels == 3)
+    assert model.noise_rate_interval_ == (0.0, 1.0)  # nothing is known about the noise
+    assert math.isnan(model.noise_rate_)
+    assert not (model.judgement_.levels() == 2).any()
     assert sum(candidate.chosen for candidate in model.path_) == 1
 
 
-def test_a_broken_off_refit_leaves_the_old_model_whole(monkeypatch, blobs):
+def test_an_interrupted_refit_leaves_the_old_model_whole(monkeypatch, blobs):
     X, y = blobs
     model = SelfPacedLogisticRegression().fit(X, y)
     before = dict(vars(model))

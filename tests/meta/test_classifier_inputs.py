@@ -201,7 +201,6 @@ def test_a_class_with_one_member_survives(data: Any) -> None:
     y[17] = 2
     fitted = tree().fit(X, y)
     assert fitted.classes_.tolist() == [0, 1, 2]
-    assert fitted.sample_weight_[17] == pytest.approx(0.1)  # it may be a slip
     assert fitted.predict_proba(X).shape == (200, 3)
     confirmed = tree().fit(X, y, trusted=np.arange(200) == 17)
     assert confirmed.sample_weight_[17] == 1.0

@@ -67,7 +67,7 @@ def test_other_rows_with_the_same_y_are_not_taken_for_the_training_rows(model: A
     assert not new.held_out
     expected = fitted.predict(other)
     np.testing.assert_allclose(new.opinion.expected, expected)
-    np.testing.assert_allclose(suspects(fitted, other, y).sort_values("row")["expected"], expected)
+    np.testing.assert_allclose(suspects(fitted, other, y, all_rows=True).sort_values("row")["expected"], expected)
     np.testing.assert_allclose(label_issues(fitted, other, y)["predicted_label"], expected)
 
 
@@ -162,7 +162,7 @@ def test_a_new_label_that_is_the_most_probable_has_full_weight() -> None:
     likely = proba.argmax(axis=1) == y_new
     unsure = likely & (proba.max(axis=1) < 0.5)
     assert unsure.sum() > 20  # by the log-loss they would be beyond log 2
-    table = suspects(fitted, X_new, y_new).sort_values("row")
+    table = suspects(fitted, X_new, y_new, all_rows=True).sort_values("row")
     np.testing.assert_array_equal(table["weight"], likely.astype(float))
 
 
@@ -176,7 +176,7 @@ def test_new_labels_are_weighed_in_the_unit_of_their_class() -> None:
     judgement = fitted.judge(X_new, y_new)
     np.testing.assert_allclose(judgement.losses, losses)
     np.testing.assert_allclose(judgement.weight, get("welsch").relative_weight(losses, fitted.lam_))
-    np.testing.assert_allclose(suspects(fitted, X_new, y_new).sort_values("row")["weight"], judgement.weight)
+    np.testing.assert_allclose(suspects(fitted, X_new, y_new, all_rows=True).sort_values("row")["weight"], judgement.weight)
 
 
 @pytest.mark.parametrize("rule", ["hard", "welsch"])
@@ -226,10 +226,10 @@ def test_a_filter_is_looked_through_to_its_judge() -> None:
     X, y = moons()
     judge = make_pipeline(StandardScaler(), SelfPacedClassifier(TREE))
     fitted = SuspectFilter(judge, KNeighborsClassifier()).fit(X, y)
-    table = suspects(fitted, X, y)
-    pd.testing.assert_frame_equal(table, suspects(fitted.judge_, X, y))
+    table = suspects(fitted, X, y, all_rows=True)
+    pd.testing.assert_frame_equal(table, suspects(fitted.judge_, X, y, all_rows=True))
     np.testing.assert_array_equal(table.sort_values("row")["noise_probability"], fitted.noise_probability_)
     np.testing.assert_array_equal(fitted.noise_probability_, fitted.judge_[-1].sample_noise_)
-    assert len(suspects(fitted, X[:50], y[:50])) == 50
+    assert len(suspects(fitted, X[:50], y[:50], all_rows=True)) == 50
     with pytest.raises(ValueError, match="not fitted"):
         suspects(SuspectFilter(judge, KNeighborsClassifier()), X, y)

@@ -15,7 +15,7 @@ import selfpaced
 from selfpaced.clustering.cost import Cost
 from selfpaced.factorization.engine import Engine, WeightedSolve, compiled_weight
 from selfpaced.factorization.entries import from_csr
-from selfpaced.linear.objective import Latent
+from selfpaced.linear._loss import Latent
 from selfpaced.regularizers import (
     REGISTRY,
     Barron,
@@ -224,9 +224,8 @@ def test_numpy_functions_are_recorded_by_their_own_names():
 
 # Where a task knows a rule by its class. None of these may hold a formula that the tests above do not derive from the
 # rule: logistic regression fuses Welsch with the log-loss (a power of the probability), compared for every rule above;
-# fits outside folds ask for it to know how many digits do; calibration names the hard rule because its weight jumps.
-# These two have no formula.
-_KNOWN = {"linear/objective.py": {"Welsch"}, "linear/stack.py": {"Welsch"}, "pacing/calibration.py": {"Hard"}}
+# calibration names the hard rule because its weight jumps, and has no formula.
+_KNOWN = {"linear/_loss.py": {"Welsch"}, "pacing/calibration.py": {"Hard"}}
 
 
 def rules_asked_for(path):

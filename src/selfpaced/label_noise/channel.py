@@ -32,6 +32,8 @@ class Suspicion:
         Factor on the logits if there is none; None: not known.
     size : float
         Number of independent rows that the models were fitted to.
+    signal : float
+        Probability that the logits are informative.
     """
 
     scale: float
@@ -39,6 +41,7 @@ class Suspicion:
     share: float
     clean_scale: float | None = None
     size: float = 0.0
+    signal: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -289,6 +289,7 @@ def _judged(
             _doubted(signal * float(weights[: len(noisy)].sum())),
             clean_scale=max((m for m in models if not m.noisy), key=lambda m: m.evidence).scale,
             size=float(weight.sum()),
+            signal=signal,
         ),
     )
 

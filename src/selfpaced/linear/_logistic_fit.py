@@ -12,6 +12,7 @@ import numpy as np
 
 from ..engines import ContentSample, MemoryTable, Table
 from ..fitting import Progress
+from ..judgement import SUSPECT, look_by_share
 from ..label_noise import ChannelModels, NoiseChannel, confident_error
 from ..pacing import Pacing
 from ..path import Candidate
@@ -27,7 +28,6 @@ from ._misfit import MisfitCheck, misfit_check
 
 MISMATCH = 0.1  # distance of the class shares of full and held-out predictions above which no decision is shifted
 CONTRADICTED = 0.75  # share of the labels that held-out predictions contradict which are worth a look
-SUSPECT = 0.5  # theory: even odds
 LIKELY_RIGHT = 0.25  # cost: probability of an error below which the stability of a row of a large table is 0
 
 
@@ -291,14 +291,13 @@ class LogisticTrainer:
         return self.in_sample(C).standardized()
 
     def full(self, latent: Latent, lam: float, C: float, start: Vector) -> Minimum:
-        """Fit all rows at one pace; of a large table, from the minimum of the sample."""
-        settings, tol, metric = self.settings, self.settings.tol * self.unit, self.metric(C)
+        """Fit all rows at one pace: near the minimum of the rows that stand for all, then at the minimum of all."""
+        settings, tol, rows = self.settings, self.settings.tol * self.unit, self.in_sample(C).at(latent)
+        steps = 30 if self.sampled else settings.max_iter
         with self.progress.stage(f"full fit, {pace_label(latent, lam)}"):
-            if self.sampled:
-                thin = self.in_sample(C).at(latent)
-                start = minimize(thin, start, metric=metric, max_iter=30, tol=3 * tol).x
-                metric = thin.curvature(start)
-            return minimize(self.objective(C).at(latent), start, metric=metric, max_iter=settings.max_iter, tol=tol)
+            near = minimize(rows, start, metric=self.metric(C), max_iter=steps, tol=3 * tol).x
+            metric = rows.curvature(near)
+            return minimize(self.objective(C).at(latent), near, metric=metric, max_iter=settings.max_iter, tol=tol)
 
     def _plain_fit(self, found: Minimum, C: float) -> LogisticFit:
         trial = Trial(np.inf, "plain", None, None)
@@ -356,7 +355,7 @@ class LogisticTrainer:
         moved = float(np.average(changed, weights=self._sample_rows.sample_weight))
         accuracy = float(np.average(channel.decide(scores) == codes, weights=rows.held_weight))
         share = channel.rate_if_any if error < CLEAN else max(channel.rate_if_any, CONTRADICTED * (1.0 - accuracy))
-        look = _threshold(channel.probability_if_noisy(full, self._sample_rows.codes), share)
+        look = look_by_share(channel.probability_if_noisy(full, self._sample_rows.codes), share)
         return replace(
             fit, look=look, channel=channel, check=check, moved=moved, confident_error=error, accuracy=accuracy,
             stability=self._stability(fit.params, model, channel),
@@ -384,12 +383,6 @@ class LogisticTrainer:
         flagged = [channel.noise_probability(one, part.codes) > SUSPECT for one in scores]
         stability[asked] = np.mean(flagged, axis=0)
         return stability
-
-
-def _threshold(values: Vector, share: float) -> float:
-    """The value from which a share of the values lies."""
-    count = round(share * len(values)) if share > 0 else 0
-    return float(np.partition(values, -count)[-count]) if count else math.inf
 
 
 __all__ = ["LogisticFit", "LogisticSettings", "LogisticTrainer"]

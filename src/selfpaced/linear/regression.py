@@ -34,7 +34,7 @@ from ..fitting import (
     refuse_dates,
     with_callbacks,
 )
-from ..judgement import Judgement, Judging, Values, fingerprint
+from ..judgement import Judgement, Judging, Values, fingerprint, look_by_residuals
 from ..pacing import check_pace
 from ..parameters import KINDS
 from ..regularizers import Regularizer
@@ -410,7 +410,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         opinion = Values(y, expected, wrong, self.verdict_.misfit, self.verdict_.sentence)
         losses = ResidualRule(self.regularizer_, self.loss_unit_).losses(self.units_.target(y - expected))
         losses = wrong if self.verdict_.applied else losses
-        return Judgement("values", opinion, losses, self.lam_, self.regularizer_, seen)
+        look = look_by_residuals(opinion.support) if seen else self.judgement_.look
+        return Judgement("values", opinion, losses, self.lam_, self.regularizer_, seen, look=look)
 
     # ------------------------------------------------------------------------------------------- inference
 

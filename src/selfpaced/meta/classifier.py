@@ -22,7 +22,7 @@ from ..fitting import (
     with_callbacks,
 )
 from ..folds import Split, make_folds, n_units, row_keys
-from ..judgement import Judgement, Judging, Labels, fingerprint
+from ..judgement import Judgement, Judging, Labels, fingerprint, look_by_share
 from ..label_noise import NoiseChannel
 from ..pacing import check_pace
 from ..parameters import KINDS
@@ -40,6 +40,9 @@ from .wrapping import MetaMixin, route_fit_params, seeded
 
 __all__ = ["SelfPacedClassifier"]
 
+# benchmarks/ranking.py: F1 of the rows worth a look is flat between .4 and .6
+UNLIKELY = 0.4  # probability of the given label below which a row is worth a look
+
 
 class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
     r"""Wrap any classifier so that wrong labels do not spoil it.
@@ -51,9 +54,6 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
     may belong to, with the weight :math:`q_{ij}`. Where the judges see no sign of noise, the plain model is kept,
     unless they foretell labels of unseen rows clearly better than it does: then it learns as if one label in twenty
     were wrong, which makes it smoother, and none is called so.
-
-    A label that one or two rows have where others have many is taken for a slip of the pen: these rows are set aside as
-    suspects, and the others are learned exactly as without them.
 
     With a pace, a rule or a kind of losses of your own the model is its own judge, as in the paper: its losses
     :math:`\ell_i = \log(1 + \max_{j \ne y_i} p_{ij} / p_{i y_i})` give the weights
@@ -306,7 +306,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         weight = kept.weight if end.rule is None and not kept.plain else None
         judgement = Judgement(
             "labels", opinion, losses, kept.lam, end.rule, end.mark, held_out=found.cross, given_weight=weight,
-            trusted=fitted.trusted,
+            trusted=fitted.trusted, look=look_by_share(opinion.evidence, float(np.mean(opinion.support < UNLIKELY))),
         )  # fmt: skip
         path, proba, wrong = path_of(found.trials, found.decision, fitted.prior), opinion.proba, judgement.wrong
         self.classes_ = given.classes
@@ -341,7 +341,8 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         losses = rival_loss(self.channel_.proba(logits), y) / self.class_unit_[y]
         opinion, rule = Labels(self.classes_, y, logits, self.channel_), self.judgement_.rule
         weight = None if rule is not None or np.isinf(self.lam_) else 1.0 - opinion.wrong
-        return Judgement("labels", opinion, losses, self.lam_, rule, given_weight=weight)
+        look = self.judgement_.look
+        return Judgement("labels", opinion, losses, self.lam_, rule, given_weight=weight, look=look)
 
     # ------------------------------------------------------------------------------------------- predicting
 
@@ -359,7 +360,7 @@ class SelfPacedClassifier(Judging, MetaMixin, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "estimator_")
         found = np.asarray(self.estimator_.predict(X))
-        return self._learned[found.astype(np.intp)] if self._encoded else found
+        return self.classes_[found.astype(np.intp)] if self._encoded else found
 
     @available_with("decision_function")
     def decision_function(self, X: Any) -> Array:

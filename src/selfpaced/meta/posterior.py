@@ -179,7 +179,7 @@ def _seen(channel: NoiseChannel, told: NoiseChannel) -> NoiseChannel:
         low, high = min(low, rate), max(high, rate)
     return replace(
         channel, scale=1.0, bias=np.zeros_like(channel.bias), noise_rate=rate, interval=(low, high),
-        suspicion=Suspicion(1.0, doubted(channel), share, signal),
+        suspicion=Suspicion(1.0, doubted(channel), share, signal=signal),
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from ..fitting import (
     with_callbacks,
 )
 from ..folds import Split, make_folds, n_units, row_keys
-from ..judgement import Judgement, Judging, Values, fingerprint
+from ..judgement import Judgement, Judging, Values, fingerprint, look_by_residuals
 from ..pacing import check_pace
 from ..parameters import KINDS
 from ..path import Candidate
@@ -234,6 +234,7 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
             mark,
             held_out=found.cross,
             trusted=problem.trusted,
+            look=look_by_residuals(residuals),
         )
         path = path_of(found.trials, found.decision, problem.prior)
         self.plain_ = plain
@@ -259,7 +260,7 @@ class SelfPacedRegressor(Judging, MetaMixin, RegressorMixin, BaseEstimator):
         wrong = verdict.probability(Rows(y, (expected,), numeric_features(X) if verdict.asked else None))
         losses = wrong if verdict.applied else np.square(y - expected) / self.loss_unit_
         opinion = Values(y, expected, wrong, verdict.misfit, verdict.sentence)
-        return Judgement("values", opinion, losses, self.lam_, self.regularizer_)
+        return Judgement("values", opinion, losses, self.lam_, self.regularizer_, look=self.judgement_.look)
 
     def predict(self, X: Any) -> Array:
         """Predict the target by the chosen model.

@@ -28,7 +28,7 @@ from .routing import weight_route
 from .soft_labels import Fitted, SoftFit
 from .wrapping import seeded
 
-__all__ = ["MIN_ROWS", "SoftProblem", "run_soft", "wide_logits"]
+__all__ = ["MIN_ROWS", "SoftProblem", "run_soft"]
 
 MIN_ROWS = 40  # a choice: below, a fold is too small to judge by
 LEAST = 0.05  # noise rate below which what looks wrong is taken for overlap of classes: benchmarks/constants.py wrapper
