@@ -275,8 +275,9 @@ def test_an_interrupted_fit_keeps_a_model(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(training, "automatic", interrupt)
-    with pytest.warns(match="Interrupted from outside: the plain model is kept"):
-        model = SelfPacedLogisticRegression().fit(pieces(frame()), "label")
+    model = SelfPacedLogisticRegression()
+    with pytest.raises(KeyboardInterrupt, match="the plain model is kept"):
+        model.fit(pieces(frame()), "label")
     assert np.isfinite(model.coef_).all()
 
 

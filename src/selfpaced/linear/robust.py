@@ -157,7 +157,8 @@ class RegressionFit:
         """Rows that a candidate, the chosen one by default, predicts absurdly although nothing shows they are wrong."""
         trial = self.trial if trial is None else trial
         residuals, plain = trial.fit.residuals, self.plain.residuals
-        if trial.weight is None:
+        few = self.squares.size < ROWS_PER_COEFFICIENT * self.squares.n_columns  # the plain fit has hardly a residual
+        if trial.weight is None or few:
             return np.zeros(len(residuals), dtype=bool)
         return absurd_rows(self.squares, residuals, plain, trial.weight, self.sigma, trusted)
 

@@ -21,7 +21,7 @@ __all__ = ["ABSURD", "absurd_rows", "supported"]
 Floats = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]
 ABSURD = 10.0  # a choice: times the largest residual of the plain fit
-CLEARLY = 2.0  # a choice: times the votes, by which a direction is given to other rows
+CLEARLY = 2.0  # a choice: times the counted rows, from which a direction is given to other rows
 ALONE = 1e-6  # numerical safety: of the row that is farthest out in a direction; less is no part of it
 
 
@@ -29,8 +29,9 @@ def supported(squares: Squares, b: Floats, cut: float) -> Floats:
     """A robust fit, with the directions that its good rows leave open fitted to the other rows.
 
     Good rows have residuals within ``cut`` and usual features: of unusual rows the features may be what is wrong. Where
-    a direction is open, each of the other rows has one vote however far out it is in that direction, and unusual rows
-    have less. The fit stays as it is unless it loses that vote clearly; predictions of the good rows stay in any case.
+    a direction is open, each other row counts the same however far out it is in that direction, and unusual rows
+    count less. The fit stays as it is unless clearly more rows support the other one; predictions of the good rows stay
+    in any case.
     """
     sizes, inside = row_sizes(squares), np.abs(squares.residuals(b)) <= cut
     good = inside & (sizes <= FAR)
@@ -41,11 +42,11 @@ def supported(squares: Squares, b: Floats, cut: float) -> Floats:
     table = np.asarray(rows.matrix @ free, dtype=np.float64)
     reach = np.linalg.norm(table, axis=1)
     weight: Any = squares.total(1 / np.maximum(sizes / FAR, 1) ** 2)
-    votes = np.where(reach > ALONE * reach.max(initial=0.0), weight[~good], 0.0)
-    step = least_absolute_deviations(table, rows.residuals(b), votes / np.maximum(reach, ALONE * reach.max()))
+    counts = np.where(reach > ALONE * reach.max(initial=0.0), weight[~good], 0.0)
+    step = least_absolute_deviations(table, rows.residuals(b), counts / np.maximum(reach, ALONE * reach.max()))
     moved = np.asarray(b + free @ step)
     won = np.abs(rows.residuals(moved)) <= cut
-    return moved if votes @ won > CLEARLY * (votes @ inside[~good]) else b
+    return moved if counts @ won > CLEARLY * (counts @ inside[~good]) else b
 
 
 def absurd_rows(

@@ -86,10 +86,10 @@ def _standing(fit: RegressionFit, verdict: Verdict, without: RegressionFit | Non
         rivals.append(without)
     residuals = [unseen_residuals(squares, one.best.residuals, one.trial.weight) for one in rivals]
     plain = unseen_residuals(squares, fit.plain.residuals, None)
-    # rows that pull the plain fit by their features would vote for it
+    # rows that pull the plain fit by their features would decide for it
     misled = misled_rows(squares, fit.best.residuals, fit.sigma)
-    voting = replace(verdict, lost=misled if verdict.lost is None else verdict.lost | misled)
-    number = nearest(residuals, plain, voting, squares.sample_weight)
+    compared = replace(verdict, lost=misled if verdict.lost is None else verdict.lost | misled)
+    number = nearest(residuals, plain, compared, squares.sample_weight)
     if number is not None:
         return rivals[number]
     if fit.trial.plain:
