@@ -27,9 +27,10 @@ from selfpaced import (
     inspection,
     suspects,
 )
-from selfpaced.inspection import Records, label_issues, leverage, most_suspicious
+from selfpaced.inspection import Records, label_issues, leverage
 
-COLUMNS = ["row", "given", "expected", "probability", "weight", "noise_probability", "label_quality"]
+LABELS = ["row", "level", "given", "expected", "weight", "noise_probability", "probability_if_noisy", "label_quality"]
+VALUES = ["row", "level", "given", "expected", "residual", "weight", "noise_probability", "label_quality"]
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +58,10 @@ def values() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_classifiers(labels: Any, model: Any) -> None:
     X, y, flipped = labels
     model.fit(X, y)
-    table = suspects(model, X, y)
+    table = suspects(model, X, y, all_rows=True)
     assert isinstance(table, pd.DataFrame)
     several_fits = isinstance(model, SelfPacedLogisticRegression)
-    assert list(table.columns) == [*COLUMNS, *["stability"] * several_fits]
+    assert list(table.columns) == [*LABELS, *["stability"] * several_fits]
     assert sorted(table["row"]) == list(range(300))
     assert table["noise_probability"].is_monotonic_decreasing
     np.testing.assert_allclose(table["label_quality"], 1 - table["noise_probability"])
@@ -73,13 +74,41 @@ def test_classifiers(labels: Any, model: Any) -> None:
     assert len(suspects(model, X, y, n=5)) == 5
 
 
+@pytest.mark.parametrize(
+    "model",
+    [SelfPacedLogisticRegression(), SelfPacedClassifier(DecisionTreeClassifier(max_depth=5, random_state=0))],
+    ids=lambda m: type(m).__name__,
+)
+def test_two_levels(labels: Any, model: Any) -> None:
+    X, y, flipped = labels
+    model.fit(X, y)
+    table, ranking = suspects(model, X, y), suspects(model, X, y, all_rows=True)
+    assert set(table["level"]) == {"likely error", "worth a look"}
+    assert table["level"].is_monotonic_increasing  # likely errors first
+    likely = table[table["level"] == "likely error"]
+    assert (likely["noise_probability"] > 0.5).all()
+    assert flipped[likely["row"]].mean() > 0.7
+    assert (table["given"] != table["expected"]).all()
+    levels = ranking.set_index("row")["level"]
+    assert levels[table["row"]].tolist() == table["level"].tolist()
+    assert (levels.drop(table["row"]) == "").all()
+    names = np.array(["", "worth a look", "likely error"])
+    assert (levels.sort_index() == names[model.judgement_.levels()]).all()
+    issues = label_issues(model, X, y)
+    assert issues["level"].tolist() == levels.sort_index().tolist()
+    assert (issues["is_label_issue"] == (issues["level"] == "likely error")).all()
+    for level, rows in table.groupby("level"):
+        column = "noise_probability" if level == "likely error" else "probability_if_noisy"
+        assert rows[column].is_monotonic_decreasing
+
+
 def test_training_rows_are_judged_by_models_that_had_not_seen_them(labels: Any) -> None:
     X, y, flipped = labels
     model = SelfPacedClassifier(DecisionTreeClassifier(random_state=0), pace=100.0).fit(X, y)
     assert (model.sample_weight_ == 1).all()  # the model memorises every wrong label ...
-    table = suspects(model, X, y).sort_values("row")
+    table = suspects(model, X, y, all_rows=True).sort_values("row")
     assert average_precision_score(flipped, table["noise_probability"]) > 0.5  # ... and yet they are found
-    again = suspects(model, X[:100], y[:100])
+    again = suspects(model, X[:100], y[:100], all_rows=True)
     assert len(again) == 100
 
 
@@ -88,12 +117,14 @@ def test_training_rows_are_judged_by_models_that_had_not_seen_them(labels: Any) 
 )
 def test_regressors(values: Any, model: Any) -> None:
     X, y, wrong = values
-    table = suspects(model.fit(X, y), X, y)
-    assert list(table.columns) == [name if name != "probability" else "residual" for name in COLUMNS]
+    table = suspects(model.fit(X, y), X, y, all_rows=True)
+    assert list(table.columns) == VALUES
     assert set(table["row"][: wrong.sum()]) == set(np.flatnonzero(wrong))
     np.testing.assert_allclose(table["given"] - table["expected"], table["residual"], atol=1e-8)
     assert table["noise_probability"][0] > 0.99
     assert table["noise_probability"].iloc[-1] < 0.05
+    listed = suspects(model, X, y)
+    assert set(np.flatnonzero(wrong)) <= set(listed["row"][listed["level"] == "likely error"])
     with pytest.raises(ValueError, match="y must be num"):
         suspects(model, X, np.repeat("a", 200))
 
@@ -105,7 +136,7 @@ def test_pipelines_and_searches_are_looked_through(labels: Any) -> None:
     expected = suspects(direct, StandardScaler().fit_transform(X), y)
     pd.testing.assert_frame_equal(suspects(pipe, X, y), expected)
     search = GridSearchCV(SelfPacedLogisticRegression(), {"C": [1.0]}, cv=2).fit(X, y)
-    assert len(suspects(search, X, y)) == 300
+    assert len(suspects(search, X, y, all_rows=True)) == 300
 
 
 def test_without_pandas_a_light_table(labels: Any, monkeypatch: Any) -> None:
@@ -115,7 +146,7 @@ def test_without_pandas_a_light_table(labels: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(inspection, "find_spec", lambda name: None)
     table = suspects(model, X, y, n=4)
     assert isinstance(table, Records)
-    assert table.columns == [*COLUMNS, "stability"]
+    assert table.columns == [*LABELS, "stability"]
     assert [row["row"] for row in table.rows()] == frame["row"].tolist()
     assert table.to_dict()["given"] == frame["given"].tolist()
     assert len(repr(table).splitlines()) == 5
@@ -138,8 +169,8 @@ def test_cleanlab_takes_the_table(labels: Any) -> None:
     classification = pytest.importorskip("cleanlab.classification", reason="cleanlab is not installed")
     X, y, flipped = labels
     codes = (y == "yes").astype(int)
-    issues = label_issues(SelfPacedLogisticRegression().fit(X, codes), X, codes, precision=0.8)
-    columns = ["is_label_issue", "label_quality", "given_label", "predicted_label", "stability"]
+    issues = label_issues(SelfPacedLogisticRegression().fit(X, codes), X, codes)
+    columns = ["is_label_issue", "label_quality", "given_label", "predicted_label", "level", "stability"]
     assert list(issues.columns) == columns
     assert np.mean(issues["is_label_issue"].to_numpy() == flipped) > 0.9
     model = classification.CleanLearning(LogisticRegression(), seed=0).fit(X, codes, label_issues=issues)
@@ -202,82 +233,18 @@ def test_advice_names_what_to_ask_instead():
     with pytest.raises(TypeError, match=r"its regressor, SelfPacedLinearRegression, sees another target"):
         suspects(model, X, y)
     table = suspects(model.regressor_, X, model.transformer_.transform(y.reshape(-1, 1)).ravel())
-    assert len(table) == 80
+    assert set(table["row"]) <= set(range(80))
     with pytest.raises(TypeError, match=r"wrap it: SelfPacedRegressor\(KNeighborsRegressor\(\)\)"):
         suspects(KNeighborsRegressor().fit(X, y), X, y)
 
 
-def test_sure_errors_do_not_lend_their_precision_to_rows_that_are_right() -> None:
-    wrong = np.r_[np.full(20, 0.99), np.full(200, 0.02)]
-    np.testing.assert_array_equal(most_suspicious(wrong, 0.5), wrong > 0.5)
-    doubtful = np.r_[np.full(20, 0.7), np.full(20, 0.4), np.full(200, 0.02)]
-    np.testing.assert_array_equal(most_suspicious(doubtful, 0.5), doubtful > 0.3)  # worth a look, at .55
-    np.testing.assert_array_equal(most_suspicious(doubtful, 0.6), doubtful > 0.5)
-    assert not most_suspicious(np.full(10, 0.3), 0.5).any()
-    assert most_suspicious(np.empty(0), 0.5).size == 0
-
-
-def test_impact_of_categories_and_of_texts(labels: Any) -> None:
-    X, y, _ = labels
-    kind = np.where(X[:, 1] > 0, "above", "below")
-    frame = pd.DataFrame({"size": X[:, 0], "kind": pd.Categorical(kind), "made": pd.date_range("2020", periods=len(X))})
-    encode = make_column_transformer((OneHotEncoder(), ["kind"]), ("passthrough", ["size"]))
-    models = [
-        SelfPacedClassifier(make_pipeline(encode, LogisticRegression())),
-        make_pipeline(encode, SelfPacedLogisticRegression()),
-        SelfPacedClassifier(HistGradientBoostingClassifier(max_iter=5)),
-    ]
-    for model in models:
-        rows = frame.drop(columns="made") if model is models[-1] else frame
-        table = suspects(model.fit(rows, y), rows, y, 10, order="impact")
-        assert (table["noise_probability"] > 0.1).any()
-    words = np.char.add(kind, " ground").tolist()
-    read = SelfPacedClassifier(make_pipeline(CountVectorizer(), LogisticRegression())).fit(words, y)
-    assert len(suspects(read, words, y, order="impact")) == len(y)
-    alone = SelfPacedClassifier(Reader()).fit(words, y)
-    with pytest.raises(ValueError, match="order='impact' needs rows X of numbers"):
-        suspects(alone, words, y, order="impact")
-
-
-class Reader(LogisticRegression):
-    """A model of texts that is no Pipeline."""
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Reader:
-        return super().fit([[len(text)] for text in X], y, sample_weight)
-
-    def decision_function(self, X: Any) -> Any:
-        return super().decision_function([[len(text)] for text in X])
-
-    def predict_proba(self, X: Any) -> Any:
-        return super().predict_proba(X)
-
-
-@pytest.mark.parametrize("model", [SelfPacedLinearRegression(), SelfPacedRegressor(KNeighborsRegressor())])
-def test_fit_and_suspects_take_the_same_values(values: Any, model: Any) -> None:
-    X, y, _ = values
-    expected = suspects(model.fit(X, y), X, y)
-    objects = y.astype(object)
-    pd.testing.assert_frame_equal(suspects(model.fit(X, objects), X, objects), expected)
-    for refused in (pd.date_range("2020", periods=200), y.astype("m8[s]"), np.column_stack([y, y]), y.astype(str)):
-        with pytest.raises(ValueError, match="y must"):
-            model.fit(X, refused)
-        with pytest.raises(ValueError, match="y must"):
-            suspects(model, X, refused)
-
-
-@pytest.mark.parametrize("model", [SelfPacedLogisticRegression(), SelfPacedClassifier(LogisticRegression())])
-def test_labels_that_are_none_are_refused_by_name(labels: Any, model: Any) -> None:
-    X, y, _ = labels
-    model.fit(X, y)
-    for refused, words in [
-        (np.column_stack([y, y]), "^y "),
-        (np.array([2**70 if label == "yes" else 1 for label in y], dtype=object), "64 bits"),
-        ([2**70 if label == "yes" else 1 for label in y], "64 bits"),
-        (np.array(["1" if label == "yes" else 1 for label in y], dtype=object), r"1 \(int\) and '1' \(str\)"),
-        (np.array(["a" if label == "yes" else None for label in y], dtype=object), "gaps, got None"),
-        (np.array([1 if label == "yes" else 0 for label in y], dtype=object), "y.astype"),
-    ]:
-        with pytest.raises(ValueError, match=words):
-            type(model)(**model.get_params(deep=False)).fit(X, refused)
-        with pytest.raises((ValueError, TypeError)):
-            suspects(model, X, refused)
+def test_label_issues_keep_the_index_and_take_a_threshold(labels: Any) -> None:
+    X, y, flipped = labels
+    frame = pd.DataFrame(X, index=[f"id{k}" for k in range(300)], columns=["a", "b", "c"])
+    model = SelfPacedLogisticRegression().fit(frame, y)
+    issues = label_issues(model, frame, y)
+    assert issues.index.equals(frame.index)
+    assert flipped[issues["is_label_issue"]].mean() > 0.8
+    few, many = (label_issues(model, frame, y, threshold)["is_label_issue"] for threshold in (0.95, 0.2))
+    assert few.sum() < issues["is_label_issue"].sum() < many.sum()
+    assert (issues["label_quality"][few] < 0.05 + 1e-12).all()

@@ -123,9 +123,9 @@ def test_the_table_names_levels():
     np.testing.assert_allclose(table["noise_probability"], 0.6 * table["probability_if_noisy"])
 
 
-def test_values_worth_a_look_have_large_losses():
-    opinion = Values(np.zeros(3), np.zeros(3), wrong=np.array([0.9, 0.1, 0.1]))
-    judgement = Judgement("values", opinion, losses=np.array([9.0, 4.0, 1.0]), lam=1.0, rule=get("welsch"), look=3.0)
+def test_values_worth_a_look_have_large_residuals():
+    opinion = Values(np.array([3.0, -2.0, 1.0]), np.zeros(3), wrong=np.array([0.9, 0.1, 0.1]))
+    judgement = Judgement("values", opinion, losses=np.array([9.0, 4.0, 1.0]), lam=1.0, rule=get("welsch"), look=2.0)
     assert judgement.levels().tolist() == [2, 1, 0]
 
 

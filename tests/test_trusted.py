@@ -58,13 +58,27 @@ def test_confirmed_rows_have_full_weight_and_are_not_listed(case):
     assert np.all(model.sample_weight_[trusted] == 1.0)
     assert np.all(model.judgement_.weight[trusted] == 1.0)
     assert not trusted[suspects(model, X, y)["row"]].any()
-    assert len(suspects(model, X, y)) == len(y) - 10
+    assert len(suspects(model, X, y, all_rows=True)) == len(y) - 10
+    assert not model.judgement_.levels()[trusted].any()
     assert np.all(label_issues(model, X, y)["label_quality"][trusted] == 1.0)
 
 
 def test_the_model_moves_toward_confirmed_rows(case):
     model, y, trusted, (_, before) = case
     assert agreement(model, y)[trusted].mean() > before[trusted].mean()
+
+
+@pytest.mark.parametrize("options", [{"penalty": None}, {"C": 1e4}], ids=str)
+@pytest.mark.parametrize("seed", range(12))
+def test_confirmed_rows_do_not_turn_a_weakly_penalised_model_over(options, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 3))
+    coef = 2 * rng.normal(size=3)
+    y = X @ coef + 1.5 * rng.logistic(size=300) > 0
+    trusted = rng.random(300) < 0.2
+    without = SelfPacedLogisticRegression(**options).fit(X, y).score(X, y)
+    confirmed = SelfPacedLogisticRegression(**options).fit(X, y, trusted=trusted).score(X, y)
+    assert confirmed == pytest.approx(without, abs=0.1)
 
 
 def test_what_was_confirmed_is_saved_with_the_model(case, tmp_path):
