@@ -119,13 +119,15 @@ def test_suspects_are_streamed(tmp_path):
     X, y = table.drop(columns="label"), table["label"].to_numpy().astype(str)
     memory = SelfPacedLogisticRegression().fit(X, y)
     expected = suspects(memory).drop(columns="stability")  # of the fit, and not of rows that come by
-    expected = expected[expected["noise_probability"] >= 0.5].sort_values("row").reset_index(drop=True)
+    expected = expected.sort_values("row").reset_index(drop=True)
     with spool(pieces(table), "label") as spooled:
         model = SelfPacedLogisticRegression().fit(spooled)
-        count = write_suspects(model, spooled, tmp_path / "suspects.parquet")
-        assert write_suspects(model, spooled, tmp_path / "all.parquet", threshold=0.0) == len(y)
+        counts = write_suspects(model, spooled, tmp_path / "suspects.parquet")
+        write_suspects(model, spooled, tmp_path / "all.parquet", threshold=0.0)
     found = parquet.read_table(tmp_path / "suspects.parquet").to_pandas()
-    assert count == len(found) == len(expected) > 50
+    np.testing.assert_array_equal(counts, np.bincount(memory.judgement_.levels(), minlength=3))
+    assert parquet.read_table(tmp_path / "all.parquet").num_rows == counts.sum() == len(y)
+    assert counts[1:].sum() == len(found) == len(expected) > 50
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.parquet", "suspects.parquet"]
 
@@ -269,23 +271,20 @@ def test_nothing_stays_after_a_kill(tmp_path):
 
 
 def test_an_interrupted_fit_keeps_a_model(monkeypatch):
-    from selfpaced.linear import training
-
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training, "automatic", interrupt)
+    monkeypatch.setattr("selfpaced.linear._logistic_fit.choose", interrupt)
     model = SelfPacedLogisticRegression()
     with pytest.raises(KeyboardInterrupt, match="the plain model is kept"):
         model.fit(pieces(frame()), "label")
     assert np.isfinite(model.coef_).all()
+    assert model.lam_ == np.inf
+    assert set(model.predict(frame().drop(columns="label"))) == set(model.classes_)
 
 
 def test_passes_are_told(caplog, monkeypatch):
-    from selfpaced.linear import folds
-
-    monkeypatch.setattr(folds, "MANY", 400)
-    monkeypatch.setattr(folds, "ENOUGH", 200)
+    monkeypatch.setattr("selfpaced.linear._folds.MANY", 400)
     with caplog.at_level(logging.INFO, logger="selfpaced"):
         SelfPacedLogisticRegression(verbose=1).fit(pieces(frame()), "label")
     told = " ".join(caplog.messages)

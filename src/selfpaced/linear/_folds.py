@@ -106,8 +106,8 @@ class FoldRows:
 
     @cached_property
     def training_weight(self) -> Vector:
-        """Weight of each row in the fit outside each fold, repetition after repetition."""
-        weight = np.ones(self.n) if self.weight is None else self.weight
+        """Relative weight of each row in the fit outside each fold, repetition after repetition."""
+        weight = np.ones(self.n) if self.weight is None else self.weight / self.weight.mean()
         return np.stack([np.where(fold == f, 0.0, weight) for fold in self.folds for f in range(self.n_validated)])
 
     def held_out(self, scores: Vector) -> Vector:

@@ -16,7 +16,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..arguments import speaking_of
+from ..arguments import check_label_array, speaking_of
 from ..engines import ClassWeightedTable, MemoryTable, Table, is_source, opened
 from ..fitting import (
     CallbackSupportMixin,
@@ -38,6 +38,7 @@ from ..label_noise import MISFIT
 from ..pacing import check_pace
 from ..parameters import KINDS
 from ..regularizers import Regularizer, relative
+from ..selection import frequencies
 from ._blocks import clean_shares
 from ._lbfgs import minimize
 from ._logistic_fit import LogisticFit, LogisticSettings, LogisticTrainer
@@ -211,7 +212,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         y : array-like of shape (n_samples,), or str
             Labels, numbers or strings; of a source of batches the name of their column.
         sample_weight : array-like of shape (n_samples,), optional
-            Weighting a row by k equals repeating it k times; 0 leaves it out.
+            Weighting a row by k equals repeating it k times; 0 leaves it out.  With ``C="auto"`` or without a penalty a
+            common factor of all weights changes nothing; a given `C` has the unit of the weights, as in scikit-learn.
         trusted : array-like of bool of shape (n_samples,), optional
             Rows that a person has confirmed: they keep their full weight and are never listed as suspects.
 
@@ -229,7 +231,9 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         check_size("X", X)
         classes, codes = encoded(y)
         free = self.penalty is None or self.C == "auto"  # a given C has the unit of the weights
-        weight = self._weights(classes, codes, check_weight(sample_weight, len(codes), relative=free))
+        weight = check_weight(sample_weight, len(codes), relative=free)
+        weight = frequencies(weight) if free and weight is not None else weight
+        weight = self._weights(classes, codes, weight)
         confirmed = check_trusted(trusted, len(codes))
         kept = slice(None) if weight is None or weight.all() else np.flatnonzero(weight)
         rows, labels = (X, codes) if isinstance(kept, slice) else (X[kept], codes[kept])
@@ -405,6 +409,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         with speaking_of("X"):
             X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         given = column_or_1d(y)
+        check_label_array(given)
         check_consistent_length(X, given)
         codes = np.searchsorted(self.classes_, given)
         known = codes < self.classes_.size
