@@ -121,6 +121,14 @@ def test_what_has_no_room_left_is_refused(factor: float) -> None:
         SelfPacedLinearRegression().fit(X * factor**0.9, VALUES / factor**0.9)
 
 
+@pytest.mark.parametrize("factor", [factor for factor in EXTREMES if factor >= 1e-300])  # below, digits are lost
+@pytest.mark.parametrize("name", WRAPPED)
+def test_wrappers_take_weights_in_any_unit(name: str, factor: float) -> None:
+    model, y = WRAPPED[name]
+    before = model.fit(X, y, sample_weight=WEIGHT).noise_rate_
+    assert model.fit(X, y, sample_weight=WEIGHT * factor).noise_rate_ == pytest.approx(before, rel=1e-6)
+
+
 @pytest.mark.parametrize("factor", EXTREMES)
 def test_weights_beside_a_number_of_their_unit_are_refused(factor: float) -> None:
     refused("sample_weight", SelfPacedLinearRegression(alpha=1.0), X, VALUES, sample_weight=WEIGHT * factor)

@@ -19,6 +19,7 @@ from ._lbfgs import Metric, minimize_all
 from ._loss import Latent, Objective, Vector
 
 TOLERANCE = 1e-3  # gradient entry, in coordinates of unit curvature, at which a fold fit ends
+SURE = 80.0  # numerical safety: a score beyond which exp overflows in single precision, and probabilities are 0 or 1
 BLOCK = 1 << 19  # cost: scores that are made at a time, so that they stay in the cache
 _IDENTITY = Metric(lambda gradient: gradient, curvature=False)
 
@@ -114,15 +115,19 @@ class FoldFits:
         )
         ends = np.stack([one.x for one in found]).reshape(-1, self.coordinates.size)
         params = self.coordinates.outward(ends).reshape(len(candidates), n_fits, -1)
-        scores = self.coordinates.scores(ends).reshape(len(candidates), n_fits, self.n_outputs, -1)
+        scores = self._scores(ends).reshape(len(candidates), n_fits, self.n_outputs, -1)
         held = [self.rows.held_out(own).astype(np.float64) for own in scores]
         return [FoldModel(c.latent, c.C, p, h) for c, p, h in zip(candidates, params, held, strict=True)]
 
     def score(self, params: Vector) -> Vector:
         """Scores of the held-out rows by given parameters of the fold fits."""
         points = self.coordinates.inward(params.reshape(-1, self.everything.n_features + 1))
-        scores = self.coordinates.scores(points).reshape(len(self.weight), self.n_outputs, -1)
+        scores = self._scores(points).reshape(len(self.weight), self.n_outputs, -1)
         return self.rows.held_out(scores).astype(np.float64)
+
+    def _scores(self, points: Vector) -> Vector:
+        """Scores of all rows; one absurd value must not decide the scale of all scores."""
+        return np.clip(self.coordinates.scores(points), -SURE, SURE)
 
     def _class_shares(self) -> Vector:
         """No coefficients, and the intercepts of the class shares outside each fold."""
@@ -157,19 +162,24 @@ class _Coordinates:
     @classmethod
     def of(cls, rows: Objective) -> _Coordinates:
         """The coordinates of these rows."""
-        X, (mean, variance), root = rows.parts[0], rows.moments, np.sqrt(rows.flatness)
+        X, (mean, variance), root = rows.parts[0], (part.copy() for part in rows.moments), np.sqrt(rows.flatness)
         constant = float(root) if rows.fit_intercept else 0.0
         if sparse.issparse(X):
             variance = np.maximum(variance, variance.mean())  # a rare word must not move far by one row
             mean = np.zeros_like(mean)
-        elif not rows.fit_intercept:
+        else:
+            mean, variance = _without_one_row(X, mean, variance)
+        if not sparse.issparse(X) and not rows.fit_intercept:
             variance, mean = variance + np.square(mean), np.zeros_like(mean)
         scale = np.where(variance > 0, np.sqrt(variance), 1.0) / root
         column = np.full((X.shape[0], 1), constant, dtype=np.float32)
         if sparse.issparse(X):
             scaled = (X @ sparse.diags_array(1.0 / scale)).astype(np.float32)
             return cls(sparse.hstack([scaled, sparse.csr_array(column)], format="csr"), scale, mean, constant)
-        return cls(np.hstack([((X - mean) / scale).astype(np.float32), column]), scale, mean, constant)
+        # No value of n can be farther than sqrt(n) standard deviations, but for rows that were left out of these.
+        farthest = float(root) * np.sqrt(len(X))
+        table = np.clip((X - mean) / scale, -farthest, farthest).astype(np.float32)
+        return cls(np.hstack([table, column]), scale, mean, constant)
 
     @cached_property
     def transposed(self) -> Any:
@@ -204,6 +214,21 @@ class _Coordinates:
         return np.asarray(points @ self.transposed[:, rows])
 
 
+def _without_one_row(X: Vector, mean: Vector, variance: Vector) -> tuple[Vector, Vector]:
+    """Mean and variance of features, without the farthest row of a feature if it alone makes up half of the variance.
+
+    One absurd value must not make the others of its column look constant.
+    """
+    n = len(X)
+    far = np.maximum(X.max(axis=0) - mean, mean - X.min(axis=0))
+    odd = np.flatnonzero(np.square(far) > 0.5 * n * variance)
+    for j in odd if n > 2 else ():
+        rest = np.delete(X[:, j], int(np.argmax(np.abs(X[:, j] - mean[j]))))
+        if (spread := float(rest.var())) > 0:
+            mean[j], variance[j] = rest.mean(), spread
+    return mean, variance
+
+
 class _Batch:
     """Values and gradients of all candidates outside all folds, each at its own point."""
 
@@ -235,7 +260,7 @@ class _Batch:
         sign = (2.0 * self.fits.rows.codes[rows] - 1.0).astype(np.float32)
         probability = scores[:, 0]
         probability *= -sign
-        np.minimum(probability, 80.0, out=probability)  # keeps exp from overflowing
+        np.minimum(probability, SURE, out=probability)
         np.exp(probability, out=probability)
         probability += 1.0
         np.reciprocal(probability, out=probability)

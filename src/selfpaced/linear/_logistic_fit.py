@@ -296,7 +296,8 @@ class LogisticTrainer:
         steps = 30 if self.sampled else settings.max_iter
         with self.progress.stage(f"full fit, {pace_label(latent, lam)}"):
             near = minimize(rows, start, metric=self.metric(C), max_iter=steps, tol=3 * tol).x
-            metric, tol = rows.curvature(near), tol if self.sampled else 0.1 * tol  # a step near the minimum costs little
+            metric = rows.curvature(near)
+            tol *= 1.0 if self.sampled else 0.1  # one more step near the minimum costs little
             return minimize(self.objective(C).at(latent), near, metric=metric, max_iter=settings.max_iter, tol=tol)
 
     def _plain_fit(self, found: Minimum, C: float) -> LogisticFit:

@@ -51,7 +51,7 @@ RAREST = 1e-3  # numerical safety: share of a class below which ``balance`` lean
 
 
 class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging, BaseEstimator):
-    r"""Logistic regression that down-weights what it cannot explain, and finds out by itself how much.
+    r"""Logistic regression for labels some of which are wrong: rows that it cannot explain get less weight.
 
     Minimises :math:`C \sum_i \phi(\lambda, \ell_i) + \frac{1}{2} \|w\|^2`, where :math:`\ell_i` is the log-loss
     (binary or multinomial) and :math:`\phi` the latent loss of a self-paced regularizer; the weight of a sample
@@ -63,13 +63,13 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
     regularizer : str or Regularizer, default="welsch"
         Any elementwise rule of :mod:`selfpaced.regularizers`, or a loss of your own through ``from_loss``.
     pace : "auto", "paper", float or Pacing, default="auto"
-        "auto" tries a few paces and the plain model and lets held-out noisy labels decide; "paper" follows the
-        paper's schedule (half the samples first, lam times 1.05) to a stage chosen in the same way; a number is
-        a fixed lam; a :class:`~selfpaced.pacing.Pacing` is followed to its end.
+        "auto" tries a few paces and the plain model, and chooses by held-out noisy labels. "paper" follows the paper's
+        schedule (half the samples first, lam times 1.05) to a stage that is chosen in the same way. A number is a fixed
+        lam. A :class:`~selfpaced.pacing.Pacing` is followed to its end.
     C : "auto" or float, default="auto"
-        Inverse strength of the penalty.  A number is what it is in scikit-learn; "auto" also tries penalties ten and a
-        hundred times stronger than scikit-learn's default of 1, where rows are few for the parameters, and lets
-        held-out noisy labels decide.
+        Inverse strength of the penalty.  A number means what it means in scikit-learn.  "auto" starts from
+        scikit-learn's default of 1; with fewer than 100 rows per parameter it also tries 0.1 and 0.01 and chooses by
+        held-out noisy labels.  With ``pace="paper"`` nothing is chosen: C is the given number, or 1 for "auto".
     penalty : "l2" or None, default="l2"
         None is no penalty.
     fit_intercept : bool, default=True
@@ -77,8 +77,12 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
     class_weight : dict, "balanced" or None, default=None
         Weights of the given classes.
     balance : float, default=0.0
-        How far `predict` leans towards rare classes: 0 aims at few wrong rows, 1 at few wrong rows per class, where a
-        class counts by its estimated clean share.  Scores and probabilities stay.
+        How far `predict` favours rare classes: 0 minimises the error rate, 1 the mean error rate of the classes, by
+        their estimated clean shares.  Scores and probabilities do not change.
+    shift : bool or "auto", default="auto"
+        Whether the intercepts follow label-error rates that differ between classes.  "auto" shifts them as far as
+        held-out accuracy on the given labels does not fall and no more predictions change than the error rate can
+        explain.  True shifts them fully; False does not.
     tol : float, default=1e-4
         Largest entry of the gradient, per unit of sample weight, at which a fit has converged.
     max_iter : int, default=200
@@ -86,7 +90,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
     warm_start : bool, default=False
         Start full fits from the previous ones.
     random_state : int, RandomState or None, default=None
-        Deals out the folds.  None always deals them in the same way, so fits repeat.
+        Seed of the sample that decides for tables of more than 10,000 distinct rows.  Folds follow from the content of
+        the rows, so smaller tables do not depend on it.  None is a fixed seed: fits repeat.
     verbose : int, default=0
         Log a line per stage.
 
@@ -95,40 +100,42 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
     classes_ : ndarray of shape (n_classes,)
         The labels.
     coef_, intercept_ : ndarray
-        The raw, uncalibrated model, as in scikit-learn's LogisticRegression; the intercept includes the shift
-        that class-conditional noise asks for.  With ``pace="auto"`` and fewer than 10,000 rows it is the mean of
-        the fold fits of the candidates that explain held-out labels best, which wrong labels move less than one fit
-        to all of them.
+        The raw, uncalibrated model, as in scikit-learn's LogisticRegression; the intercept includes the shift for
+        label-error rates that differ between classes.  With ``pace="auto"`` and up to 10,000 distinct rows, it is the
+        mean of the fold fits of the candidates that explain held-out labels best: wrong labels move that mean less than
+        one fit to all rows.
     raw_intercept_ : ndarray
         The intercept without that shift: the one that was fitted, and that losses and weights refer to.
     sample_weight_, sample_loss_ : ndarray of shape (n_samples,)
         Weight in [0, 1] and log-loss of every training row.
     C_ : float
-        The penalty of the chosen candidate; columns beyond 1e-100 to 1e100 (of 32 bits: 1e-18 to 1e17) were divided
-        by a power of two first.
+        The penalty of the chosen candidate.
     lam_ : float
-        The pace; ``inf`` if the plain model was kept, or plain models were averaged.
+        The pace; ``inf`` if the plain model, or an average of plain models, is used.
     lam_by_class_ : ndarray of shape (n_classes,)
-        The pace of each given class: `lam_`, or more where a class is rare or hard as a whole.
+        The pace of each given class: `lam_`, or more if a class is rare or hard as a whole.
     path_ : tuple of Candidate
-        Every candidate: pace, held-out score (the mean log-likelihood of the noisy labels; of the paper's stages
-        their accuracy) and its standard error, mean weight, cost.
+        Every candidate: pace, held-out score (mean log-likelihood of the noisy labels; accuracy for the paper's stages)
+        and its standard error, mean weight, cost.
     termination_ : str
-        What was chosen, and why.
+        Which model is used and why, and what is known about wrong labels.
     noise_rate_ : float
-        Estimated share of wrong labels.
+        Estimated share of wrong labels.  It is 0 if at most 3 % can be wrong, and NaN if the interval contains 0 and is
+        wider: then the labels cannot tell whether any are wrong.
     noise_rate_interval_ : tuple of float
-        Its interval: 95 % under the channel model where noise is plain to see, else from 0 to the held-out error.
+        Its interval: 95 % under the noise model if noise is significant, else from 0 to the held-out error.
+    noise_rate_if_any_ : float
+        Expected share of wrong labels if any are wrong; NaN if it was not estimated.
     noise_witness_ : "linear" or "quadratic"
-        Whose held-out predictions the noise rate comes from: a model with squares, products and, of few features,
-        nearness to some rows is believed where it explains held-out labels better, because what it explains was
-        misfit and not dirt.
+        Result of the misfit check.  "quadratic": a flexible reference model (squares, products, ranks of skewed
+        features and, with few features, nearness to some rows) explains held-out labels better, and its noise rate is
+        used.  "linear": it does not, or the check was not needed.
     judgement_ : Judgement
-        What the model holds about the training rows; ``judge`` gives the same for others.
+        Assessment of the training rows; ``judge`` returns the same for other rows.
     clean_share_ : ndarray of shape (n_classes,)
         Estimated shares of the classes among clean labels.
     channel_ : NoiseChannel
-        Maps raw scores to clean probabilities, and to the posterior that a given label is wrong.
+        The label-noise model: maps raw scores to clean probabilities and to the posterior that a given label is wrong.
     plain_ : LogisticRegression
         The plain model under the penalty `C_`.
     n_iter_ : ndarray of shape (1,)
@@ -208,18 +215,23 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features; scaling matters as for any logistic regression with a penalty.  Or a table that is not in
             memory: a :class:`~selfpaced.engines.Table`, or a source of batches as :func:`selfpaced.engines.spool`
-            takes it.  The model is the same; ``judgement_`` is that of a sample of the rows.
+            takes it.  The model is the same; ``judgement_`` then covers a sample of the rows.
         y : array-like of shape (n_samples,), or str
-            Labels, numbers or strings; of a source of batches the name of their column.
+            Labels, numbers or strings; for a source of batches, the name of their column.
         sample_weight : array-like of shape (n_samples,), optional
-            Weighting a row by k equals repeating it k times; 0 leaves it out.  With ``C="auto"`` or without a penalty a
-            common factor of all weights changes nothing; a given `C` has the unit of the weights, as in scikit-learn.
+            Frequencies: weighting a row by k equals repeating it k times; 0 excludes it.  With ``C="auto"``, or without
+            a penalty, a common factor changes nothing.  A given `C` has the unit of the weights, as in scikit-learn.
         trusted : array-like of bool of shape (n_samples,), optional
             Rows that a person has confirmed: they keep their full weight and are never listed as suspects.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        KeyboardInterrupt
+            On Ctrl-C.  If there was a complete model by then, the estimator keeps the best one.
         """
         if isinstance(X, Table) or is_source(X):
             if trusted is not None:
