@@ -33,7 +33,7 @@ def review(table, truth):
     for number in range(1, ROUNDS + 1):
         X, y = table.drop(columns="diagnosis"), table["diagnosis"].to_numpy()
         model = SelfPacedLogisticRegression().fit(X, y, trusted=trusted)
-        asked = suspects(model, X, y, n=A_ROUND)
+        asked = suspects(model, X, y, n=A_ROUND, all_rows=True)
         asked["decision"] = np.where(asked["given"] == truth[asked["row"]], "keep", "relabel")
         reviewed = apply_decisions(table, asked, target="diagnosis")
         table, trusted = reviewed.corrected, trusted | reviewed.confirmed

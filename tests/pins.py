@@ -293,10 +293,10 @@ CASES = {f"{group}: {name}": case for group, cases in GROUPS.items() for name, c
 # ----------------------------------------------------------------------------------------------- figures
 
 _FITTED = [
-    *["coef_", "intercept_", "raw_intercept_", "lam_", "lam_by_class_", "noise_rate_", "noise_rate_interval_"],
+    *["coef_", "intercept_", "raw_intercept_", "lam_", "lam_by_class_"],
+    *["noise_rate_", "noise_rate_interval_", "noise_rate_if_any_"],
     *["scale_", "loss_unit_", "sample_weight_", "sample_loss_", "sample_proba_", "sample_noise_", "sample_residual_"],
     *["noise_probability_", "kept_", "rank_", "objective_", "inertia_", "view_weight_", "n_rescued_"],
-    "termination_",
 ]
 
 
@@ -348,16 +348,17 @@ def _of_clusters(model: Any, data: Data) -> dict[str, Any]:
 
 def _of_tables(model: Any, data: Data) -> dict[str, Any]:
     """The judgement of the training rows."""
-    ranked, issues = suspects(model, data.X, data.y), label_issues(model, data.X, data.y, threshold=0.5)
+    ranked, issues = suspects(model, data.X, data.y, all_rows=True), label_issues(model, data.X, data.y, threshold=0.5)
     rows = ranked.sort_values("row")
     quality = 1.0 - rows["noise_probability"].to_numpy()
     # what follows from other columns is compared with them, and not pinned
     np.testing.assert_array_equal(rows["label_quality"], quality)
     np.testing.assert_array_equal(issues["label_quality"], quality)
-    np.testing.assert_array_equal(issues["is_label_issue"], rows["noise_probability"] > 0.5)
+    np.testing.assert_array_equal(issues["is_label_issue"], rows["level"] == "likely error")
+    np.testing.assert_array_equal(issues["level"], rows["level"])
     np.testing.assert_array_equal(issues["predicted_label"], rows["expected"])
     np.testing.assert_array_equal(issues["given_label"], data.y)
     np.testing.assert_array_equal(rows["given"], data.y)
-    names = ("expected", "probability") if is_classifier(model) else ("residual",)
-    found = {f"suspects {name}": rows[name].to_numpy() for name in (*names, "weight", "noise_probability")}
+    names = ("expected", "probability_if_noisy") if is_classifier(model) else ("residual",)
+    found = {f"suspects {name}": rows[name].to_numpy() for name in ("level", *names, "weight", "noise_probability")}
     return found | {"suspects row": ranked["row"].to_numpy()[:10]}

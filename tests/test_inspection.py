@@ -248,3 +248,69 @@ def test_label_issues_keep_the_index_and_take_a_threshold(labels: Any) -> None:
     few, many = (label_issues(model, frame, y, threshold)["is_label_issue"] for threshold in (0.95, 0.2))
     assert few.sum() < issues["is_label_issue"].sum() < many.sum()
     assert (issues["label_quality"][few] < 0.05 + 1e-12).all()
+
+
+def test_impact_of_categories_and_of_texts(labels: Any) -> None:
+    X, y, _ = labels
+    kind = np.where(X[:, 1] > 0, "above", "below")
+    frame = pd.DataFrame({"size": X[:, 0], "kind": pd.Categorical(kind), "made": pd.date_range("2020", periods=len(X))})
+    encode = make_column_transformer((OneHotEncoder(), ["kind"]), ("passthrough", ["size"]))
+    models = [
+        SelfPacedClassifier(make_pipeline(encode, LogisticRegression())),
+        make_pipeline(encode, SelfPacedLogisticRegression()),
+        SelfPacedClassifier(HistGradientBoostingClassifier(max_iter=5)),
+    ]
+    for model in models:
+        rows = frame.drop(columns="made") if model is models[-1] else frame
+        table = suspects(model.fit(rows, y), rows, y, 10, order="impact")
+        assert (table["noise_probability"] > 0.1).any()
+    words = np.char.add(kind, " ground").tolist()
+    read = SelfPacedClassifier(make_pipeline(CountVectorizer(), LogisticRegression())).fit(words, y)
+    assert len(suspects(read, words, y, order="impact", all_rows=True)) == len(y)
+    alone = SelfPacedClassifier(Reader()).fit(words, y)
+    with pytest.raises(ValueError, match="order='impact' needs rows X of numbers"):
+        suspects(alone, words, y, order="impact")
+
+
+class Reader(LogisticRegression):
+    """A model of texts that is no Pipeline."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Reader:
+        return super().fit([[len(text)] for text in X], y, sample_weight)
+
+    def decision_function(self, X: Any) -> Any:
+        return super().decision_function([[len(text)] for text in X])
+
+    def predict_proba(self, X: Any) -> Any:
+        return super().predict_proba(X)
+
+
+@pytest.mark.parametrize("model", [SelfPacedLinearRegression(), SelfPacedRegressor(KNeighborsRegressor())])
+def test_fit_and_suspects_take_the_same_values(values: Any, model: Any) -> None:
+    X, y, _ = values
+    expected = suspects(model.fit(X, y), X, y)
+    objects = y.astype(object)
+    pd.testing.assert_frame_equal(suspects(model.fit(X, objects), X, objects), expected)
+    for refused in (pd.date_range("2020", periods=200), y.astype("m8[s]"), np.column_stack([y, y]), y.astype(str)):
+        with pytest.raises(ValueError, match="y must"):
+            model.fit(X, refused)
+        with pytest.raises(ValueError, match="y must"):
+            suspects(model, X, refused)
+
+
+@pytest.mark.parametrize("model", [SelfPacedLogisticRegression(), SelfPacedClassifier(LogisticRegression())])
+def test_labels_that_are_none_are_refused_by_name(labels: Any, model: Any) -> None:
+    X, y, _ = labels
+    model.fit(X, y)
+    for refused, words in [
+        (np.column_stack([y, y]), "^y "),
+        (np.array([2**70 if label == "yes" else 1 for label in y], dtype=object), "64 bits"),
+        ([2**70 if label == "yes" else 1 for label in y], "64 bits"),
+        (np.array(["1" if label == "yes" else 1 for label in y], dtype=object), r"1 \(int\) and '1' \(str\)"),
+        (np.array(["a" if label == "yes" else None for label in y], dtype=object), "gaps, got None"),
+        (np.array([1 if label == "yes" else 0 for label in y], dtype=object), "y.astype"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            type(model)(**model.get_params(deep=False)).fit(X, refused)
+        with pytest.raises((ValueError, TypeError)):
+            suspects(model, X, refused)

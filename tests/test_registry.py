@@ -1,5 +1,6 @@
 """What an estimator must be known to: nothing here is listed by hand, so that a new one cannot be forgotten."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -146,7 +147,11 @@ def test_pace_is_the_one_word_for_pace(case):
     assert not {"pacing", "start_pace", "n_stages", "end"} & set(params)
 
 
-def test_one_privacy_convention():
-    """What is public is in ``__all__`` and the documentation; file names have no underscores in front."""
-    hidden = [path.name for path in (ROOT / "src" / "selfpaced").rglob("_*.py") if not path.name.startswith("__")]
-    assert hidden == []
+def test_a_private_module_is_imported_within_its_package_only():
+    """What is public is in ``__all__`` and the documentation; a file with an underscore in front is for its folder."""
+    source = ROOT / "src" / "selfpaced"
+    hidden = [path for path in source.rglob("_*.py") if not path.name.startswith("__")]
+    for path in source.rglob("*.py"):
+        outside = {other.stem for other in hidden if other.parent != path.parent}
+        lines = re.findall(r"^\s*(?:from|import) .*", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        assert not outside & {name for line in lines for name in re.findall(r"\b_[a-z]\w*", line)}, path

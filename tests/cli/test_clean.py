@@ -17,7 +17,7 @@ def test_drop_copies_the_rest_as_it_is_written(as_json, shop_csv, folder):
     pd.testing.assert_frame_equal(new, old.drop(index=result["suspect_rows"]).reset_index(drop=True))
     kept = [line for line in before.decode().split("\n") if line]
     assert all(line in kept for line in (folder / "shop.clean.csv").read_text().split("\n") if line)
-    assert result["rows"] == 400 - result["suspects"]
+    assert result["rows"] == 400 - result["likely_errors"]
 
 
 def test_flag_adds_columns(as_json, shop_csv):

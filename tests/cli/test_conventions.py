@@ -53,7 +53,7 @@ def test_values_with_a_decimal_comma(as_json, folder):
     result = as_json("fit", "t.csv", "--target", "y", "--no-report")
     assert result["task"] == "regression"
     assert result["typical_error"]["plain"] < 1.5
-    assert result["suspects"] <= 2
+    assert result["likely_errors"] <= 2
 
 
 @pytest.mark.parametrize("options", [[], ["--memory", "100MB"]], ids=["whole", "in pieces"])

@@ -23,21 +23,26 @@ def test_fit_writes_everything(selfpaced, shop, shop_csv):
     assert code == 0, err
     assert files(shop_csv.parent / "run") == ["metrics.json", "model.skops", "report.html", "suspects.csv"]
     assert "column 'note' is left out (text)" in err
-    assert "suspects, the worst" in out
+    assert "likely error" in out
+    assert "worth a look" in out
     assert "plain" in out
 
     suspects = pd.read_csv("run/suspects.csv")
-    assert list(suspects.columns)[:7] == [
+    assert list(suspects.columns)[:8] == [
         "row",
         "line",
+        "level",
         "given",
         "expected",
         "weight",
         "noise_probability",
         "why",
     ]
+    likely = suspects["level"] == "likely error"
+    assert likely.is_monotonic_decreasing
+    assert set(suspects["level"]) == {"likely error", "worth a look"}
     flagged = np.zeros(len(rows), dtype=bool)
-    flagged[suspects["row"]] = True
+    flagged[suspects["row"][likely]] = True
     assert np.mean(wrong[flagged]) > 0.7
     assert np.mean(flagged[wrong]) > 0.6
     assert (suspects["given"] != suspects["expected"]).all()
@@ -53,7 +58,7 @@ def test_fit_writes_everything(selfpaced, shop, shop_csv):
     )
 
     metrics = json.loads(Path("run/metrics.json").read_text())
-    assert metrics["suspects"] == len(suspects)
+    assert (metrics["likely_errors"], metrics["worth_a_look"]) == (likely.sum(), (~likely).sum())
     assert metrics["columns"] == {"numeric": ["age", "income"], "categorical": ["city"], "date": []}
     assert metrics["left_out"].keys() == {"note"}
     low, high = metrics["noise_rate_interval"]
@@ -141,7 +146,7 @@ def test_the_built_in_table_serves(as_json, folder):
     result = as_json("fit")
     assert result["rows"] == 569
     assert result["target"] == "diagnosis"
-    assert 90 < result["suspects"] < 130
+    assert 90 < result["likely_errors"] < 130
     assert pd.read_csv("run/suspects.csv")["line"].isna().all()
     again = as_json("predict")
     assert again["rows"] == 569

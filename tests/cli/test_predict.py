@@ -61,7 +61,8 @@ def test_a_missing_column_suggests_the_nearest(selfpaced, shop, model):
 
 
 def test_a_strangers_model_is_refused(selfpaced, shop_csv, folder):
-    save(make_pipeline(FunctionTransformer(np.save), LogisticRegression()), "stranger.skops")
+    with pytest.warns(UserWarning, match="numpy.save"):
+        save(make_pipeline(FunctionTransformer(np.save), LogisticRegression()), "stranger.skops")
     code, _, err = selfpaced("predict", "stranger.skops", shop_csv)
     assert code == 4
     assert "stranger.skops was not opened: it holds" in err

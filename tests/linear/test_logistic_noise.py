@@ -134,10 +134,6 @@ def test_a_border_that_bends_is_no_noise(n):
     assert 0.05 < low < 0.2 < high
 
 
-ISOLATED = pytest.mark.xfail(reason="the test for single errors takes the linear model at its word", strict=True)
-
-
-@ISOLATED
 @pytest.mark.parametrize("n", [3000, 12_000])
 def test_labels_that_depend_on_the_logarithm_of_a_column_are_no_noise(n):
     rng = np.random.default_rng(0)
@@ -202,7 +198,6 @@ def test_clean_tables_have_no_likely_error_and_a_ranked_list(kind, seed):
     assert table["noise_probability"].max() < 0.5 if len(table) else kind == "separable"
 
 
-@ISOLATED
 def test_clean_tables_of_skewed_features_have_no_likely_error():
     for seed in range(6):
         X, y = clean_table("skewed", seed)

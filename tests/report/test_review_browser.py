@@ -47,15 +47,13 @@ def run_folder(classified, tmp_path):
     folder.mkdir()
     table = pd.DataFrame(classified.X, columns=list("abcdef")).assign(label=classified.y)
     from selfpaced import suspects
-    from selfpaced.inspection import suspected
     from selfpaced.tables import row_marks
 
     found = suspects(classified.model, classified.X, classified.y)
-    found = found[suspected(classified.model.judgement_)[found["row"]]].reset_index(drop=True)
     marked = found.assign(line=found["row"] + 2, why="", against="", target="label")
     marked = marked.assign(fingerprint=row_marks(table, found["row"].to_numpy()))
     marked.assign(decision="").to_csv(folder / "suspects.csv", index=False)
-    shown = marked[["row", "line", "given", "expected", "noise_probability", "target", "fingerprint"]]
+    shown = marked[["row", "line", "level", "given", "expected", "noise_probability", "target", "fingerprint"]]
     report(classified.model, classified.X, classified.y, folder / "report.html", suspects=shown, cells=table)
     return folder, table, found
 
@@ -255,7 +253,7 @@ def test_a_page_without_suspects_says_so(browser, tmp_path):
     y = np.where(X[:, 0] > 0, "yes", "no")
     browser.get(report(SelfPacedLogisticRegression().fit(X, y), X, y, tmp_path / "clean.html").as_uri())
     wait(browser, lambda b: b.execute_script("return document.documentElement.dataset.drawn") == "yes")
-    assert browser.find_element(By.ID, "sentence").text.startswith("No row is suspected of a wrong label.")
+    assert browser.find_element(By.ID, "sentence").text.startswith("No likely error")
     assert "There are none" in browser.find_element(By.ID, "suspects").text
     no_errors(browser)
 

@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Choice", "choose"]
+__all__ = ["ModelChoice", "choose"]
 
 FOLDS = 3  # cost: each holds a third out, so every row speaks once
 ROWS = 3_000  # cost: rows that are asked, which tell a difference of a few hundredths of a nat
@@ -21,7 +21,7 @@ LINEAR, FLEXIBLE = "logistic", "hist-gradient-boosting"
 
 
 @dataclass(frozen=True)
-class Choice:
+class ModelChoice:
     """The model that was chosen, and the sentence that says why.
 
     Attributes
@@ -52,7 +52,7 @@ class Choice:
         )
 
 
-def choose(frame: pd.DataFrame, labels: np.ndarray, args: Any, exclude: list[str], decimal: str = "") -> Choice:
+def choose(frame: pd.DataFrame, labels: np.ndarray, args: Any, exclude: list[str], decimal: str = "") -> ModelChoice:
     """Compare the plain models on held-out rows.
 
     What counts is the likelihood of the given labels, seen through a channel with one noise rate: a wrong label costs
@@ -73,7 +73,7 @@ def choose(frame: pd.DataFrame, labels: np.ndarray, args: Any, exclude: list[str
 
     Returns
     -------
-    Choice
+    ModelChoice
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
@@ -83,7 +83,7 @@ def choose(frame: pd.DataFrame, labels: np.ndarray, args: Any, exclude: list[str
 
     rows = _asked(labels, args.seed)
     if rows.size < max(1, frame.shape[1]):
-        return Choice(LINEAR, 0.0, math.nan, 0)
+        return ModelChoice(LINEAR, 0.0, math.nan, 0)
     codes = np.unique(labels[rows], return_inverse=True)[1]
     folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=args.seed).split(rows, codes))
     likelihood = {}
@@ -99,7 +99,7 @@ def choose(frame: pd.DataFrame, labels: np.ndarray, args: Any, exclude: list[str
         likelihood[kind] = _held_out(model, features.to_numpy(), codes, folds)
     gap = likelihood["tree"] - likelihood["linear"]
     gain, error = float(gap.mean()), float(gap.std(ddof=1) / math.sqrt(gap.size))
-    return Choice(FLEXIBLE if gain > DOUBT * error else LINEAR, gain, error, int(gap.size))
+    return ModelChoice(FLEXIBLE if gain > DOUBT * error else LINEAR, gain, error, int(gap.size))
 
 
 def _asked(labels: np.ndarray, seed: int) -> np.ndarray:

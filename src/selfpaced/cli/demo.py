@@ -157,12 +157,12 @@ def _by_loss(result: Training) -> Found:
 def _by_suspicion(result: Training) -> Found:
     from selfpaced import suspects
 
-    table = suspects(result.model, result.features, result.target.values)
+    table = suspects(result.model, result.features, result.target.values, all_rows=True)
     score = np.empty(len(table))
     # Ties in probability (many are nearly 1) keep the order of the table.
     score[table["row"].to_numpy()] = np.arange(len(table), 0, -1)
     flagged = np.zeros(len(table), dtype=bool)
-    flagged[result.suspects["row"].to_numpy()] = True
+    flagged[result.likely["row"].to_numpy()] = True
     return Found(score, flagged)
 
 
@@ -195,21 +195,22 @@ def _figure(result: Training, wrong: np.ndarray, finders: dict[str, Found], path
 
 
 def _tell(result: Training, measured: dict[str, dict[str, float]], wrong: int, console: Console) -> None:
+    from .telling import share_in_words
+
     rows = len(result.target.values)
     model = "logistic regression" if result.model_name == "logistic" else result.model_name.replace("-", " ")
     console.tell(
         f"\nBreast cancer diagnoses, {rows} rows; {wrong} labels were flipped, and nobody told the models ({model}).\n"
     )
-    table = [["", "accuracy", "flips found", "suspects right", "average precision"]]
+    table = [["", "accuracy", "flips found", "flagged right", "average precision"]]
     for name, row in measured.items():
         accuracy = f"{row['accuracy']:.1%} +- {row['spread']:.1%}"
         cells = [f"{row['recall']:.0%}", f"{row['precision']:.0%}", f"{row['average_precision']:.3f}"]
         table.append([name, accuracy, *cells])
     console.table(table)
     console.say()
-    noise, (low, high) = result.model.noise_rate_, result.model.noise_rate_interval_
-    true = wrong / rows
-    console.tell(f"It estimates {noise:.1%} wrong labels (between {low:.1%} and {high:.1%}); the truth is {true:.1%}.")
+    share = share_in_words(result.model.noise_rate_, result.model.noise_rate_interval_)
+    console.tell(f"Estimated share of wrong labels: {share}. The truth is {wrong / rows:.1%}.")
     console.tell(end_in_words(result.model.termination_, result.model.path_))
 
 

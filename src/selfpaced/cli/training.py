@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .choice import Choice, choose
+from .choice import ModelChoice, choose
 from .data import Target, decided, find_target, merged, merges_of, open_table
 from .models import build, kind_of, model_of
 from .rounds import tell_of_merges
@@ -56,7 +56,7 @@ class Training:
         What the model saw, one row per label.
     suspects : pandas.DataFrame
         ``row, line, level, given, expected, weight, noise_probability, why, against``.
-    choice : Choice or None
+    choice : ModelChoice or None
         How the model was chosen, where the data decided.
     review : Reviewed or None
         The table as a person has corrected it, where ``--decisions`` says how.
@@ -74,7 +74,7 @@ class Training:
     pipeline: Pipeline
     features: pd.DataFrame
     suspects: pd.DataFrame
-    choice: Choice | None = None
+    choice: ModelChoice | None = None
     review: Reviewed | None = None
     marks: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()

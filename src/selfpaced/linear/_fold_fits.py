@@ -18,7 +18,7 @@ from ._folds import FoldRows
 from ._lbfgs import Metric, minimize_all
 from ._loss import Latent, Objective, Vector
 
-TOLERANCE = 1e-3  # gradient entry, in coordinates of unit curvature, at which a fold fit ends
+TOLERANCE = 1e-3  # cost: gradient entry, in coordinates of unit curvature, at which a fold fit ends
 SURE = 80.0  # numerical safety: a score beyond which exp overflows in single precision, and probabilities are 0 or 1
 BLOCK = 1 << 19  # cost: scores that are made at a time, so that they stay in the cache
 _IDENTITY = Metric(lambda gradient: gradient, curvature=False)
@@ -224,8 +224,8 @@ def _without_one_row(X: Vector, mean: Vector, variance: Vector) -> tuple[Vector,
     odd = np.flatnonzero(np.square(far) > 0.5 * n * variance)
     for j in odd if n > 2 else ():
         rest = np.delete(X[:, j], int(np.argmax(np.abs(X[:, j] - mean[j]))))
-        if (spread := float(rest.var())) > 0:
-            mean[j], variance[j] = rest.mean(), spread
+        if np.ptp(rest) > 0:  # else it is the only row of a level
+            mean[j], variance[j] = rest.mean(), rest.var()
     return mean, variance
 
 

@@ -26,8 +26,10 @@ from ._lbfgs import Metric, Minimum, minimize
 from ._loss import Latent, Objective, Vector, predicted
 from ._misfit import MisfitCheck, misfit_check
 
+# Measured by benchmarks/constants.py linear.
 MISMATCH = 0.1  # distance of the class shares of full and held-out predictions above which no decision is shifted
-CONTRADICTED = 0.75  # share of the labels that held-out predictions contradict which are worth a look
+
+CONTRADICTED = 0.75  # a choice: share of the labels that held-out predictions contradict which are worth a look
 LIKELY_RIGHT = 0.25  # cost: probability of an error below which the stability of a row of a large table is 0
 
 
@@ -344,7 +346,8 @@ class LogisticTrainer:
             models = ChannelModels.of(scores, codes, weight, size=rows.evidence_size, shift=bool(shift))
             channel = models.judged(shift=shift)
             error = confident_error(scores, codes, rows.held_weight)[1]
-            check = misfit_check(fits, scores, channel) if error >= CLEAN else None
+            suspect = error >= CLEAN or bool(np.any(channel.noise_probability(scores, codes) > SUSPECT))
+            check = misfit_check(fits, scores, channel) if suspect else None
             full = self._sample_rows.scores(fit.params)
             still = bool(np.any(channel.bias)) and self._mismatch(channel.decide(full), channel, scores, rows)
             most, likely = (1.0, 1.0) if check is None else check.rates(channel)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import ndtri
 
+from ..judgement import SUSPECT
 from ..label_noise import MISFIT, UNDECIDED, NoiseChannel, fit_channel
 from ..residuals import weighted_quantile
 from ..selection import mean_and_error
@@ -47,11 +48,14 @@ class MisfitCheck:
         Standard errors by which it explains the held-out labels better than the linear model.
     explained : float
         Share of the labels that it predicts among those that the linear model misses and calls wrong.
+    confirmed : bool
+        Whether it finds the same single errors as the linear model.
     """
 
     channel: NoiseChannel
     ahead: float
     explained: float
+    confirmed: bool = True
 
     @property
     def better(self) -> bool:
@@ -84,6 +88,8 @@ class MisfitCheck:
         A reference model that is ahead shows that the linear model is wrong. Unless noise is significant to it, beyond
         what a wrong link function can feign, the rest that is unexplained may be more of the same.
         """
+        if self.ahead <= -BETTER:
+            return channel  # a model that explains less says nothing
         pairs = zip(channel.interval, self.channel.interval, (min, max), strict=True)
         low, high = (pick(own, other) for own, other, pick in pairs)
         channel = replace(channel, interval=(low, high))
@@ -94,7 +100,8 @@ class MisfitCheck:
         share = min(own, (weight * own + reference * other) / (weight + reference))
         significant = min(self.channel.interval[0] / MISFIT, 1.0)
         share = min(share, 1.0 - (1.0 - UNDECIDED) * self.trust * (1.0 - significant))
-        return replace(channel, suspicion=replace(channel.suspicion, share=share))
+        scale = channel.suspicion.clean_scale if self.confirmed and not self.trust else None
+        return replace(channel, suspicion=replace(channel.suspicion, share=share, clean_scale=scale))
 
 
 def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseChannel) -> MisfitCheck | None:
@@ -118,7 +125,10 @@ def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseChannel) -> Misfi
     agrees, missed = predicted(z) == codes, channel.decide(scores) != codes
     doubted = channel.noise_probability(scores, codes) * missed * (1.0 if weight is None else weight)
     explained = float(doubted @ agrees / max(doubted.sum(), np.finfo(float).tiny))
-    return MisfitCheck(own, mean_and_error(likelihoods[1] - likelihoods[0], weight, size).z, explained)
+    single = channel.unless_established().noise_probability(scores, codes) > SUSPECT
+    confirmed = own.unless_established().noise_probability(z[single], codes[single]) > SUSPECT
+    ahead = mean_and_error(likelihoods[1] - likelihoods[0], weight, size).z
+    return MisfitCheck(own, ahead, explained, bool(confirmed.all()))
 
 
 def bends(X: Vector, weight: Vector | None) -> NDArray[np.float32]:
