@@ -10,7 +10,6 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from selfpaced import SelfPacedClassifier, SelfPacedLinearRegression, SelfPacedLogisticRegression
-from selfpaced.inspection import suspected
 from selfpaced.reasons import columns_against, common_patterns
 
 pd = pytest.importorskip("pandas")

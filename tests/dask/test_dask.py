@@ -19,15 +19,13 @@ import dask.dataframe as dd
 from selfpaced import SelfPacedLinearRegression, SelfPacedLogisticRegression
 from selfpaced import suspects as suspects_in_memory
 from selfpaced.dask import DaskTable, losses, suspects, table, weights
-from selfpaced.linear import folds as linear_folds
-from selfpaced.linear import regression_tables
+from selfpaced.linear import _folds, regression_tables
 
 
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch):
-    """Above 400 rows a sample of 200 decides."""
-    monkeypatch.setattr(linear_folds, "MANY", 400)
-    monkeypatch.setattr(linear_folds, "ENOUGH", 200)
+    """Above 400 rows a sample of 400 decides."""
+    monkeypatch.setattr(_folds, "MANY", 400)
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +39,7 @@ def data():
 @pytest.fixture(scope="module")
 def memory(data):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(linear_folds, "MANY", 400)
-        patch.setattr(linear_folds, "ENOUGH", 200)
+        patch.setattr(_folds, "MANY", 400)
         return SelfPacedLogisticRegression().fit(*data)
 
 

@@ -11,6 +11,7 @@ from selfpaced import datasets
 from selfpaced.datasets import (
     flip_class_conditional,
     flip_instance_dependent,
+    flip_in_region,
     flip_near_border,
     flip_symmetric,
     load_breast,
@@ -161,6 +162,18 @@ def test_noise_near_the_border_spreads_evenly_without_sharpness():
 
 
 @pytest.mark.parametrize("maker", [outliers_one_sided, outliers_symmetric])
+def test_labels_change_in_one_region_only():
+    X = np.random.default_rng(0).standard_normal((2000, 2))
+    y = np.arange(2000) % 3
+    noisy, flipped = flip_in_region(X, y, 0.5, share=0.3, random_state=1)
+    assert flipped.sum() == pytest.approx(300, abs=60)
+    np.testing.assert_array_equal(noisy != y, flipped)
+    # a linear function of the features tells the region apart
+    inside = X[flipped].mean(axis=0)
+    assert (X[flipped] @ inside).min() > np.quantile(X @ inside, 0.5)
+    assert not flip_in_region(X, y, 0.5, share=0.0, random_state=1)[1].any()
+
+
 def test_outliers_move_exactly_their_share(maker):
     y = np.random.default_rng(0).standard_normal(500)
     noisy, outlier = maker(y, 0.2, random_state=5)
@@ -203,6 +216,8 @@ def test_the_seed_decides_and_the_input_is_untouched(maker):
         lambda: flip_instance_dependent([[1.0]], [0, 1], 0.1),
         lambda: flip_instance_dependent([[1.0], [2.0]], [0, 1], 0.95),
         lambda: flip_near_border([[1.0]], [0, 1], 0.1),
+        lambda: flip_in_region([[1.0]], [0, 1], 0.1),
+        lambda: flip_in_region([[1.0], [2.0]], [0, 1], 0.1, share=2.0),
         lambda: flip_near_border([[1.0], [2.0]], [0, 1], 1.1),
         lambda: flip_near_border([[1.0], [2.0]], [0, 1], 0.1, sharpness=-1.0),
         lambda: outliers_one_sided([1.0], -0.1),

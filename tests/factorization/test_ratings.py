@@ -133,7 +133,7 @@ def test_outliers_and_suspects_have_labels(ratings):
     for row in (first, table.iloc[0]):
         assert (row["row"], row["column"]) == (frame["user"][at], frame["item"][at])
     assert table["given"][0] == 50.0
-    assert list(table.columns)[:4] == ["row", "column", "given", "expected"]
+    assert list(table.columns)[:5] == ["row", "column", "level", "given", "expected"]
 
 
 def test_a_wide_frame_with_labels(made):

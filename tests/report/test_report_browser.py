@@ -5,7 +5,6 @@ import csv
 import numpy as np
 import pytest
 
-from selfpaced.inspection import suspected
 from selfpaced.judgement import Judgement, Judging, TrainedNetwork, Values
 from selfpaced.path import Candidate, weight_histogram
 from selfpaced.report import report

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import selfpaced.report
-from selfpaced.inspection import suspected
 from selfpaced.report import render, report, summarise
 
 EVIL = "<script>alert('x')</script> & </script>"

@@ -21,7 +21,6 @@ from selfpaced import (
     SelfPacedRegressor,
     SuspectFilter,
 )
-from selfpaced.inspection import suspected
 from selfpaced.judgement import Judgement, Places, Values
 from selfpaced.pacing import Fixed
 from selfpaced.report import summarise

@@ -10,8 +10,7 @@ import psutil
 
 from selfpaced import SelfPacedLogisticRegression
 from selfpaced.engines import MemoryTable
-from selfpaced.linear import folds as linear_folds
-from selfpaced.linear import regression_tables
+from selfpaced.linear import _folds, regression_tables
 from selfpaced.spark import SparkTable
 
 FATAL = 4
@@ -40,7 +39,7 @@ class Mortal(SparkTable):
 def main(folder):
     from sessions import start  # beside this file: where a script is run, it is found
 
-    linear_folds.MANY, linear_folds.ENOUGH, regression_tables.DECIDING = 400, 200, 400
+    _folds.MANY, regression_tables.DECIDING = 400, 400
     session = start("local-cluster[2,1,1024]", folder)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1000, 2))

@@ -12,8 +12,7 @@ pytest.importorskip("pyspark", reason='tables on Spark need the extra "spark"')
 
 from selfpaced import SelfPacedLinearRegression as LinearInMemory
 from selfpaced import SelfPacedLogisticRegression as LogisticInMemory
-from selfpaced.linear import folds as linear_folds
-from selfpaced.linear import regression_tables
+from selfpaced.linear import _folds, regression_tables
 from selfpaced.pacing import Geometric
 from selfpaced.spark import (
     SelfPacedLinearRegression,
@@ -29,9 +28,8 @@ NAMES = ["a", "b", "c"]
 
 @pytest.fixture
 def few_are_many(monkeypatch):
-    """Above 400 rows a sample of 200 decides, and blocks stay where they are."""
-    monkeypatch.setattr(linear_folds, "MANY", 400)
-    monkeypatch.setattr(linear_folds, "ENOUGH", 200)
+    """Above 400 rows a sample of 400 decides, and blocks stay where they are."""
+    monkeypatch.setattr(_folds, "MANY", 400)
     monkeypatch.setattr(regression_tables, "DECIDING", 400)
 
 

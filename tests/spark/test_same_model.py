@@ -10,13 +10,12 @@ pytest.importorskip("pyspark", reason='tables on Spark need the extra "spark"')
 
 from selfpaced import SelfPacedLinearRegression, SelfPacedLogisticRegression
 from selfpaced.engines import MemoryTable, contents
-from selfpaced.linear import folds as linear_folds
-from selfpaced.linear import regression_tables
+from selfpaced.linear import _folds, regression_tables
 from selfpaced.spark import SparkTable
 from selfpaced.spark import table as spark_table
 from selfpaced.spark.packing import run
 
-EDGE = linear_folds.MANY
+EDGE = _folds.MANY
 MODELS = {"label": lambda: SelfPacedLogisticRegression(C=1.0, tol=1e-2), "value": SelfPacedLinearRegression}
 
 

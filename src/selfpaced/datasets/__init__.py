@@ -9,6 +9,7 @@ from selfpaced.datasets.fetch import CorruptDataError, DataNotFoundError, cache_
 from selfpaced.datasets.loaders import load_breast, load_mfeat, load_spambase, load_svmguide1
 from selfpaced.datasets.noise import (
     flip_class_conditional,
+    flip_in_region,
     flip_instance_dependent,
     flip_near_border,
     flip_symmetric,
@@ -23,6 +24,7 @@ __all__ = [
     "DataNotFoundError",
     "cache_directory",
     "flip_class_conditional",
+    "flip_in_region",
     "flip_instance_dependent",
     "flip_near_border",
     "flip_symmetric",

@@ -189,6 +189,49 @@ def flip_near_border(
     return classes[np.where(flipped, scores.argmax(axis=1), codes)], flipped
 
 
+def flip_in_region(
+    X: ArrayLike, y: ArrayLike, rate: float = 0.5, *, share: float = 0.3, random_state: _Seed = None
+) -> _Noisy:
+    """Change labels in one region of the features, as one careless annotator or one broken device does.
+
+    The region is the ``share`` of the samples that lie farthest along a random direction of the standardised features.
+    Each label in it changes with probability ``rate``, to any other class alike.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Features, which decide where the region is.
+    y : array-like of shape (n,)
+        Clean labels of any kind.
+    rate : float, default=0.5
+        Probability of a change within the region, in [0, 1].
+    share : float, default=0.3
+        Share of the samples in the region, in [0, 1].
+    random_state : int, RandomState or None
+        Seed of the noise.
+
+    Returns
+    -------
+    noisy, flipped
+        As :func:`flip_symmetric`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from selfpaced.datasets import flip_in_region
+    >>> X = np.random.default_rng(0).standard_normal((1000, 3))
+    >>> noisy, flipped = flip_in_region(X, X[:, 0] > 0, random_state=0)
+    >>> bool(0.1 < flipped.mean() < 0.2)
+    True
+    """
+    labels, classes, codes = _coded(y)
+    rate, share, rng = _rate(rate), number("share", share, 0, 1, "in [0, 1]"), seeded(random_state)
+    scaled = _standardised(X, labels.size)
+    along = scaled @ rng.standard_normal(scaled.shape[1])
+    region = np.argsort(-along, kind="stable")[: round(share * labels.size)]
+    return _shift(labels, classes, codes, region[rng.random_sample(region.size) < rate], rng)
+
+
 def outliers_one_sided(
     y: ArrayLike, rate: float, *, size: float = 10.0, random_state: _Seed = None
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -358,7 +358,8 @@ class LogisticTrainer:
         changed = channel.decide(full) != predicted(full)
         moved = float(np.average(changed, weights=self._sample_rows.sample_weight))
         accuracy = float(np.average(channel.decide(scores) == codes, weights=rows.held_weight))
-        share = channel.rate_if_any if error < CLEAN else max(channel.rate_if_any, CONTRADICTED * (1.0 - accuracy))
+        contradicted = error if error < CLEAN else CONTRADICTED * (1.0 - accuracy)
+        share = max(channel.rate_if_any, contradicted)
         look = look_by_share(channel.probability_if_noisy(full, self._sample_rows.codes), share)
         return replace(
             fit, look=look, channel=channel, check=check, moved=moved, confident_error=error, accuracy=accuracy,

@@ -243,9 +243,10 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         check_size("X", X)
         classes, codes = encoded(y)
         free = self.penalty is None or self.C == "auto"  # a given C has the unit of the weights
-        weight = check_weight(sample_weight, len(codes), relative=free)
-        weight = frequencies(weight) if free and weight is not None else weight
-        weight = self._weights(classes, codes, weight)
+        given_weight = check_weight(sample_weight, len(codes), relative=free)
+        if free and given_weight is not None:
+            given_weight = frequencies(given_weight)
+        weight = self._weights(classes, codes, given_weight)
         confirmed = check_trusted(trusted, len(codes))
         kept = slice(None) if weight is None or weight.all() else np.flatnonzero(weight)
         rows, labels = (X, codes) if isinstance(kept, slice) else (X[kept], codes[kept])
@@ -508,7 +509,7 @@ def _which_model(fit: LogisticFit) -> str:
             return "No reweighted model scored better; the plain model is used."
         return "No noise detected; the plain model is used."
     if fit.reason:
-        return f"{chosen.label[:1].upper()}{chosen.label[1:]} is used: {fit.reason}."
+        return f"{chosen.label[:1].upper()}{chosen.label[1:]} is used: {fit.reason.rstrip('.')}."
     return f"Reweighted models are used ({chosen.label}): they explain held-out labels better than the plain model."
 
 
