@@ -29,7 +29,7 @@ Array = NDArray[Any]
 PIECE = 1 << 16  # cost: rows that are judged at a time
 SUSPECT = 0.5  # theory: even odds
 OUTLIER_Z = 3.5  # theory: the usual bound of the modified z-score
-LEVELS = np.array(["", "worth a look", "likely error"], dtype=object)
+LEVELS = np.array(["", "worth a look", "likely error"])
 
 
 class Noise(Protocol):

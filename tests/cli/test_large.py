@@ -65,6 +65,20 @@ def test_values_piece_by_piece(selfpaced, price_tsv, folder):
     assert len(found) > 0.7 * len(wrong)
 
 
+def test_suspects_are_written_though_the_first_rows_have_none(as_json, price_tsv, monkeypatch):
+    path, wrong = price_tsv
+    frame = pd.read_csv(path, sep="\t")
+    frame = pd.concat([frame.drop(index=wrong), frame.loc[wrong]])
+    frame.to_csv("sorted.csv", index=False)
+    monkeypatch.setattr("selfpaced.engines.scratch.PIECES", 1)
+    monkeypatch.setattr("selfpaced.engines.scratch.PIECE", 64)  # blocks of 64 rows
+    result = as_json("fit", "sorted.csv", "--target", "price", "--memory", "100MB")
+    found = pd.read_parquet("run/suspects.parquet")
+    likely = found[found["level"] == "likely error"]
+    assert set(likely["row"]) == set(range(len(frame) - len(wrong), len(frame)))
+    assert len(likely) == result["likely_errors"]
+
+
 def test_a_pattern_of_parquet_files(selfpaced, shop_csv, folder):
     frame = pd.read_csv(shop_csv)
     frame.loc[[3, 200], "will buy"] = None

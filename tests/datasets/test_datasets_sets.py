@@ -161,7 +161,6 @@ def test_noise_near_the_border_spreads_evenly_without_sharpness():
     np.testing.assert_array_equal(again != (x > 0), flipped)
 
 
-@pytest.mark.parametrize("maker", [outliers_one_sided, outliers_symmetric])
 def test_labels_change_in_one_region_only():
     X = np.random.default_rng(0).standard_normal((2000, 2))
     y = np.arange(2000) % 3
@@ -174,6 +173,7 @@ def test_labels_change_in_one_region_only():
     assert not flip_in_region(X, y, 0.5, share=0.0, random_state=1)[1].any()
 
 
+@pytest.mark.parametrize("maker", [outliers_one_sided, outliers_symmetric])
 def test_outliers_move_exactly_their_share(maker):
     y = np.random.default_rng(0).standard_normal(500)
     noisy, outlier = maker(y, 0.2, random_state=5)

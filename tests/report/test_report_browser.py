@@ -30,7 +30,7 @@ def text(browser, id):
 
 
 def rows(browser):
-    script = "return [...document.querySelectorAll('#table tbody tr:not(.cells)')].map((r) => "
+    script = "return [...document.querySelectorAll('#table tbody tr:not(.cells, .level)')].map((r) => "
     return browser.execute_script(script + "[...r.cells].map((c) => c.innerText))")
 
 
@@ -87,7 +87,7 @@ def test_a_click_on_the_path_moves_the_slider(page, classified):
 
 
 def test_the_table_filters_sorts_and_turns_pages(page, classified):
-    found = np.flatnonzero(suspected(classified.model.judgement_))
+    found = np.flatnonzero(classified.model.judgement_.levels())
     assert text(page, "position") == f"1–25 of {len(found)}"
     search(page, f"{found[-1]}")
     assert 0 < int(text(page, "position").split(" of ")[-1]) < len(found)
@@ -104,6 +104,25 @@ def test_the_table_filters_sorts_and_turns_pages(page, classified):
     page.find_element(By.ID, "last").click()
     assert [int(row[2]) for row in rows(page)] == found[: len(found) % 25][::-1].tolist()
     assert not page.find_element(By.ID, "next").is_enabled()
+    assert_clean(page)
+
+
+def test_both_levels_have_a_heading_until_the_table_is_sorted(browser, classified, tmp_path):
+    table = {"row": [5, 3, 9], "level": ["likely error", "worth a look", "worth a look"], "given": ["no", "yes", "no"]}
+    table |= {"expected": ["yes", "no", "yes"], "noise_probability": [0.9, 0.4, 0.3]}
+    path = report(classified.model, classified.X, classified.y, tmp_path / "levels.html", suspects=table)
+    page = show(browser, path)
+
+    def headings():
+        return [row.text for row in page.find_elements(By.CSS_SELECTOR, "#table tr.level")]
+
+    assert [heading.split()[0] for heading in headings()] == ["1", "2"]
+    assert "likely error" in headings()[0]
+    assert "worth a look" in headings()[1]
+    assert [int(row[1]) for row in rows(page)] == [5, 3, 9]
+    page.find_elements(By.CSS_SELECTOR, "#table th button")[0].click()
+    assert headings() == []
+    assert [int(row[1]) for row in rows(page)] == [3, 5, 9]
     assert_clean(page)
 
 

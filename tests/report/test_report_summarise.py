@@ -53,9 +53,12 @@ def test_classification(classified):
     assert "Predictions changed" in names
     assert summary.weights.series == ("no", "yes")
     assert sum(map(sum, summary.weights.counts)) == 400
-    assert len(summary.features.rows) == int(suspected(case.model.judgement_).sum())
-    assert fact(summary, "suspects").value == str(len(summary.suspects))
-    assert f"{len(summary.suspects)} rows of 400 are suspected of a wrong label" in summary.verdict
+    assert len(summary.features.rows) == int((case.model.judgement_.levels() > 0).sum())
+    likely, look = (int((case.model.judgement_.levels() == level).sum()) for level in (2, 1))
+    assert fact(summary, "likely errors").value == str(likely)
+    assert (str(look) in fact(summary, "likely errors").note) == (look > 0)
+    assert f"{likely} likely errors" in summary.verdict
+    assert f"{look} row" in summary.verdict
 
 
 def test_the_flipped_labels_come_first(classified):
@@ -69,7 +72,7 @@ def test_suspects_are_counted_by_given_and_expected_label(classified):
     case = classified
     pairs = summarise(case.model, case.X, case.y).pairs
     judgement = case.model.judgement_
-    found = suspected(judgement)
+    found = judgement.levels() > 0
     given, expected = judgement.opinion.given[found], judgement.opinion.expected[found]
     assert (pairs.given, pairs.expected) == (("no", "yes"), ("no", "yes"))
     assert pairs.counts == ((0, int(np.sum(given == "no"))), (int(np.sum(given == "yes")), 0))
@@ -93,7 +96,7 @@ def test_columns_that_speak_against_a_row_are_named(classified):
 def test_what_suspects_have_in_common_is_named(classified):
     pd = pytest.importorskip("pandas")
     case = classified
-    found = suspected(case.model.judgement_)
+    found = case.model.judgement_.levels() > 0
     cells = pd.DataFrame({"clerk": np.where(found & (np.arange(400) % 10 > 0), "Kim", "Lee"), "x": case.X[:, 0]})
     patterns = summarise(case.model, case.X, case.y, cells=cells).patterns
     assert patterns[0].where == "clerk = Kim"
@@ -113,14 +116,14 @@ def test_rows_that_are_suspected_though_the_plain_model_was_kept_are_explained(c
     model = Kept()
     model.__dict__ = {**classified.model.__dict__, "lam_": np.inf}
     summary = summarise(model)
-    assert len(summary.suspects) == int(suspected(judgement).sum())
+    assert len(summary.suspects) == int((judgement.levels() > 0).sum())
     assert summary.aside.startswith("The plain model was kept, with full weight for every row")
     assert summarise(classified.model).aside == ""
 
 
 def test_without_the_data_there_are_still_suspects_and_weights(classified):
     summary = summarise(classified.model)
-    assert sorted(column(summary, "row")) == np.flatnonzero(suspected(classified.model.judgement_)).tolist()
+    assert sorted(column(summary, "row")) == np.flatnonzero(classified.model.judgement_.levels()).tolist()
     wrong = column(summary, "noise_probability")
     assert wrong == sorted(wrong, reverse=True)
     assert summary.features is None
@@ -333,4 +336,5 @@ def test_a_noise_rate_that_is_unknown():
     X, y = rng.normal(size=(600, 3)), np.arange(600) % 2
     summary = summarise(SelfPacedClassifier(LogisticRegression()).fit(X, y), X, y)
     assert fact(summary, "estimated noise rate").value == "unknown"
-    assert "unknown (between 0 % and" in summary.verdict
+    assert "between 0 % and" in summary.verdict
+    assert "nan" not in summary.verdict

@@ -30,7 +30,7 @@ def losses(model: Model, table: DaskTable) -> Any:
 
 
 def suspects(model: Model, table: DaskTable, *, threshold: float = 0.5) -> Any:
-    """Rows at least this likely to be wrong, as a Dask DataFrame in the order of the rows.
+    """Return the likely errors and the rows worth a look, as a Dask DataFrame in the order of the rows.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def suspects(model: Model, table: DaskTable, *, threshold: float = 0.5) -> Any:
     table : DaskTable
         The rows.
     threshold : float, default=0.5
-        Probability of being wrong from which on a row is listed; 0 lists all.
+        Rows whose probability of being wrong is above it are likely errors.
 
     Returns
     -------

@@ -37,7 +37,7 @@ CLEAN = 0.03  # confident error by class below which nothing is paced
 FARTHEST = 3.0  # standard errors behind the best above which a candidate has no share
 MOST_FLIPS, RARE = 0.35, 0.2  # flips that class shares are corrected for; share below which a class has its own pace
 ROWS_PER_PARAMETER = 20  # rows per parameter above which fold fits start from the fit of all rows
-PLAIN_STEPS, PACED_STEPS = 12, 16  # cost: iterations of a fold fit
+PLAIN_STEPS, PACED_STEPS = 10, 12  # cost: iterations of a fold fit
 
 
 @dataclass(frozen=True, eq=False)
