@@ -12,10 +12,11 @@ nothing      labels at random, labels drawn from a model, the same table with fo
 rules        documents labelled by keywords, as distant supervision does, or with clean labels, or labels at random.
 schedule     ``pace="paper"`` for each rule of the paper's table, C given and chosen, beside the paper's own figure.
 
-Labels are clean, wrong at random (10, 20, 40 %), by class (35 and 5 % in turn) or near the border (20 %). All methods
-run with their defaults and see the same rows, scaling and labels; nothing is chosen with clean labels. Answers are
-cached cell by cell, so a run can be stopped and taken up again; ``--library`` computes the rows of the library with the
-code of another revision. Needs the packages of ``.[peers]`` and ``experiments``.
+Labels are clean, wrong at random (10, 20, 40 %), by class (35 and 5 % in turn), near the border (20 %) or in a region
+(half of the labels of 30 % of the rows). All methods run with their defaults and see the same rows, scaling and labels;
+nothing is chosen with clean labels. Answers are cached cell by cell, so a run can be stopped and taken up again;
+``--library`` computes the rows of the library with the code of another revision. Needs the packages of ``.[peers]`` and
+``experiments``.
 """
 
 from __future__ import annotations
@@ -178,6 +179,24 @@ class Tables:
             rows["interval without 0"].append(f"{np.mean(low > 0):.0%}")
         return [f"The share of wrong labels by {OURS}; every fit counts.", "", *_table("", rows)]
 
+    def lists(self) -> list[str]:
+        """What is listed: F1 of both levels, and how often a likely error is one."""
+        rows: dict[str, list[str]] = {}
+        for method in (OURS, "cleanlab"):
+            by_noise = [[a for name in self.names for a in self.found[name, noise, method]] for noise in NOISES]
+            listed = [f"{np.median([a['listed'] for a in every]):.0f}" for every in by_noise]
+            f1 = [[a["f1"] for a in every if a["f1"] is not None] for every in by_noise]
+            rows[f"{method}, F1"] = [f"{np.mean(values):.3f}" if values else "-" for values in f1]
+            rows[f"{method}, rows listed (median)"] = listed
+        ours = [[a for name in self.names for a in self.found[name, noise, OURS]] for noise in NOISES]
+        rows["likely errors (median)"] = [f"{np.median([a['likely'] for a in every]):.0f}" for every in ours]
+        rows["fits with any"] = [f"{np.mean([a['likely'] > 0 for a in every]):.0%}" for every in ours]
+        pooled = [
+            (sum(a["likely"] * (a["right"] or 0.0) for a in every), sum(a["likely"] for a in every)) for every in ours
+        ]
+        rows["likely errors that are wrong"] = [f"{right / total:.2f}" if total else "-" for right, total in pooled]
+        return ["Rows that are listed. cleanlab has one list; likely errors are claims.", "", *_table("", rows)]
+
     def worst(self) -> list[str]:
         """The table where each method loses most against the plain model."""
         rows: dict[str, list[str]] = {}
@@ -230,6 +249,7 @@ class Tables:
             *self.mean_of("Log-loss on clean labels", "loss", 3),
             *self.mean_of("Calibration error of the most probable class", "calibration", 3),
             *self.mean_of("Average precision of finding the wrong labels", "precision", 3),
+            *self.lists(),
             *self.rates(),
             *self.worst(),
             *self.spread(),

@@ -10,11 +10,6 @@ its defaults, ``cleanlab`` is CleanLearning around LogisticRegression. Target: a
 
 from __future__ import annotations
 
-import os
-
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
-
 import argparse
 import time
 import tracemalloc
@@ -25,6 +20,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.preprocessing import scale
+from threadpoolctl import threadpool_limits
 
 from selfpaced import SelfPacedLogisticRegression
 from selfpaced.datasets import flip_symmetric, load_spambase
@@ -154,8 +150,11 @@ def main():
     rows = [row for case in options.cases for row in measure(*CASES[case])]
     if options.save:
         note = "Rows that miss their target are marked **."
-        RESULT.write_text(f"# Cost of the self-paced logistic regression\n\n{note}\n\n{HEAD}\n" + "\n".join(rows) + "\n")
+        RESULT.write_text(
+            f"# Cost of the self-paced logistic regression\n\n{note}\n\n{HEAD}\n" + "\n".join(rows) + "\n"
+        )
 
 
 if __name__ == "__main__":
-    main()
+    with threadpool_limits(1):
+        main()

@@ -7,9 +7,9 @@ import numpy as np
 from engine_clock import Clock, each
 
 from selfpaced import SelfPacedLogisticRegression
-from selfpaced.linear.blocks import TableObjective, gradient
-from selfpaced.linear.minimize import minimize
-from selfpaced.linear.objective import Latent, Objective
+from selfpaced.linear._blocks import TableObjective, gradient
+from selfpaced.linear._lbfgs import minimize
+from selfpaced.linear._loss import Latent, Objective
 from selfpaced.regularizers import get
 
 BYTES = 8  # of a feature

@@ -85,8 +85,8 @@ def files(paths, scratch):
 
     from selfpaced import SelfPacedLogisticRegression
     from selfpaced.engines import spool, write_suspects
-    from selfpaced.linear.blocks import gradient
-    from selfpaced.linear.objective import Latent
+    from selfpaced.linear._blocks import gradient
+    from selfpaced.linear._loss import Latent
     from selfpaced.regularizers import get
 
     pa.set_cpu_count(1)
@@ -127,8 +127,8 @@ def memory(n, scratch):
 
     from selfpaced import SelfPacedLogisticRegression
     from selfpaced.engines import MemoryTable
-    from selfpaced.linear.blocks import gradient
-    from selfpaced.linear.objective import Latent
+    from selfpaced.linear._blocks import gradient
+    from selfpaced.linear._loss import Latent
     from selfpaced.regularizers import get
 
     parts = list(chunks(n))

@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from selfpaced import datasets
 from selfpaced_experiments.cells import Cell
 
-NOISES = ("clean", "10 %", "20 %", "40 %", "35/5 %", "border 20 %")
+NOISES = ("clean", "10 %", "20 %", "40 %", "35/5 %", "border 20 %", "region")
 OURS, BALANCED = "selfpaced", "selfpaced, balance .5"
 PEERS = ("plain", "LR CV", "cleanlab", "oracle")
 PAPER = ("paper: breast", "paper: spambase", "paper: svmguide1")
@@ -55,6 +55,8 @@ def noisy(X: np.ndarray, y: np.ndarray, noise: str, seed: int) -> tuple[np.ndarr
         return y, np.zeros(len(y), dtype=bool)
     if noise == "border 20 %":
         return datasets.flip_near_border(X, y, 0.2, random_state=seed)
+    if noise == "region":
+        return datasets.flip_in_region(X, y, random_state=seed)
     if noise == "35/5 %":
         rates = [0.35 if c % 2 else 0.05 for c in range(int(y.max()) + 1)]
         return datasets.flip_class_conditional(y, rates, random_state=seed)
@@ -106,12 +108,31 @@ def made(method: str, seed: int) -> Any:
 
 
 def suspicion(method: str, model: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """How suspicious each training row is: by the method's own judgement, else by the loss of its label."""
+    """How suspicious each training row is: by the method's own ranking, else by the loss of its label."""
     if method == "cleanlab":
         return 1 - model.get_label_issues()["label_quality"].to_numpy()
     if method in (OURS, BALANCED):
-        return model.judgement_.opinion.wrong
+        return model.judgement_.evidence
     return 1 - model.predict_proba(X)[np.arange(len(y)), y]
+
+
+def listed(method: str, model: Any, flipped: np.ndarray) -> dict[str, Any]:
+    """The rows that a method lists: how many, F1, and those that it claims to be wrong."""
+    if method not in (OURS, "cleanlab"):
+        return {}
+    if method == "cleanlab":
+        levels = 2 * model.get_label_issues()["is_label_issue"].to_numpy()
+    else:
+        levels = model.judgement_.levels()
+    both, likely = levels > 0, levels == 2
+    found = 2 * float((both & flipped).sum()) / max(int(both.sum() + flipped.sum()), 1)
+    right = float(flipped[likely].mean()) if likely.any() else None
+    return {
+        "f1": found if flipped.any() else None,
+        "listed": int(both.sum()),
+        "likely": int(likely.sum()),
+        "right": right,
+    }
 
 
 def claim(method: str, model: Any) -> tuple[float, float, float]:
@@ -119,7 +140,8 @@ def claim(method: str, model: Any) -> tuple[float, float, float]:
     if method == "cleanlab":
         return float(model.get_label_issues()["is_label_issue"].mean()), np.nan, np.nan
     if method in (OURS, BALANCED):
-        return float(model.noise_rate_), *map(float, model.noise_rate_interval_)
+        rate = float(model.noise_rate_)
+        return model.noise_rate_if_any_ if np.isnan(rate) else rate, *map(float, model.noise_rate_interval_)
     return np.nan, np.nan, np.nan
 
 
@@ -147,6 +169,7 @@ def fit(*, name: str, noise: str, seed: int, method: str, data_dir: str | None) 
         **scores(present[model.predict(X_test)], proba, y_test),
         "precision": float(average_precision_score(flipped, suspicion(method, model, X, labels))) if wrong else None,
         "flipped": float(flipped.mean()),
+        **listed(method, model, flipped),
         "rate": rate,
         "interval": [low, high],
         "cost": own / min(seconds),
@@ -224,7 +247,9 @@ def bent(*, rows: int, kind: str, seed: int, data_dir: str | None) -> dict[str, 
 def _claimed(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
     model = made(OURS, seed).fit(X, np.unique(y, return_inverse=True)[1])
     rate, low, high = claim(OURS, model)
-    return {"rate": rate, "interval": [low, high], "suspects": int((model.judgement_.opinion.wrong > 0.5).sum())}
+    levels = model.judgement_.levels()
+    counts = {"suspects": int((levels == 2).sum()), "look": int((levels == 1).sum())}
+    return {"rate": rate, "interval": [low, high], **counts}
 
 
 def stability(*, seed: int, noise: str, data_dir: str | None) -> dict[str, Any]:  # noqa: ARG001
@@ -237,7 +262,7 @@ def stability(*, seed: int, noise: str, data_dir: str | None) -> dict[str, Any]:
     given, _ = noisy(X, y, noise, 1)
     model = made(OURS, seed).fit(X, given)
     return {
-        "suspects": int((model.judgement_.opinion.wrong > 0.5).sum()),
-        "rate": float(model.noise_rate_),
+        "suspects": int((model.judgement_.levels() == 2).sum()),
+        "rate": float(model.noise_rate_if_any_),
         "predicted": "".join(map(str, model.predict(X))),
     }

@@ -2,9 +2,17 @@
 
 import os
 
+import pytest
 from hypothesis import settings
 
 # The same examples in every run; HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("repeatable", derandomize=True)
 settings.register_profile("explore", derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Fail where a file of tests cannot be imported: skipping is for the doctests of modules that need an extra."""
+    if report.skipped and "unable to import module" in str(report.longrepr):
+        report.outcome = "failed"

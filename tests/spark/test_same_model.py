@@ -26,7 +26,7 @@ def data():
     X = rng.standard_normal((EDGE + 1, 2))
     wrong = rng.random(len(X)) < 0.1
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "id": np.arange(len(X))})
-    frame["label"] = ((3 * X[:, 0] - X[:, 1] + rng.logistic(size=len(X)) > 0) ^ wrong).astype(float)
+    frame["label"] = ((3 * X[:, 0] - X[:, 1] + 0.3 * rng.logistic(size=len(X)) > 0) ^ wrong).astype(float)
     frame["value"] = X @ [1.0, 2.0] + 3 + rng.standard_normal(len(X)) + np.where(wrong, 30.0, 0.0)
     return frame
 
@@ -46,12 +46,12 @@ def one_edge(monkeypatch):
 
 @pytest.fixture
 def small_blocks(spark, monkeypatch):
-    """A block for every 50 rows, and sums of partitions that are added up before they come here."""
+    """A block for every 25 rows, and sums of partitions that are added up before they come here."""
     option = "spark.sql.execution.arrow.maxRecordsPerBatch"
     before = spark.conf.get(option)
     monkeypatch.setattr(spark_table, "BLOCK_BYTES", 1)
     monkeypatch.setattr(spark_table, "FEW_PARTS", 3)
-    spark.conf.set(option, 50)
+    spark.conf.set(option, 25)
     yield
     spark.conf.set(option, before)
 

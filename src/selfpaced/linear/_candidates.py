@@ -131,7 +131,10 @@ def _paced(fits: FoldFits, plain: list[Trial], best: Trial, regularizer: Regular
     latents = paces(regularizer, _class_scale(fits, best, rho))
     wanted = [(lam, latent, weakest, None) for lam, latent in latents.items()]
     if weakest != best.fit.C:
-        wanted += [(lam, latent, best.fit.C, best.fit.params) for lam, latent in list(latents.items())[-WIDE:]]
+        wanted += [
+            (lam, latent, best.fit.C, best.fit.params)
+            for lam, latent in list(latents.items())[max(len(latents) - WIDE, 0) :]
+        ]
     specs = [
         Spec(
             latent, C, start if start is not None or _learns_from_zero(latent, fits.rows.n_classes) else best.fit.params

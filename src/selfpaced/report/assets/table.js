@@ -29,8 +29,8 @@ function start() {
     return kind === "number" ? String(Number(value.toPrecision(5))) : String(value);
   };
 
-  // Built once, on the first search: one lower-case line per row.
-  const lines = () => (haystack ??= Array.from(everyone, (i) => columns.map((c) => c.values[i] ?? "").join("\u0001").toLowerCase()));
+  // Built once, on the first search: one lower-case line per row, of the cells as they are shown.
+  const lines = () => (haystack ??= Array.from(everyone, (i) => columns.map((c) => format(c.values[i], c.kind)).join("\u0001").toLowerCase()));
 
   const order = (rows) => {
     if (sorted.column < 0) return rows;

@@ -1,0 +1,163 @@
+"""What each mechanism of the logistic regression earns: one is switched off, and the difference is printed.
+
+    python benchmarks/shipped.py                       # once: the tables
+    python benchmarks/ablation.py [--seeds 2] [--only paces shift ...] [--save]
+
+Development tables (more_datasets.py) with clean labels and six kinds of noise. A cell is the difference to the present
+code, mean over the tables (standard error), in points: accuracy on clean labels, average precision of the wrong labels
+(AP), F1 of the rows that are listed; then the share of intervals that cover the true rate, likely errors on clean
+tables, and processor time. What is within one standard error everywhere is one mechanism too many.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import time
+import warnings
+from pathlib import Path
+from unittest import mock
+
+import more_datasets
+import noisy_fits
+import numpy as np
+from sklearn.metrics import average_precision_score
+from threadpoolctl import threadpool_limits
+
+from selfpaced import SelfPacedLogisticRegression
+from selfpaced.linear import _candidates, _fold_fits, _folds, _logistic_fit
+
+RESULT = Path(__file__).parent / "results" / "ablation.md"
+LINEAR = {"candidates": _candidates, "fold_fits": _fold_fits, "folds": _folds, "fit": _logistic_fit}
+
+
+def _one_candidate(fits, trials):
+    """The best candidate alone instead of the average."""
+    shares = np.zeros(len(trials))
+    shares[trials.index(_candidates.best_of(fits, trials))] = 1.0
+    return shares
+
+
+def _as_it_is(X, mean, variance):  # noqa: ARG001
+    return mean, variance
+
+
+def _nothing(*args):  # noqa: ARG001
+    return None
+
+
+def _always(self, *args):  # noqa: ARG001
+    return True
+
+
+SWITCHES = {  # what is patched, and options of the estimator
+    "paces": ([("candidates", "CLEAN", 2.0)], {}),
+    "penalties": ([], {"C": 1.0}),
+    "average": ([("candidates", "_shares", _one_candidate)], {}),
+    "wide paces under the best penalty": ([("candidates", "WIDE", 0)], {}),
+    "paces by class": ([("candidates", "_class_scale", _nothing)], {}),
+    "repetitions": ([("folds", "REPETITIONS", 1)], {}),
+    "misfit check": ([("fit", "misfit_check", _nothing)], {}),
+    "shift": ([], {"shift": False}),
+    "limits of the shift": ([], {"shift": True}),
+    "class shares must agree": ([("fit", "MISMATCH", 2.0)], {}),
+    "worse than plain is refused": ([("fit", "LogisticTrainer._sane", _always)], {}),
+    "one row that decides a scale": ([("fold_fits", "_without_one_row", _as_it_is)], {}),
+    "coarse tables": ([("folds", "MIXED", 2.0)], {}),
+}
+
+
+def switched(patches):
+    stack = contextlib.ExitStack()
+    for module, name, value in patches:
+        target, attribute = LINEAR[module], name
+        if "." in name:
+            owner, attribute = name.split(".")
+            target = getattr(target, owner)
+        stack.enter_context(mock.patch.object(target, attribute, value))
+    return stack
+
+
+def measured(names, seeds, patches, options):
+    """One record for every table, noise and seed."""
+    found = {}
+    with switched(patches):
+        for seed in range(seeds):
+            for name in names:
+                X, y, X_test, y_test = noisy_fits.parts(name, seed)
+                for noise in noisy_fits.NOISES:
+                    found[name, noise, seed] = _fit(X, y, X_test, y_test, noise, seed, options)
+    return found
+
+
+def _fit(X, y, X_test, y_test, noise, seed, options):
+    given, flipped = noisy_fits.noisy(X, y, noise, 5000 + seed)
+    present, labels = np.unique(given, return_inverse=True)
+    start = time.process_time()
+    model = SelfPacedLogisticRegression(random_state=seed, **options).fit(X, labels)
+    cost, (low, high) = time.process_time() - start, model.noise_rate_interval_
+    lists, wrong = noisy_fits.listed(noisy_fits.OURS, model, flipped), bool(flipped.any())
+    return {
+        "accuracy": 100 * np.mean(present[model.predict(X_test)] == y_test),
+        "AP": 100 * average_precision_score(flipped, model.judgement_.evidence) if wrong else np.nan,
+        "F1": 100 * lists["f1"] if wrong else np.nan,
+        "covers": 100.0 * (low <= flipped.mean() + 1e-9 and flipped.mean() <= high + 1e-9),
+        "likely": lists["likely"],
+        "ms": 1000 * cost,
+    }
+
+
+def by_table(found, noise, measure):
+    values = {}
+    for (name, kind, _), record in found.items():
+        if kind == noise:
+            values.setdefault(name, []).append(record[measure])
+    return {name: np.mean(own) for name, own in values.items()}
+
+
+def difference(found, base, noise, measure):
+    own, other = by_table(found, noise, measure), by_table(base, noise, measure)
+    gaps = np.array([own[name] - other[name] for name in own])
+    gaps = gaps[np.isfinite(gaps)]
+    return f"{gaps.mean():+.2f} ({gaps.std(ddof=1) / np.sqrt(len(gaps)):.2f})" if len(gaps) > 1 else "-"
+
+
+def row(label, found, base):
+    noisy = noisy_fits.NOISES[1:]
+    cells = [difference(found, base, noise, "accuracy") for noise in noisy_fits.NOISES]
+    cells += [
+        difference(found, base, noise, measure) for measure in ("AP", "F1") for noise in ("20 %", "40 %", "35/5 %")
+    ]
+    cells.append(f"{np.mean([np.mean(list(by_table(found, n, 'covers').values())) for n in noisy]):.0f} %")
+    cells.append(f"{sum(record['likely'] for key, record in found.items() if key[1] == 'clean')}")
+    cells.append(f"{np.mean([record['ms'] for record in found.values()]):.0f} ms")
+    return "| " + " | ".join([label, *cells]) + " |"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--only", nargs="*", choices=list(SWITCHES), default=list(SWITCHES))
+    parser.add_argument("--save", action="store_true", help="also write results/ablation.md")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    ranked = [f"{measure} {noise}" for measure in ("AP", "F1") for noise in ("20", "40", "35/5")]
+    columns = [*noisy_fits.NOISES, *ranked, "covers", "likely, clean", "time"]
+    lines = ["| switched off | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    print("\n".join(lines), flush=True)
+    names = more_datasets.DEVELOPMENT
+    base = measured(names, options.seeds, [], {})
+    lines.append(row("nothing", base, {key: dict.fromkeys(record, 0.0) for key, record in base.items()}))
+    print(lines[-1], flush=True)
+    for label in options.only:
+        lines.append(row(label, measured(names, options.seeds, *SWITCHES[label]), base))
+        print(lines[-1], flush=True)
+    if options.save:
+        what = __doc__.split("\n\n")[2]
+        title = f"# Ablation of the logistic regression\n\n{len(names)} tables, {options.seeds} seeds. {what}\n\n"
+        RESULT.write_text(title + "\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    with threadpool_limits(1):
+        main()
