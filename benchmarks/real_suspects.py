@@ -5,8 +5,8 @@ line does, at most 5,000 rows (diamonds also with all of them). Labels as they a
 others. Every fit is repeated with eight random states: counts are the smallest and the largest, and in brackets their
 standard deviation over their mean. It is not known which labels are wrong in the tables as they are. A method that
 flags many of them, on a table that its model does not fit, takes misfit for label noise. Precision and recall are means
-over the random states, of the planted errors; rows that were wrong before count as right. Both levels: likely errors and
-rows worth a look. cleanlab: `find_label_issues` around LogisticRegression, one random state.
+over the random states, of the planted errors; rows that were wrong before count as right. Both levels: likely errors
+and rows worth a look. cleanlab: `find_label_issues` around LogisticRegression, one random state.
 
     python benchmarks/real_suspects.py [--tables NAMES] [--seeds N] [--save]
 """
@@ -115,7 +115,7 @@ def main() -> None:
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
     lines = [
-        "| table | rows | planted | rate if any | claimed | likely errors; precision, recall | both levels | cleanlab |",
+        "| table | rows | planted | rate if any | claimed | likely; precision, recall | both levels | cleanlab |",
         "|---|---|---|---|---|---|---|---|",
     ]
     print("\n".join(lines), flush=True)

@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from selfpaced import datasets
 from selfpaced.datasets import (
     flip_class_conditional,
-    flip_instance_dependent,
     flip_in_region,
+    flip_instance_dependent,
     flip_near_border,
     flip_symmetric,
     load_breast,

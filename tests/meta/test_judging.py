@@ -176,7 +176,8 @@ def test_new_labels_are_weighed_in_the_unit_of_their_class() -> None:
     judgement = fitted.judge(X_new, y_new)
     np.testing.assert_allclose(judgement.losses, losses)
     np.testing.assert_allclose(judgement.weight, get("welsch").relative_weight(losses, fitted.lam_))
-    np.testing.assert_allclose(suspects(fitted, X_new, y_new, all_rows=True).sort_values("row")["weight"], judgement.weight)
+    table = suspects(fitted, X_new, y_new, all_rows=True).sort_values("row")
+    np.testing.assert_allclose(table["weight"], judgement.weight)
 
 
 @pytest.mark.parametrize("rule", ["hard", "welsch"])

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from selfpaced.torch import SelfPacedLoss, judge, review, suspects
 from selfpaced.torch.judging import PICTURES
 
-COLUMNS = ["row", "given", "expected", "probability", "weight", "noise_probability", "label_quality"]
+COLUMNS = ["row", "level", "given", "expected", "weight", "noise_probability", "probability_if_noisy", "label_quality"]
 
 
 @pytest.fixture
