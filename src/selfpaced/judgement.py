@@ -283,6 +283,16 @@ class Judgement:
             levels[self.trusted] = 0
         return levels
 
+    def expected_precision(self, levels: NDArray[np.int8]) -> tuple[float, float]:
+        """Expected share of errors among the likely errors, and among the rows worth a look if any labels are wrong.
+
+        NaN for an empty list, and for rows worth a look of values.
+        """
+        likely, look = levels == 2, levels == 1
+        first = float(self.wrong[likely].mean()) if likely.any() else math.nan
+        known = isinstance(self.opinion, Labels) and bool(look.any())
+        return first, float(self.evidence[look].mean()) if known else math.nan
+
     @cached_property
     def weight(self) -> Array:
         """Relative weight of every row, in [0, 1]."""

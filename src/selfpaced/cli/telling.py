@@ -109,11 +109,14 @@ def show_suspects(result: Training, console: Console, n: int = 5) -> None:
     """The most suspicious rows of each level."""
     likely = result.likely
     look = result.suspects.drop(likely.index)
-    console.say(f"{counted(len(likely))}{_first(len(likely), n)}")
+    right, if_any = result.precision
+    known = f" (about {right:.0%} of them wrong)" if len(likely) else ""
+    console.tell(f"{counted(len(likely))}{known}{_first(len(likely), n)}")
     _show(likely.head(n), console)
     if len(look):
-        what = f"{len(look):,} row{'s' * (len(look) != 1)} worth a look, if any are wrong"
-        console.say(f"\n{what}{_first(len(look), n)}")
+        what = f"{len(look):,} row{'s' * (len(look) != 1)} worth a look"
+        known = "if any are wrong" if math.isnan(if_any) else f"if any are wrong, about {if_any:.0%} of these"
+        console.tell(f"\n{what} ({known}){_first(len(look), n)}")
         _show(look.head(n), console)
 
 

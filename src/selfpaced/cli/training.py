@@ -66,6 +66,8 @@ class Training:
         What was noticed of the table before the fit.
     merges : dict of str to str
         Labels that were merged, and into which.
+    threshold : float
+        Probability of being wrong above which a row is a likely error.
     """
 
     table: LoadedTable
@@ -79,6 +81,14 @@ class Training:
     marks: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     merges: dict[str, str] = field(default_factory=dict)
+    threshold: float = 0.5
+
+    @property
+    def precision(self) -> tuple[float, float]:
+        """Expected precision of the likely errors, and of the rows worth a look if any labels are wrong."""
+        judged = self.model.judgement_
+        found: tuple[float, float] = judged.expected_precision(judged.levels(self.threshold))
+        return found
 
     @property
     def model(self) -> Any:
@@ -135,7 +145,7 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         found = suspicious(model, features, given, table, threshold=args.threshold)
     pipeline = joined(prepare, model)
     marks = tuple(row_marks(written, found["row"].to_numpy()))
-    return Training(table, given, name, pipeline, features, found, choice, review, marks, told, merges)
+    return Training(table, given, name, pipeline, features, found, choice, review, marks, told, merges, args.threshold)
 
 
 def noticed(
@@ -270,6 +280,7 @@ def metrics(run: Training, console: Console) -> dict[str, Any]:
         "typical_error": _typical_error(run),
         "likely_errors": len(run.likely),
         "worth_a_look": len(run.suspects) - len(run.likely),
+        "expected_precision": dict(zip(("likely_errors", "worth_a_look_if_any"), run.precision, strict=True)),
         "notices": list(run.notices),
         "termination": model.termination_,
         "path": [candidate(found) | {"chosen": found.chosen} for found in model.path_],

@@ -121,8 +121,14 @@ class Supervised(Judged):
         """What was found, in a sentence or two."""
         what, n = self.judged, self.weights.size
         rate = share(float(self.model.noise_rate_), self.model.noise_rate_interval_)
-        likely = "No likely error" if not found else plural(found, "likely error")
-        return f"{likely} and {plural(look, 'row')} worth a look among {count(n)} rows. Wrong {what}s: {rate}."
+        right, if_any = self.judgement.expected_precision(self.judgement.levels())
+        likely = (
+            f"{plural(found, 'likely error')} (about {percent(right)} of them wrong)" if found else "No likely errors"
+        )
+        rest = plural(look, "row") + " worth a look"
+        if not math.isnan(if_any):
+            rest += f" (about {percent(if_any)} of them wrong, if any {what}s are)"
+        return f"{likely} and {rest} among {count(n)} rows. Wrong {what}s: {rate}."
 
     def aside(self, found: int) -> str:
         """Why rows are suspected though all of them have full weight."""

@@ -26,7 +26,7 @@ LABELS = {
     "cluster": "Cluster",
     "outlier": "Outlier",
     "why": "Why",
-    "against": "Speaks against it",
+    "against": "Contributing features",
 }
 _TEXT_LIMIT = 300  # display: characters of a cell
 
