@@ -31,7 +31,7 @@ DOUBT, BETTER = 1.0, 2.0  # standard errors of lead at which the reference model
 MOSTLY = 0.5  # share of what the linear model calls wrong that counts as all of it
 
 RANKS = 500  # cost: ranks that are told apart
-CHECKED = 1250  # cost: rows of the check, or up to twice as many
+CHECKED = 2500  # cost: rows of the check, or up to twice as many
 WIDEST = 100  # cost: features above which products say little and cost much
 STEPS = 15  # cost: iterations of its fold fits
 
@@ -88,8 +88,8 @@ class MisfitCheck:
         A reference model that is ahead shows that the linear model is wrong. Unless noise is significant to it, beyond
         what a wrong link function can feign, the rest that is unexplained may be more of the same.
         """
-        if self.ahead <= -BETTER:
-            return channel  # a model that explains less says nothing
+        if self.ahead <= 0:
+            return channel  # a model that explains no more says nothing
         pairs = zip(channel.interval, self.channel.interval, (min, max), strict=True)
         low, high = (pick(own, other) for own, other, pick in pairs)
         channel = replace(channel, interval=(low, high))
