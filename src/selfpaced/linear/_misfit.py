@@ -88,8 +88,8 @@ class MisfitCheck:
         A reference model that is ahead shows that the linear model is wrong. Unless noise is significant to it, beyond
         what a wrong link function can feign, the rest that is unexplained may be more of the same.
         """
-        if self.ahead <= 0:
-            return channel  # a model that explains no more says nothing
+        if self.ahead <= -BETTER:
+            return channel  # a model that explains less says nothing
         pairs = zip(channel.interval, self.channel.interval, (min, max), strict=True)
         low, high = (pick(own, other) for own, other, pick in pairs)
         channel = replace(channel, interval=(low, high))

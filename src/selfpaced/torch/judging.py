@@ -105,7 +105,7 @@ def suspects(
     Returns
     -------
     pandas.DataFrame, or Records where pandas is not installed
-        The same table as `selfpaced.suspects` gives.
+        The ranking of all rows, with the columns of `selfpaced.suspects`.
     """
     judged = judge(model, loader, criterion)
     names = _names(ids, judged)
