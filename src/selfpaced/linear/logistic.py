@@ -90,8 +90,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
     warm_start : bool, default=False
         Start full fits from the previous ones.
     random_state : int, RandomState or None, default=None
-        Seed of the sample that decides for tables of more than 10,000 distinct rows.  Folds follow from the content of
-        the rows, so smaller tables do not depend on it.  None is a fixed seed: fits repeat.
+        Seed of the hash that assigns rows to folds by their content, and of the sample that decides for tables of more
+        than 10,000 distinct rows.  None is a fixed seed: fits repeat.
     verbose : int, default=0
         Log a line per stage.
 
