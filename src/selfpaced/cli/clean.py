@@ -67,7 +67,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     n = len(result.likely)
     done = {"drop": "dropped", "flag": "flagged", "relabel": "relabelled"}[args.how]
     console.say(f"\n{result.model.termination_}")
-    console.say(f"{counted(n)} among {len(result.table.frame):,} rows: {done}.")
+    console.say(f"{counted(n)} among {len(result.table.frame):,} rows{f': {done}' if n else ''}.")
     console.say(f"Written: {out} ({kept:,} rows)")
     console.result(
         {

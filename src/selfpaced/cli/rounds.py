@@ -28,7 +28,7 @@ def suspects_file(result: Training) -> pd.DataFrame:
     import pandas as pd
 
     found, frame = result.suspects, result.table.frame
-    out = found.loc[:, list(COLUMNS)].assign(decision="")
+    out = found.loc[:, [name for name in COLUMNS if name in found]].assign(decision="")
     ours = {*COLUMNS, "decision", "target", "fingerprint"}
     cells = frame.iloc[found["row"].to_numpy()].drop(columns=result.target.name)
     cells.columns = pd.Index([f"table.{name}" if name in ours else name for name in cells.columns])

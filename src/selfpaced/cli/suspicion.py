@@ -15,7 +15,18 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "suspicious"]
 
-COLUMNS = ("row", "line", "level", "given", "expected", "weight", "noise_probability", "why", "against")
+COLUMNS = (
+    "row",
+    "line",
+    "level",
+    "given",
+    "expected",
+    "weight",
+    "noise_probability",
+    "probability_if_noisy",
+    "why",
+    "against",
+)
 NEIGHBOURS = 5  # display: their lines are named one by one
 EXPLAINED = 5_000  # cost: suspects that get neighbours; the table is sorted, the rest is far down
 
@@ -41,8 +52,8 @@ def suspicious(
     Returns
     -------
     pandas.DataFrame
-        With the columns ``row, line, level, given, expected, weight, noise_probability, why, against``: the last names
-        the columns that contribute most to the expected label or value.
+        With the columns ``row, line, level, given, expected, weight, noise_probability, why, against``, of labels also
+        ``probability_if_noisy``. ``against`` names the columns that contribute most to the expected label or value.
     """
     import pandas as pd
 
@@ -68,11 +79,17 @@ def suspicious(
             "expected": _rounded(found["expected"].to_numpy()),
             "weight": found["weight"].to_numpy(dtype=float).round(4),
             "noise_probability": found["noise_probability"].to_numpy(dtype=float).round(4),
+            **_if_noisy(found),
             "why": why,
             "against": [", ".join(names) for names in against],
-        },
-        columns=list(COLUMNS),
+        }
     )
+
+
+def _if_noisy(found: pd.DataFrame) -> dict[str, Any]:
+    """The probability of an error if any labels are wrong; values have none."""
+    name = "probability_if_noisy"
+    return {name: found[name].to_numpy(dtype=float).round(4)} if name in found else {}
 
 
 def _why(

@@ -117,20 +117,25 @@ def show_suspects(result: Training, console: Console, n: int = 5) -> None:
         what = f"{len(look):,} row{'s' * (len(look) != 1)} worth a look"
         known = "if any are wrong" if math.isnan(if_any) else f"if any are wrong, about {if_any:.0%} of these"
         console.tell(f"\n{what} ({known}){_first(len(look), n)}")
-        _show(look.head(n), console)
+        _show(look.head(n), console, "probability_if_noisy")
 
 
 def _first(count: int, n: int) -> str:
     return "." if not count else f", the first {n}:\n" if count > n else ":\n"
 
 
-def _show(found: Any, console: Console) -> None:
+def _show(found: Any, console: Console, measure: str = "noise_probability") -> None:
     if found.empty:
         return
-    place = "line" if found["line"].notna().any() else "row"
-    rows = [[place, "given", "expected", "wrong", "contributing features"]]
+    place, measure = (
+        "line" if found["line"].notna().any() else "row",
+        measure if measure in found else "noise_probability",
+    )
+    rows = [
+        [place, "given", "expected", "wrong" if measure == "noise_probability" else "if any", "contributing features"]
+    ]
     for record in found.to_dict("records"):
-        wrong = record["noise_probability"]
+        wrong = record[measure]
         cells = [str(record[place]), _cell(record["given"]), _cell(record["expected"])]
         reason = record["against"] or record["why"].partition(" (")[0]  # without the lines of its neighbours
         rows.append([*cells, "" if wrong != wrong else f"{wrong:.0%}", reason])

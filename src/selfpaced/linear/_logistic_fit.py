@@ -359,7 +359,8 @@ class LogisticTrainer:
         moved = float(np.average(changed, weights=self._sample_rows.sample_weight))
         accuracy = float(np.average(channel.decide(scores) == codes, weights=rows.held_weight))
         contradicted = error if error < CLEAN else CONTRADICTED * (1.0 - accuracy)
-        share = max(channel.rate_if_any, contradicted)
+        signal = 1.0 if channel.suspicion is None else channel.suspicion.signal  # without any, no row is worth a look
+        share = signal * max(channel.rate_if_any, contradicted)
         look = look_by_share(channel.probability_if_noisy(full, self._sample_rows.codes), share)
         return replace(
             fit, look=look, channel=channel, check=check, moved=moved, confident_error=error, accuracy=accuracy,

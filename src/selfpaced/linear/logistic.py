@@ -47,6 +47,7 @@ from .labels import encoded, told
 
 LARGE = 100.0  # numerical safety: a loss in nats that no label has
 LITTLE_SIGNAL = 0.8  # display: share of the error of guessing above which an upper limit of the rate says nothing
+LEAST_SHOWN = 0.001  # display: smallest share of labels that is told
 RAREST = 1e-3  # numerical safety: share of a class below which ``balance`` leans no further towards it
 
 
@@ -523,7 +524,7 @@ def _what_is_known(fit: LogisticFit) -> str:
             f", different between classes; this changes {fit.moved:.1%} of the predictions." if fit.moved else "."
         )
     if high <= MISFIT:
-        return f"At most {high:.1%} of the labels are wrong."
+        return f"At most {max(high, LEAST_SHOWN):.1%} of the labels are wrong."
     if fit.channel.suspicion is None or high >= LITTLE_SIGNAL * (1 - 1 / channel.n_classes):
         return (
             "The features do not predict the labels well enough to tell whether any are wrong "
