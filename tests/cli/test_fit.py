@@ -28,7 +28,7 @@ def test_fit_writes_everything(selfpaced, shop, shop_csv):
     assert "plain" in out
 
     suspects = pd.read_csv("run/suspects.csv")
-    assert list(suspects.columns)[:8] == [
+    assert list(suspects.columns)[:9] == [
         "row",
         "line",
         "level",
@@ -36,6 +36,7 @@ def test_fit_writes_everything(selfpaced, shop, shop_csv):
         "expected",
         "weight",
         "noise_probability",
+        "probability_if_noisy",
         "why",
     ]
     likely = suspects["level"] == "likely error"

@@ -27,9 +27,10 @@ def answered(as_json, shop, shop_csv):
 
 def test_the_file_of_suspects_holds_the_cells_as_they_are_read_back(answered, shop):
     header, rows, _ = answered
-    first = ["row", "line", "level", "given", "expected", "weight", "noise_probability", "why", "against", "decision"]
-    assert header[:10] == first
-    assert header[10:] == ["age", "income", "city", "note", "target", "fingerprint"]
+    first = ["row", "line", "level", "given", "expected", "weight", "noise_probability"]
+    first += ["probability_if_noisy", "why", "against", "decision"]
+    assert header[:11] == first
+    assert header[11:] == ["age", "income", "city", "note", "target", "fingerprint"]
     for row in rows:
         cells = dict(zip(header, row, strict=True))
         names, given = shop[0], shop[1][int(cells["row"])]
