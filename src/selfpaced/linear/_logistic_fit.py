@@ -162,7 +162,7 @@ class LogisticTrainer:
                 choice = choose(fits, plain, settings.regularizer)
             found = self._plain(choice.trial.fit.C, fits, found, choice)
             self.best = fit = self._plain_fit(found, choice.trial.fit.C)
-            fit = self._refitted(fit, fits, choice)
+            fit, choice = self._refitted(fit, fits, choice)
         else:
             best = best_of(fits, plain)
             found = self._plain(best.fit.C, fits, found)
@@ -190,23 +190,26 @@ class LogisticTrainer:
         with self.progress.stage("plain fit"):
             return minimize(objective, start, metric=metric, max_iter=self.settings.max_iter, tol=tol)
 
-    def _refitted(self, fit: LogisticFit, fits: FoldFits, choice: Choice) -> LogisticFit:
+    def _refitted(self, fit: LogisticFit, fits: FoldFits, choice: Choice) -> tuple[LogisticFit, Choice]:
         """The chosen model of all rows: the mean of the fold fits or, of a large table, a fit of its own."""
         trials, model = choice.trials, choice.model
         path = path_of(trials, choice.decision, fits.rows.held_weight)
         fit = replace(fit, path=path, confident_error=choice.confident_error)
         alone = choice.shares is None or (choice.shares > 0).sum() == 1
         if choice.trial.plain and (alone or self.sampled):
-            return fit
+            return fit, choice
         if self.sampled:
             found = self.full(model.latent, choice.trial.lam, fit.C, model.mean)
             fit = replace(fit, n_iter=fit.n_iter + found.n_iter, converged=fit.converged and found.converged)
             params = found.x
         else:
             params = model.mean
-        if not self._sane(params, fits, choice):
-            return replace(fit, reason="the fold fits of the reweighted models disagree")
-        return replace(fit, params=params, latent=model.latent, lam=choice.trial.lam)
+        if self._sane(params, fits, choice):
+            return replace(fit, params=params, latent=model.latent, lam=choice.trial.lam), choice
+        index = next(i for i, trial in enumerate(trials) if trial.plain and trial.fit.C == fit.C)
+        choice = replace(choice, decision=Decision(index, ""), shares=None)
+        path = path_of(trials, choice.decision, fits.rows.held_weight)
+        return replace(fit, path=path, reason="the fold fits of the reweighted models disagree"), choice
 
     def _given(self, fit: LogisticFit, fits: FoldFits, plain: Trial) -> tuple[LogisticFit, Choice]:
         """The model of a given pace: a number, a `Pacing`, or the paper's schedule."""
@@ -359,8 +362,7 @@ class LogisticTrainer:
         moved = float(np.average(changed, weights=self._sample_rows.sample_weight))
         accuracy = float(np.average(channel.decide(scores) == codes, weights=rows.held_weight))
         contradicted = error if error < CLEAN else CONTRADICTED * (1.0 - accuracy)
-        signal = 1.0 if channel.suspicion is None else channel.suspicion.signal  # without any, no row is worth a look
-        share = signal * max(channel.rate_if_any, contradicted)
+        share = max(channel.rate_if_any, contradicted)
         look = look_by_share(channel.probability_if_noisy(full, self._sample_rows.codes), share)
         return replace(
             fit, look=look, channel=channel, check=check, moved=moved, confident_error=error, accuracy=accuracy,
