@@ -50,7 +50,7 @@ class Inference:
 
 
 def infer(found: RegressionFit) -> Inference | None:
-    """The sandwich of the chosen fit at its weights; None where the columns are too many for it.
+    """The sandwich of the chosen fit at its weights; None if the columns are too many for it, or no row has any weight.
 
     With psi = weight * residual the fit solves sum psi x = 0, so its covariance is B^-1 M B^-1 with
     B = sum psi' x x' and M = sum psi^2 x x'. As Koller and Stahel (2011) do, B is taken as (mean psi' / mean weight)
@@ -64,6 +64,8 @@ def infer(found: RegressionFit) -> Inference | None:
     given = np.ones(squares.n_rows) if squares.sample_weight is None else squares.sample_weight
     unit = squares.size / float(given.sum())  # rows that a sample weight of one stands for
     weight = np.ones(squares.n_rows) if found.trial.weight is None else found.trial.weight
+    if not given @ weight > 0:
+        return None
     slope = _slopes(found, weight)
     inverse = squares.factor(squares.total(weight)).solve(np.eye(squares.n_columns))
     leverage = squares.leverage(weight, inverse) / unit

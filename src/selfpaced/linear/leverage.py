@@ -28,8 +28,11 @@ def row_sizes(squares: Squares) -> Floats:
     X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
     size = np.abs(X - np.median(X, axis=0))
     unit = np.array([np.median(column[column > 0]) if column.any() else 1.0 for column in size.T])
-    distance = np.sqrt(np.mean(np.square(size / unit), axis=1))
-    return np.asarray(distance / max(float(np.median(distance)), np.finfo(float).tiny))
+    size /= unit
+    largest = np.maximum(size.max(axis=1, initial=0.0), np.finfo(float).tiny)  # squares of these may overflow
+    distance = largest * np.sqrt(np.mean(np.square(size / largest[:, None]), axis=1))
+    usual = float(np.median(distance)) or float(np.median(distance[distance > 0])) if distance.any() else 1.0
+    return np.asarray(distance / usual)
 
 
 def misled_rows(squares: Squares, residuals: Floats, sigma: float) -> NDArray[np.bool_]:

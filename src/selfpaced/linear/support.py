@@ -41,7 +41,7 @@ def supported(squares: Squares, b: Floats, cut: float) -> Floats:
     rows = squares.rows(np.flatnonzero(~good))
     table = np.asarray(rows.matrix @ free, dtype=np.float64)
     reach = np.linalg.norm(table, axis=1)
-    weight: Any = squares.total(1 / np.maximum(sizes / FAR, 1) ** 2)
+    weight: Any = squares.total(np.square(FAR / np.maximum(sizes, FAR)))
     counts = np.where(reach > ALONE * reach.max(initial=0.0), weight[~good], 0.0)
     step = least_absolute_deviations(table, rows.residuals(b), counts / np.maximum(reach, ALONE * reach.max()))
     moved = np.asarray(b + free @ step)
