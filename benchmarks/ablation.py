@@ -46,10 +46,6 @@ def _nothing(*args):  # noqa: ARG001
     return None
 
 
-def _always(self, *args):  # noqa: ARG001
-    return True
-
-
 SWITCHES = {  # what is patched, and options of the estimator
     "paces": ([("candidates", "CLEAN", 2.0)], {}),
     "penalties": ([], {"C": 1.0}),
@@ -60,8 +56,6 @@ SWITCHES = {  # what is patched, and options of the estimator
     "misfit check": ([("fit", "misfit_check", _nothing)], {}),
     "shift": ([], {"shift": False}),
     "limits of the shift": ([], {"shift": True}),
-    "class shares must agree": ([("fit", "MISMATCH", 2.0)], {}),
-    "worse than plain is refused": ([("fit", "LogisticTrainer._sane", _always)], {}),
     "one row that decides a scale": ([("fold_fits", "_without_one_row", _as_it_is)], {}),
     "coarse tables": ([("folds", "MIXED", 2.0)], {}),
 }
@@ -70,11 +64,7 @@ SWITCHES = {  # what is patched, and options of the estimator
 def switched(patches):
     stack = contextlib.ExitStack()
     for module, name, value in patches:
-        target, attribute = LINEAR[module], name
-        if "." in name:
-            owner, attribute = name.split(".")
-            target = getattr(target, owner)
-        stack.enter_context(mock.patch.object(target, attribute, value))
+        stack.enter_context(mock.patch.object(LINEAR[module], name, value))
     return stack
 
 

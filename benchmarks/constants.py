@@ -83,7 +83,6 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
             at("linear._candidates:MOST_FLIPS", values=(0.2, 0.45)),
             at("linear._candidates:ROWS_PER_PARAMETER", values=(5, 80)),
             at("linear._folds:N_FOLDS", values=(3, 10)),
-            at("linear._logistic_fit:MISMATCH"),
             at("label_noise:confident_error.share", values=(1 / 6, 2 / 3)),
         ),
     ),

@@ -26,9 +26,6 @@ from ._lbfgs import Metric, Minimum, minimize
 from ._loss import Latent, Objective, Vector, predicted
 from ._misfit import MisfitCheck, misfit_check
 
-# Measured by benchmarks/constants.py linear.
-MISMATCH = 0.1  # distance of the class shares of full and held-out predictions above which no decision is shifted
-
 CONTRADICTED = 0.75  # a choice: share of the labels that held-out predictions contradict which are worth a look
 LIKELY_RIGHT = 0.25  # cost: probability of an error below which the stability of a row of a large table is 0
 
@@ -162,7 +159,7 @@ class LogisticTrainer:
                 choice = choose(fits, plain, settings.regularizer)
             found = self._plain(choice.trial.fit.C, fits, found, choice)
             self.best = fit = self._plain_fit(found, choice.trial.fit.C)
-            fit, choice = self._refitted(fit, fits, choice)
+            fit = self._refitted(fit, fits, choice)
         else:
             best = best_of(fits, plain)
             found = self._plain(best.fit.C, fits, found)
@@ -190,26 +187,19 @@ class LogisticTrainer:
         with self.progress.stage("plain fit"):
             return minimize(objective, start, metric=metric, max_iter=self.settings.max_iter, tol=tol)
 
-    def _refitted(self, fit: LogisticFit, fits: FoldFits, choice: Choice) -> tuple[LogisticFit, Choice]:
+    def _refitted(self, fit: LogisticFit, fits: FoldFits, choice: Choice) -> LogisticFit:
         """The chosen model of all rows: the mean of the fold fits or, of a large table, a fit of its own."""
         trials, model = choice.trials, choice.model
         path = path_of(trials, choice.decision, fits.rows.held_weight)
         fit = replace(fit, path=path, confident_error=choice.confident_error)
         alone = choice.shares is None or (choice.shares > 0).sum() == 1
         if choice.trial.plain and (alone or self.sampled):
-            return fit, choice
+            return fit
         if self.sampled:
-            found = self.full(model.latent, choice.trial.lam, fit.C, model.mean)
-            fit = replace(fit, n_iter=fit.n_iter + found.n_iter, converged=fit.converged and found.converged)
-            params = found.x
-        else:
-            params = model.mean
-        if self._sane(params, fits, choice):
-            return replace(fit, params=params, latent=model.latent, lam=choice.trial.lam), choice
-        index = next(i for i, trial in enumerate(trials) if trial.plain and trial.fit.C == fit.C)
-        choice = replace(choice, decision=Decision(index, ""), shares=None)
-        path = path_of(trials, choice.decision, fits.rows.held_weight)
-        return replace(fit, path=path, reason="the fold fits of the reweighted models disagree"), choice
+            return self.adopted(
+                fit, model.latent, choice.trial.lam, self.full(model.latent, choice.trial.lam, fit.C, model.mean)
+            )
+        return replace(fit, params=model.mean, latent=model.latent, lam=choice.trial.lam)
 
     def _given(self, fit: LogisticFit, fits: FoldFits, plain: Trial) -> tuple[LogisticFit, Choice]:
         """The model of a given pace: a number, a `Pacing`, or the paper's schedule."""
@@ -327,15 +317,6 @@ class LogisticTrainer:
             fit, params=found.x, latent=latent, lam=lam, n_iter=fit.n_iter + found.n_iter, converged=converged
         )
 
-    def _sane(self, params: Vector, fits: FoldFits, choice: Choice) -> bool:
-        """Whether the model is no worse on its own noisy labels than the plain model on held-out ones."""
-        rows = self._sample_rows
-        right = np.average(predicted(rows.scores(params)) == rows.codes, weights=rows.sample_weight)
-        held_out = predicted(choice.trials[0].fit.scores) == fits.rows.held_codes
-        expected = np.average(held_out, weights=fits.rows.held_weight)
-        slack = 2 * np.sqrt(expected * (1 - expected) / len(held_out))
-        return bool(right >= expected - slack)
-
     # ------------------------------------------------------------------------------------------ noise model
 
     def _assessed(self, fit: LogisticFit, fits: FoldFits, choice: Choice) -> LogisticFit:
@@ -351,13 +332,12 @@ class LogisticTrainer:
             error = confident_error(scores, codes, rows.held_weight)[1]
             suspect = error >= CLEAN or bool(np.any(channel.noise_probability(scores, codes) > SUSPECT))
             check = misfit_check(fits, scores, channel) if suspect else None
-            full = self._sample_rows.scores(fit.params)
-            still = bool(np.any(channel.bias)) and self._mismatch(channel.decide(full), channel, scores, rows)
             most, likely = (1.0, 1.0) if check is None else check.rates(channel)
-            if still or min(most, likely) < channel.noise_rate:
-                channel = models.judged(most, shift=False if still else shift, likely=likely)
+            if min(most, likely) < channel.noise_rate:
+                channel = models.judged(most, shift=shift, likely=likely)
             channel = channel if check is None else check.applied(channel)
             channel = channel.unless_established()
+        full = self._sample_rows.scores(fit.params)
         changed = channel.decide(full) != predicted(full)
         moved = float(np.average(changed, weights=self._sample_rows.sample_weight))
         accuracy = float(np.average(channel.decide(scores) == codes, weights=rows.held_weight))
@@ -368,12 +348,6 @@ class LogisticTrainer:
             fit, look=look, channel=channel, check=check, moved=moved, confident_error=error, accuracy=accuracy,
             stability=self._stability(fit.params, model, channel),
         )  # fmt: skip
-
-    def _mismatch(self, decided: Any, channel: NoiseChannel, scores: Vector, rows: FoldRows) -> bool:
-        """Whether full and held-out predictions disagree on the class shares: then nothing is shifted."""
-        full = np.bincount(decided, self._sample_rows.sample_weight, minlength=self.n_classes)
-        held_out = np.bincount(channel.decide(scores), rows.held_weight, minlength=self.n_classes)
-        return bool(0.5 * np.abs(full / full.sum() - held_out / held_out.sum()).sum() > MISMATCH)
 
     def _stability(self, params: Vector, model: FoldModel, channel: NoiseChannel) -> Vector | None:
         """Share of the fold fits by which each row of a table in memory is a suspect."""
