@@ -40,6 +40,20 @@ def test_ctrl_c_in_the_middle_of_a_run(folder):
     assert left(folder) == ["big.csv"]
 
 
+def test_an_interrupt_inside_exec_ends_with_the_same_code():
+    script = """
+import sys
+from selfpaced.cli import app, list as command
+def run(args, console):
+    exec("raise KeyboardInterrupt")
+command.run = run
+sys.argv = ["selfpaced", "list"]
+sys.exit(app.main())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 130, done.stderr
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_that_is_swallowed_still_ends_the_command(selfpaced, folder, monkeypatch, number, code):
     # No estimator of this library does that, but others do.
