@@ -40,13 +40,19 @@ def test_ctrl_c_in_the_middle_of_a_run(folder):
     assert left(folder) == ["big.csv"]
 
 
-def test_an_interrupt_inside_exec_ends_with_the_same_code():
+def test_a_second_interrupt_does_not_change_the_exit_code():
+    """Some libraries send the signal again once they have stopped."""
     script = """
-import sys
+import signal, sys
 from selfpaced.cli import app, list as command
+from selfpaced.cli.console import Console
 def run(args, console):
-    exec("raise KeyboardInterrupt")
-command.run = run
+    signal.raise_signal(signal.SIGINT)
+fail = Console.fail
+def again(self, *words):
+    signal.raise_signal(signal.SIGINT)
+    return fail(self, *words)
+command.run, Console.fail = run, again
 sys.argv = ["selfpaced", "list"]
 sys.exit(app.main())
 """

@@ -84,8 +84,7 @@ def _run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _interrupted(console: Console) -> int:
-    # An interrupt inside a nested exec() makes CPython end by the signal although it was caught; any exec() resets that.
-    exec("")
+    console.end()
     code = errors.TERMINATED if console.signal == signal.SIGTERM else errors.INTERRUPTED
     return console.fail("interrupted; no half-written file was left behind", code)
 

@@ -38,6 +38,7 @@ class Console:
         self.warnings: list[str] = []
         self.seconds: dict[str, float] = {}
         self.signal: int | None = None
+        self.ended = False
         self._shielded = False
         self._bar: tuple[Progress, TaskID] | None = None
 
@@ -162,14 +163,18 @@ class Console:
         try:
             yield
         finally:
-            deaf = last and self.signal is not None
+            deaf = last and (self.ended or self.signal is not None)
             for number, handler in zip(numbers, before, strict=True):
                 signal.signal(number, signal.SIG_IGN if deaf else handler)
 
     def _arrived(self, number: int, _: Any) -> None:
         self.signal = number
-        if not self._shielded:
+        if not (self._shielded or self.ended):
             raise KeyboardInterrupt
+
+    def end(self) -> None:
+        """Hear no further interrupts: the command ends, and another one must not change its exit code."""
+        self.ended = True
 
     def check(self) -> None:
         """Raise the interrupt that came while nobody could hear it."""
