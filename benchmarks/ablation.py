@@ -89,7 +89,7 @@ def _fit(X, y, X_test, y_test, noise, seed, options):
     lists, wrong = noisy_fits.listed(noisy_fits.OURS, model, flipped), bool(flipped.any())
     return {
         "accuracy": 100 * np.mean(present[model.predict(X_test)] == y_test),
-        "AP": 100 * average_precision_score(flipped, model.judgement_.evidence) if wrong else np.nan,
+        "AP": 100 * average_precision_score(flipped, model.assessment_.evidence) if wrong else np.nan,
         "F1": 100 * lists["f1"] if wrong else np.nan,
         "covers": 100.0 * (low <= flipped.mean() + 1e-9 and flipped.mean() <= high + 1e-9),
         "likely": lists["likely"],

@@ -3,7 +3,8 @@
     python benchmarks/choice.py [--rows 500] [--paced] [--save]
 
 The development tables of more_datasets.py with at most five classes; both models are fitted to the same noisy rows and
-judged on clean ones: the plain models, which the choice compares, or with ``--paced`` (slow) the self-paced ones, which
+assessed on clean ones: the plain models, which the choice compares, or with ``--paced`` (slow) the self-paced
+ones, which
 are then fitted. Cells are cached, so a run can be stopped and taken up again.
 """
 
@@ -55,7 +56,7 @@ def fit(*, name: str, noise: str, rows: int, paced: bool, data_dir: str | None) 
 def table(rows: int, paced: bool) -> list[str]:
     """One line per noise, then every table."""
     names = [name for name in more_datasets.DEVELOPMENT if more_datasets.load(name)[1].max() < MOST_CLASSES]
-    parts = ("selfpaced.cli.choice", *(("selfpaced.linear.logistic", "selfpaced.meta.classifier") if paced else ()))
+    parts = ("selfpaced.cli.choice", *(("selfpaced.linear.logistic", "selfpaced.wrappers.classifier") if paced else ()))
     cells = {
         (name, noise): Cell(
             "choice:fit", {"name": name, "noise": noise, "rows": rows, "paced": paced}, f"{name}, {noise}", parts

@@ -29,7 +29,7 @@ import numpy as np
 import small_fits
 from small_fits import Case
 
-from selfpaced.residuals import ScaleStop
+from selfpaced.robust import ScaleStop
 
 RESULT = Path(__file__).parent / "results" / "constants.md"
 FIRST_SEED = 9000
@@ -111,10 +111,10 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
             at("meta.posterior:PULL", values=(0.0, 1.0)),
             at("meta.joining:CLEARLY", values=(0.0, 9.0)),
             at("meta.joining:FLOOR", values=(1e-4, 1e-2)),
-            at("meta.judges:TREES", values=(20, 100)),
-            at("meta.judges:AGAIN", values=(8, 50)),
-            at("meta.judges:LEAF", values=(2, 10)),
-            at("meta.judges:PENALTY", values=(0.01, 1.0)),
+            at("meta.references:TREES", values=(20, 100)),
+            at("meta.references:AGAIN", values=(8, 50)),
+            at("meta.references:LEAF", values=(2, 10)),
+            at("meta.references:PENALTY", values=(0.01, 1.0)),
             at("meta.soft_labels:DROPPED", values=(0.0, 0.1)),
         ),
     ),

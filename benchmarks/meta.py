@@ -282,7 +282,11 @@ def report(runs):
     count = f"{len(runs):,} of {seeds * len(BASES) * len(NOISES) * len(SETS):,} cells of {seeds} seed(s) were run."
     text = ["# Any classifier under label noise", "", doc[2], ""]
     text += [f"`python benchmarks/meta.py --seeds {seeds} --runs FILE --save`; {count}", ""]
-    text += [*means(runs), "", "± is one standard error over tables. Rate: the share of wrong labels that the judges"]
+    text += [
+        *means(runs),
+        "",
+        "± is one standard error over tables. Rate: the share of wrong labels that the reference models",
+    ]
     text += ["tell, beside the true one, and how often the interval holds the latter.", ""]
     text += ["## What was to be reached", "", *targets(runs), ""]
     text += ["Bases of which every kind of noise was run. Costs at 20,000 rows are in meta_cost.md.", ""]

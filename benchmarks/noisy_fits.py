@@ -112,7 +112,7 @@ def suspicion(method: str, model: Any, X: np.ndarray, y: np.ndarray) -> np.ndarr
     if method == "cleanlab":
         return 1 - model.get_label_issues()["label_quality"].to_numpy()
     if method in (OURS, BALANCED):
-        return model.judgement_.evidence
+        return model.assessment_.evidence
     return 1 - model.predict_proba(X)[np.arange(len(y)), y]
 
 
@@ -123,7 +123,7 @@ def listed(method: str, model: Any, flipped: np.ndarray) -> dict[str, Any]:
     if method == "cleanlab":
         levels = 2 * model.get_label_issues()["is_label_issue"].to_numpy()
     else:
-        levels = model.judgement_.levels()
+        levels = model.assessment_.levels()
     both, likely = levels > 0, levels == 2
     found = 2 * float((both & flipped).sum()) / max(int(both.sum() + flipped.sum()), 1)
     right = float(flipped[likely].mean()) if likely.any() else None
@@ -247,7 +247,7 @@ def bent(*, rows: int, kind: str, seed: int, data_dir: str | None) -> dict[str, 
 def _claimed(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
     model = made(OURS, seed).fit(X, np.unique(y, return_inverse=True)[1])
     rate, low, high = claim(OURS, model)
-    levels = model.judgement_.levels()
+    levels = model.assessment_.levels()
     counts = {"suspects": int((levels == 2).sum()), "look": int((levels == 1).sum())}
     return {"rate": rate, "interval": [low, high], **counts}
 
@@ -262,7 +262,7 @@ def stability(*, seed: int, noise: str, data_dir: str | None) -> dict[str, Any]:
     given, _ = noisy(X, y, noise, 1)
     model = made(OURS, seed).fit(X, given)
     return {
-        "suspects": int((model.judgement_.levels() == 2).sum()),
+        "suspects": int((model.assessment_.levels() == 2).sum()),
         "rate": float(model.noise_rate_if_any_),
         "predicted": "".join(map(str, model.predict(X))),
     }

@@ -3,7 +3,8 @@
     python benchmarks/overlap.py [--rows 300 600 1500] [--seeds 10] [--save]
 
 Classes that overlap, skewed columns, two moons that run into each other, and labels without any signal. The rate is
-what the judges put the share of wrong labels at; claimed, how often its interval leaves out 0; suspects, labels that
+what the reference models put the share of wrong labels at; claimed, how often its interval leaves out 0; suspects,
+labels that
 are called more probably wrong than right. "wheel" and "steps" are the cases that no labels can tell apart: where one
 label in ten contradicts the features wherever one looks, it may be wrong as well as rare.
 """

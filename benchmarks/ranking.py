@@ -1,4 +1,5 @@
-"""How well wrong labels are ranked first: alternatives to what the judges of a wrapped classifier do by default.
+"""How well wrong labels are ranked first: alternatives to what the reference models of a wrapped classifier do by
+default.
 
     python benchmarks/ranking.py [--sets DEVELOPMENT|BURNT] [--base NAME] [--seeds N] [--save]
 
@@ -19,9 +20,9 @@ from pathlib import Path
 
 import more_datasets
 import numpy as np
-from judges import Bench, saved, split
 from meta import BASES
 from noisy_fits import NOISES, noisy
+from references import Bench, saved, split
 from sklearn.metrics import average_precision_score
 
 from selfpaced.label_noise import symmetric
@@ -56,7 +57,7 @@ def precisions(base, name, noise, seed):
     doubts = {}
     for label, transition in transitions(said).items():
         doubts[label] = 1 - normal(np.maximum(said.clean * transition[:, cases.codes].T, 1e-300))[own]
-    votes = sum(said.judges.get(j.name, 0) * np.log(np.maximum(j.votes(cases.hard), 1e-3)) for j in bench.readers)
+    votes = sum(said.references.get(j.name, 0) * np.log(np.maximum(j.votes(cases.hard), 1e-3)) for j in bench.readers)
     doubts["votes"] = 1 - normal(np.exp(votes))[own]
     doubts["the model itself"] = 1 - bench.own.votes(cases.hard)[own]
     return {label: average_precision_score(wrong, doubt[cases.of_row]) for label, doubt in doubts.items()}

@@ -94,7 +94,7 @@ def measured(X: np.ndarray, y: np.ndarray, rate: float, seeds: int) -> list[Any]
         model = SelfPacedLogisticRegression(random_state=seed).fit(X, given)
         rates.append(model.noise_rate_if_any_)
         lows.append(model.noise_rate_interval_[0])
-        levels = model.judge(X, given).levels()
+        levels = model.assess(X, given).levels()
         likely.append(levels == 2)
         both.append(levels > 0)
     ours = [shown([int(f.sum()) for f in kind], [hits(f, wrong) for f in kind]) for kind in (likely, both)]

@@ -192,12 +192,12 @@ def cost(quick):
         ratios = [f"{value / seconds[0]:.1f}x" for value in seconds[1:]]
         lines.append(f"| {n:,} x {p} | {seconds[0]:.4f} s | " + " | ".join(ratios) + " |")
     lines += ["", "Processor time, best of three, 20 % outliers; one thread.", ""]
-    return [*lines, *judge_cost(quick)]
+    return [*lines, *assess_cost(quick)]
 
 
-def judge_cost(quick):
+def assess_cost(quick):
     """Where other explanations are looked for: a target whose logarithm is linear, 5 % of it times ten."""
-    lines = ["| rows x features | one boosted fit (60 trees) | self-paced, judge included | |", "|---" * 4 + "|"]
+    lines = ["| rows x features | one boosted fit (60 trees) | self-paced, assess included | |", "|---" * 4 + "|"]
     for n, p in [(1_000, 20)] if quick else [(1_000, 5), (1_000, 20), (5_000, 20), (50_000, 20)]:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(n, p))
@@ -208,7 +208,7 @@ def judge_cost(quick):
         seconds = [processor_seconds(lambda m=m, X=X, y=y: m.fit(X, y), 3) for m in (boosted, model)]
         assert model.verdict_.asked
         lines.append(f"| {n:,} x {p} | {seconds[0]:.3f} s | {seconds[1]:.3f} s | {seconds[1] / seconds[0]:.1f}x |")
-    return [*lines, "", "A skewed target, 5 % of it times ten: the judge of values is asked."]
+    return [*lines, "", "A skewed target, 5 % of it times ten: the assessment of values is asked."]
 
 
 PARTS = {

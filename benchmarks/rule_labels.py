@@ -68,7 +68,7 @@ def fit(*, name: str, labels: str, method: str, seed: int, data_dir: str | None)
     wrong = given[rows] != truth[rows]
     if method == OURS:
         flagged = np.asarray(label_issues(model, X[rows], given[rows])["is_label_issue"])
-        suspicion, rate = model.judgement_.opinion.wrong, float(model.noise_rate_)
+        suspicion, rate = model.assessment_.diagnosis.wrong, float(model.noise_rate_)
     elif method == "cleanlab":
         issues = model.get_label_issues()
         flagged, suspicion = issues["is_label_issue"].to_numpy(), 1 - issues["label_quality"].to_numpy()

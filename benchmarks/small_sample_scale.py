@@ -4,7 +4,7 @@
 
 Normal errors of sigma 1, normal features, three fits: least squares, the S-estimate (the sharpest fit that is ever
 measured, it makes half of the residuals small) and the start that the linear model leads upward from there. `sigma` is
-what `selfpaced.residuals.residual_scale` gives, which users see of a fit that has settled. A path that starts at an
+what `selfpaced.robust.residual_scale` gives, which users see of a fit that has settled. A path that starts at an
 S-estimate opens as far as `largest_sigma` allows: the truncated sigma over `sharpness`, which has to be below nearly
 every `raw` one of an S-estimate, and never above the M-scale.
 """
@@ -19,8 +19,8 @@ import numpy as np
 from selfpaced.linear.ascent import robust_start
 from selfpaced.linear.squares import build
 from selfpaced.linear.start import s_estimate, sensitivity_start
-from selfpaced.residuals import residual_scale
-from selfpaced.residuals.sigma import largest_sigma, sharpness, sigma_of_fit
+from selfpaced.robust import residual_scale
+from selfpaced.robust.sigma import largest_sigma, sharpness, sigma_of_fit
 
 RESULT = Path(__file__).parent / "results" / "small_sample_scale.md"
 ROWS = (20, 50, 100, 200, 400, 1000)

@@ -1,6 +1,7 @@
 """Clean tables of values as they are in life: skewed, uneven, full of zeros, in groups; made, or shipped with packages.
 
-Half of them (`DEVELOPED`) were looked at while the judge of `selfpaced.value_noise` was made; the others (`FRESH`) were
+Half of them (`DEVELOPED`) were looked at while the assessment of `selfpaced.value_noise` was made; the others
+(`FRESH`) were
 written down before any of them was run, and decide nothing but the published figures.
 """
 

@@ -14,8 +14,10 @@ RMSE        on the held-out rows, relative to the plain model's; `absolute` is b
 cost        processor time of the whole fit in plain fits
 
 The thresholds of `selfpaced.value_noise` were chosen on the developed sets. The fresh ones were run twice: with seeds
-from 100, which showed that targets of mostly zeros never reached the judge (claims 26 %, affairs 32 % called wrong),
-and, that repaired and nothing else changed, with seeds from 200, which are published. The judge has been rebuilt since,
+from 100, which showed that targets of mostly zeros never reached the assessment (claims 26 %, affairs 32 % called
+wrong),
+and, that repaired and nothing else changed, with seeds from 200, which are published. The assessment has been
+rebuilt since,
 on the developed tables; what the fresh ones had shown before was known then, and how a few far rows count was tried on
 one of them (`mathematics`), with other seeds. They are fresh no longer.
 """
@@ -40,8 +42,9 @@ RESULT = Path(__file__).parent / "results" / "values.md"
 KINDS = ("clean", "x10 3 %", "x10 10 %", "sign 10 %", "shuffled 10 %")
 QUICK = ("clean", "x10 10 %")
 NOTE = """Printed by `python benchmarks/values.py --save`; what the columns are is said there. A first run of the fresh
-tables, with other seeds, showed a fault (targets of mostly zeros never reached the judge), which was repaired before
-this one; the judge has been rebuilt on the developed tables since then, and one repair was tried on `mathematics`,
+tables, with other seeds, showed a fault (targets of mostly zeros never reached the assessment), which was repaired
+before
+this one; the assessment has been rebuilt on the developed tables since then, and one repair was tried on `mathematics`,
 with other seeds: these tables are fresh no longer."""
 
 
@@ -89,7 +92,7 @@ def measured(make, kind, seed, part):
     ours, plain = (made() for made in MODELS[part])
     seconds = timed(plain, X[~test], given), timed(ours, X[~test], given)
     base = rmse(plain, X[test], y[test])
-    found = ours.judgement_.wrong > 0.5
+    found = ours.assessment_.wrong > 0.5
     hits = float((found & wrong).sum())
     low, high = ours.noise_rate_interval_
     return {

@@ -24,7 +24,7 @@ from selfpaced import SelfPacedMF
 from selfpaced.datasets import make_low_rank
 from selfpaced.pacing import Fixed, Geometric, Stages, half_loss
 from selfpaced.regularizers import get, relative
-from selfpaced.residuals import ScaleStop
+from selfpaced.robust import ScaleStop
 
 RULES = ("hard", "mixture", "huber", "l1l2", "cauchy", "welsch")
 REALIZATIONS, STAGES = 8, 60

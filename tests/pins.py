@@ -30,7 +30,7 @@ from selfpaced import (
 from selfpaced.datasets import make_low_rank
 from selfpaced.pacing import Fixed, Geometric, Graduated, Quantile, Span, Stages
 from selfpaced.path import columns
-from selfpaced.residuals import Opening
+from selfpaced.robust import Opening
 
 # --------------------------------------------------------------------------------------------------- data
 
@@ -237,7 +237,7 @@ FILTER = {
     "drop": Case(SuspectFilter(Logistic(), tree()), labels),
     "weight, three classes, weighted": Case(SuspectFilter(Logistic(), tree(), how="weight"), three, weighted=True),
     "drop, values": Case(SuspectFilter(Linear(), Ridge()), values),
-    "drop, wrapped judge": Case(SuspectFilter(SelfPacedClassifier(forest()), KNeighborsClassifier()), labels),
+    "drop, wrapped assess": Case(SuspectFilter(SelfPacedClassifier(forest()), KNeighborsClassifier()), labels),
 }
 MF = partial(SelfPacedMF, random_state=0)
 FACTORIZATION = {
@@ -347,7 +347,7 @@ def _of_clusters(model: Any, data: Data) -> dict[str, Any]:
 
 
 def _of_tables(model: Any, data: Data) -> dict[str, Any]:
-    """The judgement of the training rows."""
+    """The assessment of the training rows."""
     ranked, issues = suspects(model, data.X, data.y, all_rows=True), label_issues(model, data.X, data.y, threshold=0.5)
     rows = ranked.sort_values("row")
     quality = 1.0 - rows["noise_probability"].to_numpy()

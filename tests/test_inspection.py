@@ -93,7 +93,7 @@ def test_two_levels(labels: Any, model: Any) -> None:
     assert levels[table["row"]].tolist() == table["level"].tolist()
     assert (levels.drop(table["row"]) == "").all()
     names = np.array(["", "worth a look", "likely error"])
-    assert (levels.sort_index() == names[model.judgement_.levels()]).all()
+    assert (levels.sort_index() == names[model.assessment_.levels()]).all()
     issues = label_issues(model, X, y)
     assert issues["level"].tolist() == levels.sort_index().tolist()
     assert (issues["is_label_issue"] == (issues["level"] == "likely error")).all()
@@ -102,7 +102,7 @@ def test_two_levels(labels: Any, model: Any) -> None:
         assert rows[column].is_monotonic_decreasing
 
 
-def test_training_rows_are_judged_by_models_that_had_not_seen_them(labels: Any) -> None:
+def test_training_rows_are_assessed_by_models_that_had_not_seen_them(labels: Any) -> None:
     X, y, flipped = labels
     model = SelfPacedClassifier(DecisionTreeClassifier(random_state=0), pace=100.0).fit(X, y)
     assert (model.sample_weight_ == 1).all()  # the model memorises every wrong label ...
@@ -190,11 +190,11 @@ def test_filter_fits_what_is_left(labels: Any, how: str) -> None:
 
 def test_filter_bad_parameters(labels: Any) -> None:
     X, y, _ = labels
-    judge, tree = SelfPacedLogisticRegression(), DecisionTreeClassifier()
+    assess, tree = SelfPacedLogisticRegression(), DecisionTreeClassifier()
     with pytest.raises(ValueError, match="how must be"):
-        SuspectFilter(judge, tree, how="mark").fit(X, y)
+        SuspectFilter(assess, tree, how="mark").fit(X, y)
     with pytest.raises(ValueError, match="threshold must be"):
-        SuspectFilter(judge, tree, threshold=2).fit(X, y)
+        SuspectFilter(assess, tree, threshold=2).fit(X, y)
 
 
 def test_the_index_of_a_data_frame_is_kept():

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from selfpaced.datasets import flip_class_conditional
-from selfpaced.label_noise import NoiseChannel, confident_error, fit_channel, logits_from_proba
+from selfpaced.label_noise import NoiseModel, confident_error, fit_channel, logits_from_proba
 from selfpaced.label_noise.base import symmetric
 from selfpaced.label_noise.binary import _BinaryLikelihood, _bins
 from selfpaced.label_noise.multiclass import _MulticlassLikelihood
@@ -173,7 +173,7 @@ def test_degenerate_logits_give_the_identity():
     channel = fit_channel(np.zeros(10), np.arange(10) % 2)
     np.testing.assert_allclose(channel.proba(np.zeros(3)), 0.5)
     assert channel.noise_rate == 0.0
-    assert NoiseChannel.identity(3).n_classes == 3
+    assert NoiseModel.identity(3).n_classes == 3
 
 
 def test_bad_input_is_named():
@@ -215,7 +215,7 @@ def test_two_classes_are_doubted_as_their_posterior_says(columns):
 def test_no_label_is_a_likely_error_unless_noise_is_established():
     z, y = np.array([300.0, -300.0, 300.0]), np.array([0, 1, 0])  # so sure that the probability is 1
     for low, likely in ((0.0, False), (0.01, True)):
-        channel = NoiseChannel(1.0, np.zeros(2), symmetric(0.1, 2), 0.1, (low, 0.2), (1.0,)).unless_established()
+        channel = NoiseModel(1.0, np.zeros(2), symmetric(0.1, 2), 0.1, (low, 0.2), (1.0,)).unless_established()
         assert np.all(channel.noise_probability(z, y) > 0.5) == likely
         np.testing.assert_allclose(channel.probability_if_noisy(z, y), 1.0)
 

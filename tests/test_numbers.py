@@ -58,7 +58,7 @@ def test_features_of_any_size_give_the_same_answer(form: Any, factor: float) -> 
     linear, odd = (SelfPacedLinearRegression().fit(form(table), VALUES) for table in (X, X * columns))
     np.testing.assert_allclose(odd.coef_ * columns, linear.coef_, rtol=1e-9)
     np.testing.assert_allclose(odd.sample_weight_, linear.sample_weight_, atol=1e-9)
-    np.testing.assert_allclose(odd.judge(X * columns, VALUES).weight, odd.sample_weight_, atol=1e-9)
+    np.testing.assert_allclose(odd.assess(X * columns, VALUES).weight, odd.sample_weight_, atol=1e-9)
     if factor > 1:
         refused("X", SelfPacedLogisticRegression(), form(X * columns), LABELS)
     else:  # a column without any size counts for nothing
@@ -79,8 +79,8 @@ def test_values_of_any_size_give_the_same_answer(dtype: Any, factor: float) -> N
     assert (odd.scale_, odd.noise_rate_) == (usual.scale_ * power, usual.noise_rate_)
     np.testing.assert_allclose(odd.summary().error, usual.summary().error * power)
     np.testing.assert_allclose(odd.summary().t, usual.summary().t)
-    judged = odd.judge(X.astype(dtype), (VALUES * power).astype(dtype))
-    np.testing.assert_allclose(judged.weight, usual.judge(X.astype(dtype), VALUES.astype(dtype)).weight, atol=1e-6)
+    assessed = odd.assess(X.astype(dtype), (VALUES * power).astype(dtype))
+    np.testing.assert_allclose(assessed.weight, usual.assess(X.astype(dtype), VALUES.astype(dtype)).weight, atol=1e-6)
 
 
 @pytest.mark.parametrize("factor", EXTREMES)

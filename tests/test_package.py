@@ -20,7 +20,7 @@ def test_import_is_light():
 
 
 @pytest.mark.parametrize(
-    "module", ["regularizers", "pacing", "solver", "linear", "meta", "factorization", "clustering"]
+    "module", ["regularizers", "pacing", "solver", "linear", "wrappers", "factorization", "clustering"]
 )
 def test_modules_do_not_drag_in_optional_packages(module):
     # scikit-learn itself imports pandas and rich where they are installed
@@ -52,10 +52,10 @@ def test_a_class_name_means_one_thing():
     # The same models, as users of clusters know them.
     spark, dask = "selfpaced/spark/linear.py", "selfpaced/dask/wrapping.py"
     assert twins == {
-        "SelfPacedClassifier": [dask, "selfpaced/meta/classifier.py"],
+        "SelfPacedClassifier": [dask, "selfpaced/wrappers/classifier.py"],
         "SelfPacedLinearRegression": ["selfpaced/linear/regression.py", spark],
         "SelfPacedLogisticRegression": ["selfpaced/linear/logistic.py", spark],
-        "SelfPacedRegressor": [dask, "selfpaced/meta/regressor.py"],
+        "SelfPacedRegressor": [dask, "selfpaced/wrappers/regressor.py"],
     }
 
 

@@ -42,7 +42,7 @@ from selfpaced.pacing import Fixed, Geometric, Graduated, Ladder, Pacing, Quanti
 from selfpaced.persistence import UntrustedFileError, is_trusted, load, metadata, replacing, save
 from selfpaced.registry import ESTIMATORS, estimator
 from selfpaced.regularizers import REGISTRY, GroupRegularizer, from_loss, get
-from selfpaced.residuals import EfficientPace, Opening
+from selfpaced.robust import EfficientPace, Opening
 
 X, Y = load_iris(return_X_y=True)
 NOISY = np.where(np.random.default_rng(0).random(len(Y)) < 0.15, (Y + 1) % 3, Y)

@@ -73,7 +73,7 @@ def test_the_column_that_decides_speaks_against_a_wrong_label(kind):
     y[:40] = np.where(y[:40] == "yes", "no", "yes")
     tree = SelfPacedClassifier(DecisionTreeClassifier(max_depth=3, random_state=0))
     model = (SelfPacedLogisticRegression() if kind == "linear" else tree).fit(X, y)
-    rows = np.flatnonzero(model.judgement_.levels())
+    rows = np.flatnonzero(model.assessment_.levels())
     confident = np.setdiff1d(np.arange(500), rows)
     named = columns_against(model, X, y, rows, confident)
     assert np.mean([names[:1] == ["city"] for names in named]) > 0.9
@@ -96,7 +96,7 @@ def test_the_column_that_decides_speaks_against_a_wrong_value():
     y = 5 * X["a"].to_numpy() + 0.1 * RNG.normal(size=300)
     y[:20] += 12
     model = SelfPacedLinearRegression().fit(X, y)
-    rows = np.flatnonzero(model.judgement_.levels())
+    rows = np.flatnonzero(model.assessment_.levels())
     named = columns_against(model, X, y, rows, np.arange(20, 300))
     assert np.mean([names[:1] == ["a"] for names in named]) > 0.8
     y[:20] += 1000  # nothing in the row could explain it

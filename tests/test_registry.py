@@ -9,7 +9,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import selfpaced
-from selfpaced.judgement import Judgement, Judging
+from selfpaced.assessment import Assessment, AssessmentMixin
 from selfpaced.registry import ESTIMATORS, estimator
 
 ROOT = Path(selfpaced.__file__).parents[2]
@@ -43,45 +43,45 @@ def test_it_is_exported(case):
     assert getattr(selfpaced, name) is estimator(name)
 
 
-def test_it_judges_what_the_registry_says(case):
+def test_it_assesss_what_the_registry_says(case):
     name, model, _ = case
-    assert isinstance(model, Judging)
-    assert isinstance(model.judgement_, Judgement)
-    assert model.judgement_.kind == ESTIMATORS[name].kind
+    assert isinstance(model, AssessmentMixin)
+    assert isinstance(model.assessment_, Assessment)
+    assert model.assessment_.kind == ESTIMATORS[name].kind
     assert is_classifier(model) == (ESTIMATORS[name].kind == "labels")
     assert is_regressor(model) == (ESTIMATORS[name].kind == "values")
 
 
 def test_it_knows_its_training_rows_and_no_others(case):
     _, model, target = case
-    assert model.judge(X.copy(), target) is model.judgement_
+    assert model.assess(X.copy(), target) is model.assessment_
     other = X.copy()
     other[3] += 1.0
-    assert model.judge(other, target) is not model.judgement_
+    assert model.assess(other, target) is not model.assessment_
 
 
 def test_new_rows_are_weighed_by_the_loss_and_pace_of_the_fit(case):
-    """The judgement of the same rows as new ones has the same weights, unless the training one is held out."""
+    """The assessment of the same rows as new ones has the same weights, unless the training one is held out."""
     name, model, target = case
-    if model.judgement_.held_out:
-        pytest.skip(f"{name} judged its training rows by models that had not seen them")
+    if model.assessment_.held_out:
+        pytest.skip(f"{name} assessed its training rows by models that had not seen them")
     if ESTIMATORS[name].kind == "entries":
         pytest.skip("new rows of a matrix get factors of their own, so their residuals differ")
     longer = np.vstack([X, X[:1]])
     given = None if target is None else np.r_[target, target[:1]]
-    new = model.judge(longer, given)
-    np.testing.assert_allclose(new.weight[:-1], model.judgement_.weight, rtol=1e-5, atol=1e-6)
+    new = model.assess(longer, given)
+    np.testing.assert_allclose(new.weight[:-1], model.assessment_.weight, rtol=1e-5, atol=1e-6)
 
 
 def test_what_it_says_about_rows_is_whole(case):
     _, model, _ = case
-    judgement = model.judgement_
-    n = np.size(judgement.wrong)
-    assert np.shape(judgement.weight) == np.shape(judgement.losses)
-    assert np.all((judgement.weight >= 0) & (judgement.weight <= 1))
-    assert np.all((judgement.wrong >= 0) & (judgement.wrong <= 1))
-    assert np.size(judgement.opinion.given) == np.size(judgement.opinion.expected) == n
-    assert sorted(judgement.ranking().tolist()) == list(range(n))
+    assessment = model.assessment_
+    n = np.size(assessment.wrong)
+    assert np.shape(assessment.weight) == np.shape(assessment.losses)
+    assert np.all((assessment.weight >= 0) & (assessment.weight <= 1))
+    assert np.all((assessment.wrong >= 0) & (assessment.wrong <= 1))
+    assert np.size(assessment.diagnosis.given) == np.size(assessment.diagnosis.expected) == n
+    assert sorted(assessment.ranking().tolist()) == list(range(n))
 
 
 def test_it_tells_its_path_and_why_it_stopped(case):
@@ -101,8 +101,8 @@ def test_it_can_be_saved(case):
     file = io.BytesIO()
     save(model, file)
     again = load(file)
-    np.testing.assert_array_equal(again.judgement_.weight, model.judgement_.weight)
-    assert again.judge(X, target) is again.judgement_
+    np.testing.assert_array_equal(again.assessment_.weight, model.assessment_.weight)
+    assert again.assess(X, target) is again.assessment_
 
 
 def test_it_can_be_reported(case):

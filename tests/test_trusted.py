@@ -56,10 +56,10 @@ def test_confirmed_rows_have_full_weight_and_are_not_listed(case):
     model, y, trusted, (weight, _) = case
     assert weight[trusted].max() < 0.5
     assert np.all(model.sample_weight_[trusted] == 1.0)
-    assert np.all(model.judgement_.weight[trusted] == 1.0)
+    assert np.all(model.assessment_.weight[trusted] == 1.0)
     assert not trusted[suspects(model, X, y)["row"]].any()
     assert len(suspects(model, X, y, all_rows=True)) == len(y) - 10
-    assert not model.judgement_.levels()[trusted].any()
+    assert not model.assessment_.levels()[trusted].any()
     assert np.all(label_issues(model, X, y)["label_quality"][trusted] == 1.0)
 
 
@@ -85,7 +85,7 @@ def test_what_was_confirmed_is_saved_with_the_model(case, tmp_path):
     model, y, trusted, _ = case
     save(model, tmp_path / "model.skops")
     again = load(tmp_path / "model.skops")
-    assert np.array_equal(again.judgement_.trusted, trusted)
+    assert np.array_equal(again.assessment_.trusted, trusted)
     assert not trusted[suspects(again, X, y)["row"]].any()
 
 
@@ -93,7 +93,7 @@ def test_no_confirmed_rows_change_nothing():
     one = SelfPacedLinearRegression().fit(X, VALUES)
     other = SelfPacedLinearRegression().fit(X, VALUES, trusted=np.zeros(300, dtype=bool))
     assert np.array_equal(one.coef_, other.coef_)
-    assert other.judgement_.trusted is None
+    assert other.assessment_.trusted is None
 
 
 @pytest.mark.parametrize("trusted", [[True, False], np.full(300, 2), np.ones((300, 1), dtype=bool)])
@@ -117,14 +117,14 @@ def test_routed_like_weights():
     trusted = np.arange(300) < 20
     pipeline = make_pipeline(StandardScaler(), SelfPacedLogisticRegression())
     pipeline.fit(X, LABELS, selfpacedlogisticregression__trusted=trusted)
-    assert pipeline[-1].judgement_.trusted.sum() == 20
+    assert pipeline[-1].assessment_.trusted.sum() == 20
     with config_context(enable_metadata_routing=True):
         model = SelfPacedLogisticRegression().set_fit_request(trusted=True)
         search = GridSearchCV(make_pipeline(StandardScaler(), model), {}, cv=2).fit(X, LABELS, trusted=trusted)
-        assert search.best_estimator_[-1].judgement_.trusted.sum() == 20
+        assert search.best_estimator_[-1].assessment_.trusted.sum() == 20
         wrapped = SelfPacedClassifier(LogisticRegression()).set_fit_request(trusted=True)
         made = make_pipeline(StandardScaler(), wrapped).fit(X, LABELS, trusted=trusted)
-        assert made[-1].judgement_.trusted.sum() == 20
+        assert made[-1].assessment_.trusted.sum() == 20
 
 
 def test_a_filter_leaves_no_confirmed_row_out():

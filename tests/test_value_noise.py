@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer, PowerTransformer
 
 from selfpaced import SelfPacedLinearRegression, SelfPacedRegressor
 from selfpaced.persistence import load, save
-from selfpaced.value_noise import Rows, Verdict, judge_values, nearest, numeric_features
+from selfpaced.value_noise import Rows, Verdict, assess_values, nearest, numeric_features
 from selfpaced.value_noise.explanation import best_explanation
 from selfpaced.value_noise.likelihood import Likelihood, log_parts
 from selfpaced.value_noise.line import RobustLine
@@ -52,7 +52,7 @@ def test_the_sentence_tells_of_misfit():
     model = SelfPacedLinearRegression().fit(*prices())
     assert model.verdict_.misfit > 0.05
     assert "beyond this model, but no errors" in model.verdict_.sentence
-    assert model.judgement_.opinion.misfit_words == model.verdict_.sentence
+    assert model.assessment_.diagnosis.misfit_words == model.verdict_.sentence
     assert model.verdict_.sentence in model.termination_ or not np.isinf(model.lam_)
 
 
@@ -61,7 +61,7 @@ def test_errors_among_misfit_are_found(share):
     X, y = prices()
     bad = np.random.default_rng(1).random(len(y)) < share
     model = SelfPacedLinearRegression().fit(X, np.where(bad, 10 * y, y))
-    found = model.judgement_.wrong > 0.5
+    found = model.assessment_.wrong > 0.5
     assert (found & bad).sum() >= 0.8 * found.sum()
     assert (found & bad).sum() >= 0.8 * bad.sum()
     low, high = model.noise_rate_interval_
@@ -75,12 +75,12 @@ def test_rows_left_out_have_no_weight():
     bad = np.random.default_rng(1).random(len(y)) < 0.1
     model = SelfPacedLinearRegression().fit(X, np.where(bad, 10 * y, y))
     assert model.verdict_.applied
-    np.testing.assert_array_equal(model.sample_weight_, model.judgement_.wrong < 0.5)
+    np.testing.assert_array_equal(model.sample_weight_, model.assessment_.wrong < 0.5)
     assert "grossly wrong" in model.termination_
-    new = model.judge(X[bad][:50], 10 * y[bad][:50])
+    new = model.assess(X[bad][:50], 10 * y[bad][:50])
     np.testing.assert_array_equal(new.weight, new.wrong < 0.5)
     assert np.mean(new.wrong > 0.5) > 0.8
-    assert np.mean(model.judge(X[~bad][:50], y[~bad][:50] * 1.001).wrong > 0.5) < 0.1
+    assert np.mean(model.assess(X[~bad][:50], y[~bad][:50] * 1.001).wrong > 0.5) < 0.1
 
 
 def test_outliers_of_a_good_model_need_no_other_explanation():
@@ -93,7 +93,7 @@ def test_outliers_of_a_good_model_need_no_other_explanation():
     assert model.noise_rate_ == pytest.approx(0.2, abs=0.03)
 
 
-def test_a_given_pace_is_judged_but_kept():
+def test_a_given_pace_is_assessed_but_kept():
     X, y = prices(600)
     model = SelfPacedLinearRegression(pace=300.0).fit(X, y)
     assert model.verdict_.asked
@@ -101,25 +101,25 @@ def test_a_given_pace_is_judged_but_kept():
     assert model.lam_ == 300.0
 
 
-def test_rows_without_weight_are_judged_too():
+def test_rows_without_weight_are_assessed_too():
     X, y = prices(600)
     y[:3] *= 30
     weight = np.ones(600)
     weight[:3] = 0
     model = SelfPacedLinearRegression().fit(X, y, weight)
     assert model.verdict_.wrong.shape == (597,)
-    assert model.judgement_.wrong.shape == (600,)
+    assert model.assessment_.wrong.shape == (600,)
 
 
-# ------------------------------------------------------------------------------------------------ the judge
+# ------------------------------------------------------------------------------------------------ the assessment
 
 
-def test_a_repeated_value_is_not_judged():
+def test_a_repeated_value_is_not_assessed():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(800, 2))
     y = np.where(rng.random(800) < 0.5, 0.0, np.exp(1 + X[:, 0] + 0.3 * rng.normal(size=800)))
     guess = np.full(800, 2.0)
-    verdict = judge_values(y, (guess,), 1.0, features=X)
+    verdict = assess_values(y, (guess,), 1.0, features=X)
     assert verdict.atom == 0.0
     assert verdict.wrong[y == 0].max() == 0
     rows = Rows(np.zeros(5), (guess[:5],), X[:5])
@@ -128,25 +128,25 @@ def test_a_repeated_value_is_not_judged():
 
 def test_few_rows_are_left_to_the_model():
     X, y = prices(50)
-    verdict = judge_values(y, (np.full(50, np.median(y)),), 100.0, features=X)
+    verdict = assess_values(y, (np.full(50, np.median(y)),), 100.0, features=X)
     assert not verdict.asked
     assert verdict.rate > 0.1
 
 
-def test_large_tables_are_judged_by_a_sample():
+def test_large_tables_are_assessed_by_a_sample():
     X, y = prices(9000)
     bad = np.random.default_rng(1).random(len(y)) < 0.05
     given = np.where(bad, 10 * y, y)
     line = RobustLine().fit(X, given).predict(X)
-    verdict = judge_values(given, (line,), np.median(np.abs(given - line)), features=X)
+    verdict = assess_values(given, (line,), np.median(np.abs(given - line)), features=X)
     assert np.mean(verdict.wrong[bad] > 0.5) > 0.8
     assert np.mean(verdict.wrong[~bad] > 0.5) < 0.01
 
 
-def test_judging_without_features_uses_what_the_model_expects():
+def test_assessing_without_features_uses_what_the_model_expects():
     X, y = prices()
     line = RobustLine().fit(X, y).predict(X)
-    verdict = judge_values(y, (line,), np.median(np.abs(y - line)))
+    verdict = assess_values(y, (line,), np.median(np.abs(y - line)))
     assert verdict.asked
     assert verdict.rate <= 0.02
 
@@ -155,7 +155,7 @@ def test_groups_are_explained_by_others():
     X, y = prices(400)
     groups = np.arange(400) // 100
     line = RobustLine().fit(X, y).predict(X)
-    assert judge_values(y, (line,), np.median(np.abs(y - line)), features=X, groups=groups).rate <= 0.02
+    assert assess_values(y, (line,), np.median(np.abs(y - line)), features=X, groups=groups).rate <= 0.02
 
 
 # ------------------------------------------------------------------------------------------------- its parts
@@ -249,7 +249,7 @@ def test_the_interval_is_wide_where_mistakes_would_not_show():
     high = []
     for signal in (0.5, 20.0):  # the second model would show every value that belongs to another row
         y = signal * X[:, 0] + noise
-        high.append(judge_values(y, (signal * X[:, 0],), 1.0, features=X).interval[1])
+        high.append(assess_values(y, (signal * X[:, 0],), 1.0, features=X).interval[1])
     assert high[0] > 2 * high[1]
 
 
@@ -257,9 +257,9 @@ def test_few_outliers_of_few_rows_show_no_pattern():
     rng = np.random.default_rng(0)
     X, z = rng.normal(size=(300, 2)), rng.normal(size=300)
     z[:4] = 5.0
-    assert judge_values(z, (np.zeros(300),), 1.0, features=X).asked
+    assert assess_values(z, (np.zeros(300),), 1.0, features=X).asked
     z[:20] = 9.0
-    assert not judge_values(z, (np.zeros(300),), 1.0, features=X).asked
+    assert not assess_values(z, (np.zeros(300),), 1.0, features=X).asked
 
 
 def test_zeros_in_most_rows_do_not_hide_the_rest():
@@ -268,7 +268,7 @@ def test_zeros_in_most_rows_do_not_hide_the_rest():
     y = np.where(rng.random(1500) < 0.65, 0.0, np.exp(2 + X[:, 0] + 0.3 * rng.normal(size=1500)))
     bad = (rng.random(1500) < 0.05) & (y > 0)
     model = SelfPacedLinearRegression().fit(X, np.where(bad, 20 * y, y))
-    found = model.judgement_.wrong > 0.5
+    found = model.assessment_.wrong > 0.5
     assert (found & bad).sum() >= 0.8 * max(found.sum(), bad.sum())
 
 
@@ -344,21 +344,21 @@ def boosting():
     return HistGradientBoostingRegressor(max_iter=30, random_state=0)
 
 
-def test_any_regressor_hears_the_judge():
+def test_any_regressor_hears_the_assess():
     X, y = prices(800)
     model = SelfPacedRegressor(boosting()).fit(X, y)
     assert model.noise_rate_ <= 0.02
     assert np.isinf(model.lam_)
     bad = np.random.default_rng(1).random(len(y)) < 0.1
     model = SelfPacedRegressor(boosting()).fit(X, np.where(bad, 10 * y, y))
-    found = model.judgement_.wrong > 0.5
+    found = model.assessment_.wrong > 0.5
     assert (found & bad).sum() >= 0.8 * max(found.sum(), bad.sum())
     assert np.mean((y - model.predict(X)) ** 2) < 0.5 * np.mean((y - model.plain_.predict(X)) ** 2)
-    new = model.judge(X[bad][:30], 10 * y[bad][:30] + 1)
+    new = model.assess(X[bad][:30], 10 * y[bad][:30] + 1)
     assert np.mean(new.wrong > 0.5) > 0.8
     file = io.BytesIO()
     save(model, file)
-    np.testing.assert_array_equal(load(file).judge(X[bad][:30], 10 * y[bad][:30] + 1).wrong, new.wrong)
+    np.testing.assert_array_equal(load(file).assess(X[bad][:30], 10 * y[bad][:30] + 1).wrong, new.wrong)
 
 
 def test_zeros_are_not_outliers_of_anything():
@@ -371,7 +371,7 @@ def test_zeros_are_not_outliers_of_anything():
         assert np.isinf(model.lam_)
 
 
-def test_text_is_judged_by_what_the_model_expects():
+def test_text_is_assessed_by_what_the_model_expects():
     X, y = prices(300)
     words = np.array([f"stone {carat:.2f}" for carat, _ in X], dtype=object)
     model = SelfPacedRegressor(make_pipeline(FunctionTransformer(_carats), RobustLine())).fit(words.tolist(), y)
@@ -391,7 +391,7 @@ def test_gross_values_far_out_are_found_whatever_their_size():
     assert mixture.gross(z)[:228].max() < 0.5
 
 
-def test_rows_are_judged_each_by_itself():
+def test_rows_are_assessed_each_by_itself():
     from selfpaced import SelfPacedLinearRegression
 
     rng = np.random.default_rng(0)
@@ -399,7 +399,7 @@ def test_rows_are_judged_each_by_itself():
     y = X @ [1.0, 2.0] + 0.1 * rng.normal(size=500) + 20 * (rng.random(500) < 0.1)
     model = SelfPacedLinearRegression().fit(X, y)
     new = X + 0.01
-    together = model.judge(new, y).wrong
+    together = model.assess(new, y).wrong
     assert together.min() < 0.01 < 0.99 < together.max()
-    alone = [model.judge(new[i : i + 1], y[i : i + 1]).wrong[0] for i in range(40)]
+    alone = [model.assess(new[i : i + 1], y[i : i + 1]).wrong[0] for i in range(40)]
     np.testing.assert_allclose(alone, together[:40], rtol=1e-10)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from selfpaced_experiments.claims import judge
+from selfpaced_experiments.claims import assess
 from selfpaced_experiments.results import Measure, Row, Score
 from selfpaced_experiments.verdicts import Tally, compare
 
@@ -41,7 +41,7 @@ def test_only_common_seeds_are_compared():
 
 
 def _verdicts(results):
-    return {claim.key: claim.verdict for claim in judge(results).claims}
+    return {claim.key: claim.verdict for claim in assess(results).claims}
 
 
 def test_verdicts_of_the_made_up_results(results):
@@ -63,6 +63,6 @@ def test_verdicts_turn_with_the_figures(results):
     assert _verdicts(worse)["path-beats-half-quadratic"] == "not confirmed"
 
 
-def test_what_was_not_measured_is_not_judged(results):
+def test_what_was_not_measured_is_not_assessed(results):
     alone = replace(results, tables=(), figures=())
     assert set(_verdicts(alone)) == {"theory"}

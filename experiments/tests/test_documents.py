@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from selfpaced_experiments.claims import judge
+from selfpaced_experiments.claims import assess
 from selfpaced_experiments.documents import main, refresh, stale
 from selfpaced_experiments.render import claims_page, results_page
 from selfpaced_experiments.results import load, save
@@ -23,15 +23,15 @@ def test_marked_places_are_written_from_the_results(results):
         "<!-- results: claims -->\n<!-- /results -->\n"
         "<!-- results: figure figure-2b --><!-- /results --><!-- results: claim theory --><!-- /results -->"
     )
-    judged = judge(results)
-    fresh = refresh(text, judged, "docs/results/")
+    assessed = assess(results)
+    fresh = refresh(text, assessed, "docs/results/")
     assert "LR has <!-- results: value classification-20 / LR / Breast -->93.05<!-- /results -->" in fresh
     assert "-->92.08<!-- /results -->)" in fresh
     assert "| SPL-hard |" in fresh
     assert "stale words" not in fresh
     assert "](docs/results/figure-2b.png)" in fresh
     assert "| confirmed |" in fresh
-    assert refresh(fresh, judged, "docs/results/") == fresh
+    assert refresh(fresh, assessed, "docs/results/") == fresh
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_an_unknown_place_is_an_error(results, what):
 
 
 def test_the_command_rewrites_and_checks(results, tmp_path, capsys):
-    path = save(judge(results), tmp_path)
+    path = save(assess(results), tmp_path)
     document = tmp_path / "README.md"
     document.write_text("<!-- results: value classification-0 / LR / Breast -->1.00<!-- /results -->", encoding="utf-8")
     assert main([str(path), str(document), "--check"]) == 1
@@ -68,7 +68,7 @@ def test_committed_pages_are_the_committed_json(committed):
 
 
 def test_committed_claims_follow_from_the_committed_figures(committed):
-    assert judge(committed).claims == committed.claims
+    assert assess(committed).claims == committed.claims
 
 
 def test_committed_figures_are_there(committed):

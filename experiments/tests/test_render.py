@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from selfpaced_experiments.claims import judge
+from selfpaced_experiments.claims import assess
 from selfpaced_experiments.progress import StageProgress
 from selfpaced_experiments.render import cell_text, claims_page, results_page, table_markdown
 from selfpaced_experiments.results import Measure, Published, Row, Score
@@ -21,7 +21,7 @@ def test_a_cell_shows_paper_ours_and_the_signed_difference():
 
 
 def test_the_page_holds_every_row_and_figure(results):
-    page = results_page(judge(results))
+    page = results_page(assess(results))
     for table in results.tables:
         for row in table.rows:
             assert f"| {row.method} |" in page
@@ -38,17 +38,17 @@ def test_a_table_without_the_paper_has_no_empty_columns(results):
 
 
 def test_the_page_of_claims_counts_its_verdicts(results):
-    judged = judge(results)
-    page = claims_page(judged)
-    for claim in judged.claims:
+    assessed = assess(results)
+    page = claims_page(assessed)
+    for claim in assessed.claims:
         assert f"## {claim.claim}" in page
         assert claim.figure in page
-    assert f"{sum(c.verdict == 'confirmed' for c in judged.claims)} confirmed" in page
+    assert f"{sum(c.verdict == 'confirmed' for c in assessed.claims)} confirmed" in page
 
 
 def test_plain_text_has_aligned_tables_and_verdicts(results):
     stream = io.StringIO()
-    show(judge(results), stream, plain=True)
+    show(assess(results), stream, plain=True)
     text = stream.getvalue()
     assert "Breast paper" in text
     assert "- not confirmed: Implicit rules improve" in text
@@ -77,11 +77,11 @@ def colours(monkeypatch):
 @pytest.mark.usefixtures("colours")
 def test_a_terminal_gets_colours_unless_plain_text_is_asked_for(results):
     stream = Terminal()
-    show(judge(results), stream)
+    show(assess(results), stream)
     assert "\x1b[32m" in stream.getvalue()
     assert "\x1b[31m" in stream.getvalue()
     stream = Terminal()
-    show(judge(results), stream, plain=True)
+    show(assess(results), stream, plain=True)
     assert "\x1b" not in stream.getvalue()
 
 

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from selfpaced_experiments import paper
-from selfpaced_experiments.claims import judge
+from selfpaced_experiments.claims import assess
 from selfpaced_experiments.render import results_page
 from selfpaced_experiments.results import Published, Results, Score, load, save
 
 
 def test_json_round_trip_keeps_everything(results, tmp_path):
-    judged = judge(results)
-    once = Results.from_json(judged.to_json())
-    assert once.to_json() == judged.to_json()
+    assessed = assess(results)
+    once = Results.from_json(assessed.to_json())
+    assert once.to_json() == assessed.to_json()
     assert Results.from_json(once.to_json()) == once
     assert once.table("classification-20").row("LR").scores["Breast"].by_seed == (93.0, 93.1)
-    assert load(save(judged, tmp_path)) == once
+    assert load(save(assessed, tmp_path)) == once
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,15 @@ __version__ = "0.1.0"
 
 # Attribute -> the module that defines it. Loaded on first use, so that `import selfpaced` costs nothing.
 _EXPORTS = {name: known.module for name, known in ESTIMATORS.items()} | {
-    "SuspectFilter": "meta",
+    "SuspectFilter": "wrappers",
     "apply_decisions": "tables",
     "label_issues": "inspection",
     "suspects": "inspection",
 }
 # The documented modules. `report` is a package that can be called: selfpaced.report(model, X, y).
 _MODULES = [
-    *("clustering", "datasets", "inspection", "judgement", "metrics", "pacing", "path", "persistence", "plot"),
-    *("regularizers", "report", "residuals", "solver"),
+    *("clustering", "datasets", "inspection", "assessment", "metrics", "pacing", "path", "persistence", "plot"),
+    *("regularizers", "report", "robust", "solver"),
 ]
 _EXTRAS = ("torch",)  # need a package of their own: there when asked for, but no part of `import *`
 

@@ -13,9 +13,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .arguments import integer, number
-from .judgement import LEVELS, SUSPECT, JudgedByAnother, Judgement, Judging
+from .assessment import LEVELS, SUSPECT, Assessment, AssessmentMixin, DelegatedAssessment
 
-__all__ = ["SUSPECT", "Records", "as_table", "judgement_of", "label_issues", "look_through", "suspects"]
+__all__ = ["SUSPECT", "Records", "as_table", "assessment_of", "label_issues", "look_through", "suspects"]
 
 
 class Records(dict[str, np.ndarray]):
@@ -134,17 +134,17 @@ def suspects(
     """
     if order not in ("probability", "impact"):
         raise ValueError(f"order must be 'probability' or 'impact', got {order!r}")
-    judged = judgement_of(fitted, X, y, kinds=("labels", "values", "entries"))
+    assessed = assessment_of(fitted, X, y, kinds=("labels", "values", "entries"))
     if order == "probability":
-        return _indexed(suspect_table(judged, n, all_rows=all_rows), X)
-    if X is None or judged.kind == "entries":
+        return _indexed(suspect_table(assessed, n, all_rows=all_rows), X)
+    if X is None or assessed.kind == "entries":
         raise ValueError("order='impact' needs the rows X, whose leverage it takes into account")
     n = None if n is None else integer("n", n, 0, "an integer >= 0 or None")
-    impact, levels = judged.wrong * leverage(_numbers(*look_through(fitted, X))), judged.levels()
-    ranked = judged.ranking(only=None if all_rows else levels > 0)
+    impact, levels = assessed.wrong * leverage(_numbers(*look_through(fitted, X))), assessed.levels()
+    ranked = assessed.ranking(only=None if all_rows else levels > 0)
     place = np.zeros_like(levels) if all_rows else levels
     ranked = ranked[np.lexsort((-impact[ranked], -place[ranked]))]
-    return _indexed(as_table(judged.table(ranked[:n], levels)), X)
+    return _indexed(as_table(assessed.table(ranked[:n], levels)), X)
 
 
 def _numbers(model: Any, X: Any) -> Any:
@@ -194,14 +194,16 @@ def _indexed(table: Any, X: Any) -> Any:
     return table
 
 
-def suspect_table(judged: Judgement, n: int | None = None, threshold: float = SUSPECT, all_rows: bool = False) -> Any:
+def suspect_table(
+    assessed: Assessment, n: int | None = None, threshold: float = SUSPECT, all_rows: bool = False
+) -> Any:
     """The rows of both levels, likely errors first, or all rows: the table that `suspects` returns."""
     n = None if n is None else integer("n", n, 0, "an integer >= 0 or None")
-    levels = judged.levels(threshold)
-    ranked = judged.ranking(only=None if all_rows else levels > 0)
+    levels = assessed.levels(threshold)
+    ranked = assessed.ranking(only=None if all_rows else levels > 0)
     if not all_rows:
         ranked = ranked[np.argsort(-levels[ranked], kind="stable")]
-    return as_table(judged.table(ranked[:n], levels))
+    return as_table(assessed.table(ranked[:n], levels))
 
 
 def label_issues(fitted: Any, X: Any, y: Any, threshold: float = SUSPECT) -> Any:
@@ -223,17 +225,17 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float = SUSPECT) -> Any
         ``level`` and ``stability`` as in `suspects`. The index is that of `X` if it is a data frame.
     """
     threshold = number("threshold", threshold, 0, 1, "in [0, 1]")
-    judged = judgement_of(fitted, X, y)
-    levels, opinion = judged.levels(threshold), judged.opinion
+    assessed = assessment_of(fitted, X, y)
+    levels, diagnosis = assessed.levels(threshold), assessed.diagnosis
     columns = {
         "is_label_issue": levels == 2,
-        "label_quality": 1.0 - judged.wrong,
-        "given_label": opinion.given,
-        "predicted_label": opinion.expected,
+        "label_quality": 1.0 - assessed.wrong,
+        "given_label": diagnosis.given,
+        "predicted_label": diagnosis.expected,
         "level": LEVELS[levels],
     }
-    if judged.stability is not None:
-        columns["stability"] = judged.stability
+    if assessed.stability is not None:
+        columns["stability"] = assessed.stability
     table = as_table(columns)
     return table.set_axis(X.index) if hasattr(table, "set_axis") and hasattr(X, "iloc") else table
 
@@ -246,27 +248,27 @@ def as_table(columns: dict[str, np.ndarray]) -> Any:
     return pd.DataFrame(columns)
 
 
-def judgement_of(fitted: Any, X: Any, y: Any, kinds: tuple[str, ...] = ("labels", "values")) -> Judgement:
-    """What a fitted estimator, or the one inside it that judges rows, says; of its training rows if X is None."""
+def assessment_of(fitted: Any, X: Any, y: Any, kinds: tuple[str, ...] = ("labels", "values")) -> Assessment:
+    """What a fitted estimator, or the one inside it that assesses rows, says; of its training rows if X is None."""
     model, rows = look_through(fitted, X)
-    if not isinstance(model, Judging):
+    if not isinstance(model, AssessmentMixin):
         raise TypeError(
             "fitted must be a fitted self-paced classifier or regressor of this library (or a Pipeline or search that "
             f"ends in one), got {type(model).__name__}; {_advice(model)}"
         )
     if X is None:
-        check_is_fitted(model, "judgement_")
-    judgement = model.judgement_ if X is None else model.judge(rows, y)
-    if judgement.kind not in kinds:
+        check_is_fitted(model, "assessment_")
+    assessment = model.assessment_ if X is None else model.assess(rows, y)
+    if assessment.kind not in kinds:
         raise TypeError(
-            f"fitted must judge labels or values, got {type(model).__name__}, which judges {judgement.kind}: see its "
-            "outliers_, or model.judge(X)"
+            f"fitted must assess labels or values, got {type(model).__name__}, which assesses "
+            f"{assessment.kind}: see its outliers_, or model.assess(X)"
         )
-    return judgement
+    return assessment
 
 
 def _advice(model: Any) -> str:
-    """What to do with a model that does not judge rows itself."""
+    """What to do with a model that does not assess rows itself."""
     if isinstance(model, TransformedTargetRegressor):
         inner = type(getattr(model, "regressor_", model.regressor)).__name__
         return (
@@ -283,9 +285,9 @@ def look_through(fitted: Any, X: Any = None) -> tuple[Any, Any]:
         if isinstance(fitted, Pipeline):
             X = X if X is None or len(fitted.steps) == 1 else fitted[:-1].transform(X)
             fitted = fitted.steps[-1][1]
-        elif isinstance(fitted, JudgedByAnother):
-            check_is_fitted(fitted, "judge_")
-            fitted = fitted.judge_
+        elif isinstance(fitted, DelegatedAssessment):
+            check_is_fitted(fitted, "detector_")
+            fitted = fitted.detector_
         elif hasattr(fitted, "best_estimator_"):  # any search, of scikit-learn or of others
             fitted = fitted.best_estimator_
         else:

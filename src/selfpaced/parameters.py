@@ -116,7 +116,7 @@ def regressor(value: Any) -> bool:
     return _is_estimator(value) and hasattr(value, "predict") and not _kind(value, is_classifier)
 
 
-def _judges(value: Any) -> bool:
+def _assesss(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return len(value) > 0 and all(classifier(one) or (isinstance(one, str) and one == "self") for one in value)
     return classifier(value) or (isinstance(value, str) and value in ("auto", "self"))
@@ -167,8 +167,8 @@ RULES: dict[str, Rule] = {
     "how": one_of("drop", "weight"),
     "init": one_of("warm", "random"),
     "inner": integer(1, RESTARTS),
-    "judge": ESTIMATOR,
-    "judges": Rule("'auto', 'self', a classifier or a list of those", _judges),
+    "detector": ESTIMATOR,
+    "reference_models": Rule("'auto', 'self', a classifier or a list of those", _assesss),
     "keep_plain": YES_OR_NO,
     "max_iter": integer(1, SWEEPS),
     "max_rank": integer(1),

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from .assessment import AssessmentMixin
 from .inspection import look_through
-from .judgement import Judging
 from .pacing import lam_at
 from .path import Candidate
 from .regularizers import REGISTRY, GroupRegularizer, get
@@ -37,10 +37,10 @@ def _axes(ax: Any, **figure: Any) -> Any:
     return plt.subplots(layout="constrained", **figure)[1]
 
 
-def _fitted(estimator: Any) -> Judging:
+def _fitted(estimator: Any) -> AssessmentMixin:
     """The library's own estimator inside a search or a Pipeline."""
     inner, _ = look_through(estimator)
-    if not isinstance(inner, Judging):
+    if not isinstance(inner, AssessmentMixin):
         raise TypeError(f"estimator must be a fitted estimator of selfpaced, got {type(inner).__name__}")
     check_is_fitted(inner)
     return inner
@@ -138,8 +138,8 @@ class WeightsDisplay:
         A clustering is drawn per view, a factorization over its observed entries.
         """
         inner = _fitted(estimator)
-        weights, groups = np.asarray(inner.judgement_.weight, dtype=np.float64), y
-        if inner.judgement_.kind == "samples":
+        weights, groups = np.asarray(inner.assessment_.weight, dtype=np.float64), y
+        if inner.assessment_.kind == "samples":
             names = [str(name) for name in inner.view_names_]  # type: ignore[attr-defined]
             groups = np.tile(np.array(names), len(weights)) if len(names) > 1 else None
         return cls(weights, groups).plot(ax, **bars)

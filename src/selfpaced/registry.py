@@ -5,26 +5,26 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
-#: What an estimator judges: labels, values, entries of a matrix, samples of a clustering.
+#: What an estimator assesses: labels, values, entries of a matrix, samples of a clustering.
 Kind = Literal["labels", "values", "entries", "samples"]
 
 
 class Known(NamedTuple):
-    """Where an estimator lives, and what it judges."""
+    """Where an estimator lives, and what it assesses."""
 
     module: str
     kind: Kind
 
 
-#: Name -> the module that defines it and what it judges. To add an estimator, add its line.
+#: Name -> the module that defines it and what it assesses. To add an estimator, add its line.
 ESTIMATORS: dict[str, Known] = {
     "PRMF": Known("factorization", "entries"),
-    "SelfPacedClassifier": Known("meta", "labels"),
+    "SelfPacedClassifier": Known("wrappers", "labels"),
     "SelfPacedLinearRegression": Known("linear", "values"),
     "SelfPacedLogisticRegression": Known("linear", "labels"),
     "SelfPacedMF": Known("factorization", "entries"),
     "SelfPacedMultiViewKMeans": Known("clustering", "samples"),
-    "SelfPacedRegressor": Known("meta", "values"),
+    "SelfPacedRegressor": Known("wrappers", "values"),
 }
 
 

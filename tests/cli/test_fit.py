@@ -138,7 +138,7 @@ def test_trees(as_json, shop, shop_csv, short, model):
     model = load("run/model.skops")[-1]
     given = model.sample_posterior_[suspects["row"], np.searchsorted(model.classes_, suspects["given"])]
     np.testing.assert_allclose(suspects["noise_probability"], 1.0 - given, atol=1e-4)
-    assert "forest" in model.judge_weights_
+    assert "forest" in model.reference_weights_
     rows = as_json("predict", "run/model.skops", shop_csv)["predictions"]
     assert {row["prediction"] for row in rows} == {"yes", "no"}
 

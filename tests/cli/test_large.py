@@ -61,7 +61,7 @@ def test_values_piece_by_piece(selfpaced, price_tsv, folder):
     one, other = (load(folder / name / "model.skops") for name in ("whole", "pieces"))
     np.testing.assert_allclose(one[-1].coef_, other[-1].coef_, rtol=1e-10)
     found = pd.read_parquet("pieces/suspects.parquet")["row"]
-    assert set(found) <= set(wrong)  # judged as new rows are, without the folds that had not seen them
+    assert set(found) <= set(wrong)  # assessed as new rows are, without the folds that had not seen them
     assert len(found) > 0.7 * len(wrong)
 
 

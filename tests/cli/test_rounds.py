@@ -85,7 +85,7 @@ def test_a_changed_table_is_refused(answered, selfpaced, shop_csv):
     for command in (("clean", shop_csv), ("fit", shop_csv, "--out", "run2")):
         code, _, err = selfpaced(*command, "--decisions", "run/answers.csv")
         assert code == 3
-        assert "run/answers.csv: the table has changed since it was judged: line" in err
+        assert "run/answers.csv: the table has changed since it was assessed: line" in err
     assert not Path("run2").exists()
     assert not Path("shop.clean.csv").exists()
 

@@ -343,27 +343,27 @@ def test_an_interrupt_before_there_is_a_model_leaves_everything_as_it_was(two_vi
     np.testing.assert_array_equal(old.predict(two_views[0]), labels)
 
 
-def test_the_judgement_of_samples(two_views):
+def test_the_assessment_of_samples(two_views):
     views, _ = two_views
     far = [view.copy() for view in views]
     for view in far:
         view[7] += 40.0
     found = model().fit(far)
-    judgement = found.judgement_
-    assert judgement.ranking(1).tolist() == [7]
-    assert judgement.wrong[7] > 0.99
-    np.testing.assert_array_equal(judgement.weight, found.sample_weight_)
-    assert found.judge(far) is judgement
-    new = found.judge([view[:20] for view in far])
+    assessment = found.assessment_
+    assert assessment.ranking(1).tolist() == [7]
+    assert assessment.wrong[7] > 0.99
+    np.testing.assert_array_equal(assessment.weight, found.sample_weight_)
+    assert found.assess(far) is assessment
+    new = found.assess([view[:20] for view in far])
     np.testing.assert_allclose(new.weight, found.sample_weight_[:20], rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(new.opinion.given, judgement.opinion.given[:20], rtol=1e-5)
+    np.testing.assert_allclose(new.diagnosis.given, assessment.diagnosis.given[:20], rtol=1e-5)
 
 
 def test_a_missing_view_has_no_weight(two_views):
     views = [view.copy() for view in two_views[0]]
     views[1][3] = np.nan
     found = model().fit(views)
-    assert found.judgement_.weight[3].tolist() == [found.sample_weight_[3, 0], 0.0]
+    assert found.assessment_.weight[3].tolist() == [found.sample_weight_[3, 0], 0.0]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def test_a_heavy_tail_is_not_taken_for_dirt(d):
     """Of 200 lognormal samples without any error 40 to 50 were once marked."""
     found = [marked(np.random.default_rng(seed).lognormal(size=(200, d))) for seed in range(6)]
     assert np.mean([one.outliers_.mean() for one in found]) < 0.01
-    assert np.median([(one.judgement_.opinion.wrong > 0.5).sum() for one in found]) <= 4
+    assert np.median([(one.assessment_.diagnosis.wrong > 0.5).sum() for one in found]) <= 4
 
 
 @pytest.mark.parametrize("d", [1, 2, 10])
@@ -36,12 +36,12 @@ def test_strays_are_marked_few_or_many(count):
     found = marked(np.vstack([groups(130, 2), strays]))
     assert found.outliers_[130:].all()
     assert found.outliers_[:130].sum() <= 1
-    assert found.judgement_.opinion.wrong[130:].min() > 0.5
+    assert found.assessment_.diagnosis.wrong[130:].min() > 0.5
 
 
 def test_a_new_stray_is_known_by_the_losses_of_the_training_rows():
     found = marked(groups(200, 2))
-    wrong = found.judge(np.array([[0.5, 0.0], [300.0, -300.0]])).opinion.wrong
+    wrong = found.assess(np.array([[0.5, 0.0], [300.0, -300.0]])).diagnosis.wrong
     assert wrong[0] < 0.1
     assert wrong[1] > 0.9
 

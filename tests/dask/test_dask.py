@@ -202,7 +202,7 @@ def test_values_in_any_chunks(values, few_values_are_many, chunks):
     same_values(model, memory)
     np.testing.assert_allclose(weights(model, made).compute(), memory.sample_weight_, rtol=1e-8, atol=1e-12)
     found = suspects(model, made).compute()
-    levels = memory.judgement_.levels()
+    levels = memory.assessment_.levels()
     assert found["row"].tolist() == np.flatnonzero(levels).tolist()
     assert ((found["level"] == "likely error").to_numpy() == (levels[levels > 0] == 2)).all()
 

@@ -72,7 +72,7 @@ def test_where_and_in_which_order_rows_lie_does_not_matter(few_are_many, case):
         same(memory, SelfPacedLinearRegression(**OPTIONS[case]).fit(elsewhere(X, y, n_blocks)))
     order = np.random.default_rng(1).permutation(len(y))
     same(memory, SelfPacedLinearRegression(**OPTIONS[case]).fit(elsewhere(X[order], y[order])))
-    assert memory.sample_weight_.shape == memory.judgement_.wrong.shape == y.shape
+    assert memory.sample_weight_.shape == memory.assessment_.wrong.shape == y.shape
 
 
 @pytest.mark.parametrize("case", OPTIONS)
@@ -94,8 +94,8 @@ def test_plain_where_nothing_is_wrong(few_are_many):
     np.testing.assert_allclose(model.coef_, LinearRegression().fit(X, y).coef_, rtol=1e-8)
 
 
-def test_rows_that_the_judge_leaves_out(few_are_many):
-    """An uneven spread: the judge is asked, and its word carries over to all rows."""
+def test_rows_that_the_assess_leaves_out(few_are_many):
+    """An uneven spread: the assessment is asked, and its word carries over to all rows."""
     rng = np.random.default_rng(0)
     X = rng.uniform(1, 10, (6000, 2))
     y = X @ [2.0, 1.0] + X[:, 0] * rng.standard_normal(6000)
@@ -131,8 +131,8 @@ def test_files_and_suspects(few_are_many, tmp_path):
     assert wrong[found["row"]].mean() > 0.98
     assert len(found) > 0.9 * wrong.sum()
     np.testing.assert_allclose(found["given"], y[found["row"]])
-    judged = model.judgement_
-    np.testing.assert_array_equal(judged.opinion.given, y[judged.numbers])
+    assessed = model.assessment_
+    np.testing.assert_array_equal(assessed.diagnosis.given, y[assessed.numbers])
     np.testing.assert_allclose(model.predict(frame[list("abcd")]), X @ model.coef_ + model.intercept_)
     named = SelfPacedLinearRegression().fit(str(tmp_path / "rows.parquet"), "price")
     same(model, named)

@@ -126,13 +126,13 @@ def test_few_rows_of_a_class_do_not_switch_anything_off(few_are_many):
 
 def same_assessment(one, other, numbers=None):
     """Row by row: probabilities, levels and numbers of the rows, and the stability of each."""
-    numbers = np.arange(len(one.judgement_.losses)) if numbers is None else numbers
+    numbers = np.arange(len(one.assessment_.losses)) if numbers is None else numbers
     order = np.argsort(numbers, kind="stable")
     for name in ("wrong", "evidence", "losses", "weight", "stability"):
-        expected, found = getattr(one.judgement_, name), getattr(other.judgement_, name)[order]
+        expected, found = getattr(one.assessment_, name), getattr(other.assessment_, name)[order]
         np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10, err_msg=name)
-    np.testing.assert_array_equal(other.judgement_.levels()[order], one.judgement_.levels())
-    np.testing.assert_array_equal(other.judgement_.opinion.given[order], one.judgement_.opinion.given)
+    np.testing.assert_array_equal(other.assessment_.levels()[order], one.assessment_.levels())
+    np.testing.assert_array_equal(other.assessment_.diagnosis.given[order], one.assessment_.diagnosis.given)
     expected, found = suspects(one), suspects(other)
     assert len(expected) > 10
     assert found["row"].tolist() == expected["row"].tolist()
@@ -158,7 +158,7 @@ def test_a_small_table_from_batches_is_assessed_row_by_row(n_classes):
     for table, label in ((elsewhere(X, y, 7), None), (batches, names)):
         model = SelfPacedLogisticRegression().fit(table)
         same(memory, model)
-        numbers = model.judgement_.numbers
+        numbers = model.assessment_.numbers
         assert sorted(numbers) == list(range(600))
         if label is not None:
             same_assessment(memory, model, numbers)
@@ -179,12 +179,12 @@ def test_one_copy_does_not_change_the_folds(few_are_many):
 def test_what_is_known_of_the_rows_is_a_sample(few_are_many):
     X, y = rows(3000)
     model = SelfPacedLogisticRegression().fit(elsewhere(X, y))
-    judged = model.judgement_
-    np.testing.assert_array_equal(judged.opinion.given, y[judged.numbers])
-    np.testing.assert_allclose(model.decision_function(X[judged.numbers]), judged.opinion.logits[:, 0])
+    assessed = model.assessment_
+    np.testing.assert_array_equal(assessed.diagnosis.given, y[assessed.numbers])
+    np.testing.assert_allclose(model.decision_function(X[assessed.numbers]), assessed.diagnosis.logits[:, 0])
     table = suspects(model, n=5)
     np.testing.assert_array_equal(table["given"], y[table["row"]])
-    assert model.judge(X, y).losses.shape == (3000,)
+    assert model.assess(X, y).losses.shape == (3000,)
 
 
 @pytest.mark.parametrize("copies", [1, 2, 9])

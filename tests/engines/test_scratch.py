@@ -125,7 +125,7 @@ def test_suspects_are_streamed(tmp_path):
         counts = write_suspects(model, spooled, tmp_path / "suspects.parquet")
         write_suspects(model, spooled, tmp_path / "all.parquet", threshold=0.0)
     found = parquet.read_table(tmp_path / "suspects.parquet").to_pandas()
-    np.testing.assert_array_equal(counts, np.bincount(memory.judgement_.levels(), minlength=3))
+    np.testing.assert_array_equal(counts, np.bincount(memory.assessment_.levels(), minlength=3))
     assert parquet.read_table(tmp_path / "all.parquet").num_rows == counts.sum() == len(y)
     assert counts[1:].sum() == len(found) == len(expected) > 50
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)

@@ -17,7 +17,7 @@ from selfpaced.factorization.problem import MatrixProblem
 from selfpaced.pacing import Fixed, Geometric, Graduated, Quantile, Span, Stages
 from selfpaced.path import Candidate
 from selfpaced.regularizers import REGISTRY, from_loss
-from selfpaced.residuals import Opening
+from selfpaced.robust import Opening
 from selfpaced.solver import alternate
 
 
@@ -270,19 +270,19 @@ def test_every_kind_of_pace(made, pace):
     assert sum(candidate.chosen for candidate in found.path_) == 1
 
 
-def test_the_judgement_of_entries(made, model):
-    judgement = model.judgement_
-    rows, columns = judgement.places.rows, judgement.places.columns
-    np.testing.assert_array_equal(judgement.opinion.given, made.data[rows, columns])
-    np.testing.assert_allclose(judgement.opinion.expected, model.reconstruct(rows, columns), rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(judgement.weight, model.entry_weight_[rows, columns])
-    worst = judgement.ranking(50)
+def test_the_assessment_of_entries(made, model):
+    assessment = model.assessment_
+    rows, columns = assessment.places.rows, assessment.places.columns
+    np.testing.assert_array_equal(assessment.diagnosis.given, made.data[rows, columns])
+    np.testing.assert_allclose(assessment.diagnosis.expected, model.reconstruct(rows, columns), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(assessment.weight, model.entry_weight_[rows, columns])
+    worst = assessment.ranking(50)
     assert made.outlier_mask[rows[worst], columns[worst]].all()
-    assert model.judge(made.data) is judgement
-    new = model.judge(made.data[:10])
+    assert model.assess(made.data) is assessment
+    new = model.assess(made.data[:10])
     assert new.fingerprint == ""
     assert new.places.shape == (10, 100)
-    np.testing.assert_allclose(new.weight, judgement.weight[: new.weight.size], atol=0.05)
+    np.testing.assert_allclose(new.weight, assessment.weight[: new.weight.size], atol=0.05)
 
 
 def test_no_convergence_is_a_warning_and_a_model(made):

@@ -115,9 +115,9 @@ def test_new_rows_have_a_mean_too(made, shifted):
         shifted.inverse_transform(factors[:, :4])
     again = pickle.loads(pickle.dumps(shifted))
     np.testing.assert_array_equal(again.transform(data), factors)
-    judgement = shifted.judgement_
-    rows, columns = judgement.places.rows, judgement.places.columns
-    np.testing.assert_allclose(judgement.opinion.expected, shifted.reconstruct(rows, columns), atol=1e-9)
+    assessment = shifted.assessment_
+    rows, columns = assessment.places.rows, assessment.places.columns
+    np.testing.assert_allclose(assessment.diagnosis.expected, shifted.reconstruct(rows, columns), atol=1e-9)
 
 
 def whole_mean(model):

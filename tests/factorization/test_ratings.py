@@ -106,7 +106,7 @@ def test_new_raters_are_transformed_from_a_long_frame(ratings, model):
     np.testing.assert_allclose(factors, model.fit_transform(frame, long=LONG)[[3, 7]], atol=0.2)
     unknown = pd.concat([some, pd.DataFrame({"user": ["u003"], "item": [5], "rating": [1.0]})])
     np.testing.assert_allclose(model.transform(unknown), factors)
-    assert model.judge(frame) is model.judgement_
+    assert model.assess(frame) is model.assessment_
 
 
 def test_raters_of_noise_have_the_least_weight():

@@ -74,9 +74,9 @@ def _supervised(kind: type, draw: Draw, labels: bool, base: Any = None) -> None:
                 finite(method, found)
                 if len(found) != rows_of(fresh):
                     raise AssertionError(f"{method} gives {len(found)} rows for {rows_of(fresh)}")
-    judged = call(lambda: model.judge(X, y))
-    if judged is not None:
-        finite("weight", judged.weight, (n,))
+    assessed = call(lambda: model.assess(X, y))
+    if assessed is not None:
+        finite("weight", assessed.weight, (n,))
     order = draw.one(["probability", "impact"])
     call(lambda: selfpaced.suspects(model, X, y, n=draw.one([None, 3, 0, -1, "a", 2.5]), order=order))
     if labels:
@@ -122,10 +122,10 @@ def regressor(draw: Draw) -> None:
 
 def suspect_filter(draw: Draw) -> None:
     labels = draw.chance(0.5)
-    judge = selfpaced.SelfPacedLogisticRegression() if labels else selfpaced.SelfPacedLinearRegression()
+    assess = selfpaced.SelfPacedLogisticRegression() if labels else selfpaced.SelfPacedLinearRegression()
     base = draw.one(CLASSIFIERS[:4] if labels else REGRESSORS[:3])
     kind = selfpaced.SuspectFilter
-    model = kind(**{"judge": judge, "estimator": clone(base), **options(kind, draw)})
+    model = kind(**{"assess": assess, "estimator": clone(base), **options(kind, draw)})
     X = features(draw)
     y = target(rows_of(X), draw, "labels" if labels else "values")
     try:

@@ -123,7 +123,7 @@ def test_class_conditional_noise_moves_the_decision():
     flipped = np.random.default_rng(0).random(len(y)) < np.where(y == 1, 0.4, 0.0)
     model = SelfPacedLogisticRegression().fit(X, np.where(flipped, 0, y))
     assert model.score(X, y) > model.plain_.score(X, y) + 0.05
-    assert model.channel_.transition[1, 0] > 0.25 > 0.1 > model.channel_.transition[0, 1]
+    assert model.noise_model_.transition[1, 0] > 0.25 > 0.1 > model.noise_model_.transition[0, 1]
 
 
 @pytest.mark.parametrize("shift", ["auto", True, False])
@@ -201,10 +201,10 @@ def test_what_a_flexible_model_explains_is_misfit():
     X = rng.standard_normal((800, 3))
     y = ((X[:, 0] > 0.3) ^ (np.abs(X[:, 1]) > 1.5)).astype(int)  # no label is wrong
     model = SelfPacedLogisticRegression().fit(X, y)
-    assert model.noise_witness_ == "quadratic"
+    assert model.misfit_check_ == "quadratic"
     assert np.isnan(model.noise_rate_)
     assert model.noise_rate_interval_[0] == 0
-    assert not (model.judgement_.levels() == 2).any()
+    assert not (model.assessment_.levels() == 2).any()
     # the same rows with bends the model knows
     known = SelfPacedLogisticRegression().fit(np.column_stack([X, X**2]), y)
     assert known.score(np.column_stack([X, X**2]), y) > model.score(X, y)
@@ -375,7 +375,7 @@ def test_the_unit_of_weights_hardly_matters_where_rows_are_many(factor):
     assert np.mean(other.predict(X) == one.predict(X)) > 0.99  # the penalty has the unit of the weights
     assert other.noise_rate_ == pytest.approx(one.noise_rate_, abs=0.005)
     assert other.noise_rate_interval_ == pytest.approx(one.noise_rate_interval_, abs=0.01)
-    assert np.mean(other.judgement_.levels() == one.judgement_.levels()) > 0.98
+    assert np.mean(other.assessment_.levels() == one.assessment_.levels()) > 0.98
 
 
 def test_without_a_penalty_the_unit_of_weights_does_not_matter():
@@ -387,7 +387,7 @@ def test_without_a_penalty_the_unit_of_weights_does_not_matter():
         SelfPacedLogisticRegression(penalty=None).fit(X, y, sample_weight=factor * weight) for factor in (1.0, 32.0)
     )
     np.testing.assert_array_equal(other.predict(X), one.predict(X))
-    np.testing.assert_array_equal(other.judgement_.levels(), one.judgement_.levels())
+    np.testing.assert_array_equal(other.assessment_.levels(), one.assessment_.levels())
     assert other.noise_rate_if_any_ == pytest.approx(one.noise_rate_if_any_, rel=1e-4)
 
 
@@ -399,8 +399,8 @@ def test_weight_zero_equals_absent(breast):
     absent = SelfPacedLogisticRegression().fit(X[kept], noisy[kept])
     np.testing.assert_array_equal(weighted.coef_, absent.coef_)
     assert weighted.noise_rate_interval_ == absent.noise_rate_interval_
-    np.testing.assert_array_equal(weighted.judgement_.wrong[kept], absent.judgement_.wrong)
-    np.testing.assert_array_equal(weighted.judgement_.levels()[kept], absent.judgement_.levels())
+    np.testing.assert_array_equal(weighted.assessment_.wrong[kept], absent.assessment_.wrong)
+    np.testing.assert_array_equal(weighted.assessment_.levels()[kept], absent.assessment_.levels())
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -411,7 +411,7 @@ def test_a_class_of_small_weights_is_not_given_up(seed):
     weight = np.where(y == 2, 0.01, 1.0)
     model = SelfPacedLogisticRegression().fit(X, y, sample_weight=weight)
     assert np.mean(model.predict(X)[y == 2] == 2) > 0.9
-    assert not (model.judgement_.levels() == 2)[y == 2].any()
+    assert not (model.assessment_.levels() == 2)[y == 2].any()
 
 
 def test_class_weight_equals_sample_weight(breast):

@@ -38,23 +38,23 @@ def test_the_rows_of_the_fit_weigh_the_same_as_new_ones(n_classes, form):
     model = SelfPacedLogisticRegression(C=1.0, random_state=0).fit(X, names)
     assert np.isfinite(model.lam_)
     assert np.ptp(model.lam_by_class_) > 0.1  # the paces differ: this is what was ignored
-    known = model.judge(X, names)
-    new = model.judge(np.vstack([X, X[:1]]), np.append(names, names[0]))
-    assert known is model.judgement_
+    known = model.assess(X, names)
+    new = model.assess(np.vstack([X, X[:1]]), np.append(names, names[0]))
+    assert known is model.assessment_
     np.testing.assert_array_equal(known.weight, model.sample_weight_)
     tolerance = 1e-9 if form is np.float64 else 1e-4
     np.testing.assert_allclose(new.weight[:-1], known.weight, atol=tolerance)
     np.testing.assert_allclose(new.losses[:-1], model.sample_loss_, atol=100 * tolerance)
     np.testing.assert_allclose(new.wrong[:-1], known.wrong, atol=100 * tolerance)
-    np.testing.assert_array_equal(new.opinion.expected, model.predict(np.vstack([X, X[:1]])))
-    np.testing.assert_allclose(new.opinion.proba[:-1], model.predict_proba(X), atol=100 * tolerance)
+    np.testing.assert_array_equal(new.diagnosis.expected, model.predict(np.vstack([X, X[:1]])))
+    np.testing.assert_allclose(new.diagnosis.proba[:-1], model.predict_proba(X), atol=100 * tolerance)
 
 
-def test_the_judgement_knows_only_labels_of_the_fit(three):
+def test_the_assessment_knows_only_labels_of_the_fit(three):
     X, y = three
     model = SelfPacedLogisticRegression().fit(X, y)
     with pytest.raises(ValueError, match=r"labels seen in fit \[0, 1, 2\], got .*7"):
-        model.judge(X[:2], [0, 7])
+        model.assess(X[:2], [0, 7])
 
 
 @pytest.mark.parametrize("size", [1e-4, 1e-5, 1e-6])

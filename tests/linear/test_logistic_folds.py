@@ -189,7 +189,7 @@ def test_rows_of_no_weight_have_no_stability():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((200, 2))
     y, weight = (X[:, 0] > 0).astype(int), np.r_[np.zeros(5), np.ones(195)]
-    stability = SelfPacedLogisticRegression().fit(X, y, sample_weight=weight).judgement_.stability
+    stability = SelfPacedLogisticRegression().fit(X, y, sample_weight=weight).assessment_.stability
     assert np.isnan(stability[:5]).all()
     assert np.isfinite(stability[5:]).all()
 
@@ -198,7 +198,7 @@ def test_suspects_among_many_rows_have_a_stability_too():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((25_000, 4))
     y, wrong = flip_symmetric((X[:, 0] + 0.3 * rng.standard_normal(25_000) > 0).astype(int), 0.1, random_state=1)
-    stability = SelfPacedLogisticRegression().fit(X, y).judgement_.stability
+    stability = SelfPacedLogisticRegression().fit(X, y).assessment_.stability
     assert stability[wrong].mean() > 0.5 > 0.1 > stability[~wrong].mean()
 
 
@@ -216,7 +216,7 @@ def test_likely_errors_hardly_depend_on_the_split_or_on_a_few_rows(n, seed):
 
     def likely(rows, seed):
         model = SelfPacedLogisticRegression(random_state=seed).fit(X[rows], y[rows])
-        return set(rows[model.judgement_.levels() == 2].tolist())
+        return set(rows[model.assessment_.levels() == 2].tolist())
 
     everything = np.arange(n)
     found = likely(everything, None)
@@ -230,7 +230,7 @@ def test_likely_errors_hardly_depend_on_the_split_or_on_a_few_rows(n, seed):
 def test_a_worse_reference_model_does_not_hide_plain_noise():
     X, y, wrong = plain_noise(600, 1)
     for seed in range(5):
-        likely = SelfPacedLogisticRegression(random_state=seed).fit(X, y).judgement_.levels() == 2
+        likely = SelfPacedLogisticRegression(random_state=seed).fit(X, y).assessment_.levels() == 2
         assert wrong[likely].mean() > 0.8
         assert likely.sum() > 60
 
@@ -280,6 +280,6 @@ def test_a_confirmed_label_of_one_row_is_no_suspect():
     X, y = three_wines()
     y[7] = "barolino"
     model = SelfPacedLogisticRegression().fit(X, y, trusted=np.arange(len(y)) == 7)
-    assert model.judgement_.wrong[7] == 0.0
+    assert model.assessment_.wrong[7] == 0.0
     assert 7 not in suspects(model)["row"].tolist()
     assert model.predict_proba(X)[7, list(model.classes_).index("barolino")] > 0

@@ -69,14 +69,14 @@ def test_after_that_a_whole_model_is_kept(monkeypatch, blobs, pace):
         assert model.termination_ in str(stop.value)
         assert model.predict_proba(X).shape == (200, 2)
         assert len(model.path_) >= 1
-        np.testing.assert_array_equal(model.judge(X, y).weight, model.sample_weight_)
+        np.testing.assert_array_equal(model.assess(X, y).weight, model.sample_weight_)
         if "plain model" in model.termination_:
             np.testing.assert_array_equal(model.coef_, model.plain_.coef_)
             np.testing.assert_array_equal(model.sample_weight_, 1.0)
             assert math.isinf(model.lam_)
 
 
-@pytest.mark.parametrize("part", ["of", "judged"])
+@pytest.mark.parametrize("part", ["of", "assessed"])
 def test_an_interrupted_noise_model_leaves_the_chosen_model(part, monkeypatch, blobs):
     reference = SelfPacedLogisticRegression().fit(*blobs)
     assert not np.array_equal(reference.coef_, reference.plain_.coef_)
@@ -89,7 +89,7 @@ def test_an_interrupted_noise_model_leaves_the_chosen_model(part, monkeypatch, b
     np.testing.assert_array_equal(model.coef_, reference.coef_)
     assert model.noise_rate_interval_ == (0.0, 1.0)  # nothing is known about the noise
     assert math.isnan(model.noise_rate_)
-    assert not (model.judgement_.levels() == 2).any()
+    assert not (model.assessment_.levels() == 2).any()
     assert sum(candidate.chosen for candidate in model.path_) == 1
 
 

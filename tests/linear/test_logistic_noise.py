@@ -26,8 +26,8 @@ def test_a_class_taken_for_one_other_is_given_back(seed):
     given = np.where((y == 0) & (rng.random(len(y)) < 0.4), 1, y)
     model = SelfPacedLogisticRegression().fit(X, given)
     assert model.score(X, y) > model.plain_.score(X, y) + 0.05
-    assert model.channel_.transition[0, 1] > 0.15
-    assert np.all(model.channel_.transition[[0, 1, 1, 2, 2], [2, 0, 2, 0, 1]] < 0.05)
+    assert model.noise_model_.transition[0, 1] > 0.15
+    assert np.all(model.noise_model_.transition[[0, 1, 1, 2, 2], [2, 0, 2, 0, 1]] < 0.05)
     unshifted = (X @ model.coef_.T + model.raw_intercept_).argmax(axis=1)
     assert np.mean(model.predict(X) != unshifted) > 0.02
 
@@ -38,7 +38,7 @@ def test_classes_that_only_overlap_are_not_taken_for_one_another(apart):
     model = SelfPacedLogisticRegression().fit(X, y)
     assert model.noise_rate_interval_[0] == 0.0
     assert model.noise_rate_if_any_ < 0.1
-    assert not (model.judgement_.levels() == 2).any()
+    assert not (model.assessment_.levels() == 2).any()
     assert model.score(X, y) >= model.plain_.score(X, y) - 0.01
 
 
@@ -126,9 +126,9 @@ def bowl(n, seed, noise=0.0):
 def test_a_border_that_bends_is_no_noise(n):
     X, y = bowl(n, 0)
     model = SelfPacedLogisticRegression().fit(X, y)
-    assert model.noise_witness_ == "quadratic"
+    assert model.misfit_check_ == "quadratic"
     assert model.noise_rate_interval_[0] == 0.0
-    assert model.judge(X, y).wrong.max() < 0.5
+    assert model.assess(X, y).wrong.max() < 0.5
     X, y = bowl(n, 0, noise=0.2)
     low, high = SelfPacedLogisticRegression().fit(X, y).noise_rate_interval_
     assert 0.05 < low < 0.2 < high
@@ -141,7 +141,7 @@ def test_labels_that_depend_on_the_logarithm_of_a_column_are_no_noise(n):
     y = (rng.random(n) < 1 / (1 + np.exp(1 - 2 * Z[:, 0]))).astype(int)
     model = SelfPacedLogisticRegression().fit(np.exp(1.5 * Z), y)
     assert model.noise_rate_interval_[0] == 0
-    assert not (model.judgement_.levels() == 2).any()
+    assert not (model.assessment_.levels() == 2).any()
 
 
 def test_posteriors_are_as_certain_as_both_models_are():
@@ -225,4 +225,4 @@ def test_noise_of_one_class_is_significant_only_where_classes_hardly_overlap(slo
     y = (rng.random(600) < 1 / (1 + np.exp(-slope * X[:, 0]))).astype(int)
     model = SelfPacedLogisticRegression().fit(X, np.where((y == 1) & (rng.random(600) < 0.3), 0, y))
     assert (model.noise_rate_interval_[0] > 0) == significant
-    assert (model.judgement_.levels() == 2).any() == significant
+    assert (model.assessment_.levels() == 2).any() == significant

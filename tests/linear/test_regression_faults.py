@@ -1,4 +1,4 @@
-"""Faults that linear regression once had: claims of exact fits, models without a row, rows judged in another unit."""
+"""Faults that linear regression once had: claims of exact fits, models without a row, rows assessed in another unit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from selfpaced import SelfPacedLinearRegression
 from selfpaced.linear.ascent import settle
 from selfpaced.linear.squares import build
 from selfpaced.regularizers import get
-from selfpaced.residuals import ResidualRule, truncated_sigma
+from selfpaced.robust import ResidualRule, truncated_sigma
 
 
 @pytest.mark.parametrize("level", [-5.0, 5.0])
@@ -88,15 +88,15 @@ def test_the_rows_of_the_fit_weigh_the_same_as_new_ones(regularizer: str, size: 
     X = rng.normal(size=(200, 3))
     y = size * (X @ [1.0, 2.0, 3.0] + rng.normal(size=200) + 15 * (np.arange(200) < 50))
     model = SelfPacedLinearRegression(regularizer=regularizer).fit(X, y)
-    known, new = model.judge(X, y), model.judge(np.vstack([X, X[:1]]), np.append(y, y[0]))
-    assert known is model.judgement_
+    known, new = model.assess(X, y), model.assess(np.vstack([X, X[:1]]), np.append(y, y[0]))
+    assert known is model.assessment_
     np.testing.assert_array_equal(known.weight, model.sample_weight_)
     np.testing.assert_allclose(new.weight[:-1], known.weight, atol=1e-9)
     np.testing.assert_allclose(new.losses[:-1] * model.loss_unit_, model.sample_loss_, rtol=1e-6, atol=1e-12 * size)
     assert known.wrong[:50].min() > 0.9 > 0.1 > np.median(known.wrong[50:])
     assert set(known.ranking(50)) == set(range(50))
     with pytest.raises(ValueError, match="y must be numbers"):
-        model.judge(X, np.full(200, "high"))
+        model.assess(X, np.full(200, "high"))
 
 
 @pytest.mark.parametrize("rows", [3_000, 60_000])

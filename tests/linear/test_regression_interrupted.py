@@ -67,7 +67,7 @@ def test_after_that_a_whole_model_is_kept_and_said(monkeypatch, lines, pace) -> 
         assert chosen.label in model.termination_
         assert model.termination_ in str(stop.value)
         assert chosen.lam == model.lam_
-        np.testing.assert_array_equal(model.judge(X, y).weight, model.sample_weight_)
+        np.testing.assert_array_equal(model.assess(X, y).weight, model.sample_weight_)
         if math.isinf(model.lam_):
             np.testing.assert_array_equal(model.coef_, model.plain_.coef_)
         else:

@@ -98,7 +98,7 @@ def test_no_trusted_row_is_predicted_absurdly_in_silence(factor: float) -> None:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             model = SelfPacedLinearRegression().fit(X, y)
-        off = np.abs(y - model.predict(X))[model.judgement_.wrong <= 0.5]
+        off = np.abs(y - model.predict(X))[model.assessment_.wrong <= 0.5]
         worst = np.abs(y - model.plain_.predict(X)).max()
         assert off.max() <= 10 * worst * (1 + 1e-9) or any("wild" in str(one.message) for one in told)
 

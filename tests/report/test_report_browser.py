@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from selfpaced.judgement import Judgement, Judging, TrainedNetwork, Values
+from selfpaced.assessment import Assessment, AssessmentMixin, TrainedNetwork, Values
 from selfpaced.path import Candidate, weight_histogram
 from selfpaced.report import report
 from selfpaced.report.data import ReportColumn, ReportTable, Summary
@@ -87,7 +87,7 @@ def test_a_click_on_the_path_moves_the_slider(page, classified):
 
 
 def test_the_table_filters_sorts_and_turns_pages(page, classified):
-    found = np.flatnonzero(classified.model.judgement_.levels())
+    found = np.flatnonzero(classified.model.assessment_.levels())
     assert text(page, "position") == f"1–25 of {len(found)}"
     search(page, f"{found[-1]}")
     assert 0 < int(text(page, "position").split(" of ")[-1]) < len(found)
@@ -185,12 +185,12 @@ def test_the_page_runs_no_script_but_its_own_and_loads_nothing(page):
 def test_a_network_shows_its_epochs_and_pictures_of_its_suspects(browser, tmp_path):
     n, rng = 40, np.random.default_rng(0)
     wrong = np.linspace(0, 1, n)
-    judgement = Judgement("values", Values(wrong, np.zeros(n), wrong), wrong, lam=0.5, rule="welsch")
+    assessment = Assessment("values", Values(wrong, np.zeros(n), wrong), wrong, lam=0.5, rule="welsch")
     numbers = {"rate": 0.3, "lower": 0.2, "upper": 0.4, "trusted": 0.6, "lam": 0.5}
     phases = ["look", "look", "paced", "paced"]
     epochs = tuple({"epoch": k + 1, "phase": p, "agreement": 0.5 + k / 10, **numbers} for k, p in enumerate(phases))
     pictures = tuple(rng.random((1, 12, 9)) for _ in range(30))
-    network = TrainedNetwork("Sequential", judgement, epochs, "wrong labels were found", pictures=pictures)
+    network = TrainedNetwork("Sequential", assessment, epochs, "wrong labels were found", pictures=pictures)
     show(browser, report(network, path=tmp_path / "network.html"))
     for k in range(4):
         points = browser.find_elements(By.CSS_SELECTOR, f"#chart-history-{k} .mark-symbol.role-mark path")
@@ -256,11 +256,11 @@ def test_every_kind_is_drawn(browser, regressed, factorized, clustered, tmp_path
 
 
 def test_markup_in_the_data_stays_text(browser, tmp_path):
-    class Fitted(Judging):
-        judgement_ = Judgement("values", Values(*np.eye(3)), losses=np.array([3.0, 0.1, 0.2]), lam=1.0, rule="welsch")
+    class Fitted(AssessmentMixin):
+        assessment_ = Assessment("values", Values(*np.eye(3)), losses=np.array([3.0, 0.1, 0.2]), lam=1.0, rule="welsch")
         lam_, noise_rate_, noise_rate_interval_, n_features_in_ = 1.0, 0.1, (0.0, 0.2), 1
         termination_ = EVIL
-        _judge = None
+        _assess = None
         path_ = (Candidate(1.0, 0.5, 0.1, 0.6, chosen=True, histogram=weight_histogram([0.1, 1, 0.9]), label=EVIL),)
 
     table = {"row": [0, 1, 2], "given": [EVIL, "b", "c"], EVIL: [1, 2, 3], "weight": [0.1, 0.9, 1.0]}

@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 
-from selfpaced.judgement import Judgement, TrainedNetwork, Values
+from selfpaced.assessment import Assessment, TrainedNetwork, Values
 from selfpaced.report import render, summarise
 from selfpaced.report.thumbnails import MOST_BYTES, SIDE, png, thumbnails
 
@@ -16,7 +16,7 @@ from selfpaced.report.thumbnails import MOST_BYTES, SIDE, png, thumbnails
 def training(phases=("look", "look", "paced", "paced"), n=30, **rest):
     """Row k is the more suspicious the larger k is."""
     wrong = np.linspace(0.0, 1.0, n)
-    judgement = Judgement("values", Values(wrong, np.zeros(n), wrong), wrong, lam=0.5, rule="welsch")
+    assessment = Assessment("values", Values(wrong, np.zeros(n), wrong), wrong, lam=0.5, rule="welsch")
     rate = {"rate": 0.3, "lower": 0.2, "upper": 0.4}
     early = {"rate": math.nan, "lower": math.nan, "upper": math.nan}
     epochs = tuple(
@@ -30,7 +30,7 @@ def training(phases=("look", "look", "paced", "paced"), n=30, **rest):
         }
         for k, phase in enumerate(phases)
     )
-    return TrainedNetwork("Sequential", judgement, epochs, "wrong labels were found", **rest)
+    return TrainedNetwork("Sequential", assessment, epochs, "wrong labels were found", **rest)
 
 
 def pixels(url):
@@ -67,7 +67,7 @@ def test_the_epochs_are_the_path():
     assert sum(map(sum, summary.weights.counts)) == 30
 
 
-def test_the_suspects_are_those_of_the_judgement():
+def test_the_suspects_are_those_of_the_assessment():
     table = summarise(training()).suspects
     assert list(table.columns[0].values) == list(range(29, -1, -1))
     named = summarise(training(names=np.array([f"scan {k}" for k in range(30)]))).suspects

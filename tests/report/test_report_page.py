@@ -62,7 +62,7 @@ def test_the_sentence_and_sections_are_there(page):
 
 def test_the_data_is_whole(page, classified):
     columns = {c["key"]: c["values"] for c in page.data["table"]}
-    assert sorted(columns["row"]) == np.flatnonzero(classified.model.judgement_.levels()).tolist()
+    assert sorted(columns["row"]) == np.flatnonzero(classified.model.assessment_.levels()).tolist()
     stages = page.data["charts"]["chart-stage"]["data"]["values"]
     assert len(stages) == 20 * len(classified.model.path_)
 

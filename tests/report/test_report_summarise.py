@@ -21,7 +21,7 @@ from selfpaced import (
     SelfPacedRegressor,
     SuspectFilter,
 )
-from selfpaced.judgement import Judgement, Places, Values
+from selfpaced.assessment import Assessment, Places, Values
 from selfpaced.pacing import Fixed
 from selfpaced.report import summarise
 from selfpaced.report.matrix import grid_of
@@ -53,8 +53,8 @@ def test_classification(classified):
     assert "Predictions changed" in names
     assert summary.weights.series == ("no", "yes")
     assert sum(map(sum, summary.weights.counts)) == 400
-    assert len(summary.features.rows) == int((case.model.judgement_.levels() > 0).sum())
-    likely, look = (int((case.model.judgement_.levels() == level).sum()) for level in (2, 1))
+    assert len(summary.features.rows) == int((case.model.assessment_.levels() > 0).sum())
+    likely, look = (int((case.model.assessment_.levels() == level).sum()) for level in (2, 1))
     assert fact(summary, "likely errors").value == str(likely)
     assert (str(look) in fact(summary, "likely errors").note) == (look > 0)
     assert f"{likely} likely errors" in summary.verdict
@@ -71,9 +71,9 @@ def test_the_flipped_labels_come_first(classified):
 def test_suspects_are_counted_by_given_and_expected_label(classified):
     case = classified
     pairs = summarise(case.model, case.X, case.y).pairs
-    judgement = case.model.judgement_
-    found = judgement.levels() > 0
-    given, expected = judgement.opinion.given[found], judgement.opinion.expected[found]
+    assessment = case.model.assessment_
+    found = assessment.levels() > 0
+    given, expected = assessment.diagnosis.given[found], assessment.diagnosis.expected[found]
     assert (pairs.given, pairs.expected) == (("no", "yes"), ("no", "yes"))
     assert pairs.counts == ((0, int(np.sum(given == "no"))), (int(np.sum(given == "yes")), 0))
     assert np.all(given != expected)
@@ -96,7 +96,7 @@ def test_columns_that_speak_against_a_row_are_named(classified):
 def test_what_suspects_have_in_common_is_named(classified):
     pd = pytest.importorskip("pandas")
     case = classified
-    found = case.model.judgement_.levels() > 0
+    found = case.model.assessment_.levels() > 0
     cells = pd.DataFrame({"clerk": np.where(found & (np.arange(400) % 10 > 0), "Kim", "Lee"), "x": case.X[:, 0]})
     patterns = summarise(case.model, case.X, case.y, cells=cells).patterns
     assert patterns[0].where == "clerk = Kim"
@@ -108,7 +108,7 @@ def test_what_suspects_have_in_common_is_named(classified):
 
 
 def test_rows_that_are_suspected_though_the_plain_model_was_kept_are_explained(classified):
-    judgement = classified.model.judgement_
+    assessment = classified.model.assessment_
 
     class Kept(type(classified.model)):
         pass
@@ -116,14 +116,14 @@ def test_rows_that_are_suspected_though_the_plain_model_was_kept_are_explained(c
     model = Kept()
     model.__dict__ = {**classified.model.__dict__, "lam_": np.inf}
     summary = summarise(model)
-    assert len(summary.suspects) == int((judgement.levels() > 0).sum())
+    assert len(summary.suspects) == int((assessment.levels() > 0).sum())
     assert summary.aside.startswith("The plain model was kept, with full weight for every row")
     assert summarise(classified.model).aside == ""
 
 
 def test_without_the_data_there_are_still_suspects_and_weights(classified):
     summary = summarise(classified.model)
-    assert sorted(column(summary, "row")) == np.flatnonzero(classified.model.judgement_.levels()).tolist()
+    assert sorted(column(summary, "row")) == np.flatnonzero(classified.model.assessment_.levels()).tolist()
     wrong = column(summary, "noise_probability")
     assert wrong == sorted(wrong, reverse=True)
     assert summary.features is None
@@ -193,9 +193,9 @@ def test_sparse_and_triplets_have_the_same_map(factorized):
 
 def test_a_large_matrix_is_seen_in_blocks():
     rows, columns = np.divmod(np.arange(333 * 70), 70)
-    opinion = Values(np.full(rows.size, 2.0), np.zeros(rows.size), np.zeros(rows.size))
+    diagnosis = Values(np.full(rows.size, 2.0), np.zeros(rows.size), np.zeros(rows.size))
     places = Places(rows, columns, (333, 70))
-    grid = grid_of(Judgement("entries", opinion, np.full(rows.size, 2.0), math.inf, places=places))
+    grid = grid_of(Assessment("entries", diagnosis, np.full(rows.size, 2.0), math.inf, places=places))
     assert (len(grid.row_starts), len(grid.column_starts)) == (50, 50)
     assert {value for row in grid.residual for value in row} == {2.0}
     assert {value for row in grid.weight for value in row} == {1.0}
@@ -221,7 +221,7 @@ def test_inside_a_pipeline(classified):
     assert summary.features.rows[0] == pytest.approx(case.X[first], rel=1e-4)  # raw, not scaled
 
 
-def test_the_judge_of_a_filter(classified):
+def test_the_assess_of_a_filter(classified):
     case = classified
     model = SuspectFilter(SelfPacedLogisticRegression(), LogisticRegression()).fit(case.X, case.y)
     assert summarise(model, case.X, case.y).title == "SelfPacedLogisticRegression"

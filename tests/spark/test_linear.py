@@ -70,17 +70,17 @@ def test_logistic_of_shuffled_rows(shuffled, data, few_are_many, tmp_path):
     close(model.fitted, memory)
     assert model.fitted.feature_names_in_.tolist() == NAMES
     np.testing.assert_allclose(model.coefficients.toArray(), memory.coef_[0], rtol=1e-10)
-    numbers = model.fitted.judgement_.numbers  # the ids of the sample
-    np.testing.assert_allclose(model.fitted.judgement_.losses, memory.sample_loss_[numbers], rtol=1e-9)
+    numbers = model.fitted.assessment_.numbers  # the ids of the sample
+    np.testing.assert_allclose(model.fitted.assessment_.losses, memory.sample_loss_[numbers], rtol=1e-9)
     model.save(str(tmp_path / "model"))
     loaded = SelfPacedLogisticRegressionModel.load(str(tmp_path / "model"))
     assert loaded.uid == model.uid
     assert loaded.getFeaturesCol() == NAMES
     out = in_memory(loaded.copy().transform(shuffled).orderBy("id"))
-    judged = memory.judgement_
+    assessed = memory.assessment_
     np.testing.assert_allclose(out["selfPacedWeight"], memory.sample_weight_, rtol=1e-9)
-    np.testing.assert_allclose(out["noiseProbability"], judged.wrong, rtol=1e-9)
-    assert (out["expected"] == judged.opinion.expected).all()
+    np.testing.assert_allclose(out["noiseProbability"], assessed.wrong, rtol=1e-9)
+    assert (out["expected"] == assessed.diagnosis.expected).all()
     assert (out["prediction"] == memory.predict(data[NAMES])).all()
     np.testing.assert_allclose(np.stack(out["probability"]), memory.predict_proba(data[NAMES]), rtol=1e-9)
 
@@ -95,9 +95,9 @@ def test_linear_of_shuffled_rows(shuffled, data, few_are_many, tmp_path):
     model.save(str(tmp_path / "model"))
     loaded = SelfPacedLinearRegressionModel.load(str(tmp_path / "model"))
     out = in_memory(loaded.transform(shuffled).orderBy("id"))
-    judged = memory.judge(data[NAMES], data["value"])
-    np.testing.assert_allclose(out["selfPacedWeight"], judged.weight, atol=1e-8)
-    np.testing.assert_allclose(out["noiseProbability"], judged.wrong, atol=1e-8)
+    assessed = memory.assess(data[NAMES], data["value"])
+    np.testing.assert_allclose(out["selfPacedWeight"], assessed.weight, atol=1e-8)
+    np.testing.assert_allclose(out["noiseProbability"], assessed.wrong, atol=1e-8)
     np.testing.assert_allclose(out["expected"], memory.predict(data[NAMES]), rtol=1e-9)
     new = loaded.transform(shuffled.select("a", "b", "c", "id"))
     assert new.columns == ["a", "b", "c", "id", "prediction"]

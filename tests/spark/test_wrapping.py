@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark", reason='tables on Spark need the extra "spark"')
 
 from selfpaced.regularizers import REGISTRY, get
-from selfpaced.residuals import outlier_probability
+from selfpaced.robust import outlier_probability
 from selfpaced.spark import SelfPaced, SelfPacedModel
 from selfpaced.spark.expressions import outlier_column, weight_column
 
@@ -34,7 +34,7 @@ def data(spark):
     rows.unpersist()
 
 
-def judged(frame):
+def assessed(frame):
     found = frame.orderBy("id").select("id", "selfPacedWeight", "noiseProbability", "prediction").collect()
     return {name: np.array([row[name] for row in found]) for name in found[0].asDict()}
 
@@ -68,7 +68,7 @@ def test_values_with_outliers(data, tmp_path):
     again = SelfPacedModel.load(str(tmp_path / "model"))
     assert repr(again.path) == repr(model.path)  # scores that are not known are NaN
     assert len(again.path) == 2
-    found = judged(again.unseen(rows))
+    found = assessed(again.unseen(rows))
     assert ((found["noiseProbability"] > 0.5) == wrong).mean() > 0.99
     residual = frame["value"] - found["prediction"]
     expected = get("tukey").relative_weight(residual.to_numpy() ** 2 / model.settled.numbers["unit"], model.settled.lam)
@@ -82,7 +82,7 @@ def test_values_of_boosted_trees(data):
     model = SelfPaced(estimator=GBTRegressor(labelCol="value", maxIter=3, maxDepth=3, seed=1), idCol="id").fit(rows)
     assert model.termination.startswith("The paced model was chosen")
     assert model.noiseRate == pytest.approx(wrong.mean(), abs=0.03)
-    found = judged(model.unseen(rows))
+    found = assessed(model.unseen(rows))
     assert ((found["noiseProbability"] > 0.5) == wrong).mean() > 0.95
 
 
@@ -95,10 +95,10 @@ def test_labels_of_a_forest(data, tmp_path):
     own = SelfPaced.load(str(tmp_path / "estimator"))
     model = own.fit(rows)
     assert model.noiseRate == pytest.approx(wrong.mean(), abs=0.06)
-    found = judged(model.unseen(rows))
+    found = assessed(model.unseen(rows))
     order = np.argsort(found["noiseProbability"], kind="stable")
     assert wrong[order[-60:]].mean() > 0.75
-    assert (judged(model.transform(rows))["prediction"] == frame["clean"]).mean() > 0.9
+    assert (assessed(model.transform(rows))["prediction"] == frame["clean"]).mean() > 0.9
 
 
 def test_distances_of_clusters(data):
@@ -110,7 +110,7 @@ def test_distances_of_clusters(data):
     centres = np.array(sorted(centre.tolist() for centre in model.fitted.clusterCenters()))
     good = frame[~wrong].groupby("clean")["q"].mean()  # the left side first
     np.testing.assert_allclose(centres[:, 1], good, atol=0.1)
-    found = judged(model.transform(rows))
+    found = assessed(model.transform(rows))
     assert ((found["noiseProbability"] > 0.5) == wrong).mean() > 0.95
 
 
@@ -122,7 +122,7 @@ def test_nothing_wrong_keeps_the_plain_model(data):
     model = SelfPaced(estimator=plain, idCol="id").fit(rows)
     assert model.termination == "The plain model was kept: held-out labels do not plainly show that any are wrong."
     np.testing.assert_array_equal(model.fitted.coefficients.toArray(), plain.fit(rows).coefficients.toArray())
-    found = judged(model.transform(rows))
+    found = assessed(model.transform(rows))
     assert (found["noiseProbability"] == 0).all()
     assert (found["selfPacedWeight"] == 1).all()
     assert "expected" not in model.transform(rows.drop("clean")).columns
@@ -150,7 +150,7 @@ def test_a_label_of_one_half_keeps_the_plain_model(data, tmp_path):
     assert np.isnan(model.noiseRate)
     model.save(str(tmp_path / "model"))
     again = SelfPacedModel.load(str(tmp_path / "model"))
-    for found in (judged(model.transform(rare)), judged(again.unseen(rare))):
+    for found in (assessed(model.transform(rare)), assessed(again.unseen(rare))):
         assert (found["noiseProbability"] == 0).all()
         assert (found["selfPacedWeight"] == 1).all()
     assert again.termination == model.termination

@@ -10,7 +10,7 @@ import numpy as np
 from selfpaced_experiments.results import Claim, Measure, Results, ResultTable, Verdict
 from selfpaced_experiments.verdicts import Tally, against, rows_of, verdict_of
 
-__all__ = ["judge"]
+__all__ = ["assess"]
 
 IMPLICIT = ("SPL-IR-huber", "SPL-IR-L1-L2", "SPL-IR-cauchy", "SPL-IR-welsch")
 _TASKS = {
@@ -20,8 +20,8 @@ _TASKS = {
 }
 
 
-def judge(results: Results) -> Results:
-    """The results with every claim that they allow to be judged."""
+def assess(results: Results) -> Results:
+    """The results with every claim that they allow to be assessed."""
     claims = [claim for rule in _RULES if (claim := rule(results)) is not None]
     return replace(results, claims=tuple(claims))
 

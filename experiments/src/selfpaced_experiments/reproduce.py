@@ -15,7 +15,7 @@ from typing import Any
 from selfpaced import datasets
 from selfpaced_experiments import SECTIONS, classification, clustering, factorization, figures, theory
 from selfpaced_experiments.cells import Answer, Cache, Cell, run_cells
-from selfpaced_experiments.claims import judge
+from selfpaced_experiments.claims import assess
 from selfpaced_experiments.progress import StageProgress
 from selfpaced_experiments.render import claims_page, results_page
 from selfpaced_experiments.results import Figure, Results, ResultTable, RunRecord, Statement, load, save
@@ -110,8 +110,8 @@ def reproduce(settings: ReproduceSettings, progress: StageProgress | None = None
     )
     if settings.keep:
         results = results.beside(load(settings.out / "results.json"), settings.sections)
-    # Judged as they are stored, so that the file and its verdicts can never disagree by a rounding.
-    return judge(Results.from_json(results.to_json()))
+    # Assessed as they are stored, so that the file and its verdicts can never disagree by a rounding.
+    return assess(Results.from_json(results.to_json()))
 
 
 def write(results: Results, directory: Path) -> tuple[Path, ...]:

@@ -177,7 +177,7 @@ def _figure(result: Training, wrong: np.ndarray, finders: dict[str, Found], path
 
     figure = Figure(figsize=(9.6, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
-    weight, bins = result.model.judgement_.weight, np.linspace(0, 1, 21)
+    weight, bins = result.model.assessment_.weight, np.linspace(0, 1, 21)
     left.hist([weight[~wrong], weight[wrong]], bins=bins, stacked=True, color=["#4c78a8", "#e45756"])
     left.legend(["right labels", "flipped labels"], frameon=False, loc="upper center")
     left.set(xlabel="weight", ylabel="rows", title="The weights find the flipped labels")

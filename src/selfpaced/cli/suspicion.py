@@ -57,15 +57,15 @@ def suspicious(
     """
     import pandas as pd
 
-    from selfpaced.inspection import judgement_of, suspect_table
+    from selfpaced.inspection import assessment_of, suspect_table
     from selfpaced.reasons import columns_against, confident_rows
 
-    judged = judgement_of(model, features, given.values)
-    found = pd.DataFrame(suspect_table(judged, threshold=threshold))
+    assessed = assessment_of(model, features, given.values)
+    found = pd.DataFrame(suspect_table(assessed, threshold=threshold))
     places = found["row"].to_numpy(dtype=np.int64)
     rows = given.rows[places]
     lines = table.lines.of(rows)
-    reference = confident_rows(model.judgement_.weight, places)
+    reference = confident_rows(model.assessment_.weight, places)
     why = _why(model, features, given, table, places, found, reference)
     against = columns_against(model, features, given.values, places, reference)
     return pd.DataFrame(
@@ -117,7 +117,9 @@ def _why(
         for i, near in enumerate(nearest)
     ]
     rest = ["the model disagrees; neighbours are looked up for the first 5,000 suspects only"]
-    poor = "; what is expected comes from a poor fit" if getattr(model.judgement_.opinion, "misfit_words", "") else ""
+    poor = (
+        "; what is expected comes from a poor fit" if getattr(model.assessment_.diagnosis, "misfit_words", "") else ""
+    )
     return [f"{reason}{poor}" for reason in told + rest * (len(places) - len(told))]
 
 

@@ -86,8 +86,8 @@ class Training:
     @property
     def precision(self) -> tuple[float, float]:
         """Expected precision of the likely errors, and of the rows worth a look if any labels are wrong."""
-        judged = self.model.judgement_
-        found: tuple[float, float] = judged.expected_precision(judged.levels(self.threshold))
+        assessed = self.model.assessment_
+        found: tuple[float, float] = assessed.expected_precision(assessed.levels(self.threshold))
         return found
 
     @property
@@ -271,12 +271,12 @@ def metrics(run: Training, console: Console) -> dict[str, Any]:
         "left_out": {column.name: column.note for column in schema.left_out},
         "comparison": describe(run),
         "lam": model.lam_,
-        "mean_weight": float(np.mean(model.judgement_.weight)),
+        "mean_weight": float(np.mean(model.assessment_.weight)),
         "noise_rate": model.noise_rate_,
         "noise_rate_interval": model.noise_rate_interval_,
         "noise_rate_if_any": getattr(model, "noise_rate_if_any_", None),
-        "misfit": getattr(model.judgement_.opinion, "misfit", None),
-        "misfit_words": getattr(model.judgement_.opinion, "misfit_words", ""),
+        "misfit": getattr(model.assessment_.diagnosis, "misfit", None),
+        "misfit_words": getattr(model.assessment_.diagnosis, "misfit_words", ""),
         "typical_error": _typical_error(run),
         "likely_errors": len(run.likely),
         "worth_a_look": len(run.suspects) - len(run.likely),

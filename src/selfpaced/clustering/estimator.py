@@ -13,10 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ..assessment import Assessment, AssessmentMixin, Values, fingerprint
 from ..fitting import all_or_nothing, check_size, check_weight, interrupted_sentence, raise_interrupted
-from ..judgement import Judgement, Judging, Values, fingerprint
 from ..parameters import KINDS, Rule
-from ..residuals import outlier_probability
+from ..robust import outlier_probability
 from ..selection import Decision, path_of, sentence
 from ..solver import Callback
 from .counting import Count, count_clusters, numbers
@@ -42,7 +42,7 @@ Floats = NDArray[Any]
 
 
 class SelfPacedMultiViewKMeans(
-    ViewInput, Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+    ViewInput, AssessmentMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
 ):
     r"""K-means over one or several views that trusts easy samples and views first, and the rest later or never.
 
@@ -294,19 +294,19 @@ class SelfPacedMultiViewKMeans(
         apart = 1.0 - losses[:, 0] / np.maximum(losses[:, 1], np.finfo(float).tiny)
         return float(np.average(apart, weights=weight))
 
-    def _judge(self, X: Any, y: Any) -> Judgement:  # noqa: ARG002
+    def _assess(self, X: Any, y: Any) -> Assessment:  # noqa: ARG002
         data, places = self._prepare(X)
         losses = self._sweep(data, places).losses[:, 0]
         there = np.ones(losses.shape, bool) if data.present is None else data.present
-        return self._judgement(losses, self._cost.weight(losses) * there, there)
+        return self._assessment(losses, self._cost.weight(losses) * there, there)
 
-    def _judgement(self, losses: Floats, weights: Floats, there: Floats, fingerprint: str = "") -> Judgement:
+    def _assessment(self, losses: Floats, weights: Floats, there: Floats, fingerprint: str = "") -> Assessment:
         """Samples far from their centre, by the mean of their losses over the views they have; arrays are (V, n)."""
         mean = mean_loss(losses, there)
         wrong = outlier_probability(self._usual.excess(mean), self._usual.spread, self._share)
-        return Judgement(
+        return Assessment(
             kind="samples",
-            opinion=Values(mean, np.full_like(mean, self._usual.median), wrong),
+            diagnosis=Values(mean, np.full_like(mean, self._usual.median), wrong),
             losses=losses.T / self._cost.unit,
             lam=self.lam_,
             rule=self._cost.rule,
@@ -350,7 +350,7 @@ class SelfPacedMultiViewKMeans(
         self._share = float(np.average(self.outliers_, weights=weight))
         self.inertia_ = float(losses.sum(axis=0, dtype=np.float64) @ weight)
         self.objective_, self.lam_, self.n_iter_ = found.objective, found.cost.lam, found.sweeps
-        self.judgement_ = self._judgement(losses, weights, there, fingerprint(X))
+        self.assessment_ = self._assessment(losses, weights, there, fingerprint(X))
         self._describe(found, blocks)
 
     def _describe(self, found: Clustering, blocks: Mapping[Hashable, Any]) -> None:

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from ..residuals import weighted_quantile
+from ..robust import weighted_quantile
 from .cost import Cost
 
 Floats = NDArray[Any]

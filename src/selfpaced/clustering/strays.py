@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..residuals.scales import MAD_TO_SIGMA, weighted_quantile
+from ..robust.scales import MAD_TO_SIGMA, weighted_quantile
 
 Floats = NDArray[Any]
 

@@ -1,4 +1,4 @@
-"""A Dask table dealt into two halves, each to be judged by a model of the other."""
+"""A Dask table dealt into two halves, each to be assessed by a model of the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..engines import Block, drawn
 from ..fingerprint import mixed, row_keys
 from .table import DaskTable
 
-SAMPLE = 20_000  # cost: rows that are brought here, by which models are judged and compared
+SAMPLE = 20_000  # cost: rows that are brought here, by which models are assessed and compared
 
 
 @dataclass(frozen=True, eq=False)

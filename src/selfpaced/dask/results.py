@@ -11,12 +11,12 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 
+from ..assessment import Assessment, AssessmentMixin, without_rows
 from ..engines import Block
-from ..judgement import Judgement, Judging, without_rows
 from .table import DaskTable
 from .wrapping import SelfPacedClassifier, SelfPacedRegressor
 
-Model = Judging | SelfPacedClassifier | SelfPacedRegressor
+Model = AssessmentMixin | SelfPacedClassifier | SelfPacedRegressor
 
 
 def weights(model: Model, table: DaskTable) -> Any:
@@ -48,43 +48,43 @@ def suspects(model: Model, table: DaskTable, *, threshold: float = 0.5) -> Any:
     """
     if not 0 <= threshold <= 1:
         raise ValueError(f"threshold must be between 0 and 1, got {threshold!r}")
-    found, example = _judgements(model, table)
+    found, example = _assessments(model, table)
     listed = dask.delayed(_suspects, pure=False, traverse=False)
     pieces = [
-        listed(judged, int(first), threshold)
-        for judged, first in zip(found, table.starts, strict=True)
-        if judged is not None
+        listed(assessed, int(first), threshold)
+        for assessed, first in zip(found, table.starts, strict=True)
+        if assessed is not None
     ]
     return dd.from_delayed(pieces, meta=_suspects(example, 0, 0.0).iloc[:0])
 
 
-def _judgements(model: Model, table: DaskTable) -> tuple[list[Any], Judgement]:
-    """One delayed judgement for every block, None for those without rows; and one of the first row, made here."""
-    if not isinstance(model, Judging):
-        return model.judgements(table), model.judgement_of_one(table)
-    bare, judge = without_rows(model), dask.delayed(_judged, pure=False, traverse=False)
-    found = [judge(part, bare) if n else None for part, n in zip(table.parts, table.sizes, strict=True)]
-    return found, _judged(table.take(np.arange(1)), bare)
+def _assessments(model: Model, table: DaskTable) -> tuple[list[Any], Assessment]:
+    """One delayed assessment for every block, None for those without rows; and one of the first row, made here."""
+    if not isinstance(model, AssessmentMixin):
+        return model.assessments(table), model.assessment_of_one(table)
+    bare, assess = without_rows(model), dask.delayed(_assessed, pure=False, traverse=False)
+    found = [assess(part, bare) if n else None for part, n in zip(table.parts, table.sizes, strict=True)]
+    return found, _assessed(table.take(np.arange(1)), bare)
 
 
 def _column(model: Model, table: DaskTable, name: str) -> Any:
-    found, example = _judgements(model, table)
+    found, example = _assessments(model, table)
     kind = np.asarray(getattr(example, name)).dtype
     return da.concatenate(
         [
-            da.from_delayed(getattr(judged, name), (int(n),), dtype=kind)
-            for judged, n in zip(found, table.sizes, strict=True)
-            if judged is not None
+            da.from_delayed(getattr(assessed, name), (int(n),), dtype=kind)
+            for assessed, n in zip(found, table.sizes, strict=True)
+            if assessed is not None
         ]
     )
 
 
-def _judged(block: Block, model: Judging) -> Judgement:
-    return model._judge(block.X, block.y)
+def _assessed(block: Block, model: AssessmentMixin) -> Assessment:
+    return model._assess(block.X, block.y)
 
 
-def _suspects(judged: Judgement, first: int, threshold: float) -> pd.DataFrame:
-    numbered = replace(judged, numbers=first + np.arange(len(judged.wrong)))
+def _suspects(assessed: Assessment, first: int, threshold: float) -> pd.DataFrame:
+    numbered = replace(assessed, numbers=first + np.arange(len(assessed.wrong)))
     return pd.DataFrame(numbered.table(np.flatnonzero(levels := numbered.levels(threshold)), levels))
 
 

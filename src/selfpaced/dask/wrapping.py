@@ -13,13 +13,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ..assessment import Assessment
 from ..engines import Block
 from ..fitting import all_or_nothing
-from ..judgement import Judgement
-from ..label_noise import NoiseChannel, logits_from_proba
+from ..label_noise import NoiseModel, logits_from_proba
 from ..selection import Decision, Trial, path_of, sentence
 from .halves import Halves, Piece, features_of, half_of
-from .judges import LabelJudge, ValueJudge
+from .noise_models import LabelNoiseModel, ValueNoiseModel
 from .stages import RepeatedStages
 from .table import DaskTable, table
 
@@ -27,7 +27,7 @@ from .table import DaskTable, table
 class _Wrapper(BaseEstimator):
     """What classifier and regressor share: two halves, a pace, a choice on unseen rows, one fit of all rows."""
 
-    _judge: Any
+    _noise_model: Any
     _asked: str
     classes_: Any
 
@@ -52,7 +52,7 @@ class _Wrapper(BaseEstimator):
         -------
         self
         """
-        labels = self._judge is LabelJudge
+        labels = self._noise_model is LabelNoiseModel
         if not hasattr(self.estimator, self._asked):
             raise TypeError(f"estimator must have {self._asked}, got {type(self.estimator).__name__}")
         stages = RepeatedStages()
@@ -72,34 +72,34 @@ class _Wrapper(BaseEstimator):
     def _run(self, halves: Halves, stages: RepeatedStages) -> None:
         """The path, by models of halves: of unseen rows what is wrong, weights by it, and whether they help."""
         if not halves.mass.all():
-            judge = self._judge.silent(halves.table.classes, halves.mass)
-            self._end(halves, stages, None, judge, [Trial(math.inf, "plain")], Decision(0, judge.reason))
+            noise_model = self._noise_model.silent(halves.table.classes, halves.mass)
+            self._end(halves, stages, None, noise_model, [Trial(math.inf, "plain")], Decision(0, noise_model.reason))
             return
         seen, half = halves.sample()
         models = self._both(halves, stages, "plain fit")
         before = stages.run("plain models asked", partial(self._unseen, models, seen, half))
-        judge = self._judge.of(halves.table.classes, seen, before)
-        trials, decision = [Trial(math.inf, "plain")], Decision(0, judge.reason)
-        if not judge.reason:
-            paced = judge.weighing()
+        noise_model = self._noise_model.of(halves.table.classes, seen, before)
+        trials, decision = [Trial(math.inf, "plain")], Decision(0, noise_model.reason)
+        if not noise_model.reason:
+            paced = noise_model.weighing()
             weighted = self._both(halves, stages, "weighted fit", models, paced)
             after = stages.run("weighted models asked", partial(self._unseen, weighted, seen, half))
             trials, decision = paced.choose(seen, before, after)
             if decision.index:
-                models, judge = weighted, paced
-        self._end(halves, stages, models, judge, trials, decision, seen.weight)
+                models, noise_model = weighted, paced
+        self._end(halves, stages, models, noise_model, trials, decision, seen.weight)
 
     def _end(
-        self, halves: Halves, stages: RepeatedStages, models: Any, judge: Any, trials: Any, decision: Decision,
+        self, halves: Halves, stages: RepeatedStages, models: Any, noise_model: Any, trials: Any, decision: Decision,
         sample_weight: Any = None,
     ) -> None:  # fmt: skip
         """The kept kind of model, of all rows, and what is known of it."""
-        given = (models, judge) if decision.index else ()
+        given = (models, noise_model) if decision.index else ()
         name = "weighted fit" if decision.index else "plain fit"
         self.estimator_ = stages.run(name, partial(self._fitted, halves, (0, 1), *given))
         self.fold_estimators_ = [self.estimator_] * 2 if models is None else models
-        self.seed_, self.judge_ = halves.seed, judge
-        self.lam_, (self.noise_rate_, self.noise_rate_interval_) = judge.lam, judge.rate
+        self.seed_, self.noise_model_ = halves.seed, noise_model
+        self.lam_, (self.noise_rate_, self.noise_rate_interval_) = noise_model.lam, noise_model.rate
         self.path_ = path_of(trials, decision, sample_weight)
         self.termination_, self.repeated_ = sentence(trials, decision), tuple(stages.repeated)
 
@@ -107,25 +107,25 @@ class _Wrapper(BaseEstimator):
         """A model of each half."""
         return [stages.run(f"{name} of half {k + 1}", partial(self._fitted, halves, (k,), *given)) for k in (0, 1)]
 
-    def _fitted(self, halves: Halves, parts: tuple[int, ...], models: Any = None, judge: Any = None) -> Any:
+    def _fitted(self, halves: Halves, parts: tuple[int, ...], models: Any = None, noise_model: Any = None) -> Any:
         """The wrapped estimator, fitted to one half or to both; weights are made of (rows, models, pace) each time."""
         used = [halves.pieces(half) for half in parts]
         every = [piece for pieces in used for piece in pieces]
         own = None
         if models is not None:
             own = [
-                judged.weight
+                assessed.weight
                 for half, pieces in zip(parts, used, strict=True)
-                for judged in self._judged_pieces(halves, pieces, models[1 - half], judge)
+                for assessed in self._assessed_pieces(halves, pieces, models[1 - half], noise_model)
             ]
         weight = halves.weight(every, own)
         given = {} if weight is None else {"sample_weight": weight}
         return clone(self.estimator).fit(halves.features(every), halves.target(every), **given)
 
-    def _judged_pieces(self, halves: Halves, pieces: list[Piece], model: Any, judge: Any) -> list[Any]:
-        """Delayed judgements of blocks, by a model that has not seen their rows."""
+    def _assessed_pieces(self, halves: Halves, pieces: list[Piece], model: Any, noise_model: Any) -> list[Any]:
+        """Delayed assessments of blocks, by a model that has not seen their rows."""
         said = self._ask(model, halves.features(pieces)).to_delayed().ravel().tolist()
-        call, known = dask.delayed(_judged, pure=False, traverse=False), _shared(judge)
+        call, known = dask.delayed(_assessed, pure=False, traverse=False), _shared(noise_model)
         return [call(piece.block, own, known) for piece, own in zip(pieces, said, strict=True)]
 
     def _unseen(self, models: Any, rows: Block, half: Any) -> Any:
@@ -136,26 +136,26 @@ class _Wrapper(BaseEstimator):
     def _ask(self, model: Any, X: Any) -> Any:
         return _whole_rows(getattr(model, self._asked)(X))
 
-    def judgements(self, rows: DaskTable) -> list[Any]:
-        """What is held of the rows of every block: delayed judgements, None for blocks without rows.
+    def assessments(self, rows: DaskTable) -> list[Any]:
+        """What is held of the rows of every block: delayed assessments, None for blocks without rows.
 
-        Each row is judged by the model of the half that it is not in: rows of the fit by one that has not seen them.
+        Each row is assessed by the model of the half that it is not in: rows of the fit by one that has not seen them.
         """
         check_is_fitted(self, "estimator_")
         pieces = [Piece(part, int(n)) for part, n in zip(rows.parts, rows.sizes, strict=True) if n]
         X = features_of(rows, pieces)
         said = zip(*[self._ask(model, X).to_delayed().ravel().tolist() for model in self.fold_estimators_], strict=True)
-        call, known = dask.delayed(_judged_by_the_other, pure=False, traverse=False), _shared(self.judge_)
+        call, known = dask.delayed(_assessed_by_the_other, pure=False, traverse=False), _shared(self.noise_model_)
         return [
             call(part, *next(said), self.seed_, known) if n else None
             for part, n in zip(rows.parts, rows.sizes, strict=True)
         ]
 
-    def judgement_of_one(self, rows: DaskTable) -> Judgement:
-        """A judgement of the first row, made here, that shows what those of blocks look like."""
+    def assessment_of_one(self, rows: DaskTable) -> Assessment:
+        """An assessment of the first row, made here, that shows what those of blocks look like."""
         block = rows.take(np.arange(1))
         said = np.zeros(1) if rows.classes is None else np.full((1, len(rows.classes)), 1 / len(rows.classes))
-        found: Judgement = self.judge_.judged(block, said)
+        found: Assessment = self.noise_model_.assessed(block, said)
         return found
 
     def _features(self, X: Any) -> Any:
@@ -188,7 +188,7 @@ class SelfPacedClassifier(ClassifierMixin, _Wrapper):
         The model of all rows, and those of both halves.
     classes_ : ndarray
         The labels.
-    judge_ : LabelJudge
+    noise_model_ : LabelNoiseModel
         The noise channel, and whether rows were weighed by it.
     lam_ : float
         The noise rate by which rows were weighed; ``inf`` is the plain model.
@@ -207,7 +207,7 @@ class SelfPacedClassifier(ClassifierMixin, _Wrapper):
     :func:`selfpaced.dask.suspects`, with the table as their second argument.
     """
 
-    _judge, _asked = LabelJudge, "predict_proba"
+    _noise_model, _asked = LabelNoiseModel, "predict_proba"
 
     def predict(self, X: Any) -> Any:
         """The most probable label of every row, as a Dask array."""
@@ -219,13 +219,14 @@ class SelfPacedClassifier(ClassifierMixin, _Wrapper):
         """The probability of every clean label, as a Dask array."""
         check_is_fitted(self, "estimator_")
         said = self._ask(self.estimator_, self._features(X))
-        return said.map_blocks(_clean, self.judge_.channel, dtype=np.float64)
+        return said.map_blocks(_clean, self.noise_model_.channel, dtype=np.float64)
 
 
 class SelfPacedRegressor(RegressorMixin, _Wrapper):
     """Any regressor that is fitted on a Dask cluster, without the values that nothing explains.
 
-    As :class:`SelfPacedClassifier`; the judge of values (:mod:`selfpaced.value_noise`) tells gross errors from what the
+    As :class:`SelfPacedClassifier`; the assessment of values (:mod:`selfpaced.value_noise`) tells gross errors
+    from what the
     model only misfits, and weighs rows by the probability that they are right.
 
     Parameters
@@ -240,14 +241,14 @@ class SelfPacedRegressor(RegressorMixin, _Wrapper):
     ----------
     estimator_, fold_estimators_, noise_rate_, noise_rate_interval_, path_, termination_, repeated_
         As those of :class:`SelfPacedClassifier`.
-    judge_ : ValueJudge
+    noise_model_ : ValueNoiseModel
         The verdict, and whether rows were weighed by it.
     lam_ : float
         0.5, the probability of being wrong from which on rows mostly are, where they were weighed; ``inf`` is the plain
         model.
     """
 
-    _judge, _asked = ValueJudge, "predict"
+    _noise_model, _asked = ValueNoiseModel, "predict"
 
     def predict(self, X: Any) -> Any:
         """The value of every row, as a Dask array."""
@@ -260,9 +261,9 @@ def _whole_rows(said: Any) -> Any:
     return said.rechunk({1: -1}) if said.ndim == 2 else said
 
 
-def _shared(judge: Any) -> Any:
-    """A judge as one task that those of all blocks ask: some are large."""
-    return dask.delayed(judge.without_rows(), pure=False, traverse=False)
+def _shared(noise_model: Any) -> Any:
+    """A noise_model as one task that those of all blocks ask: some are large."""
+    return dask.delayed(noise_model.without_rows(), pure=False, traverse=False)
 
 
 # ----------------------------------------------------------------------------------------------- on the workers
@@ -273,20 +274,20 @@ def _by_the_other(half: Any, first: Any, second: Any) -> Any:
     return np.where(half.reshape((-1,) + (1,) * (np.ndim(first) - 1)) == 0, second, first)
 
 
-def _judged(block: Block, said: Any, judge: Any) -> Judgement:
-    found: Judgement = judge.judged(block, np.asarray(said, dtype=np.float64))
+def _assessed(block: Block, said: Any, noise_model: Any) -> Assessment:
+    found: Assessment = noise_model.assessed(block, np.asarray(said, dtype=np.float64))
     return found
 
 
-def _judged_by_the_other(block: Block, first: Any, second: Any, seed: int, judge: Any) -> Judgement:
-    return _judged(block, _by_the_other(half_of(block.X, seed), first, second), judge)
+def _assessed_by_the_other(block: Block, first: Any, second: Any, seed: int, noise_model: Any) -> Assessment:
+    return _assessed(block, _by_the_other(half_of(block.X, seed), first, second), noise_model)
 
 
 def _named(codes: Any, classes: Any) -> Any:
     return classes[np.asarray(codes).astype(np.intp)]
 
 
-def _clean(proba: Any, channel: NoiseChannel) -> Any:
+def _clean(proba: Any, channel: NoiseModel) -> Any:
     return channel.proba(logits_from_proba(proba))
 
 

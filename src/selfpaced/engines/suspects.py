@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..judgement import Judging
+from ..assessment import AssessmentMixin
 from .scratch import ScratchTable
 from .table import Array
 
 
 def write_suspects(
-    model: Judging,
+    model: AssessmentMixin,
     table: ScratchTable,
     path: str | os.PathLike[str],
     *,
@@ -58,10 +58,10 @@ def write_suspects(
     try:
         for block in table.blocks():
             own = first + np.arange(len(block.y))
-            judged: Any = replace(model._judge(block.X, block.y), numbers=own if numbers is None else numbers(own))
-            levels = judged.levels(threshold)
+            assessed: Any = replace(model._assess(block.X, block.y), numbers=own if numbers is None else numbers(own))
+            levels = assessed.levels(threshold)
             rows = np.arange(len(own)) if threshold == 0 else np.flatnonzero(levels)
-            columns = pa.table({name: np.asarray(values) for name, values in judged.table(rows, levels).items()})
+            columns = pa.table({name: np.asarray(values) for name, values in assessed.table(rows, levels).items()})
             writer = parquet.ParquetWriter(part, columns.schema) if writer is None else writer
             writer.write_table(columns.cast(writer.schema))
             first, counts = first + len(block.y), counts + np.bincount(levels, minlength=3)

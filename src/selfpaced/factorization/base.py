@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ..judgement import Judgement, Judging, Places, Values, fingerprint
+from ..assessment import Assessment, AssessmentMixin, Places, Values, fingerprint
 from ..regularizers import Hard
-from ..residuals import outlier_probability
+from ..robust import outlier_probability
 from .engine import Engine, WeightedSolve, resolve
 from .entries import Entries, Floats, Side, from_csr
 from .gains import FittedLines, gains
@@ -32,7 +32,7 @@ from .thin import refit_thin
 ROW_SWEEPS = 10  # cost: L1 half-steps for a new row, before the rule and the polish
 
 
-class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """The fitted side of :class:`SelfPacedMF` and :class:`PRMF`; not for direct use."""
 
     backend: str
@@ -197,8 +197,8 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def sparse_(self) -> Any:
         """The outliers as what they add to the fitted matrix, zero elsewhere; dense, or sparse if the input was."""
         check_is_fitted(self)
-        judgement = self.judgement_
-        off, places = judgement.opinion.support, judgement.places
+        assessment = self.assessment_
+        off, places = assessment.diagnosis.support, assessment.places
         assert places is not None
         far = np.abs(off) > REJECT * self.scale_
         found = sp.csr_array((off[far], (places.rows[far], places.columns[far])), shape=places.shape)
@@ -280,7 +280,7 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def _keep(self, run: FactorRun, engine: Engine, side: Side, observed: Observed, levels: Levels) -> None:
         """Everything that is read off the chosen run; by now only the entries by row are still in memory."""
         fit = run.fit
-        for earlier in ("judgement_", "row_gain_", "column_gain_"):
+        for earlier in ("assessment_", "row_gain_", "column_gain_"):
             self.__dict__.pop(earlier, None)
         usual_row = self._adopt_factors(fit.U, fit.V, levels, (self.missing_rows_, self.missing_columns_))
         self.scale_, self.lam_ = float(fit.scale), float(run.lam)
@@ -332,27 +332,27 @@ class Factorization(Judging, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         except AttributeError:
             raise AttributeError(f"this {type(self).__name__} has no {wanted}: it was not fitted by itself") from None
 
-    # ------------------------------------------------------------------------------------------ judgement
+    # ------------------------------------------------------------------------------------------ assessment
 
     @cached_property
-    def judgement_(self) -> Judgement:  # type: ignore[override]
+    def assessment_(self) -> Assessment:  # type: ignore[override]
         """What is held about the observed entries; made from the factors when it is first asked for."""
-        return self._judgement(self._own_entries("judgement"), self._coordinates(), self._fingerprint)
+        return self._assessment(self._own_entries("assessment"), self._coordinates(), self._fingerprint)
 
-    def _judged_rows(self, X: Any, y: Any) -> tuple[Any, Any]:  # noqa: ARG002
+    def _assessed_rows(self, X: Any, y: Any) -> tuple[Any, Any]:  # noqa: ARG002
         return observe(self, X, reset=False).matrix, None
 
-    def _judge(self, X: Any, y: Any) -> Judgement:  # noqa: ARG002
-        return self._judgement(from_csr(X, both=False).by_row, self._rows(X))
+    def _assess(self, X: Any, y: Any) -> Assessment:  # noqa: ARG002
+        return self._assessment(from_csr(X, both=False).by_row, self._rows(X))
 
-    def _judgement(self, side: Side, coordinates: Floats, mark: str = "") -> Judgement:
+    def _assessment(self, side: Side, coordinates: Floats, mark: str = "") -> Assessment:
         U, V = self._whole(coordinates)
         residuals = resolve(self.backend, self.n_jobs).residuals(side, U, V)
         labels = (self.row_labels_ if mark else None), self.column_labels_
         share = self.outliers_.size / max(self._side.values.size, 1)
-        return Judgement(
+        return Assessment(
             kind="entries",
-            opinion=Values(side.values, side.values - residuals, outlier_probability(residuals, self.scale_, share)),
+            diagnosis=Values(side.values, side.values - residuals, outlier_probability(residuals, self.scale_, share)),
             losses=self._step.loss(residuals),
             lam=self.lam_,
             rule=self._step.regularizer,

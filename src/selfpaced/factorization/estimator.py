@@ -17,7 +17,7 @@ from ..pacing import Fixed, Geometric, Pacing, check_pace
 from ..parameters import KINDS
 from ..path import Candidate
 from ..regularizers import get
-from ..residuals import ScaleStop
+from ..robust import ScaleStop
 from ..selection import Decision, path_of, sentence
 from ..solver import Callback
 from .base import Factorization
@@ -27,7 +27,7 @@ from .inputs import Observed, observe
 from .means import NO_MEANS, Levels, Means
 from .solve import RIDGE_END, FactorRun, Recipe, Solver, best_run
 from .start import centred, ridge_bound
-from .verdict import APART_FITS, MEANS_ALONE, judge_fit, unsure_means
+from .verdict import APART_FITS, MEANS_ALONE, assess_fit, unsure_means
 
 
 class SelfPacedMF(Factorization):
@@ -56,7 +56,7 @@ class SelfPacedMF(Factorization):
         none by the hidden entries.
     pace : "auto", "paper", float or Pacing, default="auto"
         "auto": the loss of half weight grows by 1.44 per sweep until it is 6.7 noise scales
-        (:class:`~selfpaced.residuals.Opening`). "paper" starts at half the entries and grows lam by 1.05 to the same
+        (:class:`~selfpaced.robust.Opening`). "paper" starts at half the entries and grows lam by 1.05 to the same
         stop. A number is a fixed lam: half-quadratic optimisation. A :class:`~selfpaced.pacing.Pacing` is followed to
         its end; ``Graduated(bound)`` is graduated non-convexity.
     ridge : float or "auto", default="auto"
@@ -322,7 +322,7 @@ class SelfPacedMF(Factorization):
             residuals = resolve(self.backend, self.n_jobs).residuals(self._side, *self._whole(self._coordinates()))
             left = replace(self._side, values=residuals)
             unsure = unsure_means(left, self.n_features_in_, self.center_, self.scale_)
-            verdict = judge_fit(choice, self.reconstruct(*choice.places[:2]), self.scale_, unsure)
+            verdict = assess_fit(choice, self.reconstruct(*choice.places[:2]), self.scale_, unsure)
             self.verdict_, self.rank_path_ = verdict.word, path_of(choice.trials, Decision(choice.index, ""))
         where = "" if math.isinf(run.lam) else f"at lam = {run.lam:.4g} "
         reason = (

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..fitting import Progress, all_or_nothing, interrupted_sentence, raise_interrupted
-from ..residuals import noise_scale
+from ..robust import noise_scale
 from ..selection import Decision, path_of, sentence
 from .base import Factorization
 from .engine import WeightedSolve, resolve

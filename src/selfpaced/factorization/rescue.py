@@ -80,7 +80,7 @@ def refit_row(X: Floats, y: Floats, current: Floats, scale: float, rng: np.rando
 
 
 def _cost(X: Floats, y: Floats, candidates: Floats, scale: float) -> Floats:
-    """The absolute residuals of each candidate, cut off: what a row with outliers is judged by."""
+    """The absolute residuals of each candidate, cut off: what a row with outliers is assessed by."""
     return np.asarray(np.minimum(np.abs(candidates @ X.T - y), CAP * scale).sum(axis=1))
 
 

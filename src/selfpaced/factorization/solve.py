@@ -12,7 +12,7 @@ import numpy as np
 from ..fitting import Interruptible
 from ..pacing import CalibrationError, Pacing, lam_at
 from ..regularizers import GroupRegularizer, Hard, relative
-from ..residuals import Opening, noise_scale
+from ..robust import Opening, noise_scale
 from ..selection import Trial
 from ..solver import Callback, DeadEnd, End, Solution, Stage, State, walk
 from .engine import Engine, WeightedSolve

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..regularizers import Hard
-from ..residuals.scales import MAD_TO_SIGMA
+from ..robust.scales import MAD_TO_SIGMA
 from .engine import Engine, WeightedSolve
 from .entries import Entries, Floats
 from .means import Levels

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..residuals.scales import MAD_TO_SIGMA
+from ..robust.scales import MAD_TO_SIGMA
 from .entries import Floats, Side
 
 THIN = 12  # theory: entries per component below which an inlier share does not tell a wrong optimum

@@ -72,7 +72,7 @@ def _unsure_levels(left: Side, scale: float) -> float:
     return unsure / max(lines.size, 1)
 
 
-def judge_fit(choice: FormChoice, fitted: Floats, scale: float, unsure: float = 0.0) -> FitVerdict:
+def assess_fit(choice: FormChoice, fitted: Floats, scale: float, unsure: float = 0.0) -> FitVerdict:
     """Compare the fit to all entries with the independent one to those that were not hidden.
 
     Parameters

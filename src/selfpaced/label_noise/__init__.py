@@ -18,7 +18,7 @@ probability and predicted label can never disagree.
 from __future__ import annotations
 
 from .base import symmetric
-from .channel import UNDECIDED, NoiseChannel, Suspicion, logits_from_proba
+from .channel import UNDECIDED, NoiseModel, Suspicion, logits_from_proba
 from .fit import MISFIT, ChannelModels, fit_channel, one_rate_likelihood
 from .gauge import confident_error
 
@@ -26,7 +26,7 @@ __all__ = [
     "MISFIT",
     "UNDECIDED",
     "ChannelModels",
-    "NoiseChannel",
+    "NoiseModel",
     "Suspicion",
     "confident_error",
     "fit_channel",

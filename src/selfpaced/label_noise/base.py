@@ -18,7 +18,7 @@ class Model:
     Attributes
     ----------
     scale, bias, transition
-        See `NoiseChannel`.
+        See `NoiseModel`.
     evidence : float
         Log-likelihood less the number of parameters beside the scale and the first rate.
     rate, error : float

@@ -24,7 +24,7 @@ class Suspicion:
     scale : float
         Factor on the logits if there is noise.
     transition : ndarray of shape (n_classes, n_classes)
-        As in `NoiseChannel`, but halfway to one rate for all: a class whose rate is estimated as 0 can still have wrong
+        As in `NoiseModel`, but halfway to one rate for all: a class whose rate is estimated as 0 can still have wrong
         labels.
     share : float
         Probability that there is any noise.
@@ -45,7 +45,7 @@ class Suspicion:
 
 
 @dataclass(frozen=True)
-class NoiseChannel:
+class NoiseModel:
     """A fitted noise channel.
 
     Parameters
@@ -152,18 +152,18 @@ class NoiseChannel:
             changed = np.log(self._doubt.transition[[1, 0], [0, 1]]) - np.log(np.diag(self._doubt.transition))
         return np.asarray(expit(changed[codes] - np.where(codes == 1, margin, -margin)))
 
-    def unless_established(self) -> NoiseChannel:
+    def unless_established(self) -> NoiseModel:
         """The same model with posteriors of less than 1/2, single errors excepted, if the interval contains 0."""
         if self.interval[0] > 0:
             return self
         return replace(self, suspicion=replace(self._doubt, share=min(self._doubt.share, UNDECIDED)))
 
-    def without_bias(self) -> NoiseChannel:
+    def without_bias(self) -> NoiseModel:
         """The same channel for logits to which ``bias / scale`` has already been added."""
         return replace(self, bias=np.zeros_like(self.bias))
 
     @classmethod
-    def identity(cls, n_classes: int) -> NoiseChannel:
+    def identity(cls, n_classes: int) -> NoiseModel:
         """The channel that changes nothing: no noise, logits taken at their word."""
         return cls(1.0, np.zeros(n_classes), np.eye(n_classes), 0.0, (0.0, 1.0), (1.0, 0.0, 0.0))
 

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from ..selection import effective_size
 from .base import Array, Model, softmax, symmetric
 from .binary import fit_binary, one_rate_binary
-from .channel import NoiseChannel, Suspicion, as_matrix
+from .channel import NoiseModel, Suspicion, as_matrix
 from .multiclass import fit_multiclass, one_rate_multiclass
 
 __all__ = ["ChannelModels", "fit_channel", "one_rate_likelihood"]
@@ -44,7 +44,7 @@ def fit_channel(
     by_share: bool = False,
     most: float = 1.0,
     size: float | None = None,
-) -> NoiseChannel:
+) -> NoiseModel:
     """Fit the noise channel to out-of-fold logits and noisy labels.
 
     Parameters
@@ -75,7 +75,7 @@ def fit_channel(
 
     Returns
     -------
-    NoiseChannel
+    NoiseModel
 
     Examples
     --------
@@ -96,7 +96,7 @@ def fit_channel(
     """
     options = {"class_conditional": class_conditional, "shift": shift, "noiseless": noiseless, "by_share": by_share}
     models = ChannelModels.of(logits, y, sample_weight, size=size, **options)
-    return models.judged(most) if noiseless else models.averaged()
+    return models.assessed(most) if noiseless else models.averaged()
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,13 +146,13 @@ class ChannelModels:
         """Nats by which noise explains the labels better than none."""
         return _gain(self.models) if self.models else 0.0
 
-    def averaged(self) -> NoiseChannel:
+    def averaged(self) -> NoiseModel:
         """The mean of all models, by their evidence."""
         if not self.models:
-            return NoiseChannel.identity(self.logits.shape[1])
+            return NoiseModel.identity(self.logits.shape[1])
         return _average(self.models, _weights(_evidence(self.models)))
 
-    def judged(self, most: float = 1.0, shift: bool | str = "auto", likely: float = 1.0) -> NoiseChannel:
+    def assessed(self, most: float = 1.0, shift: bool | str = "auto", likely: float = 1.0) -> NoiseModel:
         """Return the noise model if there may be no noise, with a rate of at most ``most``.
 
         Parameters
@@ -167,8 +167,8 @@ class ChannelModels:
         """
         models = [m for m in self.models if shift or not np.any(m.bias)]
         if not models:
-            return NoiseChannel.identity(self.logits.shape[1])
-        return _judged(models, self.logits, self.codes, self.weight, most, likely, shift is True)
+            return NoiseModel.identity(self.logits.shape[1])
+        return _assessed(models, self.logits, self.codes, self.weight, most, likely, shift is True)
 
 
 def one_rate_likelihood(logits: Sequence[ArrayLike], y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
@@ -237,14 +237,14 @@ def _weights(evidence: Array) -> Array:
     return np.asarray(weights / weights.sum())
 
 
-def _average(models: Sequence[Model], weights: Array) -> NoiseChannel:
+def _average(models: Sequence[Model], weights: Array) -> NoiseModel:
     def mean(name: str) -> Array:
         return np.asarray(np.sum([w * getattr(m, name) for w, m in zip(weights, models, strict=True)], axis=0))
 
     rate = float(mean("rate"))
     # Variance of a model average (Buckland 1997): within each model plus between them.
     spread = np.sqrt(sum(w * (m.error**2 + (m.rate - rate) ** 2) for w, m in zip(weights, models, strict=True)))
-    return NoiseChannel(
+    return NoiseModel(
         scale=float(mean("scale")),
         bias=mean("bias"),
         transition=mean("transition"),
@@ -257,9 +257,9 @@ def _average(models: Sequence[Model], weights: Array) -> NoiseChannel:
 # ---------------------------------------------------------------------------------- where there may be no noise
 
 
-def _judged(
+def _assessed(
     models: Sequence[Model], z: Array, codes: NDArray[np.intp], weight: Array, most: float, likely: float, fully: bool
-) -> NoiseChannel:
+) -> NoiseModel:
     """Scale and rate from all models, the shift and the suspicion from those with noise."""
     noisy = [m for m in models if m.noisy]
     noise, weights = _average(noisy, _weights(_evidence(noisy))), _at_most(most, models, _weights(_evidence(models)))
@@ -275,7 +275,7 @@ def _judged(
     own = _at_rate(noise, doubt)
     transition = (1 - _TO_SYMMETRIC) * own + _TO_SYMMETRIC * symmetric(doubt, z.shape[1])
     low, high = _interval(noise, models, error, float(weight.sum()))
-    return NoiseChannel(
+    return NoiseModel(
         scale=scale,
         bias=scale * moved,
         transition=full.transition,
@@ -294,7 +294,7 @@ def _judged(
     )
 
 
-def _expected_rate(noise: NoiseChannel) -> float:
+def _expected_rate(noise: NoiseModel) -> float:
     """The mean of what labels leave to the rate between 0 and 1/2.
 
     The most likely rate jumps from deal to deal where many are about as likely; their mean does not.
@@ -307,7 +307,7 @@ def _expected_rate(noise: NoiseChannel) -> float:
     return float(noise.noise_rate + error * (height[0] - height[1]) / mass)
 
 
-def _at_rate(noise: NoiseChannel, rate: float) -> Array:
+def _at_rate(noise: NoiseModel, rate: float) -> Array:
     """The transition of a channel with another rate, between classes as before."""
     factor = min(rate / max(noise.noise_rate, _LEAST_DOUBT), 1 / max(1 - np.diag(noise.transition).min(), 1e-12))
     off = factor * (noise.transition - np.diag(np.diag(noise.transition)))
@@ -362,7 +362,7 @@ def _at_most(most: float, models: Sequence[Model], weights: Array) -> Array:
     return np.where(noisy, left * weights, (1 - left * weights[noisy].sum()) * clean / clean.sum())
 
 
-def _interval(noise: NoiseChannel, models: Sequence[Model], error: float, n: float) -> tuple[float, float]:
+def _interval(noise: NoiseModel, models: Sequence[Model], error: float, n: float) -> tuple[float, float]:
     """Of the models with noise, widened by what a wrong link does.
 
     Unless noise is plain to see it goes from 0 to the noisy error of the logits: errors near the border of the classes

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..engines import Block, Sums, Table
-from ..label_noise import NoiseChannel
+from ..label_noise import NoiseModel
 from ._loss import Latent, Objective, Vector, loss_of_scores
 
 
@@ -37,7 +37,7 @@ def latent_sum(block: Block, x: Vector, latent: Latent, n_classes: int) -> float
     return float(latents.sum() if block.weight is None else block.weight @ latents)
 
 
-def clean_shares(block: Block, x: Vector, shift: Vector, channel: NoiseChannel, n_classes: int) -> Sums:
+def clean_shares(block: Block, x: Vector, shift: Vector, channel: NoiseModel, n_classes: int) -> Sums:
     """Probabilities of the clean classes, summed, and the weight they are summed with."""
     proba = channel.proba(_objective(block, n_classes).scores(x) + shift)
     weight = np.ones(len(proba)) if block.weight is None else block.weight

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..assessment import SUSPECT, look_by_share
 from ..engines import ContentSample, MemoryTable, Table
 from ..fitting import Progress
-from ..judgement import SUSPECT, look_by_share
-from ..label_noise import ChannelModels, NoiseChannel, confident_error
+from ..label_noise import ChannelModels, NoiseModel, confident_error
 from ..pacing import Pacing
 from ..path import Candidate
 from ..regularizers import Regularizer
@@ -59,7 +59,7 @@ class LogisticFit:
         All candidates.
     reason : str
         Why this candidate, if the held-out scores in the path do not say it.
-    channel : NoiseChannel
+    channel : NoiseModel
         The label-noise model, fitted to held-out scores.
     confident_error, accuracy : float
         Error of the most confident held-out predictions (mean over the classes), and held-out accuracy on the given
@@ -80,7 +80,7 @@ class LogisticFit:
     lam: float
     C: float
     path: tuple[Candidate, ...]
-    channel: NoiseChannel
+    channel: NoiseModel
     reason: str = ""
     confident_error: float = math.nan
     accuracy: float = math.nan
@@ -304,7 +304,7 @@ class LogisticTrainer:
             lam=math.inf,
             C=C,
             path=path_of((trial,), Decision(0, "")),
-            channel=NoiseChannel.identity(self.n_classes),
+            channel=NoiseModel.identity(self.n_classes),
             n_iter=found.n_iter,
             converged=found.converged,
         )
@@ -328,13 +328,13 @@ class LogisticTrainer:
         shift = self.settings.shift if self.settings.fit_intercept else False
         with self.progress.stage("noise model"):
             models = ChannelModels.of(scores, codes, weight, size=rows.evidence_size, shift=bool(shift))
-            channel = models.judged(shift=shift)
+            channel = models.assessed(shift=shift)
             error = confident_error(scores, codes, rows.held_weight)[1]
             suspect = error >= CLEAN or bool(np.any(channel.noise_probability(scores, codes) > SUSPECT))
             check = misfit_check(fits, scores, channel) if suspect else None
             most, likely = (1.0, 1.0) if check is None else check.rates(channel)
             if min(most, likely) < channel.noise_rate:
-                channel = models.judged(most, shift=shift, likely=likely)
+                channel = models.assessed(most, shift=shift, likely=likely)
             channel = channel if check is None else check.applied(channel)
             channel = channel.unless_established()
         full = self._sample_rows.scores(fit.params)
@@ -349,7 +349,7 @@ class LogisticTrainer:
             stability=self._stability(fit.params, model, channel),
         )  # fmt: skip
 
-    def _stability(self, params: Vector, model: FoldModel, channel: NoiseChannel) -> Vector | None:
+    def _stability(self, params: Vector, model: FoldModel, channel: NoiseModel) -> Vector | None:
         """Share of the fold fits by which each row of a table in memory is a suspect."""
         if not isinstance(self.table, MemoryTable) or self.rows is None or self.rows.n_validated < N_FOLDS:
             return None

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import ndtri
 
-from ..judgement import SUSPECT
-from ..label_noise import MISFIT, UNDECIDED, NoiseChannel, fit_channel
-from ..residuals import weighted_quantile
+from ..assessment import SUSPECT
+from ..label_noise import MISFIT, UNDECIDED, NoiseModel, fit_channel
+from ..robust import weighted_quantile
 from ..selection import mean_and_error
 from ._fold_fits import FoldFits, Spec
 from ._loss import Latent, Vector, predicted
@@ -42,7 +42,7 @@ class MisfitCheck:
 
     Attributes
     ----------
-    channel : NoiseChannel
+    channel : NoiseModel
         Label-noise model of its own scores.
     ahead : float
         Standard errors by which it explains the held-out labels better than the linear model.
@@ -52,7 +52,7 @@ class MisfitCheck:
         Whether it finds the same single errors as the linear model.
     """
 
-    channel: NoiseChannel
+    channel: NoiseModel
     ahead: float
     explained: float
     confirmed: bool = True
@@ -67,7 +67,7 @@ class MisfitCheck:
         """How certain it is that it explains more, 0 to 1."""
         return float(np.clip((self.ahead - DOUBT) / (BETTER - DOUBT), 0.0, 1.0))
 
-    def rates(self, channel: NoiseChannel) -> tuple[float, float]:
+    def rates(self, channel: NoiseModel) -> tuple[float, float]:
         """The largest credible noise rate, and the rate for probabilities.
 
         The largest rate is the nearer to its own, the more certain it is that it explains more. Probabilities use the
@@ -82,7 +82,7 @@ class MisfitCheck:
         doubts = self.channel.interval[0] == 0 < channel.interval[0]
         return own - trust * max(own - other, 0.0), 0.5 * (own + other) if doubts else 1.0
 
-    def applied(self, channel: NoiseChannel) -> NoiseChannel:
+    def applied(self, channel: NoiseModel) -> NoiseModel:
         """The linear model's noise model, with posteriors that both models support and an interval that covers both.
 
         A reference model that is ahead shows that the linear model is wrong. Unless noise is significant to it, beyond
@@ -104,7 +104,7 @@ class MisfitCheck:
         return replace(channel, suspicion=replace(channel.suspicion, share=share, clean_scale=scale))
 
 
-def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseChannel) -> MisfitCheck | None:
+def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitCheck | None:
     """Fit the reference model outside the same folds; None if features are sparse or too many."""
     rows = fits.rows
     if sparse.issparse(rows.X) or rows.X.shape[1] > WIDEST:

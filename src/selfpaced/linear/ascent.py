@@ -12,7 +12,7 @@ from scipy import sparse
 
 from ..pacing import Fixed, Pacing, Stages
 from ..regularizers import relative
-from ..residuals import (
+from ..robust import (
     ResidualRule,
     ResidualScale,
     largest_sigma,
@@ -20,7 +20,7 @@ from ..residuals import (
     truncated_sigma,
     weighted_quantile,
 )
-from ..residuals.sigma import CUTOFF
+from ..robust.sigma import CUTOFF
 from ..solver import DeadEnd, Solution, State, walk
 from .levels import agreeing_levels
 from .rare import CommonPart, RareColumns

@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.stats import t as student
 
 from ..inspection import as_table
-from ..residuals import consistency
+from ..robust import consistency
 from .squares import DENSE_GRAM
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..arguments import check_label_array
-from ..judgement import Array
+from ..assessment import Array
 from ._loss import Codes
 
 __all__ = ["encoded", "told"]

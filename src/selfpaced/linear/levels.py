@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..residuals import truncated_sigma, tukey_loss
-from ..residuals.sigma import CUTOFF
+from ..robust import truncated_sigma, tukey_loss
+from ..robust.sigma import CUTOFF
 from .squares import Squares
 
 __all__ = ["agreeing_levels"]

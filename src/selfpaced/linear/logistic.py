@@ -17,6 +17,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arguments import check_label_array, speaking_of
+from ..assessment import Array, Assessment, AssessmentMixin, Labels, fingerprint, piece_by_piece
 from ..engines import ClassWeightedTable, MemoryTable, Table, is_source, opened
 from ..fitting import (
     CallbackSupportMixin,
@@ -33,7 +34,6 @@ from ..fitting import (
     trusting,
     with_callbacks,
 )
-from ..judgement import Array, Judgement, Judging, Labels, fingerprint, piece_by_piece
 from ..label_noise import MISFIT
 from ..pacing import check_pace
 from ..parameters import KINDS
@@ -51,7 +51,7 @@ LEAST_SHOWN = 0.001  # display: smallest share of labels that is told
 RAREST = 1e-3  # numerical safety: share of a class below which ``balance`` leans no further towards it
 
 
-class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging, BaseEstimator):
+class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, AssessmentMixin, BaseEstimator):
     r"""Logistic regression for labels some of which are wrong: rows that it cannot explain get less weight.
 
     Minimises :math:`C \sum_i \phi(\lambda, \ell_i) + \frac{1}{2} \|w\|^2`, where :math:`\ell_i` is the log-loss
@@ -127,15 +127,15 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         Its interval: 95 % under the noise model if noise is significant, else from 0 to the held-out error.
     noise_rate_if_any_ : float
         Expected share of wrong labels if any are wrong; NaN if it was not estimated.
-    noise_witness_ : "linear" or "quadratic"
+    misfit_check_ : "linear" or "quadratic"
         Result of the misfit check.  "quadratic": a flexible reference model (squares, products, ranks of skewed
         features and, with few features, nearness to some rows) explains held-out labels better, and its noise rate is
         used.  "linear": it does not, or the check was not needed.
-    judgement_ : Judgement
-        Assessment of the training rows; ``judge`` returns the same for other rows.
+    assessment_ : Assessment
+        Assessment of the training rows; ``assess`` returns the same for other rows.
     clean_share_ : ndarray of shape (n_classes,)
         Estimated shares of the classes among clean labels.
-    channel_ : NoiseChannel
+    noise_model_ : NoiseModel
         The label-noise model: maps raw scores to clean probabilities and to the posterior that a given label is wrong.
     plain_ : LogisticRegression
         The plain model under the penalty `C_`.
@@ -216,7 +216,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features; scaling matters as for any logistic regression with a penalty.  Or a table that is not in
             memory: a :class:`~selfpaced.engines.Table`, or a source of batches as :func:`selfpaced.engines.spool`
-            takes it.  The model is the same; ``judgement_`` then covers a sample of the rows.
+            takes it.  The model is the same; ``assessment_`` then covers a sample of the rows.
         y : array-like of shape (n_samples,), or str
             Labels, numbers or strings; for a source of batches, the name of their column.
         sample_weight : array-like of shape (n_samples,), optional
@@ -262,10 +262,10 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             fit = _with_trusted(trainer, fit, confirmed[kept])
         self._keep(fit, classes, X.dtype)
         scores = Objective([X], codes, len(classes)).scores(fit.params)
-        judged = self._judgement(scores, codes, check_rule(self.regularizer), fingerprint(X, codes))
-        self.judgement_ = replace(judged, trusted=confirmed, stability=_of_all(fit.stability, weight, codes))
-        self.sample_loss_, self.sample_weight_ = self.judgement_.losses, self.judgement_.weight
-        clean = piece_by_piece(self.channel_.proba, scores + self._shift)
+        assessed = self._assessment(scores, codes, check_rule(self.regularizer), fingerprint(X, codes))
+        self.assessment_ = replace(assessed, trusted=confirmed, stability=_of_all(fit.stability, weight, codes))
+        self.sample_loss_, self.sample_weight_ = self.assessment_.losses, self.assessment_.weight
+        clean = piece_by_piece(self.noise_model_.proba, scores + self._shift)
         self.clean_share_ = np.average(clean, axis=0, weights=weight)
         self._finish(fit, interrupted)
         return self
@@ -285,9 +285,9 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             self._keep(fit, classes, table.dtype)
             rows, numbers = trainer.assessed
             seen = fingerprint(rows.parts[0], rows.codes)
-            judged = self._judgement(rows.scores(fit.params), rows.codes, check_rule(self.regularizer), seen)
-            self.judgement_ = replace(judged, numbers=numbers, stability=fit.stability)
-            share, mass = table.reduce(clean_shares, fit.params, self._shift, self.channel_, len(classes))
+            assessed = self._assessment(rows.scores(fit.params), rows.codes, check_rule(self.regularizer), seen)
+            self.assessment_ = replace(assessed, numbers=numbers, stability=fit.stability)
+            share, mass = table.reduce(clean_shares, fit.params, self._shift, self.noise_model_, len(classes))
             self.clean_share_ = share / mass
         self._finish(fit, interrupted)
         return self
@@ -348,7 +348,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         self.coef_ = np.ascontiguousarray(params[:, :-1], dtype=dtype)
         self.raw_intercept_ = params[:, -1].astype(dtype)
         self.intercept_ = (params[:, -1] + shift).astype(dtype)
-        self.channel_ = channel.without_bias()
+        self.noise_model_ = channel.without_bias()
         self.C_, self.lam_, self.path_ = fit.C, fit.lam, fit.path
         self.lam_by_class_ = np.broadcast_to(fit.latent.lam, len(classes)).astype(float)
         low, high = self.noise_rate_interval_ = channel.interval
@@ -356,7 +356,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         self.noise_rate_ = channel.noise_rate if low > 0 else 0.0 if high <= MISFIT else math.nan
         self.noise_rate_if_any_ = channel.rate_if_any
         self._look = fit.look
-        self.noise_witness_ = "quadratic" if fit.check is not None and fit.check.better else "linear"
+        self.misfit_check_ = "quadratic" if fit.check is not None and fit.check.better else "linear"
         self.n_iter_ = np.array([fit.n_iter], dtype=np.int32)
         self.plain_ = self._plain_model(fit.plain.reshape(outputs, -1), dtype)
 
@@ -403,7 +403,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
         """Most probable clean label, or what ``balance`` makes of it."""
         scores = self.decision_function(X)
         if self.balance:
-            lean = self.balance * np.log(np.maximum(self.clean_share_, RAREST)) / self.channel_.scale
+            lean = self.balance * np.log(np.maximum(self.clean_share_, RAREST)) / self.noise_model_.scale
             scores = scores - (lean[1] - lean[0] if scores.ndim == 1 else lean)
         codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[codes])
@@ -411,15 +411,15 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
     def predict_proba(self, X: Any) -> Array:
         """Probability of each CLEAN label, calibrated on held-out noisy ones."""
         check_is_fitted(self)
-        return self.channel_.proba(self.decision_function(X))
+        return self.noise_model_.proba(self.decision_function(X))
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of `predict_proba`."""
         return np.asarray(np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny)))
 
-    # --------------------------------------------------------------------------------------------- judging
+    # --------------------------------------------------------------------------------------------- assessing
 
-    def _judged_rows(self, X: Any, y: Any) -> tuple[Matrix, Codes]:
+    def _assessed_rows(self, X: Any, y: Any) -> tuple[Matrix, Codes]:
         with speaking_of("X"):
             X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         given = column_or_1d(y)
@@ -432,17 +432,17 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Judging
             raise ValueError(f"y must hold labels seen in fit {self.classes_.tolist()!r}, got {given[~known][0]!r}")
         return X, codes
 
-    def _judge(self, X: Matrix, y: Codes) -> Judgement:
+    def _assess(self, X: Matrix, y: Codes) -> Assessment:
         params = np.column_stack([self.coef_, self.raw_intercept_]).astype(np.float64)
         scores = Objective([X], y, len(self.classes_)).scores(params.ravel())
-        return self._judgement(scores, y, self.judgement_.rule)
+        return self._assessment(scores, y, self.assessment_.rule)
 
-    def _judgement(self, scores: Vector, codes: Codes, rule: Regularizer, seen: str = "") -> Judgement:
+    def _assessment(self, scores: Vector, codes: Codes, rule: Regularizer, seen: str = "") -> Assessment:
         """Rows with these raw scores: the loss before the shift and the pace of the given class, as in the fit."""
         one = bool(np.all(self.lam_by_class_ == self.lam_))
-        return Judgement(
+        return Assessment(
             kind="labels",
-            opinion=Labels(self.classes_, codes, scores + self._shift, self.channel_),
+            diagnosis=Labels(self.classes_, codes, scores + self._shift, self.noise_model_),
             losses=loss_of_scores(scores, codes),
             lam=self.lam_ if one else self.lam_by_class_[codes],
             rule=rule,

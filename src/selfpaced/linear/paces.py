@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..pacing import Geometric, Pacing, Stages
 from ..regularizers import Regularizer
 from ..regularizers import relative as relative_rule
-from ..residuals import EfficientStop, ResidualRule, efficient_pace
+from ..robust import EfficientStop, ResidualRule, efficient_pace
 from ..selection import Decision, Trial
 from ..solver import alternate
 from .ascent import fit_scale, objective, robust_start, settle

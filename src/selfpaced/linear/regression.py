@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arguments import speaking_of
+from ..assessment import Assessment, AssessmentMixin, Values, fingerprint, look_by_residuals
 from ..engines import MemoryTable, Table, is_source, opened
 from ..fitting import (
     CallbackSupportMixin,
@@ -34,11 +35,10 @@ from ..fitting import (
     refuse_dates,
     with_callbacks,
 )
-from ..judgement import Judgement, Judging, Values, fingerprint, look_by_residuals
 from ..pacing import check_pace
 from ..parameters import KINDS
 from ..regularizers import Regularizer
-from ..residuals import ResidualRule
+from ..robust import ResidualRule
 from ..value_noise import Rows, Verdict, numeric_features
 from .inference import RegressionSummary, infer
 from .paces import fits
@@ -48,7 +48,7 @@ from .squares import DENSE_GRAM, build
 from .support import ABSURD
 from .trusting import trusting_regression
 from .units import Units
-from .verdict import judged, own_word
+from .verdict import assessed, own_word
 
 __all__ = ["SelfPacedLinearRegression"]
 
@@ -56,7 +56,7 @@ Floats = NDArray[np.floating[Any]]
 logger = logging.getLogger(__name__)
 
 
-class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, BaseEstimator):
+class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, AssessmentMixin, BaseEstimator):
     r"""Least squares on the rows that agree, with the outliers found and left out by itself.
 
     Minimises :math:`\sum_i \phi(\lambda, r_i^2) / \phi'(\lambda, 0) + \alpha \|b\|^2` over the coefficients, where
@@ -127,7 +127,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
     noise_rate_, noise_rate_interval_ : float, tuple of float
         Estimated share of outliers that no other explanation accounts for, with an interval of about 95 %.
     verdict_ : Verdict
-        How the values were judged: which are grossly wrong, and what share the model only misfits
+        How the values were assessed: which are grossly wrong, and what share the model only misfits
         (:mod:`selfpaced.value_noise`). Where rows were left out by it, ``lam_`` is the probability of being wrong, 0.5,
         above which they were.
     path_ : tuple of Candidate
@@ -140,8 +140,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
     inference_ : Inference or None
         Covariance of the coefficients and robust R2, from which ``summary`` is made; None for sparse data with more
         than 2,000 columns.
-    judgement_ : Judgement
-        What the model holds about the training rows; ``judge`` gives the same for others.
+    assessment_ : Assessment
+        What the model holds about the training rows; ``assess`` gives the same for others.
     plain_ : LinearRegression or Ridge
         The plain fit.
     termination_ : str
@@ -210,15 +210,15 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Or a table that is not in memory: a :class:`~selfpaced.engines.Table` of values, or a source of batches as
-            :func:`selfpaced.engines.spool` takes it. Of more than 50,000 rows a sample then sets the pace and judges
-            the values, and all rows are fitted; ``judgement_`` is that of the sample.
+            :func:`selfpaced.engines.spool` takes it. Of more than 50,000 rows a sample then sets the
+            pace and assesses the values, and all rows are fitted; ``assessment_`` is that of the sample.
         y : array-like of shape (n_samples,), or str
             Values; of a source of batches the name of their column.
         sample_weight : array-like of shape (n_samples,), optional
             How often each row counts. Whole numbers are counts, up to a common divisor: a row of weight 2 beside rows
             of weight 1 is that row twice. Other weights are relative and stand for Kish's effective number of rows. A
             common factor changes nothing but the part of ``alpha``, which is in the unit of the weights as given. A
-            row of weight 0 is only judged.
+            row of weight 0 is only assessed.
         trusted : array-like of bool of shape (n_samples,), optional
             Rows that a person has confirmed: they keep their full weight and are never listed as suspects.
 
@@ -261,7 +261,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
                     pass
                 if not found.final:
                     choose = settings.pace == "auto"
-                    found, verdict = judged(found, rows, choose=choose, random_state=self.random_state)
+                    found, verdict = assessed(found, rows, choose=choose, random_state=self.random_state)
                 if confirmed is not None:
                     found = trusting_regression(found, confirmed[kept])
         termination = found.termination
@@ -298,10 +298,10 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
             end = fit_table(self, table, progress)
         if names is not None:
             self.feature_names_in_ = self.plain_.feature_names_in_ = names
-        judged = self._judge(X, y)
-        self.judgement_ = replace(judged, fingerprint=fingerprint(X, y))
-        self.sample_loss_ = np.square(y - judged.opinion.expected).astype(X.dtype)
-        self.sample_weight_ = self.judgement_.weight.astype(X.dtype, copy=False)
+        assessed = self._assess(X, y)
+        self.assessment_ = replace(assessed, fingerprint=fingerprint(X, y))
+        self.sample_loss_ = np.square(y - assessed.diagnosis.expected).astype(X.dtype)
+        self.sample_weight_ = self.assessment_.weight.astype(X.dtype, copy=False)
         self._tell(end)
         return self
 
@@ -364,9 +364,9 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         if len(wrong) < len(y):  # rows of no weight were not asked
             wrong = self._wrong(X, expected, y)
             wrong[kept] = verdict.wrong
-        self.judgement_ = replace(self._judgement(expected, y, wrong, fingerprint(X, y)), trusted=confirmed)
+        self.assessment_ = replace(self._assessment(expected, y, wrong, fingerprint(X, y)), trusted=confirmed)
         self.sample_loss_ = np.square(units.target(y - expected)).astype(X.dtype)
-        self.sample_weight_ = self.judgement_.weight.astype(X.dtype, copy=False)
+        self.sample_weight_ = self.assessment_.weight.astype(X.dtype, copy=False)
 
     def _plain_model(self, found: RegressionFit) -> LinearRegression | Ridge:
         """The plain fit as the scikit-learn model that it is, without fitting it again."""
@@ -380,9 +380,9 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
             model.feature_names_in_ = self.feature_names_in_
         return model
 
-    # ---------------------------------------------------------------------------------------------- judging
+    # ---------------------------------------------------------------------------------------------- assessing
 
-    def _judged_rows(self, X: Any, y: Any) -> tuple[Any, Floats]:
+    def _assessed_rows(self, X: Any, y: Any) -> tuple[Any, Floats]:
         with speaking_of("X"):
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         given = column_or_1d(check_values(y))
@@ -393,9 +393,9 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         # as validate_data has it in fit
         return X, given if given.dtype.kind == "f" else given.astype(np.float64)
 
-    def _judge(self, X: Any, y: Floats) -> Judgement:
+    def _assess(self, X: Any, y: Floats) -> Assessment:
         expected = np.asarray(X @ self.coef_ + self.intercept_, dtype=np.float64)
-        return self._judgement(expected, y, self._wrong(X, expected, y))
+        return self._assessment(expected, y, self._wrong(X, expected, y))
 
     def _wrong(self, X: Any, expected: Floats, y: Floats) -> Floats:
         """How probably values of rows that were not fitted are wrong."""
@@ -405,13 +405,13 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Judging, B
         features = numeric_features(units.features(X)) if self.verdict_.asked else None
         return self.verdict_.probability(Rows(units.target(np.asarray(y, dtype=np.float64)), guesses, features))
 
-    def _judgement(self, expected: Floats, y: Floats, wrong: Floats, seen: str = "") -> Judgement:
+    def _assessment(self, expected: Floats, y: Floats, wrong: Floats, seen: str = "") -> Assessment:
         """Rows with these predictions: the rule, unit and pace are those that the fit ended with."""
-        opinion = Values(y, expected, wrong, self.verdict_.misfit, self.verdict_.sentence)
+        diagnosis = Values(y, expected, wrong, self.verdict_.misfit, self.verdict_.sentence)
         losses = ResidualRule(self.regularizer_, self.loss_unit_).losses(self.units_.target(y - expected))
         losses = wrong if self.verdict_.applied else losses
-        look = look_by_residuals(opinion.support) if seen else self.judgement_.look
-        return Judgement("values", opinion, losses, self.lam_, self.regularizer_, seen, look=look)
+        look = look_by_residuals(diagnosis.support) if seen else self.assessment_.look
+        return Assessment("values", diagnosis, losses, self.lam_, self.regularizer_, seen, look=look)
 
     # ------------------------------------------------------------------------------------------- inference
 

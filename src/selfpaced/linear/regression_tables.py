@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 
 from ..engines import Block, ContentSample, Table, drawn
 from ..fitting import FitInterrupted, Interruptible, Progress, interrupted_sentence
-from ..residuals import ResidualRule
+from ..robust import ResidualRule
 from ..value_noise import EVEN_ODDS
 from ._folds import fetch
 from .carried import Coordinates, coordinates, settled
@@ -64,7 +64,7 @@ class ByRule:
 
 @dataclass(frozen=True, eq=False)
 class ByVerdict:
-    """Weights of rows that the judge of a fit holds right."""
+    """Weights of rows that the assessment of a fit holds right."""
 
     model: Any
 
@@ -83,7 +83,8 @@ class TableEnd(Enum):
 def fit_table(model: Any, table: Table, progress: Progress) -> TableEnd:
     """Fit a regression to a table, and return how that ended.
 
-    The automatic search, the scale of the residuals and the judge of values look at the sample alone: at every distinct
+    The automatic search, the scale of the residuals and the assessment of values look at the sample alone: at
+    every distinct
     row, up to `DECIDING` of them. The coefficients are those of all rows at the pace, or without the gross rows, that
     came of it. On Ctrl-C the best complete fit of the sample is kept.
     """
@@ -107,8 +108,8 @@ def fit_table(model: Any, table: Table, progress: Progress) -> TableEnd:
         if guard.interrupted:
             end = TableEnd.INTERRUPTED
             model.termination_ = interrupted_sentence("the fit of a sample")
-    judged = model._judge(rows.X, rows.y)
-    model.judgement_ = replace(judged, numbers=rows.sample.rows)
+    assessed = model._assess(rows.X, rows.y)
+    model.assessment_ = replace(assessed, numbers=rows.sample.rows)
     return end
 
 
@@ -154,7 +155,7 @@ def _carry(model: Any, small: Any, table: Table, rows: SampledRows, share: float
 def _bare(small: Any) -> Any:
     """The model as others need it who weigh rows by it: without its own."""
     other = copy(small)
-    for name in ("judgement_", "sample_weight_", "sample_loss_", "path_"):
+    for name in ("assessment_", "sample_weight_", "sample_loss_", "path_"):
         delattr(other, name)
     other.verdict_ = replace(small.verdict_, wrong=small.verdict_.wrong[:0])
     return other

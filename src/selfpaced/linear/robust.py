@@ -15,7 +15,7 @@ from scipy.stats import chi2
 
 from ..path import Candidate
 from ..regularizers import Regularizer, get
-from ..residuals import (
+from ..robust import (
     OutlierShare,
     ResidualRule,
     ResidualScale,
@@ -25,7 +25,7 @@ from ..residuals import (
     outlier_share,
     tukey_loss,
 )
-from ..residuals.sigma import CUTOFF
+from ..robust.sigma import CUTOFF
 from ..selection import Decision, Trial, path_of, sentence
 from .ascent import Reweighted, fit_scale, robust_start, settle
 from .squares import Squares, exact_floor

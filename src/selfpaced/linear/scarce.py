@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..residuals import ResidualScale, efficient_rule, m_scale, tukey_loss
+from ..robust import ResidualScale, efficient_rule, m_scale, tukey_loss
 from ..selection import Decision, gap
 from .ascent import WIDE, fit_scale, robust_start, settle
 from .robust import ROWS_PER_COEFFICIENT, RegressionFit, RegressionSettings, paced_trial, unsettled

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, lsmr
 
-from ..residuals import effective_size
+from ..robust import effective_size
 
 __all__ = ["Squares", "build", "exact_floor"]
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..residuals import m_scale, weighted_quantile
-from ..residuals.scales import BIWEIGHT, MAD_TO_SIGMA
+from ..robust import m_scale, weighted_quantile
+from ..robust.scales import BIWEIGHT, MAD_TO_SIGMA
 from .squares import Squares
 
 __all__ = ["column_medians", "elemental_start", "majority_share", "s_estimate", "sensitivity_start"]

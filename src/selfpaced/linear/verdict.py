@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from ..regularizers import get
-from ..residuals import ResidualRule
+from ..robust import ResidualRule
 from ..selection import Decision, Trial
 from ..value_noise import (
     EVEN_ODDS,
     WITHOUT,
     Verdict,
-    judge_values,
+    assess_values,
     model_verdict,
     nearest,
     numeric_features,
@@ -28,13 +28,13 @@ from .leverage import misled_rows
 from .robust import Attempt, RegressionFit
 from .squares import DENSE_GRAM, Squares, exact_floor
 
-__all__ = ["judged", "own_word"]
+__all__ = ["assessed", "own_word"]
 
 Floats = NDArray[np.floating[Any]]
 ROWS_PER_COEFFICIENT = 50  # cost: with more, a row's own influence on its residual is too small to be worked out
 
 
-def judged(fit: RegressionFit, X: Any, *, choose: bool, random_state: Any = 0) -> tuple[RegressionFit, Verdict]:
+def assessed(fit: RegressionFit, X: Any, *, choose: bool, random_state: Any = 0) -> tuple[RegressionFit, Verdict]:
     """Which rows are wrong, and the fit that stands in view of it.
 
     Parameters
@@ -46,7 +46,7 @@ def judged(fit: RegressionFit, X: Any, *, choose: bool, random_state: Any = 0) -
     choose : bool
         Whether the choice is ours: not where the pace was given.
     random_state : int or RandomState
-        Draws rows and folds of the judge.
+        Draws rows and folds of the assessment.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def judged(fit: RegressionFit, X: Any, *, choose: bool, random_state: Any = 0) -
     y = squares.target + squares.offset
     if fit.scale.sigma <= exact_floor(squares) and repeated_value(y, squares.sample_weight) is None:
         return fit, own_word(fit)
-    verdict = judge_values(
+    verdict = assess_values(
         y,
         (y - fit.best.residuals,),
         fit.sigma,

@@ -79,13 +79,13 @@ _VALUES = {
     "value_noise.verdict.Verdict",
 }
 _FAMILIES = (
-    "judgement.",
+    "assessment.",
     "label_noise.",
     "pacing.paces.",
     "pacing.stops.",
     "path.",
     "regularizers.",
-    "residuals.pace.",
+    "robust.pace.",
 )
 
 

@@ -1,4 +1,4 @@
-"""Trainings: whatever kept numbers once per epoch, and networks whose rows were judged."""
+"""Trainings: whatever kept numbers once per epoch, and networks whose rows were assessed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..assessment import TrainedNetwork
 from ..inspection import suspect_table
-from ..judgement import TrainedNetwork
 from .data import Fact
 from .story import Floats, Story
 from .tables import as_columns
@@ -66,7 +66,7 @@ class OfNetwork(Story):
 
     @property
     def weights(self) -> Floats:
-        return np.asarray(self.model.judgement.weight, dtype=np.float64)
+        return np.asarray(self.model.assessment.weight, dtype=np.float64)
 
     def sentence(self) -> str:
         n, phases = self.weights.size, [epoch["phase"] for epoch in self.model.epochs]
@@ -90,7 +90,7 @@ class OfNetwork(Story):
         return [*out, Fact("pace", f"λ = {number(last['lam'])}" if last["phase"] == "paced" else str(last["phase"]))]
 
     def suspects(self, X: Any, y: Any) -> dict[str, Any]:  # noqa: ARG002
-        table = dict(as_columns(suspect_table(self.model.judgement, all_rows=True)))
+        table = dict(as_columns(suspect_table(self.model.assessment, all_rows=True)))
         if self.model.names is not None:
             table["row"] = self.model.names[np.asarray(table["row"])]
         table.pop("label_quality", None)  # one minus the probability beside it

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..assessment import Labels
 from ..inspection import look_through
-from ..judgement import Labels
 from ..reasons import columns_against, common_patterns, confident_rows
 from .data import Pairs, Pattern, ReportColumn, ReportTable, Review
 from .story import Story
@@ -65,18 +65,18 @@ def pairs_of(table: ReportTable | None, story: Story) -> Pairs | None:
     given, expected = (np.array([str(v) for v in columns[key]]) for key in ("given", "expected"))
     left, above = _most(given), _most(expected)
     counts = tuple(tuple(int(np.sum((given == g) & (expected == e))) for e in above) for g in left)
-    everyone = _counted(story.judgement.opinion)  # type: ignore[attr-defined]
-    # rows that were set aside before the fit are not among those that the model judged
+    everyone = _counted(story.assessment.diagnosis)  # type: ignore[attr-defined]
+    # rows that were set aside before the fit are not among those that the model assessed
     rows = tuple(max(everyone.get(g, 0), sum(row)) for g, row in zip(left, counts, strict=True))
     return Pairs(left, above, counts, rows)
 
 
-def _counted(opinion: Any) -> dict[str, int]:
+def _counted(diagnosis: Any) -> dict[str, int]:
     """How many rows were given each label."""
-    if isinstance(opinion, Labels):  # of many rows, without their labels
-        names, counts = opinion.classes.astype(str), np.bincount(opinion.codes, minlength=len(opinion.classes))
+    if isinstance(diagnosis, Labels):  # of many rows, without their labels
+        names, counts = diagnosis.classes.astype(str), np.bincount(diagnosis.codes, minlength=len(diagnosis.classes))
     else:
-        names, counts = np.unique(np.asarray(opinion.given).astype(str), return_counts=True)
+        names, counts = np.unique(np.asarray(diagnosis.given).astype(str), return_counts=True)
     return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
 
@@ -108,9 +108,9 @@ def scatter_of(story: Story) -> tuple[tuple[float, float, bool], ...]:
     """Given against expected values, suspects first where there are too many."""
     if story.kind != "regression":
         return ()
-    judgement = story.judgement  # type: ignore[attr-defined]
-    suspect = judgement.levels() == 2
-    given, expected = (np.asarray(v, dtype=float) for v in (judgement.opinion.given, judgement.opinion.expected))
+    assessment = story.assessment  # type: ignore[attr-defined]
+    suspect = assessment.levels() == 2
+    given, expected = (np.asarray(v, dtype=float) for v in (assessment.diagnosis.given, assessment.diagnosis.expected))
     order = np.argsort(~suspect, kind="stable")
     if order.size > SCATTERED:
         found = order[: min(int(suspect.sum()), SCATTERED // 2)]

@@ -1,6 +1,6 @@
 """What is particular to each kind of fitted object: its weights, its sentence, its suspects, its comparison.
 
-A story reads the model's judgement and path; which one tells it follows from what the judgement is about.
+A story reads the model's assessment and path; which one tells it follows from what the assessment is about.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..inspection import judgement_of, suspect_table
-from ..judgement import Judging, TrainedNetwork
+from ..assessment import AssessmentMixin, TrainedNetwork
+from ..inspection import assessment_of, suspect_table
 from ..path import Candidate, end_in_words, probability_of_labels, weight_histogram
 from ..solver import Solution
 from .data import Comparison, Fact, Grid, ViewWeights
@@ -54,23 +54,23 @@ class Walked(Story):
         return by_weight(self.weights, np.asarray(self.model.losses, dtype=np.float64).ravel(), y)
 
 
-class Judged(Story):
+class Assessed(Story):
     """Anything that this library has fitted."""
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        self.judgement = model.judgement_
+        self.assessment = model.assessment_
         self.path = tuple(model.path_)
         self.termination = end_in_words(str(model.termination_), self.path, self.noun)
 
     @property
     def weights(self) -> Floats:
-        return np.asarray(self.judgement.weight, dtype=np.float64)
+        return np.asarray(self.assessment.weight, dtype=np.float64)
 
     @property
     def by_rule(self) -> str:
         """The rule that made the weights, as a part of a sentence."""
-        rule = getattr(self.judgement.rule, "name", None)
+        rule = getattr(self.assessment.rule, "name", None)
         return f" by the {rule} rule" if rule else ""
 
     def pace(self) -> list[Fact]:
@@ -81,10 +81,10 @@ class Judged(Story):
         return [Fact("pace", f"trusts {trusted}", f"λ = {number(lam)}")]
 
 
-class Supervised(Judged):
+class Supervised(Assessed):
     """Given labels or values."""
 
-    judged = "label"  # what may be wrong about a row
+    assessed = "label"  # what may be wrong about a row
 
     def sentence(self) -> str:
         weights = self.weights
@@ -111,17 +111,17 @@ class Supervised(Judged):
         return [*self.noise(), *super().pace()]
 
     def suspects(self, X: Any, y: Any) -> dict[str, Any]:
-        judged = self.judgement if X is None or y is None else judgement_of(self.model, X, y)
-        table = dict(as_columns(suspect_table(judged)))
+        assessed = self.assessment if X is None or y is None else assessment_of(self.model, X, y)
+        table = dict(as_columns(suspect_table(assessed)))
         table.pop("label_quality", None)  # one minus the probability beside it
         table.pop("probability_if_noisy", None)  # the order of the rows says it
         return {key: table[key] for key in FIRST} | table
 
     def verdict(self, found: int, look: int = 0) -> str:
         """What was found, in a sentence or two."""
-        what, n = self.judged, self.weights.size
+        what, n = self.assessed, self.weights.size
         rate = share(float(self.model.noise_rate_), self.model.noise_rate_interval_)
-        right, if_any = self.judgement.expected_precision(self.judgement.levels())
+        right, if_any = self.assessment.expected_precision(self.assessment.levels())
         likely = (
             f"{plural(found, 'likely error')} (about {percent(right)} of them wrong)" if found else "No likely errors"
         )
@@ -134,7 +134,7 @@ class Supervised(Judged):
         """Why rows are suspected though all of them have full weight."""
         if not found or not math.isinf(float(self.model.lam_)):
             return ""
-        what = self.judged
+        what = self.assessed
         return (
             f"The plain model was kept, with full weight for every row, because no other foretold held-out {what}s "
             "better: the wrong ones hardly spoil it. Which rows are wrong is another question. A row is a suspect "
@@ -197,19 +197,19 @@ class OfValues(Supervised):
     """A regressor."""
 
     kind = "regression"
-    judged = "value"
+    assessed = "value"
     score_name = "minus the robust loss"
 
     def noise(self) -> list[Fact]:
         """The estimated share of gross errors, and what the model only misfits."""
-        facts, opinion = super().noise(), self.judgement.opinion
-        if opinion.misfit_words:
+        facts, diagnosis = super().noise(), self.assessment.diagnosis
+        if diagnosis.misfit_words:
             note = "explained otherwise: no errors"
-            facts.append(Fact("values this model cannot explain", percent(float(opinion.misfit)), note))
+            facts.append(Fact("values this model cannot explain", percent(float(diagnosis.misfit)), note))
         return facts
 
     def sentence(self) -> str:
-        told, words = super().sentence(), self.judgement.opinion.misfit_words
+        told, words = super().sentence(), self.assessment.diagnosis.misfit_words
         return f"{told} Its fit is poor: {words}." if words else told
 
     def comparison(self, X: Any, y: Any) -> list[Comparison]:
@@ -228,7 +228,7 @@ class OfValues(Supervised):
         return out
 
 
-class OfEntries(Judged):
+class OfEntries(Assessed):
     """A factorized matrix."""
 
     kind = "factorization"
@@ -236,7 +236,7 @@ class OfEntries(Judged):
     score_name = "minus the noise scale"
 
     def sentence(self) -> str:
-        weights, places = self.weights, self.judgement.places
+        weights, places = self.weights, self.assessment.places
         low = int((weights < 0.5).sum())
         size = f"{count(places.shape[0])} × {count(places.shape[1])} matrix"
         return (
@@ -257,10 +257,10 @@ class OfEntries(Judged):
 
     @property
     def grid(self) -> Grid:
-        return grid_of(self.judgement)
+        return grid_of(self.assessment)
 
 
-class OfSamples(Judged):
+class OfSamples(Assessed):
     """A clustering."""
 
     kind = "clustering"
@@ -269,7 +269,7 @@ class OfSamples(Judged):
     @property
     def per_view(self) -> Floats:
         """Weights, one column per view."""
-        return np.asarray(self.judgement.weight, dtype=np.float64)
+        return np.asarray(self.assessment.weight, dtype=np.float64)
 
     @property
     def weights(self) -> Floats:
@@ -302,7 +302,7 @@ class OfSamples(Judged):
         )
 
     def suspects(self, X: Any, y: Any) -> dict[str, Any]:  # noqa: ARG002
-        weights, total = self.weights, np.asarray(self.judgement.losses, dtype=np.float64).mean(axis=1)
+        weights, total = self.weights, np.asarray(self.assessment.losses, dtype=np.float64).mean(axis=1)
         order = np.lexsort((-total, weights))
         out: dict[str, Any] = {"row": order, "cluster": self.model.labels_[order], "weight": weights[order]}
         if self.per_view.shape[1] > 1:
@@ -313,8 +313,8 @@ class OfSamples(Judged):
         return out
 
 
-#: What a judgement is about -> who tells the story.
-STORIES: dict[str, type[Judged]] = {
+#: What an assessment is about -> who tells the story.
+STORIES: dict[str, type[Assessed]] = {
     "labels": OfLabels,
     "values": OfValues,
     "entries": OfEntries,
@@ -324,8 +324,8 @@ STORIES: dict[str, type[Judged]] = {
 
 def story_of(model: Any) -> Story:
     """The story of a fitted object."""
-    if isinstance(model, Judging):
-        return STORIES[model.judgement_.kind](model)
+    if isinstance(model, AssessmentMixin):
+        return STORIES[model.assessment_.kind](model)
     if isinstance(model, Solution):
         return Walked(model)
     if isinstance(model, TrainedNetwork):

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ..assessment import LEVELS
 from ..inspection import look_through
-from ..judgement import LEVELS
 from ..path import BINS, Candidate, trust_in_words
 from .data import Comparison, Fact, Histogram, History, PathStep, ReportTable, Summary
 from .rows import pairs_of, patterns_of, reviewable, scatter_of, with_reasons

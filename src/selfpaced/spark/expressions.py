@@ -79,7 +79,7 @@ def _run(program: Program, source: Any) -> Any:
 
 
 def outlier_column(residual: Any, sigma: float, share: float, reach: float) -> Any:
-    """:func:`selfpaced.residuals.outlier_probability` of a column, each residual by itself."""
+    """:func:`selfpaced.robust.outlier_probability` of a column, each residual by itself."""
     if not sigma > 0:
         return (F.abs(residual) > 1e-9 * max(reach, 1e-300)).cast("double")
     share, reach = min(share, 0.5), max(reach, 3.0 * sigma)

@@ -12,7 +12,7 @@ from pyspark.ml.param import TypeConverters
 from pyspark.ml.util import DefaultParamsReadable, DefaultParamsWritable
 
 from .. import linear
-from .judging import label_columns, value_columns
+from .assessing import label_columns, value_columns
 from .parameters import TableParams, parameter, require_java
 from .saving import Saved, check_saveable
 from .table import SparkTable
@@ -51,8 +51,8 @@ class _LinearEstimator(_LinearParams, Estimator, DefaultParamsReadable, DefaultP
         with SparkTable(dataset, *columns, labels=self._labels) as table:
             fitted = self._inner(**options).fit(table)
             if self.optional("idCol") is not None:
-                held = fitted.judgement_
-                fitted.judgement_ = replace(held, numbers=table.numbers(held.numbers))
+                held = fitted.assessment_
+                fitted.assessment_ = replace(held, numbers=table.numbers(held.numbers))
         model = self._model(fitted)
         model._resetUid(self.uid)
         return self._copyValues(model)
@@ -67,7 +67,7 @@ class _LinearEstimator(_LinearParams, Estimator, DefaultParamsReadable, DefaultP
 
 
 class _LinearModel(_LinearParams, Model, Saved):
-    """A fitted model; ``fitted`` is the estimator of this library, whose judgement is that of a sample of the rows."""
+    """A fitted model; ``fitted`` is the estimator of this library, whose assessment is that of a sample of the rows."""
 
     _defaults: dict[str, Any]
 
@@ -114,7 +114,7 @@ class SelfPacedLogisticRegressionModel(_LogisticParams, _LinearModel):
     Attributes
     ----------
     fitted : selfpaced.SelfPacedLogisticRegression
-        The model of this library: path, termination, noise rate; its judgement is that of a sample of the rows.
+        The model of this library: path, termination, noise rate; its assessment is that of a sample of the rows.
     """
 
     @property
@@ -208,7 +208,7 @@ class SelfPacedLinearRegressionModel(_RegressionParams, _LinearModel):
     Attributes
     ----------
     fitted : selfpaced.SelfPacedLinearRegression
-        The model of this library: path, termination, summary; its judgement is that of a sample of the rows.
+        The model of this library: path, termination, summary; its assessment is that of a sample of the rows.
     """
 
     @property
@@ -228,7 +228,7 @@ class SelfPacedLinearRegressionModel(_RegressionParams, _LinearModel):
 class SelfPacedLinearRegression(_RegressionParams, _LinearEstimator):
     """:class:`selfpaced.SelfPacedLinearRegression` on a Spark frame: the same model, as an estimator of Spark ML.
 
-    Of more than 50,000 rows a sample by content sets the pace and judges the values, as in memory, and all rows are
+    Of more than 50,000 rows a sample by content sets the pace and assesses the values, as in memory, and all rows are
     fitted. See :class:`SelfPacedLogisticRegression` for where the rows lie.
 
     Parameters

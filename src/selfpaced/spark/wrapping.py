@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from ..path import Candidate
 from ..selection import Decision, Trial, path_of, plain_or_paced, sentence
-from .opinions import Settled, reading
+from .noise_models import Settled, reading
 from .parameters import TableParams, parameter, require_java
 
 SAMPLE = 20_000  # cost: held-out rows that are read and compared here
@@ -48,7 +48,7 @@ class _WrapperParams(TableParams):
         ]
         return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
 
-    def _judging(self, read: Any, settled: Settled, plain: bool) -> Any:
+    def _assessing(self, read: Any, settled: Settled, plain: bool) -> Any:
         """Adds what is thought of rows to predictions."""
         names = [self.getOrDefault(name) for name in ("selfPacedWeightCol", "noiseProbabilityCol", "expectedCol")]
 
@@ -99,12 +99,12 @@ class SelfPacedModel(_WrapperParams, Model, MLWritable, MLReadable):
         read, predicted = reading(self.getOrDefault("estimator")), self.fitted.transform(dataset)
         if read.kind != "samples" and read.label not in dataset.columns:
             return predicted
-        return self._judging(read, self.settled, self.plain)(self.fitted, predicted)
+        return self._assessing(read, self.settled, self.plain)(self.fitted, predicted)
 
     def unseen(self, dataset: Any) -> Any:
-        """Rows of the fit, known by their ids, each judged by a model that had not seen it."""
+        """Rows of the fit, known by their ids, each assessed by a model that had not seen it."""
         read = reading(self.getOrDefault("estimator"))
-        made = self._judging(read, self.settled, self.plain)
+        made = self._assessing(read, self.settled, self.plain)
         return self._by_the_other(self.folds, self._folded(dataset), made).drop(FOLD)
 
     def write(self) -> Any:
@@ -122,7 +122,8 @@ class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
 
     Classifiers that tell probabilities, regressors and k-means. The rows are dealt into two halves by a hash of their
     id. A model of each half predicts the other; from a sample of these predictions follow what is wrong (a noise
-    channel of labels, the judge of values, distances beyond the usual) and the pace. Weights are column expressions of
+    channel of labels, the assessment of values, distances beyond the usual) and the pace. Weights are column
+    expressions of
     (frame, model, pace). Weighted models of both halves are compared with the plain ones on unseen rows; the better
     kind is fitted to all rows. That is the work of three plain fits; of two where nothing seems wrong.
 

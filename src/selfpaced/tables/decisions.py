@@ -44,7 +44,7 @@ class RowDecision:
     value : str
         The new label or value; empty unless it is replaced.
     mark : str
-        Fingerprint of the row that was judged; empty where it is not known.
+        Fingerprint of the row that was assessed; empty where it is not known.
     target : str
         Column of the label or value; empty where it is not known.
     line : int
@@ -108,7 +108,7 @@ def apply_decisions(table: pd.DataFrame, decisions: Any, *, target: str | None =
     Parameters
     ----------
     table : pandas.DataFrame
-        The table whose rows were judged.
+        The table whose rows were assessed.
     decisions : path-like, or table of decisions
         A file ``decisions.csv`` or a filled-in ``suspects.csv``, or such a table: ``row`` is a position in `table`,
         ``decision`` is ``keep``, ``drop``, ``relabel`` (to what was ``expected``), ``relabel to LABEL`` or
@@ -124,7 +124,7 @@ def apply_decisions(table: pd.DataFrame, decisions: Any, *, target: str | None =
     Raises
     ------
     TableError
-        A decision cannot be read, or its row is no longer the one that was judged. Nothing is applied then.
+        A decision cannot be read, or its row is no longer the one that was assessed. Nothing is applied then.
 
     Examples
     --------
@@ -237,7 +237,7 @@ def _check_rows(table: pd.DataFrame, answers: Sequence[RowDecision], source: str
     if stale:
         named = ", ".join(f"line {answer.line} (row {answer.row})" for answer in stale[:NAMED])
         more = f" and {len(stale) - NAMED:,} more" if len(stale) > NAMED else ""
-        what = f"the table has changed since it was judged: {named}{more}; nothing was applied"
+        what = f"the table has changed since it was assessed: {named}{more}; nothing was applied"
         raise TableError(source, f"{what}. Fit again, or remove these lines")
 
 

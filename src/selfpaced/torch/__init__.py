@@ -10,7 +10,7 @@ except ImportError as error:
         'selfpaced.torch needs PyTorch, which is not installed: pip install "selfpaced[torch]"'
     ) from error
 
+from .assessing import assess, review, suspects
 from .criterion import SelfPacedLoss
-from .judging import judge, review, suspects
 
-__all__ = ["SelfPacedLoss", "judge", "review", "suspects"]
+__all__ = ["SelfPacedLoss", "assess", "review", "suspects"]

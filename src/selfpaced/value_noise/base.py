@@ -1,4 +1,4 @@
-"""What the parts of the judge share."""
+"""What the parts of the assessment share."""
 
 from __future__ import annotations
 

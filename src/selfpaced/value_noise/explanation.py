@@ -16,7 +16,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from ..fitting import few_threads
 from ..folds import Split
-from ..residuals import madn
+from ..robust import madn
 from .base import Array, t_log_density
 from .line import RobustLine
 from .scales import TargetScale, target_scales

@@ -1,4 +1,4 @@
-"""Numbers that the judge can learn from, out of whatever a model was given."""
+"""Numbers that the assessment can learn from, out of whatever a model was given."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from ..residuals import madn
+from ..robust import madn
 from .base import Array
 
 __all__ = ["RobustLine"]

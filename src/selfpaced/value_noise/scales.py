@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from ..residuals import madn
+from ..robust import madn
 from .base import Array
 
 __all__ = ["TargetScale", "target_scales"]

@@ -11,22 +11,22 @@ from sklearn.utils import check_random_state
 
 from ..fingerprint import mixed, row_keys
 from ..folds import make_folds
-from ..residuals import outlier_probability, outlier_share
-from ..residuals.outliers import NORMAL_95
+from ..robust import outlier_probability, outlier_share
+from ..robust.outliers import NORMAL_95
 from ..selection import effective_size, frequencies
 from .base import Array
 from .explanation import Explanation, Rows, best_explanation
 from .mixture import NEAR, Mixture, fit_mixture
 from .pattern import GROSS, strewn
 
-__all__ = ["EVEN_ODDS", "WITHOUT", "Verdict", "judge_values", "model_verdict", "repeated_value"]
+__all__ = ["EVEN_ODDS", "WITHOUT", "Verdict", "assess_values", "model_verdict", "repeated_value"]
 
 MIN_ROWS = 60  # a choice: with fewer, misfit and dirt cannot be told apart, and the model's word has to do
 SAMPLE = 2000  # cost: rows that explanations are learnt from
 FOLDS = 3  # cost: of those rows
 FEW, MANY = 10, 0.002  # a choice: outliers so few show no pattern, and are asked about where they are such a share
 VISIBLE = 0.05  # a choice: share of mistakes that stand out at least, if any do; below, an interval would say nothing
-ATOM = 0.15  # a choice: share of one repeated value (zero, often) that no residual can judge
+ATOM = 0.15  # a choice: share of one repeated value (zero, often) that no residual can assess
 EVEN_ODDS = 0.5  # convention: above, a value is more probably wrong than right
 WITHOUT = "without gross rows"  # what the candidate is called that leaves them out
 POOR = 0.02  # a choice: share of misfit values from which on a fit is called poor
@@ -47,14 +47,14 @@ class Verdict:
     misfit : float
         Share of values that the model cannot explain though something else can.
     explanation, mixture
-        In whose units rows are judged; None: those of the model.
+        In whose units rows are assessed; None: those of the model.
     sigma : float
         Of the model's good residuals.
     reach, least : float
-        The largest of its residuals, and the share that one of the rows is: other rows are judged by them, each by
+        The largest of its residuals, and the share that one of the rows is: other rows are assessed by them, each by
         itself.
     atom : float or None
-        A value repeated so often that it is not judged.
+        A value repeated so often that it is not assessed.
     applied : bool
         Whether the rows that are wrong were left out of the fit for that reason.
     lost : ndarray of shape (n,) or None
@@ -77,7 +77,7 @@ class Verdict:
 
     @property
     def found(self) -> bool:
-        """Whether the judge, not the model, has found gross errors."""
+        """Whether the assessment, not the model, has found gross errors."""
         return self.mixture is not None and self.mixture.found
 
     @property
@@ -115,7 +115,7 @@ class Verdict:
         return wrong if self.atom is None else np.where(rows.y == self.atom, 0.0, wrong)
 
 
-def judge_values(
+def assess_values(
     y: Array,
     guesses: tuple[Array, ...],
     sigma: float,
@@ -126,7 +126,7 @@ def judge_values(
     lines: bool = True,
     random_state: Any = 0,
 ) -> Verdict:
-    """Judge the values of a regression.
+    """Assess the values of a regression.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def judge_values(
     >>> price = np.exp(x + 0.3 * rng.normal(size=1000))
     >>> slope, intercept = np.polyfit(x, price, 1)
     >>> line = intercept + slope * x
-    >>> verdict = judge_values(price, (line,), sigma=np.median(np.abs(price - line)), features=x[:, None])
+    >>> verdict = assess_values(price, (line,), sigma=np.median(np.abs(price - line)), features=x[:, None])
     >>> verdict.rate, verdict.misfit > 0.02, verdict.explanation.scale.name
     (0.0, True, 'log')
     """
@@ -170,18 +170,18 @@ def judge_values(
     if rows.size < MIN_ROWS or not gross > 0:
         return by_model
     atom = repeated_value(rows.y, sample_weight)
-    judged = np.arange(len(y)) if atom is None else np.flatnonzero(rows.y != atom)
+    assessed = np.arange(len(y)) if atom is None else np.flatnonzero(rows.y != atom)
     seed = int(check_random_state(random_state).randint(1 << 31))
     # by what rows hold: neither their order nor a copy of one matters
     keys = row_keys(guesses[0][:, None] if features is None else features)
-    sample = _sample(judged[np.argsort(mixed(keys[judged], seed), kind="stable")], rows)
+    sample = _sample(assessed[np.argsort(mixed(keys[assessed], seed), kind="stable")], rows)
     pattern = gross >= FEW or gross < MANY * rows.size
     if pattern and strewn(z[sample], rows.take(sample).inputs):
         return by_model
     known = None if groups is None else np.asarray(groups)[sample]
     folds = make_folds(keys[sample], None, cv=FOLDS, groups=known, random_state=seed)
     drawn = replace(rows.take(sample), weight=None)
-    return _asked(rows, by_model, sample, judged, atom, best_explanation(drawn, folds, lines))
+    return _asked(rows, by_model, sample, assessed, atom, best_explanation(drawn, folds, lines))
 
 
 def _sample(order: np.ndarray, rows: Rows) -> np.ndarray:
@@ -203,7 +203,7 @@ def model_verdict(y: Array, predicted: Array, sigma: float, sample_weight: Array
 
 
 def repeated_value(y: Array, sample_weight: Array | None = None) -> float | None:
-    """A value that is repeated so often that it is no measurement, beside enough others to be judged."""
+    """A value that is repeated so often that it is no measurement, beside enough others to be assessed."""
     values, place = np.unique(y, return_inverse=True)
     counts = np.bincount(place.reshape(-1), sample_weight)
     common, total = int(counts.argmax()), float(counts.sum())
@@ -212,19 +212,24 @@ def repeated_value(y: Array, sample_weight: Array | None = None) -> float | None
 
 
 def _asked(
-    rows: Rows, by_model: Verdict, sample: np.ndarray, judged: np.ndarray, atom: float | None, explanation: Explanation
+    rows: Rows,
+    by_model: Verdict,
+    sample: np.ndarray,
+    assessed: np.ndarray,
+    atom: float | None,
+    explanation: Explanation,
 ) -> Verdict:
     """After other explanations were looked for."""
     z = np.zeros(len(rows.y))
-    if len(np.unique(sample)) < len(judged):
-        z[judged] = explanation.of(rows.take(judged)).standardised(rows.y[judged])
+    if len(np.unique(sample)) < len(assessed):
+        z[assessed] = explanation.of(rows.take(assessed)).standardised(rows.y[assessed])
     z[sample] = explanation.standardised(rows.y[sample])
     mixture = fit_mixture(z[sample])
     wrong, far = np.zeros(len(rows.y)), np.zeros(len(rows.y), dtype=bool)
-    far[judged] = mixture.distance(z[judged]) > NEAR
+    far[assessed] = mixture.distance(z[assessed]) > NEAR
     if mixture.found:
-        wrong[judged] = mixture.gross(z[judged])
-    shares = (wrong, far & (wrong <= EVEN_ODDS), _marked(rows.y, judged))
+        wrong[assessed] = mixture.gross(z[assessed])
+    shares = (wrong, far & (wrong <= EVEN_ODDS), _marked(rows.y, assessed))
     rate, tail, part = (float(np.average(share, weights=rows.weight)) for share in shares)
     low, high = mixture.interval
     low, high = (min(low * part, _moved(rate, rows, -1)), high * part) if mixture.found else (0.0, 0.0)
@@ -248,9 +253,9 @@ def _visible(y: Array, explanation: Explanation, mixture: Mixture) -> float:
     return max(float(np.mean(mixture.distance(explanation.standardised(mixed_up)) > NEAR)), VISIBLE)
 
 
-def _marked(y: Array, judged: np.ndarray) -> np.ndarray:
+def _marked(y: Array, assessed: np.ndarray) -> np.ndarray:
     marked = np.zeros(len(y))
-    marked[judged] = 1.0
+    marked[assessed] = 1.0
     return marked
 
 

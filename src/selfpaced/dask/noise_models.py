@@ -1,0 +1,153 @@
+"""Which rows of a Dask table are wrong, by predictions of models that have not seen them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..assessment import Assessment, Labels, Values
+from ..engines import Block, one_sided
+from ..label_noise import NoiseModel, fit_channel, logits_from_proba, one_rate_likelihood
+from ..robust import residual_scale
+from ..selection import Decision, Trial, plain_or_paced
+from ..value_noise import EVEN_ODDS, WITHOUT, Verdict, assess_values, nearest, numeric_features
+from ..value_noise import Rows as ValueRows
+
+LEAST_WEIGHT = 1e-6  # numerical safety: a row of no weight at all is an error to some estimators
+
+
+@dataclass(frozen=True, eq=False)
+class LabelNoiseModel:
+    """Labels, by the noise channel of a sample.
+
+    Attributes
+    ----------
+    classes : ndarray
+        The labels.
+    channel : NoiseModel
+        What probabilities of the classes make of them.
+    reason : str
+        Why nothing is to be weighed; empty where something is.
+    lam : float
+        The noise rate where rows are weighed by it, else ``inf``.
+    """
+
+    classes: Any
+    channel: NoiseModel
+    reason: str = ""
+    lam: float = np.inf
+
+    @classmethod
+    def of(cls, classes: Any, rows: Block, said: Any) -> LabelNoiseModel:
+        """By what models said of rows that they had not seen."""
+        channel = fit_channel(logits_from_proba(said), rows.y, sample_weight=rows.weight, noiseless=True)
+        why = "" if channel.interval[0] > 0 else "held-out labels do not plainly show that any are wrong"
+        return cls(classes, channel, why)
+
+    @classmethod
+    def silent(cls, classes: Any, mass: Any) -> LabelNoiseModel:
+        """If a half has no row of a label, nothing is estimated."""
+        unknown = replace(NoiseModel.identity(len(classes)), noise_rate=np.nan)
+        return cls(classes, unknown, one_sided(classes, mass))
+
+    @property
+    def rate(self) -> tuple[float, tuple[float, float]]:
+        """Share of wrong labels, and its interval."""
+        return self.channel.noise_rate, self.channel.interval
+
+    def weighing(self) -> LabelNoiseModel:
+        """The same, by which rows are weighed."""
+        return replace(self, lam=self.channel.noise_rate)
+
+    def without_rows(self) -> LabelNoiseModel:
+        """As others need it: nothing here is about rows of the sample."""
+        return self
+
+    def choose(self, rows: Block, plain: Any, paced: Any) -> tuple[list[Trial], Decision]:
+        """By the likelihood of unseen labels, seen through noise."""
+        logits = [logits_from_proba(plain), logits_from_proba(paced)]
+        scores = one_rate_likelihood(logits, rows.y, rows.weight)
+        return plain_or_paced(scores[0], scores[1], self.lam, rows.weight)
+
+    def assessed(self, block: Block, said: Any) -> Assessment:
+        """The assessment of rows."""
+        diagnosis = Labels(self.classes, block.y, logits_from_proba(said), self.channel)
+        losses = -np.log(np.maximum(diagnosis.support, np.finfo(float).tiny))
+        return Assessment(
+            "labels", diagnosis, losses, self.lam, held_out=True, given_weight=_weight(diagnosis, self.lam)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ValueNoiseModel:
+    """Values, by the verdict on a sample.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        Which values are wrong, and which only beyond the model.
+    reason : str
+        Why nothing is to be weighed; empty where something is.
+    lam : float
+        The probability of being wrong above which a value mostly is, where rows are weighed by it; else ``inf``.
+    """
+
+    verdict: Verdict
+    reason: str = ""
+    lam: float = np.inf
+
+    @classmethod
+    def of(cls, classes: None, rows: Block, said: Any) -> ValueNoiseModel:  # noqa: ARG003
+        """By what models said of rows that they had not seen."""
+        sigma = residual_scale(rows.y - said, rows.weight).sigma
+        features = numeric_features(rows.X)
+        verdict = assess_values(rows.y, (said,), sigma, features=features, sample_weight=rows.weight)
+        words = ("no value is beyond every explanation", verdict.sentence)
+        why = "" if np.any(verdict.wrong > EVEN_ODDS) else "; ".join(part for part in words if part)
+        return cls(verdict, why)
+
+    @classmethod
+    def silent(cls, classes: None, mass: Any) -> ValueNoiseModel:  # noqa: ARG003
+        """Where nobody can be asked."""
+        raise ValueError("the table must have rows to assess by, got so few that all are in one of two halves")
+
+    @property
+    def rate(self) -> tuple[float, tuple[float, float]]:
+        """Share of wrong values, and its interval."""
+        return self.verdict.rate, self.verdict.interval
+
+    def weighing(self) -> ValueNoiseModel:
+        """The same, by which rows are weighed."""
+        return replace(self, lam=EVEN_ODDS)
+
+    def without_rows(self) -> ValueNoiseModel:
+        """As others need it who assess rows by it: without those of the sample."""
+        return replace(self, verdict=replace(self.verdict, wrong=self.verdict.wrong[:0], lost=None))
+
+    def choose(self, rows: Block, plain: Any, paced: Any) -> tuple[list[Trial], Decision]:
+        """By the residuals of unseen rows that are right."""
+        before, after = rows.y - plain, rows.y - paced
+        trusted = self.verdict.trusted
+        trials = [Trial(np.inf, "plain", -np.abs(before) * trusted), Trial(self.lam, WITHOUT, -np.abs(after) * trusted)]
+        if nearest([after], before, self.verdict, rows.weight) is None:
+            return trials, Decision(0, "the model without gross rows is not better on the others")
+        share = float(np.average(~trusted, weights=rows.weight))
+        return trials, Decision(1, f"{share:.1%} of the rows are grossly wrong, and it is better on the others")
+
+    def assessed(self, block: Block, said: Any) -> Assessment:
+        """The assessment of rows."""
+        features = numeric_features(block.X) if self.verdict.asked else None
+        wrong = self.verdict.probability(ValueRows(block.y, (said,), features))
+        diagnosis = Values(block.y, said, wrong, self.verdict.misfit, self.verdict.sentence)
+        weight = _weight(diagnosis, self.lam)
+        return Assessment("values", diagnosis, np.square(block.y - said), self.lam, held_out=True, given_weight=weight)
+
+
+def _weight(diagnosis: Labels | Values, lam: float) -> Any:
+    """How probably rows are right; 1 where nothing is weighed."""
+    return np.ones(len(diagnosis.wrong)) if np.isinf(lam) else np.maximum(1.0 - diagnosis.wrong, LEAST_WEIGHT)
+
+
+__all__ = ["LabelNoiseModel", "ValueNoiseModel"]

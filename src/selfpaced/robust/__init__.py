@@ -1,0 +1,42 @@
+"""Residuals: their scales, the rules on them, and what they say about outliers.
+
+>>> import numpy as np
+>>> from selfpaced.robust import residual_scale
+>>> residuals = np.r_[np.random.default_rng(0).normal(size=600), np.full(300, 30.0)]
+>>> bool(abs(residual_scale(residuals).sigma - 1) < 0.1)
+True
+"""
+
+from .efficiency import consistency, efficiency, efficient_lam, efficient_pace
+from .outliers import OutlierShare, outlier_probability, outlier_share
+from .pace import EfficientPace, EfficientStop, Opening, ScaleStop
+from .rules import ResidualRule, efficient_rule, tukey_loss
+from .scales import effective_size, m_scale, madn, noise_scale, shorth, weighted_quantile
+from .sigma import ResidualScale, largest_sigma, residual_scale, truncated_sigma
+
+__all__ = [
+    "EfficientPace",
+    "EfficientStop",
+    "Opening",
+    "OutlierShare",
+    "ResidualRule",
+    "ResidualScale",
+    "ScaleStop",
+    "consistency",
+    "effective_size",
+    "efficiency",
+    "efficient_lam",
+    "efficient_pace",
+    "efficient_rule",
+    "largest_sigma",
+    "m_scale",
+    "madn",
+    "noise_scale",
+    "outlier_probability",
+    "outlier_share",
+    "residual_scale",
+    "shorth",
+    "truncated_sigma",
+    "tukey_loss",
+    "weighted_quantile",
+]

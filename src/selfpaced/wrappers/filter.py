@@ -1,0 +1,138 @@
+"""Leave suspects out (or weigh them down) before another estimator is fitted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from ..assessment import DelegatedAssessment
+from ..fitting import all_or_nothing
+from ..inspection import assessment_of
+from .routing import available_with, fit_weighted, n_rows, routed_weight, weight_route
+
+__all__ = ["SuspectFilter"]
+
+
+class SuspectFilter(DelegatedAssessment, MetaEstimatorMixin, BaseEstimator):
+    """Fit an estimator without the rows that a self-paced detector suspects.
+
+    Steps of a Pipeline cannot drop rows, so this is an estimator of its own, usable as the last step of one: the
+    detector
+    and the estimator may be different models (a fast detector, a slow estimator).
+
+    Parameters
+    ----------
+    detector : self-paced classifier or regressor
+        Cloned and fitted first; any that :func:`selfpaced.suspects` takes.
+    estimator : estimator
+        Fitted to what is left.
+    how : {"drop", "weight"}, default="drop"
+        Drop the likely errors, or weigh every row by its probability of being right.
+    threshold : float, default=0.5
+        Probability of being wrong above which a row is a likely error.
+
+    Attributes
+    ----------
+    detector_, estimator_ : estimators
+        Fitted.
+    noise_probability_ : ndarray of shape (n_samples,)
+        Probability that a training row's label or value is wrong.
+    kept_ : ndarray of bool of shape (n_samples,)
+        Rows that are no likely errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from selfpaced import SelfPacedLogisticRegression, SuspectFilter
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> noisy = np.where(rng.random(400) < 0.2, 1 - y, y)
+    >>> model = SuspectFilter(SelfPacedLogisticRegression(), DecisionTreeClassifier(random_state=0)).fit(X, noisy)
+    >>> bool(model.score(X, y) > 0.95 > DecisionTreeClassifier(random_state=0).fit(X, noisy).score(X, y))
+    True
+    """
+
+    def __init__(self, detector: Any, estimator: Any, *, how: str = "drop", threshold: float = 0.5) -> None:
+        self.detector = detector
+        self.estimator = estimator
+        self.how = how
+        self.threshold = threshold
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> SuspectFilter:
+        """Fit the detector, then the estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            For both.
+        trusted : array-like of bool of shape (n_samples,), optional
+            Rows that a person has confirmed: none of them is left out.
+
+        Returns
+        -------
+        self
+        """
+        route = weight_route(self.estimator)
+        if self.how == "weight" and not route.takes_weights:
+            raise ValueError(f"how='weight' needs an estimator that takes weights, but {route.reason}; use how='drop'.")
+        prior = routed_weight(sample_weight, n_rows(X), route)
+        given = {} if prior is None else {"sample_weight": prior}
+        if trusted is not None:
+            given["trusted"] = trusted
+        detector = clone(self.detector).fit(X, y, **given)
+        assessed = assessment_of(detector, X, y)
+        wrong, kept = np.asarray(assessed.wrong, dtype=float), assessed.levels(self.threshold) < 2
+        weight = kept.astype(float) if self.how == "drop" else 1.0 - wrong
+        total = weight if prior is None else weight * prior
+        model = fit_weighted(self.estimator, X, np.asarray(y), total, route, counts=prior)
+        self.detector_, self.estimator_ = detector, model
+        self.noise_probability_, self.kept_ = wrong, kept
+        if hasattr(model, "classes_"):
+            self.classes_ = model.classes_
+        return self
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features the estimator has seen."""
+        return int(self.estimator_.n_features_in_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type, tags.input_tags = inner.estimator_type, inner.input_tags
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.target_tags = inner.target_tags
+        return tags
+
+    @available_with("predict")
+    def predict(self, X: Any) -> np.ndarray:
+        """Predictions of the estimator."""
+        check_is_fitted(self, "estimator_")
+        return np.asarray(self.estimator_.predict(X))
+
+    @available_with("predict_proba")
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the estimator."""
+        check_is_fitted(self, "estimator_")
+        return np.asarray(self.estimator_.predict_proba(X))
+
+    @available_with("decision_function")
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Decision values of the estimator."""
+        check_is_fitted(self, "estimator_")
+        return np.asarray(self.estimator_.decision_function(X))
+
+    @available_with("score")
+    def score(self, X: Any, y: Any, **params: Any) -> float:
+        """Score of the estimator."""
+        check_is_fitted(self, "estimator_")
+        return float(self.estimator_.score(X, y, **params))
