@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from selfpaced.wrappers.references import BaggedReference, bagged
 from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
@@ -30,6 +29,7 @@ from selfpaced.fitting import Progress
 from selfpaced.label_noise import NoiseModel
 from selfpaced.wrappers.cases import cases_of, numeric_table
 from selfpaced.wrappers.posterior import with_totals
+from selfpaced.wrappers.reference_models import BaggedReference, bagged
 from selfpaced.wrappers.routing import weight_route
 from selfpaced.wrappers.soft_labels import COPIES, MeanOfModels, SoftFit
 from selfpaced.wrappers.soft_path import SoftProblem

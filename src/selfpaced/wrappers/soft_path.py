@@ -234,8 +234,8 @@ def _words(posterior: Posterior) -> str:
             f"the references foretell labels so poorly that nobody can say how many are wrong ({low:.0%} to {high:.0%})"
         )
     if low > 0.0:
-        return f"{rate:.0%} of the labels are wrong by the references ({low:.0%} to {high:.0%})"
-    return f"perhaps {rate:.0%} of the labels are wrong by the references, or none ({low:.0%} to {high:.0%})"
+        return f"{rate:.0%} of the labels are wrong by the reference models ({low:.0%} to {high:.0%})"
+    return f"perhaps {rate:.0%} of the labels are wrong by the reference models, or none ({low:.0%} to {high:.0%})"
 
 
 def _even(rate: float, n_classes: int) -> float:
