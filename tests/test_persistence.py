@@ -36,6 +36,7 @@ from selfpaced import (
     SelfPacedMultiViewKMeans,
     SelfPacedRegressor,
     pacing,
+    robust,
 )
 from selfpaced.pacing import Fixed, Geometric, Graduated, Ladder, Pacing, Quantile, Span
 from selfpaced.persistence import UntrustedFileError, is_trusted, load, metadata, replacing, save

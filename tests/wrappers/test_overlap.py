@@ -32,7 +32,7 @@ def product(seed: int, n: int = 300) -> tuple[np.ndarray, np.ndarray]:
     return X, drawn(rng, 1.5 * X[:, 0] * X[:, 1] + X[:, 2])
 
 
-def test_a_tree_learns_from_assesss_who_foretell_labels_better_though_none_is_wrong() -> None:
+def test_a_tree_learns_from_references_who_foretell_labels_better_though_none_is_wrong() -> None:
     (X, y), (X_test, y_test) = line(0), line(1, 4000)
     model = SelfPacedClassifier(DecisionTreeClassifier(random_state=0), keep_plain=True).fit(X, y)
     assert "which overlapping classes explain, but foretell labels of unseen rows better" in model.termination_
@@ -44,7 +44,7 @@ def test_a_tree_learns_from_assesss_who_foretell_labels_better_though_none_is_wr
     assert not np.any(model.sample_noise_ >= 0.5)
 
 
-def test_a_model_that_foretells_labels_as_well_as_the_assesss_is_kept() -> None:
+def test_a_model_that_foretells_labels_as_well_as_the_references_is_kept() -> None:
     X, y = line(0)
     model = SelfPacedClassifier(LogisticRegression()).fit(X, y)
     assert model.termination_.endswith("which overlapping classes explain.")

@@ -121,7 +121,7 @@ def test_totals_are_met() -> None:
     ],
     ids=["self", "one", "several"],
 )
-def test_assesss_of_your_own(references: Any, names: list[str]) -> None:
+def test_references_of_your_own(references: Any, names: list[str]) -> None:
     X, y, noisy = moons()
     fitted = SelfPacedClassifier(KNeighborsClassifier(1), reference_models=references, keep_plain=True).fit(X, noisy)
     assert list(fitted.reference_weights_) == names
@@ -140,7 +140,7 @@ def test_a_model_that_is_clearly_the_better_assess_joins() -> None:
     assert "the model itself" not in SelfPacedClassifier(GaussianNB()).fit(X, noisy).reference_weights_
 
 
-def test_a_model_far_behind_the_assesss_is_asked_about_half_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_far_behind_the_references_is_asked_about_half_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     X, _, noisy = moons(1200)
     fits: list[int] = []
     monkeypatch.setattr(SoftFit, "_fit", lambda self, *a, _fit=SoftFit._fit: fits.append(1) or _fit(self, *a))
@@ -185,9 +185,9 @@ def test_candidates_are_scored_on_unseen_rows(tree: SelfPacedClassifier) -> None
     assert 0.0 < soft.spread < 0.1
 
 
-def test_assesss_and_paces_of_your_own_exclude_each_other() -> None:
+def test_references_and_paces_of_your_own_exclude_each_other() -> None:
     X, _, noisy = moons(100)
-    with pytest.raises(ValueError, match="references must be 'auto' where pace, regularizer or cross_fit are given"):
+    with pytest.raises(ValueError, match="reference_models must be 'auto' if pace, regularizer or cross_fit are given"):
         SelfPacedClassifier(TREE, reference_models="self", pace="paper").fit(X, noisy)
     with pytest.raises(ValueError, match="references must be 'auto', 'self', a classifier or a list"):
         SelfPacedClassifier(TREE, reference_models="others").fit(X, noisy)
