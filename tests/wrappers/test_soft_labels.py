@@ -189,7 +189,7 @@ def test_references_and_paces_of_your_own_exclude_each_other() -> None:
     X, _, noisy = moons(100)
     with pytest.raises(ValueError, match="reference_models must be 'auto' if pace, regularizer or cross_fit are given"):
         SelfPacedClassifier(TREE, reference_models="self", pace="paper").fit(X, noisy)
-    with pytest.raises(ValueError, match="references must be 'auto', 'self', a classifier or a list"):
+    with pytest.raises(ValueError, match="reference_models must be 'auto', 'self', a classifier or a list"):
         SelfPacedClassifier(TREE, reference_models="others").fit(X, noisy)
 
 
