@@ -15,13 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..assessment import Assessment
 from ..engines import Block
+from ..engines.dask_table import DaskTable, table
 from ..fitting import all_or_nothing
 from ..label_noise import NoiseModel, logits_from_proba
 from ..selection import Decision, Trial, path_of, sentence
 from .halves import Halves, Piece, features_of, half_of
 from .noise_models import LabelNoiseModel, ValueNoiseModel
 from .stages import RepeatedStages
-from .table import DaskTable, table
 
 
 class _Wrapper(BaseEstimator):
@@ -165,7 +165,7 @@ class _Wrapper(BaseEstimator):
         return X
 
 
-class SelfPacedClassifier(ClassifierMixin, _Wrapper):
+class CrossFitClassifier(ClassifierMixin, _Wrapper):
     """Any classifier that is fitted on a Dask cluster, so that labels which it cannot explain count less.
 
     The rows are dealt into two halves by what they hold. A model of each half predicts the other; a sample of these
@@ -222,10 +222,10 @@ class SelfPacedClassifier(ClassifierMixin, _Wrapper):
         return said.map_blocks(_clean, self.noise_model_.channel, dtype=np.float64)
 
 
-class SelfPacedRegressor(RegressorMixin, _Wrapper):
+class CrossFitRegressor(RegressorMixin, _Wrapper):
     """Any regressor that is fitted on a Dask cluster, without the values that nothing explains.
 
-    As :class:`SelfPacedClassifier`; the assessment of values (:mod:`selfpaced.value_noise`) tells gross errors
+    As :class:`CrossFitClassifier`; the assessment of values (:mod:`selfpaced.value_noise`) tells gross errors
     from what the
     model only misfits, and weighs rows by the probability that they are right.
 
@@ -240,7 +240,7 @@ class SelfPacedRegressor(RegressorMixin, _Wrapper):
     Attributes
     ----------
     estimator_, fold_estimators_, noise_rate_, noise_rate_interval_, path_, termination_, repeated_
-        As those of :class:`SelfPacedClassifier`.
+        As those of :class:`CrossFitClassifier`.
     noise_model_ : ValueNoiseModel
         The verdict, and whether rows were weighed by it.
     lam_ : float
@@ -291,4 +291,4 @@ def _clean(proba: Any, channel: NoiseModel) -> Any:
     return channel.proba(logits_from_proba(proba))
 
 
-__all__ = ["SelfPacedClassifier", "SelfPacedRegressor"]
+__all__ = ["CrossFitClassifier", "CrossFitRegressor"]

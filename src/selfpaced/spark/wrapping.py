@@ -61,8 +61,8 @@ class _WrapperParams(TableParams):
         return made
 
 
-class SelfPacedModel(_WrapperParams, Model, MLWritable, MLReadable):
-    """A fitted :class:`SelfPaced`.
+class CrossFitModel(_WrapperParams, Model, MLWritable, MLReadable):
+    """A fitted :class:`CrossFit`.
 
     ``transform`` adds what the wrapped model adds and, where the frame has its labels or values, the weight that a row
     has at the pace of the fit, the probability that it is wrong, and what is expected. A model that remembers its rows
@@ -117,7 +117,7 @@ class SelfPacedModel(_WrapperParams, Model, MLWritable, MLReadable):
         return _WrapperReader(cls)
 
 
-class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
+class CrossFit(_WrapperParams, Estimator, MLWritable, MLReadable):
     """Any estimator of Spark ML with a ``weightCol``, so that rows which it cannot explain count less.
 
     Classifiers that tell probabilities, regressors and k-means. The rows are dealt into two halves by a hash of their
@@ -147,7 +147,7 @@ class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
         self._setDefault(**self._defaults)
         self.setParams(**params)
 
-    def _fit(self, dataset: Any) -> SelfPacedModel:
+    def _fit(self, dataset: Any) -> CrossFitModel:
         inner = self.getOrDefault("estimator")
         read, folded = reading(inner), self._folded(dataset)
         settled = read.one_sided(*self._mass(inner, read, folded))
@@ -174,11 +174,11 @@ class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
     def _found(
         self, model: Any, folds: list[Any], settled: Settled, trials: list[Trial], decision: Decision,
         sample_weight: Any = None,
-    ) -> SelfPacedModel:  # fmt: skip
+    ) -> CrossFitModel:  # fmt: skip
         path = path_of(trials, decision, sample_weight)
-        found = SelfPacedModel(model, folds, settled, not decision.index, sentence(trials, decision), path)
+        found = CrossFitModel(model, folds, settled, not decision.index, sentence(trials, decision), path)
         found._resetUid(self.uid)
-        copied: SelfPacedModel = self._copyValues(found)
+        copied: CrossFitModel = self._copyValues(found)
         return copied
 
     def _mass(self, inner: Any, read: Any, folded: Any) -> tuple[list[Any], Any]:
@@ -254,7 +254,7 @@ class _WrapperWriter(MLWriter):
         own, facts = self.instance.copy(), None
         inner = own.getOrDefault("estimator")
         own.clear(own.estimator)
-        if isinstance(own, SelfPacedModel):
+        if isinstance(own, CrossFitModel):
             facts = {"settled": asdict(own.settled), "plain": own.plain, "termination": own.termination}
             facts["path"] = [asdict(candidate) for candidate in own.path]
             for name, model in (("model", own.fitted), ("fold0", own.folds[0]), ("fold1", own.folds[1])):
@@ -287,4 +287,4 @@ class _WrapperReader(MLReader):
         return DefaultParamsReader.loadParamsInstance(path, self.sparkSession)
 
 
-__all__ = ["SelfPaced", "SelfPacedModel"]
+__all__ = ["CrossFit", "CrossFitModel"]
