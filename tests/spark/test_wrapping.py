@@ -35,7 +35,7 @@ def data(spark):
 
 
 def assessed(frame):
-    found = frame.orderBy("id").select("id", "selfPacedWeight", "noiseProbability", "prediction").collect()
+    found = frame.orderBy("id").select("id", "selfPacedWeight", "noiseProbability", "prediction", "level").collect()
     return {name: np.array([row[name] for row in found]) for name in found[0].asDict()}
 
 
@@ -70,6 +70,8 @@ def test_values_with_outliers(data, tmp_path):
     assert len(again.path) == 2
     found = assessed(again.unseen(rows))
     assert ((found["noiseProbability"] > 0.5) == wrong).mean() > 0.99
+    assert ((found["level"] == "likely error") == (found["noiseProbability"] > 0.5)).all()
+    assert wrong[found["level"] != ""].mean() > 0.9
     residual = frame["value"] - found["prediction"]
     expected = get("tukey").relative_weight(residual.to_numpy() ** 2 / model.settled.numbers["unit"], model.settled.lam)
     np.testing.assert_allclose(found["selfPacedWeight"], np.maximum(expected, 1e-6), rtol=1e-8)
