@@ -13,7 +13,7 @@ from selfpaced import SelfPacedLogisticRegression
 from selfpaced.linear._blocks import gradient
 from selfpaced.linear._loss import Latent
 from selfpaced.regularizers import get
-from selfpaced.spark import SelfPaced, SparkTable
+from selfpaced.spark import CrossFit, SparkTable
 
 BYTES = 8  # of a feature
 OPTIONS = {
@@ -66,9 +66,9 @@ def on_spark(paths, scratch):
         "pack and fit, Spark", (packing + fitting).over(assembling + plain, "Spark ML's both")
     )
     yield fitting.line("fit of packed blocks, Spark", fitting.over(plain, "Spark ML's fit"))
-    wrapping, model = clock.timed(lambda: SelfPaced(estimator=own, idCol="id").fit(vectors), repeat=1)
+    wrapping, model = clock.timed(lambda: CrossFit(estimator=own, idCol="id").fit(vectors), repeat=1)
     kept = "the plain model" if model.plain else "the paced model"
-    yield wrapping.line("SelfPaced around Spark ML's fit", f"{wrapping.over(plain, 'the plain fit')}; {kept} was kept")
+    yield wrapping.line("CrossFit around Spark ML's fit", f"{wrapping.over(plain, 'the plain fit')}; {kept} was kept")
     spark.stop()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .arguments import integer, number
 from .assessment import LEVELS, SUSPECT, Assessment, AssessmentMixin, DelegatedAssessment
+from .engines import is_dask
 
 __all__ = ["SUSPECT", "Records", "as_table", "assessment_of", "label_issues", "look_through", "suspects"]
 
@@ -85,12 +87,12 @@ def suspects(
     fitted : estimator
         A fitted self-paced classifier, regressor or factorization, alone, as the last step of a Pipeline, or inside a
         search.
-    X : array-like of shape (n_samples, n_features), optional
+    X : array-like of shape (n_samples, n_features), or Dask array or data frame, optional
         Rows; without them the assessment is that of the training data.
     y : array-like of shape (n_samples,), optional
         Their given labels or values; not for a factorization.
     n : int, optional
-        Number of rows at most; by default all rows of both levels.
+        Number of rows at most; by default all rows of both levels. Must be None for Dask collections.
     order : {"probability", "impact"}, default="probability"
         What comes first within a level: rows that are most probably wrong, or rows whose correction would change a
         model most: their probability of being wrong times their leverage (how far out they are among the rows of `X`,
@@ -101,7 +103,8 @@ def suspects(
     Returns
     -------
     pandas.DataFrame, or Records if pandas is not installed
-        The index is that of `X` if it is a data frame. The columns are
+        The index is that of `X` if it is a data frame. Dask collections give a Dask DataFrame in the order of the rows.
+        The columns are
 
         - ``row``: position in `X`; entries of a matrix have ``row`` and ``column``, by label if it has labels;
         - ``level``: "likely error", "worth a look" or, with ``all_rows``, empty;
@@ -134,6 +137,15 @@ def suspects(
     """
     if order not in ("probability", "impact"):
         raise ValueError(f"order must be 'probability' or 'impact', got {order!r}")
+    if is_dask(X):
+        from .engines.dask_results import suspects_of
+
+        if n is not None or order == "impact":
+            raise ValueError(
+                f"n must be None and order 'probability' for Dask collections, got {n!r} and {order!r}: the table that "
+                "is returned can be sorted and cut, for example with nlargest"
+            )
+        return suspects_of(_assessing(fitted), X, y, all_rows=all_rows)
     assessed = assessment_of(fitted, X, y, kinds=("labels", "values", "entries"))
     if order == "probability":
         return _indexed(suspect_table(assessed, n, all_rows=all_rows), X)
@@ -225,7 +237,16 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float = SUSPECT) -> Any
         ``level`` and ``stability`` as in `suspects`. The index is that of `X` if it is a data frame.
     """
     threshold = number("threshold", threshold, 0, 1, "in [0, 1]")
-    assessed = assessment_of(fitted, X, y)
+    if is_dask(X):
+        from .engines.dask_results import issues_of
+
+        return issues_of(_assessing(fitted), X, y, partial(_issues, threshold=threshold))
+    table = _issues(assessment_of(fitted, X, y), threshold)
+    return table.set_axis(X.index) if hasattr(table, "set_axis") and hasattr(X, "iloc") else table
+
+
+def _issues(assessed: Assessment, threshold: float) -> Any:
+    """Every row with cleanlab's column names."""
     levels, diagnosis = assessed.levels(threshold), assessed.diagnosis
     columns = {
         "is_label_issue": levels == 2,
@@ -236,8 +257,18 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float = SUSPECT) -> Any
     }
     if assessed.stability is not None:
         columns["stability"] = assessed.stability
-    table = as_table(columns)
-    return table.set_axis(X.index) if hasattr(table, "set_axis") and hasattr(X, "iloc") else table
+    return as_table(columns)
+
+
+def _assessing(fitted: Any) -> AssessmentMixin:
+    """The estimator itself, for rows that must not be brought into memory."""
+    if not isinstance(fitted, AssessmentMixin):
+        raise TypeError(
+            "fitted must be a fitted linear estimator of this library for Dask collections, got "
+            f"{type(fitted).__name__}: transform X by Dask first, and pass the last step alone"
+        )
+    check_is_fitted(fitted, "assessment_")
+    return fitted
 
 
 def as_table(columns: dict[str, np.ndarray]) -> Any:

@@ -20,7 +20,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from selfpaced import SelfPacedLogisticRegression
 from selfpaced import suspects as suspects_in_memory
-from selfpaced.dask import SelfPacedClassifier, SelfPacedRegressor, losses, suspects, table, weights
+from selfpaced.dask import CrossFitClassifier, CrossFitRegressor, losses, suspects, table, weights
 from selfpaced.dask.stages import RepeatedStages
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file
@@ -72,12 +72,12 @@ class OfLabels(OfSums):
 def test_blocks_do_not_matter(data, chunks):
     X, given, wrong = data.X, data.given, data.wrong
     rows = table(da.from_array(X, (ROWS, 3)), da.from_array(given, ROWS), labels=False)
-    one = SelfPacedRegressor(OfSums(LinearRegression())).fit(rows)
+    one = CrossFitRegressor(OfSums(LinearRegression())).fit(rows)
     assert one.termination_.endswith("of the rows are grossly wrong, and it is better on the others.")
     assert one.noise_rate_ == pytest.approx(wrong.mean(), abs=0.02)
     np.testing.assert_allclose(one.estimator_.fitted_.coef_, [1.0, -2.0, 0.5], atol=0.02)
     cut = table(da.from_array(X, (chunks, 3)), da.from_array(given, chunks), labels=False)
-    other = SelfPacedRegressor(OfSums(LinearRegression())).fit(cut)
+    other = CrossFitRegressor(OfSums(LinearRegression())).fit(cut)
     np.testing.assert_allclose(other.estimator_.fitted_.coef_, one.estimator_.fitted_.coef_, rtol=1e-10)
     found = weights(other, cut)
     assert found.chunks == (tuple(int(n) for n in cut.sizes if n),)
@@ -92,7 +92,7 @@ def test_labels_weights_and_unknown_chunks(data):
     ddf = dd.from_pandas(frame, npartitions=5)
     ddf = ddf[ddf["a"] > -2.5]  # partitions of unknown size
     kept = X[:, 0] > -2.5
-    model = SelfPacedClassifier(OfLabels(LogisticRegression())).fit(ddf, "label", "w")
+    model = CrossFitClassifier(OfLabels(LogisticRegression())).fit(ddf, "label", "w")
     assert model.termination_.startswith("The paced model was chosen: its score on unseen rows is higher by")
     assert model.feature_names_in_.tolist() == list("abc")
     assert [candidate.label for candidate in model.path_] == ["plain", "the paced model"]
@@ -103,7 +103,8 @@ def test_labels_weights_and_unknown_chunks(data):
     found = suspects(model, table(ddf, "label", "w"))
     assert isinstance(found, dd.DataFrame)
     found = found.compute()
-    assert wrong[kept][found["row"]].mean() > 0.9
+    assert set(found["level"]) == {"likely error", "worth a look"}
+    assert wrong[kept][found["row"][found["level"] == "likely error"]].mean() > 0.9
     columns = list(suspects_in_memory(SelfPacedLogisticRegression().fit(X, label)).columns)
     assert [*found.columns, "stability"] == columns
     rows = found["row"].to_numpy()
@@ -112,16 +113,14 @@ def test_labels_weights_and_unknown_chunks(data):
 
 def test_nothing_wrong_keeps_the_plain_model(data):
     X, clean, value = data.X, data.clean, data.value
-    model = SelfPacedRegressor(OfSums(LinearRegression())).fit(da.from_array(X, (700, 3)), da.from_array(value, 700))
+    model = CrossFitRegressor(OfSums(LinearRegression())).fit(da.from_array(X, (700, 3)), da.from_array(value, 700))
     assert model.termination_ == "The plain model was kept: no value is beyond every explanation."
     assert model.lam_ == np.inf
     np.testing.assert_allclose(model.estimator_.fitted_.coef_, LinearRegression().fit(X, value).coef_, rtol=1e-10)
     rows = table(da.from_array(X, (700, 3)), da.from_array(value, 700), labels=False)
     assert (weights(model, rows).compute() == 1).all()
     rare = np.where(np.arange(ROWS) == 7, 2, clean)  # one row of a third class
-    model = SelfPacedClassifier(OfLabels(LogisticRegression())).fit(
-        da.from_array(X, (700, 3)), da.from_array(rare, 700)
-    )
+    model = CrossFitClassifier(OfLabels(LogisticRegression())).fit(da.from_array(X, (700, 3)), da.from_array(rare, 700))
     assert "all rows of the label 2 are in one half of the table" in model.termination_
     assert np.isnan(model.noise_rate_)
 
@@ -140,7 +139,7 @@ class Impatient(OfSums):
 
 def test_an_interrupted_fit_leaves_the_wrapper_as_it_was(data):
     rows = table(da.from_array(data.X, (ROWS, 3)), da.from_array(data.given, ROWS), labels=False)
-    model = SelfPacedRegressor(Impatient(LinearRegression()))
+    model = CrossFitRegressor(Impatient(LinearRegression()))
     Impatient.fits = 0
     with pytest.raises(KeyboardInterrupt, match="as it was before"):
         model.fit(rows)
@@ -156,11 +155,11 @@ def test_what_is_wrong_is_named(data):
     X, label = data.X, data.label
     arrays = da.from_array(X, (700, 3)), da.from_array(label, 700)
     with pytest.raises(TypeError, match="estimator must have predict_proba, got OfSums"):
-        SelfPacedClassifier(OfSums(LinearRegression())).fit(*arrays)
+        CrossFitClassifier(OfSums(LinearRegression())).fit(*arrays)
     with pytest.raises(ValueError, match="must be a table of values"):
-        SelfPacedRegressor(OfSums(LinearRegression())).fit(table(*arrays))
+        CrossFitRegressor(OfSums(LinearRegression())).fit(table(*arrays))
     with pytest.raises(ValueError, match="infinity in X, row 3 of block 0"):
-        SelfPacedClassifier(OfLabels(LogisticRegression())).fit(
+        CrossFitClassifier(OfLabels(LogisticRegression())).fit(
             da.where(arrays[0] == X[3, 0], np.inf, arrays[0]), arrays[1]
         )
 
@@ -169,7 +168,7 @@ def test_what_is_wrong_is_named(data):
             raise ArithmeticError("no worker is to blame")
 
     with pytest.raises(ArithmeticError, match="no worker is to blame"):
-        SelfPacedClassifier(Broken(LogisticRegression())).fit(*arrays)
+        CrossFitClassifier(Broken(LogisticRegression())).fit(*arrays)
 
 
 # --------------------------------------------------------------------------------------- boosting on the cluster
@@ -223,7 +222,7 @@ def test_a_stage_that_loses_a_worker_is_done_again(data, client, tmp_path, made)
     X, value, given, wrong = data.X, data.value, data.given, data.wrong
     with client.as_current(), dask.config.set(scheduler=client):
         rows = table(da.from_array(X, (500, 3)), da.from_array(given, 500), labels=False)
-        model = SelfPacedRegressor(made(tmp_path)).fit(rows)
+        model = CrossFitRegressor(made(tmp_path)).fit(rows)
         assert model.repeated_ == ("weighted fit of half 1",)
         assert (tmp_path / "trainings").read_text() == "." * 6  # five, and the third once more
         assert model.termination_.endswith("of the rows are grossly wrong, and it is better on the others.")

@@ -12,6 +12,7 @@ pytest.importorskip("pyspark", reason='tables on Spark need the extra "spark"')
 
 from selfpaced import SelfPacedLinearRegression as LinearInMemory
 from selfpaced import SelfPacedLogisticRegression as LogisticInMemory
+from selfpaced.assessment import LEVELS
 from selfpaced.linear import _folds, regression_tables
 from selfpaced.pacing import Geometric
 from selfpaced.spark import (
@@ -81,6 +82,7 @@ def test_logistic_of_shuffled_rows(shuffled, data, few_are_many, tmp_path):
     np.testing.assert_allclose(out["selfPacedWeight"], memory.sample_weight_, rtol=1e-9)
     np.testing.assert_allclose(out["noiseProbability"], assessed.wrong, rtol=1e-9)
     assert (out["expected"] == assessed.diagnosis.expected).all()
+    assert (out["level"] == LEVELS[assessed.levels()]).all()
     assert (out["prediction"] == memory.predict(data[NAMES])).all()
     np.testing.assert_allclose(np.stack(out["probability"]), memory.predict_proba(data[NAMES]), rtol=1e-9)
 
@@ -98,6 +100,7 @@ def test_linear_of_shuffled_rows(shuffled, data, few_are_many, tmp_path):
     assessed = memory.assess(data[NAMES], data["value"])
     np.testing.assert_allclose(out["selfPacedWeight"], assessed.weight, atol=1e-8)
     np.testing.assert_allclose(out["noiseProbability"], assessed.wrong, atol=1e-8)
+    assert (out["level"] == LEVELS[assessed.levels()]).all()
     np.testing.assert_allclose(out["expected"], memory.predict(data[NAMES]), rtol=1e-9)
     new = loaded.transform(shuffled.select("a", "b", "c", "id"))
     assert new.columns == ["a", "b", "c", "id", "prediction"]

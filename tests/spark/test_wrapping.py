@@ -8,7 +8,7 @@ pytest.importorskip("pyspark", reason='tables on Spark need the extra "spark"')
 
 from selfpaced.regularizers import REGISTRY, get
 from selfpaced.robust import outlier_probability
-from selfpaced.spark import SelfPaced, SelfPacedModel
+from selfpaced.spark import CrossFit, CrossFitModel
 from selfpaced.spark.expressions import outlier_column, weight_column
 
 ROWS = 800
@@ -35,7 +35,7 @@ def data(spark):
 
 
 def assessed(frame):
-    found = frame.orderBy("id").select("id", "selfPacedWeight", "noiseProbability", "prediction").collect()
+    found = frame.orderBy("id").select("id", "selfPacedWeight", "noiseProbability", "prediction", "level").collect()
     return {name: np.array([row[name] for row in found]) for name in found[0].asDict()}
 
 
@@ -58,18 +58,20 @@ def test_values_with_outliers(data, tmp_path):
 
     frame, wrong, rows = data
     plain = LinearRegression(labelCol="value")
-    model = SelfPaced(estimator=plain, idCol="id").fit(rows)
+    model = CrossFit(estimator=plain, idCol="id").fit(rows)
     assert model.termination.startswith("The paced model was chosen: its score on unseen rows is higher by")
     assert model.path[0].lam == np.inf
     np.testing.assert_allclose(model.fitted.coefficients.toArray(), [1.0, -2.0], atol=0.05)
     assert model.fitted.intercept == pytest.approx(3.0, abs=0.05)
     assert model.noiseRate == pytest.approx(wrong.mean(), abs=0.03)
     model.save(str(tmp_path / "model"))
-    again = SelfPacedModel.load(str(tmp_path / "model"))
+    again = CrossFitModel.load(str(tmp_path / "model"))
     assert repr(again.path) == repr(model.path)  # scores that are not known are NaN
     assert len(again.path) == 2
     found = assessed(again.unseen(rows))
     assert ((found["noiseProbability"] > 0.5) == wrong).mean() > 0.99
+    assert ((found["level"] == "likely error") == (found["noiseProbability"] > 0.5)).all()
+    assert wrong[found["level"] != ""].mean() > 0.9
     residual = frame["value"] - found["prediction"]
     expected = get("tukey").relative_weight(residual.to_numpy() ** 2 / model.settled.numbers["unit"], model.settled.lam)
     np.testing.assert_allclose(found["selfPacedWeight"], np.maximum(expected, 1e-6), rtol=1e-8)
@@ -79,7 +81,7 @@ def test_values_of_boosted_trees(data):
     from pyspark.ml.regression import GBTRegressor
 
     _, wrong, rows = data
-    model = SelfPaced(estimator=GBTRegressor(labelCol="value", maxIter=3, maxDepth=3, seed=1), idCol="id").fit(rows)
+    model = CrossFit(estimator=GBTRegressor(labelCol="value", maxIter=3, maxDepth=3, seed=1), idCol="id").fit(rows)
     assert model.termination.startswith("The paced model was chosen")
     assert model.noiseRate == pytest.approx(wrong.mean(), abs=0.03)
     found = assessed(model.unseen(rows))
@@ -90,9 +92,9 @@ def test_labels_of_a_forest(data, tmp_path):
     from pyspark.ml.classification import RandomForestClassifier
 
     frame, wrong, rows = data
-    own = SelfPaced(estimator=RandomForestClassifier(numTrees=10, maxDepth=4, seed=1), idCol="id")
+    own = CrossFit(estimator=RandomForestClassifier(numTrees=10, maxDepth=4, seed=1), idCol="id")
     own.save(str(tmp_path / "estimator"))
-    own = SelfPaced.load(str(tmp_path / "estimator"))
+    own = CrossFit.load(str(tmp_path / "estimator"))
     model = own.fit(rows)
     assert model.noiseRate == pytest.approx(wrong.mean(), abs=0.06)
     found = assessed(model.unseen(rows))
@@ -105,7 +107,7 @@ def test_distances_of_clusters(data):
     from pyspark.ml.clustering import KMeans
 
     frame, wrong, rows = data
-    model = SelfPaced(estimator=KMeans(k=2, seed=1, featuresCol="place"), idCol="id").fit(rows)
+    model = CrossFit(estimator=KMeans(k=2, seed=1, featuresCol="place"), idCol="id").fit(rows)
     assert model.termination.startswith("The paced model was chosen")
     centres = np.array(sorted(centre.tolist() for centre in model.fitted.clusterCenters()))
     good = frame[~wrong].groupby("clean")["q"].mean()  # the left side first
@@ -119,7 +121,7 @@ def test_nothing_wrong_keeps_the_plain_model(data):
 
     rows = data[2]
     plain = LogisticRegression(labelCol="clean", regParam=0.01)
-    model = SelfPaced(estimator=plain, idCol="id").fit(rows)
+    model = CrossFit(estimator=plain, idCol="id").fit(rows)
     assert model.termination == "The plain model was kept: held-out labels do not plainly show that any are wrong."
     np.testing.assert_array_equal(model.fitted.coefficients.toArray(), plain.fit(rows).coefficients.toArray())
     found = assessed(model.transform(rows))
@@ -135,7 +137,7 @@ def test_weights_count_in_what_is_estimated(data):
     _, wrong, rows = data
     ids = F.array(*[F.lit(int(i)) for i in np.flatnonzero(wrong)])
     weighed = rows.withColumn("count", F.when(F.array_contains(ids, F.col("id")), 0.0).otherwise(0.01))
-    model = SelfPaced(estimator=LinearRegression(labelCol="value", weightCol="count"), idCol="id").fit(weighed)
+    model = CrossFit(estimator=LinearRegression(labelCol="value", weightCol="count"), idCol="id").fit(weighed)
     assert model.noiseRate < 0.01  # the wrong rows have no weight
     assert model.path[0].chosen
 
@@ -145,11 +147,11 @@ def test_a_label_of_one_half_keeps_the_plain_model(data, tmp_path):
     from pyspark.sql import functions as F
 
     rare = data[2].withColumn("label", F.when(F.col("id") == 7, 2.0).otherwise(F.col("label")))  # one row
-    model = SelfPaced(estimator=LogisticRegression(regParam=0.01), idCol="id").fit(rare)
+    model = CrossFit(estimator=LogisticRegression(regParam=0.01), idCol="id").fit(rare)
     assert "all rows of the label 2.0 are in one half of the table" in model.termination
     assert np.isnan(model.noiseRate)
     model.save(str(tmp_path / "model"))
-    again = SelfPacedModel.load(str(tmp_path / "model"))
+    again = CrossFitModel.load(str(tmp_path / "model"))
     for found in (assessed(model.transform(rare)), assessed(again.unseen(rare))):
         assert (found["noiseProbability"] == 0).all()
         assert (found["selfPacedWeight"] == 1).all()
@@ -163,8 +165,8 @@ def test_what_is_wrong_is_named(data):
 
     rows = data[2]
     with pytest.raises(ValueError, match="idCol must name a column"):
-        SelfPaced(estimator=LinearRegression(labelCol="value")).fit(rows)
+        CrossFit(estimator=LinearRegression(labelCol="value")).fit(rows)
     with pytest.raises(ValueError, match="estimator must have a weightCol, got PCA"):
-        SelfPaced(estimator=PCA(k=1), idCol="id").fit(rows)
+        CrossFit(estimator=PCA(k=1), idCol="id").fit(rows)
     with pytest.raises(ValueError, match="must tell probabilities of labels, got LinearSVC"):
-        SelfPaced(estimator=LinearSVC(), idCol="id").fit(rows)
+        CrossFit(estimator=LinearSVC(), idCol="id").fit(rows)

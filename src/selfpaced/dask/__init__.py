@@ -2,7 +2,7 @@
 
 `table` makes of a Dask array or data frame what ``fit`` takes; `weights`, `losses` and `suspects` give Dask collections
 back, aligned with it. Any client will do, also none: passes run on whatever scheduler Dask is told to use.
-`SelfPacedClassifier` and `SelfPacedRegressor` wrap estimators that are themselves fitted on a cluster, such as those of
+`CrossFitClassifier` and `CrossFitRegressor` wrap estimators that are themselves fitted on a cluster, such as those of
 xgboost.dask and lightgbm.dask.
 """
 
@@ -13,8 +13,8 @@ try:
 except ImportError as error:
     raise ImportError('selfpaced.dask needs Dask: pip install "selfpaced[dask]"') from error
 
-from .results import losses, suspects, weights
-from .table import DaskTable, table
-from .wrapping import SelfPacedClassifier, SelfPacedRegressor
+from ..engines.dask_results import losses, suspects, weights
+from ..engines.dask_table import DaskTable, table
+from .wrapping import CrossFitClassifier, CrossFitRegressor
 
-__all__ = ["DaskTable", "SelfPacedClassifier", "SelfPacedRegressor", "losses", "suspects", "table", "weights"]
+__all__ = ["CrossFitClassifier", "CrossFitRegressor", "DaskTable", "losses", "suspects", "table", "weights"]

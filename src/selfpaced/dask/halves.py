@@ -1,4 +1,4 @@
-"""A Dask table dealt into two halves, each to be assessed by a model of the other."""
+"""A Dask table in two halves, each predicted by a model of the other."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..engines import Block, drawn
+from ..engines.dask_table import DaskTable
 from ..fingerprint import mixed, row_keys
-from .table import DaskTable
 
 SAMPLE = 20_000  # cost: rows that are brought here, by which models are assessed and compared
 
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """Rows dealt by what they hold: copies of a row are in one half, wherever they lie.
+    """Rows split by their content, so that copies of a row are in the same half.
 
     Attributes
     ----------
     table : DaskTable
         The rows.
     seed : int
-        Deals them out.
+        Decides the split.
     sizes : ndarray of shape (n_blocks, 2)
         Rows of each half in every block.
     mass : ndarray of shape (2, n_classes)

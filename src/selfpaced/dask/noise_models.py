@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..assessment import Assessment, Labels, Values
+from ..assessment import UNLIKELY, Assessment, Labels, Values, look_by_residuals, look_by_share
 from ..engines import Block, one_sided
 from ..label_noise import NoiseModel, fit_channel, logits_from_proba, one_rate_likelihood
 from ..robust import residual_scale
@@ -32,19 +32,24 @@ class LabelNoiseModel:
         Why nothing is to be weighed; empty where something is.
     lam : float
         The noise rate where rows are weighed by it, else ``inf``.
+    look : float
+        Evidence from which a row is worth a look.
     """
 
     classes: Any
     channel: NoiseModel
     reason: str = ""
     lam: float = np.inf
+    look: float = np.inf
 
     @classmethod
     def of(cls, classes: Any, rows: Block, said: Any) -> LabelNoiseModel:
         """By what models said of rows that they had not seen."""
         channel = fit_channel(logits_from_proba(said), rows.y, sample_weight=rows.weight, noiseless=True)
         why = "" if channel.interval[0] > 0 else "held-out labels do not plainly show that any are wrong"
-        return cls(classes, channel, why)
+        diagnosis = Labels(classes, rows.y, logits_from_proba(said), channel)
+        share = float(np.average(diagnosis.support < UNLIKELY, weights=rows.weight))
+        return cls(classes, channel, why, look=look_by_share(diagnosis.evidence, share))
 
     @classmethod
     def silent(cls, classes: Any, mass: Any) -> LabelNoiseModel:
@@ -76,7 +81,13 @@ class LabelNoiseModel:
         diagnosis = Labels(self.classes, block.y, logits_from_proba(said), self.channel)
         losses = -np.log(np.maximum(diagnosis.support, np.finfo(float).tiny))
         return Assessment(
-            "labels", diagnosis, losses, self.lam, held_out=True, given_weight=_weight(diagnosis, self.lam)
+            "labels",
+            diagnosis,
+            losses,
+            self.lam,
+            held_out=True,
+            given_weight=_weight(diagnosis, self.lam),
+            look=self.look,
         )
 
 
@@ -92,11 +103,14 @@ class ValueNoiseModel:
         Why nothing is to be weighed; empty where something is.
     lam : float
         The probability of being wrong above which a value mostly is, where rows are weighed by it; else ``inf``.
+    look : float
+        Size of a residual from which a row is worth a look.
     """
 
     verdict: Verdict
     reason: str = ""
     lam: float = np.inf
+    look: float = np.inf
 
     @classmethod
     def of(cls, classes: None, rows: Block, said: Any) -> ValueNoiseModel:  # noqa: ARG003
@@ -106,7 +120,7 @@ class ValueNoiseModel:
         verdict = assess_values(rows.y, (said,), sigma, features=features, sample_weight=rows.weight)
         words = ("no value is beyond every explanation", verdict.sentence)
         why = "" if np.any(verdict.wrong > EVEN_ODDS) else "; ".join(part for part in words if part)
-        return cls(verdict, why)
+        return cls(verdict, why, look=look_by_residuals(rows.y - said))
 
     @classmethod
     def silent(cls, classes: None, mass: Any) -> ValueNoiseModel:  # noqa: ARG003
@@ -142,7 +156,8 @@ class ValueNoiseModel:
         wrong = self.verdict.probability(ValueRows(block.y, (said,), features))
         diagnosis = Values(block.y, said, wrong, self.verdict.misfit, self.verdict.sentence)
         weight = _weight(diagnosis, self.lam)
-        return Assessment("values", diagnosis, np.square(block.y - said), self.lam, held_out=True, given_weight=weight)
+        losses = np.square(block.y - said)
+        return Assessment("values", diagnosis, losses, self.lam, held_out=True, given_weight=weight, look=self.look)
 
 
 def _weight(diagnosis: Labels | Values, lam: float) -> Any:

@@ -1,4 +1,4 @@
-"""Any estimator that is fitted on a Dask cluster, wrapped: what a model of other rows cannot explain counts less."""
+"""Cross-fitted wrappers of estimators that are fitted on a Dask cluster, such as those of XGBoost and LightGBM."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..assessment import Assessment
 from ..engines import Block
+from ..engines.dask_table import DaskTable, table
 from ..fitting import all_or_nothing
 from ..label_noise import NoiseModel, logits_from_proba
 from ..selection import Decision, Trial, path_of, sentence
 from .halves import Halves, Piece, features_of, half_of
 from .noise_models import LabelNoiseModel, ValueNoiseModel
 from .stages import RepeatedStages
-from .table import DaskTable, table
 
 
 class _Wrapper(BaseEstimator):
@@ -165,14 +165,15 @@ class _Wrapper(BaseEstimator):
         return X
 
 
-class SelfPacedClassifier(ClassifierMixin, _Wrapper):
-    """Any classifier that is fitted on a Dask cluster, so that labels which it cannot explain count less.
+class CrossFitClassifier(ClassifierMixin, _Wrapper):
+    """Fit any Dask classifier with less weight for rows whose label is probably wrong.
 
-    The rows are dealt into two halves by what they hold. A model of each half predicts the other; a sample of these
-    predictions tells, by a noise channel, which labels are wrong and how many. Weighted models of both halves are
-    compared with the plain ones on unseen rows, and the better kind is fitted to all rows. That is the work of three
-    plain fits; of two where nothing seems wrong. A stage that fails because a worker died is done again from the models
-    of the stage before.
+    Rows are split into two halves by their content. A model of each half predicts the other half, and a sample of
+    these predictions gives the label-noise model. Weighted models of both halves are compared with the plain ones on
+    rows they have not seen, and the better kind is fitted to all rows. The cost is three plain fits, or two if no
+    noise is detected. If a worker dies, its stage is repeated from the models of the stage before.
+
+    This is not the algorithm of :class:`selfpaced.SelfPacedClassifier`, which fits soft labels.
 
     Parameters
     ----------
@@ -180,7 +181,7 @@ class SelfPacedClassifier(ClassifierMixin, _Wrapper):
         With ``fit(X, y, sample_weight)`` and ``predict_proba(X)`` of Dask arrays, such as
         ``xgboost.dask.DaskXGBClassifier`` and ``lightgbm.DaskLGBMClassifier``. It gets labels as numbers from 0 on.
     random_state : int, RandomState or None, default=0
-        Deals out the halves and draws the sample.
+        Splits the rows into halves and draws the sample.
 
     Attributes
     ----------
@@ -222,12 +223,11 @@ class SelfPacedClassifier(ClassifierMixin, _Wrapper):
         return said.map_blocks(_clean, self.noise_model_.channel, dtype=np.float64)
 
 
-class SelfPacedRegressor(RegressorMixin, _Wrapper):
-    """Any regressor that is fitted on a Dask cluster, without the values that nothing explains.
+class CrossFitRegressor(RegressorMixin, _Wrapper):
+    """Fit any Dask regressor with less weight for grossly wrong values.
 
-    As :class:`SelfPacedClassifier`; the assessment of values (:mod:`selfpaced.value_noise`) tells gross errors
-    from what the
-    model only misfits, and weighs rows by the probability that they are right.
+    As :class:`CrossFitClassifier`, with :mod:`selfpaced.value_noise` in place of the label-noise model: it tells gross
+    errors from values that the model merely fits badly.
 
     Parameters
     ----------
@@ -235,12 +235,12 @@ class SelfPacedRegressor(RegressorMixin, _Wrapper):
         With ``fit(X, y, sample_weight)`` and ``predict(X)`` of Dask arrays, such as
         ``xgboost.dask.DaskXGBRegressor`` and ``lightgbm.DaskLGBMRegressor``.
     random_state : int, RandomState or None, default=0
-        Deals out the halves and draws the sample.
+        Splits the rows into halves and draws the sample.
 
     Attributes
     ----------
     estimator_, fold_estimators_, noise_rate_, noise_rate_interval_, path_, termination_, repeated_
-        As those of :class:`SelfPacedClassifier`.
+        As those of :class:`CrossFitClassifier`.
     noise_model_ : ValueNoiseModel
         The verdict, and whether rows were weighed by it.
     lam_ : float
@@ -291,4 +291,4 @@ def _clean(proba: Any, channel: NoiseModel) -> Any:
     return channel.proba(logits_from_proba(proba))
 
 
-__all__ = ["SelfPacedClassifier", "SelfPacedRegressor"]
+__all__ = ["CrossFitClassifier", "CrossFitRegressor"]

@@ -1,5 +1,6 @@
 """Where rows lie: in memory, or in files that do not fit into it; models ask for sums over blocks and a few rows."""
 
+from .dask_input import from_dask, is_dask, lazy_for_dask
 from .facts import Facts, classes_of, facts_of, one_sided
 from .sample import ContentSample, contents, drawn
 from .scratch import ScratchTable, opened, parse_bytes, spool
@@ -23,9 +24,12 @@ __all__ = [
     "contents",
     "drawn",
     "facts_of",
+    "from_dask",
+    "is_dask",
     "is_files",
     "is_source",
     "joined",
+    "lazy_for_dask",
     "one_sided",
     "opened",
     "parse_bytes",

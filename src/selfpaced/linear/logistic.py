@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arguments import check_label_array, speaking_of
 from ..assessment import Array, Assessment, AssessmentMixin, Labels, fingerprint, piece_by_piece
-from ..engines import ClassWeightedTable, MemoryTable, Table, is_source, opened
+from ..engines import ClassWeightedTable, MemoryTable, Table, from_dask, is_dask, is_source, lazy_for_dask, opened
 from ..fitting import (
     CallbackSupportMixin,
     Interruptible,
@@ -234,6 +234,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
         KeyboardInterrupt
             On Ctrl-C.  If there was a complete model by then, the estimator keeps the best one.
         """
+        if is_dask(X):
+            X, y, sample_weight = from_dask(X, y, sample_weight, labels=True), None, None
         if isinstance(X, Table) or is_source(X):
             if trusted is not None:
                 raise ValueError("trusted must be None where X is a table of blocks: rows are confirmed in memory only")
@@ -391,6 +393,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
 
     # ------------------------------------------------------------------------------------------- predicting
 
+    @lazy_for_dask
     def decision_function(self, X: Any) -> Array:
         """Raw scores: shape (n_samples,) for two classes, else (n_samples, n_classes)."""
         check_is_fitted(self)
@@ -399,6 +402,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
         scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return np.asarray(scores.ravel() if scores.shape[1] == 1 else scores)
 
+    @lazy_for_dask
     def predict(self, X: Any) -> Array:
         """Most probable clean label, or what ``balance`` makes of it."""
         scores = self.decision_function(X)
@@ -408,6 +412,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
         codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
+    @lazy_for_dask
     def predict_proba(self, X: Any) -> Array:
         """Probability of each CLEAN label, calibrated on held-out noisy ones."""
         check_is_fitted(self)

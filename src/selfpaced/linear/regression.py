@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arguments import speaking_of
 from ..assessment import Assessment, AssessmentMixin, Values, fingerprint, look_by_residuals
-from ..engines import MemoryTable, Table, is_source, opened
+from ..engines import MemoryTable, Table, from_dask, is_dask, is_source, lazy_for_dask, opened
 from ..fitting import (
     CallbackSupportMixin,
     Interruptible,
@@ -226,6 +226,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
         -------
         self
         """
+        if is_dask(X):
+            X, y, sample_weight = from_dask(X, y, sample_weight, labels=False), None, None
         if isinstance(X, Table) or is_source(X):
             if trusted is not None:
                 raise ValueError("trusted must be None where X is a table of blocks: rows are confirmed in memory only")
@@ -468,6 +470,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
 
     # ------------------------------------------------------------------------------------------- predicting
 
+    @lazy_for_dask
     def predict(self, X: Any) -> Floats:
         """Predict the target.
 

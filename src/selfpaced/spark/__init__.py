@@ -1,7 +1,7 @@
 """Models of Spark frames, for tables that lie on a Spark cluster: estimators of Spark ML.
 
 `SelfPacedLogisticRegression` and `SelfPacedLinearRegression` are those of this library, fitted to rows where they lie;
-`SelfPaced` wraps any estimator of Spark ML that takes weights.
+`CrossFit` wraps any estimator of Spark ML that takes weights.
 """
 
 try:
@@ -16,14 +16,14 @@ from .linear import (
     SelfPacedLogisticRegressionModel,
 )
 from .table import SparkTable
-from .wrapping import SelfPaced, SelfPacedModel
+from .wrapping import CrossFit, CrossFitModel
 
 __all__ = [
-    "SelfPaced",
+    "CrossFit",
+    "CrossFitModel",
     "SelfPacedLinearRegression",
     "SelfPacedLinearRegressionModel",
     "SelfPacedLogisticRegression",
     "SelfPacedLogisticRegressionModel",
-    "SelfPacedModel",
     "SparkTable",
 ]

@@ -9,14 +9,19 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from ..assessment import without_rows
+from ..assessment import LEVELS, without_rows
 from .packing import as_lists
 from .table import feature_column, number
 
 DIAGNOSIS = "_selfpaced_diagnosis"  # convention: a column that is there while the others are made of it
 
 # Parameters that name columns, and what is in them.
-THOUGHTS = {"selfPacedWeightCol": "weight", "noiseProbabilityCol": "wrong", "expectedCol": "expected"}
+THOUGHTS = {
+    "selfPacedWeightCol": "weight",
+    "noiseProbabilityCol": "wrong",
+    "expectedCol": "expected",
+    "levelCol": "level",
+}
 
 
 def label_columns(model: Any, frame: Any) -> Any:
@@ -57,7 +62,7 @@ def _with_diagnosis(
         arrays = [as_lists(part) if part.ndim > 1 else pa.array(part, from_pandas=True) for part in found.values()]
         return pa.StructArray.from_arrays(arrays, names=list(found))
 
-    ask = F.arrow_udf(said, f"{kind}, weight double, wrong double, expected double")
+    ask = F.arrow_udf(said, f"{kind}, weight double, wrong double, expected double, level string")
     whole = frame.withColumn(DIAGNOSIS, ask(feature_column(frame, model.getFeaturesCol()), given))
     return whole.withColumns(columns).drop(DIAGNOSIS)
 
@@ -90,14 +95,15 @@ def _of_values(model: Any, X: Any, given: Any) -> dict[str, Any]:
 
 
 def _thoughts(model: Any, X: Any, given: Any, known: Any) -> dict[str, Any]:
-    """Weight, probability of being wrong, and what is expected, of rows that can be assessed; NaN of others."""
-    found = {name: np.full(len(given), np.nan) for name in THOUGHTS.values()}
+    """Weight, probability of an error, what is expected, and level, of rows that can be assessed; gaps for others."""
+    found = {name: np.full(len(given), None if name == "level" else np.nan) for name in THOUGHTS.values()}
     if known.any():
         assessed = model.assess(X[known], given[known])
         for name, values in (
             ("weight", assessed.weight),
             ("wrong", assessed.wrong),
             ("expected", assessed.diagnosis.expected),
+            ("level", LEVELS[assessed.levels()]),
         ):
             found[name][known] = values
     return found

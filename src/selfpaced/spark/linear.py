@@ -26,7 +26,7 @@ class _LinearParams(TableParams):
     fitIntercept = parameter("fitIntercept", "whether to fit an intercept", TypeConverters.toBoolean)
     maxIter = parameter("maxIter", "largest number of iterations of a full fit", TypeConverters.toInt)
     tol = parameter("tol", "when a fit has converged", TypeConverters.toFloat)
-    seed = parameter("seed", "deals out folds and draws samples", TypeConverters.toInt)
+    seed = parameter("seed", "splits folds and draws samples", TypeConverters.toInt)
     _shared = {"fitIntercept": "fit_intercept", "maxIter": "max_iter", "seed": "random_state"}
 
 
@@ -171,7 +171,7 @@ class SelfPacedLogisticRegression(_LogisticParams, _LinearEstimator):
     predictionCol, probabilityCol, rawPredictionCol : str
         Columns that ``transform`` adds, as in Spark ML; probabilities are those of clean labels, in the order of the
         labels.
-    selfPacedWeightCol, noiseProbabilityCol, expectedCol : str
+    selfPacedWeightCol, noiseProbabilityCol, expectedCol, levelCol : str
         Columns that ``transform`` adds where the frame has the column of labels.
     regularizer, pace, C, penalty, fitIntercept, balance, tol, maxIter, seed
         As in :class:`selfpaced.SelfPacedLogisticRegression`; ``penalty="none"`` is no penalty.
@@ -233,8 +233,10 @@ class SelfPacedLinearRegression(_RegressionParams, _LinearEstimator):
 
     Parameters
     ----------
-    featuresCol, labelCol, weightCol, idCol, predictionCol, selfPacedWeightCol, noiseProbabilityCol, expectedCol
+    featuresCol, labelCol, weightCol, idCol, predictionCol
         As in :class:`SelfPacedLogisticRegression`; ``labelCol`` holds values.
+    selfPacedWeightCol, noiseProbabilityCol, expectedCol, levelCol
+        As in :class:`SelfPacedLogisticRegression`.
     alpha, regularizer, pace, efficiency, start, fitIntercept, maxIter, tol, seed
         As in :class:`selfpaced.SelfPacedLinearRegression`.
     """

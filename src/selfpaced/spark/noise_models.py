@@ -14,6 +14,7 @@ import numpy as np
 from pyspark.ml.functions import vector_to_array
 from pyspark.sql import functions as F
 
+from ..assessment import UNLIKELY, look_by_residuals
 from ..engines import one_sided
 from ..label_noise import fit_channel, logits_from_proba, one_rate_likelihood
 from ..regularizers import get
@@ -107,6 +108,16 @@ class LabelReading:
         right = right_label_column(said, label, found["scale"], found["bias"], found["transition"])
         return F.greatest(right, F.lit(LEAST_WEIGHT)), 1.0 - right, F.col(self.prediction)
 
+    def look(self, model: Any, settled: Settled) -> Any:  # noqa: ARG002
+        """Whether a row is worth a look."""
+        label = F.col(self.label).cast("double")
+        given = F.get(vector_to_array(F.col(self.probability)), label.cast("int"))
+        return (given < UNLIKELY) & self.differs()
+
+    def differs(self) -> Any:
+        """Whether another label than the given one is expected."""
+        return F.col(self.prediction) != F.col(self.label).cast("double")
+
 
 class ValueReading:
     """Values and predictions of a regressor."""
@@ -159,6 +170,14 @@ class ValueReading:
         wrong = outlier_column(residual, found["sigma"], share, found["reach"])
         return F.greatest(weight, F.lit(LEAST_WEIGHT)), wrong, F.col(self.prediction)
 
+    def look(self, model: Any, settled: Settled) -> Any:
+        """Whether a row is worth a look."""
+        return F.abs(self.residual(model, settled)) >= settled.numbers["look"]
+
+    def differs(self) -> Any:
+        """Whether another value than the given one is expected."""
+        return F.lit(True)
+
 
 class DistanceReading(ValueReading):
     """Distances of rows to the centres of their clusters: beyond the usual, they are read like residuals."""
@@ -209,6 +228,7 @@ def _settled(residuals: Any, sigma: float, rate: float, why: str, rule: str, cen
     numbers = {
         "regularizer": rule, "unit": 1.0 if used is None else used.unit, "sigma": float(sigma), "center": center,
         "reach": float(np.abs(residuals).max(initial=0.0)), "least": 1.0 / max(len(residuals), 2),
+        "look": min(look_by_residuals(residuals), np.finfo(float).max),
     }  # fmt: skip
     return Settled(float(lam), float(rate), why if sigma > 0 else "the rows are fitted exactly", numbers)
 

@@ -54,6 +54,7 @@ class TableParams(Params):
     expectedCol = parameter(
         "expectedCol", "column of the label or value that is expected instead", TypeConverters.toString
     )
+    levelCol = parameter("levelCol", "column of the level of a row as a suspect", TypeConverters.toString)
     _columns_by_default = {
         "featuresCol": "features",
         "labelCol": "label",
@@ -61,6 +62,7 @@ class TableParams(Params):
         "selfPacedWeightCol": "selfPacedWeight",
         "noiseProbabilityCol": "noiseProbability",
         "expectedCol": "expected",
+        "levelCol": "level",
     }
 
     def setParams(self: Self, **values: Any) -> Self:

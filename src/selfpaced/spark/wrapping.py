@@ -13,6 +13,7 @@ from pyspark.ml.param import TypeConverters
 from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
 from pyspark.sql import functions as F
 
+from ..assessment import LEVELS, SUSPECT
 from ..path import Candidate
 from ..selection import Decision, Trial, path_of, plain_or_paced, sentence
 from .noise_models import Settled, reading
@@ -25,10 +26,11 @@ FOLD, WEIGHT = "_selfpaced_fold", "_selfpaced_weight"
 class _WrapperParams(TableParams):
     estimator = parameter("estimator", "an estimator of Spark ML with a weightCol")
     regularizer = parameter("regularizer", "name of the rule for values and distances", TypeConverters.toString)
-    seed = parameter("seed", "deals out the folds", TypeConverters.toInt)
+    seed = parameter("seed", "splits the rows into halves", TypeConverters.toInt)
     _defaults = {
         "regularizer": "tukey", "seed": 0, "selfPacedWeightCol": "selfPacedWeight",
         "noiseProbabilityCol": "noiseProbability", "expectedCol": "expected",
+        "levelCol": "level",
     }  # fmt: skip
 
     def _folded(self, frame: Any) -> Any:
@@ -38,7 +40,7 @@ class _WrapperParams(TableParams):
     def _id(self) -> str:
         name = self.optional("idCol")
         if name is None:
-            raise ValueError("idCol must name a column that tells rows apart: folds are dealt by it")
+            raise ValueError("idCol must name a column that tells rows apart: it decides the half of a row")
         return str(name)
 
     def _by_the_other(self, models: Any, folded: Any, made: Any, folds: tuple[int, ...] = (0, 1)) -> Any:
@@ -50,19 +52,23 @@ class _WrapperParams(TableParams):
 
     def _assessing(self, read: Any, settled: Settled, plain: bool) -> Any:
         """Adds what is thought of rows to predictions."""
-        names = [self.getOrDefault(name) for name in ("selfPacedWeightCol", "noiseProbabilityCol", "expectedCol")]
+        kinds = ("selfPacedWeightCol", "noiseProbabilityCol", "expectedCol", "levelCol")
+        names = [self.getOrDefault(name) for name in kinds]
 
         def made(model: Any, predicted: Any) -> Any:
             weight, wrong, expected = read.columns(model, settled)
             weight = F.lit(1.0) if plain else weight
             wrong = F.lit(0.0) if settled.reason else wrong
-            return predicted.withColumns(dict(zip(names, (weight, wrong, expected), strict=True)))
+            none, look, likely = LEVELS.tolist()
+            level = F.when((wrong > SUSPECT) & read.differs(), likely).when(read.look(model, settled), look)
+            columns = (weight, wrong, expected, level.otherwise(none))
+            return predicted.withColumns(dict(zip(names, columns, strict=True)))
 
         return made
 
 
-class SelfPacedModel(_WrapperParams, Model, MLWritable, MLReadable):
-    """A fitted :class:`SelfPaced`.
+class CrossFitModel(_WrapperParams, Model, MLWritable, MLReadable):
+    """A fitted :class:`CrossFit`.
 
     ``transform`` adds what the wrapped model adds and, where the frame has its labels or values, the weight that a row
     has at the pace of the fit, the probability that it is wrong, and what is expected. A model that remembers its rows
@@ -117,15 +123,16 @@ class SelfPacedModel(_WrapperParams, Model, MLWritable, MLReadable):
         return _WrapperReader(cls)
 
 
-class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
-    """Any estimator of Spark ML with a ``weightCol``, so that rows which it cannot explain count less.
+class CrossFit(_WrapperParams, Estimator, MLWritable, MLReadable):
+    """Fit any estimator of Spark ML that has a ``weightCol``, with less weight for rows that it cannot explain.
 
-    Classifiers that tell probabilities, regressors and k-means. The rows are dealt into two halves by a hash of their
-    id. A model of each half predicts the other; from a sample of these predictions follow what is wrong (a noise
-    channel of labels, the assessment of values, distances beyond the usual) and the pace. Weights are column
-    expressions of
-    (frame, model, pace). Weighted models of both halves are compared with the plain ones on unseen rows; the better
-    kind is fitted to all rows. That is the work of three plain fits; of two where nothing seems wrong.
+    Takes classifiers with probabilities, regressors and k-means. Rows are split into two halves by a hash of their id.
+    A model of each half predicts the other half. A sample of these predictions gives the noise model (label noise,
+    gross errors in values, or large distances) and the pace. Weighted models of both halves are compared with the
+    plain ones on rows they have not seen, and the better kind is fitted to all rows. The cost is three plain fits, or
+    two if nothing is found to be wrong. Weights are column expressions of (frame, model, pace).
+
+    This is not the algorithm of :class:`selfpaced.SelfPacedClassifier`, which fits soft labels.
 
     Parameters
     ----------
@@ -136,9 +143,9 @@ class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
     regularizer : str, default="tukey"
         The rule that weighs values and distances; labels are weighed by the probability that they are right.
     seed : int, default=0
-        Deals out the folds.
-    selfPacedWeightCol, noiseProbabilityCol, expectedCol : str
-        Columns that the model adds.
+        Splits the rows into halves.
+    selfPacedWeightCol, noiseProbabilityCol, expectedCol, levelCol : str
+        Columns that the model adds. A level is "likely error", "worth a look" or empty.
     """
 
     def __init__(self, **params: Any) -> None:
@@ -147,7 +154,7 @@ class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
         self._setDefault(**self._defaults)
         self.setParams(**params)
 
-    def _fit(self, dataset: Any) -> SelfPacedModel:
+    def _fit(self, dataset: Any) -> CrossFitModel:
         inner = self.getOrDefault("estimator")
         read, folded = reading(inner), self._folded(dataset)
         settled = read.one_sided(*self._mass(inner, read, folded))
@@ -174,11 +181,11 @@ class SelfPaced(_WrapperParams, Estimator, MLWritable, MLReadable):
     def _found(
         self, model: Any, folds: list[Any], settled: Settled, trials: list[Trial], decision: Decision,
         sample_weight: Any = None,
-    ) -> SelfPacedModel:  # fmt: skip
+    ) -> CrossFitModel:  # fmt: skip
         path = path_of(trials, decision, sample_weight)
-        found = SelfPacedModel(model, folds, settled, not decision.index, sentence(trials, decision), path)
+        found = CrossFitModel(model, folds, settled, not decision.index, sentence(trials, decision), path)
         found._resetUid(self.uid)
-        copied: SelfPacedModel = self._copyValues(found)
+        copied: CrossFitModel = self._copyValues(found)
         return copied
 
     def _mass(self, inner: Any, read: Any, folded: Any) -> tuple[list[Any], Any]:
@@ -254,7 +261,7 @@ class _WrapperWriter(MLWriter):
         own, facts = self.instance.copy(), None
         inner = own.getOrDefault("estimator")
         own.clear(own.estimator)
-        if isinstance(own, SelfPacedModel):
+        if isinstance(own, CrossFitModel):
             facts = {"settled": asdict(own.settled), "plain": own.plain, "termination": own.termination}
             facts["path"] = [asdict(candidate) for candidate in own.path]
             for name, model in (("model", own.fitted), ("fold0", own.folds[0]), ("fold1", own.folds[1])):
@@ -287,4 +294,4 @@ class _WrapperReader(MLReader):
         return DefaultParamsReader.loadParamsInstance(path, self.sparkSession)
 
 
-__all__ = ["SelfPaced", "SelfPacedModel"]
+__all__ = ["CrossFit", "CrossFitModel"]

@@ -1,0 +1,42 @@
+"""Dask collections where arrays are expected: recognised without importing Dask, handled by the modules that do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def is_dask(X: Any) -> bool:
+    """Whether it is a Dask array or data frame.
+
+    >>> is_dask([[1.0]])
+    False
+    """
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def from_dask(X: Any, y: Any, sample_weight: Any, *, labels: bool) -> Any:
+    """Dask collections as a table of blocks that stay where they are."""
+    from .dask_table import table
+
+    return table(X, y, sample_weight, labels=labels)
+
+
+def lazy_for_dask(method: Method) -> Method:
+    """Let a method of one argument X return a lazy Dask array if X is a Dask collection."""
+
+    @wraps(method)
+    def either(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        if not is_dask(X):
+            return method(self, X, *args, **kwargs)
+        from .dask_results import lazily
+
+        return lazily(self, method.__name__, X)
+
+    return either  # type: ignore[return-value]
+
+
+__all__ = ["from_dask", "is_dask", "lazy_for_dask"]
