@@ -53,7 +53,13 @@ def test_nothing_is_loaded_from_anywhere(page):
 
 def test_the_sentence_and_sections_are_there(page):
     words = " ".join(page.words)
-    for part in ("400 samples, easy ones first", "Plain against self-paced", "The path", "Suspects", "How to cite"):
+    for part in (
+        "400 rows, weighted by",
+        "Plain and self-paced model",
+        "The candidates",
+        "Rows to check",
+        "How to cite",
+    ):
         assert part in words
     slider = next(attrs for tag, attrs in page.tags if attrs.get("id") == "stage")
     assert int(slider["max"]) == len(page.data["path"]) - 1

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .atomic_output import settle
 from .errors import UsageError
-from .ledger import settle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +39,7 @@ __all__ = [
     "task_of",
 ]
 
-TARGET = "diagnosis"
+TARGET = "kind"
 NAMES = ("target", "label", "labels", "class", "y", "outcome", "price", "value")
 MOST_CLASSES = 20  # a choice: text with more distinct values that reads as numbers is a number
 
@@ -78,8 +78,8 @@ def add_data_arguments(parser: argparse.ArgumentParser, *, target: bool = True) 
         "data",
         nargs="?",
         metavar="DATA",
-        help="CSV, TSV or Parquet file, also gzipped; without it the built-in table serves: "
-        "breast cancer diagnoses, one in five of them wrong",
+        help="CSV, TSV or Parquet file, also gzipped (default: a built-in table of an animal shelter with 20 %% wrong "
+        "labels)",
     )
     group = parser.add_argument_group("the table")
     if target:
@@ -186,16 +186,11 @@ def check_separator(args: argparse.Namespace) -> str | None:
 
 
 def built_in(seed: int = 0, rate: float = 0.2) -> tuple[pd.DataFrame, np.ndarray]:
-    """Breast Cancer Wisconsin with a share of wrong diagnoses, and which ones are wrong."""
-    import pandas as pd
+    """Return the table of an animal shelter with a share of wrong kinds, and which ones are wrong."""
+    from selfpaced.datasets import flip_symmetric, make_shelter
 
-    from selfpaced.datasets import flip_symmetric, load_breast
-
-    breast: Any = load_breast()
-    names = np.array(breast.target_names, dtype=np.object_)
-    noisy, wrong = flip_symmetric(names[breast.target].astype(str), rate, random_state=seed)
-    frame = pd.DataFrame(breast.data, columns=list(breast.feature_names))
-    frame[TARGET] = noisy
+    frame = make_shelter(random_state=0)
+    frame[TARGET], wrong = flip_symmetric(frame[TARGET].to_numpy(dtype=str), rate, random_state=seed)
     return frame, wrong
 
 

@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .atomic_output import folder_name
 from .console import plain_data
 from .data import add_data_arguments, add_decisions, add_large_arguments, is_large
 from .models import add_model_arguments
-from .output import folder_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,14 +63,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return run_large(args, console)
     from selfpaced.persistence import save
 
-    from .ledger import DECISIONS
-    from .output import staged
+    from .atomic_output import DECISIONS, staged
     from .rounds import decisions_so_far, round_of, suspects_file
-    from .telling import tell, tell_next
+    from .terminal import tell, tell_next
     from .training import STEPS, facts_of, metrics, train
     from .writing import write_frame
 
-    place = round_of(args)
     carried = args.decisions is not None and not _is_there(args.decisions, args.out / DECISIONS)
     with staged(args.out, [*FILES, DECISIONS] if carried else FILES, console, force=args.force) as stage:
         with console.progress(STEPS + 1):
@@ -86,7 +84,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
                     written.append(DECISIONS)
                 if not args.no_report and write_report(result, stage / "report.html", console):
                     written.append("report.html")
-        measured = metrics(result, console) | place
+        measured = metrics(result, console) | round_of(args, result)
         text = json.dumps(plain_data(measured), indent=2, ensure_ascii=False, allow_nan=False)
         (stage / "metrics.json").write_text(text + "\n", encoding="utf-8")
     tell(result, measured, console)
@@ -118,6 +116,7 @@ def write_report(result: Training, path: Path, console: Console) -> bool:
             title=f"{result.target.name} in {name}",
             note=None if result.choice is None else result.choice.sentence,
             notices=result.notices,
+            not_used=result.not_used,
         )
     except ImportError as error:
         console.warn(f"no report: {error}")
@@ -126,6 +125,7 @@ def write_report(result: Training, path: Path, console: Console) -> bool:
 
 
 def _shown(result: Training) -> pd.DataFrame:
-    """The suspects as the page has them: first how probably they are wrong, and by what their rows are known again."""
-    first = ["row", "line", "level", "given", "expected", "noise_probability", "against", "why", "weight"]
-    return result.suspects.loc[:, first].assign(target=result.target.name, fingerprint=list(result.marks))
+    """The rows of both lists as the page shows them."""
+    first = ["row", "line", "given", "expected", "noise_probability", "probability_if_noisy", "against", "why", "level"]
+    found = result.suspects.loc[:, [name for name in first if name in result.suspects]]
+    return found.assign(target=result.target.name, fingerprint=list(result.marks))

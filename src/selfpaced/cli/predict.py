@@ -59,9 +59,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     """Load, predict, write."""
     from selfpaced.persistence import load
 
+    from .atomic_output import check_target, settle
     from .data import open_table
-    from .ledger import settle
-    from .output import check_target
 
     settle(args.model.parent)
     if not args.model.is_file():

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..formatting import number
 from ..path import BINS
 from .data import Grid, Histogram, History, PathStep, Summary, ViewWeights
-from .words import number
 
 Spec = dict[str, Any]
 # display: ticks of weights and of shares
@@ -23,9 +23,7 @@ def charts(summary: Summary) -> dict[str, Spec]:
     out: dict[str, Spec] = {}
     path, noun = summary.path, summary.noun
     if any(step.score is not None for step in path):
-        out["chart-score"] = path_chart(path, "score", summary.score_name, shares=summary.kind == "classification")
-    if any(step.mean_weight is not None for step in path):
-        out["chart-mean-weight"] = path_chart(path, "mean_weight", "mean weight")
+        out["chart-score"] = score_chart(path, summary.score_name)
     if any(step.histogram for step in path):
         out["chart-stage"] = stage_chart(path, noun)
     if summary.scatter:
@@ -87,24 +85,19 @@ def _stage_params(path: tuple[PathStep, ...]) -> list[dict[str, Any]]:
     ]
 
 
-def path_chart(path: tuple[PathStep, ...], field: str, title: str, *, shares: bool = False) -> Spec:
-    """A number of every candidate along the path, with its spread where there is one."""
+def score_chart(path: tuple[PathStep, ...], title: str) -> Spec:
+    """The score of every candidate along the path, with its standard error."""
     data = []
     for step in path:
-        value = getattr(step, field)
-        row = {"stage": step.stage, "name": step.words, "rule": step.label, "value": value, "chosen": step.chosen}
-        if field == "score" and value is not None and step.spread is not None:
-            row |= {"low": value - step.spread, "high": value + step.spread}
+        row = {"stage": step.stage, "name": step.words, "rule": step.label, "value": step.score, "chosen": step.chosen}
+        if step.score is not None and step.spread is not None:
+            row |= {"low": step.score - step.spread, "high": step.score + step.spread}
         data.append(row)
-    x, y = _stage_axis(path), {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": False}}
-    if field == "mean_weight":
-        y |= {"scale": {"domain": [0, 1]}, "axis": _WEIGHT_AXIS}
-    if shares:
-        y |= {"axis": {"format": ".1~%"}}
+    y = {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": False}}
     tooltip = [
         {"field": "name", "title": "candidate"},
         {"field": "rule", "title": "rule, pace"},
-        {"field": "value", "title": title, "format": ".1%" if shares else ".4~g"},
+        {"field": "value", "title": title, "format": ".4~g"},
     ]
     has_spread = any("low" in row for row in data)
     ends = {"y": {"field": "low", "type": "quantitative", "title": title}, "y2": {"field": "high"}}
@@ -121,7 +114,7 @@ def path_chart(path: tuple[PathStep, ...], field: str, title: str, *, shares: bo
             "encoding": {"y": y, "size": size, "tooltip": tooltip},
         },
     ]
-    return _spec(200, data, params=_stage_params(path), encoding={"x": x}, layer=layers)
+    return _spec(200, data, params=_stage_params(path), encoding={"x": _stage_axis(path)}, layer=layers)
 
 
 def _bins(shares: tuple[float, ...] | tuple[int, ...]) -> list[tuple[float, float, float]]:
@@ -198,11 +191,9 @@ def weights_chart(histogram: Histogram, noun: str) -> Spec:
 
 
 def scatter_chart(points: tuple[tuple[float, float, bool], ...]) -> Spec:
-    """Given against expected values; what lies far from the line is suspected."""
+    """Given against expected values."""
     data = [{"given": given, "expected": expected, "suspect": suspect} for given, expected, suspect in points]
-    expected = [
-        p[1] for p in points
-    ]  # the line ends where expected values do: far given ones would squeeze all the others
+    expected = [p[1] for p in points]  # the line ends where the expected values do: far given ones would squeeze it
     line = {
         "data": {"values": [{"at": min(expected)}, {"at": max(expected)}]},
         "mark": {"type": "line", "strokeWidth": 1, "opacity": 0.5},
@@ -218,7 +209,7 @@ def scatter_chart(points: tuple[tuple[float, float, bool], ...]) -> Spec:
                 "type": "nominal",
                 "title": None,
                 "scale": {"domain": [False, True]},
-                "legend": {"orient": "top", "labelExpr": "datum.value ? 'suspect' : 'not suspected'"},
+                "legend": {"orient": "top", "labelExpr": "datum.value ? 'likely error' : 'other rows'"},
             },
             "tooltip": [{"field": "given", "format": ".4~g"}, {"field": "expected", "format": ".4~g"}],
         },

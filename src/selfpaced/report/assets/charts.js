@@ -27,7 +27,7 @@ async function draw() {
       config, ast: true, renderer: "svg", actions: false, mode: "vega-lite", tooltip: { theme: "custom" },
     });
     views.set(id, embedded);
-    if (id === "chart-score" || id === "chart-mean-weight") {
+    if (id === "chart-score") {
       embedded.view.addEventListener("click", (_, item) => { if (item?.datum?.stage !== undefined) show(item.datum.stage); });
     }
   }
@@ -50,7 +50,7 @@ function show(next) {
   const words = `${stage + 1} of ${data.path.length}: ${step.trust}${step.trust === step.label ? "" : ` (${step.label})`}`;
   document.getElementById("stage-text").textContent = words;
   slider.setAttribute("aria-valuetext", words);
-  for (const id of ["chart-stage", "chart-score", "chart-mean-weight"]) {
+  for (const id of ["chart-stage", "chart-score"]) {
     views.get(id)?.view.signal("stage", stage).runAsync();
   }
 }
