@@ -11,7 +11,7 @@ from selfpaced.cli.inspect import column_findings
 def table():
     rng = np.random.default_rng(0)
     kind = rng.choice(["Dog", "Cat"], 300)
-    x = rng.normal(size=300).round(3)
+    x = rng.normal(size=300)
     return pd.DataFrame({"x": x, "size": rng.integers(1, 50, 300).astype(str), "kind": kind})
 
 

@@ -136,7 +136,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(selfpaced, folder, small_files, 
     small_files()
     code, _, err = selfpaced(*words, "--quiet")
     assert code == 5
-    assert re.search(r"no space left on the disk to write (run|demo|breast\.clean\.csv); nothing", err)
+    assert re.search(r"no space left on the disk to write (run|demo|shelter\.clean\.csv); no incomplete", err)
     assert "Traceback" not in err
     assert left(folder) == []
 

@@ -287,7 +287,7 @@ def test_every_kind_is_drawn(browser, regressed, factorized, clustered, tmp_path
 
 def test_markup_in_the_data_stays_text(browser, tmp_path):
     class Fitted(AssessmentMixin):
-        assessment_ = Assessment("values", Values(*np.eye(3)), losses=np.array([3.0, 0.1, 0.2]), lam=1.0, rule="welsch")
+        assessment_ = Assessment("labels", Values(*np.eye(3)), losses=np.array([3.0, 0.1, 0.2]), lam=1.0, rule="welsch")
         lam_, noise_rate_, noise_rate_interval_, n_features_in_ = 1.0, 0.1, (0.0, 0.2), 1
         termination_ = EVIL
         _assess = None

@@ -205,7 +205,7 @@ def test_decisions_survive_a_reload_and_are_exported(browser, run_folder, tmp_pa
 
 
 def test_enter_shows_and_hides_the_cells_of_the_current_row(browser, run_folder):
-    folder, table, found = run_folder
+    folder, table, _ = run_folder
 
     def whole():
         return browser.execute_script(

@@ -168,4 +168,5 @@ def _value_reason(near: np.ndarray, given: float, expected: float) -> str:
     low, high = float(near.min()), float(near.max())
     if low <= given <= high or (given > high) != (given > expected):
         return ""
-    return f"the {len(near)} most similar rows have {number(low, 4)} to {number(high, 4)}"
+    ends = list(dict.fromkeys(number(end, 4) for end in (low, high)))
+    return f"the {len(near)} most similar rows have {' to '.join(ends)}"

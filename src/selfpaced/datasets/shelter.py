@@ -80,8 +80,8 @@ def make_shelter(n_samples: int = 600, random_state: Any = None) -> pd.DataFrame
     Examples
     --------
     >>> from selfpaced.datasets import make_shelter
-    >>> make_shelter(4, random_state=0).loc[1, ["breed", "weight_kg", "fee", "note", "kind"]].tolist()
-    ['mixed', 4.5, '$85', 'purrs as soon as she is stroked', 'Cat']
+    >>> make_shelter(4, random_state=0).loc[1, ["breed", "fee", "note", "kind"]].tolist()
+    ['mixed', '$85', 'owner moved abroad', 'Cat']
     """
     import pandas as pd
 

@@ -118,8 +118,10 @@ def _counted(table: ReportTable | None) -> tuple[int, int]:
 
 def _steps(section: Section) -> list[PathStep]:
     steps = []
-    # the plain model trusts all of the data: show it last
-    for stage, candidate in enumerate(sorted(section.path, key=lambda c: math.isinf(c.lam))):
+    # by how much of the data they trust, the plain model last; stages of other paths in their order
+    ordered = section.kind in ("classification", "regression")
+    key = (lambda c: (math.isinf(c.lam), c.mean_weight)) if ordered else (lambda c: math.isinf(c.lam))
+    for stage, candidate in enumerate(sorted(section.path, key=key)):
         counts = np.asarray(candidate.histogram, dtype=float)
         if not counts.size and math.isinf(candidate.lam):
             counts = np.eye(BINS)[-1]  # the plain model: every sample has full weight

@@ -101,7 +101,9 @@ class AssessedSection(Section):
         lam = float(self.model.lam_)
         if math.isinf(lam) or not self.weights.size:
             return Fact("pace", "plain")
-        trusted = percent(float(self.weights.mean())).replace(" ", "\N{NO-BREAK SPACE}")
+        chosen = next((one.mean_weight for one in self.path if one.chosen), math.nan)
+        share = chosen if math.isfinite(chosen) else float(self.weights.mean())
+        trusted = percent(share).replace(" ", "\N{NO-BREAK SPACE}")
         return Fact("pace", f"trusts {trusted}", f"λ = {number(lam)}")
 
 

@@ -165,8 +165,9 @@ function start() {
     const row = make("tr", null, open ? "cells" : "cells brief"), td = make("td"), pairs = make("dl");
     td.colSpan = columns.length + 3;
     used.forEach((j) => {
-      const pair = make("div", null, contributing.has(names[j]) ? "contributing" : "");
-      pair.append(make("dt", names[j]), make("dd", rows[i][j] === null ? "–" : format(rows[i][j])));
+      const text = rows[i][j] === null ? "–" : format(rows[i][j]);
+      const pair = make("div", null, `${contributing.has(names[j]) ? "contributing" : ""} ${text.length > 60 ? "long" : ""}`.trim());
+      pair.append(make("dt", names[j]), make("dd", text));
       pairs.append(pair);
     });
     td.append(pairs);
