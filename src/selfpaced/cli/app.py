@@ -19,14 +19,14 @@ __all__ = ["main"]
 
 # Shown in this order; each is a module of its own, imported only when it is used.
 COMMANDS = {
-    "fit": "fit a model to a table with some wrong labels or values, and list the rows to check",
-    "inspect": "check a table without fitting a model: spelling, leakage, duplicates, columns",
+    "fit": "fit a model to a table with errors, and list the rows to check",
+    "inspect": "check a table without a model: spelling, leakage, duplicates",
     "review": "decide about the listed rows in the browser",
-    "clean": "write a copy of the table with likely errors dropped, flagged or relabelled",
+    "clean": "write a copy of the table without its likely errors",
     "predict": "predict with a model that selfpaced fit has saved",
-    "demo": "run an example with known errors: the plain model beside the self-paced one",
+    "demo": "run an example with known errors",
     "list": "show the weighting rules and their formulas",
-    "check-loss": "test a loss function of your own against the conditions of the paper",
+    "check-loss": "test a loss function of your own",
     "reproduce": "repeat the tables and figures of the paper",
 }
 # Commands of other distributions: an entry point of the group, a function that adds the command's parser.
@@ -35,8 +35,8 @@ ELSEWHERE = {"reproduce": "selfpaced-experiments"}
 DESCRIPTION = """\
 Learn from a table in which some labels or values are wrong.
 
-selfpaced fits a model that the errors do not spoil, estimates how many there are, and lists the rows to check:
-likely errors, and rows worth a look.
+selfpaced fits a model that the errors do not spoil, estimates how many there
+are, and lists the rows to check: likely errors, and rows worth a look.
 """
 EPILOG = "exit codes:\n" + "\n".join(f"  {code:>3}  {text}" for code, text in errors.CODES.items())
 
@@ -100,10 +100,11 @@ def _close_output() -> None:
 
 
 class _Style(argparse.RawDescriptionHelpFormatter):
-    """Help as wide as the descriptions."""
+    """Help of at most 100 columns."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=26, width=min(shutil.get_terminal_size((116, 24)).columns, 116))
+        super().__init__(prog, max_help_position=26, width=min(shutil.get_terminal_size((100, 24)).columns, 100))
+        self._action_max_length = 14  # argparse forgets the indent of the commands
 
 
 class _Parser(argparse.ArgumentParser):

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
 USAGE = "selfpaced check-loss [LOSS] [options]"
 DESCRIPTION = """\
-Test a loss function of your own, or a built-in rule, against the conditions of the paper.
+Test a loss function of your own, or a built-in rule, against the conditions of
+the paper.
 
-LOSS is module:name or the name of a built-in rule. The module is imported from the current folder; name is a function
-phi(loss, lam) or a Regularizer. Without LOSS, every built-in rule is tested.
-The exit code is 1 if a condition fails. Each failure names the pace and the loss at which it occurs.
+LOSS is module:name or the name of a built-in rule. The module is imported from
+the current folder; name is a function phi(loss, lam) or a Regularizer. Without
+LOSS, every built-in rule is tested.
+The exit code is 1 if a condition fails. Each failure names the pace and the loss
+at which it occurs.
 """
 EPILOG = """\
 examples:

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     from .console import Console
 
-USAGE = "selfpaced clean [DATA] --target COLUMN [--how drop|flag|relabel] [--out FILE] [options]"
+USAGE = "selfpaced clean [DATA] --target COLUMN [--how HOW] [--out FILE] [options]"
 DESCRIPTION = """\
-Write a copy of the table with its likely errors dropped, flagged or relabelled. The input is never changed.
+Write a copy of the table with its likely errors dropped, flagged or relabelled.
+The input is never changed.
 
   --how drop     leave likely errors out (default)
   --how flag     add the columns suspect (1 or 0), expected and noise_probability
@@ -30,9 +31,9 @@ All other cells of a text file are copied as they are.
 """
 EPILOG = """\
 examples:
-  selfpaced clean data.csv --target label                     writes data.clean.csv
+  selfpaced clean data.csv --target label          writes data.clean.csv
   selfpaced clean data.csv --target label --how flag --out flagged.csv
-  selfpaced clean data.csv --decisions run/decisions.csv      applies your own decisions, row by row
+  selfpaced clean data.csv --decisions run/decisions.csv
 """
 FLAGS = ("suspect", "expected", "noise_probability")
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Console", "plain_data"]
 
 WIDTH = 80  # convention: columns of a terminal
+GAP = 2  # display: spaces between the columns of a table
 SLOW = 2.0  # display: seconds after which a step gets a bar of its own
 
 
@@ -72,13 +73,14 @@ class Console:
         from rich.table import Table
         from rich.text import Text
 
-        made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 3, 0, 0))
+        made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, GAP, 0, 0))
+        widths = [max(len(row[place]) for row in [header, *rows]) for place in range(len(header))]
+        left_over = WIDTH - sum(width + GAP + 1 for width in widths[:-1]) - GAP  # for the last column, which is cut
         for place, name in enumerate(header):
-            side: Any = "left" if place in left else "right"
-            last = place == len(header) - 1
-            made.add_column(name, justify=side, no_wrap=True, overflow="ellipsis", ratio=1 if last else None)
+            made.add_column(name, justify="left" if place in left else "right", no_wrap=True)
         for row in rows:
-            made.add_row(*map(Text, row))  # cells are text, whatever brackets they hold
+            last = row[-1] if len(row[-1]) <= left_over else f"{row[-1][: left_over - 1]}…"
+            made.add_row(*map(Text, [*row[:-1], last]))  # as Text: brackets are no markup
         Screen(file=sys.stdout, width=WIDTH, highlight=False).print(made)
 
     def result(self, value: Mapping[str, Any]) -> None:

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 USAGE = "selfpaced demo [--noise SHARE] [--out OUT] [options]"
 DESCRIPTION = """\
-Run an example: 600 animals of a made-up shelter, one in five with the wrong kind (dog, cat, rabbit).
+Run an example: 600 animals of a made-up shelter, one in five with the wrong
+kind (dog, cat, rabbit).
 
-The models see the wrong kinds. Accuracy is measured on the right ones, by 5-fold cross-validation.
+The models see the wrong kinds. Accuracy is measured on the right ones, by
+5-fold cross-validation.
 Writes report.html, suspects.csv and metrics.json into OUT.
 """
 EPILOG = """\

@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
 USAGE = "selfpaced fit [DATA] --target COLUMN [--out OUT] [options]"
 DESCRIPTION = """\
-Fit a model to a table with some wrong labels or values, beside the plain model, and list the rows to check.
+Fit a model to a table with some wrong labels or values, and list the rows to
+check: likely errors, and rows worth a look.
 
 Writes into OUT:
-  model.skops    the fitted pipeline, raw table to prediction (selfpaced predict)
-  suspects.csv   row (from 0), line in the file, level (likely error, worth a look), given, expected, weight, why, the
-                 row's cells, and an empty column for your decision: keep, drop, relabel, relabel to LABEL, set VALUE
-  metrics.json   plain against self-paced, noise rate, columns, timings
-  report.html    all of it to look at, one file, no network
+  report.html    the result as a page, in one file
+  suspects.csv   the rows to check, with an empty column for your decision:
+                 keep, drop, relabel, relabel to LABEL, or set VALUE
+  metrics.json   the result as numbers
+  model.skops    the fitted model, for selfpaced predict
 """
 EPILOG = """\
 examples:
@@ -35,7 +36,7 @@ examples:
   selfpaced fit data.csv --target label --out run/
   selfpaced fit houses.tsv.gz --target price --model hist-gradient-boosting
   selfpaced fit 'data/*.parquet' --target label --memory 1GB --scratch /fast/disk
-  selfpaced fit data.csv --decisions run/decisions.csv --out run2/     once more, with what you decided
+  selfpaced fit data.csv --decisions run/decisions.csv --out run2/
 """
 FILES = ["model.skops", "suspects.csv", "metrics.json", "report.html"]
 
@@ -45,14 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_data_arguments(parser)
     add_model_arguments(parser)
     add_large_arguments(parser)
-    group = parser.add_argument_group("what a person has decided")
+    group = parser.add_argument_group("decisions")
     add_decisions(group)
     group = parser.add_argument_group("results")
     group.add_argument(
-        "--out", type=folder_name, default=Path("run"), metavar="OUT", help="folder of the results (default: run)"
+        "--out", type=folder_name, default=Path("run"), metavar="OUT", help="output folder (default: run)"
     )
-    group.add_argument("--force", action="store_true", help="replace files that no run has written so")
-    group.add_argument("--no-report", action="store_true", help="leave report.html out")
+    group.add_argument("--force", action="store_true", help="overwrite files that selfpaced did not create")
+    group.add_argument("--no-report", action="store_true", help="do not write report.html")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:

@@ -20,8 +20,9 @@ USAGE = "selfpaced inspect DATA --target COLUMN [options]"
 DESCRIPTION = """\
 Check a table without fitting a model. Nothing is changed or written.
 
-Reports labels that are spelled in several ways, columns that give the target away, rows that are equal but have
-different labels, copies, summary rows, and columns that are constant, empty or of mixed type.
+Reports labels that are spelled in several ways, columns that alone predict the
+target (leakage), equal rows with different labels, copies, summary rows, and
+columns that are constant, empty or of mixed type.
 The exit code is 1 if something is reported, else 0.
 """
 EPILOG = """\

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 USAGE = "selfpaced list [RULE ...] [options]"
 DESCRIPTION = """\
-Show the weighting rules: latent loss, weight and dual regularizer as functions of the loss l, the weight v and the
-pace lam.
+Show the weighting rules: latent loss, weight and dual regularizer as functions
+of the loss l, the weight v and the pace lam.
 """
 EPILOG = """\
 examples:

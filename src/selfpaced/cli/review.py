@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
 USAGE = "selfpaced review [RUN] [--no-browser] [--port N]"
 DESCRIPTION = """\
-Open the page of a run in the browser. Every decision is saved in RUN/decisions.csv at once.
+Open the page of a run in the browser and decide about its rows. Every decision
+is saved in RUN/decisions.csv at once.
 
-The page is served to this machine only (127.0.0.1), and only with the token in the address. Press Ctrl-C to stop.
+The page is served to this machine only (127.0.0.1), and only with the token in
+the address. Press Ctrl-C to stop.
 """
 EPILOG = """\
 examples:

@@ -143,7 +143,7 @@ def show_lists(result: Training, console: Console) -> None:
     if len(look):
         known = "" if math.isnan(if_any) else f" (if any are wrong, about {percent(if_any)} of these)"
         console.tell(f"\nRows worth a look{known}{_first(len(look))}")
-        _show(look, "probability_if_noisy" if "probability_if_noisy" in look else "noise_probability", console)
+        _show(look, "probability_if_noisy" if "probability_if_noisy" in look else "residual", console)
 
 
 def _first(length: int) -> str:
@@ -156,10 +156,18 @@ def _show(found: pd.DataFrame, measure: str, console: Console) -> None:
     rows = []
     for record in found.head(FIRST).to_dict("records"):
         reason = record["against"] or record["why"].partition(" (")[0]  # without the lines of its neighbours
-        wrong = "" if math.isnan(record[measure]) else percent(min(record[measure], SURE))
-        rows.append([str(record[place]), _cell(record["given"]), _cell(record["expected"]), wrong, reason])
-    name = "wrong" if measure == "noise_probability" else "wrong, if any"
-    console.table([place, "given", "expected", name, "because of"], rows, left=(1, 2, 4))
+        cells = [str(record[place]), _cell(record["given"]), _cell(record["expected"]), _measured(record, measure)]
+        rows.append([*cells, reason])
+    name = {"noise_probability": "wrong", "residual": "off by"}.get(measure, "wrong, if any")
+    text = (4,) if isinstance(found["given"].iloc[0], float) else (1, 2, 4)
+    console.table([place, "given", "expected", name, "because of"], rows, left=text)
+
+
+def _measured(record: dict[str, Any], measure: str) -> str:
+    """A probability, or for values without one the residual."""
+    if measure == "residual":
+        return number(record["given"] - record["expected"], 5)
+    return "" if math.isnan(record[measure]) else percent(min(record[measure], SURE))
 
 
 def _cell(value: Any) -> str:

@@ -95,6 +95,13 @@ function start() {
     get("table").tHead.replaceChildren(row);
   };
 
+  // A value that is worth a look has no probability of its own: its distance from the expected one is shown.
+  const offBy = (i) => {
+    const [given, expected] = [find("given")?.values[i], find("expected")?.values[i]];
+    if (ifAny || level?.values[i] !== LOOK || typeof given !== "number" || typeof expected !== "number") return null;
+    return `off by ${format(Number((given - expected).toPrecision(4)), "number")}`;
+  };
+
   const cell = (column, i) => {
     const td = make("td", null, isNumber(column) ? "n" : "");
     td.dataset.label = column.label;
@@ -102,14 +109,14 @@ function start() {
     if (column.key === "expected") td.classList.add("expected");
     const unproven = column === bar && ifAny && level?.values[i] === LOOK; // its probability holds if there are errors at all
     const value = unproven ? ifAny.values[i] : column.values[i];
-    if (column === bar && value !== null) {
+    if (column === bar && value !== null && offBy(i) === null) {
       const meter = make("span", null, "meter"), fill = make("span");
       fill.style.width = `${100 * value}%`;
       meter.append(fill);
       td.append(meter);
     }
     const probability = column.key === "noise_probability" && value !== null;
-    td.append(probability ? percent(value) : format(value, column.kind));
+    td.append(probability ? (offBy(i) ?? percent(value)) : format(value, column.kind));
     if (unproven) td.append(make("small", "if any are", "under"));
     if (column === against && why?.values[i]) td.append(make("small", why.values[i], "under"));
     return td;
