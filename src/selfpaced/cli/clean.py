@@ -117,9 +117,8 @@ def _by_decisions(args: argparse.Namespace, out: Path, console: Console) -> int:
     review = decided(table.frame, args)
     assert review is not None
     tell_of_merges(args, console)
-    corrected = replace(table, frame=review.corrected)
-    merges = merges_of(corrected, args)
-    for notice in merged(corrected, merges, args)[1]:
+    merges = merges_of(table, args)
+    for notice in merged(replace(table, frame=review.corrected), merges, args)[1]:
         console.notice(notice)
     values = review.corrected[args.target].iloc[review.replaced].tolist() if review.replaced.size else []
     labels = dict(zip(review.replaced.tolist(), values, strict=True))

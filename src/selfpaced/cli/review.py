@@ -65,6 +65,16 @@ def run(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def _next(name: str) -> str:
+    """A name for the next run.
+
+    >>> _next("run"), _next("run2")
+    ('run2', 'run3')
+    """
+    stem = name.rstrip("0123456789")
+    return f"{stem}{int(name[len(stem) :] or 1) + 1}"
+
+
 def _tell(folder: Path, file: object, console: Console) -> None:
     from .serving import DecisionFile
 
@@ -73,5 +83,5 @@ def _tell(folder: Path, file: object, console: Console) -> None:
     console.say(f"\n{decided:,} of {total:,} rows decided, {total - decided:,} undecided.")
     if decided:
         console.say(f"Next: selfpaced clean DATA --decisions {file.path}")
-        console.say(f"  or: selfpaced fit DATA --decisions {file.path} --out {folder.name}2")
+        console.say(f"  or: selfpaced fit DATA --decisions {file.path} --out {_next(folder.name)}")
     console.result({"decided": decided, "suspects": total, "file": str(file.path) if decided else None})

@@ -120,10 +120,10 @@ def train(args: argparse.Namespace, console: Console) -> Training:
     with console.step(f"reading {args.data or 'the built-in table'}"):
         table = open_table(args)
         written, review = table.frame, decided(table.frame, args)
+        merges = merges_of(table, args)  # before decisions remove a label
         if review is not None:
             table = replace(table, frame=review.corrected)
             tell_of_merges(args, console)
-        merges = merges_of(table, args)
         table, done = merged(table, merges, args)
         given = find_target(table, args, console)
         if review is not None:

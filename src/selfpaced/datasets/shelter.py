@@ -19,12 +19,14 @@ NAMES = (
     "Willow", "Hazel", "Bruno", "Olive", "Archie", "Poppy", "Gizmo", "Mocha", "Pixie", "Finn", "Rosie", "Jasper",
     "Clover", "Ziggy",
 )
+# convention: a made-up shelter; breeds with their median weight in kg
 BREEDS = {
-    "Dog": ("Labrador", "German Shepherd", "Beagle", "Boxer", "Poodle", "Chihuahua", "Dachshund", "Husky", "Terrier",
-            "Collie"),
-    "Cat": ("Siamese", "Persian", "Maine Coon", "Bengal", "Ragdoll", "British Shorthair", "Domestic Shorthair",
-            "Sphynx"),
-    "Rabbit": ("Netherland Dwarf", "Holland Lop", "Lionhead", "Flemish Giant", "Angora", "Mini Rex"),
+    "Dog": {"Labrador": 30, "German Shepherd": 34, "Beagle": 12, "Boxer": 29, "Poodle": 9, "Chihuahua": 2.8,
+            "Dachshund": 8, "Husky": 24, "Terrier": 8, "Collie": 22},
+    "Cat": {"Siamese": 4, "Persian": 4.5, "Maine Coon": 6.5, "Bengal": 5, "Ragdoll": 6, "British Shorthair": 5.2,
+            "Domestic Shorthair": 4.4, "Sphynx": 4},
+    "Rabbit": {"Netherland Dwarf": 1.1, "Holland Lop": 1.7, "Lionhead": 1.5, "Flemish Giant": 6, "Angora": 3.2,
+               "Mini Rex": 2},
 }
 # fmt: on
 NOTES = {
@@ -54,10 +56,9 @@ ANY_NOTE = (
     "brought in by the police, in good health",
 )
 KINDS = ("Dog", "Cat", "Rabbit")
-# convention: a made-up shelter; shares, median weights (kg), spreads of their logarithm, median fees (dollars)
+# convention: a made-up shelter; shares of the kinds, median weights of mixed breeds (kg), median fees (dollars)
 SHARES = (0.48, 0.38, 0.14)
 WEIGHTS = (16.0, 4.4, 2.2)
-SPREADS = (0.55, 0.25, 0.35)
 FEES = (180.0, 95.0, 45.0)
 
 
@@ -81,7 +82,7 @@ def make_shelter(n_samples: int = 600, random_state: Any = None) -> pd.DataFrame
     --------
     >>> from selfpaced.datasets import make_shelter
     >>> make_shelter(4, random_state=0).loc[1, ["breed", "fee", "note", "kind"]].tolist()
-    ['mixed', '$85', 'owner moved abroad', 'Cat']
+    ['mixed', '$90', 'shy at first, vaccinated', 'Cat']
     """
     import pandas as pd
 
@@ -89,11 +90,13 @@ def make_shelter(n_samples: int = 600, random_state: Any = None) -> pd.DataFrame
     code = rng.choice(len(KINDS), n_samples, p=SHARES)
     kind = np.array(KINDS, dtype=object)[code]
     age = np.clip(rng.gamma(1.6, 2.5, n_samples), 0.2, 17).round(1)
-    weight = np.array(WEIGHTS)[code] * np.exp(np.array(SPREADS)[code] * rng.standard_normal(n_samples))
     fee = np.array(FEES)[code] * np.exp(0.2 * rng.standard_normal(n_samples) - 0.05 * age)
     known, told = rng.random_sample(n_samples) < 0.45, rng.random_sample(n_samples) < 0.6
-    breed = [rng.choice(BREEDS[one]) if yes else "mixed" for one, yes in zip(kind, known, strict=True)]
+    breed = [rng.choice(list(BREEDS[one])) if yes else "mixed" for one, yes in zip(kind, known, strict=True)]
     note = [rng.choice(NOTES[one] if yes else ANY_NOTE) for one, yes in zip(kind, told, strict=True)]
+    usual = np.array([BREEDS[KINDS[k]].get(name, WEIGHTS[k]) for k, name in zip(code, breed, strict=True)])
+    spread = np.where(known, 0.15, np.where(kind == "Dog", 0.5, 0.25))  # mixed dogs come in all sizes
+    weight = np.minimum(usual * np.exp(spread * rng.standard_normal(n_samples)), 60)
     arrived = pd.Timestamp("2024-01-02") + pd.to_timedelta(np.sort(rng.randint(0, 600, n_samples)), unit="D")
     return pd.DataFrame(
         {
