@@ -173,6 +173,7 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["solid"] = lambda text: text.replace(" %", "\N{NO-BREAK SPACE}%")
     # compact, and an error rather than a NaN that no browser can parse
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "sort_keys": False}
     return environment
