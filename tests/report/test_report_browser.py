@@ -1,4 +1,4 @@
-"""The page in a real browser: the slider moves, the table filters, nothing is loaded, nothing goes wrong."""
+"""The page in a real browser: the table filters, nothing is loaded, nothing goes wrong."""
 
 import csv
 
@@ -14,7 +14,7 @@ from selfpaced.report.page import render
 from .conftest import downloaded, wait
 
 By = pytest.importorskip("selenium.webdriver.common.by", reason="the browser tests need Selenium").By
-from selenium.webdriver import ActionChains, Keys  # noqa: E402
+from selenium.webdriver import ActionChains  # noqa: E402
 
 EVIL = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 
@@ -52,38 +52,6 @@ def assert_clean(browser):
 def page(browser, classified, tmp_path):
     case = classified
     return show(browser, report(case.model, case.X, case.y, tmp_path / "report.html"))
-
-
-def test_the_slider_moves_the_weights(page, classified):
-    slider = page.find_element(By.ID, "stage")
-    slider.send_keys(Keys.HOME)
-    wait(page, lambda b: text(b, "stage-text").startswith("1 of"))
-    first = page.find_element(By.ID, "chart-stage").get_attribute("innerHTML")
-    slider.send_keys(Keys.END)
-    count = len(classified.model.path_)
-    wait(page, lambda b: text(b, "stage-text").startswith(f"{count} of {count}: plain"))
-    wait(page, lambda b: b.find_element(By.ID, "chart-stage").get_attribute("innerHTML") != first)
-    # every sample has full weight in the plain model: one bar
-    bars = "#chart-stage .mark-rect.role-mark path"
-    wait(page, lambda b: sum(_height(p) > 0 for p in b.find_elements(By.CSS_SELECTOR, bars)) == 1)
-    assert_clean(page)
-
-
-def _height(path):
-    return path.rect["height"]
-
-
-def test_a_click_on_the_path_moves_the_slider(page, classified):
-    count = len(classified.model.path_)
-
-    def moved(browser):
-        last = browser.find_elements(By.CSS_SELECTOR, "#chart-score .mark-symbol path")[-1]
-        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", last)
-        ActionChains(browser).move_to_element(last).click().perform()
-        return text(browser, "stage-text").startswith(f"{count} of {count}")
-
-    wait(page, moved)
-    assert_clean(page)
 
 
 def test_the_table_filters_sorts_and_turns_pages(page, classified):
@@ -271,7 +239,7 @@ def test_no_sideways_scrolling_on_a_phone(browser, classified, clustered, tmp_pa
 
 def test_every_kind_is_drawn(browser, regressed, factorized, clustered, tmp_path):
     expected = {
-        "regressed": ["chart-stage", "chart-weights"],
+        "regressed": ["chart-weights"],
         "factorized": ["chart-residual", "chart-entry-weight"],
         "clustered": ["chart-view-means", "chart-view-weights"],
     }

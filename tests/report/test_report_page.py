@@ -61,16 +61,14 @@ def test_the_sentence_and_sections_are_there(page):
         "How to cite",
     ):
         assert part in words
-    slider = next(attrs for tag, attrs in page.tags if attrs.get("id") == "stage")
-    assert int(slider["max"]) == len(page.data["path"]) - 1
-    assert int(slider["value"]) == page.data["stage"]
 
 
 def test_the_data_is_whole(page, classified):
     columns = {c["key"]: c["values"] for c in page.data["table"]}
     assert sorted(columns["row"]) == np.flatnonzero(classified.model.assessment_.levels()).tolist()
-    stages = page.data["charts"]["chart-stage"]["data"]["values"]
-    assert len(stages) == 20 * len(classified.model.path_)
+    scores = page.data["charts"]["chart-score"]["data"]["values"]
+    assert len(scores) == len(classified.model.path_)
+    assert [point["value"] for point in scores if point["chosen"]]
 
 
 def test_markup_is_escaped_everywhere(classified):

@@ -1,7 +1,7 @@
 """The page's figures as Vega-Lite specifications: plain data, drawn by the browser.
 
-Colours, fonts and grid lines are not in them: the page gives them as a Vega config, light or dark. Every figure is
-as wide as its container. ``stage`` is the signal that the page's slider moves.
+Colours, fonts and grid lines are in the Vega config of the page, light or dark. Every figure is as wide as its
+container.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from ..path import BINS
 from .data import Grid, Histogram, History, PathStep, Summary, ViewWeights
 
 Spec = dict[str, Any]
-# display: ticks of weights and of shares
+# display: ticks of weights
 _WEIGHT_AXIS = {"values": [0, 0.25, 0.5, 0.75, 1], "format": ".2~f"}
-_SHARES = [0.01, 0.05, 0.1, 0.25, 0.5, 1]
 
 
 def charts(summary: Summary) -> dict[str, Spec]:
@@ -24,8 +23,6 @@ def charts(summary: Summary) -> dict[str, Spec]:
     path, noun = summary.path, summary.noun
     if any(step.score is not None for step in path):
         out["chart-score"] = score_chart(path, summary.score_name)
-    if any(step.histogram for step in path):
-        out["chart-stage"] = stage_chart(path, noun)
     if summary.scatter:
         out["chart-scatter"] = scatter_chart(summary.scatter)
     if summary.weights is not None:
@@ -53,11 +50,6 @@ def _spec(height: int, data: list[dict[str, Any]], **rest: Any) -> Spec:
     }
 
 
-def initial_stage(path: tuple[PathStep, ...]) -> int:
-    """Where the slider stands at first: at the chosen candidate, else at the last."""
-    return next((step.stage for step in path if step.chosen), len(path) - 1)
-
-
 def lam_text(step: PathStep) -> str:
     """The pace as an axis label."""
     return "plain" if step.plain else step.label if step.lam is None else number(step.lam)
@@ -66,23 +58,6 @@ def lam_text(step: PathStep) -> str:
 def trust_text(step: PathStep) -> str:
     """A candidate in words: how much of the data it trusts."""
     return "plain" if step.plain else lam_text(step) if step.mean_weight is None else f"trusts {step.mean_weight:.0%}"
-
-
-def _stage_axis(path: tuple[PathStep, ...]) -> Spec:
-    return {
-        "field": "stage",
-        "type": "ordinal",
-        "title": "how much of the data a candidate trusts",
-        "axis": {"labelExpr": "labels[datum.value]", "labelOverlap": True, "labelAngle": 0},
-        "scale": {"domain": [step.stage for step in path]},
-    }
-
-
-def _stage_params(path: tuple[PathStep, ...]) -> list[dict[str, Any]]:
-    return [
-        {"name": "stage", "value": initial_stage(path)},
-        {"name": "labels", "value": [trust_text(step) for step in path]},
-    ]
 
 
 def score_chart(path: tuple[PathStep, ...], title: str) -> Spec:
@@ -103,18 +78,21 @@ def score_chart(path: tuple[PathStep, ...], title: str) -> Spec:
     ends = {"y": {"field": "low", "type": "quantitative", "title": title}, "y2": {"field": "high"}}
     size = {"condition": {"test": "datum.chosen", "value": 160}, "value": 45}
     layers: list[Spec] = [
-        {
-            "mark": {"type": "rule", "strokeWidth": 12, "opacity": 0.18},
-            "transform": [{"filter": "datum.stage === stage"}],
-        },
         {"mark": {"type": "line", "strokeWidth": 1.5, "opacity": 0.6}, "encoding": {"y": y}},
         *([{"mark": {"type": "rule", "strokeWidth": 1.5}, "encoding": ends}] if has_spread else []),
         {
-            "mark": {"type": "point", "filled": True, "opacity": 1, "cursor": "pointer"},
+            "mark": {"type": "point", "filled": True, "opacity": 1},
             "encoding": {"y": y, "size": size, "tooltip": tooltip},
         },
     ]
-    return _spec(200, data, params=_stage_params(path), encoding={"x": _stage_axis(path)}, layer=layers)
+    x = {
+        "field": "stage",
+        "type": "ordinal",
+        "title": "how much of the data a candidate trusts",
+        "axis": {"labelExpr": "labels[datum.value]", "labelOverlap": True, "labelAngle": 0},
+    }
+    labels = [{"name": "labels", "value": [trust_text(step) for step in path]}]
+    return _spec(200, data, params=labels, encoding={"x": x}, layer=layers)
 
 
 def _bins(shares: tuple[float, ...] | tuple[int, ...]) -> list[tuple[float, float, float]]:
@@ -131,40 +109,6 @@ def _weight_x(title: str = "weight relative to the largest") -> Spec:
         "axis": _WEIGHT_AXIS,
         "scale": {"domain": [0, 1]},
     }
-
-
-def stage_chart(path: tuple[PathStep, ...], noun: str) -> Spec:
-    """The weights at the stage that the slider shows."""
-    data = [
-        {"stage": step.stage, "from": low, "to": high, "share": share}
-        for step in path
-        for low, high, share in _bins(step.histogram)
-    ]
-    y = {
-        "field": "share",
-        "type": "quantitative",
-        "title": f"share of {noun} (root scale)",
-        "scale": {"type": "sqrt", "domain": [0, 1]},
-        "axis": {"values": _SHARES, "format": "%"},
-    }
-    encoding = {
-        "x": _weight_x(),
-        "x2": {"field": "to"},
-        "y": y,
-        "tooltip": [
-            {"field": "from", "title": "weight from"},
-            {"field": "to", "title": "to"},
-            {"field": "share", "title": "share", "format": ".2%"},
-        ],
-    }
-    return _spec(
-        200,
-        data,
-        params=_stage_params(path),
-        transform=[{"filter": "datum.stage === stage"}],
-        mark={"type": "bar"},
-        encoding=encoding,
-    )
 
 
 def weights_chart(histogram: Histogram, noun: str) -> Spec:

@@ -30,10 +30,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class PathStep:
-    """One candidate of the path; ``histogram`` holds shares of samples, not counts.
-
-    ``words`` say how much of the data it trusts, ``compared`` is its score with the standard error.
-    """
+    """One candidate: ``words`` say how much of the data it trusts, ``compared`` its score with the standard error."""
 
     stage: int
     label: str
@@ -47,7 +44,6 @@ class PathStep:
     mean_weight: float | None
     cost: float
     chosen: bool
-    histogram: tuple[float, ...]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..persistence import replacing
-from .charts import charts, initial_stage, lam_text, trust_text
+from .charts import charts, lam_text
 from .data import Summary
 from .summarise import MAX_ROWS, summarise
 from .vega import vega
@@ -116,11 +116,9 @@ class ReportFile(type(Path())):  # type: ignore[misc]
 def render(summary: Summary) -> str:
     """Return the page as text."""
     environment = _environment()
-    table, path = summary.suspects, summary.path
+    table = summary.suspects
     data = {
         "charts": charts(summary),
-        "path": [{"label": step.label, "lam": lam_text(step), "trust": trust_text(step)} for step in path],
-        "stage": initial_stage(path) if path else 0,
         "table": None if table is None else [_column(column) for column in table.columns],
         "features": None if summary.features is None else _features(summary.features),
         "pictures": summary.pictures,
@@ -132,9 +130,7 @@ def render(summary: Summary) -> str:
         s=summary,
         data=data,
         drawn=data["charts"],
-        initial=data["stage"],
         lam_text=lam_text,
-        trust_text=trust_text,
         asset=_asset,
         scripts=scripts,
         policy=_policy(scripts),

@@ -122,13 +122,9 @@ def _steps(section: Section) -> list[PathStep]:
     ordered = section.kind in ("classification", "regression")
     key = (lambda c: (math.isinf(c.lam), c.mean_weight)) if ordered else (lambda c: math.isinf(c.lam))
     for stage, candidate in enumerate(sorted(section.path, key=key)):
-        counts = np.asarray(candidate.histogram, dtype=float)
-        if not counts.size and math.isinf(candidate.lam):
-            counts = np.eye(BINS)[-1]  # the plain model: every sample has full weight
         shown = bool(section.score_name)
         score, spread = (_finite(value) if shown else None for value in (candidate.score, candidate.spread))
         label, weight = candidate.label or _lam_label(candidate), _finite(candidate.mean_weight)
-        share = counts / counts.sum() if counts.size and counts.sum() > 0 else counts
         steps.append(
             PathStep(
                 stage=stage,
@@ -143,7 +139,6 @@ def _steps(section: Section) -> list[PathStep]:
                 mean_weight=weight,
                 cost=_finite(candidate.cost) or 0.0,
                 chosen=bool(candidate.chosen),
-                histogram=tuple(round(float(value), 6) for value in share),
             )
         )
     return steps
