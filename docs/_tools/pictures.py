@@ -69,22 +69,35 @@ def network(path: Path) -> Path:
     return report(seen, path=path, title="Digits, 40 % of the labels wrong")
 
 
-def screenshots(model: Any, X: Any, y: Any) -> None:
+def shelter(folder: Path) -> Path:
+    """The page of the table of the tutorial."""
+    from selfpaced.cli import main
+    from selfpaced.datasets import make_shelter
+
+    table = make_shelter(random_state=0)
+    table["kind"], _ = flip_symmetric(table["kind"].to_numpy(dtype=str), 1 / 12, random_state=0)
+    table.to_csv(folder / "shelter.csv", index=False)
+    main(["fit", str(folder / "shelter.csv"), "--target", "kind", "--out", str(folder / "run"), "--quiet"])
+    return folder / "run" / "report.html"
+
+
+def screenshots() -> None:
     """The report in light and dark, and that of a network."""
     from selenium import webdriver
     from selenium.webdriver.support.ui import WebDriverWait
 
     with tempfile.TemporaryDirectory() as folder:
-        page, net = report(model, X, y, Path(folder) / "report.html"), network(Path(folder) / "network.html")
+        page, net = shelter(Path(folder)), network(Path(folder) / "network.html")
         options = webdriver.ChromeOptions()
         options.binary_location = shutil.which("chromium") or ""
         for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"):
             options.add_argument(argument)
         options.add_argument(f"--user-data-dir={folder}/profile")
         browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
-        shots = [(page, "light", "report_page.png", 1460), (page, "dark", "report_dark.png", 1460)]
-        for shown, scheme, name, height in [*shots, (net, "light", "torch_report.png", 2050)]:
-            browser.set_window_size(1200, height)
+        shots = [(page, "light", "report_page.png", 1300), (page, "dark", "report_dark.png", 1300)]
+        for shown, scheme, name, height in [*shots, (net, "light", "torch_report.png", 2750)]:
+            size = {"width": 1200, "height": height, "deviceScaleFactor": 1, "mobile": False}
+            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
             wish = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
             browser.execute_cdp_cmd("Emulation.setEmulatedMedia", wish)
             browser.get(shown.as_uri())
@@ -98,4 +111,4 @@ def screenshots(model: Any, X: Any, y: Any) -> None:
 if __name__ == "__main__":
     made = fitted()
     figures(*made)
-    screenshots(*made)
+    screenshots()

@@ -17,7 +17,16 @@ from .arguments import integer, number
 from .assessment import LEVELS, SUSPECT, Assessment, AssessmentMixin, DelegatedAssessment
 from .engines import is_dask
 
-__all__ = ["SUSPECT", "Records", "as_table", "assessment_of", "label_issues", "look_through", "suspects"]
+__all__ = [
+    "SUSPECT",
+    "Records",
+    "as_table",
+    "assessment_of",
+    "held_out_accuracy",
+    "label_issues",
+    "look_through",
+    "suspects",
+]
 
 
 class Records(dict[str, np.ndarray]):
@@ -323,3 +332,13 @@ def look_through(fitted: Any, X: Any = None) -> tuple[Any, Any]:
             fitted = fitted.best_estimator_
         else:
             return fitted, X
+
+
+def held_out_accuracy(model: Any) -> dict[str, float | None]:
+    """Share of held-out rows whose given label is predicted, of the plain and of the fitted model; None if unknown."""
+    plain = next((one.accuracy for one in model.path_ if np.isinf(one.lam)), np.nan)
+    chosen = next((one.accuracy for one in model.path_ if one.chosen), np.nan)
+    assessed = model.assessment_
+    if assessed.kind == "labels" and assessed.held_out:
+        chosen = float(np.mean(assessed.diagnosis.expected == assessed.diagnosis.given))
+    return {name: float(v) if np.isfinite(v) else None for name, v in (("plain", plain), ("chosen", chosen))}

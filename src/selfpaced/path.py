@@ -36,6 +36,8 @@ class Candidate:
     far_off : int
         Training rows that a linear fit predicts more than ten times as far off as the worst row of the plain model,
         although nothing shows that they are wrong.
+    accuracy : float
+        Share of held-out rows whose given label the candidate predicts; ``nan`` if that is not known.
     """
 
     lam: float
@@ -47,6 +49,7 @@ class Candidate:
     histogram: tuple[int, ...] = ()
     label: str = ""
     far_off: int = 0
+    accuracy: float = math.nan
 
 
 def weight_histogram(relative_weight: Any) -> tuple[int, ...]:
@@ -84,12 +87,3 @@ def end_in_words(termination: str, path: Iterable[Candidate], noun: str = "rows"
     """
     paced = [one for one in path if one.chosen and math.isfinite(one.lam) and math.isfinite(one.mean_weight)]
     return termination + "".join(f" It trusts {100 * one.mean_weight:.0f} % of the {noun}." for one in paced)
-
-
-def probability_of_labels(score: float, spread: float) -> tuple[float, float]:
-    """A mean log-likelihood of held-out labels as the probability that they are given, which people can read.
-
-    >>> [round(part, 3) for part in probability_of_labels(-0.47, 0.016)]
-    [0.625, 0.01]
-    """
-    return math.exp(score), math.exp(score) * spread

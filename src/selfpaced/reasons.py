@@ -1,4 +1,4 @@
-"""What speaks against a row, column by column, and what suspects have in common."""
+"""Contributing columns of a row, and what listed rows have in common."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 from sklearn.base import is_classifier
 
+from .formatting import number
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -20,51 +22,51 @@ __all__ = ["columns_against", "common_patterns", "confident_rows"]
 Mask = NDArray[np.bool_]
 
 MOST_RULES = 4  # display: rules of a list
-FEWEST = 5  # a choice: rows that a rule must hold of
+FEWEST = 5  # display: rows that a rule must cover
 LEVELS = 50  # cost: values of a column that are tried, the most frequent ones
-CHANCE = 0.001  # a choice: how probably a rule of the list is one by chance, over all that were tried
-LEAST_LIFT = 1.5  # a choice: times the usual share of suspects from which on a rule is worth a line
+CHANCE = 0.001  # convention: significance level of a rule, over all rules that were tried
+LEAST_LIFT = 1.5  # display: times the usual share of listed rows from which on a rule is shown
 SAMPLE = 50_000  # cost: rows looked at
-LIKE = 50  # a choice: confident rows of like value that a row is compared with, of a regression
+LIKE = 50  # cost: confident rows of similar value that a row is compared with, in a regression
 NAMED = 3  # display: columns that are named
-TOLD = 1_000  # cost: rows of which it is said which columns speak against them
-ASKED = 50_000  # cost: changed rows that the model is asked about, over all columns
-BATCH = 5_000  # cost: changed rows at a time; one call for every column would cost many models more than the rows do
-DENSE = 10_000_000  # cost: cells of a sparse table that is looked at
-TRUSTED = 0.8  # a choice: the weight from which on a row speaks for others like it
+EXPLAINED = 1_000  # cost: rows whose contributing columns are found
+QUERIES = 50_000  # cost: changed rows that the model predicts, over all columns
+BATCH = 5_000  # cost: changed rows per call of the model
+DENSE = 10_000_000  # cost: cells of a sparse table that is made dense
+TRUSTED = 0.8  # display: weight from which on a row is compared with
 REFERENCES = 20_000  # cost: confident rows that are compared with
-BESIDE = 0.4  # display: of what the strongest column says, below which another is not named
-LEAST_SHARE = 0.15  # display: of how far off a value is, below which a column is not named
+BESIDE = 0.4  # display: of the contribution of the strongest column, below which another is not named
+LEAST_SHARE = 0.15  # display: of the residual, below which a column is not named
 
 
-# ------------------------------------------------------------------------------------------- what is in common
+# ------------------------------------------------------------------------------------------- common patterns
 
 
 @dataclass(frozen=True, eq=False)
 class Clause:
-    """Something that holds of some rows: ``fee = 4.3``, ``age above 70``."""
+    """A condition on a column, and the rows that meet it: ``fee = 4.3``, ``age above 70``."""
 
     text: str
     holds: Mask
 
 
 def common_patterns(cells: pd.DataFrame, suspect: Mask) -> list[tuple[str, int, int, float]]:
-    """A short list of rules over the raw columns of which suspects are far more frequent than elsewhere.
+    """Return a short list of conditions under which listed rows are much more frequent than elsewhere.
 
-    Each rule is found among the rows that those before it leave, by the likelihood ratio of its share of suspects
-    against that of the others; a second condition is added where that says clearly more.
+    Each rule is found among the rows that the earlier ones do not cover, by a likelihood-ratio test of its share of
+    listed rows; a second condition is added if that is significant too.
 
     Parameters
     ----------
     cells : pandas.DataFrame
         The raw table.
     suspect : ndarray of bool
-        Which of its rows are suspects.
+        Which of its rows are listed.
 
     Returns
     -------
-    list of (rule, suspects, rows, lift)
-        Lift is the rule's share of suspects over that of all rows.
+    list of (rule, listed rows, rows, lift)
+        Lift is the share of listed rows under the rule divided by that of all rows.
 
     Examples
     --------
@@ -89,7 +91,7 @@ def common_patterns(cells: pd.DataFrame, suspect: Mask) -> list[tuple[str, int, 
         rule = best if narrower is None else narrower
         inside &= rule.holds
         lift = float(suspect[inside].mean() / suspect.mean())
-        if lift < LEAST_LIFT:  # more than elsewhere among what is left, and no more than usual
+        if lift < LEAST_LIFT:  # frequent among the remaining rows only
             break
         found.append((rule.text, int(np.sum(suspect & inside)), int(inside.sum()), round(lift, 1)))
         left &= ~inside
@@ -97,14 +99,14 @@ def common_patterns(cells: pd.DataFrame, suspect: Mask) -> list[tuple[str, int, 
 
 
 def _best(conditions: list[Clause], suspect: Mask, left: Mask, least: float) -> Clause | None:
-    """The condition that tells suspects best among the rows that are left; None where none does clearly."""
+    """The most significant condition among the remaining rows; None if none is significant."""
     scored = [(_ratio(suspect, c.holds & left, left), c) for c in conditions]
     ratio, best = max(scored, key=lambda pair: pair[0], default=(0.0, None))
     return best if ratio > least else None
 
 
 def _ratio(suspect: Mask, inside: Mask, left: Mask) -> float:
-    """Twice the log-likelihood ratio of two shares of suspects against one; zero where there are fewer inside."""
+    """Likelihood-ratio statistic of two shares of listed rows against one; zero if the share inside is smaller."""
     n, k = int(inside.sum()), int(np.sum(suspect & inside))
     total, found = int(left.sum()), int(np.sum(suspect & left))
     if n < FEWEST or n == total or k * total <= found * n:
@@ -117,7 +119,7 @@ def _likelihood(k: int, n: int) -> float:
 
 
 def _conditions(cells: pd.DataFrame) -> Iterator[Clause]:
-    """Values that are frequent, ends of numbers, gaps."""
+    """Conditions on each column: missing, equal to a frequent value, above or below a quantile."""
     import pandas as pd
     from pandas.api import types
 
@@ -130,7 +132,7 @@ def _conditions(cells: pd.DataFrame) -> Iterator[Clause]:
             continue
         try:
             codes, values = pd.factorize(column)
-        except TypeError:  # lists and other cells that cannot be compared
+        except TypeError:  # lists and other cells that cannot be hashed
             continue
         counts = np.bincount(codes[codes >= 0], minlength=len(values))
         for code in np.argsort(-counts, kind="stable")[:LEVELS]:
@@ -150,18 +152,17 @@ def _ends(name: Any, values: NDArray[np.float64]) -> Iterator[Clause]:
 
 
 def _shown(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return number(value, 5) if isinstance(value, float) else str(value)
 
 
-# --------------------------------------------------------------------------------------- what speaks against a row
+# --------------------------------------------------------------------------------------- contributing columns
 
 
 def columns_against(model: Any, X: Any, y: Any, rows: Any, confident: Any) -> list[list[str]]:
-    """The columns that speak against the given label or value of some rows, the strongest first.
+    """Return the columns that contribute most to the expected label or value of some rows, the strongest first.
 
-    One column after the other is given the middle value of confident rows with the same label (or a like value), and
-    what the model then thinks of the given one is compared with what it thought before. For a linear model these are
-    its terms; any other is asked in the same way.
+    Each column in turn is set to the median of confident rows with the same label (or a similar value). Its
+    contribution is the gain in the model's agreement with the given label or value.
 
     Parameters
     ----------
@@ -173,16 +174,14 @@ def columns_against(model: Any, X: Any, y: Any, rows: Any, confident: Any) -> li
     y : array-like of shape (n_samples,)
         Given labels or values.
     rows : array-like of int
-        Positions of the rows to explain. The first 1,000 are, or fewer where there are more than 50 columns: the model
-        is asked about 50,000 changed rows at most.
+        Positions of the rows to explain. At most the first 1,000 are, or fewer if there are more than 50 columns.
     confident : array-like of int
-        Positions of rows that speak for their label or value, see `confident_rows`.
+        Positions of the rows to compare with, see `confident_rows`.
 
     Returns
     -------
     list of list of str
-        For every row, at most three names; none where nothing speaks against it, where it was not asked about, and
-        where `X` is no table.
+        For every row, at most three names; none if no column contributes, or if `X` is not a table.
 
     Examples
     --------
@@ -194,16 +193,16 @@ def columns_against(model: Any, X: Any, y: Any, rows: Any, confident: Any) -> li
     """
     rows, confident = np.asarray(rows, dtype=np.intp), np.asarray(confident, dtype=np.intp)
     table, given = _dense(X), np.asarray(y)
-    if table is None or not rows.size or not confident.size or X.shape[1] > ASKED:
+    if table is None or not rows.size or not confident.size or X.shape[1] > QUERIES:
         return [[] for _ in rows]
     groups: dict[str, list[int]] = {}
     for place, name in enumerate(_names(model, X)):
         groups.setdefault(name.partition("=")[0].removesuffix(" is missing"), []).append(place)
-    asked = rows[: min(TOLD, ASKED // len(groups))]
+    asked = rows[: min(EXPLAINED, QUERIES // len(groups))]
     alike = _alike(model, given, asked, confident)
     before = _agreement(model, _taken(table, asked), given[asked])
     gains = _once_usual(model, table, given[asked], asked, alike, list(groups.values())) - before[:, None]
-    # of a value that is far from all others no column explains much: none is to be blamed
+    # no column explains a value that is far from all others
     amiss = np.zeros(asked.size) if is_classifier(model) else -before
     names = np.array(list(groups), dtype=object)
     told = [_strongest(names, gain, least) for gain, least in zip(gains, amiss, strict=True)]
@@ -211,7 +210,7 @@ def columns_against(model: Any, X: Any, y: Any, rows: Any, confident: Any) -> li
 
 
 def confident_rows(weight: Any, suspects: Any) -> NDArray[np.intp]:
-    """Rows with nearly full weight that are not suspects themselves; a sample of them where there are many.
+    """Return rows with nearly full weight that are not listed; a sample if there are many.
 
     >>> confident_rows([1.0, 0.9, 0.1, 1.0], suspects=[0]).tolist()
     [1, 3]
@@ -226,7 +225,7 @@ def confident_rows(weight: Any, suspects: Any) -> NDArray[np.intp]:
 
 
 def _dense(X: Any) -> Any:
-    """A data frame or an array of two dimensions; None where X is no such table, or too large a sparse one."""
+    """A data frame or an array of two dimensions; None if X is not a table, or too large a sparse one."""
     if hasattr(X, "tocsr"):
         return X.toarray() if X.shape[0] * X.shape[1] <= DENSE else None
     return X if hasattr(X, "columns") or (hasattr(X, "dtype") and np.ndim(X) == 2) else None
@@ -238,14 +237,14 @@ def _names(model: Any, X: Any) -> list[str]:
 
 
 def _strongest(names: Any, gain: Any, amiss: float) -> list[str]:
-    """The strongest columns, where they explain some of what is amiss; among many alike none explains most of it."""
+    """The strongest columns that explain a part of the residual."""
     order = np.argsort(-gain, kind="stable")[:NAMED]
     least = max(BESIDE * gain[order[0]], LEAST_SHARE * amiss, 0.0)
     return [str(names[j]) for j in order if gain[j] > least]
 
 
 def _alike(model: Any, given: Any, rows: Any, confident: Any) -> list[tuple[Any, Any]]:
-    """Which of the rows, and the confident rows that have their label, or a value like theirs."""
+    """Groups of the rows, each with the confident rows of the same label or of a similar value."""
     if is_classifier(model):
         labels = given[rows]
         pairs = [(np.flatnonzero(labels == one), confident[given[confident] == one]) for one in np.unique(labels)]
@@ -253,21 +252,21 @@ def _alike(model: Any, given: Any, rows: Any, confident: Any) -> list[tuple[Any,
     order = confident[np.argsort(given[confident], kind="stable")]
     starts = np.searchsorted(given[order], given[rows]) - LIKE // 2
     starts = np.clip(starts, 0, max(order.size - LIKE, 0))
-    return [(np.array([number]), order[at : at + LIKE]) for number, at in enumerate(starts)]
+    return [(np.array([place]), order[at : at + LIKE]) for place, at in enumerate(starts)]
 
 
 def _once_usual(model: Any, table: Any, given: Any, rows: Any, alike: Any, groups: list[list[int]]) -> Any:
-    """How well every row agrees with its label or value once a group of its columns is as usual."""
+    """Agreement of every row with its label or value after a group of its columns is set to the usual cell."""
     agreement = np.empty((rows.size, len(groups)))
     at_once = max(1, BATCH // rows.size)
     for start in range(0, len(groups), at_once):
         some = groups[start : start + at_once]
         repeated = np.tile(rows, len(some))
         changed = _taken(table, repeated)
-        for number, places in enumerate(some):
+        for block, places in enumerate(some):
             for place in places:
                 source = repeated.copy()
-                source[number * rows.size : (number + 1) * rows.size] = _usual(_column(table, place), rows, alike)
+                source[block * rows.size : (block + 1) * rows.size] = _usual(_column(table, place), rows, alike)
                 changed = _replaced(changed, place, table, source)
         found = _agreement(model, changed, np.tile(given, len(some)))
         agreement[:, start : start + len(some)] = found.reshape(len(some), rows.size).T
@@ -275,7 +274,7 @@ def _once_usual(model: Any, table: Any, given: Any, rows: Any, alike: Any, group
 
 
 def _usual(column: Any, rows: Any, alike: Any) -> Any:
-    """For every row, the confident row that has the middle cell of those like it: a cell that exists, of its type."""
+    """For every row, the confident row whose cell is the median (or mode) of similar rows."""
     numbers, ordered = _numbered(column)
     source = rows.copy()
     for which, like in alike:
@@ -291,7 +290,7 @@ def _usual(column: Any, rows: Any, alike: Any) -> Any:
 
 
 def _numbered(column: Any) -> tuple[Any, bool]:
-    """Cells as numbers, and whether their order means anything; texts and the like by when they come first."""
+    """Cells as numbers, and whether their order means anything; texts by order of appearance."""
     cells = np.asarray(column)
     if cells.dtype.kind in "biuf":
         return cells, True
@@ -313,7 +312,7 @@ def _column(table: Any, place: int) -> Any:
 
 
 def _replaced(part: Any, place: int, table: Any, source: Any) -> Any:
-    """A part of the table with one column from other rows of it."""
+    """A part of the table with one column taken from other rows."""
     if hasattr(part, "isetitem"):  # pandas
         part.isetitem(place, table.iloc[source, place].array)
     elif hasattr(part, "with_columns"):  # polars
@@ -328,7 +327,7 @@ def _agreement(model: Any, part: Any, given: Any) -> Any:
     if not is_classifier(model):
         return -np.abs(np.asarray(model.predict(part), dtype=float) - given)
     places, codes = np.arange(given.size), np.searchsorted(model.classes_, given)
-    if hasattr(model, "decision_function"):  # no probability is too small to change
+    if hasattr(model, "decision_function"):  # does not saturate, unlike probabilities
         scores = np.asarray(model.decision_function(part))
         if scores.ndim == 1:
             return np.where(codes == 1, scores, -scores)

@@ -41,6 +41,8 @@ class Trial:
         Seconds.
     fit : object
         What the estimator needs to keep it.
+    accuracy : float
+        Share of held-out rows whose given label it predicts.
     """
 
     lam: float
@@ -49,6 +51,7 @@ class Trial:
     weight: Floats | None = None
     cost: float = 0.0
     fit: Any = field(default=None, repr=False)
+    accuracy: float = math.nan
 
     @property
     def plain(self) -> bool:
@@ -207,6 +210,7 @@ def _candidate(trial: Trial, chosen: bool, sample_weight: Floats | None) -> Cand
         chosen=chosen,
         histogram=histogram,
         label=trial.label,
+        accuracy=trial.accuracy,
     )
 
 

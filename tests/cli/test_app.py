@@ -163,20 +163,20 @@ def losses(folder):
 
 def test_check_of_ones_own_loss(selfpaced, losses):
     path = list(sys.path)
-    code, out, _ = selfpaced("check", f"{losses}:good")
+    code, out, _ = selfpaced("check-loss", f"{losses}:good")
     assert code == 0
     assert "all conditions hold" in out
-    code, out, _ = selfpaced("check", f"{losses}:bad")
+    code, out, _ = selfpaced("check-loss", f"{losses}:bad")
     assert code == 1
     assert "FAILS at lam =" in out
     assert sys.path == path
 
 
 def test_check_as_json(as_json, losses):
-    result = as_json("check", f"{losses}:bad", code=1)
+    result = as_json("check-loss", f"{losses}:bad", code=1)
     failed = {condition["name"] for condition in result["conditions"] if not condition["holds"]}
     assert "H1 zero" in failed
-    rules = as_json("check")["rules"]
+    rules = as_json("check-loss")["rules"]
     assert [rule["loss"] for rule in rules] == list(REGISTRY)
 
 
@@ -190,7 +190,7 @@ def test_check_as_json(as_json, losses):
     ],
 )
 def test_check_of_what_is_not_there(selfpaced, losses, word, message):
-    code, _, err = selfpaced("check", word)
+    code, _, err = selfpaced("check-loss", word)
     assert code == 2
     assert message in err
 

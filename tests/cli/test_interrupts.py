@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 
 from selfpaced import SelfPacedLogisticRegression
-from selfpaced.cli.ledger import LEDGER
+from selfpaced.cli.atomic_output import RECORD
 
 
 def left(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.name != LEDGER)
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.name != RECORD)
 
 
 def test_ctrl_c_in_the_middle_of_a_run(folder):
@@ -36,7 +36,7 @@ def test_ctrl_c_in_the_middle_of_a_run(folder):
     finally:
         process.kill()
     assert process.returncode == 130, err
-    assert "interrupted; no half-written file was left behind" in err
+    assert "interrupted; no incomplete file was left" in err
     assert left(folder) == ["big.csv"]
 
 
@@ -96,7 +96,7 @@ def test_an_interrupt_while_files_change_names_waits(selfpaced, folder, monkeypa
     replace, calls = os.replace, []
 
     def interrupted(source, target):
-        if target.parent.name == "run" and target.name != LEDGER:
+        if target.parent.name == "run" and target.name != RECORD:
             calls.append(target)
             signal.raise_signal(signal.SIGINT)
         replace(source, target)
@@ -136,7 +136,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(selfpaced, folder, small_files, 
     small_files()
     code, _, err = selfpaced(*words, "--quiet")
     assert code == 5
-    assert re.search(r"no space left on the disk to write (run|demo|breast\.clean\.csv); nothing", err)
+    assert re.search(r"no space left on the disk to write (run|demo|shelter\.clean\.csv); no incomplete", err)
     assert "Traceback" not in err
     assert left(folder) == []
 

@@ -29,9 +29,9 @@ def run(arguments):
     [
         ([*FIT, "--encoding", "nope"], 3, "encoding must be one that Python knows"),
         ([*FIT, "--encoding", "zip"], 3, "encoding must be one that Python knows"),
-        ([*FIT, "--out", ""], 2, "must name a folder, got nothing"),
+        ([*FIT, "--out", ""], 2, "must name a folder, got an empty text"),
         (["fit", "pipe", "--target", "will buy", "--quiet"], 3, "is a pipe or a device"),
-        ([*FIT, "--out", "old", "--force"], 2, "is a folder where a file is to go"),
+        ([*FIT, "--out", "old", "--force"], 2, "is a folder, but a file of this name is needed"),
     ],
 )
 def test_what_cannot_be_used_is_said(shop_csv, folder, capsys, arguments, code, words):
@@ -113,7 +113,7 @@ def test_a_column_of_lists_or_records_is_left_out(folder, value):
     frame = pd.DataFrame({"x": [i % 7 for i in range(60)], "odd": [value] * 60, "y": ["no", "yes"] * 30})
     frame.to_parquet("nested.parquet")
     assert run(["fit", "nested.parquet", "--target", "y", "--no-report"]) == 0
-    assert json.loads((folder / "run/metrics.json").read_text())["left_out"] == {"odd": "it holds nested values"}
+    assert json.loads((folder / "run/metrics.json").read_text())["not_used"][0][0] == "odd"
 
 
 def test_a_home_that_cannot_be_written_is_not_needed(shop_csv, folder):

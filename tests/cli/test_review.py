@@ -48,7 +48,7 @@ def test_a_run_without_suspects_has_nothing_to_decide(selfpaced, folder):
     Path("run/suspects.csv").write_text("row,given,expected,decision,fingerprint\n")
     code, _, err = selfpaced("review", "run", "--no-browser")
     assert code == 2
-    assert "there is nothing to decide: 'run' has no suspects" in err
+    assert "there is nothing to decide: the list in 'run' is empty" in err
 
 
 @pytest.fixture
@@ -80,6 +80,6 @@ def test_a_run_that_was_written_anew_is_not_decided_about(suspects):
     again = Path("run/again.csv")
     again.write_text(Path("run/suspects.csv").read_text().replace("f1", "g1"))
     again.replace("run/suspects.csv")
-    with pytest.raises(ValueError, match="the run was written anew since this review began"):
+    with pytest.raises(ValueError, match="the run was repeated since this review was started"):
         review.decide("1", "keep")
     assert not Path("run/decisions.csv").exists()

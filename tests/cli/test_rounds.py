@@ -47,10 +47,11 @@ def test_round_two_trusts_and_learns(answered, selfpaced, shop_csv):
     assert code == 0, err
     metrics = json.loads(Path("run2/metrics.json").read_text())
     assert metrics["round"] == 2
-    assert metrics["suspects_before"] == len(rows)
+    assert metrics["rows_before"] == len(rows)
     found = pd.read_csv("run2/suspects.csv")
     assert len(found) == metrics["likely_errors"] + metrics["worth_a_look"] < len(rows) / 2
-    assert f"round 2: {len(rows)} -> {len(found)} " in out
+    assert (metrics["undecided"], metrics["new"]) == (0, len(found))
+    assert f"round 2: {len(rows)} -> 0 undecided, {len(found)} new " in out
     assert not set(found["row"]) & {int(row[0]) for row in rows}
     so_far = pd.read_csv("run2/decisions.csv")
     assert so_far["row"].tolist() == [int(row[0]) for row in rows]
@@ -59,6 +60,27 @@ def test_round_two_trusts_and_learns(answered, selfpaced, shop_csv):
         "fit", shop_csv, "--decisions", "run2/decisions.csv", "--out", "run3", "--model", "logistic", "--no-report"
     )[1]
     assert "round 3: " in again
+
+
+def test_undecided_rows_stay_in_round_two(answered, selfpaced, shop_csv):
+    header, rows, _ = answered
+    place, left = header.index("decision"), {int(row[0]) for row in rows[3::4]}
+    for row in rows[3::4]:
+        row[place] = ""
+    with open("run/answers.csv", "w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([header, *rows])
+    words = ["fit", shop_csv, "--decisions", "run/answers.csv", "--model", "logistic", "--no-report"]
+    code, out, err = selfpaced(*words, "--out", "run2")
+    assert code == 0, err
+    found = pd.read_csv("run2/suspects.csv")
+    assert left <= set(found["row"])
+    new = len(found) - len(left)
+    assert f"round 2: {len(rows)} -> {len(left)} undecided, {new} new " in out
+    assert set(found["level"]) <= {"likely error", "worth a look"}
+    # the decisions of round two are a file of their own: the list is the one beside it
+    code, out, err = selfpaced("fit", shop_csv, "--decisions", "run2/decisions.csv", *words[4:], "--out", "run3")
+    assert code == 0, err
+    assert f"round 3: {len(found)} -> {len(found)} undecided, " in out
 
 
 def test_clean_writes_what_was_decided_and_fits_nothing(answered, as_json, shop_csv):
@@ -93,7 +115,7 @@ def test_a_changed_table_is_refused(answered, selfpaced, shop_csv):
 def test_how_and_decisions_exclude_each_other(answered, selfpaced, shop_csv):
     code, _, err = selfpaced("clean", shop_csv, "--decisions", "run/answers.csv", "--how", "drop")
     assert code == 2
-    assert "--how is for suspects nobody has looked at" in err
+    assert "--how cannot be combined with --decisions" in err
 
 
 def test_decisions_of_a_person_are_not_replaced_by_others(answered, selfpaced, shop_csv):

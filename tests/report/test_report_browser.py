@@ -1,4 +1,4 @@
-"""The page in a real browser: the slider moves, the table filters, nothing is loaded, nothing goes wrong."""
+"""The page in a real browser: the table filters, nothing is loaded, nothing goes wrong."""
 
 import csv
 
@@ -14,7 +14,7 @@ from selfpaced.report.page import render
 from .conftest import downloaded, wait
 
 By = pytest.importorskip("selenium.webdriver.common.by", reason="the browser tests need Selenium").By
-from selenium.webdriver import ActionChains, Keys  # noqa: E402
+from selenium.webdriver import ActionChains  # noqa: E402
 
 EVIL = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 
@@ -54,38 +54,6 @@ def page(browser, classified, tmp_path):
     return show(browser, report(case.model, case.X, case.y, tmp_path / "report.html"))
 
 
-def test_the_slider_moves_the_weights(page, classified):
-    slider = page.find_element(By.ID, "stage")
-    slider.send_keys(Keys.HOME)
-    wait(page, lambda b: text(b, "stage-text").startswith("1 of"))
-    first = page.find_element(By.ID, "chart-stage").get_attribute("innerHTML")
-    slider.send_keys(Keys.END)
-    count = len(classified.model.path_)
-    wait(page, lambda b: text(b, "stage-text").startswith(f"{count} of {count}: plain"))
-    wait(page, lambda b: b.find_element(By.ID, "chart-stage").get_attribute("innerHTML") != first)
-    # every sample has full weight in the plain model: one bar
-    bars = "#chart-stage .mark-rect.role-mark path"
-    wait(page, lambda b: sum(_height(p) > 0 for p in b.find_elements(By.CSS_SELECTOR, bars)) == 1)
-    assert_clean(page)
-
-
-def _height(path):
-    return path.rect["height"]
-
-
-def test_a_click_on_the_path_moves_the_slider(page, classified):
-    count = len(classified.model.path_)
-
-    def moved(browser):
-        last = browser.find_elements(By.CSS_SELECTOR, "#chart-score .mark-symbol path")[-1]
-        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", last)
-        ActionChains(browser).move_to_element(last).click().perform()
-        return text(browser, "stage-text").startswith(f"{count} of {count}")
-
-    wait(page, moved)
-    assert_clean(page)
-
-
 def test_the_table_filters_sorts_and_turns_pages(page, classified):
     found = np.flatnonzero(classified.model.assessment_.levels())
     assert text(page, "position") == f"1–25 of {len(found)}"
@@ -99,10 +67,10 @@ def test_the_table_filters_sorts_and_turns_pages(page, classified):
     header = page.find_elements(By.CSS_SELECTOR, "#table th button")[0]
     assert header.text == "Row"
     header.click()
-    assert [int(row[2]) for row in rows(page)] == found[:25].tolist()
+    assert [int(row[1]) for row in rows(page)] == found[:25].tolist()
     page.find_elements(By.CSS_SELECTOR, "#table th button")[0].click()
     page.find_element(By.ID, "last").click()
-    assert [int(row[2]) for row in rows(page)] == found[: len(found) % 25][::-1].tolist()
+    assert [int(row[1]) for row in rows(page)] == found[: len(found) % 25][::-1].tolist()
     assert not page.find_element(By.ID, "next").is_enabled()
     assert_clean(page)
 
@@ -119,20 +87,50 @@ def test_both_levels_have_a_heading_until_the_table_is_sorted(browser, classifie
     assert [heading.split()[0] for heading in headings()] == ["1", "2"]
     assert "likely error" in headings()[0]
     assert "worth a look" in headings()[1]
-    assert [int(row[2]) for row in rows(page)] == [5, 3, 9]
+    assert [int(row[1]) for row in rows(page)] == [5, 3, 9]
     page.find_elements(By.CSS_SELECTOR, "#table th button")[0].click()
     assert headings() == []
-    assert [int(row[2]) for row in rows(page)] == [3, 5, 9]
+    assert [int(row[1]) for row in rows(page)] == [3, 5, 9]
     assert_clean(page)
 
 
-def test_a_row_shows_its_features(page, classified):
-    row = int(rows(page)[0][2])
-    page.find_element(By.CSS_SELECTOR, "#table .open").click()
-    shown = [cell.text for cell in page.find_elements(By.CSS_SELECTOR, "#table .cells dd")]
-    assert np.allclose(np.array(shown, dtype=float), classified.X[row], rtol=1e-4)
-    page.find_element(By.CSS_SELECTOR, "#table .open").click()
-    assert page.find_elements(By.CSS_SELECTOR, "#table .cells") == []
+def shown_cells(page, place):
+    """Names and texts of the cells below a row of the table, and whether all of them are shown."""
+    script = "const r = [...document.querySelectorAll('#table .cells')][arguments[0]]; const of = (t) => "
+    script += "[...r.querySelectorAll(t)].map((e) => e.innerText); return [of('dt'), of('dd'), !r.matches('.brief')]"
+    return page.execute_script(script, place)
+
+
+def test_every_row_shows_its_cells_and_the_current_one_all_of_them(page, classified):
+    def numbers(place):
+        row = classified.X[int(rows(page)[place][1])]
+        names, texts, whole = shown_cells(page, place)
+        expected = [row[int(name.removeprefix("x"))] for name in names]
+        assert np.allclose(np.array(texts, dtype=float), expected, rtol=1e-3)
+        return len(names), whole
+
+    assert numbers(0) == (6, True)
+    assert numbers(1) == (6, False)
+    page.find_elements(By.CSS_SELECTOR, "#table .open")[1].click()
+    assert numbers(1) == (6, True)
+    page.find_elements(By.CSS_SELECTOR, "#table .open")[1].click()
+    assert numbers(1) == (6, False)
+
+
+def test_one_list_can_be_shown_alone(browser, classified, tmp_path):
+    table = {"row": [5, 3, 9], "level": ["likely error", "worth a look", "worth a look"], "given": ["no", "yes", "no"]}
+    table |= {"expected": ["yes", "no", "yes"], "noise_probability": [0.9, 0.04, 0.03]}
+    table["probability_if_noisy"] = [0.95, 0.4, 0.3]
+    path = report(classified.model, classified.X, classified.y, tmp_path / "lists.html", suspects=table)
+    page = show(browser, path)
+    buttons = page.find_elements(By.CSS_SELECTOR, "#lists button")
+    assert [button.text for button in buttons] == ["Both lists", "1 likely error", "2 rows worth a look"]
+    buttons[2].click()
+    assert [int(row[1]) for row in rows(page)] == [3, 9]
+    assert "40 %" in rows(page)[0][4]  # not the 4 % that any are wrong and this one is
+    page.find_elements(By.CSS_SELECTOR, "#lists button")[1].click()
+    assert [int(row[1]) for row in rows(page)] == [5]
+    assert_clean(page)
 
 
 def test_export_writes_the_filtered_rows(page, tmp_path):
@@ -241,7 +239,7 @@ def test_no_sideways_scrolling_on_a_phone(browser, classified, clustered, tmp_pa
 
 def test_every_kind_is_drawn(browser, regressed, factorized, clustered, tmp_path):
     expected = {
-        "regressed": ["chart-stage", "chart-mean-weight", "chart-weights"],
+        "regressed": ["chart-weights"],
         "factorized": ["chart-residual", "chart-entry-weight"],
         "clustered": ["chart-view-means", "chart-view-weights"],
     }
@@ -257,7 +255,7 @@ def test_every_kind_is_drawn(browser, regressed, factorized, clustered, tmp_path
 
 def test_markup_in_the_data_stays_text(browser, tmp_path):
     class Fitted(AssessmentMixin):
-        assessment_ = Assessment("values", Values(*np.eye(3)), losses=np.array([3.0, 0.1, 0.2]), lam=1.0, rule="welsch")
+        assessment_ = Assessment("labels", Values(*np.eye(3)), losses=np.array([3.0, 0.1, 0.2]), lam=1.0, rule="welsch")
         lam_, noise_rate_, noise_rate_interval_, n_features_in_ = 1.0, 0.1, (0.0, 0.2), 1
         termination_ = EVIL
         _assess = None

@@ -54,7 +54,7 @@ def pixels(url):
 def test_the_epochs_are_the_path():
     summary = summarise(training())
     assert summary.kind == "network"
-    assert summary.sentence.startswith("Sequential was trained for 4 epochs on 30 samples, paced from epoch 3 on: ")
+    assert summary.sentence.startswith("Sequential was trained for 4 epochs on 30 samples, paced from epoch 3 on; ")
     assert summary.termination == "wrong labels were found"
     history = summary.history
     assert history.index == (1, 2, 3, 4)
@@ -62,7 +62,7 @@ def test_the_epochs_are_the_path():
     assert list(history.series) == ["accuracy on the given labels", "rate of wrong labels", "trusted share", "pace λ"]
     assert history.bands == {"rate of wrong labels": ((None, 0.2, 0.2, 0.2), (None, 0.4, 0.4, 0.4))}
     facts = {fact.label: (fact.value, fact.note) for fact in summary.facts}
-    assert facts["estimated noise rate"] == ("30 %", "20 % to 40 %")
+    assert facts["estimated label-error rate"] == ("30 %", "20 % to 40 %")
     assert facts["pace"] == ("λ = 0.5", "")
     assert sum(map(sum, summary.weights.counts)) == 30
 
@@ -76,7 +76,7 @@ def test_the_suspects_are_those_of_the_assessment():
 
 def test_a_plain_training_says_so():
     summary = summarise(training(("look", "plain")))
-    assert "none was held back" in summary.sentence
+    assert "all samples have full weight" in summary.sentence
     assert next(fact.value for fact in summary.facts if fact.label == "pace") == "plain"
 
 

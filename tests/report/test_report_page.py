@@ -53,18 +53,22 @@ def test_nothing_is_loaded_from_anywhere(page):
 
 def test_the_sentence_and_sections_are_there(page):
     words = " ".join(page.words)
-    for part in ("400 samples, easy ones first", "Plain against self-paced", "The path", "Suspects", "How to cite"):
+    for part in (
+        "400 rows, weighted by",
+        "Plain and self-paced model",
+        "The candidates",
+        "Rows to check",
+        "How to cite",
+    ):
         assert part in words
-    slider = next(attrs for tag, attrs in page.tags if attrs.get("id") == "stage")
-    assert int(slider["max"]) == len(page.data["path"]) - 1
-    assert int(slider["value"]) == page.data["stage"]
 
 
 def test_the_data_is_whole(page, classified):
     columns = {c["key"]: c["values"] for c in page.data["table"]}
     assert sorted(columns["row"]) == np.flatnonzero(classified.model.assessment_.levels()).tolist()
-    stages = page.data["charts"]["chart-stage"]["data"]["values"]
-    assert len(stages) == 20 * len(classified.model.path_)
+    scores = page.data["charts"]["chart-score"]["data"]["values"]
+    assert len(scores) == len(classified.model.path_)
+    assert [point["value"] for point in scores if point["chosen"]]
 
 
 def test_markup_is_escaped_everywhere(classified):

@@ -24,7 +24,7 @@ from selfpaced import (
 from selfpaced.assessment import Assessment, Places, Values
 from selfpaced.pacing import Fixed
 from selfpaced.report import summarise
-from selfpaced.report.matrix import grid_of
+from selfpaced.report.sections import grid_of
 from selfpaced.solver import alternate
 
 
@@ -41,24 +41,23 @@ def test_classification(classified):
     summary = summarise(case.model, case.X, case.y)
     low = int((case.model.sample_weight_ < 0.5).sum())
     assert summary.kind == "classification"
-    assert f"{low} of them" in summary.sentence
+    assert f"{low} (" in summary.sentence
+    assert "easy" not in summary.sentence
     assert case.model.termination_ in summary.termination
     assert re.search(r"trusts \d+ % of the samples", summary.termination)
-    assert fact(summary, "samples").value == "400"
-    assert fact(summary, "estimated noise rate").note.count("%") == 2
+    assert fact(summary, "rows").value == "400"
+    assert fact(summary, "estimated label-error rate").note.count("%") == 2
     names = [row.name for row in summary.comparison]
-    assert names[0] == "Held-out labels foretold"
-    assert re.fullmatch(r"\d\d\.\d % ± \d\.\d %", summary.comparison[0].plain)
+    assert names[0] == "Held-out accuracy"
+    assert re.fullmatch(r"\d\d\.\d %", summary.comparison[0].plain)
     assert "x" in column(summary, "against")[0]
-    assert "Predictions changed" in names
+    assert "Predictions that differ from the plain model" in names
     assert summary.weights.series == ("no", "yes")
     assert sum(map(sum, summary.weights.counts)) == 400
     assert len(summary.features.rows) == int((case.model.assessment_.levels() > 0).sum())
     likely, look = (int((case.model.assessment_.levels() == level).sum()) for level in (2, 1))
-    assert fact(summary, "likely errors").value == str(likely)
-    assert (str(look) in fact(summary, "likely errors").note) == (look > 0)
-    assert f"{likely} likely errors" in summary.verdict
-    assert f"{look} row" in summary.verdict
+    assert f"{likely} likely errors" in summary.conclusion
+    assert f"{look} row" in summary.conclusion
 
 
 def test_the_flipped_labels_come_first(classified):
@@ -107,18 +106,44 @@ def test_what_suspects_have_in_common_is_named(classified):
     assert summarise(case.model, case.X, case.y, suspects=table, cells=cells).patterns == ()
 
 
-def test_rows_that_are_suspected_though_the_plain_model_was_kept_are_explained(classified):
-    assessment = classified.model.assessment_
+def test_without_likely_errors_the_page_says_why_nothing_is_proven(classified):
+    table = {"row": [3, 5], "level": ["worth a look"] * 2, "given": ["no", "yes"], "expected": ["yes", "no"]}
+    summary = summarise(classified.model, classified.X, classified.y, suspects=table)
+    assert summary.conclusion.startswith("No likely errors among 400 rows: no row is more probably wrong than right.")
+    assert "2 rows worth a look" in summary.conclusion
+    assert len(summary.suspects) == 2
 
-    class Kept(type(classified.model)):
+
+def test_columns_that_are_not_used_are_named(classified):
+    unused = [("order_id", "identifier"), ("notes2", "empty")]
+    summary = summarise(classified.model, not_used=unused)
+    assert summary.not_used == "Not used: order_id (identifier), notes2 (empty)."
+    assert summarise(classified.model).not_used == ""
+
+
+def test_a_chosen_candidate_with_a_lower_score_is_explained(classified):
+    from dataclasses import replace
+
+    class Other(type(classified.model)):
         pass
 
-    model = Kept()
-    model.__dict__ = {**classified.model.__dict__, "lam_": np.inf}
-    summary = summarise(model)
-    assert len(summary.suspects) == int((assessment.levels() > 0).sum())
-    assert summary.aside.startswith("The plain model was kept, with full weight for every row")
-    assert summarise(classified.model).aside == ""
+    model = Other()
+    model.__dict__ = dict(classified.model.__dict__)
+    best = max(range(len(model.path_)), key=lambda place: model.path_[place].score)
+    worst = min(range(len(model.path_)), key=lambda place: model.path_[place].score)
+    for chosen in (best, worst):
+        model.path_ = tuple(replace(one, chosen=place == chosen) for place, one in enumerate(model.path_))
+        note = summarise(model).score_note
+        assert (note == "") == (chosen == best)
+        assert chosen == best or "higher" in note
+
+
+def test_soft_labels_are_not_called_weights(classified):
+    case = classified
+    model = SelfPacedClassifier(DecisionTreeClassifier(max_depth=4, random_state=0), random_state=0)
+    sentence = summarise(model.fit(case.X, case.y)).sentence
+    assert "soft labels" in sentence
+    assert "easy" not in sentence
 
 
 def test_without_the_data_there_are_still_suspects_and_weights(classified):
@@ -130,12 +155,13 @@ def test_without_the_data_there_are_still_suspects_and_weights(classified):
     assert summary.weights.series == ("all",)
 
 
-def test_agreement_is_measured(classified):
+def test_held_out_accuracy_is_near_that_of_cross_validation(classified):
+    from sklearn.model_selection import cross_val_score
+
     case = classified
-    summary = summarise(case.model, case.X, case.y)
-    row = next(r for r in summary.comparison if r.name.endswith("all samples"))
-    assert row.paced == f"{100 * np.mean(case.model.predict(case.X) == case.y):.1f} %"
-    assert row.plain == f"{100 * np.mean(case.model.plain_.predict(case.X) == case.y):.1f} %"
+    row = next(r for r in summarise(case.model, case.X, case.y).comparison if r.name == "Held-out accuracy")
+    expected = cross_val_score(LogisticRegression(), case.X, case.y, cv=5).mean()
+    assert float(row.plain.removesuffix(" %")) == pytest.approx(100 * expected, abs=3)
 
 
 def test_the_path_ends_in_the_plain_model(classified):
@@ -143,8 +169,8 @@ def test_the_path_ends_in_the_plain_model(classified):
     assert path[-1].plain
     assert [step.stage for step in path] == list(range(len(classified.model.path_)))
     assert sum(step.chosen for step in path) == 1
-    assert path[-1].histogram[-1] == 1.0
-    assert all(sum(step.histogram) == pytest.approx(1, abs=1e-4) for step in path if step.histogram)
+    weights = [step.mean_weight for step in path if not step.plain]
+    assert weights == sorted(weights)
 
 
 def test_a_plain_outcome_is_said_plainly(classified):
@@ -152,7 +178,7 @@ def test_a_plain_outcome_is_said_plainly(classified):
     model = SelfPacedLogisticRegression().fit(classified.X, clean)
     assert math.isinf(model.lam_)
     summary = summarise(model)
-    assert "kept the plain model" in summary.sentence
+    assert "The plain model is used" in summary.sentence
     assert fact(summary, "pace").value == "plain"
 
 
@@ -232,7 +258,7 @@ def test_wrapped_estimators(regressed):
     model = SelfPacedRegressor(DecisionTreeRegressor(max_depth=3, random_state=0), random_state=0).fit(case.X, case.y)
     summary = summarise(model, case.X, case.y)
     assert summary.kind == "regression"
-    assert "SelfPacedRegressor learned from 200 samples" in summary.sentence
+    assert "SelfPacedRegressor was fitted to 200 rows" in summary.sentence
     assert set(column(summary, "row")[:30]) <= set(np.flatnonzero(case.wrong))
 
 
@@ -301,7 +327,7 @@ def test_the_data_must_be_those_of_the_fit(classified):
 
 
 def test_something_else_is_refused(classified):
-    with pytest.raises(TypeError, match="got LogisticRegression, which is none of them"):
+    with pytest.raises(TypeError, match="got LogisticRegression"):
         summarise(LogisticRegression().fit(classified.X, classified.y))
 
 
@@ -328,13 +354,13 @@ def test_a_model_of_texts(model, make):
     given = np.where(np.arange(300) < 30, 1 - y, y)
     summary = summarise(model.fit(make(texts), given), make(texts), given)
     assert summary.suspects is not None
-    assert fact(summary, "samples").value == "300"
+    assert fact(summary, "rows").value == "300"
 
 
 def test_a_noise_rate_that_is_unknown():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 3)), np.arange(600) % 2
     summary = summarise(SelfPacedClassifier(LogisticRegression()).fit(X, y), X, y)
-    assert fact(summary, "estimated noise rate").value == "unknown"
-    assert "between 0 % and" in summary.verdict
-    assert "nan" not in summary.verdict
+    assert fact(summary, "estimated label-error rate").value == "unknown"
+    assert "between 0 % and" in summary.conclusion
+    assert "nan" not in summary.conclusion

@@ -204,6 +204,31 @@ def test_decisions_survive_a_reload_and_are_exported(browser, run_folder, tmp_pa
     browser.execute_script("localStorage.clear()")
 
 
+def test_enter_shows_and_hides_the_cells_of_the_current_row(browser, run_folder):
+    folder, table, _ = run_folder
+
+    def whole():
+        return browser.execute_script(
+            "return !document.querySelector('#table tr.current').nextSibling.classList.contains('brief')"
+        )
+
+    browser.get((folder / "report.html").as_uri())
+    wait(browser, lambda b: progress(b).startswith("0 of"))
+    assert whole()
+    cells = browser.find_elements(By.CSS_SELECTOR, "#table tr.current + .cells dd")
+    assert len(cells) == table.shape[1] - 1  # all but the label, which is given
+    press(browser, Keys.ENTER)
+    assert not whole()
+    press(browser, "j")
+    assert whole()  # the next row is open
+    press(browser, "k")
+    assert not whole()
+    press(browser, Keys.ENTER, "/")
+    assert whole()
+    assert browser.switch_to.active_element.get_attribute("id") == "search"
+    no_errors(browser)
+
+
 def test_filters_and_the_way_back(browser, run_folder):
     folder, _, found = run_folder
     browser.get((folder / "report.html").as_uri())

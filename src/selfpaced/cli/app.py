@@ -1,4 +1,4 @@
-"""The parser, and how a command begins and ends."""
+"""The parser of the command line, and how a command starts and ends."""
 
 from __future__ import annotations
 
@@ -17,31 +17,32 @@ from .console import Console
 
 __all__ = ["main"]
 
-# Shown in this order; each is a module of its own, imported only when it is asked for.
+# Shown in this order; each is a module of its own, imported only when it is used.
 COMMANDS = {
-    "fit": "fit a model to a table some of whose labels or values are wrong",
-    "review": "decide about the suspects of a run in the browser",
+    "fit": "fit a model to a table with errors, and list the rows to check",
+    "inspect": "check a table without a model: spelling, leakage, duplicates",
+    "review": "decide about the listed rows in the browser",
+    "clean": "write a copy of the table without its likely errors",
     "predict": "predict with a model that selfpaced fit has saved",
-    "clean": "write the table again with suspects dropped, flagged or relabelled",
-    "check": "test a loss of your own against the conditions of the paper",
-    "list": "show the rules that weigh samples, and their formulas",
-    "demo": "see it work: plain against self-paced on data with wrong labels",
-    "reproduce": "repeat the paper's tables and figures, beside ours and today's peers",
+    "demo": "run an example with known errors",
+    "list": "show the weighting rules and their formulas",
+    "check-loss": "test a loss function of your own",
+    "reproduce": "repeat the tables and figures of the paper",
 }
 # Commands of other distributions: an entry point of the group, a function that adds the command's parser.
 GROUP = "selfpaced.commands"
 ELSEWHERE = {"reproduce": "selfpaced-experiments"}
 DESCRIPTION = """\
-Learn from dirty data: any model, easy samples first, wrong labels and outliers last or never.
+Learn from a table in which some labels or values are wrong.
 
-A table some of whose labels (or values) are wrong goes in; a model they did not spoil, a weight for every row and a
-ranked list of suspects come out. Nobody has to know how many are wrong.
+selfpaced fits a model that the errors do not spoil, estimates how many there
+are, and lists the rows to check: likely errors, and rows worth a look.
 """
 EPILOG = "exit codes:\n" + "\n".join(f"  {code:>3}  {text}" for code, text in errors.CODES.items())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and give back its exit code."""
+    """Run a command and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     command = next((word for word in words if not word.startswith("-")), None)
     try:
@@ -55,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.command is None:
         parser.print_help()
         return errors.OK
-    if args.command in ELSEWHERE:  # has workers, and answers Ctrl-C itself
+    if args.command in ELSEWHERE:  # it has worker processes, and handles Ctrl-C itself
         return int(args.run(args))
     console = Console(quiet=bool(getattr(args, "quiet", False)), as_json=bool(getattr(args, "json", False)))
     with console.signals(last=argv is None):
@@ -63,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace, console: Console) -> int:
-    """One command, its end told as an exit code."""
+    """Run one command and turn its errors into exit codes."""
     try:
         with console.listening():
             return int(args.run(args, console))
@@ -86,11 +87,11 @@ def _run(args: argparse.Namespace, console: Console) -> int:
 def _interrupted(console: Console) -> int:
     console.end()
     code = errors.TERMINATED if console.signal == signal.SIGTERM else errors.INTERRUPTED
-    return console.fail("interrupted; no half-written file was left behind", code)
+    return console.fail("interrupted; no incomplete file was left", code)
 
 
 def _close_output() -> None:
-    """Where standard output takes no more, keep Python from complaining about it once again at its end."""
+    """Keep Python from reporting a closed standard output once more when it exits."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -99,21 +100,22 @@ def _close_output() -> None:
 
 
 class _Style(argparse.RawDescriptionHelpFormatter):
-    """Lines as wide as the descriptions."""
+    """Help of at most 100 columns."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=26, width=min(shutil.get_terminal_size((116, 24)).columns, 116))
+        super().__init__(prog, max_help_position=26, width=min(shutil.get_terminal_size((100, 24)).columns, 100))
+        self._action_max_length = 14  # argparse forgets the indent of the commands
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong first, and points to the help instead of printing the whole usage."""
+    """Prints the error first, and points to the help instead of printing the usage."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(errors.USAGE, f"{self.prog}: error: {message}\nTry: {self.prog} --help\n")
 
 
 def _parser(command: str | None) -> argparse.ArgumentParser:
-    """The parser; only the command in use gets its arguments, so that help and errors come at once."""
+    """Build the parser; only the command in use gets its arguments, which keeps help and errors fast."""
     from selfpaced import __version__
 
     parser = _Parser(prog="selfpaced", description=DESCRIPTION, epilog=EPILOG, formatter_class=_Style)
@@ -130,7 +132,7 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
 
 
 def _add(commands: Any, name: str, text: str) -> None:
-    module = importlib.import_module(f"{__package__}.{name}")
+    module = importlib.import_module(f"{__package__}.{name.replace('-', '_')}")
     parser = commands.add_parser(
         name,
         help=text,
@@ -140,15 +142,15 @@ def _add(commands: Any, name: str, text: str) -> None:
         usage=module.USAGE,
     )
     module.add_arguments(parser)
-    group = parser.add_argument_group("what is said")
-    group.add_argument("--json", action="store_true", help="the result as one JSON object on standard output")
-    group.add_argument("--quiet", "-q", action="store_true", help="only errors")
-    group.add_argument("--debug", action="store_true", help="errors of selfpaced itself with their traceback")
+    group = parser.add_argument_group("output")
+    group.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    group.add_argument("--quiet", "-q", action="store_true", help="print errors only")
+    group.add_argument("--debug", action="store_true", help="show the traceback of internal errors")
     parser.set_defaults(run=module.run)
 
 
 def _add_from_elsewhere(commands: Any, name: str) -> None:
-    """A command that another distribution brings."""
+    """Add a command that another distribution provides."""
     from importlib.metadata import entry_points
 
     found = next(iter(entry_points(group=GROUP, name=name)), None)

@@ -1,10 +1,10 @@
-"""``selfpaced clean``: the table without its suspects, or with them marked or corrected."""
+"""``selfpaced clean``: write the table without its likely errors, or with them marked or corrected."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,242 +12,205 @@ from .data import add_data_arguments, add_decisions
 from .models import add_model_arguments
 
 if TYPE_CHECKING:
-    from selfpaced.tables import LoadedTable, Reviewed
+    import pandas as pd
+
+    from selfpaced.tables import LoadedTable
 
     from .console import Console
-    from .training import Training
 
-USAGE = "selfpaced clean [DATA] --target COLUMN [--how drop|flag|relabel] [--out FILE] [options]"
+USAGE = "selfpaced clean [DATA] --target COLUMN [--how HOW] [--out FILE] [options]"
 DESCRIPTION = """\
-Write the table again with its likely errors dropped, flagged or relabelled; never in place.
+Write a copy of the table with its likely errors dropped, flagged or relabelled.
+The input is never changed.
 
   --how drop     leave likely errors out (default)
   --how flag     add the columns suspect (1 or 0), expected and noise_probability
-  --how relabel  put what the model expects in place of what is given
+  --how relabel  replace the given label or value by the expected one
 
-Everything else stays as it is written: cells of a text file are copied, not converted.
+All other cells of a text file are copied as they are.
 """
 EPILOG = """\
 examples:
-  selfpaced clean data.csv --target label                     writes data.clean.csv
+  selfpaced clean data.csv --target label          writes data.clean.csv
   selfpaced clean data.csv --target label --how flag --out flagged.csv
-  selfpaced clean data.csv --decisions run/decisions.csv      as a person has decided, row by row
+  selfpaced clean data.csv --decisions run/decisions.csv
 """
 FLAGS = ("suspect", "expected", "noise_probability")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``clean``."""
+    """Add the arguments of ``clean``."""
     add_data_arguments(parser)
     add_model_arguments(parser)
     group = parser.add_argument_group("results")
     group.add_argument("--how", choices=("drop", "flag", "relabel"), default=None, help="what to do with likely errors")
     add_decisions(group)
-    group.add_argument("--out", type=Path, metavar="FILE", help="default: the data's name with .clean in it, here")
-    group.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    group.add_argument("--out", type=Path, metavar="FILE", help="default: the name of DATA with .clean in it, here")
+    group.add_argument("--force", action="store_true", help="overwrite FILE if it exists")
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changes of a table: rows to drop, new labels by row, labels to merge, and flags by row (None: no flags)."""
+
+    target: str | None
+    dropped: frozenset[int] = frozenset()
+    labels: dict[int, Any] = field(default_factory=dict)
+    merges: dict[str, str] = field(default_factory=dict)
+    flags: dict[int, tuple[Any, ...]] | None = None
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """Fit, then copy the table."""
-    from .output import check_target
-    from .telling import counted
-    from .training import STEPS, train
+    """Find the likely errors, or read the decisions, and write the changed copy."""
+    from .atomic_output import check_target
+    from .errors import UsageError
     from .writing import format_of
 
     out = args.out if args.out is not None else _default(args.data)
     format_of(out)
     check_target(out, None if args.data is None else Path(args.data), force=args.force)
-    if args.decisions is not None:
-        return _by_decisions(args, out, console)
-    args.how = args.how or "drop"
+    if args.decisions is None:
+        return _by_model(args, out, console)
+    if args.how is not None:
+        raise UsageError("--how cannot be combined with --decisions: each decision says what to do with its row")
+    return _by_decisions(args, out, console)
+
+
+def _by_model(args: argparse.Namespace, out: Path, console: Console) -> int:
+    """Drop, flag or relabel the likely errors of a fit."""
+    from .terminal import likely_errors
+    from .training import STEPS, train
+
+    how = args.how or "drop"
     with console.progress(STEPS + 1):
         result = train(args, console)
         with console.step("writing"):
-            kept = _write(result, out, args.how)
-    n = len(result.likely)
-    done = {"drop": "dropped", "flag": "flagged", "relabel": "relabelled"}[args.how]
-    console.say(f"\n{result.model.termination_}")
-    console.say(f"{counted(n)} among {len(result.table.frame):,} rows{f': {done}' if n else ''}.")
-    console.say(f"Written: {out} ({kept:,} rows)")
-    console.result(
-        {
-            "out": str(out),
-            "rows": kept,
-            "likely_errors": n,
-            "how": args.how,
-            "suspect_rows": result.likely["row"],
-            "termination": result.model.termination_,
-        }
-    )
+            records = result.likely.to_dict("records")
+            expected = {int(r["row"]): r["expected"] for r in records}
+            flags = {int(r["row"]): (1, *(r[name] for name in FLAGS[1:])) for r in records}
+            changes = Changes(
+                result.target.name,
+                dropped=frozenset(expected) if how == "drop" else frozenset(),
+                labels=expected if how == "relabel" else {},
+                merges=result.merges,
+                flags=flags if how == "flag" else None,
+            )
+            rows = _write(result.table, changes, out)
+    done = {"drop": "dropped", "flag": "flagged", "relabel": "relabelled"}[how]
+    console.tell(f"\n{result.model.termination_}")
+    found = likely_errors(len(records))
+    console.tell(f"{found} among {len(result.table.frame):,} rows{f': {done}' if records else ''}.")
+    console.say(f"Written: {out} ({rows:,} rows)")
+    facts = {"out": str(out), "rows": rows, "likely_errors": len(records), "how": how}
+    console.result(facts | {"suspect_rows": result.likely["row"], "termination": result.model.termination_})
     return 0
 
 
 def _by_decisions(args: argparse.Namespace, out: Path, console: Console) -> int:
-    """The table as a person has decided; nothing is fitted."""
-    from selfpaced.tables import text_rows
+    """Apply the decisions of a person; nothing is fitted."""
+    from dataclasses import replace
 
     from .data import decided, merged, merges_of, open_table
-    from .errors import UsageError
     from .rounds import tell_of_merges
-    from .writing import format_of, write_frame, write_rows
 
-    if args.how is not None:
-        raise UsageError("--how is for suspects nobody has looked at; with --decisions every row has its own")
     table = open_table(args)
     review = decided(table.frame, args)
     assert review is not None
     tell_of_merges(args, console)
-    corrected = replace(table, frame=review.corrected)
-    merges = merges_of(corrected, args)
-    corrected, done = merged(corrected, merges, args)
-    review = replace(review, corrected=corrected.frame)
-    for notice in done:
+    merges = merges_of(table, args)
+    for notice in merged(replace(table, frame=review.corrected), merges, args)[1]:
         console.notice(notice)
-    if table.format == "csv" and format_of(out)[0] != "parquet":
-        separator = "\t" if format_of(out)[0] == "tsv" else table.dialect.separator
-        rows = _decided_rows(table, review, args.target, text_rows, merges)
-        kept = write_rows(rows, out, separator, table.dialect) - int(table.dialect.header)
-    else:
-        write_frame(review.table, out)
-        kept = len(review.table)
+    values = review.corrected[args.target].iloc[review.replaced].tolist() if review.replaced.size else []
+    labels = dict(zip(review.replaced.tolist(), values, strict=True))
+    rows = _write(table, Changes(args.target, frozenset(review.dropped.tolist()), labels, merges), out)
     console.say(f"Decisions: {review}.")
-    console.say(f"Written: {out} ({kept:,} rows)")
+    console.say(f"Written: {out} ({rows:,} rows)")
     counts = {"corrected": len(review.replaced), "dropped": len(review.dropped), "kept": len(review.kept)}
-    console.result({"out": str(out), "rows": kept, "how": "decisions", **counts})
+    console.result({"out": str(out), "rows": rows, "how": "decisions", **counts})
     return 0
-
-
-def _decided_rows(
-    table: LoadedTable, review: Reviewed, target: str | None, records_of: Any, merges: dict[str, str]
-) -> Iterator[list[str]]:
-    """The records of the file; new labels are spelled as the file spells them elsewhere: 01 stays 01."""
-    from selfpaced.tables import label_text
-
-    records, dropped = records_of(table), set(review.dropped.tolist())
-    if table.dialect.header:
-        yield next(records)
-    new: dict[int, str] = {}
-    position = list(table.frame.columns).index(target) if review.replaced.size or merges else -1
-    if review.replaced.size:
-        values = review.corrected.iloc[review.replaced, position].tolist()
-        missing, spelling = set(values), {}
-        again = records_of(table)
-        if table.dialect.header:
-            next(again)
-        for value, cells in zip(table.frame.iloc[:, position].tolist(), again, strict=True):
-            if value in missing:
-                spelling[value] = cells[position]
-                missing.discard(value)
-        new = {int(r): spelling.get(v, _text(v)) for r, v in zip(review.replaced, values, strict=True)}
-    for row, cells in enumerate(records):
-        if row in new:
-            cells[position] = new[row]
-        if merges:
-            cells[position] = merges.get(label_text(cells[position]), cells[position])
-        if row not in dropped:
-            yield cells
 
 
 def _default(data: str | None) -> Path:
     if data is None:
-        return Path("breast.clean.csv")
+        return Path("shelter.clean.csv")
     name = Path(data).name
     packed = name.lower().endswith(".gz")
     stem = Path(name[:-3] if packed else name)
     return Path(f"{stem.stem}.clean{stem.suffix or '.csv'}{'.gz' if packed else ''}")
 
 
-def _write(result: Training, out: Path, how: str) -> int:
-    """Text to text is copied cell by cell; everything else goes through the frame."""
+def _write(table: LoadedTable, changes: Changes, out: Path) -> int:
+    """Write the changed copy and return its number of rows: text cell by cell, anything else as a frame."""
     from .writing import format_of, write_frame, write_rows
 
-    table = result.table
     if table.format == "csv" and format_of(out)[0] != "parquet":
         separator = "\t" if format_of(out)[0] == "tsv" else table.dialect.separator
-        header = int(table.dialect.header)
-        return write_rows(_copied(result, how), out, separator, table.dialect) - header
-    frame = _changed(result, how)
+        return write_rows(_records(table, changes), out, separator, table.dialect) - int(table.dialect.header)
+    frame = _frame(table.frame, changes)
     write_frame(frame, out)
     return len(frame)
 
 
-def _copied(result: Training, how: str) -> Iterator[list[str]]:
-    """The records of the file, changed only where asked."""
+def _records(table: LoadedTable, changes: Changes) -> Iterator[list[str]]:
+    """The records of the file; new labels are spelled as the file spells them elsewhere: 01 stays 01."""
     from selfpaced.tables import label_text, text_rows
 
-    table, name = result.table, result.target.name
-    position = list(table.frame.columns).index(name)
-    suspects = {int(r["row"]): r for r in result.likely.to_dict("records")}
-    written = _spelling(result, position) if how == "relabel" else {}
+    columns = list(table.frame.columns)
+    place = columns.index(changes.target) if changes.target in columns else -1
+    spelling = _spelling(table, place, changes.labels)
     records = text_rows(table)
     if table.dialect.header:
         header = next(records)
-        yield header + _flag_names(header) if how == "flag" else header
+        yield header + _flag_names(header) if changes.flags is not None else header
     for row, cells in enumerate(records):
-        suspect = suspects.get(row)
-        label = result.merges.get(label_text(cells[position]))
-        if label is not None:
-            cells[position] = label
-        if how == "flag":
-            yield cells + _flags(suspect)
-        elif suspect is None:
-            yield cells
-        elif how == "relabel":
-            expected = suspect["expected"]
-            yield [*cells[:position], written.get(expected, _text(expected)), *cells[position + 1 :]]
+        if row in changes.dropped:
+            continue
+        if row in changes.labels:
+            cells[place] = spelling.get(changes.labels[row], _text(changes.labels[row]))
+        if changes.merges:
+            cells[place] = changes.merges.get(label_text(cells[place]), cells[place])
+        flags = [] if changes.flags is None else changes.flags.get(row, (0, "", ""))
+        yield [*cells, *map(_text, flags)]
 
 
-def _spelling(result: Training, position: int) -> dict[Any, str]:
-    """How the file itself writes each class: 01 stays 01."""
+def _spelling(table: LoadedTable, place: int, labels: dict[int, Any]) -> dict[Any, str]:
+    """How the file writes each of the new labels."""
     from selfpaced.tables import label_text, text_rows
 
-    if result.target.task != "classification":
-        return {}
-    missing = set(result.target.values.tolist())
-    label_of = dict(zip(result.target.rows.tolist(), result.target.values.tolist(), strict=True))
+    missing = {label for label in labels.values() if not isinstance(label, float)}
     spelling: dict[Any, str] = {}
-    records = text_rows(result.table)
-    if result.table.dialect.header:
+    records = text_rows(table) if missing else iter(())
+    if missing and table.dialect.header:
         next(records)
-    for row, cells in enumerate(records):
-        label = label_of.get(row)
-        if label in missing:
-            spelling[label] = label_text(cells[position])
-            missing.discard(label)
-            if not missing:
-                break
+    values = table.frame.iloc[:, place].tolist() if missing else []
+    for value, cells in zip(values, records, strict=bool(missing)):
+        known = value if value in missing else label_text(value)
+        if known in missing:
+            spelling[known] = label_text(cells[place])
+            missing.discard(known)
     return spelling
 
 
-def _changed(result: Training, how: str) -> Any:
-    """The frame, changed as asked."""
-    frame, found = result.table.frame, result.likely
-    rows = found["row"].to_numpy()
-    if how == "drop":
-        return frame.drop(index=frame.index[rows])
-    frame = frame.copy()
-    if how == "relabel":
-        values = frame[result.target.name].astype(object)
-        values.iloc[rows] = found["expected"].to_numpy()
-        frame[result.target.name] = values.infer_objects()
-        return frame
-    names = _flag_names([str(column) for column in frame.columns])
-    for name, source, default in zip(names, (None, "expected", "noise_probability"), (0, None, None), strict=True):
-        column = [default] * len(frame)
-        for row, record in zip(rows, found.to_dict("records"), strict=True):
-            column[row] = 1 if source is None else record[source]
-        frame[name] = column
-    return frame
+def _frame(frame: pd.DataFrame, changes: Changes) -> pd.DataFrame:
+    """The frame with the changes."""
+    from selfpaced.tables import merge_labels
+
+    frame = frame.copy(deep=False)
+    if changes.labels:
+        values = frame[changes.target].astype(object)
+        values.iloc[list(changes.labels)] = list(changes.labels.values())
+        frame[changes.target] = values.infer_objects()
+    if changes.merges:
+        frame[changes.target] = merge_labels(frame[changes.target], changes.merges)[0]
+    if changes.flags is not None:
+        flags = [changes.flags.get(row, (0, None, None)) for row in range(len(frame))]
+        for name, column in zip(_flag_names(list(map(str, frame.columns))), zip(*flags, strict=True), strict=True):
+            frame[name] = list(column)
+    return frame.drop(index=frame.index[sorted(changes.dropped)])
 
 
 def _flag_names(header: list[str]) -> list[str]:
     return [name if name not in header else f"selfpaced_{name}" for name in FLAGS]
-
-
-def _flags(suspect: dict[str, Any] | None) -> list[str]:
-    if suspect is None:
-        return ["0", "", ""]
-    return ["1", _text(suspect["expected"]), _text(suspect["noise_probability"])]
 
 
 def _text(value: Any) -> str:

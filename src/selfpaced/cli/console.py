@@ -1,4 +1,4 @@
-"""What is said to the user: results on standard output, everything else on standard error."""
+"""Output to the user: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -16,21 +16,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
+from selfpaced.formatting import duration, percent
+
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
 __all__ = ["Console", "plain_data"]
 
+WIDTH = 80  # convention: columns of a terminal
+GAP = 2  # display: spaces between the columns of a table
+SLOW = 2.0  # display: seconds after which a step gets a bar of its own
+
 
 class Console:
-    """Progress, warnings, results; and whether somebody pressed Ctrl-C.
+    """Progress, warnings and results of a command, and its signals.
 
     Parameters
     ----------
     quiet : bool
-        Say nothing but errors (and the result, with ``as_json``).
+        Print errors only (and the result, with ``as_json``).
     as_json : bool
-        Say one JSON object on standard output, nothing else there.
+        Print one JSON object on standard output, and nothing else there.
     """
 
     def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
@@ -40,56 +46,69 @@ class Console:
         self.signal: int | None = None
         self.ended = False
         self._shielded = False
-        self._bar: tuple[Progress, TaskID] | None = None
+        self._bar: Progress | None = None
+        self._total = 0
 
     # ------------------------------------------------------------------------------------------- results
 
     def say(self, text: str = "") -> None:
-        """A line for people."""
+        """Print a line for people."""
         if not (self.quiet or self.as_json):
             self._write(text + "\n", sys.stdout)
 
-    def tell(self, text: str, *, strong: bool = False) -> None:
-        """Sentences for people, in lines of at most 80 signs; strong ones stand out where a terminal can show it."""
-        lines = [textwrap.fill(line, 80, break_long_words=False, break_on_hyphens=False) for line in text.split("\n")]
+    def tell(self, text: str, *, strong: bool = False, indent: str = "") -> None:
+        """Print sentences for people in lines of at most 80 characters; strong ones are bold on a terminal."""
+        wrap = textwrap.TextWrapper(WIDTH, break_long_words=False, break_on_hyphens=False, subsequent_indent=indent)
+        solid = text.replace(" %", "\N{NO-BREAK SPACE}%")  # a number is not parted from its sign
+        lines = [wrap.fill(line).replace("\N{NO-BREAK SPACE}", " ") for line in solid.split("\n")]
         bold = strong and sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
         self.say("\n".join(f"\x1b[1m{line}\x1b[0m" if bold and line else line for line in lines))
 
-    def table(self, rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
-        """Aligned columns under a header; the first ``left`` of them to the left, numbers to the right."""
-        widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
-        for i, row in enumerate(rows):
-            cells = [c.ljust(w) if j < left else c.rjust(w) for j, (c, w) in enumerate(zip(row, widths, strict=True))]
-            self.say(("  " + "   ".join(cells)).rstrip())
-            if i == 0:
-                self.say("  " + "   ".join("-" * width for width in widths))
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,)) -> None:
+        """Print a table of at most 80 characters; the columns in ``left`` are text, the others are numbers."""
+        if self.quiet or self.as_json:
+            return
+        from rich import box
+        from rich.console import Console as Screen
+        from rich.table import Table
+        from rich.text import Text
+
+        made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, GAP, 0, 0))
+        widths = [max(len(row[place]) for row in [header, *rows]) for place in range(len(header))]
+        left_over = WIDTH - sum(width + GAP + 1 for width in widths[:-1]) - GAP  # for the last column, which is cut
+        for place, name in enumerate(header):
+            made.add_column(name, justify="left" if place in left else "right", no_wrap=True)
+        for row in rows:
+            last = row[-1] if len(row[-1]) <= left_over else f"{row[-1][: left_over - 1]}…"
+            made.add_row(*map(Text, [*row[:-1], last]))  # as Text: brackets are no markup
+        Screen(file=sys.stdout, width=WIDTH, highlight=False).print(made)
 
     def result(self, value: Mapping[str, Any]) -> None:
-        """The result for machines."""
+        """Print the result for machines."""
         if self.as_json:
             data = plain_data({**value, "warnings": self.warnings})
             self._write(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n", sys.stdout)
 
     def output(self, text: str) -> None:
-        """The output itself (a table on standard output), whatever is asked to be quiet."""
+        """Print the output itself (such as a table), even with ``quiet``."""
         self._write(text, sys.stdout)
 
     # ------------------------------------------------------------------------------- warnings and errors
 
     def warn(self, message: str) -> None:
-        """Something the user should know."""
+        """Print something the user should know."""
         if message not in self.warnings:
             self.warnings.append(message)
             if not self.quiet:
                 self._note(f"warning: {message}")
 
     def notice(self, message: str) -> None:
-        """Something about the data that is no trouble, and worth a look."""
+        """Print a finding about the data that is not an error."""
         if not (self.quiet or self.as_json):
             self._note(f"notice: {message}")
 
     def fail(self, message: str, code: int) -> int:
-        """Say what went wrong and give back the exit code."""
+        """Print what went wrong and return the exit code."""
         if self.as_json:
             with suppress(OSError):
                 self._write(json.dumps({"error": message, "code": code}) + "\n", sys.stdout)
@@ -98,7 +117,7 @@ class Console:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Warnings of libraries come here; those about code, not data, are dropped."""
+        """Print warnings of libraries about data; drop those about code."""
 
         def show(message: Warning | str, *_: Any, **__: Any) -> None:
             self.warn(" ".join(str(message).split()))
@@ -114,7 +133,7 @@ class Console:
 
     @contextmanager
     def progress(self, total: int) -> Iterator[None]:
-        """A bar over so many steps where standard error is a terminal; elsewhere each step is a line."""
+        """Show a bar for every slow one of ``total`` steps on a terminal; elsewhere each step is a line."""
         from rich.console import Console as Screen
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -123,37 +142,59 @@ class Console:
             return
         words, detail = TextColumn("{task.description}"), TextColumn("[dim]{task.fields[detail]}")
         columns = (SpinnerColumn(), words, BarColumn(bar_width=24), TimeElapsedColumn(), detail)
-        with Progress(*columns, console=Screen(stderr=True), transient=True) as bar:
-            task = bar.add_task("", total=total, detail="")
-            with _stages(lambda name: bar.update(task, detail=name)):
-                self._bar = (bar, task)
-                try:
-                    yield
-                finally:
-                    self._bar = None
+        with Progress(*columns, console=Screen(stderr=True), transient=True) as bar, _stages(self._detail):
+            self._bar, self._total = bar, total
+            try:
+                yield
+            finally:
+                self._bar = None
+
+    def _detail(self, text: str) -> None:
+        if self._bar is not None and self._bar.task_ids:
+            self._bar.update(self._bar.task_ids[-1], detail=text)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """One step of the work; an interrupt that compiled code has swallowed is raised again when it ends."""
-        if self._bar is not None:
-            self._bar[0].update(self._bar[1], description=name, detail="")
+        """Time one step of the work; an interrupt that compiled code has swallowed is raised again when it ends."""
         began = time.perf_counter()
-        yield
+        with self._slow_step(name):
+            yield
         self.check()
         self.seconds[name] = round(time.perf_counter() - began, 3)
-        if self._bar is not None:
-            self._bar[0].advance(self._bar[1])
-        elif not (self.quiet or self.as_json):
-            self._note(f"{name} ... {self.seconds[name]:.1f} s")
+        if self._bar is None and not (self.quiet or self.as_json):
+            self._note(f"{name} ... {duration(self.seconds[name])}")
+
+    @contextmanager
+    def _slow_step(self, name: str) -> Iterator[None]:
+        """Show the step once it has taken two seconds."""
+        bar = self._bar
+        if bar is None:
+            yield
+            return
+        place = f"{len(self.seconds) + 1}/{self._total}"
+        task = bar.add_task(f"{place} {name}", total=None, visible=False, detail="")
+        timer = threading.Timer(SLOW, bar.update, [task], {"visible": True})
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            bar.remove_task(task)
+
+    def timing(self) -> str:
+        """Return the total time and the share of each step, which is named by its first word."""
+        total = sum(self.seconds.values())
+        shares = [f"{name.split()[0]} {percent(spent / max(total, 1e-9), 0)}" for name, spent in self.seconds.items()]
+        return f"Time: {duration(total)} ({', '.join(shares)})."
 
     # ------------------------------------------------------------------------------------------- signals
 
     @contextmanager
     def signals(self, last: bool = False) -> Iterator[None]:
-        """Ctrl-C and a polite kill become one exception, which no library can hide.
+        """Turn SIGINT and SIGTERM into one exception, which no library can hide.
 
-        Where the program ends with it (``last``), what comes after the first one is not heard: it would end the
-        program in the middle of its end, with another exit code.
+        If the program ends with it (``last``), later signals are ignored: they would change the exit code.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -173,17 +214,17 @@ class Console:
             raise KeyboardInterrupt
 
     def end(self) -> None:
-        """Hear no further interrupts: the command ends, and another one must not change its exit code."""
+        """Ignore further interrupts: the command ends, and another one must not change its exit code."""
         self.ended = True
 
     def check(self) -> None:
-        """Raise the interrupt that came while nobody could hear it."""
+        """Raise the interrupt that compiled code has swallowed."""
         if self.signal is not None:
             raise KeyboardInterrupt
 
     @contextmanager
     def shield(self) -> Iterator[None]:
-        """Interrupts wait until the block is done: for the moment in which finished files change names."""
+        """Delay interrupts until the block is done, while finished files are moved."""
         self._shielded = True
         try:
             yield
@@ -192,7 +233,7 @@ class Console:
 
     def _note(self, text: str) -> None:
         if self._bar is not None:
-            self._bar[0].console.print(text, markup=False, highlight=False, soft_wrap=True)
+            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:
             with suppress(OSError):
                 self._write(text + "\n", sys.stderr)
@@ -204,7 +245,7 @@ class Console:
 
 
 def plain_data(value: Any) -> Any:
-    """NumPy values, dates and infinities as what JSON knows: numbers, strings, null.
+    """Return NumPy values, dates and infinities as JSON types: numbers, strings, null.
 
     >>> import numpy as np
     >>> plain_data({"lam": np.float64("inf"), "rows": np.arange(2)})
@@ -223,7 +264,7 @@ def plain_data(value: Any) -> Any:
 
 @contextmanager
 def _stages(show: Callable[[str], None]) -> Iterator[None]:
-    """Show what estimators log about their stages."""
+    """Pass on what estimators log about their stages."""
     logger = logging.getLogger("selfpaced")
 
     class Listener(logging.Handler):

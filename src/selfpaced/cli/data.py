@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .atomic_output import settle
 from .errors import UsageError
-from .ledger import settle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +39,7 @@ __all__ = [
     "task_of",
 ]
 
-TARGET = "diagnosis"
+TARGET = "kind"
 NAMES = ("target", "label", "labels", "class", "y", "outcome", "price", "value")
 MOST_CLASSES = 20  # a choice: text with more distinct values that reads as numbers is a number
 
@@ -78,10 +78,10 @@ def add_data_arguments(parser: argparse.ArgumentParser, *, target: bool = True) 
         "data",
         nargs="?",
         metavar="DATA",
-        help="CSV, TSV or Parquet file, also gzipped; without it the built-in table serves: "
-        "breast cancer diagnoses, one in five of them wrong",
+        help="CSV, TSV or Parquet file, also gzipped (default: a built-in table of an animal shelter with 20 %% wrong "
+        "labels)",
     )
-    group = parser.add_argument_group("the table")
+    group = parser.add_argument_group("table")
     if target:
         group.add_argument("--target", metavar="COLUMN", help="column to predict, whose values may be wrong")
         group.add_argument(
@@ -90,13 +90,15 @@ def add_data_arguments(parser: argparse.ArgumentParser, *, target: bool = True) 
             default="auto",
             help="auto (default): text and few whole numbers are classes, other numbers are values",
         )
-        group.add_argument("--exclude", metavar="COLUMN", action="append", default=[], help="leave a column out")
+        group.add_argument(
+            "--exclude", metavar="COLUMN", action="append", default=[], help="column not to use; may be repeated"
+        )
         group.add_argument(
             "--categorical",
             metavar="COLUMN",
             action="append",
             default=[],
-            help="numbers that are codes, not quantities",
+            help="column of numbers that are codes, not quantities; may be repeated",
         )
         group.add_argument(
             "--merge-labels",
@@ -109,12 +111,12 @@ def add_data_arguments(parser: argparse.ArgumentParser, *, target: bool = True) 
         "--decimal",
         choices=(".", ","),
         default="",
-        help="decimal sign of numbers that could be read either way, such as 1,234 (default: found from the others)",
+        help="decimal sign of ambiguous numbers such as 1,234 (default: detected from other cells)",
     )
-    group.add_argument("--separator", metavar="SIGN", help="between fields (default: found out; 'tab' for tabs)")
+    group.add_argument("--separator", metavar="SIGN", help="field separator (default: detected; 'tab' for tabs)")
     group.add_argument("--no-header", action="store_true", help="the first line is data; columns are column_1, ...")
-    group.add_argument("--encoding", metavar="NAME", help="of the text (default: UTF-8, else Windows-1252)")
-    group.add_argument("--skip-broken", action="store_true", help="leave rows with too many or few fields out")
+    group.add_argument("--encoding", metavar="NAME", help="encoding of the text (default: UTF-8, else Windows-1252)")
+    group.add_argument("--skip-broken", action="store_true", help="skip rows with too many or too few fields")
 
 
 def add_decisions(group: Any) -> None:
@@ -123,7 +125,7 @@ def add_decisions(group: Any) -> None:
         "--decisions",
         type=Path,
         metavar="FILE",
-        help="decisions.csv of selfpaced review or of the report, or a suspects.csv whose decision column is filled in",
+        help="decisions.csv of selfpaced review or of the page, or a suspects.csv with the decision column filled in",
     )
 
 
@@ -142,11 +144,9 @@ def decided(frame: pd.DataFrame, args: argparse.Namespace) -> Reviewed | None:
 
 def add_large_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments for tables that do not fit into memory."""
-    group = parser.add_argument_group("tables larger than memory (also where DATA is a pattern of several files)")
-    group.add_argument("--memory", metavar="SIZE", help="read piece by piece, taking about this much, such as 1GB")
-    group.add_argument(
-        "--scratch", metavar="DIR", help="folder for the rows while they are needed (default: that of temporary files)"
-    )
+    group = parser.add_argument_group("tables larger than memory (also if DATA is a pattern of several files)")
+    group.add_argument("--memory", metavar="SIZE", help="read in pieces with about this much memory, such as 1GB")
+    group.add_argument("--scratch", metavar="DIR", help="folder for temporary data (default: the system's)")
 
 
 def is_large(args: argparse.Namespace) -> bool:
@@ -186,16 +186,11 @@ def check_separator(args: argparse.Namespace) -> str | None:
 
 
 def built_in(seed: int = 0, rate: float = 0.2) -> tuple[pd.DataFrame, np.ndarray]:
-    """Breast Cancer Wisconsin with a share of wrong diagnoses, and which ones are wrong."""
-    import pandas as pd
+    """Return the table of an animal shelter with a share of wrong kinds, and which ones are wrong."""
+    from selfpaced.datasets import flip_symmetric, make_shelter
 
-    from selfpaced.datasets import flip_symmetric, load_breast
-
-    breast: Any = load_breast()
-    names = np.array(breast.target_names, dtype=np.object_)
-    noisy, wrong = flip_symmetric(names[breast.target].astype(str), rate, random_state=seed)
-    frame = pd.DataFrame(breast.data, columns=list(breast.feature_names))
-    frame[TARGET] = noisy
+    frame = make_shelter(random_state=0)
+    frame[TARGET], wrong = flip_symmetric(frame[TARGET].to_numpy(dtype=str), rate, random_state=seed)
     return frame, wrong
 
 

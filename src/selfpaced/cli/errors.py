@@ -1,4 +1,4 @@
-"""What can go wrong, and the exit code it has."""
+"""Errors of the command line and their exit codes."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ TERMINATED: Final = 143
 
 #: Exit codes and what they mean, as the help shows them.
 CODES: Final = {
-    OK: "all went well",
-    FOUND: "a loss fails the conditions it was checked against",
-    USAGE: "the command was not understood, or asks for the impossible",
+    OK: "success",
+    FOUND: "inspect or check-loss has found something",
+    USAGE: "wrong arguments",
     DATA: "the data cannot be read or fitted",
-    REFUSED: "a model file was not opened",
+    REFUSED: "the model file is not trusted and was not opened",
     DISK: "a file could not be written",
     PACKAGE: "an optional package is missing",
-    INTERNAL: "a mistake in selfpaced itself",
-    INTERRUPTED: "interrupted by Ctrl-C (143: asked to end); no half-written file is left",
+    INTERNAL: "an error in selfpaced itself",
+    INTERRUPTED: "interrupted by Ctrl-C (143: terminated); no incomplete file is left",
 }
 
 
 class UsageError(ValueError):
-    """The command asks for something that is not there or cannot be done."""
+    """The arguments of the command do not fit together or do not fit the data."""
 
 
 def classify(error: BaseException) -> tuple[int, str]:
-    """Exit code and message of an error."""
+    """Return the exit code and the message of an error."""
     from selfpaced.persistence import UntrustedFileError
     from selfpaced.tables import TableError
 
@@ -48,7 +48,7 @@ def classify(error: BaseException) -> tuple[int, str]:
         return REFUSED, str(error)
     if isinstance(error, TableError):
         return DATA, str(error)
-    if isinstance(error, ModuleNotFoundError):  # where the library asks for a package itself, it names the extra
+    if isinstance(error, ModuleNotFoundError):  # an ImportError of the library names the extra
         return PACKAGE, f'the command line needs {error.name}: pip install "selfpaced[cli]"'
     if isinstance(error, ImportError):
         return PACKAGE, str(error)
@@ -64,7 +64,7 @@ def classify(error: BaseException) -> tuple[int, str]:
 def _disk(error: OSError) -> str:
     where = f" {error.filename}" if error.filename else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return f"no space left on the disk to write{where}; nothing half-written was left behind"
+        return f"no space left on the disk to write{where}; no incomplete file was left"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return f"not allowed to write{where}: {error.strerror}"
+        return f"no permission to write{where}: {error.strerror}"
     return f"{error.strerror or error}{':' if where else ''}{where}"

@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .atomic_output import folder_name
 from .console import plain_data
 from .data import add_data_arguments, add_decisions, add_large_arguments, is_large
 from .models import add_model_arguments
-from .output import folder_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
 USAGE = "selfpaced fit [DATA] --target COLUMN [--out OUT] [options]"
 DESCRIPTION = """\
-Fit a model to a table with some wrong labels or values, beside the plain model, and list the rows to check.
+Fit a model to a table with some wrong labels or values, and list the rows to
+check: likely errors, and rows worth a look.
 
 Writes into OUT:
-  model.skops    the fitted pipeline, raw table to prediction (selfpaced predict)
-  suspects.csv   row (from 0), line in the file, level (likely error, worth a look), given, expected, weight, why, the
-                 row's cells, and an empty column for your decision: keep, drop, relabel, relabel to LABEL, set VALUE
-  metrics.json   plain against self-paced, noise rate, columns, timings
-  report.html    all of it to look at, one file, no network
+  report.html    the result as a page, in one file
+  suspects.csv   the rows to check, with an empty column for your decision:
+                 keep, drop, relabel, relabel to LABEL, or set VALUE
+  metrics.json   the result as numbers
+  model.skops    the fitted model, for selfpaced predict
 """
 EPILOG = """\
 examples:
@@ -35,7 +36,7 @@ examples:
   selfpaced fit data.csv --target label --out run/
   selfpaced fit houses.tsv.gz --target price --model hist-gradient-boosting
   selfpaced fit 'data/*.parquet' --target label --memory 1GB --scratch /fast/disk
-  selfpaced fit data.csv --decisions run/decisions.csv --out run2/     once more, with what you decided
+  selfpaced fit data.csv --decisions run/decisions.csv --out run2/
 """
 FILES = ["model.skops", "suspects.csv", "metrics.json", "report.html"]
 
@@ -45,14 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_data_arguments(parser)
     add_model_arguments(parser)
     add_large_arguments(parser)
-    group = parser.add_argument_group("what a person has decided")
+    group = parser.add_argument_group("decisions")
     add_decisions(group)
     group = parser.add_argument_group("results")
     group.add_argument(
-        "--out", type=folder_name, default=Path("run"), metavar="OUT", help="folder of the results (default: run)"
+        "--out", type=folder_name, default=Path("run"), metavar="OUT", help="output folder (default: run)"
     )
-    group.add_argument("--force", action="store_true", help="replace files that no run has written so")
-    group.add_argument("--no-report", action="store_true", help="leave report.html out")
+    group.add_argument("--force", action="store_true", help="overwrite files that selfpaced did not create")
+    group.add_argument("--no-report", action="store_true", help="do not write report.html")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -63,14 +64,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return run_large(args, console)
     from selfpaced.persistence import save
 
-    from .ledger import DECISIONS
-    from .output import staged
+    from .atomic_output import DECISIONS, staged
     from .rounds import decisions_so_far, round_of, suspects_file
-    from .telling import tell, tell_next
+    from .terminal import tell, tell_next
     from .training import STEPS, facts_of, metrics, train
     from .writing import write_frame
 
-    place = round_of(args)
     carried = args.decisions is not None and not _is_there(args.decisions, args.out / DECISIONS)
     with staged(args.out, [*FILES, DECISIONS] if carried else FILES, console, force=args.force) as stage:
         with console.progress(STEPS + 1):
@@ -86,7 +85,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
                     written.append(DECISIONS)
                 if not args.no_report and write_report(result, stage / "report.html", console):
                     written.append("report.html")
-        measured = metrics(result, console) | place
+        measured = metrics(result, console) | round_of(args, result)
         text = json.dumps(plain_data(measured), indent=2, ensure_ascii=False, allow_nan=False)
         (stage / "metrics.json").write_text(text + "\n", encoding="utf-8")
     tell(result, measured, console)
@@ -118,6 +117,7 @@ def write_report(result: Training, path: Path, console: Console) -> bool:
             title=f"{result.target.name} in {name}",
             note=None if result.choice is None else result.choice.sentence,
             notices=result.notices,
+            not_used=result.not_used,
         )
     except ImportError as error:
         console.warn(f"no report: {error}")
@@ -126,6 +126,7 @@ def write_report(result: Training, path: Path, console: Console) -> bool:
 
 
 def _shown(result: Training) -> pd.DataFrame:
-    """The suspects as the page has them: first how probably they are wrong, and by what their rows are known again."""
-    first = ["row", "line", "level", "given", "expected", "noise_probability", "against", "why", "weight"]
-    return result.suspects.loc[:, first].assign(target=result.target.name, fingerprint=list(result.marks))
+    """The rows of both lists as the page shows them."""
+    first = ["row", "line", "given", "expected", "noise_probability", "probability_if_noisy", "against", "why", "level"]
+    found = result.suspects.loc[:, [name for name in first if name in result.suspects]]
+    return found.assign(target=result.target.name, fingerprint=list(result.marks))

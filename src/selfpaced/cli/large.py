@@ -97,7 +97,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from selfpaced.engines import parse_bytes, spool, write_suspects
     from selfpaced.persistence import save
 
-    from .output import staged
+    from .atomic_output import staged
+    from .terminal import summary
 
     try:
         memory = parse_bytes(args.memory or DEFAULT)
@@ -108,7 +109,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     with staged(args.out, FILES, console, force=args.force) as stage:
         with console.progress(STEPS):
             with console.step(f"describing the columns of {args.data}"):
-                encoded, sample = _described(args, memory, console)
+                encoded, _ = _described(args, memory, console)
             classes = encoded.given.task == "classification"
             name = "logistic" if classes else "ridge"
             model = build(name, encoded.given.task, args, [])
@@ -119,7 +120,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
                 table.names = [str(name) for name in encoded.prepare.get_feature_names_out()]
                 with console.step(f"fitting plain and self-paced {name}"):
                     model.fit(table)
-                with console.step("looking for suspects"):
+                with console.step("listing the rows to check"):
                     path = stage / "suspects.parquet"
                     counts = write_suspects(model, table, path, threshold=args.threshold, numbers=encoded.numbers)
                 measured = _metrics(args, encoded, table, model, counts) | {"model": name}
@@ -134,9 +135,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
         measured["seconds"] = dict(console.seconds)
         text = json.dumps(plain_data(measured), indent=2, ensure_ascii=False, allow_nan=False)
         (stage / "metrics.json").write_text(text + "\n", encoding="utf-8")
-    _tell(model, measured, len(sample), console)
+    summary(model, measured, console)
     written = [str(args.out / name) for name in FILES]
     console.tell(f"\nWritten: {', '.join(written)}")
+    console.tell(console.timing())
     console.result({**measured, "files": written})
     return 0
 
@@ -228,7 +230,7 @@ def _metrics(
         "notices": list(encoded.notices),
         "features": table.n_features,
         "columns": {kind: schema.names(kind) for kind in ("numeric", "categorical", "date")},
-        "left_out": {column.name: column.note for column in schema.left_out},
+        "not_used": [(column.name, column.kind) for column in schema.left_out],
         "lam": model.lam_,
         "noise_rate": model.noise_rate_,
         "noise_rate_interval": model.noise_rate_interval_,
@@ -239,22 +241,3 @@ def _metrics(
         "termination": model.termination_,
         "path": [candidate(found) | {"chosen": found.chosen} for found in model.path_],
     }
-
-
-def _tell(model: Any, measured: dict[str, Any], described: int, console: Console) -> None:
-    """The result in a few lines."""
-    from selfpaced.path import end_in_words
-
-    from .telling import counted, share_in_words, show_path
-
-    kinds = ", ".join(f"{len(names)} {kind}" for kind, names in measured["columns"].items() if names)
-    console.tell(
-        f"\n{measured['rows_fitted']:,} rows, {kinds} columns -> {measured['features']} features (described by "
-        f"{described:,} rows); {measured['task']} of {measured['target']!r} in {measured['passes']} passes"
-    )
-    console.tell(f"{end_in_words(measured['termination'], model.path_)}\n")
-    show_path(measured, console)
-    if measured["task"] == "regression":  # of labels the sentence above says it
-        share = share_in_words(measured["noise_rate"], measured["noise_rate_interval"])
-        console.tell(f"Wrong values: {share}.", strong=True)
-    console.say(f"{counted(measured['likely_errors'])}, {measured['worth_a_look']:,} rows worth a look.")

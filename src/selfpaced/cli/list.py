@@ -1,4 +1,4 @@
-"""``selfpaced list``: every rule and its formulas."""
+"""``selfpaced list``: the weighting rules and their formulas."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 USAGE = "selfpaced list [RULE ...] [options]"
 DESCRIPTION = """\
-Show the rules that weigh samples: latent loss, weight and dual regularizer as functions of the loss l, the weight v
-and the pace lam.
+Show the weighting rules: latent loss, weight and dual regularizer as functions
+of the loss l, the weight v and the pace lam.
 """
 EPILOG = """\
 examples:
@@ -23,12 +23,12 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``list``."""
-    parser.add_argument("rules", nargs="*", metavar="RULE", help="only these (default: all)")
+    """Add the arguments of ``list``."""
+    parser.add_argument("rules", nargs="*", metavar="RULE", help="names of rules (default: all)")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """Print the registry."""
+    """Print the rules."""
     from selfpaced.regularizers import ALIASES, REGISTRY, get
 
     names = []
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         for key in ("latent", "weight", "dual", "reference"):
             console.say(f"  {key:<9}  {rule[key]}")
         console.say()
-    console.say("l: loss, v: weight, lam: pace. Check one: selfpaced check RULE")
+    console.say("l: loss, v: weight, lam: pace. To test a rule: selfpaced check-loss RULE")
     console.result({"rules": facts})
     return 0
 

@@ -14,27 +14,27 @@ SHORT = {"boosting": "hist-gradient-boosting", "forest": "random-forest"}
 _TASK = {"logistic": "classification", "ridge": "regression"}
 
 
-def add_model_arguments(parser: argparse.ArgumentParser, *, seed: str = "of folds and forests (default 0)") -> None:
+def add_model_arguments(parser: argparse.ArgumentParser, *, seed: str = "random seed (default 0)") -> None:
     """The arguments of every command that fits."""
-    group = parser.add_argument_group("the model")
+    group = parser.add_argument_group("model")
     group.add_argument(
         "--model",
         choices=("auto", *MODELS, *SHORT),
         default="auto",
-        help="auto (default): logistic or boosting for classes, whichever foretells held-out labels better; "
+        help="auto (default): logistic or boosting for classes, whichever predicts held-out labels better; "
         "ridge for values",
     )
-    group.add_argument("--regularizer", metavar="RULE", help="rule that weighs the rows (see: selfpaced list)")
-    group.add_argument("--pace", metavar="PACE", default="auto", help="auto (default), paper, or a fixed lam")
+    group.add_argument("--regularizer", metavar="RULE", help="weighting rule (see: selfpaced list)")
+    group.add_argument("--pace", metavar="PACE", default="auto", help="auto (default), paper, or a number (lam)")
     group.add_argument(
         "--threshold",
         type=share,
         default=0.5,
         metavar="P",
-        help="rows at least this likely to be wrong are suspects (default 0.5)",
+        help="rows more probably wrong than this are likely errors (default 0.5)",
     )
     group.add_argument("--seed", type=int, default=0, metavar="N", help=seed)
-    group.add_argument("--jobs", type=int, default=None, metavar="N", help="trees fitted at once")
+    group.add_argument("--jobs", type=int, default=None, metavar="N", help="number of parallel jobs")
 
 
 def model_of(args: argparse.Namespace, task: str) -> str:

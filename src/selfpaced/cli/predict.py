@@ -20,14 +20,15 @@ USAGE = "selfpaced predict [MODEL] [DATA] [--out FILE] [options]"
 DESCRIPTION = """\
 Predict with a model that selfpaced fit has saved.
 
-The result has a line per row: row (from 0), line in the file, prediction, and the probability of each class.
+The result has one line per row: row (from 0), line in the file, prediction, and
+the probability of each class.
 """
 EPILOG = """\
 examples:
   selfpaced predict run/model.skops new.csv > predictions.csv
   selfpaced predict run/model.skops new.parquet --out predictions.parquet
 
-A model file is opened only if everything in it is of scikit-learn or selfpaced; a stranger's file is refused.
+A model file is opened only if all types in it belong to scikit-learn or selfpaced.
 """
 
 
@@ -39,19 +40,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path("run/model.skops"),
         metavar="MODEL",
-        help="default: run/model.skops",
+        help="model file (default: run/model.skops)",
     )
     add_data_arguments(parser, target=False)
     parser.add_argument(
         "--out", metavar="FILE", help="CSV, TSV or Parquet, also .gz (default: standard output, as CSV)"
     )
-    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    parser.add_argument("--force", action="store_true", help="overwrite FILE if it exists")
     parser.add_argument(
         "--trust",
         metavar="TYPE",
         action="append",
         default=[],
-        help="build this type of a stranger's model file, too",
+        help="also allow this type in the model file; may be repeated",
     )
 
 
@@ -59,9 +60,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     """Load, predict, write."""
     from selfpaced.persistence import load
 
+    from .atomic_output import check_target, settle
     from .data import open_table
-    from .ledger import settle
-    from .output import check_target
 
     settle(args.model.parent)
     if not args.model.is_file():

@@ -1,4 +1,4 @@
-"""``selfpaced review``: decide about suspects in the browser, kept in the run's folder."""
+"""``selfpaced review``: decide about the listed rows in the browser."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
 USAGE = "selfpaced review [RUN] [--no-browser] [--port N]"
 DESCRIPTION = """\
-Open the page of a run, and keep what you decide about its suspects in RUN/decisions.csv as you decide it.
+Open the page of a run in the browser and decide about its rows. Every decision
+is saved in RUN/decisions.csv at once.
 
-The page is served to this machine alone (127.0.0.1), to whoever has the address with its token. Ctrl-C ends it.
+The page is served to this machine only (127.0.0.1), and only with the token in
+the address. Press Ctrl-C to stop.
 """
 EPILOG = """\
 examples:
@@ -27,10 +29,17 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``review``."""
-    parser.add_argument("run_folder", nargs="?", type=Path, default=Path("run"), metavar="RUN", help="default: run")
-    parser.add_argument("--no-browser", action="store_true", help="only say the address")
-    parser.add_argument("--port", type=int, default=0, metavar="N", help="default: any that is free")
+    """Add the arguments of ``review``."""
+    parser.add_argument(
+        "run_folder",
+        nargs="?",
+        type=Path,
+        default=Path("run"),
+        metavar="RUN",
+        help="output folder of fit (default: run)",
+    )
+    parser.add_argument("--no-browser", action="store_true", help="print the address and do not open it")
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="default: any free port")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -39,7 +48,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
     server, address = serve(args.run_folder, args.port)
     console.output(f"{address}\n")
-    console.say("Decisions are saved as you make them; Ctrl-C ends the review.")
+    console.say("Every decision is saved at once. Press Ctrl-C to stop.")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
     thread.start()
     try:
@@ -48,7 +57,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         while True:
             thread.join(0.5)
     except KeyboardInterrupt:
-        console.signal = None  # asked for, and nothing was interrupted
+        console.signal = None  # the normal way to stop
     finally:
         server.shutdown()
         server.server_close()
@@ -56,13 +65,23 @@ def run(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def _next(name: str) -> str:
+    """A name for the next run.
+
+    >>> _next("run"), _next("run2")
+    ('run2', 'run3')
+    """
+    stem = name.rstrip("0123456789")
+    return f"{stem}{int(name[len(stem) :] or 1) + 1}"
+
+
 def _tell(folder: Path, file: object, console: Console) -> None:
     from .serving import DecisionFile
 
     assert isinstance(file, DecisionFile)
     decided, total = len(file.decisions()), len(file.suspects)
-    console.say(f"\n{decided:,} of {total:,} suspects decided.")
+    console.say(f"\n{decided:,} of {total:,} rows decided, {total - decided:,} undecided.")
     if decided:
         console.say(f"Next: selfpaced clean DATA --decisions {file.path}")
-        console.say(f"  or: selfpaced fit DATA --decisions {file.path} --out {folder.name}2")
+        console.say(f"  or: selfpaced fit DATA --decisions {file.path} --out {_next(folder.name)}")
     console.result({"decided": decided, "suspects": total, "file": str(file.path) if decided else None})

@@ -1,4 +1,4 @@
-"""The page of a run, served to the browser of this machine alone, and the decisions that come back from it."""
+"""A local server for the page of a run, which saves the decisions made on it."""
 
 from __future__ import annotations
 
@@ -11,26 +11,24 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from .atomic_output import DECISIONS, locked, settle
 from .errors import UsageError
-from .ledger import DECISIONS, locked, settle
 
 __all__ = ["DecisionFile", "serve"]
 
 LOOPBACK = "127.0.0.1"
-MOST_BYTES = 10_000  # a choice: of one decision
+MOST_BYTES = 10_000  # convention: size of one decision
 POLICY = "default-src &#39;none&#39;; "  # how the page's policy begins; served, it may talk to where it came from
 COLUMNS = ("row", "line", "given", "expected", "decision", "target", "fingerprint")
 
 
 class DecisionFile:
-    """The file of decisions in a run's folder: read, changed and replaced in one go, so that nobody's decision is lost.
-
-    Others may decide at the same time, in another review of the same run.
+    """The file of decisions in a run's folder, shared safely by several reviews of the same run.
 
     Parameters
     ----------
     folder : Path
-        Of the run.
+        Output folder of the run.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -43,12 +41,12 @@ class DecisionFile:
         self.suspects = {record["row"]: record for record in (dict(zip(header, row, strict=True)) for row in rows)}
 
     def _when(self) -> tuple[int, int]:
-        """What tells the suspects of one run from those of the next."""
+        """Identify the present version of the list."""
         found = os.stat(self.folder / "suspects.csv")
         return found.st_ino, found.st_mtime_ns
 
     def read(self) -> dict[str, dict[str, str]]:
-        """The records of the file by row, whoever wrote them; none where there is no file yet."""
+        """Return the records of the file by row; none if there is no file yet."""
         from selfpaced.tables import read_table, text_rows
 
         if not self.path.exists():
@@ -58,26 +56,26 @@ class DecisionFile:
         return {record["row"]: record for record in records if record.get("decision", "").strip()}
 
     def decisions(self) -> dict[str, str]:
-        """What was decided about the suspects of this run, row -> decision."""
+        """Return the decisions about rows of this run, by row."""
         return {row: record["decision"] for row, record in self.read().items() if self._same(row, record)}
 
     def _same(self, row: str, record: dict[str, str]) -> bool:
-        """Whether it is about a suspect of this run, and not about what stood at its place in another table."""
+        """Whether the record is about a row of this run, and not about that row of another table."""
         suspect = self.suspects.get(row)
         return suspect is not None and record.get("fingerprint", "") in ("", suspect["fingerprint"])
 
     def decide(self, row: str, decision: str) -> dict[str, str]:
-        """Write one decision (none: take it back) and give back all of them."""
+        """Save one decision (empty: remove it) and return all of them."""
         from selfpaced.tables import read_answers
 
         if row not in self.suspects:
-            raise ValueError(f"row must be a suspect of this run, got {row!r}")
+            raise ValueError(f"row must be in the list of this run, got {row!r}")
         record = {name: self.suspects[row].get(name, "") for name in COLUMNS} | {"decision": decision}
         if decision:
-            read_answers([record])  # refuses what is none
+            read_answers([record])  # raises an error if it is not a decision
         with self._lock, locked(self.folder):
             if self._when() != self._written:
-                raise ValueError("the run was written anew since this review began: start selfpaced review again")
+                raise ValueError("the run was repeated since this review was started: start selfpaced review again")
             records = self.read()
             records.pop(row, None)
             if decision:
@@ -98,18 +96,18 @@ class DecisionFile:
 
 
 def serve(folder: Path, port: int = 0) -> tuple[ThreadingHTTPServer, str]:
-    """A server of a run's page on the loopback address, not yet running, and the address to open."""
+    """Return a server on the loopback address, not yet running, and the address to open."""
     from selfpaced.tables import TableError
 
     settle(folder)
     page = folder / "report.html"
     for needed in (page, folder / "suspects.csv"):
         if not needed.is_file():
-            raise UsageError(f"there is no {str(needed)!r}; run selfpaced fit --out {str(folder)!r} first")
+            raise UsageError(f"{str(needed)!r} does not exist; run selfpaced fit --out {str(folder)!r} first")
     try:
         decisions, token = DecisionFile(folder), secrets.token_urlsafe(24)
-    except TableError as error:  # a header and no rows
-        raise UsageError(f"there is nothing to decide: {str(folder)!r} has no suspects ({error})") from error
+    except TableError as error:  # a header without rows
+        raise UsageError(f"there is nothing to decide: the list in {str(folder)!r} is empty ({error})") from error
 
     class Handler(_Handler):
         pass
@@ -118,15 +116,13 @@ def serve(folder: Path, port: int = 0) -> tuple[ThreadingHTTPServer, str]:
     try:
         server = ThreadingHTTPServer((LOOPBACK, port), Handler)
     except OSError as error:
-        raise UsageError(
-            f"port {port} cannot be used: {error.strerror}; leave --port out to take a free one"
-        ) from error
+        raise UsageError(f"port {port} cannot be used: {error.strerror}; without --port, a free one is used") from error
     server.daemon_threads = True
     return server, f"http://{LOOPBACK}:{server.server_port}/?token={token}"
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Two addresses, ``/`` and ``/decisions``; who does not know the token, or comes from elsewhere, gets neither."""
+    """Two addresses, ``/`` and ``/decisions``, for requests with the token that come from the page itself."""
 
     page: Path
     file: DecisionFile
@@ -173,11 +169,11 @@ class _Handler(BaseHTTPRequestHandler):
         return sent["row"], sent["decision"].strip()
 
     def _allowed(self, given: str) -> bool:
-        """Whether the request is the page's own: by its token, and by what browsers say about where it comes from."""
+        """Whether the request comes from the page itself: by its token, and by the headers of browsers."""
         here = {f"{name}:{self.server.server_port}" for name in (LOOPBACK, "localhost")}  # type: ignore[attr-defined]
         origin = self.headers.get("Origin")
         own = (
-            self.headers.get("Host") in here  # another name that leads here is an attack
+            self.headers.get("Host") in here  # a foreign name for this address is an attack
             and (origin is None or origin.removeprefix("http://") in here)
             and self.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
             and secrets.compare_digest(given.encode(), self.token.encode())
@@ -201,4 +197,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *args: Any) -> None:
-        """Nothing: the terminal belongs to the person."""
+        """Log nothing."""

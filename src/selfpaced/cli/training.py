@@ -13,7 +13,7 @@ import numpy as np
 from .choice import ModelChoice, choose
 from .data import Target, decided, find_target, merged, merges_of, open_table
 from .models import build, kind_of, model_of
-from .rounds import tell_of_merges
+from .rounds import tell_of_merges, undecided_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,6 +101,12 @@ class Training:
         return self.suspects[self.suspects["level"] == "likely error"]
 
     @property
+    def not_used(self) -> list[tuple[str, str]]:
+        """Columns that are no features, each with the reason."""
+        found = next((step.not_used_ for _, step in self.pipeline.steps if hasattr(step, "not_used_")), None)
+        return [(c.name, c.kind) for c in self.schema.left_out] if found is None else list(found)
+
+    @property
     def schema(self) -> Schema:
         """What the columns hold."""
         found: Schema = self.pipeline.named_steps["types"].schema_
@@ -114,10 +120,10 @@ def train(args: argparse.Namespace, console: Console) -> Training:
     with console.step(f"reading {args.data or 'the built-in table'}"):
         table = open_table(args)
         written, review = table.frame, decided(table.frame, args)
+        merges = merges_of(table, args)  # before decisions remove a label
         if review is not None:
             table = replace(table, frame=review.corrected)
             tell_of_merges(args, console)
-        merges = merges_of(table, args)
         table, done = merged(table, merges, args)
         given = find_target(table, args, console)
         if review is not None:
@@ -139,10 +145,11 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         model = build(name, given.task, args, places)
         confirmed = {} if review is None else {"trusted": review.confirmed[given.rows]}
         model.fit(features, given.values, **confirmed)
-    with console.step("looking for suspects"):
-        from .suspicion import suspicious
+    with console.step("listing the rows to check"):
+        from .suspects import suspicious
 
-        found = suspicious(model, features, given, table, threshold=args.threshold)
+        undecided = undecided_rows(args, written)
+        found = suspicious(model, features, given, table, threshold=args.threshold, undecided=undecided)
     pipeline = joined(prepare, model)
     marks = tuple(row_marks(written, found["row"].to_numpy()))
     return Training(table, given, name, pipeline, features, found, choice, review, marks, told, merges, args.threshold)
@@ -254,6 +261,7 @@ def _typical_error(run: Training) -> dict[str, float] | None:
 def metrics(run: Training, console: Console) -> dict[str, Any]:
     """What ``metrics.json`` holds."""
     from selfpaced import __version__
+    from selfpaced.inspection import held_out_accuracy
 
     model, schema = run.model, run.schema
     return {
@@ -268,8 +276,9 @@ def metrics(run: Training, console: Console) -> dict[str, Any]:
         "model_choice": None if run.choice is None else run.choice.sentence,
         "features": int(run.features.shape[1]),
         "columns": {kind: schema.names(kind) for kind in ("numeric", "categorical", "date")},
-        "left_out": {column.name: column.note for column in schema.left_out},
+        "not_used": run.not_used,
         "comparison": describe(run),
+        "held_out_accuracy": held_out_accuracy(model) if run.target.task == "classification" else None,
         "lam": model.lam_,
         "mean_weight": float(np.mean(model.assessment_.weight)),
         "noise_rate": model.noise_rate_,

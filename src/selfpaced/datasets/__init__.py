@@ -17,6 +17,7 @@ from selfpaced.datasets.noise import (
     outliers_one_sided,
     outliers_symmetric,
 )
+from selfpaced.datasets.shelter import make_shelter
 from selfpaced.datasets.synthetic import make_low_rank, make_multiview_digits
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "load_svmguide1",
     "make_low_rank",
     "make_multiview_digits",
+    "make_shelter",
     "outliers_leverage",
     "outliers_one_sided",
     "outliers_symmetric",

@@ -163,7 +163,16 @@ def _scored(fits: FoldFits, trials: Sequence[Trial]) -> list[Trial]:
         return []
     rows = fits.rows
     likelihoods = one_rate_likelihood([t.fit.scores for t in trials], rows.held_codes, rows.evidence_weight)
-    return [replace(trial, scores=own) for trial, own in zip(trials, likelihoods, strict=True)]
+    return [
+        replace(trial, scores=own, accuracy=_accuracy(trial.fit.scores, rows.held_codes, rows.held_weight))
+        for trial, own in zip(trials, likelihoods, strict=True)
+    ]
+
+
+def _accuracy(scores: Vector, codes: Any, weight: Vector | None) -> float:
+    """Weighted share of the held-out labels that the scores predict."""
+    predicted = scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
+    return float(np.average(predicted == codes, weights=weight))
 
 
 def _shares(fits: FoldFits, trials: Sequence[Trial]) -> Vector:

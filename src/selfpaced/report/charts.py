@@ -1,21 +1,20 @@
 """The page's figures as Vega-Lite specifications: plain data, drawn by the browser.
 
-Colours, fonts and grid lines are not in them: the page gives them as a Vega config, light or dark. Every figure is
-as wide as its container. ``stage`` is the signal that the page's slider moves.
+Colours, fonts and grid lines are in the Vega config of the page, light or dark. Every figure is as wide as its
+container.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from ..formatting import number
 from ..path import BINS
 from .data import Grid, Histogram, History, PathStep, Summary, ViewWeights
-from .words import number
 
 Spec = dict[str, Any]
-# display: ticks of weights and of shares
+# display: ticks of weights
 _WEIGHT_AXIS = {"values": [0, 0.25, 0.5, 0.75, 1], "format": ".2~f"}
-_SHARES = [0.01, 0.05, 0.1, 0.25, 0.5, 1]
 
 
 def charts(summary: Summary) -> dict[str, Spec]:
@@ -23,11 +22,7 @@ def charts(summary: Summary) -> dict[str, Spec]:
     out: dict[str, Spec] = {}
     path, noun = summary.path, summary.noun
     if any(step.score is not None for step in path):
-        out["chart-score"] = path_chart(path, "score", summary.score_name, shares=summary.kind == "classification")
-    if any(step.mean_weight is not None for step in path):
-        out["chart-mean-weight"] = path_chart(path, "mean_weight", "mean weight")
-    if any(step.histogram for step in path):
-        out["chart-stage"] = stage_chart(path, noun)
+        out["chart-score"] = score_chart(path, summary.score_name)
     if summary.scatter:
         out["chart-scatter"] = scatter_chart(summary.scatter)
     if summary.weights is not None:
@@ -55,11 +50,6 @@ def _spec(height: int, data: list[dict[str, Any]], **rest: Any) -> Spec:
     }
 
 
-def initial_stage(path: tuple[PathStep, ...]) -> int:
-    """Where the slider stands at first: at the chosen candidate, else at the last."""
-    return next((step.stage for step in path if step.chosen), len(path) - 1)
-
-
 def lam_text(step: PathStep) -> str:
     """The pace as an axis label."""
     return "plain" if step.plain else step.label if step.lam is None else number(step.lam)
@@ -70,58 +60,39 @@ def trust_text(step: PathStep) -> str:
     return "plain" if step.plain else lam_text(step) if step.mean_weight is None else f"trusts {step.mean_weight:.0%}"
 
 
-def _stage_axis(path: tuple[PathStep, ...]) -> Spec:
-    return {
-        "field": "stage",
-        "type": "ordinal",
-        "title": "how much of the data a candidate trusts",
-        "axis": {"labelExpr": "labels[datum.value]", "labelOverlap": True, "labelAngle": 0},
-        "scale": {"domain": [step.stage for step in path]},
-    }
-
-
-def _stage_params(path: tuple[PathStep, ...]) -> list[dict[str, Any]]:
-    return [
-        {"name": "stage", "value": initial_stage(path)},
-        {"name": "labels", "value": [trust_text(step) for step in path]},
-    ]
-
-
-def path_chart(path: tuple[PathStep, ...], field: str, title: str, *, shares: bool = False) -> Spec:
-    """A number of every candidate along the path, with its spread where there is one."""
+def score_chart(path: tuple[PathStep, ...], title: str) -> Spec:
+    """The score of every candidate along the path, with its standard error."""
     data = []
     for step in path:
-        value = getattr(step, field)
-        row = {"stage": step.stage, "name": step.words, "rule": step.label, "value": value, "chosen": step.chosen}
-        if field == "score" and value is not None and step.spread is not None:
-            row |= {"low": value - step.spread, "high": value + step.spread}
+        row = {"stage": step.stage, "name": step.words, "rule": step.label, "value": step.score, "chosen": step.chosen}
+        if step.score is not None and step.spread is not None:
+            row |= {"low": step.score - step.spread, "high": step.score + step.spread}
         data.append(row)
-    x, y = _stage_axis(path), {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": False}}
-    if field == "mean_weight":
-        y |= {"scale": {"domain": [0, 1]}, "axis": _WEIGHT_AXIS}
-    if shares:
-        y |= {"axis": {"format": ".1~%"}}
+    y = {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": False}}
     tooltip = [
         {"field": "name", "title": "candidate"},
         {"field": "rule", "title": "rule, pace"},
-        {"field": "value", "title": title, "format": ".1%" if shares else ".4~g"},
+        {"field": "value", "title": title, "format": ".4~g"},
     ]
     has_spread = any("low" in row for row in data)
     ends = {"y": {"field": "low", "type": "quantitative", "title": title}, "y2": {"field": "high"}}
     size = {"condition": {"test": "datum.chosen", "value": 160}, "value": 45}
     layers: list[Spec] = [
-        {
-            "mark": {"type": "rule", "strokeWidth": 12, "opacity": 0.18},
-            "transform": [{"filter": "datum.stage === stage"}],
-        },
         {"mark": {"type": "line", "strokeWidth": 1.5, "opacity": 0.6}, "encoding": {"y": y}},
         *([{"mark": {"type": "rule", "strokeWidth": 1.5}, "encoding": ends}] if has_spread else []),
         {
-            "mark": {"type": "point", "filled": True, "opacity": 1, "cursor": "pointer"},
+            "mark": {"type": "point", "filled": True, "opacity": 1},
             "encoding": {"y": y, "size": size, "tooltip": tooltip},
         },
     ]
-    return _spec(200, data, params=_stage_params(path), encoding={"x": x}, layer=layers)
+    x = {
+        "field": "stage",
+        "type": "ordinal",
+        "title": "how much of the data a candidate trusts",
+        "axis": {"labelExpr": "labels[datum.value]", "labelOverlap": True, "labelAngle": 0},
+    }
+    labels = [{"name": "labels", "value": [trust_text(step) for step in path]}]
+    return _spec(200, data, params=labels, encoding={"x": x}, layer=layers)
 
 
 def _bins(shares: tuple[float, ...] | tuple[int, ...]) -> list[tuple[float, float, float]]:
@@ -138,40 +109,6 @@ def _weight_x(title: str = "weight relative to the largest") -> Spec:
         "axis": _WEIGHT_AXIS,
         "scale": {"domain": [0, 1]},
     }
-
-
-def stage_chart(path: tuple[PathStep, ...], noun: str) -> Spec:
-    """The weights at the stage that the slider shows."""
-    data = [
-        {"stage": step.stage, "from": low, "to": high, "share": share}
-        for step in path
-        for low, high, share in _bins(step.histogram)
-    ]
-    y = {
-        "field": "share",
-        "type": "quantitative",
-        "title": f"share of {noun} (root scale)",
-        "scale": {"type": "sqrt", "domain": [0, 1]},
-        "axis": {"values": _SHARES, "format": "%"},
-    }
-    encoding = {
-        "x": _weight_x(),
-        "x2": {"field": "to"},
-        "y": y,
-        "tooltip": [
-            {"field": "from", "title": "weight from"},
-            {"field": "to", "title": "to"},
-            {"field": "share", "title": "share", "format": ".2%"},
-        ],
-    }
-    return _spec(
-        200,
-        data,
-        params=_stage_params(path),
-        transform=[{"filter": "datum.stage === stage"}],
-        mark={"type": "bar"},
-        encoding=encoding,
-    )
 
 
 def weights_chart(histogram: Histogram, noun: str) -> Spec:
@@ -198,11 +135,9 @@ def weights_chart(histogram: Histogram, noun: str) -> Spec:
 
 
 def scatter_chart(points: tuple[tuple[float, float, bool], ...]) -> Spec:
-    """Given against expected values; what lies far from the line is suspected."""
+    """Given against expected values."""
     data = [{"given": given, "expected": expected, "suspect": suspect} for given, expected, suspect in points]
-    expected = [
-        p[1] for p in points
-    ]  # the line ends where expected values do: far given ones would squeeze all the others
+    expected = [p[1] for p in points]  # the line ends where the expected values do: far given ones would squeeze it
     line = {
         "data": {"values": [{"at": min(expected)}, {"at": max(expected)}]},
         "mark": {"type": "line", "strokeWidth": 1, "opacity": 0.5},
@@ -218,7 +153,7 @@ def scatter_chart(points: tuple[tuple[float, float, bool], ...]) -> Spec:
                 "type": "nominal",
                 "title": None,
                 "scale": {"domain": [False, True]},
-                "legend": {"orient": "top", "labelExpr": "datum.value ? 'suspect' : 'not suspected'"},
+                "legend": {"orient": "top", "labelExpr": "datum.value ? 'likely error' : 'other rows'"},
             },
             "tooltip": [{"field": "given", "format": ".4~g"}, {"field": "expected", "format": ".4~g"}],
         },

@@ -1,4 +1,4 @@
-"""What a report says, as plain typed data: no estimator, array or markup in it."""
+"""The content of a page as plain typed data, without estimators, arrays or markup."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Cell = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Fact:
-    """One figure of the headline, ready to read."""
+    """One figure with its label, ready to read."""
 
     label: str
     value: str
@@ -30,10 +30,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class PathStep:
-    """One candidate of the path; ``histogram`` holds shares of samples, not counts.
-
-    ``words`` tell it by how much it trusts, ``compared`` its score with the spread.
-    """
+    """One candidate: ``words`` say how much of the data it trusts, ``compared`` its score with the standard error."""
 
     stage: int
     label: str
@@ -43,10 +40,10 @@ class PathStep:
     score: float | None
     spread: float | None
     compared: str
+    accuracy: str
     mean_weight: float | None
     cost: float
     chosen: bool
-    histogram: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -69,7 +66,7 @@ class ReportColumn:
 
 @dataclass(frozen=True)
 class ReportTable:
-    """Columns of equal length; ``total`` counts the rows there would be without a limit."""
+    """Columns of equal length; ``total`` counts the rows before the limit."""
 
     columns: tuple[ReportColumn, ...]
     total: int
@@ -80,7 +77,7 @@ class ReportTable:
 
 @dataclass(frozen=True)
 class Features:
-    """The features of the first rows of the table of suspects, in its order."""
+    """The cells of the first rows of the table, in its order."""
 
     names: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...] = field(repr=False)
@@ -89,7 +86,7 @@ class Features:
 
 @dataclass(frozen=True)
 class Pairs:
-    """How many suspects have which given and which expected label; ``rows`` counts all rows with the given one."""
+    """Number of listed rows by given and expected label; ``rows`` counts all rows with the given label."""
 
     given: tuple[str, ...]
     expected: tuple[str, ...]
@@ -99,7 +96,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Pattern:
-    """What suspects have in common: how many of the rows where it holds they are, ``lift`` times the usual share."""
+    """What listed rows have in common: their number among the rows with it, ``lift`` times the usual share."""
 
     where: str
     suspects: int
@@ -109,9 +106,9 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Review:
-    """What a page needs so that somebody can decide about its suspects.
+    """What the page needs for decisions about its rows.
 
-    ``key`` is that of the run, ``kind`` "labels" or "values", ``marks`` holds the fingerprint of each suspect's row.
+    ``key`` identifies the run, ``kind`` is "labels" or "values", ``marks`` holds the fingerprint of each row.
     """
 
     key: str
@@ -123,7 +120,7 @@ class Review:
 
 @dataclass(frozen=True)
 class Grid:
-    """A matrix seen from afar: blocks of rows x columns with their mean absolute residual and weight."""
+    """A matrix in blocks, with the mean absolute residual and the mean weight of each."""
 
     row_starts: tuple[int, ...]
     column_starts: tuple[int, ...]
@@ -143,10 +140,9 @@ class ViewWeights:
 
 @dataclass(frozen=True)
 class History:
-    """Numbers that were recorded once per epoch or stage.
+    """Numbers recorded once per epoch or stage.
 
-    ``bands`` holds the lower and the upper end of a series that was recorded with an interval, ``phases`` a name for
-    every epoch where the training went through phases.
+    ``bands`` holds the ends of a series with an interval, ``phases`` the name of the phase of every epoch.
     """
 
     unit: str
@@ -158,21 +154,22 @@ class History:
 
 @dataclass(frozen=True)
 class Summary:
-    """Everything a page shows."""
+    """Everything that a page shows."""
 
     title: str
     kind: str
     sentence: str
     noun: str = "samples"
-    verdict: str = ""
-    aside: str = ""
+    conclusion: str = ""
     notices: tuple[str, ...] = ()
+    not_used: str = ""
     termination: str = ""
     note: str = ""
     facts: tuple[Fact, ...] = ()
     comparison: tuple[Comparison, ...] = ()
     path: tuple[PathStep, ...] = ()
-    score_name: str = "selection score"
+    score_name: str = ""
+    score_note: str = ""
     weights: Histogram | None = None
     suspects: ReportTable | None = None
     review: Review | None = None
@@ -190,5 +187,5 @@ class Summary:
     created: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Dictionaries, tuples and scalars only, ready for JSON."""
+        """Return dictionaries, tuples and scalars only, ready for JSON."""
         return asdict(self)

@@ -6,14 +6,14 @@ import base64
 import hashlib
 import html
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from .charts import charts, initial_stage, lam_text, trust_text
+from ..persistence import replacing
+from .charts import charts, lam_text
 from .data import Summary
 from .summarise import MAX_ROWS, summarise
 from .vega import vega
@@ -31,6 +31,7 @@ def report(
     title: str | None = None,
     note: str | None = None,
     notices: Sequence[str] = (),
+    not_used: Sequence[tuple[str, str]] = (),
     max_rows: int = MAX_ROWS,
 ) -> ReportFile:
     """Write one HTML page about a fitted object: no network, no further files.
@@ -42,25 +43,27 @@ def report(
         :class:`~selfpaced.solver.Solution`, a network as `selfpaced.torch.review` gives it, or anything with a
         ``history_`` (or ``history``) of epochs.
     X, y : array-like, optional
-        The data it was fitted on. They add the given labels or values, the comparison with the plain model, the
-        cells of each suspect and, for a matrix, the map of residuals.
+        The data it was fitted on. They add the comparison with the plain model, the contributing columns and the
+        cells of each row.
     path : path-like
-        Where to write; an old file is replaced only when the new one is complete.
+        Output file; an existing file is replaced when the new one is complete.
     suspects : table, optional
-        Shown instead of the library's own table of suspects; its column ``row`` names rows of the data by index
-        label where the data has one, else by position.
+        Shown instead of the library's own table of rows. Its column ``row`` holds index labels of the data if it is a
+        data frame, else positions.
     cells : table, optional
-        Whose cells are shown for each suspect, for example the raw table of which X was made; X by default.
+        Table whose cells are shown, for example the raw table that X was made from; X by default.
     metrics : mapping of name -> (plain, self-paced), optional
-        Further lines of the comparison, for example held-out scores.
+        Further lines of the comparison.
     title : str, optional
         Heading; the estimator's class name by default.
     note : str, optional
-        A sentence for the head of the page, for example how the model was chosen.
+        A sentence about the model, for example how it was chosen.
     notices : sequence of str
-        What was noticed of the data before the fit.
+        Findings about the data before the fit.
+    not_used : sequence of (column, reason)
+        Columns of the data that the model does not use.
     max_rows : int
-        The largest number of suspects in the page.
+        Maximum number of rows in the table.
 
     Returns
     -------
@@ -80,18 +83,29 @@ def report(
     ...     report(model, X, y, f"{folder}/report.html").name
     'report.html'
     """
-    options: dict[str, Any] = {"suspects": suspects, "cells": cells, "metrics": metrics, "title": title, "note": note}
-    options["notices"] = notices
-    summary = summarise(fitted, X, y, max_rows=max_rows, **options)
+    summary = summarise(
+        fitted,
+        X,
+        y,
+        suspects=suspects,
+        cells=cells,
+        metrics=metrics,
+        title=title,
+        note=note,
+        notices=notices,
+        not_used=not_used,
+        max_rows=max_rows,
+    )
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"path must be in an existing folder, got {str(target)!r}")
-    _write(target, render(summary))
+    with replacing(target) as stream:
+        stream.write(render(summary).encode())
     return ReportFile(target)
 
 
 class ReportFile(type(Path())):  # type: ignore[misc]
-    """The path of a report; a notebook shows the page in a frame of its own."""
+    """The path of a report; a notebook shows the page in a frame."""
 
     def _repr_html_(self) -> str:
         page = html.escape(self.read_text(encoding="utf-8"), quote=True)
@@ -100,13 +114,11 @@ class ReportFile(type(Path())):  # type: ignore[misc]
 
 
 def render(summary: Summary) -> str:
-    """The page as text."""
+    """Return the page as text."""
     environment = _environment()
-    table, path = summary.suspects, summary.path
+    table = summary.suspects
     data = {
         "charts": charts(summary),
-        "path": [{"label": step.label, "lam": lam_text(step), "trust": trust_text(step)} for step in path],
-        "stage": initial_stage(path) if path else 0,
         "table": None if table is None else [_column(column) for column in table.columns],
         "features": None if summary.features is None else _features(summary.features),
         "pictures": summary.pictures,
@@ -118,9 +130,7 @@ def render(summary: Summary) -> str:
         s=summary,
         data=data,
         drawn=data["charts"],
-        initial=data["stage"],
         lam_text=lam_text,
-        trust_text=trust_text,
         asset=_asset,
         scripts=scripts,
         policy=_policy(scripts),
@@ -129,7 +139,7 @@ def render(summary: Summary) -> str:
 
 
 def _policy(scripts: list[Any]) -> str:
-    """What a browser may do with the page: run these scripts and no others, show pictures within it, load nothing."""
+    """Content security policy: run these scripts only, show inline pictures, load nothing."""
     hashes = [base64.b64encode(hashlib.sha256(str(script).encode()).digest()).decode() for script in scripts]
     allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
     return (
@@ -159,6 +169,7 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["solid"] = lambda text: text.replace(" %", "\N{NO-BREAK SPACE}%")
     # compact, and an error rather than a NaN that no browser can parse
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "sort_keys": False}
     return environment
@@ -166,22 +177,7 @@ def _environment() -> Any:
 
 @cache
 def _asset(name: str) -> Any:
-    """A style sheet or script of this package, which is trusted and goes into the page as it is."""
+    """A style sheet or script of this package, which is trusted."""
     from markupsafe import Markup
 
     return Markup(files("selfpaced.report").joinpath("assets", name).read_text(encoding="utf-8"))
-
-
-def _write(target: Path, text: str) -> None:
-    """All or nothing: into a temporary file beside it, then renamed."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)  # mkstemp's files are private
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

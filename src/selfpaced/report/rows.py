@@ -1,4 +1,4 @@
-"""What a page says about its suspects: by label, in common, and what somebody needs to decide about them."""
+"""What the page says about the listed rows: by label, in common, and what is needed to decide about them."""
 
 from __future__ import annotations
 
@@ -12,32 +12,31 @@ from ..assessment import Labels
 from ..inspection import look_through
 from ..reasons import columns_against, common_patterns, confident_rows
 from .data import Pairs, Pattern, ReportColumn, ReportTable, Review
-from .story import Story
+from .supervised import FIRST, Section
 
 __all__ = ["pairs_of", "patterns_of", "reviewable", "scatter_of", "with_reasons"]
 
-MOST_LABELS = 12  # display: labels of the table of given and expected ones
-SCATTERED = 2_000  # cost: points of the scatter; suspects come first
+MOST_LABELS = 12  # display: labels in the table of given and expected labels
+SCATTERED = 2_000  # cost: points of the scatter plot
 HIDDEN = ("decision", "target", "fingerprint")
-FIRST = ("row", "level", "given", "expected", "noise_probability")  # display: columns of a table of suspects
 
 
-def with_reasons(table: dict[str, Any] | None, story: Story, fitted: Any, X: Any, y: Any) -> dict[str, Any] | None:
-    """The library's own table of suspects with the columns that speak against each, where X and y are there to ask."""
-    if table is None or X is None or y is None or story.kind not in ("classification", "regression"):
+def with_reasons(table: dict[str, Any] | None, section: Section, fitted: Any, X: Any, y: Any) -> dict[str, Any] | None:
+    """Add the contributing columns to the library's own table, if X and y are given."""
+    if table is None or X is None or y is None or section.kind not in ("classification", "regression"):
         return table
     rows = np.asarray(table["row"], dtype=np.intp)
-    confident = confident_rows(story.weights, rows)
+    confident = confident_rows(section.weights, rows)
     model, seen = look_through(fitted, X)
-    asked = model if seen is X else fitted  # a Pipeline is asked about its raw columns, which people know
+    asked = model if seen is X else fitted  # for a Pipeline, name the raw columns, which people know
     against = [", ".join(names) or None for names in columns_against(asked, X, y, rows, confident)]
     first = [key for key in FIRST if key in table]
     return {key: table[key] for key in first} | {"against": against} | table
 
 
-def reviewable(table: ReportTable | None, story: Story, title: str) -> tuple[ReportTable | None, Review | None]:
-    """The table as it is shown, and what is needed to decide about its rows; None where there is nothing to decide."""
-    if table is None or story.kind not in ("classification", "regression"):
+def reviewable(table: ReportTable | None, section: Section, title: str) -> tuple[ReportTable | None, Review | None]:
+    """Return the table as it is shown, and what is needed to decide about its rows (None: nothing to decide)."""
+    if table is None or section.kind not in ("classification", "regression"):
         return table, None
     columns = {column.key: column for column in table.columns}
     shown = replace(table, columns=tuple(column for column in table.columns if column.key not in HIDDEN))
@@ -46,8 +45,8 @@ def reviewable(table: ReportTable | None, story: Story, title: str) -> tuple[Rep
     digest = hashlib.blake2b(title.encode(), digest_size=8)
     for key in ("row", "given", "expected"):
         digest.update(repr(list(columns[key].values)).encode())
-    kind = "labels" if story.kind == "classification" else "values"
-    classes = tuple(str(name) for name in getattr(story.model, "classes_", ()))[:500]
+    kind = "labels" if section.kind == "classification" else "values"
+    classes = tuple(str(name) for name in getattr(section.model, "classes_", ()))[:500]
     target = _values(columns.get("target"))
     marks = tuple(str(mark) for mark in _values(columns.get("fingerprint")))
     return shown, Review(digest.hexdigest(), kind, str(target[0]) if target else "", classes, marks)
@@ -57,23 +56,23 @@ def _values(column: ReportColumn | None) -> list[Any]:
     return [] if column is None else list(column.values)
 
 
-def pairs_of(table: ReportTable | None, story: Story) -> Pairs | None:
-    """Suspects by given and expected label, the most frequent labels only."""
+def pairs_of(table: ReportTable | None, section: Section) -> Pairs | None:
+    """Count the listed rows by given and expected label, the most frequent labels only."""
     columns = {} if table is None else {column.key: column.values for column in table.columns}
-    if story.kind != "classification" or not {"given", "expected"} <= set(columns) or not len(columns["given"]):
+    if section.kind != "classification" or not {"given", "expected"} <= set(columns) or not len(columns["given"]):
         return None
     given, expected = (np.array([str(v) for v in columns[key]]) for key in ("given", "expected"))
     left, above = _most(given), _most(expected)
     counts = tuple(tuple(int(np.sum((given == g) & (expected == e))) for e in above) for g in left)
-    everyone = _counted(story.assessment.diagnosis)  # type: ignore[attr-defined]
-    # rows that were set aside before the fit are not among those that the model assessed
+    everyone = _counted(section.assessment.diagnosis)  # type: ignore[attr-defined]
+    # rows excluded before the fit are not among those that the model assessed
     rows = tuple(max(everyone.get(g, 0), sum(row)) for g, row in zip(left, counts, strict=True))
     return Pairs(left, above, counts, rows)
 
 
 def _counted(diagnosis: Any) -> dict[str, int]:
-    """How many rows were given each label."""
-    if isinstance(diagnosis, Labels):  # of many rows, without their labels
+    """Number of rows with each given label."""
+    if isinstance(diagnosis, Labels):  # does not build the labels of all rows
         names, counts = diagnosis.classes.astype(str), np.bincount(diagnosis.codes, minlength=len(diagnosis.classes))
     else:
         names, counts = np.unique(np.asarray(diagnosis.given).astype(str), return_counts=True)
@@ -85,10 +84,10 @@ def _most(labels: Any) -> tuple[str, ...]:
     return tuple(sorted(str(name) for name in names[np.argsort(-counts, kind="stable")][:MOST_LABELS]))
 
 
-def patterns_of(table: ReportTable | None, cells: Any, story: Story, target: str) -> tuple[Pattern, ...]:
-    """What suspects have in common, in the columns of a data frame; not in the one that may be wrong."""
+def patterns_of(table: ReportTable | None, cells: Any, section: Section, target: str) -> tuple[Pattern, ...]:
+    """Find what the listed rows have in common in the columns of a data frame, except the target."""
     rows = next((column.values for column in table.columns if column.key == "row"), ()) if table is not None else ()
-    if story.kind not in ("classification", "regression") or not _is_frame(cells) or not len(rows):
+    if section.kind not in ("classification", "regression") or not _is_frame(cells) or not len(rows):
         return ()
     if not all(isinstance(row, int) for row in rows):
         return ()
@@ -104,11 +103,11 @@ def _is_frame(cells: Any) -> bool:
     return hasattr(cells, "iloc") and hasattr(cells, "columns")
 
 
-def scatter_of(story: Story) -> tuple[tuple[float, float, bool], ...]:
-    """Given against expected values, suspects first where there are too many."""
-    if story.kind != "regression":
+def scatter_of(section: Section) -> tuple[tuple[float, float, bool], ...]:
+    """Given against expected values; a sample if there are many, with the likely errors first."""
+    if section.kind != "regression":
         return ()
-    assessment = story.assessment  # type: ignore[attr-defined]
+    assessment = section.assessment  # type: ignore[attr-defined]
     suspect = assessment.levels() == 2
     given, expected = (np.asarray(v, dtype=float) for v in (assessment.diagnosis.given, assessment.diagnosis.expected))
     order = np.argsort(~suspect, kind="stable")

@@ -21,12 +21,12 @@ LABELS = {
     "level": "Level",
     "residual": "Residual",
     "weight": "Weight",
-    "noise_probability": "Probability wrong",
+    "noise_probability": "Wrong",
     "loss": "Loss",
     "cluster": "Cluster",
     "outlier": "Outlier",
     "why": "Why",
-    "against": "Contributing features",
+    "against": "Because of",
 }
 _TEXT_LIMIT = 300  # display: characters of a cell
 

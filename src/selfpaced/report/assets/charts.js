@@ -1,7 +1,6 @@
-// Figures (Vega-Lite), the slider that moves them, and light and dark.
+// Figures (Vega-Lite), and light and dark.
 const data = JSON.parse(document.getElementById("data").textContent);
 const views = new Map();
-let stage = data.stage;
 
 function colours() {
   const css = getComputedStyle(document.documentElement);
@@ -27,11 +26,7 @@ async function draw() {
       config, ast: true, renderer: "svg", actions: false, mode: "vega-lite", tooltip: { theme: "custom" },
     });
     views.set(id, embedded);
-    if (id === "chart-score" || id === "chart-mean-weight") {
-      embedded.view.addEventListener("click", (_, item) => { if (item?.datum?.stage !== undefined) show(item.datum.stage); });
-    }
   }
-  show(stage);
   document.documentElement.dataset.drawn = "yes";
 }
 
@@ -40,22 +35,6 @@ let drawing = Promise.resolve();
 function redraw() {
   drawing = drawing.then(draw);
 }
-
-function show(next) {
-  stage = Number(next);
-  const step = data.path[stage];
-  const slider = document.getElementById("stage");
-  if (!slider || !step) return;
-  slider.value = String(stage);
-  const words = `${stage + 1} of ${data.path.length}: ${step.trust}${step.trust === step.label ? "" : ` (${step.label})`}`;
-  document.getElementById("stage-text").textContent = words;
-  slider.setAttribute("aria-valuetext", words);
-  for (const id of ["chart-stage", "chart-score", "chart-mean-weight"]) {
-    views.get(id)?.view.signal("stage", stage).runAsync();
-  }
-}
-
-document.getElementById("stage")?.addEventListener("input", (event) => show(event.target.value));
 
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 document.getElementById("theme").addEventListener("click", () => {

@@ -1,5 +1,5 @@
-// Decisions about suspects. They are kept in this browser, or, where `selfpaced review` serves the page, in the run's
-// folder; either way one row at a time, so that two tabs do not lose each other's.
+// Decisions about rows. They are kept in this browser or, if `selfpaced review` serves the page, in the run's folder;
+// one row at a time, so that two tabs do not lose each other's decisions.
 const data = JSON.parse(document.getElementById("data").textContent);
 const asked = data.review;
 if (asked && data.table?.[0]?.values.length) window.suspectReview = start();
@@ -54,7 +54,7 @@ function start() {
     const found = fromBrowser(); // again, because another tab may have written
     if (decision) found[row] = decision;
     else delete found[row];
-    try { localStorage.setItem(key, JSON.stringify(found)); say(""); } catch { say("This browser keeps nothing: export before you leave."); }
+    try { localStorage.setItem(key, JSON.stringify(found)); say(""); } catch { say("This browser does not save decisions: export them before you leave."); }
   };
 
   const say = (text) => { get("review-problem").textContent = text; };
@@ -103,11 +103,11 @@ function start() {
 
   // -------------------------------------------------------------------------------------------------- the row
   const choices = (i) => [
-    ["keep", "Keep", `Keep ${given[i]}: it is right`],
-    [`${verb} ${expected[i]}`, `${values ? "Set" : "Relabel"} ${short(expected[i])}`, `Put ${expected[i]} in the place of ${given[i]}`],
-    ["drop", "Drop", "Leave the row out"],
+    ["keep", "Keep", `Keep ${given[i]}`],
+    [`${verb} ${expected[i]}`, `${values ? "Set" : "Relabel"} ${short(expected[i])}`, `Replace ${given[i]} by ${expected[i]}`],
+    ["drop", "Drop", "Drop the row"],
   ];
-  const short = (value) => (typeof value === "number" ? String(Number(value.toPrecision(4))) : value);
+  const short = (value) => (typeof value === "number" ? window.suspectTable.format(Number(value.toPrecision(4))) : value);
 
   const cell = (i) => {
     const td = document.createElement("td"), current = made.get(String(rows[i])) ?? "";
@@ -138,7 +138,7 @@ function start() {
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const text = field.value.trim();
-      if (!text || (values && !Number.isFinite(Number(text)))) return field.setCustomValidity("a number, please"), field.reportValidity();
+      if (!text || (values && !Number.isFinite(Number(text)))) return field.setCustomValidity("Enter a number"), field.reportValidity();
       choose(i, `${verb} ${text}`);
     });
     field.addEventListener("input", () => field.setCustomValidity(""));
@@ -173,7 +173,7 @@ function start() {
   // ------------------------------------------------------------------------------------------------ the whole
   const tell = () => {
     get("progress").value = made.size;
-    get("progress-text").textContent = `${made.size} of ${rows.length} decided`;
+    get("progress-text").textContent = `${made.size.toLocaleString("en")} of ${rows.length.toLocaleString("en")} decided`;
     get("undo").disabled = !done.length;
   };
 
@@ -195,8 +195,10 @@ function start() {
       j: () => move(cursor + 1), k: () => move(cursor - 1), u: undo,
       1: () => choose(i, choices(i)[0][0]), 2: () => choose(i, choices(i)[1][0]), 3: () => choose(i, choices(i)[2][0]),
       4: () => other(i, document.querySelector("#table tr.current .decision")),
+      Enter: () => window.suspectTable.toggle(i), "/": () => get("search").focus(),
     }[event.key];
-    if (!act || i === undefined) return;
+    if (event.key === "Enter" && event.target.closest("button, a, summary")) return; // it presses that button
+    if (!act || (i === undefined && event.key !== "/")) return;
     event.preventDefault();
     act();
   });
@@ -207,5 +209,5 @@ function start() {
   if (!token) adopt(fromBrowser());
   else ask();
   tell();
-  return { cell, passes, cursor: () => cursor, go: (i) => { cursor = window.suspectTable.shown().indexOf(i); } };
+  return { cell, passes, cursor: () => cursor, start: () => { cursor = 0; }, go: (i) => { cursor = window.suspectTable.shown().indexOf(i); } };
 }

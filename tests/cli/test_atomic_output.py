@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from selfpaced.cli.atomic_output import DECISIONS, RECORD, remove_abandoned, settle, staged
 from selfpaced.cli.console import Console
 from selfpaced.cli.errors import UsageError
-from selfpaced.cli.ledger import DECISIONS, LEDGER, remove_abandoned, settle
-from selfpaced.cli.output import staged
 
 NAMES = ["a.txt", "b.txt"]
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from selfpaced.cli import ledger, output
+from selfpaced.cli import atomic_output
 from selfpaced.cli.console import Console
 moved, at = [], int(sys.argv[1])
 replace = os.replace
@@ -27,10 +26,10 @@ def killing(source, target):
         os.kill(os.getpid(), signal.SIGKILL)
     moved.append(target)
     replace(source, target)
-with output.staged(Path("run"), ["a.txt", "b.txt"], Console()) as stage:
+with atomic_output.staged(Path("run"), ["a.txt", "b.txt"], Console()) as stage:
     for name in ("a.txt", "b.txt"):
         (stage / name).write_text("killed")
-    ledger.os.replace = killing
+    atomic_output.os.replace = killing
 """
 
 
@@ -41,7 +40,7 @@ def write(folder, text, **options):
 
 
 def content(folder):
-    return {path.name: path.read_text() for path in folder.iterdir() if path.name != LEDGER}
+    return {path.name: path.read_text() for path in folder.iterdir() if path.name != RECORD}
 
 
 def test_a_run_replaces_what_a_run_has_written(folder):
@@ -74,7 +73,7 @@ def test_what_appears_meanwhile_stays(folder):
 @pytest.mark.parametrize("ledger", ["", "[]", '{"files": 3}', '{"files": {"a.txt": 3}}', "[" * 100_000, "\0"])
 def test_an_odd_ledger_is_none(folder, ledger):
     (folder / "a.txt").write_text("precious")
-    (folder / LEDGER).write_text(ledger)
+    (folder / RECORD).write_text(ledger)
     with pytest.raises(UsageError, match="exists and was not written"):
         write(folder, "new")
     assert (folder / "a.txt").read_text() == "precious"
@@ -172,7 +171,7 @@ def test_a_forged_ledger_moves_and_removes_nothing(folder, forged):
         (folder / place / "b.txt").write_text("theirs")
     for place in ("precious", "run/precious", "run/b.txt"):
         (folder / place).write_text("mine")
-    (folder / "run" / LEDGER).write_text(json.dumps(forged))
+    (folder / "run" / RECORD).write_text(json.dumps(forged))
     settle(folder / "run")
     assert [(folder / place).read_text() for place in ("precious", "run/precious", "run/b.txt")] == ["mine"] * 3
     assert (folder / "elsewhere/b.txt").exists()
@@ -187,11 +186,11 @@ def test_two_runs_into_one_folder_leave_the_files_of_one(folder):
                 (second / name).write_text("second")
         (first / "b.txt").write_text("first")
     assert content(folder / "run") == {"a.txt": "first", "b.txt": "first"}
-    assert json.loads((folder / "run" / LEDGER).read_text())["files"].keys() == set(NAMES)
+    assert json.loads((folder / "run" / RECORD).read_text())["files"].keys() == set(NAMES)
 
 
 def test_one_run_waits_while_another_moves_its_files(folder):
-    script = "from pathlib import Path\nfrom selfpaced.cli.ledger import locked\nimport sys\n"
+    script = "from pathlib import Path\nfrom selfpaced.cli.atomic_output import locked\nimport sys\n"
     script += "with locked(Path('.')):\n    print('mine', flush=True)\n    sys.stdin.read()\n"
     command = [sys.executable, "-c", script]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:

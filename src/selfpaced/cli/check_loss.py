@@ -1,4 +1,4 @@
-"""``selfpaced check``: does a loss deserve the name?"""
+"""``selfpaced check-loss``: test a loss function against the conditions of the paper."""
 
 from __future__ import annotations
 
@@ -13,34 +13,37 @@ from .errors import FOUND, UsageError
 if TYPE_CHECKING:
     from .console import Console
 
-USAGE = "selfpaced check [LOSS] [options]"
+USAGE = "selfpaced check-loss [LOSS] [options]"
 DESCRIPTION = """\
-Test a loss of your own, or a built-in rule, against the assumptions and conditions of the paper.
+Test a loss function of your own, or a built-in rule, against the conditions of
+the paper.
 
-LOSS is module:name, where the module is found from the current folder and name is a function phi(loss, lam) or a
-Regularizer, or the name of a built-in rule. Without LOSS every built-in rule is tested.
-The exit code is 1 if a condition fails; each failure says at which lam and loss.
+LOSS is module:name or the name of a built-in rule. The module is imported from
+the current folder; name is a function phi(loss, lam) or a Regularizer. Without
+LOSS, every built-in rule is tested.
+The exit code is 1 if a condition fails. Each failure names the pace and the loss
+at which it occurs.
 """
 EPILOG = """\
 examples:
-  selfpaced check mine:phi          the function phi of mine.py
-  selfpaced check welsch
+  selfpaced check-loss mine:phi     the function phi of mine.py
+  selfpaced check-loss welsch
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``check``."""
+    """Add the arguments of ``check-loss``."""
     parser.add_argument("loss", nargs="?", metavar="LOSS", help="module:name, or a built-in rule")
     parser.add_argument(
         "--form",
         choices=("loss", "quadratic"),
         default="loss",
-        help="how a function is to be read: of the loss (default), or of its square root",
+        help="the argument of the function: the loss (default), or its square root",
     )
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """Check one loss, or all rules in a line each."""
+    """Check one loss, or all rules, one line each."""
     from selfpaced.regularizers import REGISTRY, check
 
     if args.loss is None:
@@ -56,16 +59,16 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _all(console: Console) -> int:
-    """Every rule of the registry; jumps and kinks of theirs are known, so they are no failure of the command."""
+    """Check every built-in rule; their known jumps and kinks do not change the exit code."""
     from selfpaced.regularizers import REGISTRY, check
 
-    rows, data = [["rule", "verdict"]], []
+    rows, data = [], []
     for name in REGISTRY:
         report = check(name)
         failed = ", ".join(condition.name for condition in report.failures)
         rows.append([name, f"fails {failed}" if failed else "all conditions hold"])
         data.append(_data(name, report))
-    console.table(rows, left=2)
+    console.table(["rule", "result"], rows, left=(0, 1))
     console.result({"rules": data})
     return 0
 
@@ -77,7 +80,7 @@ def _data(name: str, report: Any) -> dict[str, Any]:
 
 
 def _imported(text: str) -> Any:
-    """The object ``module:name``."""
+    """Import the object ``module:name``."""
     from selfpaced.regularizers import REGISTRY
     from selfpaced.tables import suggestion
 

@@ -1,0 +1,172 @@
+"""The two lists of a fit: likely errors and rows worth a look, with their place in the file and the reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from selfpaced.formatting import number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from selfpaced.tables import LoadedTable
+
+    from .data import Target
+
+__all__ = ["COLUMNS", "suspicious"]
+
+COLUMNS = (
+    "row",
+    "line",
+    "level",
+    "given",
+    "expected",
+    "weight",
+    "noise_probability",
+    "probability_if_noisy",
+    "why",
+    "against",
+)
+NEIGHBOURS = 5  # display: their lines are named one by one
+EXPLAINED = 5_000  # cost: suspects that get neighbours; the list is sorted
+
+
+def suspicious(
+    model: Any,
+    features: pd.DataFrame,
+    given: Target,
+    table: LoadedTable,
+    *,
+    threshold: float,
+    undecided: np.ndarray | None = None,
+) -> pd.DataFrame:
+    """Return the likely errors and the rows worth a look, most suspicious first.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted self-paced model.
+    features : pandas.DataFrame
+        What it was fitted on.
+    given : Target
+        The given labels or values.
+    table : LoadedTable
+        Knows the line of each row.
+    threshold : float
+        Rows with a larger probability of being wrong are likely errors.
+    undecided : ndarray of int, optional
+        Rows of the table that an earlier run has listed and nobody has decided about. They stay in the list.
+
+    Returns
+    -------
+    pandas.DataFrame
+        With the columns ``row, line, level, given, expected, weight, noise_probability, why, against``, for labels also
+        ``probability_if_noisy``. ``against`` names the columns that contribute most to the expected label or value.
+    """
+    import pandas as pd
+
+    from selfpaced.reasons import columns_against, confident_rows
+
+    found = _listed(model, features, given, threshold, undecided)
+    places = found["row"].to_numpy(dtype=np.int64)
+    rows = given.rows[places]
+    lines = table.lines.of(rows)
+    reference = confident_rows(model.assessment_.weight, places)
+    against = columns_against(model, features, given.values, places, reference)
+    conditional = "probability_if_noisy"
+    return pd.DataFrame(
+        {
+            "row": rows,
+            "line": pd.array([None] * len(rows) if lines is None else lines, dtype="Int64"),
+            "level": found["level"].to_numpy(),
+            "given": found["given"].to_numpy(),
+            "expected": _rounded(found["expected"].to_numpy()),
+            "weight": found["weight"].to_numpy(dtype=float).round(4),
+            "noise_probability": found["noise_probability"].to_numpy(dtype=float).round(4),
+            **({conditional: found[conditional].to_numpy(dtype=float).round(4)} if conditional in found else {}),
+            "why": _reasons(features, given, table, found, reference),
+            "against": [", ".join(names) for names in against],
+        }
+    )
+
+
+def _listed(model: Any, features: Any, given: Target, threshold: float, undecided: np.ndarray | None) -> pd.DataFrame:
+    """The rows of both levels, and after them the undecided rows of an earlier run, which are worth a look."""
+    import pandas as pd
+
+    from selfpaced.assessment import LEVELS
+    from selfpaced.inspection import assessment_of, suspect_table
+
+    assessed = assessment_of(model, features, given.values)
+    found = pd.DataFrame(suspect_table(assessed, threshold=threshold))
+    if undecided is None or not undecided.size:
+        return found
+    places = np.setdiff1d(np.flatnonzero(np.isin(given.rows, undecided)), found["row"])
+    kept = pd.DataFrame(assessed.table(places, np.ones(len(given.values), dtype=np.int8)))
+    if assessed.trusted is not None:
+        kept = kept[~assessed.trusted[places]]
+    return pd.concat([found, kept.assign(level=LEVELS[1])], ignore_index=True) if len(kept) else found
+
+
+def _rounded(values: np.ndarray) -> np.ndarray:
+    """Expected values to six digits; classes as they are."""
+    return np.array([float(f"{v:.6g}") for v in values]) if values.dtype.kind == "f" else values
+
+
+def _reasons(features: Any, given: Target, table: LoadedTable, found: pd.DataFrame, reference: Any) -> list[str]:
+    """One sentence per row about the most similar confident rows; empty if they say nothing against the given one."""
+    from sklearn.neighbors import NearestNeighbors
+
+    places = found["row"].to_numpy(dtype=np.int64)
+    explained = places[:EXPLAINED]
+    if reference.size < NEIGHBOURS or not explained.size:
+        return [""] * len(places)
+    matrix = features.to_numpy()
+    if np.isnan(matrix).any():  # trees take missing values, distances do not
+        matrix = np.where(np.isnan(matrix), np.nanmedian(matrix, axis=0), matrix)
+    spread = matrix[reference].std(axis=0)
+    scale = np.where(spread > 0, spread, 1.0).astype(matrix.dtype)
+    neighbours = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(matrix[reference] / scale)
+    nearest = reference[neighbours.kneighbors(matrix[explained] / scale, return_distance=False)]
+    expected, label = found["expected"].to_numpy(), found["given"].to_numpy()
+    reason = _class_reason if given.task == "classification" else _value_reason
+    told = [reason(given.values[near], label[i], expected[i]) for i, near in enumerate(nearest)]
+    places_of = [_places(given.rows[near], table) if text else "" for near, text in zip(nearest, told, strict=True)]
+    return [f"{text}{where}" for text, where in zip(told, places_of, strict=True)] + [""] * (len(places) - len(told))
+
+
+def _places(rows: np.ndarray, table: LoadedTable) -> str:
+    lines = table.lines.of(rows)
+    noun, numbers = ("rows", rows) if lines is None else ("lines", lines)
+    return f" ({noun} {', '.join(map(str, numbers))})"
+
+
+def _class_reason(near: np.ndarray, given: Any, expected: Any) -> str:
+    """A reason if most of the similar rows have the expected label.
+
+    >>> _class_reason(np.array(["cat"] * 4 + ["dog"]), "dog", "cat")
+    "4 of the 5 most similar rows are 'cat'"
+    >>> _class_reason(np.array(["dog"] * 3 + ["cat"] * 2), "dog", "cat")
+    ''
+    """
+    agreeing = int(np.sum(near == expected))
+    if given == expected or 2 * agreeing <= len(near):
+        return ""
+    return f"{agreeing} of the {len(near)} most similar rows are {str(expected)!r}"
+
+
+def _value_reason(near: np.ndarray, given: float, expected: float) -> str:
+    """A reason if the given value is outside the range of the similar rows, on the far side of the expected one.
+
+    >>> _value_reason(np.array([10.0, 12.0, 11.0]), 110.0, 11.5)
+    'the 3 most similar rows have 10 to 12'
+    >>> _value_reason(np.array([10.0, 200.0, 11.0]), 110.0, 11.5)
+    ''
+    """
+    low, high = float(near.min()), float(near.max())
+    if low <= given <= high or (given > high) != (given > expected):
+        return ""
+    ends = list(dict.fromkeys(number(end, 4) for end in (low, high)))
+    return f"the {len(near)} most similar rows have {' to '.join(ends)}"

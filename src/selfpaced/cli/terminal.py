@@ -1,0 +1,182 @@
+"""The result of a fit in the terminal: what was found, in at most 80 columns, and what to do next."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from selfpaced.formatting import count, listed, number, percent, plural, rate_in_words
+from selfpaced.path import end_in_words
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .console import Console
+    from .training import Training
+
+__all__ = ["accuracy_in_words", "likely_errors", "not_used", "show_lists", "summary", "tell", "tell_next", "two_lists"]
+
+CELL = 18  # display: characters of a label
+FIRST = 5  # display: rows of each list
+SURE = 0.999  # display: no row is certainly wrong
+
+
+def tell(result: Training, measured: dict[str, Any], console: Console) -> None:
+    """Print what was found, and the first rows of both lists."""
+    summary(result.model, measured, console)
+    show_lists(result, console)
+
+
+def summary(model: Any, measured: dict[str, Any], console: Console) -> None:
+    """Print what was found in a few sentences."""
+    target, used = measured["target"], sum(map(len, measured["columns"].values()))
+    console.tell(f"\n{two_lists(measured)} among {plural(measured['rows_fitted'], 'row')}.", strong=True)
+    unused = not_used(measured)
+    console.tell(f"{target!r} was predicted from {plural(used, 'column')}." + (f" {unused}" if unused else ""))
+    sentences = [measured.get("model_choice"), end_in_words(measured["termination"], model.path_)]
+    sentences += [accuracy_in_words(measured), _typical_error(measured), _wrong_values(measured)]
+    for sentence in filter(None, sentences):
+        console.tell(sentence)
+
+
+def two_lists(measured: dict[str, Any]) -> str:
+    """Return both counts.
+
+    >>> two_lists({"likely_errors": 12, "worth_a_look": 1})
+    '12 likely errors, 1 row worth a look'
+    """
+    return f"{likely_errors(measured['likely_errors'])}, {plural(measured['worth_a_look'], 'row')} worth a look"
+
+
+def likely_errors(number_of: int) -> str:
+    """Return the number of likely errors in words.
+
+    >>> likely_errors(0), likely_errors(1), likely_errors(1200)
+    ('No likely errors', '1 likely error', '1,200 likely errors')
+    """
+    return plural(number_of, "likely error") if number_of else "No likely errors"
+
+
+def not_used(measured: dict[str, Any]) -> str:
+    """Return the columns that were not used, each with the reason.
+
+    >>> not_used({"not_used": [("order_id", "identifier"), ("notes2", "empty")]})
+    'Not used: order_id (identifier), notes2 (empty).'
+    """
+    found = [f"{name} ({reason})" for name, reason in measured.get("not_used", ())]
+    return f"Not used: {listed(found)}." if found else ""
+
+
+def accuracy_in_words(measured: dict[str, Any]) -> str:
+    """Return the held-out accuracy of the fitted and of the plain model; the likelihood if that decided otherwise.
+
+    >>> accuracy_in_words({"held_out_accuracy": {"plain": 0.9, "chosen": 0.92}})
+    'Held-out accuracy on the given labels: 92.0 % (plain model: 90.0 %).'
+    """
+    found = measured.get("held_out_accuracy") or {}
+    plain, chosen = found.get("plain"), found.get("chosen")
+    if chosen is None:
+        return ""
+    text = f"Held-out accuracy on the given labels: {percent(chosen, 1)}"
+    if plain is None or percent(plain, 1) == percent(chosen, 1):
+        return f"{text}."
+    better = "" if chosen >= plain else "; models are compared by likelihood, not by accuracy"
+    return f"{text} (plain model: {percent(plain, 1)}{better})."
+
+
+def _typical_error(measured: dict[str, Any]) -> str:
+    if measured.get("typical_error") is None:
+        return ""
+    plain, chosen = (f"{number(measured['typical_error'][name])}" for name in ("plain", "chosen"))
+    rest = "" if plain == chosen else f" ({plain} with the plain model)"
+    return f"Typical error in {measured['target']}: {chosen}{rest}."
+
+
+def _wrong_values(measured: dict[str, Any]) -> str:
+    """For values only: about labels, the sentence on how the fit ended says it."""
+    if measured["noise_rate"] is None or measured["task"] == "classification":
+        return ""
+    rate = rate_in_words(measured["noise_rate"], measured["noise_rate_interval"])
+    text = f"Gross errors in {measured['target']}: {rate}."
+    if measured.get("misfit_words"):
+        text += f" The model does not explain {percent(measured['misfit'])} of the values; these are not called errors."
+    return text
+
+
+def tell_next(result: Training, measured: dict[str, Any], written: list[str], folder: str, console: Console) -> None:
+    """Print what became of the last round, the files, the time and the next command."""
+    if result.review is not None:
+        console.tell(f"\n{_round(measured)} (decided: {result.review})", strong=True)
+    console.tell(f"\nWritten: {', '.join(written)}")
+    console.tell(console.timing())
+    if not len(result.suspects):
+        console.say(f"Next: selfpaced predict {written[0]} NEW.csv")
+    elif "report.html" in written[-1]:
+        console.say(f"Next: selfpaced review {folder}")
+    else:
+        console.say(f"Next: fill in the column decision of {written[1]}")
+
+
+def _round(measured: dict[str, Any]) -> str:
+    """The rows to check before and now.
+
+    >>> _round({"round": 2, "rows_before": 9, "undecided": 6, "new": 0})
+    'round 2: 9 -> 6 undecided, 0 new'
+    """
+    before, new = measured["rows_before"], measured["new"]
+    start = f"round {measured['round']}:"
+    if before is None:
+        return f"{start} {plural(new, 'row')} to check"
+    return f"{start} {count(before)} -> {count(measured['undecided'])} undecided, {count(new)} new"
+
+
+def show_lists(result: Training, console: Console) -> None:
+    """Print the first rows of both lists, or why nothing is proven."""
+    likely = result.likely
+    look = result.suspects.drop(likely.index)
+    right, if_any = result.precision
+    if len(likely):
+        console.tell(f"\nLikely errors (about {percent(right)} of them are wrong){_first(len(likely))}")
+        _show(likely, "noise_probability", console)
+    elif len(look):
+        console.tell("\nNo row is more probably wrong than right, so nothing is proven.")
+    if len(look):
+        known = "" if math.isnan(if_any) else f" (if any are wrong, about {percent(if_any)} of these)"
+        console.tell(f"\nRows worth a look{known}{_first(len(look))}")
+        _show(look, "probability_if_noisy" if "probability_if_noisy" in look else "residual", console)
+
+
+def _first(length: int) -> str:
+    return f", the first {FIRST} of {count(length)}:" if length > FIRST else ":"
+
+
+def _show(found: pd.DataFrame, measure: str, console: Console) -> None:
+    """One list as a table."""
+    place = "line" if found["line"].notna().any() else "row"
+    rows = []
+    for record in found.head(FIRST).to_dict("records"):
+        reason = record["against"] or record["why"].partition(" (")[0]  # without the lines of its neighbours
+        cells = [str(record[place]), _cell(record["given"]), _cell(record["expected"]), _measured(record, measure)]
+        rows.append([*cells, reason])
+    name = {"noise_probability": "wrong", "residual": "off by"}.get(measure, "wrong, if any")
+    text = (4,) if isinstance(found["given"].iloc[0], float) else (1, 2, 4)
+    console.table([place, "given", "expected", name, "because of"], rows, left=text)
+
+
+def _measured(record: dict[str, Any], measure: str) -> str:
+    """A probability, or for values without one the residual."""
+    if measure == "residual":
+        return number(record["given"] - record["expected"], 5)
+    return "" if math.isnan(record[measure]) else percent(min(record[measure], SURE))
+
+
+def _cell(value: Any) -> str:
+    """A label or value, shortened.
+
+    >>> _cell(1610800.0), _cell("a label of more than eighteen letters")
+    ('1,610,800', 'a label of more t…')
+    """
+    if isinstance(value, float):
+        return number(value, 5)
+    text = str(value)
+    return text if len(text) <= CELL else f"{text[: CELL - 1]}…"

@@ -1,0 +1,279 @@
+"""What the page says about matrices, clusterings, solutions and trainings; and which section belongs to an object."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..assessment import Assessment, AssessmentMixin, TrainedNetwork
+from ..formatting import count, number, percent, plural
+from ..inspection import suspect_table
+from ..path import weight_histogram
+from ..solver import Solution
+from .data import Fact, Grid, ViewWeights
+from .supervised import AssessedSection, Floats, LabelSection, Section, ValueSection
+from .tables import as_columns, key_of
+
+__all__ = ["grid_of", "section_of"]
+
+BLOCKS = 50  # display: blocks per side of the picture of a matrix
+#: What is drawn of an epoch, and under which title.
+EPOCH = {
+    "agreement": "accuracy on the given labels",
+    "rate": "rate of wrong labels",
+    "lower": "lower",
+    "upper": "upper",
+    "trusted": "trusted share",
+    "lam": "pace λ",
+}
+
+
+class SolutionSection(Section):
+    """A path of the solver, without an estimator."""
+
+    kind = "solution"
+    unit = "stage"
+    model: Solution[Any]
+
+    def __init__(self, model: Solution[Any]) -> None:
+        super().__init__(model)
+        self.recorded, self.termination = model.stages, model.status
+
+    @property
+    def weights(self) -> Floats:
+        weights = np.asarray(self.model.weights, dtype=np.float64).ravel()
+        largest = float(weights.max(initial=0.0))
+        return weights / largest if largest > 0 else weights
+
+    def sentence(self) -> str:
+        stages, samples = plural(len(self.model.stages), "stage"), plural(self.weights.size, "sample")
+        return f"The solver took {stages} over {samples}; {_below_half(self.weights)} end with less than half weight."
+
+    def facts(self) -> list[Fact]:
+        return [Fact("samples", count(self.weights.size))]
+
+    def suspects(self, X: Any, y: Any) -> dict[str, Any] | None:  # noqa: ARG002
+        weights, losses = self.weights, np.asarray(self.model.losses, dtype=np.float64).ravel()
+        order = np.lexsort((-losses, weights))
+        given = {} if y is None else {"given": np.asarray(y)[order]}
+        return {"row": order, **given, "weight": weights[order], "loss": losses[order]}
+
+
+class MatrixSection(AssessedSection):
+    """A factorized matrix."""
+
+    kind = "factorization"
+    noun = "entries"
+    score_name = "minus the noise scale"
+
+    def sentence(self) -> str:
+        weights, shape = self.weights, self.assessment.places.shape  # type: ignore[union-attr]
+        size = f"{count(shape[0])} × {count(shape[1])} matrix"
+        fitted = f"{self.name} fitted {plural(weights.size, 'observed entry')} of a {size} by rank {self.model.rank_}"
+        return f"{fitted}; {_below_half(weights)} end with less than half weight."
+
+    def facts(self) -> list[Fact]:
+        return [
+            Fact("observed entries", count(self.weights.size)),
+            Fact("rank", str(self.model.rank_)),
+            Fact("noise scale", number(float(self.model.scale_))),
+            self.pace(),
+        ]
+
+    def suspects(self, X: Any, y: Any) -> dict[str, Any]:  # noqa: ARG002
+        return dict(as_columns(self.model.outliers_))
+
+    @property
+    def grid(self) -> Grid:
+        return grid_of(self.assessment)
+
+
+class ClusterSection(AssessedSection):
+    """A clustering."""
+
+    kind = "clustering"
+    score_name = "minus the latent objective"
+
+    @property
+    def per_view(self) -> Floats:
+        """Weights, one column per view."""
+        return np.asarray(self.assessment.weight, dtype=np.float64)
+
+    @property
+    def weights(self) -> Floats:
+        return np.asarray(self.per_view.mean(axis=1))
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return len(np.unique(self.model.labels_))
+
+    def sentence(self) -> str:
+        n, v = self.per_view.shape
+        outliers = int(self.model.outliers_.sum())
+        seen = f", seen in {plural(v, 'view')}," if v > 1 else ""
+        marked = "no sample" if outliers == 0 else plural(outliers, "sample")
+        clusters = plural(self.n_clusters, "cluster")
+        return f"{self.name} grouped {plural(n, 'sample')}{seen} into {clusters} and marked {marked} as outlying."
+
+    def facts(self) -> list[Fact]:
+        return [
+            Fact("samples", count(len(self.per_view))),
+            Fact("clusters", count(self.n_clusters)),
+            Fact("outliers", count(int(self.model.outliers_.sum()))),
+            self.pace(),
+        ]
+
+    @property
+    def views(self) -> tuple[ViewWeights, ...]:
+        names = [key_of(name) for name in self.model.view_names_]
+        if len(names) == 1:
+            return ()
+        means = self.model.view_weight_
+        return tuple(
+            ViewWeights(name, round(float(means[j]), 4), _shares(self.per_view[:, j])) for j, name in enumerate(names)
+        )
+
+    def suspects(self, X: Any, y: Any) -> dict[str, Any]:  # noqa: ARG002
+        weights, total = self.weights, np.asarray(self.assessment.losses, dtype=np.float64).mean(axis=1)
+        order = np.lexsort((-total, weights))
+        out: dict[str, Any] = {"row": order, "cluster": self.model.labels_[order], "weight": weights[order]}
+        if self.per_view.shape[1] > 1:
+            for j, name in enumerate(self.model.view_names_):
+                out[f"{key_of(name)} weight"] = self.per_view[order, j]
+        out["loss"] = total[order]
+        out["outlier"] = np.where(self.model.outliers_[order], "yes", "no")
+        return out
+
+
+class HistorySection(Section):
+    """Numbers that a training loop has recorded once per epoch."""
+
+    kind = "history"
+    bands = {"rate": ("lower", "upper")}
+
+    def __init__(self, model: Any, recorded: Any) -> None:
+        super().__init__(model)
+        self.recorded = recorded
+
+    def sentence(self) -> str:
+        return f"{self.name} recorded the numbers below, once per epoch."
+
+
+class NetworkSection(Section):
+    """A trained network: its epochs, and the rows it was trained on."""
+
+    kind = "network"
+    model: TrainedNetwork
+    bands = {"rate of wrong labels": ("lower", "upper")}
+
+    def __init__(self, model: TrainedNetwork) -> None:
+        super().__init__(model)
+        self.termination, self.pictures = model.termination, model.pictures
+        self.recorded = [
+            {"epoch": one["epoch"], "phase": one["phase"], **{title: one[key] for key, title in EPOCH.items()}}
+            for one in model.epochs
+        ] or None
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def last(self) -> Mapping[str, Any]:
+        """The record of the last epoch."""
+        return self.model.epochs[-1] if self.model.epochs else {"phase": "plain"}
+
+    @property
+    def weights(self) -> Floats:
+        return np.asarray(self.model.assessment.weight, dtype=np.float64)
+
+    def sentence(self) -> str:
+        phases = [epoch["phase"] for epoch in self.model.epochs]
+        samples = plural(self.weights.size, "sample")
+        head = f"{self.name} was trained for {plural(len(phases), 'epoch')} on {samples}"
+        if self.last["phase"] != "paced":
+            return f"{head}; all samples have full weight."
+        low = _below_half(self.weights)
+        return f"{head}, paced from epoch {phases.index('paced') + 1} on; {low} end with less than half weight."
+
+    def facts(self) -> list[Fact]:
+        last = self.last
+        out = [Fact("samples", count(self.weights.size)), Fact("epochs", count(len(self.model.epochs)))]
+        if math.isfinite(last.get("rate", math.nan)):
+            note = f"{percent(last['lower'])} to {percent(last['upper'])}"
+            out.append(Fact("estimated label-error rate", percent(last["rate"]), note))
+        if math.isfinite(last.get("trusted", math.nan)):
+            out.append(Fact("trusted", percent(last["trusted"])))
+        return [*out, Fact("pace", f"λ = {number(last['lam'])}" if last["phase"] == "paced" else str(last["phase"]))]
+
+    def suspects(self, X: Any, y: Any) -> dict[str, Any]:  # noqa: ARG002
+        table = dict(as_columns(suspect_table(self.model.assessment, all_rows=True)))
+        if self.model.names is not None:
+            table["row"] = self.model.names[np.asarray(table["row"])]
+        for key in ("label_quality", "probability_if_noisy"):
+            table.pop(key, None)
+        return table
+
+
+#: What an assessment is about -> its section.
+SECTIONS: dict[str, type[AssessedSection]] = {
+    "labels": LabelSection,
+    "values": ValueSection,
+    "entries": MatrixSection,
+    "samples": ClusterSection,
+}
+
+
+def section_of(model: Any) -> Section:
+    """Return what the page says about a fitted object."""
+    if isinstance(model, AssessmentMixin):
+        return SECTIONS[model.assessment_.kind](model)
+    if isinstance(model, Solution):
+        return SolutionSection(model)
+    if isinstance(model, TrainedNetwork):
+        return NetworkSection(model)
+    for name in ("history_", "history"):  # training loops of others: skorch, Keras, your own
+        recorded = getattr(model, name, None)
+        if recorded is not None and not callable(recorded):
+            return HistorySection(model, recorded)
+    raise TypeError(
+        "report needs a fitted estimator of selfpaced, a Solution, or an object with a history of epochs; got "
+        f"{type(model).__name__}"
+    )
+
+
+def grid_of(assessment: Assessment, blocks: int = BLOCKS) -> Grid:
+    """Return at most ``blocks`` x ``blocks`` cells with the mean weight and mean absolute residual in each."""
+    places = assessment.places
+    assert places is not None
+    n, m = places.shape
+    high, wide = min(n, blocks), min(m, blocks)
+    block = (places.rows.astype(np.int64) * high // n) * wide + places.columns.astype(np.int64) * wide // m
+    seen = np.bincount(block, minlength=high * wide)
+    return Grid(
+        row_starts=tuple(int(-(-i * n // high)) for i in range(high)),
+        column_starts=tuple(int(-(-j * m // wide)) for j in range(wide)),
+        residual=_means(block, np.abs(assessment.diagnosis.support), seen, (high, wide)),
+        weight=_means(block, assessment.weight, seen, (high, wide)),
+        shape=places.shape,
+    )
+
+
+def _means(block: Any, values: Floats, seen: Any, shape: tuple[int, int]) -> tuple[tuple[float | None, ...], ...]:
+    totals = np.bincount(block, weights=values, minlength=seen.size)
+    means = [None if k == 0 else float(f"{total / k:.4g}") for total, k in zip(totals, seen, strict=True)]
+    return tuple(tuple(means[i * shape[1] : (i + 1) * shape[1]]) for i in range(shape[0]))
+
+
+def _below_half(weights: Floats) -> str:
+    low = int((weights < 0.5).sum())
+    return "none" if low == 0 else f"{count(low)} ({percent(low / weights.size)})"
+
+
+def _shares(weights: Floats) -> tuple[float, ...]:
+    counts = np.asarray(weight_histogram(weights), dtype=float)
+    return tuple(round(float(c), 6) for c in counts / max(counts.sum(), 1.0))

@@ -1,0 +1,69 @@
+"""What the terminal says about a fit."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from selfpaced.formatting import number, rate_in_words
+
+
+@pytest.mark.parametrize(
+    ("rate", "interval", "shown", "hidden"),
+    [
+        (0.2, (0.1, 0.3), ["about 20 %", "10 %", "30 %"], ["perhaps", "none"]),
+        (0.32, (0.0, 0.57), ["perhaps 32 %", "none", "57 %"], ["about"]),
+        (0.0, (0.0, 0.024), ["none", "2.4 %"], ["about"]),
+        (float("nan"), (0.0, 0.57), ["0 %", "57 %"], ["about", "nan", "none"]),
+        (0.2, None, ["about 20 %"], ["between", "to"]),
+    ],
+)
+def test_a_rate_is_claimed_no_further_than_its_interval(rate, interval, shown, hidden):
+    said = rate_in_words(rate, interval)
+    assert all(part in said for part in shown)
+    assert not any(part in said.split() for part in hidden)
+
+
+@pytest.mark.parametrize("value", [1610800.0, 23456.7, 0.00123, 12.5, 0.0, -98765432.0])
+def test_numbers_have_no_exponent(value):
+    assert "e" not in number(value, 5)
+    assert float(number(value, 5).replace(",", "")) == pytest.approx(value, rel=1e-4)
+
+
+@pytest.mark.parametrize("table", ["shop", "price"])
+def test_the_terminal_is_eighty_columns_wide_and_names_the_next_step(selfpaced, shop_csv, price_tsv, table):
+    path, target = (shop_csv, "will buy") if table == "shop" else (price_tsv[0], "price")
+    code, out, _ = selfpaced("fit", path, "--target", target, "--no-report")
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.splitlines()[-1] == "Next: fill in the column decision of run/suspects.csv"
+    assert re.search(r"^Time: .* \(reading \d+ %, .*fitting \d+ %", " ".join(out.splitlines()[-4:]), re.MULTILINE) or (
+        "Time: " in out and "fitting" in out
+    )
+    assert ("Typical error in price: " in out) == (table == "price")
+    assert ("Held-out accuracy on the given labels: " in out) == (table == "shop")
+    if table == "price":
+        assert re.search(r"Typical error in price: [\d,.]+ ", out)
+        assert "e+0" not in out
+
+
+def test_both_lists_are_counted_and_shown_apart(selfpaced, as_json, shop_csv):
+    facts = as_json("fit", shop_csv, "--target", "will buy", "--model", "logistic", "--no-report")
+    out = selfpaced("fit", shop_csv, "--target", "will buy", "--model", "logistic", "--no-report", "--force")[1]
+    likely, look = facts["likely_errors"], facts["worth_a_look"]
+    assert out.startswith(f"\n{likely} likely errors, {look} row")
+    assert "Likely errors (about" in out
+    assert ("Rows worth a look" in out) == (look > 0)
+    assert "Not used: note (text)." in out
+    assert facts["not_used"] == [["note", "text"]]
+
+
+def test_a_run_without_suspects_continues_with_predictions(selfpaced, folder):
+    rows = [f"{k % 7},{k % 5},{'yes' if k % 7 > 3 else 'no'}" for k in range(200)]
+    (folder / "clean.csv").write_text("\n".join(["a,b,label", *rows]) + "\n", encoding="utf-8")
+    code, out, err = selfpaced("fit", "clean.csv", "--target", "label", "--no-report", "--model", "logistic")
+    assert code == 0, err
+    assert "No likely errors, 0 rows worth a look among 200 rows." in out
+    assert "Rows worth a look" not in out
+    assert out.splitlines()[-1] == "Next: selfpaced predict run/model.skops NEW.csv"
