@@ -111,12 +111,12 @@ def write_report(result: Training, path: Path, console: Console) -> bool:
         report(
             result.model,
             result.features,
-            result.target.values,
+            result.target.fitted,
             path,
             suspects=_shown(result),
             cells=result.table.frame,
             title=f"{result.target.name} in {name}",
-            note=None if result.choice is None else result.choice.sentence,
+            note=None if result.choice is None else result.choice.sentence(result.target.name),
             notices=result.notices,
         )
     except ImportError as error:
@@ -128,4 +128,5 @@ def write_report(result: Training, path: Path, console: Console) -> bool:
 def _shown(result: Training) -> pd.DataFrame:
     """The suspects as the page has them: first how probably they are wrong, and by what their rows are known again."""
     first = ["row", "line", "level", "given", "expected", "noise_probability", "against", "why", "weight"]
-    return result.suspects.loc[:, first].assign(target=result.target.name, fingerprint=list(result.marks))
+    marks = list(result.marks[: len(result.suspects)])
+    return result.suspects.loc[:, first].assign(target=result.target.name, fingerprint=marks)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import numpy as np
+
 from .errors import UsageError
 
-__all__ = ["MODELS", "add_model_arguments", "build", "kind_of", "model_of", "share"]
+__all__ = ["MODELS", "add_model_arguments", "build", "kind_of", "model_of", "paced", "share"]
 
 MODELS = ("logistic", "ridge", "hist-gradient-boosting", "random-forest")
 SHORT = {"boosting": "hist-gradient-boosting", "forest": "random-forest"}
@@ -21,8 +23,8 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, seed: str = "of fold
         "--model",
         choices=("auto", *MODELS, *SHORT),
         default="auto",
-        help="auto (default): logistic or boosting for classes, whichever foretells held-out labels better; "
-        "ridge for values",
+        help="auto (default): logistic (or boosting, if it is far ahead) for classes; for values ridge or boosting, on "
+        "the plain or a log scale, whichever predicts held-out rows better",
     )
     group.add_argument("--regularizer", metavar="RULE", help="rule that weighs the rows (see: selfpaced list)")
     group.add_argument("--pace", metavar="PACE", default="auto", help="auto (default), paper, or a fixed lam")
@@ -38,14 +40,17 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, seed: str = "of fold
 
 
 def model_of(args: argparse.Namespace, task: str) -> str:
-    """The model's name ("auto" where the data decide), or an error where it cannot do the task."""
+    """The model's name ("auto" if the data decide), or an error if it cannot do the task."""
     name: str = SHORT.get(args.model, args.model)
-    if name == "auto":
-        return "auto" if task == "classification" else "ridge"
     if _TASK.get(name, task) != task:
         target = "classes" if task == "classification" else "values"
         raise UsageError(f"--model {name} is for {_TASK[name]}, but the target holds {target}; see --task and --model")
     return name
+
+
+def paced(model: Any) -> Any:
+    """The self-paced model itself, without a change of scale around it."""
+    return getattr(model, "regressor_", model)
 
 
 def kind_of(name: str) -> str:
@@ -53,8 +58,16 @@ def kind_of(name: str) -> str:
     return "linear" if name in _TASK else "tree"
 
 
-def build(name: str, task: str, args: argparse.Namespace, categorical: list[int]) -> Any:
-    """An unfitted self-paced model; ``categorical`` are the positions of features that are codes."""
+def build(name: str, task: str, args: argparse.Namespace, categorical: list[int], *, log: bool = False) -> Any:
+    """An unfitted self-paced model, of the logarithm of the values if ``log``.
+
+    ``categorical`` are the positions of features that are ranks of categories.
+    """
+    if log:
+        from sklearn.compose import TransformedTargetRegressor
+
+        inner = build(name, task, args, categorical)
+        return TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp, check_inverse=False)
     options: dict[str, Any] = {"random_state": args.seed, "pace": _pace(args.pace)}
     if args.regularizer is not None:
         options["regularizer"] = _rule(args.regularizer)

@@ -60,14 +60,14 @@ def suspicious(
     from selfpaced.inspection import assessment_of, suspect_table
     from selfpaced.reasons import columns_against, confident_rows
 
-    assessed = assessment_of(model, features, given.values)
+    assessed = assessment_of(model, features, given.fitted)
     found = pd.DataFrame(suspect_table(assessed, threshold=threshold))
     places = found["row"].to_numpy(dtype=np.int64)
     rows = given.rows[places]
     lines = table.lines.of(rows)
     reference = confident_rows(model.assessment_.weight, places)
     why = _why(model, features, given, table, places, found, reference)
-    against = columns_against(model, features, given.values, places, reference)
+    against = columns_against(model, features, given.fitted, places, reference)
     return pd.DataFrame(
         {
             "row": rows,
@@ -75,8 +75,8 @@ def suspicious(
             if lines is not None
             else pd.array([None] * len(rows), dtype="Int64"),
             "level": found["level"].to_numpy(),
-            "given": found["given"].to_numpy(),
-            "expected": _rounded(found["expected"].to_numpy()),
+            "given": given.values[places],
+            "expected": _rounded(given.in_unit(found["expected"].to_numpy())),
             "weight": found["weight"].to_numpy(dtype=float).round(4),
             "noise_probability": found["noise_probability"].to_numpy(dtype=float).round(4),
             **_if_noisy(found),
@@ -101,13 +101,9 @@ def _why(
     explained = places[:EXPLAINED]
     if reference.size < NEIGHBOURS or not explained.size:
         return ["the model disagrees; too few confident rows to compare with"] * len(places)
-    matrix = features.to_numpy()
-    if np.isnan(matrix).any():  # trees take gaps, distances do not
-        matrix = np.where(np.isnan(matrix), np.nanmedian(matrix, axis=0), matrix)
-    spread = matrix[reference].std(axis=0)
-    scale = np.where(spread > 0, spread, 1.0).astype(matrix.dtype)
-    neighbours = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(matrix[reference] / scale)
-    nearest = reference[neighbours.kneighbors(matrix[explained] / scale, return_distance=False)]
+    matrix = _comparable(features, reference)
+    neighbours = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(matrix[reference])
+    nearest = reference[neighbours.kneighbors(matrix[explained], return_distance=False)]
     lines = table.lines.of(given.rows[nearest.ravel()])
     numbers = (given.rows[nearest.ravel()] if lines is None else lines).reshape(nearest.shape)
     noun = "rows" if lines is None else "lines"
@@ -121,6 +117,17 @@ def _why(
         "; what is expected comes from a poor fit" if getattr(model.assessment_.diagnosis, "misfit_words", "") else ""
     )
     return [f"{reason}{poor}" for reason in told + rest * (len(places) - len(told))]
+
+
+def _comparable(features: Any, reference: Any) -> Any:
+    """Features in which rows have distances: gaps are filled, and each counts alike; texts are as they are."""
+    if not hasattr(features, "to_numpy"):
+        return features
+    matrix = features.to_numpy()
+    if np.isnan(matrix).any():  # trees take gaps, distances do not
+        matrix = np.where(np.isnan(matrix), np.nanmedian(matrix, axis=0), matrix)
+    spread = matrix[reference].std(axis=0)
+    return matrix / np.where(spread > 0, spread, 1.0).astype(matrix.dtype)
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:
