@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -291,8 +292,8 @@ def _written(values: pd.Series, table: LoadedTable, args: argparse.Namespace, na
     if found is not None and not found.decimal:
         if args.task == "auto" and len(levels.texts) <= MOST_CLASSES:
             return None
-        cell = next(text for text in levels.shown if "," in text)
-        what = f"the comma of {cell!r} in the target {name!r} may separate decimals or thousands"
+        cell = next(text for text in levels.shown if re.search("[.,]", text))
+        what = f"the separator of {cell!r} in the target {name!r} may separate decimals or thousands"
         raise TableError(_where(table), f"{what}: say which by --decimal , or --decimal .")
     return found
 

@@ -128,7 +128,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
                 from .training import facts_of, joined
 
                 save(
-                    joined(encoded.encoder, model),
+                    joined(encoded.encoder.set_output(transform="pandas"), model),
                     stage / "model.skops",
                     facts=facts_of(encoded.given, name, encoded.merges),
                 )

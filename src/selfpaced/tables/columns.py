@@ -102,7 +102,7 @@ class NumberColumn:
     text : bool
         Whether they were written as text, so that new tables have to be read as text, too.
     decimal, factors
-        See `NumberFormat`.
+        See `NumberFormat`; if they were no text, the sign to use for text that could be read either way.
     scaled : dict
         See `Scaled`.
     """
@@ -127,9 +127,16 @@ class NumberColumn:
             bad = np.isinf(values) if values.dtype.kind == "f" else np.zeros(0, dtype=bool)
             return (np.where(bad, np.nan, values), int(bad.argmax())) if bad.any() else (values, -1)
         levels = Levels.of(series)
-        known = NumberFormat(self.decimal, self.factors).parse(levels)
+        known = self._written(levels).parse(levels)
         bad = np.flatnonzero(np.isnan(known))
         return np.append(known, np.nan)[levels.codes], levels.row_of(int(bad[0])) if bad.size else -1
+
+    def _written(self, levels: Levels) -> NumberFormat:
+        """Return the convention of the fitted column, or of these cells if the fitted ones were no text."""
+        if self.text:
+            return NumberFormat(self.decimal, self.factors)
+        found = NumberFormat.find(levels, self.decimal)
+        return found if found is not None and found.decimal else NumberFormat(self.decimal or ".")
 
     def reader(self, series: pd.Series, linear: bool) -> tuple[Reader, int]:
         """Return what gives the features of some rows, and the first row whose cell is no number, or -1."""
@@ -318,7 +325,7 @@ def describe(
         if not len(series) or series.isna().all():
             return NotUsed("empty"), []
         if _is_number(series):
-            return _describe_numbers(series, name)
+            return _describe_numbers(series, name, decimal)
         return (NotUsed("nested values") if series.dtype == object else DateColumn(name)), []
     if not levels.texts:
         return NotUsed("empty"), []
@@ -329,7 +336,7 @@ def describe(
     return _describe_text(levels, name, decimal)
 
 
-def _describe_numbers(series: pd.Series, name: str) -> tuple[Column | NotUsed, list[Note]]:
+def _describe_numbers(series: pd.Series, name: str, decimal: str) -> tuple[Column | NotUsed, list[Note]]:
     values = _numbers(series)
     whole = values.dtype.kind in "iu"
     if whole or not np.isnan(values).any():
@@ -342,12 +349,11 @@ def _describe_numbers(series: pd.Series, name: str) -> tuple[Column | NotUsed, l
         return DateColumn(name), [Note(name, f"whole numbers such as {first} are read as dates")]
     infinite = np.isinf(values) if not whole else np.zeros(1, dtype=bool)
     told = Note(name, f"{int(infinite.sum()):,} infinite values count as missing", int(infinite.argmax()))
-    return NumberColumn(name), [told] * bool(infinite.any())
+    return NumberColumn(name, decimal=decimal), [told] * bool(infinite.any())
 
 
 def _describe_text(levels: Levels, name: str, decimal: str) -> tuple[Column | NotUsed, list[Note]]:
     notes: list[Note] = []
-    numbers = None
     if are_codes(levels):
         notes.append(Note(name, "digits with leading zeros are codes, no quantities"))
     elif (numbers := NumberFormat.find(levels, decimal)) is not None:
@@ -358,16 +364,16 @@ def _describe_text(levels: Levels, name: str, decimal: str) -> tuple[Column | No
             return NumberColumn(name, True, numbers.decimal, numbers.factors), _unread(
                 levels, np.isnan(values), name, "numbers"
             )
-        shown = next(text for text in levels.shown if "," in text)
+        shown = next(text for text in levels.shown if re.search("[.,]", text))
         what = f"numbers such as {shown!r} may have decimals or thousands, so it is read as text (see --decimal)"
-        notes.append(Note(name, what))
+        return CategoryColumn(name, True, either=True), [Note(name, what)]
     elif (dates := DateFormat.find(levels)) is not None:
         told = f"dates read as {dates.form}: day and month cannot be told apart"
         notes = _unread(levels, np.isnat(dates.parse(levels)), name, "dates")
         return DateColumn(name, True, dates.form), notes or [Note(name, told)] * dates.ambiguous
     if _are_identifiers(levels):
         return NotUsed("identifier"), []
-    return CategoryColumn(name, True, either=numbers is not None), notes
+    return CategoryColumn(name, True), notes
 
 
 def levels_of(series: pd.Series, *, categorical: bool = False) -> Levels | None:
