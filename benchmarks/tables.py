@@ -86,7 +86,8 @@ if task == "classes":
     from cleanlab.filter import find_label_issues
     kept = np.flatnonzero(y.groupby(y).transform("size") >= 10)
     numbers = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
-    Z = TableVectorizer(numeric=numbers, datetime=make_pipeline(*[TableVectorizer().datetime, numbers])).fit_transform(X)
+    dates = make_pipeline(TableVectorizer().datetime, numbers)
+    Z = TableVectorizer(numeric=numbers, datetime=dates).fit_transform(X)
     Z = SimpleImputer().fit_transform(np.asarray(Z, dtype=float))
     codes = np.unique(y.iloc[kept], return_inverse=True)[1]
     proba = cross_val_predict(LogisticRegression(max_iter=1000), Z[kept], codes, cv=5, method="predict_proba")
@@ -110,7 +111,7 @@ def load(spec: Spec, folder: Path) -> pd.DataFrame:
         if spec.target == "dept":  # the rest of it is a column like any other
             table["name of the department"] = whole.str.replace(spec.part, "", regex=True)
     known = table[spec.target].notna() & ~table[spec.target].isin(["", "NA"])
-    if spec.file in ("pumpkins",):  # lines below the tables of the source
+    if spec.file == "pumpkins":  # lines below the tables of the source
         known &= pd.to_numeric(table[spec.target].str.replace(",", ""), errors="coerce").notna()
     return table[known].reset_index(drop=True)
 
@@ -235,7 +236,9 @@ def summary(cells: list[dict]) -> str:
             f"{np.median(clean):.0f} likely errors (most {max(clean)})"
         )
         losses = [c for c in planted if c.get("peer") and max(c["likely"][4], c["both"][4]) < c["peer"][4]]
-        names = ", ".join(f"{c['table']} {c['seed']} ({max(c['likely'][4], c['both'][4]):.2f} < {c['peer'][4]:.2f})" for c in losses)
+        names = ", ".join(
+            f"{c['table']} {c['seed']} ({max(c['likely'][4], c['both'][4]):.2f} < {c['peer'][4]:.2f})" for c in losses
+        )
         if any(c.get("peer") for c in planted):
             told.append(f"- {title}: F1 below skrub + cleanlab: {names or 'none'}")
     return "\n".join(told)
@@ -251,14 +254,16 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help="write the results to results/tables.md")
     args = parser.parse_args()
     data = Path(os.environ["SELFPACED_DATA"]) / "messy"
-    tables = {**DEVELOP, **CONFIRM} if args.all else CONFIRM if args.confirm else DEVELOP
+    tables = {**CONFIRM, **DEVELOP} if args.all else CONFIRM if args.confirm else DEVELOP
     if args.tables:
         tables = {name: {**DEVELOP, **CONFIRM}[name] for name in args.tables.split(",")}
-    cells = [cell for name, spec in tables.items() for cell in measure(name, spec, data, args)]
+    command = "python benchmarks/tables.py" + " --all" * args.all + " --peer PYTHON" * bool(args.peer)
+    cells: list[dict] = []
+    for name, spec in tables.items():
+        cells += measure(name, spec, data, args)
+        if args.save:
+            RESULT.write_text("# Planted errors in real messy tables\n\n" + report(cells, command))
     print(summary(cells))
-    if args.save:
-        command = "python benchmarks/tables.py" + " --all" * args.all + " --peer PYTHON" * bool(args.peer)
-        RESULT.write_text("# Planted errors in real messy tables\n\n" + report(cells, command))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def test_the_same_model_piece_by_piece(selfpaced, shop_csv, folder, monkeypatch)
     code, _, err = selfpaced("fit", shop_csv, *words, "--out", "pieces")
     assert code == 0, err
     whole, pieces = measured(folder / "whole"), measured(folder / "pieces")
-    for key in ("rows", "rows_fitted", "features", "columns", "left_out", "lam", "termination"):
+    for key in ("rows", "rows_fitted", "features", "columns", "not_used", "lam", "termination"):
         assert whole[key] == pieces[key], key
     assert whole["noise_rate"] == pytest.approx(pieces["noise_rate"], rel=1e-10)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .choice import log_scale
 from .errors import UsageError
 from .ledger import settle
 
@@ -73,11 +74,11 @@ class Target:
     @property
     def fitted(self) -> np.ndarray:
         """The labels, or the values on the scale of the model."""
-        return np.log(self.values) if self.log else self.values
+        return log_scale(self.values)[0](self.values) if self.log else self.values
 
     def in_unit(self, values: np.ndarray) -> np.ndarray:
         """Values on the scale of the model in the unit of the target."""
-        return np.exp(values) if self.log else values
+        return log_scale(self.values)[1](values) if self.log else values
 
     def without(self, rows: np.ndarray) -> Target:
         """The same without some rows of the table."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from .choice import ROWS, ModelChoice, choose
 from .data import Target, decided, find_target, merged, merges_of, open_table
-from .models import build, kind_of, model_of, paced
+from .models import build, kind_of, model_of, on_log_scale, paced
 from .rounds import tell_of_merges
 
 if TYPE_CHECKING:
@@ -141,7 +141,8 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         encoder, features = encodings.all(kind_of(name))
         tell_notes(encoder, table, given, console)
     with console.step(f"fitting plain and self-paced {name.replace('-', ' ')}"):
-        model = build(name, given.task, args, encoder.categorical_features_, log=given.log)
+        model = build(name, given.task, args, encoder.categorical_features_)
+        model = on_log_scale(model, given.values) if given.log else model
         confirmed = {} if review is None else {"trusted": review.confirmed[given.rows]}
         model.fit(features, given.values, **confirmed)
     with console.step("looking for suspects"):

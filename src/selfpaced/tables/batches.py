@@ -59,7 +59,7 @@ class TableBatches:
 
     The types of text files are those of their first pieces, and the same for all files: a column that holds numbers in
     one text file and words in another is text. If a later piece does not agree, everything is read as text, which
-    `TypedColumns` makes numbers of. Parquet files state their types, which must be of the same kind.
+    `TableEncoder` makes numbers of. Parquet files state their types, which must be of the same kind.
 
     Parameters
     ----------
