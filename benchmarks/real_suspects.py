@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 import shipped
 
-from selfpaced import SelfPacedLogisticRegression
+from selfpaced import SelfPacedLogisticRegression, TableEncoder
 from selfpaced.datasets import flip_symmetric
-from selfpaced.tables import preprocessor
 
 RESULT = Path(__file__).parent / "results" / "real_suspects.md"
 MOST_ROWS = 5_000
@@ -58,7 +57,7 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
         frame[column] = frame[column].astype(str)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        features = preprocessor("linear").fit_transform(frame)
+        features = TableEncoder().set_output(transform="pandas").fit_transform(frame)
     labels = labels == "Ideal" if name.startswith("diamonds") else labels
     return np.asarray(features, dtype=float), np.unique(labels.to_numpy(), return_inverse=True)[1]
 

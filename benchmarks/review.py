@@ -38,8 +38,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 
-from selfpaced import SelfPacedLinearRegression, SelfPacedLogisticRegression, suspects
-from selfpaced.tables import preprocessor
+from selfpaced import SelfPacedLinearRegression, SelfPacedLogisticRegression, TableEncoder, suspects
 
 RESULT = Path(__file__).parent / "results" / "review.md"
 ROUNDS = 8
@@ -85,7 +84,7 @@ def load(name: str, seed: int) -> tuple[Any, np.ndarray]:
         frame[numbers] = np.log1p(frame[numbers])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        features = preprocessor("linear").fit_transform(frame)
+        features = TableEncoder().set_output(transform="pandas").fit_transform(frame)
     if case.model.startswith("ridge"):
         values = truth.to_numpy(dtype=float)
         return features, np.log(values) if "logarithms" in case.model else values

@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 # Attribute -> the module that defines it. Loaded on first use, so that `import selfpaced` costs nothing.
 _EXPORTS = {name: known.module for name, known in ESTIMATORS.items()} | {
     "SuspectFilter": "wrappers",
+    "TableEncoder": "tables",
     "apply_decisions": "tables",
     "label_issues": "inspection",
     "suspects": "inspection",

@@ -1,6 +1,5 @@
-"""``--model auto``: logistic regression or boosting, by held-out likelihood of the labels as given."""
+"""``--model auto``: which model is taken, by its predictions of held-out rows."""
 
-import argparse
 import json
 import re
 from pathlib import Path
@@ -9,11 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from selfpaced import TableEncoder
 from selfpaced.cli.choice import FLEXIBLE, LINEAR, choose
 from selfpaced.datasets import flip_symmetric
 from selfpaced.persistence import load
 
-ARGS = argparse.Namespace(categorical=[], seed=0)
+
+def chosen(frame, labels, exclude=(), task="classification"):
+    def encode(kind, rows):
+        encoder = TableEncoder(kind, exclude=exclude)
+        return encoder.fit_transform(frame.iloc[rows]), encoder.categorical_features_
+
+    return choose(encode, np.asarray(labels), task, seed=0, least=frame.shape[1])
 
 
 def ring(n=500, noise=0.1, seed=0):
@@ -36,37 +42,55 @@ def line(n=600, noise=0.2, seed=0):
 @pytest.mark.parametrize("noise", [0.0, 0.1, 0.25])
 def test_a_curved_border_is_for_boosting_and_a_line_is_not(noise):
     table, _ = ring(noise=noise)
-    curved = choose(table, table["where"].to_numpy(), ARGS, ["where"])
+    curved = chosen(table, table["where"], ["where"])
     assert curved.model == FLEXIBLE
     assert curved.gain > 2 * curved.error > 0
-    straight = choose(*line(noise=noise), ARGS, [])
+    straight = chosen(*line(noise=noise))
     assert straight.model == LINEAR
-    assert straight.sentence.startswith("Logistic regression was taken: on 600 held-out rows")
+    assert straight.sentence("y").startswith("Logistic regression was taken: on 600 held-out rows")
 
 
 def test_labels_at_random_are_no_reason_for_boosting():
     frame, labels = line()
     for seed in range(3):
         drawn = np.random.default_rng(seed).permutation(labels)
-        assert choose(frame, drawn, ARGS, []).model == LINEAR
+        assert chosen(frame, drawn).model == LINEAR
 
 
 def test_a_class_of_two_rows_takes_no_part_and_few_rows_keep_the_line():
     frame, labels = line()
     labels = labels.astype("U4")
     labels[:2] = "rare"
-    assert choose(frame, labels, ARGS, []).rows == 598
-    few = choose(frame[:4], np.array(["a", "b", "b", "b"]), ARGS, [])
+    assert chosen(frame, labels).rows == 598
+    few = chosen(frame[:4], ["a", "b", "b", "b"])
     assert (few.model, few.rows) == (LINEAR, 0)
-    assert "too few rows" in few.sentence
+    assert "too few rows" in few.sentence("y")
 
 
 def test_only_a_sample_of_many_rows_is_asked(monkeypatch):
     monkeypatch.setattr("selfpaced.cli.choice.ROWS", 300)
     frame, labels = line()
-    choice = choose(frame, labels, ARGS, [])
+    choice = chosen(frame, labels)
     assert choice.rows == 300
-    assert choose(frame, labels, ARGS, []) == choice
+    assert chosen(frame, labels) == choice
+
+
+def test_values_are_compared_in_their_own_unit():
+    rng = np.random.default_rng(0)
+    x, u = rng.uniform(0, 3, 600), rng.uniform(-1, 1, 600)
+    frame = pd.DataFrame({"x": x, "u": u})
+    noise = rng.normal(size=600)
+    straight = chosen(frame, 5 + 2 * x + 0.3 * noise, task="regression")
+    assert (straight.model, straight.log) == ("ridge", False)
+    price = np.exp(3 + 2 * x + 0.05 * noise)
+    price[rng.choice(600, 18, replace=False)] *= 10
+    grown = chosen(frame, price, task="regression")
+    assert (grown.model, grown.log) == ("ridge", True)
+    bent = chosen(frame, 100 * np.sign(np.sin(9 * u)) + noise, task="regression")
+    assert bent.model == FLEXIBLE
+    words = r"[\d.,]+ with ridge regression on a log scale, [\d.,]+ with boosting( on a log scale)?\."
+    assert re.fullmatch(f"Typical error in price: {words}", grown.sentence("price"))
+    assert {c["model"] for c in grown.data["compared"]} == {"ridge", FLEXIBLE}
 
 
 def test_the_choice_is_told_kept_and_shown(selfpaced, folder):

@@ -113,7 +113,9 @@ def test_a_column_of_lists_or_records_is_left_out(folder, value):
     frame = pd.DataFrame({"x": [i % 7 for i in range(60)], "odd": [value] * 60, "y": ["no", "yes"] * 30})
     frame.to_parquet("nested.parquet")
     assert run(["fit", "nested.parquet", "--target", "y", "--no-report"]) == 0
-    assert json.loads((folder / "run/metrics.json").read_text())["not_used"][0][0] == "odd"
+    assert json.loads((folder / "run/metrics.json").read_text())["not_used"] == [
+        {"column": "odd", "reason": "nested values"}
+    ]
 
 
 def test_a_home_that_cannot_be_written_is_not_needed(shop_csv, folder):

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from selfpaced.cli import main
-from selfpaced.tables import TableError, preprocessor, read_table
+from selfpaced.tables import TableEncoder, TableError, read_table
 
 from .draws import Draw
 from .verdicts import attempt
@@ -70,7 +70,7 @@ def tables(draw: Draw) -> None:
         if loaded is None:
             return
         loaded.lines.of(range(len(loaded.frame)))
-        prepare = preprocessor(draw.one(["linear", "tree"]))
+        prepare = TableEncoder(draw.one(["linear", "tree"]))
         found = attempt(lambda: prepare.fit_transform(loaded.frame), [*names, "column", "table"])
         if found is not None:
             if len(found) != len(loaded.frame):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .atomic_output import settle
+from .choice import log_scale
 from .errors import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from selfpaced.tables import LoadedTable, Reviewed
+    from selfpaced.tables import LoadedTable, NumberFormat, Reviewed
 
     from .console import Console
 
@@ -56,15 +58,27 @@ class Target:
     values : ndarray
         Their labels (integers or strings) or values (floats).
     task : {"classification", "regression"}
-    decimal : {"", ".", ","}
-        Decimal sign of values that are written as text.
+    written : NumberFormat or None
+        How values are written, if they are text.
+    log : bool
+        Whether a model of their logarithm is fitted.
     """
 
     name: str
     rows: np.ndarray
     values: np.ndarray
     task: str
-    decimal: str = ""
+    written: NumberFormat | None = None
+    log: bool = False
+
+    @property
+    def fitted(self) -> np.ndarray:
+        """The labels, or the values on the scale of the model."""
+        return log_scale(self.values)[0](self.values) if self.log else self.values
+
+    def in_unit(self, values: np.ndarray) -> np.ndarray:
+        """Values on the scale of the model in the unit of the target."""
+        return log_scale(self.values)[1](values) if self.log else values
 
     def without(self, rows: np.ndarray) -> Target:
         """The same without some rows of the table."""
@@ -254,35 +268,48 @@ def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) 
     if nested is not None and nested.any():
         kind = type(values[nested].iloc[0]).__name__.replace("ndarray", "list")
         raise TableError(_where(table), f"the target {name!r} must hold one label or value per row, got a {kind}")
-    sign = _decimal(values, table, args, name)
+    written = _written(values, table, args, name)
     task = task_of(values) if args.task == "auto" else args.task
     if task == "regression" and args.merge_labels:
         raise UsageError(f"--merge-labels is for classes, but the target {name!r} holds values")
-    return Target(name, rows, _values(values, task, name, table, rows, sign), task, sign)
+    return Target(name, rows, _values(values, task, name, table, rows, written), task, written)
 
 
-def _decimal(values: pd.Series, table: LoadedTable, args: argparse.Namespace, name: str) -> str:
-    """The decimal sign of a target that is written as text; nothing if it holds no numbers."""
+def _written(values: pd.Series, table: LoadedTable, args: argparse.Namespace, name: str) -> NumberFormat | None:
+    """How a target that is text writes its numbers; None if it holds none."""
     from pandas.api import types
 
-    from selfpaced.tables import TableError, decimal_sign, looks_numeric
+    from selfpaced.tables import Levels, NumberFormat, TableError
 
-    if types.is_numeric_dtype(values.dtype) or args.task == "classification" or not looks_numeric(values):
-        return ""
-    sign = decimal_sign(values, table.dialect.decimal)
-    if not sign and (args.task == "regression" or values.nunique() > MOST_CLASSES):
-        cell = values[values.astype(str).str.contains(",", regex=False)].iloc[0]
-        what = f"the comma of {str(cell)!r} in the target {name!r} may separate decimals or thousands"
+    if types.is_numeric_dtype(values.dtype) or args.task == "classification":
+        return None
+    levels = Levels.of(values)
+    found = NumberFormat.find(levels, table.dialect.decimal)
+    if found is not None and not found.decimal:
+        if args.task == "auto" and len(levels.texts) <= MOST_CLASSES:
+            return None
+        cell = next(text for text in levels.shown if re.search("[.,]", text))
+        what = f"the separator of {cell!r} in the target {name!r} may separate decimals or thousands"
         raise TableError(_where(table), f"{what}: say which by --decimal , or --decimal .")
-    return sign
+    return found
+
+
+def _numbers(values: pd.Series, written: NumberFormat | None) -> np.ndarray:
+    """The values of a target as numbers; NaN if a cell is none."""
+    from pandas.api import types
+
+    from selfpaced.tables import Levels, NumberFormat
+
+    if types.is_numeric_dtype(values.dtype) and not types.is_bool_dtype(values.dtype):
+        return np.asarray(values, dtype=float)
+    levels = Levels.of(values)
+    return np.append((written or NumberFormat()).parse(levels), np.nan)[levels.codes]
 
 
 def labels_of(values: pd.Series, given: Target) -> np.ndarray:
     """More labels or values of the kind of these."""
     if given.task == "regression":
-        from selfpaced.tables import parse_numbers
-
-        numbers = np.asarray(parse_numbers(values, given.decimal or "."), dtype=float)
+        numbers = _numbers(values, given.written)
         if np.isnan(numbers).any():
             bad = int(np.isnan(numbers).argmax())
             what = f"the target {given.name!r} must hold numbers for a regression, got {str(values.iloc[bad])!r}"
@@ -308,10 +335,10 @@ def task_of(values: pd.Series) -> str:
     from pandas.api import types
 
     if types.is_bool_dtype(values.dtype) or not types.is_numeric_dtype(values.dtype):
-        from selfpaced.tables import looks_numeric
+        from selfpaced.tables import Levels, NumberFormat
 
         text = not types.is_bool_dtype(values.dtype)
-        numbers = text and values.nunique() > MOST_CLASSES and looks_numeric(values)
+        numbers = text and values.nunique() > MOST_CLASSES and NumberFormat.find(Levels.of(values)) is not None
         return "regression" if numbers else "classification"
     distinct = values.unique()
     whole = bool(np.all(np.mod(distinct, 1) == 0))
@@ -319,14 +346,14 @@ def task_of(values: pd.Series) -> str:
     return "classification" if whole and few else "regression"
 
 
-def _values(values: Any, task: str, name: str, table: LoadedTable, rows: np.ndarray, sign: str) -> np.ndarray:
+def _values(values: Any, task: str, name: str, table: LoadedTable, rows: np.ndarray, written: Any) -> np.ndarray:
     from pandas.api import types
 
-    from selfpaced.tables import TableError, parse_numbers
+    from selfpaced.tables import TableError
 
     numeric = types.is_numeric_dtype(values.dtype) and not types.is_bool_dtype(values.dtype)
     if task == "regression":
-        numbers = np.asarray(values if numeric else parse_numbers(values.astype(str), sign or "."), dtype=float)
+        numbers = _numbers(values, written)
         bad = ~np.isfinite(numbers)
         if bad.any():
             first = int(np.argmax(bad))

@@ -110,12 +110,12 @@ def write_report(result: Training, path: Path, console: Console) -> bool:
         report(
             result.model,
             result.features,
-            result.target.values,
+            result.target.fitted,
             path,
             suspects=_shown(result),
             cells=result.table.frame,
             title=f"{result.target.name} in {name}",
-            note=None if result.choice is None else result.choice.sentence,
+            note=None if result.choice is None else result.choice.sentence(result.target.name),
             notices=result.notices,
             not_used=result.not_used,
         )
@@ -129,4 +129,4 @@ def _shown(result: Training) -> pd.DataFrame:
     """The rows of both lists as the page shows them."""
     first = ["row", "line", "given", "expected", "noise_probability", "probability_if_noisy", "against", "why", "level"]
     found = result.suspects.loc[:, [name for name in first if name in result.suspects]]
-    return found.assign(target=result.target.name, fingerprint=list(result.marks))
+    return found.assign(target=result.target.name, fingerprint=list(result.marks[: len(found)]))

@@ -34,6 +34,7 @@ __all__ = ["run"]
 STEPS = 5  # display: of `run`
 DESCRIBED = 200_000  # cost: rows from which columns are described; medians of these are within a hundredth of a sigma
 CELL = 64  # cost: bytes that a cell of these rows takes at most, as an object of pandas
+COMPONENTS = 120  # cost: of all texts together, as for a table in memory
 DEFAULT = "1GB"
 FILES = ["model.skops", "suspects.parquet", "metrics.json"]
 
@@ -48,7 +49,7 @@ class Encoded:
         The table.
     given : Target
         The target, of the sample.
-    prepare : Pipeline
+    encoder : TableEncoder
         Fitted to the sample.
     merges : dict of str to str
         Labels that are merged, and into which.
@@ -64,7 +65,7 @@ class Encoded:
 
     batches: TableBatches
     given: Target
-    prepare: Any
+    encoder: Any
     merges: dict[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     n: int = 0
@@ -84,7 +85,7 @@ class Encoded:
             self.n += len(frame)
             if present.any():
                 kept = frame if present.all() else frame[present]
-                yield self.prepare.transform(kept).to_numpy(), labels_of(labels[present], self.given)
+                yield self.encoder.transform(kept), labels_of(labels[present], self.given)
 
     def numbers(self, rows: np.ndarray) -> np.ndarray:
         """Numbers in the files of rows that were kept."""
@@ -117,7 +118,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
                 table = spool(iter(encoded), labels=classes, memory=memory, scratch=args.scratch)
                 encoded.notices += _at_the_end(encoded, console)
             with table:
-                table.names = [str(name) for name in encoded.prepare.get_feature_names_out()]
+                table.names = [str(name) for name in encoded.encoder.get_feature_names_out()]
                 with console.step(f"fitting plain and self-paced {name}"):
                     model.fit(table)
                 with console.step("listing the rows to check"):
@@ -128,7 +129,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
                 from .training import facts_of, joined
 
                 save(
-                    joined(encoded.prepare, model),
+                    joined(encoded.encoder.set_output(transform="pandas"), model),
                     stage / "model.skops",
                     facts=facts_of(encoded.given, name, encoded.merges),
                 )
@@ -147,7 +148,7 @@ def _described(args: argparse.Namespace, memory: int, console: Console) -> tuple
     """What the columns hold and how they are encoded, from a sample."""
     from selfpaced.tables import Dialect, LoadedTable, TableBatches, matching_files
 
-    from .training import check_classes, check_columns, noticed, prepared
+    from .training import Encodings, check_classes, check_columns, noticed, tell_notes
 
     _refuse(args)
     batches = TableBatches(
@@ -172,12 +173,14 @@ def _described(args: argparse.Namespace, memory: int, console: Console) -> tuple
     labelled = table.frame.iloc[given.rows]
     prefix = f"in a sample of {len(frame):,} rows: " if n > len(frame) else ""
     told = noticed(labelled, given, args, console, (), prefix)
-    _compare(labelled, given, batches.decimal, args, console)
+    encodings = Encodings(table, given, args)
+    _compare(encodings, given, args, console)
     if n > len(frame):
         console.say(f"{n:,} rows; medians, spreads and categories are those of {len(frame):,} of them")
-    prepare, _ = prepared(table, given, args, "linear", console)
-    prepare.named_steps["features"].dtype_ = "float64"
-    return Encoded(batches, given, prepare, merges, told), frame
+    encoder = encodings.encoder("linear", COMPONENTS).fit(labelled)
+    encoder.dtype_ = "float64"
+    tell_notes(encoder, table, given, console)
+    return Encoded(batches, given, encoder, merges, told), frame
 
 
 def _at_the_end(encoded: Encoded, console: Console) -> tuple[str, ...]:
@@ -198,12 +201,12 @@ def _refuse(args: argparse.Namespace) -> None:
         raise UsageError("--decisions are for tables in memory: leave --memory out")
 
 
-def _compare(frame: pd.DataFrame, given: Target, decimal: str, args: argparse.Namespace, console: Console) -> None:
-    """Say so where a model that cannot be fitted here would foretell the labels better."""
+def _compare(encodings: Any, given: Target, args: argparse.Namespace, console: Console) -> None:
+    """Say so if a model that cannot be fitted here would predict the labels better."""
     from .choice import FLEXIBLE, choose
 
-    if model_of(args, given.task) == "auto":
-        choice = choose(frame, given.values, args, [given.name, *args.exclude], decimal)
+    if model_of(args, given.task) == "auto" and given.task == "classification":
+        choice = choose(encodings, given.values, given.task, args.seed, least=encodings.frame.shape[1])
         if choice.model == FLEXIBLE:
             console.warn(
                 f"boosting would be ahead by {choice.gain:.3f} +- {choice.error:.3f} nats a row, but takes a table in "
@@ -216,9 +219,8 @@ def _metrics(
 ) -> dict[str, Any]:
     from selfpaced import __version__
 
-    from .training import candidate
+    from .training import candidate, columns_of
 
-    schema = encoded.prepare.named_steps["types"].schema_
     return {
         "selfpaced": __version__,
         "data": args.data,
@@ -229,8 +231,7 @@ def _metrics(
         "merged_labels": encoded.merges,
         "notices": list(encoded.notices),
         "features": table.n_features,
-        "columns": {kind: schema.names(kind) for kind in ("numeric", "categorical", "date")},
-        "not_used": [(column.name, column.kind) for column in schema.left_out],
+        **columns_of(encoded.encoder),
         "lam": model.lam_,
         "noise_rate": model.noise_rate_,
         "noise_rate_interval": model.noise_rate_interval_,

@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import numpy as np
+
+from .choice import log_scale
 from .errors import UsageError
 
-__all__ = ["MODELS", "add_model_arguments", "build", "kind_of", "model_of", "share"]
+__all__ = ["MODELS", "add_model_arguments", "build", "kind_of", "model_of", "on_log_scale", "paced", "share"]
 
 MODELS = ("logistic", "ridge", "hist-gradient-boosting", "random-forest")
 SHORT = {"boosting": "hist-gradient-boosting", "forest": "random-forest"}
@@ -21,8 +24,8 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, seed: str = "random 
         "--model",
         choices=("auto", *MODELS, *SHORT),
         default="auto",
-        help="auto (default): logistic or boosting for classes, whichever predicts held-out labels better; "
-        "ridge for values",
+        help="auto (default): logistic (or boosting, if it is far ahead) for classes; for values ridge or boosting, on "
+        "the plain or a log scale, whichever predicts held-out rows better",
     )
     group.add_argument("--regularizer", metavar="RULE", help="weighting rule (see: selfpaced list)")
     group.add_argument("--pace", metavar="PACE", default="auto", help="auto (default), paper, or a number (lam)")
@@ -38,14 +41,25 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, seed: str = "random 
 
 
 def model_of(args: argparse.Namespace, task: str) -> str:
-    """The model's name ("auto" where the data decide), or an error where it cannot do the task."""
+    """The model's name ("auto" if the data decide), or an error if it cannot do the task."""
     name: str = SHORT.get(args.model, args.model)
-    if name == "auto":
-        return "auto" if task == "classification" else "ridge"
     if _TASK.get(name, task) != task:
         target = "classes" if task == "classification" else "values"
         raise UsageError(f"--model {name} is for {_TASK[name]}, but the target holds {target}; see --task and --model")
     return name
+
+
+def on_log_scale(model: Any, values: np.ndarray) -> Any:
+    """A model of the logarithm of the values, which predicts the values."""
+    from sklearn.compose import TransformedTargetRegressor
+
+    to_log, from_log = log_scale(values)
+    return TransformedTargetRegressor(model, func=to_log, inverse_func=from_log, check_inverse=False)
+
+
+def paced(model: Any) -> Any:
+    """The self-paced model itself, without a change of scale around it."""
+    return getattr(model, "regressor_", model)
 
 
 def kind_of(name: str) -> str:
@@ -54,7 +68,7 @@ def kind_of(name: str) -> str:
 
 
 def build(name: str, task: str, args: argparse.Namespace, categorical: list[int]) -> Any:
-    """An unfitted self-paced model; ``categorical`` are the positions of features that are codes."""
+    """An unfitted self-paced model; ``categorical`` are the positions of features that are ranks of categories."""
     options: dict[str, Any] = {"random_state": args.seed, "pace": _pace(args.pace)}
     if args.regularizer is not None:
         options["regularizer"] = _rule(args.regularizer)
@@ -79,8 +93,11 @@ def _wrapped(name: str, task: str, args: argparse.Namespace, categorical: list[i
         forest = ensemble.RandomForestClassifier if classify else ensemble.RandomForestRegressor
         inner = forest(random_state=args.seed, n_jobs=args.jobs)
     else:
-        boosting = ensemble.HistGradientBoostingClassifier if classify else ensemble.HistGradientBoostingRegressor
-        inner = boosting(random_state=args.seed, categorical_features=categorical or None)
+        known: dict[str, Any] = {"random_state": args.seed, "categorical_features": categorical or None}
+        if classify:
+            inner = ensemble.HistGradientBoostingClassifier(**known)
+        else:  # gross errors move a median less than a mean
+            inner = ensemble.HistGradientBoostingRegressor(loss="absolute_error", **known)
     return (SelfPacedClassifier if classify else SelfPacedRegressor)(inner, **options)
 
 

@@ -91,13 +91,13 @@ def as_fitted(model: Any, args: argparse.Namespace) -> list[str]:
     """The columns that were text when the model was fitted, to be read so again, with its decimal sign."""
     from sklearn.pipeline import Pipeline
 
-    from selfpaced.tables import TypedColumns
+    from selfpaced.tables import TableEncoder
 
-    types = model.steps[0][1] if isinstance(model, Pipeline) else None
-    if not isinstance(types, TypedColumns):
+    encoder = model.steps[0][1] if isinstance(model, Pipeline) else None
+    if not isinstance(encoder, TableEncoder):
         return []
-    args.decimal = args.decimal or types.decimal
-    return [column.name for column in types.schema_.used if column.as_text]
+    args.decimal = args.decimal or encoder.decimal
+    return [column.name for column in encoder.columns_ if column.text]
 
 
 def predictions(model: Any, table: Any) -> pd.DataFrame:

@@ -29,7 +29,7 @@ def suspects_file(result: Training) -> pd.DataFrame:
     """
     import pandas as pd
 
-    found, frame = result.suspects, result.table.frame
+    found, frame = pd.concat([result.suspects, result.too_few], ignore_index=True), result.table.frame
     out = found.loc[:, [name for name in COLUMNS if name in found]].assign(decision="")
     ours = {*COLUMNS, "decision", "target", "fingerprint"}
     cells = frame.iloc[found["row"].to_numpy()].drop(columns=result.target.name)

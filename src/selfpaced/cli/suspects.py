@@ -74,15 +74,15 @@ def suspicious(
     rows = given.rows[places]
     lines = table.lines.of(rows)
     reference = confident_rows(model.assessment_.weight, places)
-    against = columns_against(model, features, given.values, places, reference)
+    against = columns_against(model, features, given.fitted, places, reference)
     conditional = "probability_if_noisy"
     return pd.DataFrame(
         {
             "row": rows,
             "line": pd.array([None] * len(rows) if lines is None else lines, dtype="Int64"),
             "level": found["level"].to_numpy(),
-            "given": found["given"].to_numpy(),
-            "expected": _rounded(found["expected"].to_numpy()),
+            "given": given.values[places],
+            "expected": _rounded(given.in_unit(found["expected"].to_numpy())),
             "weight": found["weight"].to_numpy(dtype=float).round(4),
             "noise_probability": found["noise_probability"].to_numpy(dtype=float).round(4),
             **({conditional: found[conditional].to_numpy(dtype=float).round(4)} if conditional in found else {}),
@@ -99,7 +99,7 @@ def _listed(model: Any, features: Any, given: Target, threshold: float, undecide
     from selfpaced.assessment import LEVELS
     from selfpaced.inspection import assessment_of, suspect_table
 
-    assessed = assessment_of(model, features, given.values)
+    assessed = assessment_of(model, features, given.fitted)
     found = pd.DataFrame(suspect_table(assessed, threshold=threshold))
     if undecided is None or not undecided.size:
         return found
@@ -123,18 +123,25 @@ def _reasons(features: Any, given: Target, table: LoadedTable, found: pd.DataFra
     explained = places[:EXPLAINED]
     if reference.size < NEIGHBOURS or not explained.size:
         return [""] * len(places)
-    matrix = features.to_numpy()
-    if np.isnan(matrix).any():  # trees take missing values, distances do not
-        matrix = np.where(np.isnan(matrix), np.nanmedian(matrix, axis=0), matrix)
-    spread = matrix[reference].std(axis=0)
-    scale = np.where(spread > 0, spread, 1.0).astype(matrix.dtype)
-    neighbours = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(matrix[reference] / scale)
-    nearest = reference[neighbours.kneighbors(matrix[explained] / scale, return_distance=False)]
-    expected, label = found["expected"].to_numpy(), found["given"].to_numpy()
+    matrix = _comparable(features, reference)
+    neighbours = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(matrix[reference])
+    nearest = reference[neighbours.kneighbors(matrix[explained], return_distance=False)]
+    expected, label = given.in_unit(found["expected"].to_numpy()), given.values[places]
     reason = _class_reason if given.task == "classification" else _value_reason
     told = [reason(given.values[near], label[i], expected[i]) for i, near in enumerate(nearest)]
     places_of = [_places(given.rows[near], table) if text else "" for near, text in zip(nearest, told, strict=True)]
     return [f"{text}{where}" for text, where in zip(told, places_of, strict=True)] + [""] * (len(places) - len(told))
+
+
+def _comparable(features: Any, reference: Any) -> Any:
+    """Features in which rows have distances: missing values are filled and columns scaled; texts stay as they are."""
+    if not hasattr(features, "to_numpy"):
+        return features
+    matrix = features.to_numpy()
+    if np.isnan(matrix).any():  # trees take missing values, distances do not
+        matrix = np.where(np.isnan(matrix), np.nanmedian(matrix, axis=0), matrix)
+    spread = matrix[reference].std(axis=0)
+    return matrix / np.where(spread > 0, spread, 1.0).astype(matrix.dtype)
 
 
 def _places(rows: np.ndarray, table: LoadedTable) -> str:

@@ -4,41 +4,45 @@ from __future__ import annotations
 
 import argparse
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .choice import ModelChoice, choose
+from .choice import ROWS, ModelChoice, choose
 from .data import Target, decided, find_target, merged, merges_of, open_table
-from .models import build, kind_of, model_of
+from .models import build, kind_of, model_of, on_log_scale, paced
 from .rounds import tell_of_merges, undecided_rows
 
 if TYPE_CHECKING:
     import pandas as pd
     from sklearn.pipeline import Pipeline
 
-    from selfpaced.tables import LoadedTable, Reviewed, Schema
+    from selfpaced.tables import LoadedTable, Reviewed, TableEncoder
 
     from .console import Console
 
 __all__ = [
     "STEPS",
+    "Encodings",
     "Training",
     "candidate",
     "check_classes",
     "check_columns",
+    "columns_of",
     "describe",
     "facts_of",
     "joined",
     "metrics",
     "noticed",
-    "prepared",
+    "tell_notes",
     "train",
 ]
 
 STEPS = 4  # display: of `train`
+FEWEST_ROWS = 10  # a choice: rows of a class below which no row of it is assessed
 
 
 @dataclass(frozen=True)
@@ -52,16 +56,18 @@ class Training:
     model_name : str
     pipeline : Pipeline
         From raw table to prediction, fitted.
-    features : pandas.DataFrame
+    features : pandas.DataFrame or sparse matrix
         What the model saw, one row per label.
     suspects : pandas.DataFrame
         ``row, line, level, given, expected, weight, noise_probability, why, against``.
+    too_few : pandas.DataFrame
+        Rows of classes that are too small to assess: ``row, line, level, given``.
     choice : ModelChoice or None
         How the model was chosen, where the data decided.
     review : Reviewed or None
         The table as a person has corrected it, where ``--decisions`` says how.
     marks : list of str
-        Fingerprints of the suspects' rows in the file, before any correction.
+        Fingerprints of the suspects' rows in the file, before any correction; then of the rows in ``too_few``.
     notices : tuple of str
         What was noticed of the table before the fit.
     merges : dict of str to str
@@ -76,6 +82,7 @@ class Training:
     pipeline: Pipeline
     features: pd.DataFrame
     suspects: pd.DataFrame
+    too_few: pd.DataFrame
     choice: ModelChoice | None = None
     review: Reviewed | None = None
     marks: tuple[str, ...] = ()
@@ -93,7 +100,7 @@ class Training:
     @property
     def model(self) -> Any:
         """The self-paced estimator at the end of the pipeline."""
-        return self.pipeline[-1]
+        return paced(self.pipeline[-1])
 
     @property
     def likely(self) -> pd.DataFrame:
@@ -103,13 +110,12 @@ class Training:
     @property
     def not_used(self) -> list[tuple[str, str]]:
         """Columns that are no features, each with the reason."""
-        found = next((step.not_used_ for _, step in self.pipeline.steps if hasattr(step, "not_used_")), None)
-        return [(c.name, c.kind) for c in self.schema.left_out] if found is None else list(found)
+        return list(self.encoder.not_used_)
 
     @property
-    def schema(self) -> Schema:
-        """What the columns hold."""
-        found: Schema = self.pipeline.named_steps["types"].schema_
+    def encoder(self) -> TableEncoder:
+        """What the columns hold, and which are not used."""
+        found: TableEncoder = self.pipeline[0]
         return found
 
 
@@ -132,27 +138,99 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         check_classes(given)
         told = noticed(_labelled(table, given), given, args, console, done)
     name, choice = model_of(args, given.task), None
+    encodings = Encodings(table, given, args)
     with console.step(f"{'comparing models, ' * (name == 'auto')}preparing the columns"):
         if name == "auto":
-            choice = choose(
-                _labelled(table, given), given.values, args, [given.name, *args.exclude], table.dialect.decimal
-            )
-            name = choice.model
-        prepare, features = prepared(table, given, args, kind_of(name), console)
+            choice = choose(encodings, given.values, given.task, args.seed, least=table.frame.shape[1])
+            name, given = choice.model, replace(given, log=choice.log)
+        encoder, features = encodings.all(kind_of(name))
+        tell_notes(encoder, table, given, console)
     with console.step(f"fitting plain and self-paced {name.replace('-', ' ')}"):
-        codes = prepare.named_steps["types"].schema_.names("categorical")
-        places = [features.columns.get_loc(code) for code in codes] if kind_of(name) == "tree" else []
-        model = build(name, given.task, args, places)
+        model = build(name, given.task, args, encoder.categorical_features_)
+        model = on_log_scale(model, given.values) if given.log else model
         confirmed = {} if review is None else {"trusted": review.confirmed[given.rows]}
         model.fit(features, given.values, **confirmed)
     with console.step("listing the rows to check"):
         from .suspects import suspicious
 
         undecided = undecided_rows(args, written)
-        found = suspicious(model, features, given, table, threshold=args.threshold, undecided=undecided)
-    pipeline = joined(prepare, model)
-    marks = tuple(row_marks(written, found["row"].to_numpy()))
-    return Training(table, given, name, pipeline, features, found, choice, review, marks, told, merges, args.threshold)
+        found = suspicious(paced(model), features, given, table, threshold=args.threshold, undecided=undecided)
+        found, too_few = _assessable(found, given, table)
+    pipeline = joined(encoder, model)
+    marks = tuple(row_marks(written, np.concatenate([found["row"], too_few["row"]]).astype(np.intp)))
+    return Training(
+        table, given, name, pipeline, features, found, too_few, choice, review, marks, told, merges, args.threshold
+    )
+
+
+class Encodings:
+    """Features of the rows with a label, encoded once for each kind of model.
+
+    Parameters
+    ----------
+    table : LoadedTable
+    given : Target
+    args : argparse.Namespace
+        With ``categorical`` and ``exclude``.
+    """
+
+    def __init__(self, table: LoadedTable, given: Target, args: argparse.Namespace) -> None:
+        self.frame, self.decimal = _labelled(table, given), table.dialect.decimal
+        self.categorical, self.exclude = args.categorical, [given.name, *args.exclude]
+        self._known: dict[str, tuple[TableEncoder, Any]] = {}
+
+    def __call__(self, kind: str, rows: np.ndarray) -> tuple[Any, list[int]]:
+        """Features of some rows as an array, and which of them are categories."""
+        if len(self.frame) <= ROWS:
+            encoder, features = self.all(kind)
+            return (features.to_numpy() if hasattr(features, "columns") else features)[rows], _places(encoder)
+        encoder = self.encoder(kind)
+        return encoder.fit_transform(self.frame.iloc[rows]), _places(encoder)
+
+    def encoder(self, kind: str, n_components: int | None = None) -> TableEncoder:
+        """An encoder that is not fitted yet."""
+        from selfpaced.tables import TableEncoder
+
+        columns = {"categorical": self.categorical, "exclude": self.exclude, "decimal": self.decimal}
+        return TableEncoder(kind, **columns, n_components=n_components)  # type: ignore[arg-type]
+
+    def all(self, kind: str) -> tuple[TableEncoder, Any]:
+        """The encoder, and the features of all rows: a data frame, or a sparse matrix if there is only text."""
+        from selfpaced.tables import TableWarning
+
+        if kind not in self._known:
+            encoder = self.encoder(kind).fit(self.frame)
+            if not encoder.sparse_:
+                encoder.set_output(transform="pandas")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", TableWarning)  # the notes tell
+                self._known[kind] = encoder, encoder.transform(self.frame)
+        return self._known[kind]
+
+
+def _places(encoder: TableEncoder) -> list[int]:
+    return encoder.categorical_features_
+
+
+def _assessable(found: pd.DataFrame, given: Target, table: LoadedTable) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The suspects without the rows of small classes, and the latter: too few rows to know what is usual."""
+    import pandas as pd
+
+    small = np.zeros(given.rows.size, dtype=bool)
+    if given.task == "classification":
+        _, codes, counts = np.unique(given.values, return_inverse=True, return_counts=True)
+        small = counts[codes] < FEWEST_ROWS
+    rows = given.rows[small]
+    lines = table.lines.of(rows)
+    apart = pd.DataFrame(
+        {
+            "row": rows,
+            "line": pd.array([None] * len(rows) if lines is None else lines, dtype="Int64"),
+            "level": "too few to assess",
+            "given": given.values[small],
+        }
+    )
+    return found[~found["row"].isin(rows)].reset_index(drop=True), apart
 
 
 def noticed(
@@ -190,20 +268,11 @@ def check_columns(table: LoadedTable, args: argparse.Namespace) -> None:
                 raise UsageError(f"--{option}: the table has no column {name!r}{suggestion(name, table.frame.columns)}")
 
 
-def prepared(table: LoadedTable, given: Target, args: argparse.Namespace, kind: str, console: Console) -> Any:
-    """The columns of a table as features, what they were made by, and what of it a user should know."""
-    from selfpaced.tables import preprocessor
-
-    exclude, decimal = [given.name, *args.exclude], table.dialect.decimal
-    prepare = preprocessor(kind, categorical=args.categorical, exclude=exclude, decimal=decimal)
-    features = prepare.fit_transform(_labelled(table, given))
-    for column in prepare.named_steps["types"].schema_.columns:
-        if column.kind in ("numeric", "categorical", "date") and column.note:
-            line = table.lines.of([column.bad]) if column.bad >= 0 else None
-            console.warn(f"column {column.name!r}: {column.note}" + (f" on line {line[0]}" if line is not None else ""))
-        elif column.kind not in ("numeric", "categorical", "date", "excluded"):
-            console.warn(f"column {column.name!r} is left out ({column.kind}): {column.note}")
-    return prepare, features
+def tell_notes(encoder: TableEncoder, table: LoadedTable, given: Target, console: Console) -> None:
+    """Say how columns were read, if a user should know."""
+    for note in encoder.notes_:
+        line = table.lines.of([given.rows[note.row]]) if note.row >= 0 else None
+        console.warn(f"column {note.column!r}: {note.text}" + (f" on line {line[0]}" if line is not None else ""))
 
 
 def check_classes(given: Target) -> None:
@@ -222,11 +291,20 @@ def check_classes(given: Target) -> None:
         )
 
 
-def joined(prepare: Any, model: Any) -> Any:
+def joined(encoder: TableEncoder, model: Any) -> Any:
     """One pipeline from raw table to prediction."""
     from sklearn.pipeline import Pipeline
 
-    return Pipeline([*prepare.steps, ("model", model)])
+    return Pipeline([("table", encoder), ("model", model)])
+
+
+def columns_of(encoder: TableEncoder) -> dict[str, Any]:
+    """What the columns of a table hold, and which are not used, as data."""
+    kinds = {"numeric": "number", "categorical": "category", "date": "date", "text": "text"}
+    return {
+        "columns": {name: encoder.names_of(kind) for name, kind in kinds.items()},
+        "not_used": [{"column": name, "reason": reason} for name, reason in encoder.not_used_],
+    }
 
 
 def facts_of(given: Target, model: str, merges: dict[str, str]) -> dict[str, Any]:
@@ -254,7 +332,8 @@ def _typical_error(run: Training) -> dict[str, float] | None:
     if run.target.task == "classification":
         return None
     models = {"plain": run.model.plain_, "chosen": run.model}
-    errors = {name: np.abs(run.target.values - model.predict(run.features)) for name, model in models.items()}
+    expected = {name: run.target.in_unit(model.predict(run.features)) for name, model in models.items()}
+    errors = {name: np.abs(run.target.values - values) for name, values in expected.items()}
     return {name: float(np.median(error)) for name, error in errors.items()}
 
 
@@ -263,7 +342,7 @@ def metrics(run: Training, console: Console) -> dict[str, Any]:
     from selfpaced import __version__
     from selfpaced.inspection import held_out_accuracy
 
-    model, schema = run.model, run.schema
+    model = run.model
     return {
         "selfpaced": __version__,
         "data": str(run.table.path) if run.table.path is not None else "built-in",
@@ -273,10 +352,11 @@ def metrics(run: Training, console: Console) -> dict[str, Any]:
         "task": run.target.task,
         "merged_labels": run.merges,
         "model": run.model_name,
-        "model_choice": None if run.choice is None else run.choice.sentence,
+        "model_choice": None if run.choice is None else run.choice.sentence(run.target.name),
+        "models_compared": None if run.choice is None else run.choice.data,
+        "log_scale": run.target.log,
         "features": int(run.features.shape[1]),
-        "columns": {kind: schema.names(kind) for kind in ("numeric", "categorical", "date")},
-        "not_used": run.not_used,
+        **columns_of(run.encoder),
         "comparison": describe(run),
         "held_out_accuracy": held_out_accuracy(model) if run.target.task == "classification" else None,
         "lam": model.lam_,
@@ -289,6 +369,7 @@ def metrics(run: Training, console: Console) -> dict[str, Any]:
         "typical_error": _typical_error(run),
         "likely_errors": len(run.likely),
         "worth_a_look": len(run.suspects) - len(run.likely),
+        "too_few_to_assess": {str(name): int(n) for name, n in run.too_few["given"].value_counts().items()},
         "expected_precision": dict(zip(("likely_errors", "worth_a_look_if_any"), run.precision, strict=True)),
         "notices": list(run.notices),
         "termination": model.termination_,

@@ -13,7 +13,6 @@ import numpy as np
 from ..fingerprint import mixed
 from .bombs import refuse_parquet_bomb
 from .errors import TableError
-from .parsing import has_decimal_commas
 from .reading import _frame, _reading, _require, _without_marks, first_types, number_types, zero_led
 from .text import Dialect, FileFacts, column_names, find_dialect, find_open_quote, report_broken, scan
 
@@ -60,7 +59,7 @@ class TableBatches:
 
     The types of text files are those of their first pieces, and the same for all files: a column that holds numbers in
     one text file and words in another is text. If a later piece does not agree, everything is read as text, which
-    `TypedColumns` makes numbers of. Parquet files state their types, which must be of the same kind.
+    `TableEncoder` makes numbers of. Parquet files state their types, which must be of the same kind.
 
     Parameters
     ----------
@@ -148,16 +147,12 @@ class TableBatches:
         import pyarrow as pa
 
         try:
-            frame, n = self._sample(count, seed)
+            return self._sample(count, seed)
         except pa.ArrowInvalid:
             if self.as_text or not self._text:
                 raise
             self.as_text = True
-            frame, n = self._sample(count, seed)
-        if not self.decimal and self._text and has_decimal_commas(frame):
-            self.decimal, self._types = ",", None
-            return self.sample(count, seed)
-        return frame, n
+            return self._sample(count, seed)
 
     def _sample(self, count: int, seed: int) -> tuple[pd.DataFrame, int]:
         """The rows whose numbers, scattered by the seed, are the smallest."""

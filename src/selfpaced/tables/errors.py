@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-__all__ = ["TableError", "TableWarning"]
+__all__ = ["TableError", "TableWarning", "suggestion"]
 
 
 class TableError(ValueError):
@@ -27,3 +30,18 @@ class TableError(ValueError):
 
 class TableWarning(UserWarning):
     """Something in a table was left out or read in a particular way."""
+
+
+def suggestion(name: str, known: Iterable[Any]) -> str:
+    """Return ``"; did you mean ...?"`` for a name that is nearly one of the known ones, else the known ones.
+
+    >>> suggestion("lable", ["label", "age"])
+    "; did you mean 'label'?"
+    """
+    names = [str(other) for other in known]
+    folded = {other.casefold().strip(): other for other in names}
+    near = difflib.get_close_matches(str(name).casefold().strip(), list(folded), n=1, cutoff=0.5)
+    if near:
+        return f"; did you mean {folded[near[0]]!r}?"
+    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    return f"; its columns are {shown}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .schema import suggestion
+from .errors import suggestion
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fingerprint import row_keys
+from .cells import Levels, NumberFormat
+from .columns import counts_rows
 from .labels import label_notices, spaced_labels
-from .parsing import ENOUGH, decimal_sign, parse_numbers
-from .schema import counts_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,7 +147,6 @@ def _leaks(features: pd.DataFrame, target: str, labels: NDArray[Any], task: str)
 
 def _cells_as_numbers(features: pd.DataFrame) -> tuple[list[str], NDArray[np.float64]]:
     """Return names and cells of the columns that have values; words are numbered as they come."""
-    import pandas as pd
     from pandas.api import types
 
     plain = [types.is_numeric_dtype(kind) for kind in features.dtypes]
@@ -158,12 +157,10 @@ def _cells_as_numbers(features: pd.DataFrame) -> tuple[list[str], NDArray[np.flo
         if types.is_datetime64_any_dtype(column.dtype):
             matrix[:, place] = np.where(column.isna(), np.nan, column.astype("int64"))
             continue
-        text = column.astype(str).where(column.notna())
-        numbers = parse_numbers(text, decimal_sign(text) or ".")
-        if numbers.notna().sum() < ENOUGH * text.notna().sum():
-            codes = pd.factorize(text)[0]
-            numbers = np.where(codes < 0, np.nan, codes)
-        matrix[:, place] = numbers
+        levels = Levels.of(column.astype(str).where(column.notna()))
+        found = NumberFormat.find(levels, ".")
+        numbers = np.arange(len(levels.texts), dtype=float) if found is None else found.parse(levels)
+        matrix[:, place] = np.append(numbers, np.nan)[levels.codes]
     known = ~np.isnan(matrix).all(axis=0)
     return [str(name) for name in features.columns[known]], matrix[:, known]
 

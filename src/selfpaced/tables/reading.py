@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .bombs import refuse_parquet_bomb
+from .cells import Levels, are_codes
 from .errors import TableError
 from .filling import ReadColumns, fill
 from .formulas import unguarded, unguarded_column
-from .parsing import are_codes, has_decimal_commas
 from .text import (
     SEPARATORS,
     Dialect,
@@ -157,8 +157,6 @@ def _read_text(path: Path, facts: FileFacts, dialect: Dialect, skip_broken: bool
     simple = not broken and facts.lines == found.n + skip
     lines = Lines(path, dialect, len(names), skip + 1 if simple else None)
     frame = found.beside(_frame(_without_marks(found.table)))
-    if not dialect.decimal and has_decimal_commas(frame):
-        return _read_text(path, facts, replace(dialect, decimal=","), skip_broken, text)
     return LoadedTable(frame, path, "csv", lines, dialect)
 
 
@@ -256,7 +254,7 @@ def zero_led(
     )
     with pa.input_stream(str(path), compression="detect") as stream:
         table = arrow_csv.read_csv(stream, reading, parsing, converting)
-    return {name for name in converting.include_columns if are_codes(table.column(name).to_pandas().dropna())}
+    return {name for name in converting.include_columns if are_codes(Levels.of(table.column(name).to_pandas()))}
 
 
 def _reading(names: list[str], skip: int, dialect: Dialect) -> tuple[Any, Any]:

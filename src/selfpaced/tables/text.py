@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .bombs import refuse_bomb
+from .cells import separator_of
 from .errors import TableError, TableWarning
-from .parsing import ONLY
 
 SEPARATORS = (",", ";", "\t", "|")
 _BLOCK = 1 << 22  # cost: bytes read at a time, 4 MB
 _BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _ZEROS = re.compile(rb'[,;\t|"\n]0\d')
+_DIGITS = re.compile(r"[-+]?(\d[\d.,]*|[.,]\d+)(?:[eE][-+]?\d+)?")
 _NUMBER = re.compile(r"\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*")
 
 
@@ -137,8 +138,8 @@ def find_dialect(
 def _decimal(lines: list[str], separator: str) -> str:
     """Return the decimal sign of the numbers in some lines; nothing if there is none, or both."""
     cells = {cell.strip() for record in csv.reader(lines, delimiter=separator) for cell in record}
-    found = [sign for sign, pattern in ONLY.items() if any(re.fullmatch(pattern, cell) for cell in cells)]
-    return found[0] if len(found) == 1 else ""
+    found = {separator_of(digits[1]) for cell in cells if (digits := _DIGITS.fullmatch(cell))} - {""}
+    return found.pop() if len(found) == 1 else ""
 
 
 def column_names(path: Path, dialect: Dialect) -> tuple[list[str], int]:

@@ -170,7 +170,7 @@ def _pandas() -> Any:
 
 
 def _of_frame(frame: Any, rows: Any, n_used: int | None) -> Array | None:
-    """Features of some rows; what a column holds is read off all of them."""
+    """Features of some rows; what a column holds is read off those used."""
     if not hasattr(frame, "iloc"):  # polars: through its columns, as there may be no Arrow
         columns = {str(name): np.asarray(frame[name]) for name in frame.columns}
         if all(column.dtype.kind in NUMBERS for column in columns.values()):
@@ -178,18 +178,16 @@ def _of_frame(frame: Any, rows: Any, n_used: int | None) -> Array | None:
         frame = _pandas().DataFrame(columns)
     if all(getattr(kind, "kind", "O") in NUMBERS for kind in frame.dtypes):
         return _standardised(frame.to_numpy(dtype=np.float64, na_value=np.nan)[rows], n_used)
-    from ..tables import TableFeatures, TypedColumns
+    from ..tables import TableEncoder
 
     names = [name for name in frame.columns if isinstance(name, str)]
     if len(set(names)) < frame.shape[1]:
         frame = frame.set_axis([f"column {place}" for place in range(frame.shape[1])], axis=1)
-    categories = [str(name) for name, kind in frame.dtypes.items() if kind.name == "category"]
-    typed = TypedColumns(categorical=categories).fit(frame)
-    if any(column.kind == "text" for column in typed.schema_.columns):  # the model reads what references cannot
+    wanted = frame.iloc[rows]
+    encoder = TableEncoder(max_levels=LEVELS, dtype="float64").fit(wanted.iloc[:n_used])
+    if encoder.names_of("text"):  # the model reads what references cannot
         return None
-    wanted = typed.transform(frame).iloc[rows]
-    features = TableFeatures("linear", max_categories=LEVELS).fit(wanted.iloc[:n_used])
-    return np.asarray(features.transform(wanted).to_numpy(dtype=np.float64))
+    return np.asarray(encoder.transform(wanted))
 
 
 def _standardised(values: Array, n_used: int | None) -> Array:
