@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..assessment import AssessmentMixin, TrainedNetwork
+from ..assessment import AssessmentMixin, AuditedLabels, TrainedNetwork
 from ..inspection import assessment_of, suspect_table
 from ..path import Candidate, end_in_words, probability_of_labels, weight_histogram
 from ..solver import Solution
+from .audits import OfAudit
 from .data import Comparison, Fact, Grid, ViewWeights
 from .matrix import grid_of
 from .networks import OfNetwork, Recorded
@@ -330,6 +331,8 @@ def story_of(model: Any) -> Story:
         return Walked(model)
     if isinstance(model, TrainedNetwork):
         return OfNetwork(model)
+    if isinstance(model, AuditedLabels):
+        return OfAudit(model)
     for name in ("history_", "history"):  # training loops of others: skorch, Keras, one's own
         recorded = getattr(model, name, None)
         if recorded is not None and not callable(recorded):

@@ -1,0 +1,137 @@
+"""The label-noise model of held-out probabilities: the one place where the audit depends on the model fits.
+
+Rate, interval, levels and the length of the list have the definitions of `SelfPacedLogisticRegression`, so the same
+held-out probabilities give the same answer.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..assessment import Assessment, Labels, look_by_share
+from ..label_noise import MISFIT, ChannelModels, NoiseModel, confident_error, design_effect, rate_scores
+from ..linear._candidates import CLEAN
+from ..linear._logistic_fit import CONTRADICTED
+from ..selection import effective_size, mean_and_error
+
+__all__ = ["FittedNoise", "fit_noise", "logits_of"]
+
+Array = NDArray[np.floating[Any]]
+Codes = NDArray[np.intp]
+
+SMALLEST = 1e-12  # numerical safety: logarithms of smaller probabilities would swamp all others
+AHEAD = 2.0  # theory: standard errors at which one model explains the labels better than another
+
+
+@dataclass(frozen=True, eq=False)
+class FittedNoise:
+    """A label-noise model and what follows from it for the rows it was fitted to.
+
+    Attributes
+    ----------
+    model : NoiseModel
+        From logits to probabilities of clean labels, and of errors.
+    logits, codes : ndarray
+        The rows.
+    look : float
+        Probability of an error, if any labels are wrong, from which a row is worth a look.
+    accuracy : float
+        Share of the given labels that the probabilities predict.
+    size : float
+        Number of independent rows.
+    """
+
+    model: NoiseModel
+    logits: Array
+    codes: Codes
+    look: float
+    accuracy: float
+    size: float
+
+    @property
+    def rate(self) -> float:
+        """Estimated share of wrong labels; NaN if the labels cannot tell whether any are wrong."""
+        low, high = self.model.interval
+        return self.model.noise_rate if low > 0 else 0.0 if high <= MISFIT else math.nan
+
+    def assessment(self, classes: NDArray[Any], numbers: NDArray[np.intp] | None) -> Assessment:
+        """Levels, ranking and probabilities of the rows."""
+        diagnosis = Labels(classes, self.codes, self.logits, self.model)
+        losses = -np.log(np.maximum(diagnosis.support, np.finfo(float).tiny))
+        return Assessment(
+            "labels", diagnosis, losses, lam=math.inf, held_out=True, given_weight=1.0 - diagnosis.wrong,
+            numbers=numbers, look=self.look,
+        )  # fmt: skip
+
+
+def logits_of(probs: Array) -> Array:
+    """Logarithms of probabilities, for two classes their margin.
+
+    A probability of 0 (a vote of no tree, a rounded number) counts as half of the smallest positive one.
+    """
+    positive = probs[probs > 0]
+    least = max(0.5 * float(positive.min()), SMALLEST) if (probs == 0).any() else SMALLEST
+    logs = np.log(np.maximum(probs, least))
+    return np.asarray(logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs)
+
+
+def fit_noise(
+    logits: Array, codes: Codes, weight: Array | None = None, groups: Any = None, reference: Array | None = None
+) -> FittedNoise:
+    """Fit the label-noise model to held-out logits.
+
+    Parameters
+    ----------
+    logits : ndarray
+        As `logits_of` returns them.
+    codes : ndarray of int
+        Given labels.
+    weight : ndarray, optional
+        Sample weights.
+    groups : array-like, optional
+        Groups of rows that share their errors: evidence and interval count independent rows.
+    reference : ndarray, optional
+        Held-out logits of a second model. If it explains the labels better, its rate limits that of the first, and the
+        interval covers both.
+    """
+    size = effective_size(weight, len(codes))
+    models = ChannelModels.of(logits, codes, weight, size=size)
+    model = models.assessed()
+    if groups is not None and models.models:
+        size /= design_effect(rate_scores(model, logits, codes), groups, weight)
+        models = ChannelModels.of(logits, codes, weight, size=size)
+        model = models.assessed()
+    if reference is not None and models.models:
+        model = _with_reference(models, model, reference, weight, size)
+    accuracy = float(np.average(model.decide(logits) == codes, weights=weight))
+    if not models.models:  # the logits are all the same
+        return FittedNoise(model, logits, codes, math.inf, accuracy, size)
+    model = model.unless_established()
+    error = confident_error(logits, codes, weight)[1]
+    contradicted = error if error < CLEAN else CONTRADICTED * (1.0 - accuracy)
+    share = max(contradicted, model.rate_if_any)
+    look = look_by_share(model.probability_if_noisy(logits, codes), share)
+    return FittedNoise(model, logits, codes, look, accuracy, size)
+
+
+def _with_reference(
+    models: ChannelModels, model: NoiseModel, reference: Array, weight: Array | None, size: float
+) -> NoiseModel:
+    """The noise model that does not take for noise what another model explains."""
+    at, codes = np.arange(len(models.codes)), models.codes
+    other = ChannelModels.of(reference, codes, weight, size=size).assessed()
+    scores = [
+        np.log(np.maximum(one.given_proba(z)[at, codes], SMALLEST))
+        for one, z in ((model, models.logits), (other, reference))
+    ]
+    if mean_and_error(scores[1] - scores[0], weight, size).z < AHEAD:
+        return model
+    low, high = min(model.interval[0], other.interval[0]), max(model.interval[1], other.interval[1])
+    if other.noise_rate < model.noise_rate:
+        model = models.assessed(other.noise_rate, likely=other.noise_rate)
+    return replace(model, interval=(low, high))
