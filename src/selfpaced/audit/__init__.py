@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ._annotators import AnnotatorAudit, audit_annotators
 from ._entry import audit_labels
 from ._labels import LabelAudit
 from ._multilabel import MultiLabelAudit
 
-__all__ = ["LabelAudit", "MultiLabelAudit", "audit_labels"]
+__all__ = ["AnnotatorAudit", "LabelAudit", "MultiLabelAudit", "audit_annotators", "audit_labels"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -10,7 +11,7 @@ from ._inputs import AuditInput, check_in_sample, read_input, row_values
 from ._labels import LabelAudit
 from ._multilabel import MultiLabelAudit, read_indicators
 from ._neighbours import Neighbours, find_neighbours
-from ._noise import fit_noise, logits_of
+from ._noise import fit_columns, fit_noise, logits_of
 
 __all__ = ["audit_labels"]
 
@@ -87,10 +88,10 @@ def audit_labels(
     >>> import numpy as np
     >>> from selfpaced import audit_labels
     >>> rng = np.random.default_rng(0)
-    >>> margin = 4 * rng.normal(size=1000)
+    >>> margin = 6 * rng.normal(size=1000)
     >>> p = 1 / (1 + np.exp(-margin))
     >>> true = rng.random(1000) < p
-    >>> wrong = rng.random(1000) < 0.1
+    >>> wrong = rng.random(1000) < 0.15
     >>> audit = audit_labels(np.where(true ^ wrong, "dog", "cat"), np.column_stack([1 - p, p]))
     >>> low, high = audit.noise_rate_interval
     >>> bool(low < wrong.mean() < high)
@@ -133,9 +134,11 @@ def _several(
             one = read_input(column, p, classes=[0, 1])
         except ValueError as error:
             raise ValueError(f"column {name!r}: {error}") from error
-        one = AuditInput(one.classes, one.probs, one.labelled, one.codes, index)
+        one = replace(one, index=index)
         in_sample = check_in_sample(one.probs[one.labelled], one.codes, stacklevel=4)
         audits.append(_audit(one, groups, sample_weight, None, ids, features, in_sample))
+    decided = fit_columns([audit.noise for audit in audits], [audit.given.labelled for audit in audits])
+    audits = [replace(audit, noise=noise) for audit, noise in zip(audits, decided, strict=True)]
     n = len(probs)
     return MultiLabelAudit(names, tuple(audits), _cells(cells, n), None if ids is None else row_values("ids", ids, n))
 

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from ..arguments import speaking_of
 
-__all__ = ["AuditInput", "array_of", "check_in_sample", "missing", "probabilities", "read_input", "row_values"]
+__all__ = [
+    "AuditInput",
+    "array_of",
+    "check_in_sample",
+    "missing",
+    "probabilities",
+    "read_input",
+    "row_values",
+    "sorted_labels",
+]
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -131,9 +140,16 @@ def _plain(values: Array) -> Array:
     return values.astype(str) if kinds == {str} else values
 
 
+def sorted_labels(values: Array, keep_order: bool = False) -> tuple[Array, Array]:
+    """The distinct labels, sorted or in their own order, and all labels as one kind of value."""
+    known = _plain(values)
+    found = list(dict.fromkeys(known.tolist()))
+    return _plain(_objects(found if keep_order else sorted(found, key=lambda v: (str(type(v)), v)))), known
+
+
 def _classes(known: Array, width: int, classes: Any, columns: Any) -> Array:
     """The label of every column: as given, by the names of the columns, or the sorted labels."""
-    found = sorted(set(known.tolist()), key=lambda v: (str(type(v)), v))
+    found = sorted_labels(known)[0].tolist()
     if classes is not None:
         order = _plain(array_of(classes))
         if order.ndim != 1 or len(order) != width:

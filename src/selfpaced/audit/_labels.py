@@ -238,7 +238,9 @@ class LabelAudit(AuditPage):
         return levels_in_words(int(np.sum(levels == 2)), int(np.sum(levels == 1)), right, if_any)
 
     def _rate(self) -> str:
-        return rate_in_words(self.noise_rate, self.noise_rate_interval, self.noise_rate_if_any, self._nothing)
+        return rate_in_words(
+            self.noise_rate, self.noise_rate_interval, self.noise_rate_if_any, self._nothing, self.noise.established
+        )
 
     def _asides(self) -> list[str]:
         """What a reader must know to judge the rest."""
@@ -258,7 +260,7 @@ class LabelAudit(AuditPage):
 
     def _confusions(self) -> list[str]:
         """The largest rates from one class to another, if noise is detected."""
-        if not self.noise_rate_interval[0] > 0:
+        if not self.noise.established:
             return []
         rates = self.transition_matrix - np.diag(np.diag(self.transition_matrix))
         largest = np.argsort(-rates, axis=None, kind="stable")[:SHOWN_CONFUSIONS]

@@ -123,9 +123,9 @@ class MultiLabelAudit(AuditPage):
         n = len(self.audits[0].given.probs)
         lines = [f"Audit of {counted(n, 'row')} with {counted(len(self.classes), 'label')} each.", self._verdict()]
         for name, audit in zip(self.classes, self.audits, strict=True):
-            if audit.noise_rate_interval[0] > 0:
+            if audit.noise.established:
                 lines.append(f"{name}: {audit._rate()}")
-        quiet = sum(audit.noise_rate_interval[0] == 0 for audit in self.audits)
+        quiet = sum(not audit.noise.established for audit in self.audits)
         lines.append(f"No label noise detected in {counted(quiet, 'column')}.") if quiet else None
         return "\n".join([*lines, *dict.fromkeys(aside for audit in self.audits for aside in audit._asides())])
 

@@ -7,6 +7,7 @@ held-out probabilities give the same answer.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..linear._candidates import CLEAN
 from ..linear._logistic_fit import CONTRADICTED
 from ..selection import effective_size, mean_and_error
 
-__all__ = ["FittedNoise", "fit_noise", "logits_of"]
+__all__ = ["FittedNoise", "fit_columns", "fit_noise", "logits_of"]
 
 Array = NDArray[np.floating[Any]]
 Codes = NDArray[np.intp]
@@ -44,6 +45,10 @@ class FittedNoise:
         Share of the given labels that the probabilities predict.
     size : float
         Number of independent rows.
+    undecided : NoiseModel or None
+        The model with posteriors as they are, if those of ``model`` stay below 1/2 because no noise was detected.
+    gain : float
+        Nats by which noise explains the labels better than none.
     """
 
     model: NoiseModel
@@ -52,12 +57,33 @@ class FittedNoise:
     look: float
     accuracy: float
     size: float
+    undecided: NoiseModel | None = None
+    gain: float = 0.0
 
     @property
     def rate(self) -> float:
         """Estimated share of wrong labels; NaN if the labels cannot tell whether any are wrong."""
         low, high = self.model.interval
-        return self.model.noise_rate if low > 0 else 0.0 if high <= MISFIT else math.nan
+        if low > 0 or self.established:
+            return self.model.noise_rate
+        return 0.0 if high <= MISFIT else math.nan
+
+    @property
+    def established(self) -> bool:
+        """Whether noise is detected, here or in other columns like this one."""
+        return self.undecided is None
+
+    def decided(self) -> FittedNoise:
+        """The same rows if noise is known to be there from elsewhere; unchanged if they speak against it."""
+        if self.undecided is None or self.gain <= 0:
+            return self
+        return replace(self, model=self.undecided, undecided=None)
+
+    @property
+    def margins(self) -> Array:
+        """Calibrated margins of two classes."""
+        model = self.undecided or self.model
+        return np.asarray(model.scale * self.logits + model.bias[1] - model.bias[0])
 
     def assessment(self, classes: NDArray[Any], numbers: NDArray[np.intp] | None) -> Assessment:
         """Levels, ranking and probabilities of the rows."""
@@ -110,13 +136,30 @@ def fit_noise(
         model = _with_reference(models, model, reference, weight, size)
     accuracy = float(np.average(model.decide(logits) == codes, weights=weight))
     if not models.models:  # the logits are all the same
-        return FittedNoise(model, logits, codes, math.inf, accuracy, size)
+        return FittedNoise(model, logits, codes, math.inf, accuracy, size, model)
+    undecided = None if model.interval[0] > 0 else model
     model = model.unless_established()
     error = confident_error(logits, codes, weight)[1]
     contradicted = error if error < CLEAN else CONTRADICTED * (1.0 - accuracy)
     share = max(contradicted, model.rate_if_any)
     look = look_by_share(model.probability_if_noisy(logits, codes), share)
-    return FittedNoise(model, logits, codes, look, accuracy, size)
+    return FittedNoise(model, logits, codes, look, accuracy, size, undecided, models.gain)
+
+
+def fit_columns(columns: Sequence[FittedNoise], rows: Sequence[Codes]) -> list[FittedNoise]:
+    """Several labels of the same rows: noise that is detected in all columns together counts in each of them.
+
+    Parameters
+    ----------
+    columns : sequence of FittedNoise
+        The fit of every column by itself.
+    rows : sequence of ndarray of int
+        Row number of each label of every column: labels of one row are no independent evidence.
+    """
+    margins = np.concatenate([column.margins for column in columns])
+    codes = np.concatenate([column.codes for column in columns])
+    together = fit_noise(margins, codes, groups=np.concatenate(list(rows)))
+    return [column.decided() if together.established else column for column in columns]
 
 
 def _with_reference(

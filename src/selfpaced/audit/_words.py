@@ -25,18 +25,18 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
-def rate_in_words(rate: float, interval: tuple[float, float], if_any: float, nothing: bool) -> str:
+def rate_in_words(rate: float, interval: tuple[float, float], if_any: float, nothing: bool, established: bool) -> str:
     """What is known about the share of wrong labels.
 
-    >>> rate_in_words(0.2, (0.15, 0.25), 0.2, False)
+    >>> rate_in_words(0.2, (0.15, 0.25), 0.2, False, True)
     'Estimated label-error rate 20 % (15 % to 25 %).'
-    >>> rate_in_words(math.nan, (0.0, 0.12), 0.05, False)[:49]
+    >>> rate_in_words(math.nan, (0.0, 0.12), 0.05, False, False)[:49]
     'Between 0 and 12 % of the labels may be wrong (ab'
     """
     low, high = interval
     if nothing:
         return "The probabilities do not predict the labels, so wrong labels cannot be found with them."
-    if low > 0:
+    if established:
         return f"Estimated label-error rate {percent(rate)} ({percent(low)} to {percent(high)})."
     if not math.isnan(rate):
         return f"No label noise detected: at most {percent(high)} of the labels are wrong."
