@@ -211,7 +211,8 @@ class AnnotatorAudit(AuditPage):
             f"likely={likely})"
         )
 
-    def _audited(self) -> AuditedLabels:
+    def audited(self) -> AuditedLabels:
+        """Return what a page shows: `selfpaced.report` takes it."""
         table = self.suspects()
         return AuditedLabels(
             name="Audit of annotators",

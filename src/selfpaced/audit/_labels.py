@@ -33,7 +33,8 @@ class AuditPage:
 
     cells: Any
 
-    def _audited(self) -> AuditedLabels:
+    def audited(self) -> AuditedLabels:
+        """Return what a page shows: `selfpaced.report` takes it."""
         raise NotImplementedError
 
     def summary(self) -> str:
@@ -61,7 +62,7 @@ class AuditPage:
         """
         from ..report import report
 
-        return report(self._audited(), path=path, cells=self.cells, title=title)
+        return report(self.audited(), path=path, cells=self.cells, title=title)
 
     def _repr_html_(self) -> str:
         """The summary and the first suspects, for a notebook."""
@@ -287,7 +288,8 @@ class LabelAudit(AuditPage):
             f"({low:.3f} to {high:.3f}), likely={int(np.sum(levels == 2))}, look={int(np.sum(levels == 1))})"
         )
 
-    def _audited(self) -> AuditedLabels:
+    def audited(self) -> AuditedLabels:
+        """Return what a page shows: `selfpaced.report` takes it."""
         table = self.suspects()
         columns: Mapping[str, Any] = {name: np.asarray(table[name]) for name in table.columns if name != "weight"}
         rate = "unknown" if np.isnan(self.noise_rate) else percent(self.noise_rate)

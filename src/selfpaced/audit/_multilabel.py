@@ -134,7 +134,8 @@ class MultiLabelAudit(AuditPage):
         rows = len(self.audits[0].given.probs)
         return f"MultiLabelAudit(n={rows}, labels={len(self.classes)}, likely={likely}, look={look})"
 
-    def _audited(self) -> AuditedLabels:
+    def audited(self) -> AuditedLabels:
+        """Return what a page shows: `selfpaced.report` takes it."""
         table = self.suspects()
         return AuditedLabels(
             name="Label audit",

@@ -20,6 +20,7 @@ __all__ = ["main"]
 # Shown in this order; each is a module of its own, imported only when it is asked for.
 COMMANDS = {
     "fit": "fit a model to a table some of whose labels or values are wrong",
+    "audit": "find wrong labels from any model's held-out probabilities",
     "review": "decide about the suspects of a run in the browser",
     "predict": "predict with a model that selfpaced fit has saved",
     "clean": "write the table again with suspects dropped, flagged or relabelled",
