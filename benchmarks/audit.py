@@ -9,8 +9,8 @@ One label: F1 of finding the changed labels by the likely errors, by both levels
 `find_label_issues`; AP: average precision of our ranking and of cleanlab's label quality scores; whether the 95 %
 interval of the noise rate holds the true rate. Clean cases: rows listed of 1,000.
 
-Groups: 300 patients x 6 visits, 20 features, 15 % of the patients with the wrong label in all visits; probabilities from
-GroupKFold. "rows": the same audit without `groups`.
+Groups: 300 patients x 6 visits, 20 features, 15 % of the patients with the wrong label in all visits; probabilities
+from GroupKFold. "rows": the same audit without `groups`.
 
 Several labels: 8 % of the entries wrong in all or in three of five columns, made from linear scores of several sizes.
 "known": the rule "more probably wrong than right" with the true probabilities and the true rate, which no method can

@@ -474,6 +474,8 @@ class AuditedLabels:
         What was found, and what a reader must know to judge it.
     facts : tuple of (label, value, note)
         Figures of the headline.
+    pictures : tuple of ndarray
+        Of the first suspects.
     """
 
     name: str
@@ -483,6 +485,7 @@ class AuditedLabels:
     verdict: str
     sentence: str
     facts: tuple[tuple[str, str, str], ...] = ()
+    pictures: tuple[Array, ...] = ()
 
 
 class DelegatedAssessment:

@@ -237,6 +237,20 @@ def test_report_shows_the_cells_of_each_suspect(three, tmp_path):
         audit.report(tmp_path / "nowhere" / "audit.html")
 
 
+def test_report_shows_images_whose_paths_are_in_the_cells(binary, tmp_path):
+    pytest.importorskip("jinja2")
+    image = pytest.importorskip("PIL.Image")
+    pd = pytest.importorskip("pandas")
+    paths = [str(tmp_path / f"{i}.png") for i in range(len(binary.codes))]
+    for path in paths:
+        image.new("RGB", (8, 8), (200, 10, 10)).save(path)
+    audit = audit_labels(binary.codes, binary.probs, cells=pd.DataFrame({"image": paths}))
+    shown = audit.report(tmp_path / "audit.html").read_text(encoding="utf-8")
+    assert shown.count("data:image/png;base64") == min(len(audit.suspects()), 200)
+    missing = audit_labels(binary.codes, binary.probs, cells=pd.DataFrame({"image": ["none.png"] * len(paths)}))
+    assert "data:image/png;base64" not in missing.report(tmp_path / "other.html").read_text(encoding="utf-8")
+
+
 def test_many_classes_and_few_rows(drawn):
     few = drawn(30, 3, 0.1, 5)
     low, high = audit_labels(few.codes, few.probs, classes=range(3)).noise_rate_interval

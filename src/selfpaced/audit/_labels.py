@@ -16,6 +16,7 @@ from ..inspection import as_table, suspect_table
 from ._inputs import AuditInput
 from ._neighbours import Neighbours
 from ._noise import FittedNoise, logits_of
+from ._pictures import pictures_of
 from ._words import counted, levels_in_words, percent, rate_in_words
 
 __all__ = ["AuditPage", "LabelAudit"]
@@ -301,6 +302,7 @@ class LabelAudit(AuditPage):
             table=columns,
             verdict=f"{self._rate()} {self._verdict()}",
             sentence=" ".join([*self._confusions(), *self._asides()]),
+            pictures=pictures_of(self.cells, columns["row"]),
             facts=(
                 ("labels", f"{len(self.given.labelled):,}", f"{len(self.classes)} classes"),
                 ("estimated noise rate", rate, f"{percent(low)} to {percent(high)}"),

@@ -18,7 +18,7 @@ class OfAudit(Story):
         super().__init__(model)
         self.assessment: Assessment | None = model.assessment
         self.kind = "audit" if model.assessment is None else "classification"
-        self.noun = "labels"
+        self.noun, self.pictures = "labels", model.pictures
 
     @property
     def name(self) -> str:
