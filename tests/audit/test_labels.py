@@ -84,6 +84,12 @@ def test_pandas_polars_and_torch_give_the_same_answer(three):
     assert list(others[0].label_issues().index) == index
 
 
+def test_half_precision_of_networks(three):
+    torch = pytest.importorskip("torch")
+    exact, half = audit_labels(three.codes, three.probs), torch.tensor(three.probs).bfloat16().requires_grad_()
+    assert audit_labels(three.codes, half).noise_rate == pytest.approx(exact.noise_rate, abs=0.01)
+
+
 def test_one_column_is_the_probability_of_the_second_class(binary):
     two, one = audit_labels(binary.codes, binary.probs), audit_labels(binary.codes, binary.probs[:, 1])
     assert one.noise_rate == pytest.approx(two.noise_rate, abs=1e-6)

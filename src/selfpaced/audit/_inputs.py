@@ -60,6 +60,7 @@ def array_of(values: Any) -> Array:
     """Any array-like as a NumPy array; text and mixed kinds as objects."""
     if hasattr(values, "detach"):  # a torch tensor
         values = values.detach().cpu()
+        values = values.double() if values.is_floating_point() else values  # NumPy knows no bfloat16
     if hasattr(values, "to_numpy"):
         return np.asarray(values.to_numpy())
     if isinstance(values, list | tuple) and any(isinstance(v, str) or v is None for v in values):
