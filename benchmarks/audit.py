@@ -1,6 +1,6 @@
 """Audits of labels from held-out probabilities, beside cleanlab: one label, groups, several labels, annotators.
 
-    python benchmarks/audit.py [--part labels|groups|multilabel|annotators] [--seeds N] [--crowd-kit PYTHON] [--save]
+    python benchmarks/audit.py [--part NAME] [--seeds N] [--crowd-kit PYTHON] [--save]
 
 All methods get the same labels and the same held-out probabilities (five folds). The cases were listed before anything
 was run on them. Seeds draw the noise, the folds and the model together.
@@ -8,6 +8,8 @@ was run on them. Seeds draw the noise, the folds and the model together.
 One label: F1 of finding the changed labels by the likely errors, by both levels, and by cleanlab's
 `find_label_issues`; AP: average precision of our ranking and of cleanlab's label quality scores; whether the 95 %
 interval of the noise rate holds the true rate. Clean cases: rows listed of 1,000.
+
+Features: labels that a logistic regression cannot fit, clean and with 15 % wrong, with and without `features`.
 
 Groups: 300 patients x 6 visits, 20 features, 15 % of the patients with the wrong label in all visits; probabilities
 from GroupKFold. "rows": the same audit without `groups`.
@@ -38,7 +40,7 @@ import more_datasets
 import numpy as np
 import pandas as pd
 from noisy_fits import noisy
-from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification, make_moons
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
@@ -186,6 +188,42 @@ def labels_part(seeds, _python=None):
         )
     m = mean_of(everything)
     yield f"| mean of {len(CLEAN)} | {m['likely']:.1f} | {m['both']:.1f} | {m['cleanlab']:.1f} | {m['above']:.2f} | |"
+
+
+# ----------------------------------------------------------------------------------------------- features
+
+
+def misfitted(kind, seed, n=1000):
+    """Features and labels that a linear model explains in part."""
+    rng = np.random.default_rng(seed)
+    if kind == "moons":
+        return make_moons(n, noise=0.15, random_state=seed)
+    X = rng.normal(size=(n, 2))
+    if kind == "disc and half-plane":
+        return X, ((X[:, 0] > 0.8) | (np.square(X).sum(axis=1) < 1)).astype(int)
+    return X, ((X[:, 0] > 0) ^ ((X[:, 0] > 0.5) & (X[:, 1] > 0.5))).astype(int)  # a corner of the other class
+
+
+def features_part(seeds, _python=None):
+    yield "| labels | wrong | features | noise claimed | interval | likely of 1,000 | F1 likely | F1 both |"
+    yield "|---" * 8 + "|"
+    for kind in ("moons", "disc and half-plane", "corner"):
+        for rate in (0.0, 0.15):
+            for given in (False, True):
+                found = []
+                for seed in range(seeds):
+                    X, y = misfitted(kind, seed)
+                    labels, wrong = noisy(X, y, f"{100 * rate:.0f} %" if rate else "clean", seed)
+                    audit = audit_labels(labels, held_out("logistic", X, labels, seed), features=X if given else None)
+                    levels, (low, high) = audit.assessment.levels(), audit.noise_rate_interval
+                    found.append((low > 0, low, high, 1000 * (levels == 2).mean(), f1(levels == 2, wrong)))
+                    found[-1] += (f1(levels > 0, wrong),)
+                m = np.mean(np.array(found, dtype=float), axis=0)
+                scores = f"{m[4]:.2f} | {m[5]:.2f}" if rate else "|"
+                yield (
+                    f"| {kind} | {rate:.2f} | {'yes' if given else 'no'} | {m[0]:.2f} | {m[1]:.2f} to {m[2]:.2f} "
+                    f"| {m[3]:.1f} | {scores} |"
+                )
 
 
 # ------------------------------------------------------------------------------------------------- groups
@@ -391,6 +429,7 @@ def annotators_part(seeds, python=None):
 
 PARTS = {
     "labels": ("One label per row", labels_part),
+    "features": ("Features", features_part),
     "groups": ("Groups", groups_part),
     "multilabel": ("Several labels per row", multilabel_part),
     "annotators": ("Several annotators", annotators_part),
@@ -405,7 +444,7 @@ def main():
     parser.add_argument("--save", action="store_true")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    sections = []
+    sections = {}
     for part in args.part or PARTS:
         title, lines = PARTS[part]
         began, text = time.process_time(), []
@@ -413,12 +452,20 @@ def main():
         for line in lines(args.seeds, args.crowd_kit):
             print(line, flush=True)
             text.append(line)
-        cost = f"\n({args.seeds} seeds, {time.process_time() - began:.0f} s of processor time)"
-        print(cost)
-        sections.append("\n".join([f"## {title}", "", *text, cost]))
+        text.append(f"\n({args.seeds} seeds, {time.process_time() - began:.0f} s of processor time)")
+        print(text[-1])
+        sections[title] = "\n".join(text)
     if args.save:
-        head = "# Audits from held-out probabilities\n\n" + __doc__.split("\n\n", 2)[2].strip()
-        RESULT.write_text("\n\n".join([head, *sections]) + "\n", encoding="utf-8")
+        save(sections)
+
+
+def save(sections):
+    """Write the parts that were run; others stay as they are."""
+    before = RESULT.read_text(encoding="utf-8").split("\n## ")[1:] if RESULT.exists() else []
+    kept = dict(part.split("\n\n", 1) for part in before) | sections
+    head = "# Audits from held-out probabilities\n\n" + __doc__.split("\n\n", 2)[2].strip()
+    parts = [f"## {title}\n\n{kept[title].strip()}" for title, _ in PARTS.values() if title in kept]
+    RESULT.write_text("\n\n".join([head, *parts]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

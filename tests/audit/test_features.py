@@ -27,6 +27,21 @@ def test_neighbours_tell_misfit_from_noise(ring):
     assert (seeing.suspects()["level"] == "likely error").sum() <= (blind.suspects()["level"] == "likely error").sum()
 
 
+def test_neighbours_sharpen_the_list_of_a_model_that_misfits(ring):
+    X, y, _ = ring
+    wrong = np.random.default_rng(1).random(len(y)) < 0.15
+    probs = cross_val_predict(LogisticRegression(), X, y ^ wrong, method="predict_proba")
+    scores = []
+    for features in (None, X):
+        audit = audit_labels(y ^ wrong, probs, features=features)
+        listed = np.zeros(len(y), dtype=bool)
+        listed[audit.suspects()["row"]] = True
+        scores.append(2 * (listed & wrong).sum() / (listed.sum() + wrong.sum()))
+    assert scores[1] > scores[0] + 0.1
+    assert "it misfits" in audit.summary()
+    assert audit.calibrated_probs.shape == (len(y), 2)
+
+
 def test_features_of_a_model_that_fits_change_little(binary):
     margin = np.log(binary.probs[:, [1]] / binary.probs[:, [0]])
     alone, checked = (audit_labels(binary.codes, binary.probs, features=f) for f in (None, margin))

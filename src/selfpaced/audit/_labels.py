@@ -256,7 +256,11 @@ class LabelAudit(AuditPage):
             out.append(f"{counted(groups, 'group')}; for the interval the rows count as {self.size:,.0f}.")
         if self.neighbours is None:
             out.append("Misfit of the model cannot be checked without features (features=).")
-        elif len(pairs := self.neighbours.duplicates(self.noise.codes)[0]):
+        elif self.noise.reference is not None:
+            out.append(
+                "Nearest neighbours explain the labels better than the model: it misfits, and they are asked, too."
+            )
+        if self.neighbours is not None and len(pairs := self.neighbours.duplicates(self.noise.codes)[0]):
             out.append(f"{counted(len(pairs), 'pair')} of near-duplicates with different labels (near_duplicates()).")
         return out
 

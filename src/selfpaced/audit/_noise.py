@@ -30,6 +30,39 @@ AHEAD = 2.0  # theory: standard errors at which one model explains the labels be
 
 
 @dataclass(frozen=True, eq=False)
+class BothModels:
+    """The label-noise models of two sets of logits, side by side: a label is wrong only as far as both say so.
+
+    Attributes
+    ----------
+    model, reference : NoiseModel
+        The model of the given probabilities, and that of the reference.
+    """
+
+    model: NoiseModel
+    reference: NoiseModel
+
+    def proba(self, logits: Any) -> Array:
+        """Probability of each clean class, by the given probabilities."""
+        return self.model.proba(logits[:, : self.model.n_classes])
+
+    def noise_probability(self, logits: Any, y: Any) -> Array:
+        """Probability that the given label is wrong."""
+        k = self.model.n_classes
+        first, second = (
+            self.model.noise_probability(logits[:, :k], y),
+            self.reference.noise_probability(logits[:, k:], y),
+        )
+        return np.minimum(first, second)
+
+    def probability_if_noisy(self, logits: Any, y: Any) -> Array:
+        """The same if any labels are wrong."""
+        k = self.model.n_classes
+        own, other = self.model, self.reference
+        return np.minimum(own.probability_if_noisy(logits[:, :k], y), other.probability_if_noisy(logits[:, k:], y))
+
+
+@dataclass(frozen=True, eq=False)
 class FittedNoise:
     """A label-noise model and what follows from it for the rows it was fitted to.
 
@@ -49,6 +82,8 @@ class FittedNoise:
         The model with posteriors as they are, if those of ``model`` stay below 1/2 because no noise was detected.
     gain : float
         Nats by which noise explains the labels better than none.
+    reference : tuple of (NoiseModel, ndarray) or None
+        A second model that explains the labels better, and its logits.
     """
 
     model: NoiseModel
@@ -59,6 +94,7 @@ class FittedNoise:
     size: float
     undecided: NoiseModel | None = None
     gain: float = 0.0
+    reference: tuple[NoiseModel, Array] | None = None
 
     @property
     def rate(self) -> float:
@@ -87,7 +123,7 @@ class FittedNoise:
 
     def assessment(self, classes: NDArray[Any], numbers: NDArray[np.intp] | None) -> Assessment:
         """Levels, ranking and probabilities of the rows."""
-        diagnosis = Labels(classes, self.codes, self.logits, self.model)
+        diagnosis = Labels(classes, self.codes, *_with_logits(self.model, self.logits, self.reference))
         losses = -np.log(np.maximum(diagnosis.support, np.finfo(float).tiny))
         return Assessment(
             "labels", diagnosis, losses, lam=math.inf, held_out=True, given_weight=1.0 - diagnosis.wrong,
@@ -122,8 +158,8 @@ def fit_noise(
     groups : array-like, optional
         Groups of rows that share their errors: evidence and interval count independent rows.
     reference : ndarray, optional
-        Held-out logits of a second model. If it explains the labels better, its rate limits that of the first, and the
-        interval covers both.
+        Held-out logits of a second model. If it explains the labels better, its rate limits that of the first, the
+        interval covers both, and a label is wrong only as far as both models say so.
     """
     size = effective_size(weight, len(codes))
     models = ChannelModels.of(logits, codes, weight, size=size)
@@ -132,8 +168,9 @@ def fit_noise(
         size /= design_effect(rate_scores(model, logits, codes), groups, weight)
         models = ChannelModels.of(logits, codes, weight, size=size)
         model = models.assessed()
+    second: tuple[NoiseModel, Array] | None = None
     if reference is not None and models.models:
-        model = _with_reference(models, model, reference, weight, size)
+        model, second = _with_reference(models, model, reference, weight, size)
     accuracy = float(np.average(model.decide(logits) == codes, weights=weight))
     if not models.models:  # the logits are all the same
         return FittedNoise(model, logits, codes, math.inf, accuracy, size, model)
@@ -142,8 +179,23 @@ def fit_noise(
     error = confident_error(logits, codes, weight)[1]
     contradicted = error if error < CLEAN else CONTRADICTED * (1.0 - accuracy)
     share = max(contradicted, model.rate_if_any)
-    look = look_by_share(model.probability_if_noisy(logits, codes), share)
-    return FittedNoise(model, logits, codes, look, accuracy, size, undecided, models.gain)
+    seen, noise = _with_logits(model, logits, second)
+    look = look_by_share(noise.probability_if_noisy(seen, codes), share)
+    return FittedNoise(model, logits, codes, look, accuracy, size, undecided, models.gain, second)
+
+
+def _with_logits(
+    model: NoiseModel, logits: Array, reference: tuple[NoiseModel, Array] | None
+) -> tuple[Array, NoiseModel | BothModels]:
+    """Logits and the model that reads them; those of a reference stand beside the others."""
+    if reference is None:
+        return logits, model
+    return np.column_stack([_columns(logits), _columns(reference[1])]), BothModels(model, reference[0])
+
+
+def _columns(logits: Array) -> Array:
+    """One column per class."""
+    return np.column_stack([np.zeros(len(logits)), logits]) if logits.ndim == 1 else logits
 
 
 def fit_columns(columns: Sequence[FittedNoise], rows: Sequence[Codes]) -> list[FittedNoise]:
@@ -164,8 +216,8 @@ def fit_columns(columns: Sequence[FittedNoise], rows: Sequence[Codes]) -> list[F
 
 def _with_reference(
     models: ChannelModels, model: NoiseModel, reference: Array, weight: Array | None, size: float
-) -> NoiseModel:
-    """The noise model that does not take for noise what another model explains."""
+) -> tuple[NoiseModel, tuple[NoiseModel, Array] | None]:
+    """The noise model that does not take for noise what a better model explains, and that model if it is better."""
     at, codes = np.arange(len(models.codes)), models.codes
     other = ChannelModels.of(reference, codes, weight, size=size).assessed()
     scores = [
@@ -173,8 +225,8 @@ def _with_reference(
         for one, z in ((model, models.logits), (other, reference))
     ]
     if mean_and_error(scores[1] - scores[0], weight, size).z < AHEAD:
-        return model
+        return model, None
     low, high = min(model.interval[0], other.interval[0]), max(model.interval[1], other.interval[1])
     if other.noise_rate < model.noise_rate:
         model = models.assessed(other.noise_rate, likely=other.noise_rate)
-    return replace(model, interval=(low, high))
+    return replace(model, interval=(low, high)), (other.unless_established(), reference)
