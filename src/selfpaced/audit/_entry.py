@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from ._groups import group_weights, one_label_each, pooled
 from ._inputs import AuditInput, check_in_sample, read_input, row_values
 from ._labels import LabelAudit
 from ._multilabel import MultiLabelAudit, read_indicators
@@ -59,7 +60,8 @@ def audit_labels(
     classes : array-like of shape (n_classes,), optional
         Label of every column. By default the columns of a data frame if they are labels, else the sorted labels.
     groups : array-like of shape (n,), optional
-        Rows that belong together, for example visits of a patient. The interval then counts independent rows. The
+        Rows that belong together, for example visits of a patient. If every group has one label, its rows are assessed
+        together, and the interval counts groups; else it counts independent rows (a cluster-robust variance). The
         probabilities should come from folds that do not split groups (`sklearn.model_selection.GroupKFold`).
     sample_weight : array-like of shape (n,), optional
         Weights of the rows.
@@ -111,15 +113,22 @@ def _audit(
     given: AuditInput, groups: Any, sample_weight: Any, cells: Any, ids: Any, features: Any, in_sample: bool
 ) -> LabelAudit:
     n, rows = len(given.probs), given.labelled
-    groups = None if groups is None else row_values("groups", groups, n)[rows]
+    whole = None if groups is None else np.unique(row_values("groups", groups, n).astype(str), return_inverse=True)[1]
+    groups = None if whole is None else whole[rows]
     weight = None if sample_weight is None else _weights(sample_weight, n)[rows]
     neighbours: Neighbours | None = features if isinstance(features, Neighbours) else None
     if features is not None and neighbours is None:
         neighbours = find_neighbours(features, n, rows, groups)
-    k = len(given.classes)
-    reference = None if neighbours is None else logits_of(neighbours.probabilities(given.codes, k))
-    noise = fit_noise(logits_of(given.probs)[rows], given.codes, weight, groups, reference)
+    reference: Any = None if neighbours is None else neighbours.probabilities(given.codes, len(given.classes))
     ids = None if ids is None else row_values("ids", ids, n)
+    if whole is not None and one_label_each(groups, given.codes):
+        given = replace(given, probs=pooled(given.probs, whole))
+        reference = None if reference is None else logits_of(pooled(reference, groups))
+        shares, size = group_weights(groups, weight)
+        noise = fit_noise(logits_of(given.probs)[rows], given.codes, shares, None, reference, size)
+    else:
+        reference = None if reference is None else logits_of(reference)
+        noise = fit_noise(logits_of(given.probs)[rows], given.codes, weight, groups, reference)
     return LabelAudit(noise, given, neighbours, weight, groups, _cells(cells, n), ids, in_sample)
 
 

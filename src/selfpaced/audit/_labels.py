@@ -253,7 +253,7 @@ class LabelAudit(AuditPage):
             out.append(f"{counted(self.n_unlabelled, 'row')} without a label: predicted, and left out of the fit.")
         if self.groups is not None:
             groups = len(np.unique(self.groups))
-            out.append(f"{counted(groups, 'group')}; for the interval the rows count as {self.size:,.0f}.")
+            out.append(f"{counted(groups, 'group')}; the rows count as {self.size:,.0f} independent ones.")
         if self.neighbours is None:
             out.append("Misfit of the model cannot be checked without features (features=).")
         elif self.noise.reference is not None:

@@ -143,7 +143,12 @@ def logits_of(probs: Array) -> Array:
 
 
 def fit_noise(
-    logits: Array, codes: Codes, weight: Array | None = None, groups: Any = None, reference: Array | None = None
+    logits: Array,
+    codes: Codes,
+    weight: Array | None = None,
+    groups: Any = None,
+    reference: Array | None = None,
+    size: float | None = None,
 ) -> FittedNoise:
     """Fit the label-noise model to held-out logits.
 
@@ -160,8 +165,10 @@ def fit_noise(
     reference : ndarray, optional
         Held-out logits of a second model. If it explains the labels better, its rate limits that of the first, the
         interval covers both, and a label is wrong only as far as both models say so.
+    size : float, optional
+        Number of independent rows, if the weights do not say it.
     """
-    size = effective_size(weight, len(codes))
+    size = effective_size(weight, len(codes)) if size is None else size
     models = ChannelModels.of(logits, codes, weight, size=size)
     model = models.assessed()
     if groups is not None and models.models:
