@@ -21,6 +21,7 @@ FLOORS: list[dict[str, str]] = [
         "cli": "the command `selfpaced`: tables in, models, suspects and pages out",
         "plot": "figures with Matplotlib",
     },
+    {"audit": "labels audited from anybody's probabilities; several labels per row, several annotators"},
     {
         "report": "one HTML page about anything fitted: stories read assessment and path",
         "spark": "estimators of Spark ML, on rows where Spark has them",

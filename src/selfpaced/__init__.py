@@ -9,9 +9,12 @@ __version__ = "0.1.0"
 
 # Attribute -> the module that defines it. Loaded on first use, so that `import selfpaced` costs nothing.
 _EXPORTS = {name: known.module for name, known in ESTIMATORS.items()} | {
+    "LabelAudit": "audit",
     "SuspectFilter": "wrappers",
     "TableEncoder": "tables",
     "apply_decisions": "tables",
+    "audit_annotators": "audit",
+    "audit_labels": "audit",
     "label_issues": "inspection",
     "suspects": "inspection",
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -457,6 +457,38 @@ class TrainedNetwork:
     pictures: tuple[Array, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class AuditedLabels:
+    """Labels that were audited from somebody's probabilities, as the report shows them.
+
+    Attributes
+    ----------
+    name : str
+        Heading of the page.
+    classes_ : tuple
+        The labels; empty if several labels belong to each row.
+    assessment : Assessment or None
+        Of the labelled rows; None if several labels belong to each row.
+    table : mapping of str to ndarray
+        The suspects, column by column.
+    conclusion, sentence : str
+        What was found, and what a reader must know to judge it.
+    facts : tuple of (label, value, note)
+        Figures of the headline.
+    pictures : tuple of ndarray
+        Of the first suspects.
+    """
+
+    name: str
+    classes_: tuple[Any, ...]
+    assessment: Assessment | None
+    table: Mapping[str, Any]
+    conclusion: str
+    sentence: str
+    facts: tuple[tuple[str, str, str], ...] = ()
+    pictures: tuple[Array, ...] = ()
+
+
 class DelegatedAssessment:
     """An estimator that leaves the assessment to another, which it holds as ``detector_`` once it is fitted.
 
@@ -470,6 +502,7 @@ __all__ = [
     "UNLIKELY",
     "Assessment",
     "AssessmentMixin",
+    "AuditedLabels",
     "DelegatedAssessment",
     "Diagnosis",
     "Labels",

@@ -20,6 +20,7 @@ __all__ = ["main"]
 # Shown in this order; each is a module of its own, imported only when it is used.
 COMMANDS = {
     "fit": "fit a model to a table with errors, and list the rows to check",
+    "audit": "find wrong labels from any model's held-out probabilities",
     "inspect": "check a table without a model: spelling, leakage, duplicates",
     "review": "decide about the listed rows in the browser",
     "clean": "write a copy of the table without its likely errors",

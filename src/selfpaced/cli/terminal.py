@@ -60,10 +60,10 @@ def likely_errors(number_of: int) -> str:
 def not_used(measured: dict[str, Any]) -> str:
     """Return the columns that were not used, each with the reason.
 
-    >>> not_used({"not_used": [("order_id", "identifier"), ("notes2", "empty")]})
-    'Not used: order_id (identifier), notes2 (empty).'
+    >>> not_used({"not_used": [{"column": "order_id", "reason": "identifier"}, {"column": "n2", "reason": "empty"}]})
+    'Not used: order_id (identifier), n2 (empty).'
     """
-    found = [f"{name} ({reason})" for name, reason in measured.get("not_used", ())]
+    found = [f"{one['column']} ({one['reason']})" for one in measured.get("not_used", ())]
     return f"Not used: {listed(found)}." if found else ""
 
 

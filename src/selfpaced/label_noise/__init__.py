@@ -21,6 +21,7 @@ from .base import symmetric
 from .channel import UNDECIDED, NoiseModel, Suspicion, logits_from_proba
 from .fit import MISFIT, ChannelModels, fit_channel, one_rate_likelihood
 from .gauge import confident_error
+from .groups import design_effect, rate_scores
 
 __all__ = [
     "MISFIT",
@@ -29,8 +30,10 @@ __all__ = [
     "NoiseModel",
     "Suspicion",
     "confident_error",
+    "design_effect",
     "fit_channel",
     "logits_from_proba",
     "one_rate_likelihood",
+    "rate_scores",
     "symmetric",
 ]

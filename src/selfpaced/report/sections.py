@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..assessment import Assessment, AssessmentMixin, TrainedNetwork
+from ..assessment import Assessment, AssessmentMixin, AuditedLabels, TrainedNetwork
 from ..formatting import count, number, percent, plural
 from ..inspection import suspect_table
 from ..path import weight_histogram
 from ..solver import Solution
+from .audits import AuditSection
 from .data import Fact, Grid, ViewWeights
 from .supervised import AssessedSection, Floats, LabelSection, Section, ValueSection
 from .tables import as_columns, key_of
@@ -236,6 +237,8 @@ def section_of(model: Any) -> Section:
         return SolutionSection(model)
     if isinstance(model, TrainedNetwork):
         return NetworkSection(model)
+    if isinstance(model, AuditedLabels):
+        return AuditSection(model)
     for name in ("history_", "history"):  # training loops of others: skorch, Keras, your own
         recorded = getattr(model, name, None)
         if recorded is not None and not callable(recorded):

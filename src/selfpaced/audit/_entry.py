@@ -1,0 +1,174 @@
+"""The entry point: check the arguments, fit the label-noise model, and hand out the result."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from ._groups import group_weights, one_label_each, pooled
+from ._inputs import AuditInput, check_in_sample, read_input, row_values
+from ._labels import LabelAudit
+from ._multilabel import MultiLabelAudit, read_indicators
+from ._neighbours import Neighbours, find_neighbours
+from ._noise import fit_columns, fit_noise, logits_of
+
+__all__ = ["audit_labels"]
+
+
+@overload
+def audit_labels(
+    labels: Any, pred_probs: Any, *, classes: Any = ..., groups: Any = ..., sample_weight: Any = ...,
+    multi_label: Literal[False] = ..., cells: Any = ..., ids: Any = ..., features: Any = ...,
+) -> LabelAudit: ...  # fmt: skip
+
+
+@overload
+def audit_labels(
+    labels: Any, pred_probs: Any, *, classes: Any = ..., groups: Any = ..., sample_weight: Any = ...,
+    multi_label: Literal[True], cells: Any = ..., ids: Any = ..., features: Any = ...,
+) -> MultiLabelAudit: ...  # fmt: skip
+
+
+def audit_labels(
+    labels: Any,
+    pred_probs: Any,
+    *,
+    classes: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
+    multi_label: bool = False,
+    cells: Any = None,
+    ids: Any = None,
+    features: Any = None,
+) -> LabelAudit | MultiLabelAudit:
+    """Find wrong labels from any model's held-out probabilities.
+
+    The label-noise model is that of `SelfPacedLogisticRegression`: the same probabilities give the same rate, interval
+    and levels.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n,) or (n, n_labels)
+        Given labels: numbers, booleans or text. Rows without one (None, NaN) take no part in the fit and are predicted.
+        With ``multi_label`` an indicator matrix.
+    pred_probs : array-like of shape (n, n_classes) or (n,)
+        Probabilities of each label by a model that was not fitted on the row (out-of-fold, out-of-bag, or a model of
+        other data). With two classes one column is enough: the probability of the second class. NumPy arrays, data
+        frames, torch tensors.
+    classes : array-like of shape (n_classes,), optional
+        Label of every column. By default the columns of a data frame if they are labels, else the sorted labels.
+    groups : array-like of shape (n,), optional
+        Rows that belong together, for example visits of a patient. If every group has one label, its rows are assessed
+        together, and the interval counts groups; else it counts independent rows (a cluster-robust variance). The
+        probabilities should come from folds that do not split groups (`sklearn.model_selection.GroupKFold`).
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
+    multi_label : bool, default=False
+        Whether a row may have several labels; every column is then audited by itself.
+    cells : data frame, array or list, optional
+        What a person needs to see to judge a row (texts, paths of images, a raw table), shown in the report.
+    ids : array-like of shape (n,), optional
+        Names of the rows, added to the tables.
+    features : array-like of shape (n, n_features), optional
+        Features or embeddings. Nearest neighbours then check the model for misfit, give a reason for each suspect, and
+        find near-duplicates with different labels. Without them, misfit of the model cannot be told from label noise.
+
+    Returns
+    -------
+    LabelAudit
+        With ``multi_label`` a `MultiLabelAudit`, which has the same attributes and methods with one entry per column.
+
+    Warns
+    -----
+    UserWarning
+        If the probabilities look in-sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from selfpaced import audit_labels
+    >>> rng = np.random.default_rng(0)
+    >>> margin = 6 * rng.normal(size=1000)
+    >>> p = 1 / (1 + np.exp(-margin))
+    >>> true = rng.random(1000) < p
+    >>> wrong = rng.random(1000) < 0.15
+    >>> audit = audit_labels(np.where(true ^ wrong, "dog", "cat"), np.column_stack([1 - p, p]))
+    >>> low, high = audit.noise_rate_interval
+    >>> bool(low < wrong.mean() < high)
+    True
+    >>> found = audit.suspects(20)
+    >>> bool(wrong[found["row"]].mean() > 0.9), str(found["level"][0])
+    (True, 'likely error')
+    """
+    if multi_label:
+        return _several(labels, pred_probs, classes, groups, sample_weight, cells, ids, features)
+    given = read_input(labels, pred_probs, classes)
+    in_sample = check_in_sample(given.probs[given.labelled], given.codes)
+    return _audit(given, groups, sample_weight, cells, ids, features, in_sample)
+
+
+def _audit(
+    given: AuditInput, groups: Any, sample_weight: Any, cells: Any, ids: Any, features: Any, in_sample: bool
+) -> LabelAudit:
+    n, rows = len(given.probs), given.labelled
+    whole = None if groups is None else np.unique(row_values("groups", groups, n).astype(str), return_inverse=True)[1]
+    groups = None if whole is None else whole[rows]
+    weight = None if sample_weight is None else _weights(sample_weight, n)[rows]
+    neighbours: Neighbours | None = features if isinstance(features, Neighbours) else None
+    if features is not None and neighbours is None:
+        neighbours = find_neighbours(features, n, rows, groups)
+    reference: Any = None if neighbours is None else neighbours.probabilities(given.codes, len(given.classes))
+    ids = None if ids is None else row_values("ids", ids, n)
+    if whole is not None and one_label_each(groups, given.codes):
+        given = replace(given, probs=pooled(given.probs, whole))
+        reference = None if reference is None else logits_of(pooled(reference, groups))
+        shares, size = group_weights(groups, weight)
+        noise = fit_noise(logits_of(given.probs)[rows], given.codes, shares, None, reference, size)
+    else:
+        reference = None if reference is None else logits_of(reference)
+        noise = fit_noise(logits_of(given.probs)[rows], given.codes, weight, groups, reference)
+    return LabelAudit(noise, given, neighbours, weight, groups, _cells(cells, n), ids, in_sample)
+
+
+def _several(
+    labels: Any, pred_probs: Any, classes: Any, groups: Any, sample_weight: Any, cells: Any, ids: Any, features: Any
+) -> MultiLabelAudit:
+    given, probs, names = read_indicators(labels, pred_probs, classes)
+    index = next((frame.index for frame in (labels, pred_probs) if hasattr(frame, "iloc")), None)
+    audits = []
+    for name, column, p in zip(names, given.T, probs.T, strict=True):
+        try:
+            one = read_input(column, p, classes=[0, 1])
+        except ValueError as error:
+            raise ValueError(f"column {name!r}: {error}") from error
+        one = replace(one, index=index)
+        in_sample = check_in_sample(one.probs[one.labelled], one.codes, stacklevel=4)
+        audits.append(_audit(one, groups, sample_weight, None, ids, features, in_sample))
+    decided = fit_columns([audit.noise for audit in audits], [audit.given.labelled for audit in audits])
+    audits = [replace(audit, noise=noise) for audit, noise in zip(audits, decided, strict=True)]
+    n = len(probs)
+    return MultiLabelAudit(names, tuple(audits), _cells(cells, n), None if ids is None else row_values("ids", ids, n))
+
+
+def _weights(sample_weight: Any, n: int) -> Any:
+    weight = row_values("sample_weight", sample_weight, n).astype(float)
+    if not np.isfinite(weight).all() or weight.min() < 0 or weight.sum() <= 0:
+        raise ValueError(f"sample_weight must be finite, not negative and not all 0, got {weight.min():.4g} at least")
+    return weight
+
+
+def _cells(cells: Any, n: int) -> Any:
+    """What is shown of a row, as a table; None as it is."""
+    if cells is None:
+        return None
+    if isinstance(cells, list | tuple) or np.ndim(cells) == 1:
+        import pandas as pd
+
+        cells = pd.DataFrame({getattr(cells, "name", None) or "cell": list(cells)})
+    if hasattr(cells, "to_pandas"):
+        cells = cells.to_pandas()
+    if len(cells) != n:
+        raise ValueError(f"cells must have one row for each of the {n} rows, got {len(cells)}")
+    return cells

@@ -1,0 +1,315 @@
+"""Audit one label per row."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..assessment import LEVELS, Assessment, AuditedLabels
+from ..inspection import as_table, suspect_table
+from ._inputs import AuditInput
+from ._neighbours import Neighbours
+from ._noise import FittedNoise, logits_of
+from ._pictures import pictures_of
+from ._words import counted, levels_in_words, percent, rate_in_words
+
+__all__ = ["AuditPage", "LabelAudit"]
+
+Array = NDArray[Any]
+Codes = NDArray[np.intp]
+
+SHOWN_SUSPECTS = 10  # display: suspects of a notebook
+SHOWN_CONFUSIONS = 3  # display: pairs of classes that a summary names
+UNEVEN = 2.0  # display: times the mean rate between classes from which a pair is named
+
+
+class AuditPage:
+    """What audits share: the page, and how they show themselves."""
+
+    cells: Any
+
+    def audited(self) -> AuditedLabels:
+        """Return what a page shows: `selfpaced.report` takes it."""
+        raise NotImplementedError
+
+    def summary(self) -> str:
+        """Return what was found, in a few sentences."""
+        raise NotImplementedError
+
+    def suspects(self, n: int | None = None, *, all_rows: bool = False) -> Any:
+        """Return the labels to check, most suspicious first."""
+        raise NotImplementedError
+
+    def report(self, path: Any = "audit.html", *, title: str | None = None) -> Any:
+        """Write one HTML page with the suspects, and the cells of their rows beside them.
+
+        Parameters
+        ----------
+        path : path-like, default="audit.html"
+            Where to write.
+        title : str, optional
+            Heading.
+
+        Returns
+        -------
+        ReportFile
+            The path of the page, which shows the page itself in a notebook.
+        """
+        from ..report import report
+
+        return report(self.audited(), path=path, cells=self.cells, title=title)
+
+    def _repr_html_(self) -> str:
+        """The summary and the first suspects, for a notebook."""
+        text = "".join(f"<p>{html.escape(line)}</p>" for line in self.summary().splitlines())
+        table = self.suspects(SHOWN_SUSPECTS)
+        if not len(table):
+            return text
+        return text + (table.to_html() if hasattr(table, "to_html") else f"<pre>{html.escape(repr(table))}</pre>")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelAudit(AuditPage):
+    """The result of `audit_labels`: how many labels are wrong, and which.
+
+    Attributes
+    ----------
+    classes : ndarray
+        Labels, in the order of the columns of all matrices here.
+    noise_rate : float
+        Estimated share of wrong labels; NaN if the labels cannot tell whether any are wrong.
+    noise_rate_interval : tuple of float
+        95 % interval of this share. It is [0, upper] unless noise is detected.
+    noise_rate_if_any : float
+        Expected share of wrong labels if any are wrong.
+    transition_matrix : ndarray of shape (n_classes, n_classes)
+        Entry ``[j, y]`` is the probability that a label ``j`` was recorded as ``y``.
+    clean_share : ndarray of shape (n_classes,)
+        Estimated shares of the true labels.
+    calibrated_probs : ndarray of shape (n, n_classes)
+        Probabilities of the true label of every row, also of rows without a label.
+    assessment : Assessment
+        Levels and probabilities of the labelled rows.
+    n_unlabelled : int
+        Rows without a label. They are predicted, and took no part in the fit.
+    size : float
+        Number of independent rows that the labelled rows are worth: fewer than rows if these come in groups.
+    in_sample : bool
+        Whether the probabilities look in-sample; then nothing here holds.
+    """
+
+    noise: FittedNoise = field(repr=False)
+    given: AuditInput = field(repr=False)
+    neighbours: Neighbours | None = None
+    sample_weight: Any = None
+    groups: Any = None
+    cells: Any = None
+    ids: Any = None
+    in_sample: bool = False
+
+    @property
+    def classes(self) -> Array:
+        return self.given.classes
+
+    @property
+    def noise_rate(self) -> float:
+        return self.noise.rate
+
+    @property
+    def noise_rate_interval(self) -> tuple[float, float]:
+        return self.noise.model.interval
+
+    @property
+    def noise_rate_if_any(self) -> float:
+        return self.noise.model.rate_if_any
+
+    @property
+    def transition_matrix(self) -> Array:
+        return self.noise.model.transition
+
+    @cached_property
+    def calibrated_probs(self) -> Array:
+        return self.noise.model.proba(logits_of(self.given.probs))
+
+    @property
+    def clean_share(self) -> Array:
+        rows = self.calibrated_probs[self.given.labelled]
+        return np.asarray(np.average(rows, axis=0, weights=self.sample_weight))
+
+    @property
+    def n_unlabelled(self) -> int:
+        return len(self.given.probs) - len(self.given.labelled)
+
+    @property
+    def size(self) -> float:
+        return self.noise.size
+
+    @cached_property
+    def assessment(self) -> Assessment:
+        return self.noise.assessment(self.classes, self.given.labelled)
+
+    # ------------------------------------------------------------------------------------------------ tables
+
+    def suspects(self, n: int | None = None, *, all_rows: bool = False) -> Any:
+        """Return the rows to check, most suspicious first.
+
+        Parameters
+        ----------
+        n : int, optional
+            Number of rows at most; by default all rows of both levels.
+        all_rows : bool, default=False
+            Return the ranking of all labelled rows instead of the two levels.
+
+        Returns
+        -------
+        pandas.DataFrame, or Records if pandas is not installed
+            The columns of `selfpaced.suspects`: ``row``, ``level``, ``given``, ``expected``, ``weight``
+            (1 - ``noise_probability``, a sample weight for the next fit), ``noise_probability``,
+            ``probability_if_noisy`` and ``label_quality``; with ``ids`` also ``id``, with ``features`` also ``why``.
+        """
+        table = suspect_table(self.assessment, n, all_rows=all_rows)
+        columns = {name: np.asarray(table[name]) for name in table.columns}
+        rows = columns.pop("row")
+        out = {"row": rows} | ({} if self.ids is None else {"id": self.ids[rows]}) | columns
+        if self.neighbours is not None:
+            out["why"] = np.array(self._reasons(rows, columns["expected"]), dtype=object)
+        return self._indexed(as_table(out), rows)
+
+    def _reasons(self, rows: Codes, expected: Array) -> list[str]:
+        assert self.neighbours is not None
+        labelled, diagnosis = self.given.labelled, self.assessment.diagnosis
+        places = np.searchsorted(labelled, rows)
+        return self.neighbours.reasons(places, self.assessment.wrong, diagnosis.given, expected, labelled)
+
+    def label_issues(self) -> Any:
+        """Return every row in row order, with cleanlab's column names.
+
+        Returns
+        -------
+        pandas.DataFrame, or Records if pandas is not installed
+            ``is_label_issue`` (true for likely errors), ``label_quality``, ``given_label``, ``predicted_label`` and
+            ``level``. Rows without a label have no quality, and are no issue.
+        """
+        n, rows, levels = len(self.given.probs), self.given.labelled, self.assessment.levels()
+        issue, quality, names = np.zeros(n, dtype=bool), np.full(n, np.nan), np.full(n, "", dtype=LEVELS.dtype)
+        issue[rows], quality[rows], names[rows] = levels == 2, 1.0 - self.assessment.wrong, LEVELS[levels]
+        label = self.assessment.diagnosis.given
+        if self.n_unlabelled:
+            every = np.full(n, None, dtype=object)
+            every[rows] = label.tolist()
+            label = every
+        predicted = self.classes[self.calibrated_probs.argmax(axis=1)]
+        columns = {"is_label_issue": issue, "label_quality": quality, "given_label": label}
+        return self._indexed(as_table({**columns, "predicted_label": predicted, "level": names}), np.arange(n))
+
+    def near_duplicates(self) -> Any:
+        """Return pairs of rows that are almost equal in ``features`` and have different labels, nearest first.
+
+        Returns
+        -------
+        pandas.DataFrame, or Records if pandas is not installed
+            ``row``, ``other``, ``given``, ``other_given`` and ``distance``.
+        """
+        if self.neighbours is None:
+            raise ValueError("near_duplicates needs features: audit_labels(labels, pred_probs, features=embeddings)")
+        first, second = self.neighbours.duplicates(self.noise.codes)
+        given, rows = self.assessment.diagnosis.given, self.given.labelled
+        pairs = {"row": rows[first], "other": rows[second], "given": given[first], "other_given": given[second]}
+        return as_table({**pairs, "distance": self.neighbours.distance[first]})
+
+    def _indexed(self, table: Any, rows: Codes) -> Any:
+        index = self.given.index
+        return table if index is None or not hasattr(table, "set_axis") else table.set_axis(index[rows])
+
+    # ------------------------------------------------------------------------------------------------- words
+
+    @property
+    def _nothing(self) -> bool:
+        """Whether the probabilities say nothing about the labels."""
+        return self.noise.model.suspicion is None
+
+    def _conclusion(self) -> str:
+        levels = self.assessment.levels()
+        right, if_any = self.assessment.expected_precision(levels)
+        return levels_in_words(int(np.sum(levels == 2)), int(np.sum(levels == 1)), right, if_any)
+
+    def _rate(self) -> str:
+        return rate_in_words(
+            self.noise_rate, self.noise_rate_interval, self.noise_rate_if_any, self._nothing, self.noise.established
+        )
+
+    def _asides(self) -> list[str]:
+        """What a reader must know to judge the rest."""
+        out = []
+        if self.in_sample:
+            out.append("The probabilities look in-sample; use held-out ones, or wrong labels are not found.")
+        if self.n_unlabelled:
+            out.append(f"{counted(self.n_unlabelled, 'row')} without a label: predicted, and left out of the fit.")
+        if self.groups is not None:
+            groups = len(np.unique(self.groups))
+            out.append(f"{counted(groups, 'group')}; the rows count as {self.size:,.0f} independent ones.")
+        if self.neighbours is None:
+            out.append("Misfit of the model cannot be checked without features (features=).")
+        elif self.noise.reference is not None:
+            out.append(
+                "Nearest neighbours explain the labels better than the model: it misfits, and they are asked, too."
+            )
+        if self.neighbours is not None and len(pairs := self.neighbours.duplicates(self.noise.codes)[0]):
+            out.append(f"{counted(len(pairs), 'pair')} of near-duplicates with different labels (near_duplicates()).")
+        return out
+
+    def _confusions(self) -> list[str]:
+        """The largest rates from one class to another, if noise is detected."""
+        if not self.noise.established:
+            return []
+        rates = self.transition_matrix - np.diag(np.diag(self.transition_matrix))
+        largest = np.argsort(-rates, axis=None, kind="stable")[:SHOWN_CONFUSIONS]
+        pairs = [(int(j), int(y)) for j, y in zip(*np.unravel_index(largest, rates.shape), strict=True)]
+        mean = float(rates.sum()) / (rates.size - len(rates))
+        told = [
+            f"{str(self.classes[j])!r} recorded as {str(self.classes[y])!r}: {percent(float(rates[j, y]))}"
+            for j, y in pairs
+            if rates[j, y] >= UNEVEN * mean or (rates.size == 4 and j != y)
+        ]
+        return ["; ".join(told) + "."] if told else []
+
+    def summary(self) -> str:
+        """Return what was found, in a few sentences."""
+        n, k, right = len(self.given.labelled), len(self.classes), percent(self.noise.accuracy)
+        head = f"Audit of {counted(n, 'label')} in {k} classes; the probabilities predict {right} of them."
+        return "\n".join([head, self._rate(), *self._confusions(), self._conclusion(), *self._asides()])
+
+    def __repr__(self) -> str:
+        low, high = self.noise_rate_interval
+        levels = self.assessment.levels()
+        return (
+            f"LabelAudit(n={len(self.given.labelled)}, classes={len(self.classes)}, noise_rate={self.noise_rate:.3f} "
+            f"({low:.3f} to {high:.3f}), likely={int(np.sum(levels == 2))}, look={int(np.sum(levels == 1))})"
+        )
+
+    def audited(self) -> AuditedLabels:
+        """Return what a page shows: `selfpaced.report` takes it."""
+        table = self.suspects()
+        columns: Mapping[str, Any] = {name: np.asarray(table[name]) for name in table.columns if name != "weight"}
+        rate = "unknown" if np.isnan(self.noise_rate) else percent(self.noise_rate)
+        low, high = self.noise_rate_interval
+        return AuditedLabels(
+            name="Label audit",
+            classes_=tuple(self.classes.tolist()),
+            assessment=self.assessment,
+            table=columns,
+            conclusion=f"{self._rate()} {self._conclusion()}",
+            sentence=" ".join([*self._confusions(), *self._asides()]),
+            pictures=pictures_of(self.cells, columns["row"]),
+            facts=(
+                ("labels", f"{len(self.given.labelled):,}", f"{len(self.classes)} classes"),
+                ("estimated noise rate", rate, f"{percent(low)} to {percent(high)}"),
+                ("held-out accuracy", percent(self.noise.accuracy), "on the given labels"),
+            ),
+        )

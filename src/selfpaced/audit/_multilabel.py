@@ -1,0 +1,175 @@
+"""Audit several labels per row: every column of an indicator matrix is a question of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arguments import integer
+from ..assessment import LEVELS, AuditedLabels
+from ..inspection import as_table
+from ._inputs import array_of, missing, probabilities
+from ._labels import AuditPage, LabelAudit
+from ._words import counted, levels_in_words, percent
+
+__all__ = ["MultiLabelAudit", "read_indicators"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MultiLabelAudit(AuditPage):
+    """The result of `audit_labels` with ``multi_label=True``.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_labels,)
+        Names of the columns.
+    audits : tuple of LabelAudit
+        The audit of each column, whose classes are 0 and 1.
+    noise_rate : ndarray of shape (n_labels,)
+        Estimated share of wrong entries of each column; NaN if they cannot tell whether any are wrong.
+    noise_rate_interval : ndarray of shape (n_labels, 2)
+        95 % intervals.
+    transition_matrix : ndarray of shape (n_labels, 2, 2)
+        One matrix per column.
+    clean_share : ndarray of shape (n_labels,)
+        Estimated share of rows that truly have the label.
+    calibrated_probs : ndarray of shape (n, n_labels)
+        Probability that the row truly has the label.
+    """
+
+    classes: Array
+    audits: tuple[LabelAudit, ...]
+    cells: Any = None
+    ids: Any = None
+
+    @property
+    def noise_rate(self) -> Array:
+        return np.array([audit.noise_rate for audit in self.audits])
+
+    @property
+    def noise_rate_interval(self) -> Array:
+        return np.array([audit.noise_rate_interval for audit in self.audits])
+
+    @property
+    def transition_matrix(self) -> Array:
+        return np.stack([audit.transition_matrix for audit in self.audits])
+
+    @property
+    def clean_share(self) -> Array:
+        return np.array([audit.clean_share[1] for audit in self.audits])
+
+    @property
+    def calibrated_probs(self) -> Array:
+        return np.column_stack([audit.calibrated_probs[:, 1] for audit in self.audits])
+
+    @property
+    def _counts(self) -> tuple[int, int]:
+        levels = np.concatenate([audit.assessment.levels() for audit in self.audits])
+        return int(np.sum(levels == 2)), int(np.sum(levels == 1))
+
+    def suspects(self, n: int | None = None, *, all_rows: bool = False) -> Any:
+        """Return the entries to check, most suspicious first.
+
+        Parameters
+        ----------
+        n : int, optional
+            Number of entries at most.
+        all_rows : bool, default=False
+            Return the ranking of all labelled entries instead of the two levels.
+
+        Returns
+        -------
+        pandas.DataFrame, or Records if pandas is not installed
+            The columns of `LabelAudit.suspects`, and ``column``: the label in question.
+        """
+        n = None if n is None else integer("n", n, 0, "an integer >= 0 or None")
+        tables = [audit.suspects(all_rows=all_rows) for audit in self.audits]
+        columns: dict[str, Array] = {}
+        for name in tables[0].columns:
+            columns[name] = np.concatenate([np.asarray(table[name]) for table in tables])
+            if name == "row":
+                columns["column"] = np.repeat(self.classes, [len(table["row"]) for table in tables])
+        place = np.zeros(len(columns["row"])) if all_rows else columns["level"] != LEVELS[2]
+        order = np.lexsort((-columns["probability_if_noisy"], -columns["noise_probability"], place))[:n]
+        out = {name: values[order] for name, values in columns.items()}
+        index = self.audits[0].given.index
+        table = as_table(out)
+        return table if index is None or not hasattr(table, "set_axis") else table.set_axis(index[out["row"]])
+
+    def label_issues(self) -> Any:
+        """Return every entry in row order, column by column: ``row``, ``column`` and cleanlab's column names."""
+        tables = [audit.label_issues() for audit in self.audits]
+        n = len(tables[0]["level"])
+        columns = {"row": np.tile(np.arange(n), len(tables)), "column": np.repeat(self.classes, n)}
+        for name in tables[0].columns:
+            columns[name] = np.concatenate([np.asarray(table[name]) for table in tables])
+        return as_table(columns)
+
+    def _conclusion(self) -> str:
+        likely, look = self._counts
+        table = self.suspects()
+        level, wrong = np.asarray(table["level"]), np.asarray(table["noise_probability"])
+        if_noisy = np.asarray(table["probability_if_noisy"])
+        right = float(wrong[level == LEVELS[2]].mean()) if likely else np.nan
+        return levels_in_words(likely, look, right, float(if_noisy[level == LEVELS[1]].mean()) if look else np.nan)
+
+    def summary(self) -> str:
+        """Return what was found, in a few sentences: one for each column with detected noise."""
+        n = len(self.audits[0].given.probs)
+        lines = [f"Audit of {counted(n, 'row')} with {counted(len(self.classes), 'label')} each.", self._conclusion()]
+        for name, audit in zip(self.classes, self.audits, strict=True):
+            if audit.noise.established:
+                lines.append(f"{name}: {audit._rate()}")
+        quiet = sum(not audit.noise.established for audit in self.audits)
+        lines.append(f"No label noise detected in {counted(quiet, 'column')}.") if quiet else None
+        return "\n".join([*lines, *dict.fromkeys(aside for audit in self.audits for aside in audit._asides())])
+
+    def __repr__(self) -> str:
+        likely, look = self._counts
+        rows = len(self.audits[0].given.probs)
+        return f"MultiLabelAudit(n={rows}, labels={len(self.classes)}, likely={likely}, look={look})"
+
+    def audited(self) -> AuditedLabels:
+        """Return what a page shows: `selfpaced.report` takes it."""
+        table = self.suspects()
+        return AuditedLabels(
+            name="Label audit",
+            classes_=(),
+            assessment=None,
+            table={name: np.asarray(table[name]) for name in table.columns if name != "weight"},
+            conclusion=self._conclusion(),
+            sentence=" ".join(self.summary().splitlines()[2:]),
+            facts=tuple(
+                (str(name), "unknown" if np.isnan(audit.noise_rate) else percent(audit.noise_rate), "noise rate")
+                for name, audit in zip(self.classes, self.audits, strict=True)
+            ),
+        )
+
+
+def read_indicators(labels: Any, pred_probs: Any, classes: Any) -> tuple[Array, Array, Array]:
+    """Indicators, probabilities and names of the columns; indicators are 0, 1 or missing."""
+    probs = probabilities(pred_probs)
+    given = array_of(labels)
+    if given.ndim != 2:
+        raise ValueError(
+            "labels must be an indicator matrix of shape (n, n_labels) with multi_label=True, got shape "
+            f"{given.shape}; turn lists of labels into one with sklearn.preprocessing.MultiLabelBinarizer"
+        )
+    if given.shape != probs.shape:
+        raise ValueError(f"labels and pred_probs must have the same shape, got {given.shape} and {probs.shape}")
+    known = given[~missing(given)]
+    if not np.isin(known.astype(float), (0.0, 1.0)).all():
+        raise ValueError(
+            f"labels must be 0 or 1 with multi_label=True, got {np.unique(known.astype(float))[:5].tolist()!r}"
+        )
+    frames = [frame.columns for frame in (labels, pred_probs) if hasattr(frame, "columns")]
+    names = classes if classes is not None else frames[0] if frames else range(probs.shape[1])
+    named = array_of(list(names))
+    if len(named) != probs.shape[1]:
+        raise ValueError(f"classes must name the {probs.shape[1]} columns of labels, got {len(named)}")
+    return given, probs, named

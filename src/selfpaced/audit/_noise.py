@@ -1,0 +1,239 @@
+"""The label-noise model of held-out probabilities: the one place where the audit depends on the model fits.
+
+Rate, interval, levels and the length of the list have the definitions of `SelfPacedLogisticRegression`, so the same
+held-out probabilities give the same answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..assessment import Assessment, Labels, look_by_share
+from ..label_noise import MISFIT, ChannelModels, NoiseModel, confident_error, design_effect, rate_scores
+from ..linear._candidates import CLEAN
+from ..linear._logistic_fit import CONTRADICTED
+from ..selection import effective_size, mean_and_error
+
+__all__ = ["FittedNoise", "fit_columns", "fit_noise", "logits_of"]
+
+Array = NDArray[np.floating[Any]]
+Codes = NDArray[np.intp]
+
+SMALLEST = 1e-12  # numerical safety: logarithms of smaller probabilities would swamp all others
+AHEAD = 2.0  # theory: standard errors at which one model explains the labels better than another
+
+
+@dataclass(frozen=True, eq=False)
+class BothModels:
+    """The label-noise models of two sets of logits, side by side: a label is wrong only as far as both say so.
+
+    Attributes
+    ----------
+    model, reference : NoiseModel
+        The model of the given probabilities, and that of the reference.
+    """
+
+    model: NoiseModel
+    reference: NoiseModel
+
+    def proba(self, logits: Any) -> Array:
+        """Probability of each clean class, by the given probabilities."""
+        return self.model.proba(logits[:, : self.model.n_classes])
+
+    def noise_probability(self, logits: Any, y: Any) -> Array:
+        """Probability that the given label is wrong."""
+        k = self.model.n_classes
+        first, second = (
+            self.model.noise_probability(logits[:, :k], y),
+            self.reference.noise_probability(logits[:, k:], y),
+        )
+        return np.minimum(first, second)
+
+    def probability_if_noisy(self, logits: Any, y: Any) -> Array:
+        """The same if any labels are wrong."""
+        k = self.model.n_classes
+        own, other = self.model, self.reference
+        return np.minimum(own.probability_if_noisy(logits[:, :k], y), other.probability_if_noisy(logits[:, k:], y))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedNoise:
+    """A label-noise model and what follows from it for the rows it was fitted to.
+
+    Attributes
+    ----------
+    model : NoiseModel
+        From logits to probabilities of clean labels, and of errors.
+    logits, codes : ndarray
+        The rows.
+    look : float
+        Probability of an error, if any labels are wrong, from which a row is worth a look.
+    accuracy : float
+        Share of the given labels that the probabilities predict.
+    size : float
+        Number of independent rows.
+    undecided : NoiseModel or None
+        The model with posteriors as they are, if those of ``model`` stay below 1/2 because no noise was detected.
+    gain : float
+        Nats by which noise explains the labels better than none.
+    reference : tuple of (NoiseModel, ndarray) or None
+        A second model that explains the labels better, and its logits.
+    """
+
+    model: NoiseModel
+    logits: Array
+    codes: Codes
+    look: float
+    accuracy: float
+    size: float
+    undecided: NoiseModel | None = None
+    gain: float = 0.0
+    reference: tuple[NoiseModel, Array] | None = None
+
+    @property
+    def rate(self) -> float:
+        """Estimated share of wrong labels; NaN if the labels cannot tell whether any are wrong."""
+        low, high = self.model.interval
+        if low > 0 or self.established:
+            return self.model.noise_rate
+        return 0.0 if high <= MISFIT else math.nan
+
+    @property
+    def established(self) -> bool:
+        """Whether noise is detected, here or in other columns like this one."""
+        return self.undecided is None
+
+    def decided(self) -> FittedNoise:
+        """The same rows if noise is known to be there from elsewhere; unchanged if they speak against it."""
+        if self.undecided is None or self.gain <= 0:
+            return self
+        return replace(self, model=self.undecided, undecided=None)
+
+    @property
+    def margins(self) -> Array:
+        """Calibrated margins of two classes."""
+        model = self.undecided or self.model
+        return np.asarray(model.scale * self.logits + model.bias[1] - model.bias[0])
+
+    def assessment(self, classes: NDArray[Any], numbers: NDArray[np.intp] | None) -> Assessment:
+        """Levels, ranking and probabilities of the rows."""
+        diagnosis = Labels(classes, self.codes, *_with_logits(self.model, self.logits, self.reference))
+        losses = -np.log(np.maximum(diagnosis.support, np.finfo(float).tiny))
+        return Assessment(
+            "labels", diagnosis, losses, lam=math.inf, held_out=True, given_weight=1.0 - diagnosis.wrong,
+            numbers=numbers, look=self.look,
+        )  # fmt: skip
+
+
+def logits_of(probs: Array) -> Array:
+    """Logarithms of probabilities, for two classes their margin.
+
+    A probability of 0 (a vote of no tree, a rounded number) counts as half of the smallest positive one.
+    """
+    positive = probs[probs > 0]
+    least = max(0.5 * float(positive.min()), SMALLEST) if (probs == 0).any() else SMALLEST
+    logs = np.log(np.maximum(probs, least))
+    return np.asarray(logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs)
+
+
+def fit_noise(
+    logits: Array,
+    codes: Codes,
+    weight: Array | None = None,
+    groups: Any = None,
+    reference: Array | None = None,
+    size: float | None = None,
+) -> FittedNoise:
+    """Fit the label-noise model to held-out logits.
+
+    Parameters
+    ----------
+    logits : ndarray
+        As `logits_of` returns them.
+    codes : ndarray of int
+        Given labels.
+    weight : ndarray, optional
+        Sample weights.
+    groups : array-like, optional
+        Groups of rows that share their errors: evidence and interval count independent rows.
+    reference : ndarray, optional
+        Held-out logits of a second model. If it explains the labels better, its rate limits that of the first, the
+        interval covers both, and a label is wrong only as far as both models say so.
+    size : float, optional
+        Number of independent rows, if the weights do not say it.
+    """
+    size = effective_size(weight, len(codes)) if size is None else size
+    models = ChannelModels.of(logits, codes, weight, size=size)
+    model = models.assessed()
+    if groups is not None and models.models:
+        size /= design_effect(rate_scores(model, logits, codes), groups, weight)
+        models = ChannelModels.of(logits, codes, weight, size=size)
+        model = models.assessed()
+    second: tuple[NoiseModel, Array] | None = None
+    if reference is not None and models.models:
+        model, second = _with_reference(models, model, reference, weight, size)
+    accuracy = float(np.average(model.decide(logits) == codes, weights=weight))
+    if not models.models:  # the logits are all the same
+        return FittedNoise(model, logits, codes, math.inf, accuracy, size, model)
+    undecided = None if model.interval[0] > 0 else model
+    model = model.unless_established()
+    error = confident_error(logits, codes, weight)[1]
+    contradicted = error if error < CLEAN else CONTRADICTED * (1.0 - accuracy)
+    share = max(contradicted, model.rate_if_any)
+    seen, noise = _with_logits(model, logits, second)
+    look = look_by_share(noise.probability_if_noisy(seen, codes), share)
+    return FittedNoise(model, logits, codes, look, accuracy, size, undecided, models.gain, second)
+
+
+def _with_logits(
+    model: NoiseModel, logits: Array, reference: tuple[NoiseModel, Array] | None
+) -> tuple[Array, NoiseModel | BothModels]:
+    """Logits and the model that reads them; those of a reference stand beside the others."""
+    if reference is None:
+        return logits, model
+    return np.column_stack([_columns(logits), _columns(reference[1])]), BothModels(model, reference[0])
+
+
+def _columns(logits: Array) -> Array:
+    """One column per class."""
+    return np.column_stack([np.zeros(len(logits)), logits]) if logits.ndim == 1 else logits
+
+
+def fit_columns(columns: Sequence[FittedNoise], rows: Sequence[Codes]) -> list[FittedNoise]:
+    """Several labels of the same rows: noise that is detected in all columns together counts in each of them.
+
+    Parameters
+    ----------
+    columns : sequence of FittedNoise
+        The fit of every column by itself.
+    rows : sequence of ndarray of int
+        Row number of each label of every column: labels of one row are no independent evidence.
+    """
+    margins = np.concatenate([column.margins for column in columns])
+    codes = np.concatenate([column.codes for column in columns])
+    together = fit_noise(margins, codes, groups=np.concatenate(list(rows)))
+    return [column.decided() if together.established else column for column in columns]
+
+
+def _with_reference(
+    models: ChannelModels, model: NoiseModel, reference: Array, weight: Array | None, size: float
+) -> tuple[NoiseModel, tuple[NoiseModel, Array] | None]:
+    """The noise model that does not take for noise what a better model explains, and that model if it is better."""
+    at, codes = np.arange(len(models.codes)), models.codes
+    other = ChannelModels.of(reference, codes, weight, size=size).assessed()
+    scores = [
+        np.log(np.maximum(one.given_proba(z)[at, codes], SMALLEST))
+        for one, z in ((model, models.logits), (other, reference))
+    ]
+    if mean_and_error(scores[1] - scores[0], weight, size).z < AHEAD:
+        return model, None
+    low, high = min(model.interval[0], other.interval[0]), max(model.interval[1], other.interval[1])
+    if other.noise_rate < model.noise_rate:
+        model = models.assessed(other.noise_rate, likely=other.noise_rate)
+    return replace(model, interval=(low, high)), (other.unless_established(), reference)

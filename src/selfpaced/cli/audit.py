@@ -1,0 +1,268 @@
+"""``selfpaced audit``: from labels and somebody's held-out probabilities to suspects, page and review."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .atomic_output import folder_name
+from .console import plain_data
+from .data import add_data_arguments, find_target, open_table
+from .errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from selfpaced import LabelAudit
+    from selfpaced.tables import LoadedTable
+
+    from .console import Console
+
+USAGE = "selfpaced audit DATA --label COLUMN [--probabilities COLUMNS] [--out OUT] [options]"
+DESCRIPTION = """\
+Find wrong labels from the held-out probabilities of any model, and list the rows to check.
+
+Probabilities must come from a model that was not fitted on the row: out-of-fold, out-of-bag, or fitted on other data.
+
+Writes into OUT:
+  suspects.csv   row (from 0), line in the file, level (likely error, worth a look), given, expected, the row's cells,
+                 and an empty column for your decision: keep, drop, relabel, relabel to LABEL
+  metrics.json   noise rate with its interval, transition matrix, numbers of suspects
+  report.html    all of it to look at, one file, no network
+"""
+EPILOG = """\
+examples:
+  selfpaced audit predictions.csv --label y                                  columns named after the labels
+  selfpaced audit predictions.csv --label y --probabilities p_cat,p_dog      columns with a common prefix
+  selfpaced audit data.parquet --label y --probabilities probs.npy --classes cat,dog
+  selfpaced audit visits.csv --label diagnosis --groups patient --features embeddings.npy
+  selfpaced review audit                                                     then decide about the suspects
+"""
+FILES = ["suspects.csv", "metrics.json", "report.html"]
+SHOWN = 5  # display: suspects and columns that are named
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``audit``."""
+    add_data_arguments(parser, target=False)
+    group = parser.add_argument_group("labels and probabilities")
+    group.add_argument("--label", metavar="COLUMN", required=True, help="column of the given labels")
+    group.add_argument(
+        "--probabilities",
+        metavar="COLUMNS",
+        help="columns with the probability of each label, separated by commas, or a file .npy "
+        "(default: the columns named after the labels)",
+    )
+    group.add_argument("--classes", metavar="LABELS", help="label of each column of probabilities, separated by commas")
+    group.add_argument("--groups", metavar="COLUMN", help="rows that belong together, such as visits of a patient")
+    group.add_argument("--features", metavar="FILE", type=Path, help="embeddings, .npy: neighbours, duplicates, misfit")
+    group = parser.add_argument_group("results")
+    group.add_argument(
+        "--out", type=folder_name, default=Path("audit"), metavar="OUT", help="folder of the results (default: audit)"
+    )
+    group.add_argument("--force", action="store_true", help="overwrite files that selfpaced did not create")
+    group.add_argument("--no-report", action="store_true", help="leave report.html out")
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Audit, write everything at once, and say what came out."""
+    from .atomic_output import staged
+    from .writing import write_frame
+
+    if args.data is None:
+        raise UsageError("DATA must be a table of labels and probabilities, got nothing")
+    with staged(args.out, FILES, console, force=args.force) as stage, console.progress(3):
+        with console.step(f"reading {args.data}"):
+            table = open_table(args)
+            labels, probs, classes, used = _read(table, args, console)
+        with console.step("fitting the label-noise model"):
+            audit = _audited(table, args, labels, probs, classes)
+        with console.step("writing"):
+            found = _suspects(audit, table, args.label)
+            written = ["suspects.csv", "metrics.json"]
+            cells = table.frame.drop(columns=used)
+            write_frame(_with_cells(found, cells.drop(columns=args.label)), stage / "suspects.csv")
+            measured = _metrics(audit, found, args)
+            text = json.dumps(plain_data(measured), indent=2, ensure_ascii=False, allow_nan=False)
+            (stage / "metrics.json").write_text(text + "\n", encoding="utf-8")
+            if not args.no_report and _page(audit, found, cells, args, stage / "report.html", console):
+                written.append("report.html")
+    _tell(audit, found, [str(args.out / name) for name in written], args, console)
+    console.result({**measured, "files": [str(args.out / name) for name in written]})
+    return 0
+
+
+# ----------------------------------------------------------------------------------------------------- reading
+
+
+def _read(
+    table: LoadedTable, args: argparse.Namespace, console: Console
+) -> tuple[np.ndarray, np.ndarray, list[Any], list[str]]:
+    """Labels with gaps, probabilities, the label of every column, and the columns of the table that were used."""
+    asked = argparse.Namespace(**vars(args) | {"target": args.label, "task": "classification", "merge_labels": []})
+    given = find_target(table, asked, console)
+    labels = np.full(len(table.frame), None, dtype=object)
+    labels[given.rows] = given.values.tolist()
+    known = np.unique(given.values).tolist()
+    classes = None if args.classes is None else _matching(args.classes.split(","), known)
+    if args.probabilities is not None and args.probabilities.endswith(".npy"):
+        return labels, _array("--probabilities", Path(args.probabilities)), classes or known, []
+    columns = _columns(table, args, known)
+    if classes is None:
+        classes = _named_after(columns, known) if len(columns) > 1 else known
+    from selfpaced.tables import parse_numbers
+
+    numbers = [np.asarray(parse_numbers(table.frame[name].astype(str), "."), dtype=float) for name in columns]
+    probs = np.column_stack(numbers)
+    return labels, probs[:, 0] if len(columns) == 1 else probs, classes, columns
+
+
+def _columns(table: LoadedTable, args: argparse.Namespace, known: list[Any]) -> list[str]:
+    """The columns of probabilities, which must be there."""
+    from selfpaced.tables import suggestion
+
+    names = [str(label) for label in known] if args.probabilities is None else args.probabilities.split(",")
+    names = [name.strip() for name in names]
+    for name in names:
+        if name not in table.frame.columns:
+            advice = "" if args.probabilities is not None else "; name the columns with --probabilities"
+            near = suggestion(name, table.frame.columns)
+            raise UsageError(f"the table has no column {name!r} of probabilities{near}{advice}")
+    return names
+
+
+def _named_after(columns: list[str], known: list[Any]) -> list[Any]:
+    """The label of every column, whose names may share a prefix.
+
+    >>> _named_after(["p_dog", "p_cat"], ["cat", "dog"]), _named_after(["0", "1"], [0, 1])
+    (['dog', 'cat'], [0, 1])
+    """
+    for cut in range(len(columns[0]) + 1):
+        names = [name.removeprefix(columns[0][:cut]) for name in columns]
+        if {str(label) for label in known} <= set(names):
+            return _matching(names, known)
+    raise UsageError(
+        f"the columns {columns[:SHOWN]!r} are not named after the labels {known[:SHOWN]!r}; say which label each has "
+        "with --classes"
+    )
+
+
+def _matching(names: list[str], known: list[Any]) -> list[Any]:
+    """Labels by their text; a label that no row has keeps its text."""
+    like = {str(label): label for label in known}
+    return [like.get(name.strip(), name.strip()) for name in names]
+
+
+def _array(option: str, path: Path) -> np.ndarray:
+    if not path.is_file():
+        raise UsageError(f"{option}: there is no file {str(path)!r}")
+    try:
+        return np.asarray(np.load(path, allow_pickle=False))
+    except (ValueError, EOFError) as error:
+        raise UsageError(
+            f"{option}: {str(path)!r} must be an array of numbers saved by numpy.save ({error})"
+        ) from error
+
+
+def _audited(
+    table: LoadedTable, args: argparse.Namespace, labels: np.ndarray, probs: np.ndarray, classes: list[Any]
+) -> LabelAudit:
+    from selfpaced import audit_labels
+
+    groups = None
+    if args.groups is not None:
+        if args.groups not in table.frame.columns:
+            raise UsageError(f"--groups: the table has no column {args.groups!r}")
+        groups = table.frame[args.groups].astype(str).to_numpy()
+    features = None if args.features is None else _array("--features", args.features)
+    return audit_labels(labels, probs, classes=classes, groups=groups, features=features)
+
+
+# ----------------------------------------------------------------------------------------------------- writing
+
+
+def _suspects(audit: LabelAudit, table: LoadedTable, label: str) -> pd.DataFrame:
+    """The suspects with their lines, a place for a decision, and the fingerprint of their row."""
+    import pandas as pd
+
+    from selfpaced.tables import row_marks
+
+    found = pd.DataFrame(audit.suspects()).drop(columns="label_quality")
+    rows = found["row"].to_numpy(dtype=np.int64)
+    lines = table.lines.of(rows)
+    found.insert(1, "line", pd.array([None] * len(rows) if lines is None else lines, dtype="Int64"))
+    for name in ("weight", "noise_probability", "probability_if_noisy"):
+        found[name] = found[name].round(4)
+    return found.assign(decision="", target=label, fingerprint=list(row_marks(table.frame, rows)))
+
+
+def _with_cells(found: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """The suspects with the cells of their rows; columns that have a name of ours are called ``table.NAME``."""
+    import pandas as pd
+
+    shown = cells.iloc[found["row"].to_numpy()].set_axis(found.index)
+    shown.columns = pd.Index([f"table.{name}" if name in found else name for name in shown.columns])
+    ours = found.drop(columns=["target", "fingerprint"])
+    return pd.concat([ours, shown, found[["target", "fingerprint"]]], axis=1)
+
+
+def _metrics(audit: LabelAudit, found: pd.DataFrame, args: argparse.Namespace) -> dict[str, Any]:
+    from selfpaced import __version__
+
+    levels = found["level"].tolist()
+    return {
+        "selfpaced": __version__,
+        "data": str(args.data),
+        "target": args.label,
+        "rows": len(audit.calibrated_probs),
+        "rows_without_label": audit.n_unlabelled,
+        "independent_rows": audit.size,
+        "classes": audit.classes,
+        "noise_rate": audit.noise_rate,
+        "noise_rate_interval": audit.noise_rate_interval,
+        "noise_rate_if_any": audit.noise_rate_if_any,
+        "transition_matrix": audit.transition_matrix,
+        "clean_share": audit.clean_share,
+        "likely_errors": levels.count("likely error"),
+        "worth_a_look": levels.count("worth a look"),
+        "in_sample": audit.in_sample,
+    }
+
+
+def _page(
+    audit: LabelAudit, found: pd.DataFrame, cells: pd.DataFrame, args: argparse.Namespace, path: Path, console: Console
+) -> bool:
+    """The page, unless the packages for it are not installed."""
+    try:
+        from selfpaced.report import report
+
+        shown = found.drop(columns=["weight", "probability_if_noisy", "decision"])
+        title = f"{args.label} in {Path(args.data).name}"
+        report(audit.audited(), path=path, suspects=shown, cells=cells, title=title)
+    except ImportError as error:
+        console.warn(f"no report: {error}")
+        return False
+    return True
+
+
+def _tell(
+    audit: LabelAudit, found: pd.DataFrame, written: list[str], args: argparse.Namespace, console: Console
+) -> None:
+    """What was found, the first suspects, and the next command."""
+    console.tell("\n" + audit.summary())
+    if len(found):
+        place = "line" if found["line"].notna().any() else "row"
+        shown = found.head(SHOWN)[[place, "level", "given", "expected", "noise_probability"]]
+        console.say()
+        console.table(
+            [place, "level", "given", "expected", "wrong"], shown.astype(str).to_numpy().tolist(), left=(1, 2, 3)
+        )
+    console.tell(f"\nWritten: {', '.join(written)}")
+    if len(found) and written[-1].endswith("report.html"):
+        console.say(f"Next: selfpaced review {args.out}")
+    elif len(found):
+        console.say(f"Next: fill in the column decision of {written[0]}")
