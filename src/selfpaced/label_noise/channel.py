@@ -152,9 +152,12 @@ class NoiseModel:
             changed = np.log(self._doubt.transition[[1, 0], [0, 1]]) - np.log(np.diag(self._doubt.transition))
         return np.asarray(expit(changed[codes] - np.where(codes == 1, margin, -margin)))
 
-    def unless_established(self) -> NoiseModel:
-        """The same model with posteriors of less than 1/2, single errors excepted, if the interval contains 0."""
-        if self.interval[0] > 0:
+    def unless_established(self, confirmed: bool = True) -> NoiseModel:
+        """The same model with posteriors of less than 1/2, single errors excepted, if the interval contains 0.
+
+        The same holds if a second model did not confirm the errors.
+        """
+        if self.interval[0] > 0 and confirmed:
             return self
         return replace(self, suspicion=replace(self._doubt, share=min(self._doubt.share, UNDECIDED)))
 

@@ -24,7 +24,7 @@ N_HELD = 3  # a choice: rows of a class below which none of them is held out: th
 MANY = 10_000  # cost: rows above which a sample of them decides
 ROWS_PER_FEATURE = 50  # cost: rows of that sample, if this is more
 CELLS = 5_000_000  # cost: cells of the sample above which fewer folds are held out
-REPETITIONS, REPEATED_CELLS = 3, 60_000  # cost: repetitions at most, and the cells in all of them together
+REPETITIONS, REPEATED_CELLS = 6, 60_000  # cost: repetitions at most, and the cells in all of them together
 ALIKE = 0.1  # a choice: intra-class correlation of the errors of equal rows
 MIXED = 0.5  # a choice: share of rows that must have a copy with another label in a coarse table
 

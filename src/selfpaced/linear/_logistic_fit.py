@@ -336,7 +336,7 @@ class LogisticTrainer:
             if min(most, likely) < channel.noise_rate:
                 channel = models.assessed(most, shift=shift, likely=likely)
             channel = channel if check is None else check.applied(channel)
-            channel = channel.unless_established()
+            channel = channel.unless_established(confirmed=check is None or check.agrees)
         full = self._sample_rows.scores(fit.params)
         changed = channel.decide(full) != predicted(full)
         moved = float(np.average(changed, weights=self._sample_rows.sample_weight))
