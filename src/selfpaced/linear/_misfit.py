@@ -28,7 +28,7 @@ BUMPS, FEW_FEATURES = 30, 20  # rows nearness to which is a feature, and feature
 REFERENCE_C = 0.1  # inverse penalty of the reference model, which has more to penalise
 DOUBT, BETTER = 1.0, 2.0  # standard errors of lead at which the reference model starts to count, and counts fully
 MOSTLY = 0.5  # share of what the linear model calls wrong that counts as all of it
-PROMISED = 0.7  # theory: share of the likely errors that both models contradict; the precision that is promised
+PROMISED = 0.7  # theory: share of the likely errors that both models must find; the precision that is promised
 
 RANKS = 32  # cost: quantiles between which normal scores are interpolated
 CHECKED = 2500  # cost: rows of the check at most
@@ -50,15 +50,15 @@ class MisfitCheck:
         Share of the labels that it predicts among those that the linear model misses and calls wrong.
     confirmed : bool
         Whether it finds the same single errors as the linear model.
-    contradicted : float
-        Share of the linear model's likely errors whose given label it contradicts too.
+    agreement : float
+        Share of the linear model's likely errors that are likely errors to it, too.
     """
 
     channel: NoiseModel
     ahead: float
     explained: float
     confirmed: bool = True
-    contradicted: float = 1.0
+    agreement: float = 1.0
 
     @property
     def better(self) -> bool:
@@ -67,8 +67,8 @@ class MisfitCheck:
 
     @property
     def agrees(self) -> bool:
-        """Whether likely errors of the linear model are likely errors, and not bends that it misses."""
-        return self.contradicted >= PROMISED
+        """Whether both models find mostly the same likely errors, which are then no bends that the linear one misses."""
+        return self.agreement >= PROMISED
 
     @property
     def trust(self) -> float:
@@ -135,11 +135,11 @@ def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitC
     doubted = wrong * missed * (1.0 if weight is None else weight)
     explained = float(doubted @ agrees / max(doubted.sum(), np.finfo(float).tiny))
     likely = missed & (wrong > SUSPECT)
-    contradicted = 1.0 - float(agrees[likely].mean()) if likely.any() else 1.0
+    agreement = float(np.mean(own.noise_probability(z[likely], codes[likely]) > SUSPECT)) if likely.any() else 1.0
     single = channel.unless_established().noise_probability(scores, codes) > SUSPECT
     confirmed = own.unless_established().noise_probability(z[single], codes[single]) > SUSPECT
     ahead = mean_and_error(likelihoods[1] - likelihoods[0], weight, size).z
-    return MisfitCheck(own, ahead, explained, bool(confirmed.all()), contradicted)
+    return MisfitCheck(own, ahead, explained, bool(confirmed.all()), agreement)
 
 
 def bends(X: Vector, weight: Vector | None) -> NDArray[np.float32]:
