@@ -16,7 +16,7 @@ __all__ = ["ModelChoice", "choose"]
 
 FOLDS = 3  # cost: each holds a third out, so every row speaks once
 ROWS = 3_000  # cost: rows that are asked, which tell a difference of a few hundredths of a nat
-DOUBT = 2.0  # a choice, weighed by benchmarks/choice.py: standard errors by which boosting must be ahead of a line
+DOUBT = 2.0  # a choice: standard errors by which boosting must be ahead of a line
 LINEAR, FLEXIBLE = "logistic", "hist-gradient-boosting"
 
 

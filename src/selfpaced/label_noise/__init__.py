@@ -17,10 +17,8 @@ probability and predicted label can never disagree.
 
 from __future__ import annotations
 
-from .base import symmetric
-from .channel import UNDECIDED, NoiseModel, Suspicion, logits_from_proba
 from .fit import MISFIT, ChannelModels, fit_channel, one_rate_likelihood
-from .gauge import confident_error
+from .model import UNDECIDED, NoiseModel, Suspicion, confident_error, logits_from_proba, symmetric
 
 __all__ = [
     "MISFIT",

@@ -133,9 +133,9 @@ class FoldFits:
 
         def apply(grad: Vector, which: Any) -> Vector:
             if len(stack) == 1:
-                return (grad.reshape(-1, c.size) @ stack[0]).reshape(grad.shape)
+                return np.asarray(grad.reshape(-1, c.size) @ stack[0]).reshape(grad.shape)
             lines = grad.reshape(len(which), -1, c.size)
-            return np.matmul(lines, stack[which // n_fits]).reshape(grad.shape)
+            return np.asarray(lines @ stack[which // n_fits]).reshape(grad.shape)
 
         return Metric(apply)
 

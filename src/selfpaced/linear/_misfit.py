@@ -67,8 +67,8 @@ class MisfitCheck:
 
     @property
     def agrees(self) -> bool:
-        """Whether both models find mostly the same likely errors, which are then no bends that the linear one misses."""
-        return self.agreement >= PROMISED
+        """Whether both models find mostly the same likely errors: then they are no bends that the linear one misses."""
+        return self.agreement >= PROMISED or self.ahead <= -BETTER  # a model that explains less says nothing
 
     @property
     def trust(self) -> float:
@@ -161,7 +161,7 @@ def _normal_scores(column: Vector) -> NDArray[np.float32]:
     """Normal scores of the ranks: incomes and counts act by their order, and a logarithm fails at zero."""
     knots = np.linspace(0, len(column) - 1, min(RANKS, len(column))).astype(np.intp)
     scores = ndtri((knots + 0.5) / len(column))
-    return np.interp(column, np.sort(column)[knots], scores).astype(np.float32)
+    return np.asarray(np.interp(column, np.sort(column)[knots], scores), dtype=np.float32)
 
 
 def _nearness(Z: Vector, along: Vector) -> Vector:
