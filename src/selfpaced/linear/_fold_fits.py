@@ -20,7 +20,7 @@ from ._loss import Latent, Objective, Vector
 
 TOLERANCE = 1e-3  # cost: gradient entry, in coordinates of unit curvature, at which a fold fit ends
 SURE = 80.0  # numerical safety: a score beyond which exp overflows in single precision, and probabilities are 0 or 1
-BLOCK = 1 << 19  # cost: scores that are made at a time, so that they stay in the cache
+BLOCK = 1 << 17  # cost: scores that are made at a time, so that they stay in the cache
 WIDE = 400  # cost: features above which curvatures are not factorised
 _IDENTITY = Metric(lambda gradient, _: gradient, curvature=False)
 
@@ -100,6 +100,10 @@ class FoldFits:
         """Weight of each row in each fit."""
         return self.rows.training_weight.astype(np.float32)
 
+    def free(self) -> None:
+        """Forget the coordinates, which are made again if they are needed."""
+        self.__dict__.pop("coordinates", None)
+
     def fit(self, candidates: Sequence[Spec], max_iter: int) -> list[FoldModel]:
         """Fit all candidates outside all folds at once, and score what was held out."""
         n_fits, shape = len(self.weight), (self.n_outputs, self.everything.n_features + 1)
@@ -142,17 +146,17 @@ class FoldFits:
     def _hessian(self, point: Vector) -> Vector:
         """Mean products of the coordinates times the curvature of each row's loss, in double precision."""
         c, weight = self.coordinates, self.rows.weight
-        scores = np.clip(c.scores(point), -SURE, SURE)
-        if len(scores) == 1:
-            half = np.exp(-0.5 * np.abs(scores[0]))
-            curvature = np.square(half / (1 + np.square(half)))
-        else:
-            proba = np.exp(scores - scores.max(axis=0))
-            proba /= proba.sum(axis=0)
-            curvature = (proba * (1 - proba)).mean(axis=0)
-        curvature = curvature if weight is None else curvature * weight / weight.mean()
-        half = c.table * np.sqrt(curvature, dtype=np.float32)[:, None]
-        return np.asarray(half.T @ half, dtype=np.float64) / len(half)
+        proba = np.exp(np.clip(c.scores(point), -SURE, SURE))
+        proba /= 1.0 + proba if len(proba) == 1 else proba.sum(axis=0)
+        curvature = (proba * (1 - proba)).mean(axis=0)
+        if weight is not None:
+            curvature *= weight / weight.mean()
+        out = np.zeros((c.size, c.size))
+        for begin in range(0, len(c.table), step := max(1, BLOCK // c.size)):
+            rows = slice(begin, begin + step)
+            half = c.table[rows] * np.sqrt(curvature[rows], dtype=np.float32)[:, None]
+            out += half.T @ half
+        return out / len(c.table)
 
     def score(self, params: Vector) -> Vector:
         """Scores of the held-out rows by given parameters of the fold fits."""
@@ -215,14 +219,9 @@ class _Coordinates:
         table[:, -1] = constant
         # No value of n can be farther than sqrt(n) standard deviations, but for rows that were left out of these.
         farthest = float(root) * np.sqrt(len(X))
-        for block, own in rows.blocks():
+        for block, own in rows.blocks(small=True):
             np.clip((block - mean) / scale, -farthest, farthest, out=table[own, :-1], casting="same_kind")
         return cls(table, scale, mean, constant)
-
-    @cached_property
-    def transposed(self) -> Any:
-        """The table with rows as columns: products with few points are fast so."""
-        return self.table.T if sparse.issparse(self.table) else np.ascontiguousarray(self.table.T)
 
     @property
     def size(self) -> int:
@@ -249,7 +248,7 @@ class _Coordinates:
         points = points.astype(np.float32, copy=False)
         if sparse.issparse(self.table):
             return np.ascontiguousarray((self.table[rows] @ points.T).T)
-        return np.asarray(points @ self.transposed[:, rows])
+        return np.asarray(points @ self.table[rows].T)
 
 
 def _without_one_row(X: Vector, mean: Vector, variance: Vector) -> tuple[Vector, Vector]:
