@@ -9,7 +9,7 @@ fresh        32 tables of R packages (fresh_datasets.py), listed before the firs
 third        16 others, listed before the third look.
 three        the paper's data sets in the paper's folds; ``--seeds 10`` is one deal of ten folds.
 nothing      labels at random, labels drawn from a model, the same table with folds dealt ten times.
-rules        documents labelled by keywords, as distant supervision does, or with clean labels, or labels at random.
+stability    how much of the lists stays under another random_state, and when 3 % of the rows are deleted.
 schedule     ``pace="paper"`` for each rule of the paper's table, C given and chosen, beside the paper's own figure.
 
 Labels are clean, wrong at random (10, 20, 40 %), by class (35 and 5 % in turn), near the border (20 %) or in a region
@@ -35,7 +35,6 @@ import fresh_datasets
 import more_datasets
 import noisy_fits
 import numpy as np
-import rule_labels
 from against import ROOT, exported
 from noisy_fits import BALANCED, NOISES, OURS, PAPER, PEERS
 
@@ -59,6 +58,7 @@ FIGURES = {  # the paper's table: clean and 20 %
     "welsch": {"breast": (98.25, 97.89), "spambase": (93.13, 91.37), "svmguide1": (95.68, 94.37)},
 }
 PENALTIES = (1.0, "auto")
+STABLE, LEAST_STABLE = ("10 %", "20 %", "40 %", "35/5 %"), 0.8
 Found = dict[tuple[str, str, str], list[dict[str, Any]]]  # (set, noise, method) -> one answer per seed
 
 
@@ -210,6 +210,20 @@ class Tables:
                 rows[method].append(f"{gap[at]:+.1f} ({self.names[at]}); {np.sum(gap < -2)} below -2")
         return ["Worst table against plain, in points, and how many lose more than two.", "", *_table("method", rows)]
 
+    def losses(self) -> list[str]:
+        """Every cell in which the library is more than two points below the better of plain and LR CV."""
+        rows: dict[str, list[str]] = {}
+        for noise in NOISES:
+            peers = np.fmax(self._accuracy(noise, "plain"), self._accuracy(noise, "LR CV"))
+            gap = self._accuracy(noise, OURS) - peers
+            for at in np.flatnonzero(gap < -2):
+                rows[f"{self.names[at]}, {noise}"] = [f"{peers[at]:.1f}", f"{gap[at]:+.1f}"]
+        title = (
+            f"Cells in which {OURS} is more than two points below the better of plain and LR CV: {len(rows)} of "
+            f"{len(self.names) * len(NOISES)}."
+        )
+        return [title, "", *_table("table, noise", rows, ("better of both", OURS))]
+
     def cost(self) -> list[str]:
         rows = {}
         for method in self.methods:
@@ -252,6 +266,7 @@ class Tables:
             *self.lists(),
             *self.rates(),
             *self.worst(),
+            *self.losses(),
             *self.spread(),
             *self.cost(),
             *self.by_set(),
@@ -318,40 +333,25 @@ def _claims(found: list[dict[str, Any]]) -> list[str]:
     return [str(len(found)), f"{zero:.0%}", f"{rate:.3f}", f"{np.median(suspects):.0f} (at most {max(suspects)})"]
 
 
-def rules_part(options: argparse.Namespace) -> list[str]:
-    """Labels that a rule gave: what is flagged of them, and what of clean labels and of labels at random."""
-    rows = {}
-    for name in rule_labels.RULES:
-        for labels in rule_labels.LABELS:
-            cells = []
-            for method in ("plain", "cleanlab", OURS):
-                params = {"name": name, "labels": labels, "method": method}
-                label = f"{name}, {labels}, {method}"
-                asked = [rule_labels.cell(label, **params, seed=s) for s in range(options.seeds)]
-                found = answers(asked, options)
-                cells.append(_rule_cell(found, method))
-                share = f"{np.mean([a['wrong'] for a in found]):.0%}"
-            rows[f"{name}, labels {labels}"] = [share, *cells]
-    columns = ("wrong", "accuracy of plain", "cleanlab", OURS)
-    title = (
-        f"1,000 documents to learn from, 1,000 to predict, mean over {options.seeds} collections: accuracy; share that "
-        "is flagged, of these wrong, of the wrong flagged; average precision."
-    )
-    return [title, "", *_table("documents", rows, columns)]
-
-
-def _rule_cell(found: list[dict[str, Any]], method: str) -> str:
-    """Accuracy and, of a method that flags, what it flags."""
-
-    def mean(key: str, form: str) -> str:
-        values = [a[key] for a in found if a[key] is not None]
-        return format(float(np.mean(values)), form) if values else "-"
-
-    accuracy = mean("accuracy", ".1f")
-    if method == "plain":
-        return accuracy
-    flagged = ", ".join(mean(key, ".0%") for key in ("precision", "recall"))
-    return f"{accuracy}; {mean('flagged', '.1%')}, {flagged}; {mean('average', '.2f')}"
+def stability_part(options: argparse.Namespace) -> list[str]:
+    """How much of a list stays under another random_state, and when 3 % of the rows are deleted."""
+    rows: dict[str, list[str]] = {}
+    for change in ("another random_state", "3 % of the rows deleted"):
+        for level in ("listed", "likely"):
+            rows[f"{change}, {level}"] = []
+            for noise in STABLE:
+                cells = [
+                    noisy_fits.cell("kept", f"{name}, {noise}, {change}", name=name, noise=noise, change=change, seed=s)
+                    for s in range(options.seeds)
+                    for name in _at_hand(more_datasets.DEVELOPMENT)
+                ]
+                found = [a[level] for a in answers(cells, options) if a is not None and a[level] is not None]
+                low = np.mean(np.array(found) < LEAST_STABLE)
+                rows[f"{change}, {level}"].append(
+                    f"{np.mean(found):.2f}, median {np.median(found):.2f} ({low:.0%} of {len(found)} below .80)"
+                )
+    title = "Jaccard index of the lists of two fits: all rows listed, and likely errors if both fits claim any."
+    return [title, "", *_table("change, list", rows, STABLE)]
 
 
 def schedule_part(options: argparse.Namespace) -> list[str]:
@@ -403,7 +403,7 @@ def with_library(revision: str) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", choices=(*SETS, "nothing", "rules", "schedule"), default="development")
+    parser.add_argument("--part", choices=(*SETS, "nothing", "stability", "schedule"), default="development")
     parser.add_argument("--seeds", type=int, default=2, help="of split, noise and model (default 2)")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--cached", action="store_true", help="compute nothing: tables of what is cached so far")
@@ -415,8 +415,8 @@ def main() -> int:
         return with_library(options.library)
     if options.part == "nothing":
         lines = nothing_part(options)
-    elif options.part == "rules":
-        lines = rules_part(options)
+    elif options.part == "stability":
+        lines = stability_part(options)
     elif options.part == "schedule":
         lines = schedule_part(options)
     else:
@@ -427,7 +427,7 @@ def main() -> int:
             "third": "Tables of the third look",
             "three": "The paper's three data sets",
             "nothing": "Nothing to be found",
-            "rules": "Labels that a rule gave",
+            "stability": "Stability of the lists",
             "schedule": "The paper's schedule",
         }
         title = titles.get(options.part, f"{options.part.capitalize()} tables")

@@ -252,6 +252,30 @@ def _claimed(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
     return {"rate": rate, "interval": [low, high], **counts}
 
 
+def kept(*, name: str, noise: str, change: str, seed: int, data_dir: str | None) -> dict[str, Any]:  # noqa: ARG001
+    """Jaccard index of what two fits list: under another random_state, or with 3 % of the rows deleted."""
+    X, y, _, _ = parts(name, seed)
+    given, _ = noisy(X, y, noise, 5000 + seed)
+    other = seed + 1000 if change.startswith("another") else seed
+    rows = np.arange(len(y))
+    if other == seed:
+        rows = np.flatnonzero(np.random.default_rng(seed).random(len(y)) > 0.03)
+    levels = np.zeros((2, len(y)), dtype=int)
+    for place, own in enumerate((np.arange(len(y)), rows)):
+        labels = np.unique(given[own], return_inverse=True)[1]
+        model = made(OURS, (seed, other)[place]).fit(X[own], labels)
+        levels[place, own] = model.assessment_.levels()
+    levels = levels[:, rows]
+
+    def jaccard(least: int) -> float | None:
+        one, two = levels >= least
+        if not (one | two).any() or (least == 2 and not (one.any() and two.any())):
+            return None
+        return float((one & two).sum() / (one | two).sum())
+
+    return {"listed": jaccard(1), "likely": jaccard(2)}
+
+
 def stability(*, seed: int, noise: str, data_dir: str | None) -> dict[str, Any]:  # noqa: ARG001
     """The same table (three coarse columns, 2,201 rows, as of a ship's passengers), the folds dealt by another seed."""
     rng = np.random.default_rng(0)

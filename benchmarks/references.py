@@ -41,11 +41,11 @@ from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import more_datasets
 import numpy as np
 import overlap
-from constants import replaced
 from meta import BASES, base_of
 from noisy_fits import noisy
 from sklearn.ensemble import RandomForestClassifier
@@ -184,7 +184,7 @@ def soft_at(rate: float, always: bool = False) -> Callable[[Bench], Any]:
 
 def with_totals(rule: Callable[..., Any]) -> Callable[[Bench], Any]:
     def made(bench):
-        with replaced("meta.posterior:_totals", rule):
+        with mock.patch("selfpaced.wrappers.posterior._totals", rule):
             said = bench.posterior()
         return None if said.rate < LEAST else bench.soft(said)
 
@@ -341,7 +341,7 @@ def _intervals(kind, n, share, seed):
     X, given, _ = overlap.table(kind, n, share, seed)
     model, out = SelfPacedClassifier(RandomForestClassifier(50, random_state=0)), []
     for asked in (lambda *_: True, None):
-        with replaced("meta.posterior:_all_see", asked) if asked else nullcontext():
+        with mock.patch("selfpaced.wrappers.posterior._all_see", asked) if asked else nullcontext():
             out.append(model.fit(X, given).noise_rate_interval_)
     return out
 

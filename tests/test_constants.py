@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -67,42 +65,3 @@ def test_a_constant_without_a_reason_is_seen():
         ("D", "# wide"),
     ]
     assert not REASONS.search("# wide")
-
-
-def loaded(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def script():
-    # By its file and not by the path: one of the benchmarks is called torch.
-    sys.modules["small_fits"] = loaded("small_fits")
-    yield loaded("constants")
-    del sys.modules["small_fits"]
-
-
-def test_the_benchmark_varies_what_refers_to_it(script):
-    said = set()
-    for path in FILES:
-        said |= {(area, name) for name, area in referring(path.read_text(encoding="utf-8"))}
-    varied = {(area, constant.name) for area, (_, _, rows) in script.AREAS.items() for constant in rows}
-    assert said <= varied
-
-
-def referring(source):
-    for name, comment in constants(source):
-        for area in re.findall(r"benchmarks/constants\.py ([\w-]+)", comment):
-            yield name, area
-
-
-def test_every_varied_constant_is_found_and_put_back(script):
-    for _, _, rows in script.AREAS.values():
-        for constant in rows:
-            for place in constant.places:
-                value = script.current(place)
-                with script.replaced(place, "another"):
-                    assert script.current(place) == "another"
-                assert script.current(place) is value

@@ -9,9 +9,14 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["check_label_array", "floats", "integer", "labels", "number", "one_kind", "seeded", "speaking_of"]
+__all__ = [
+    "check_label_array", "encoded_labels", "floats", "integer", "labels", "number", "one_kind", "seeded", "speaking_of",
+    "told_label",
+]  # fmt: skip
 
+FEW_TEXTS = 16  # cost: different labels up to which looking for each takes less time than sorting all rows
 LARGEST = 1e150  # numerical safety: sums of squares are numbers
 
 # How NumPy and pandas speak of what they cannot convert; nobody is told of which argument.
@@ -139,3 +144,40 @@ def check_label_array(y: np.ndarray) -> None:
             f"y must be an array of numbers or of texts, got objects such as {other!r} ({type(other).__name__}): "
             "convert it, for example by y.astype(str). Unknown label type: object"
         )
+
+
+def encoded_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The labels, and the place of each row's among them."""
+    if y.dtype.kind in "iu" and int(y.max()) - int(y.min()) < len(y) // 2:
+        # Small numbers are counted in a fraction of the time that it takes to find out which there are.
+        wide = y if y.dtype.kind == "u" else y.astype(np.intp, copy=False)  # differences need a bit more than labels
+        places = (wide - wide.min()).astype(np.intp, copy=False)
+        there = np.bincount(places) > 0
+        classes = np.flatnonzero(there).astype(y.dtype) + y.min()
+        codes = places if there.all() else (np.cumsum(there) - 1)[places]
+    else:
+        check_label_array(y)
+        from sklearn.utils.multiclass import check_classification_targets
+
+        with np.errstate(invalid="ignore"):  # it casts labels to integers, however large they are
+            check_classification_targets(y)
+        classes, codes = _encoded_texts(y) if y.dtype.kind == "U" else np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y must have at least 2 classes; the data contains only one class: {told_label(classes[0])}")
+    return classes, codes.astype(np.intp, copy=False)
+
+
+def _encoded_texts(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Classes and codes of texts; if few differ, rows are compared with each class, which is faster than sorting."""
+    classes = np.unique(y)
+    if len(classes) > FEW_TEXTS:
+        return np.unique(y, return_inverse=True)
+    codes = np.zeros(len(y), dtype=np.intp)
+    for place, label in enumerate(classes[1:], 1):
+        codes[y == label] = place
+    return classes, codes
+
+
+def told_label(label: Any) -> str:
+    """A label as people write it."""
+    return repr(np.asarray(label).item())

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from selfpaced.linear.labels import encoded
+from selfpaced import SelfPacedLogisticRegression
 from selfpaced.linear.units import Units
 
 
@@ -26,11 +26,10 @@ from selfpaced.linear.units import Units
 def test_labels_are_encoded_as_numpy_does(y):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # as many classes as rows: perhaps a regression
-        classes, codes = encoded(y)
-    expected, places = np.unique(y, return_inverse=True)
-    np.testing.assert_array_equal(classes, expected)
-    assert classes.dtype == y.dtype
-    np.testing.assert_array_equal(codes, places)
+        model = SelfPacedLogisticRegression(pace=np.inf).fit(20.0 * np.arange(len(y))[:, None] % 7, y)
+    np.testing.assert_array_equal(model.classes_, np.unique(y))
+    assert model.classes_.dtype == y.dtype
+    np.testing.assert_array_equal(model.assessment_.diagnosis.given, y)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -114,9 +114,10 @@ def _read(
     columns = _columns(table, args, known)
     if classes is None:
         classes = _named_after(columns, known) if len(columns) > 1 else known
-    from selfpaced.tables import parse_numbers
+    import pandas as pd
 
-    numbers = [np.asarray(parse_numbers(table.frame[name].astype(str), "."), dtype=float) for name in columns]
+    cells = (table.frame[name].astype(str).str.strip() for name in columns)
+    numbers = [pd.to_numeric(column, errors="coerce").to_numpy(dtype=float) for column in cells]
     probs = np.column_stack(numbers)
     return labels, probs[:, 0] if len(columns) == 1 else probs, classes, columns
 

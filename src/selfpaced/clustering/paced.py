@@ -20,7 +20,7 @@ from .seeding import nearest_gaps, plus_plus
 
 Floats = NDArray[Any]
 
-# Measured by benchmarks/constants.py clustering.
+# a choice, made on development data.
 WARM = 3  # steps before the first weights: losses of raw seeds say nothing
 INNER = 2  # sweeps per stage
 WIDE = 4.0  # half weight of the robust start, in median losses

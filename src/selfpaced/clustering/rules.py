@@ -12,7 +12,7 @@ from ..regularizers import Logistic, Regularizer
 # weight falls from near 1 to near 0 within the spread of the losses; the logarithmic rule lives in (0, 1).
 _TYPICAL = {"logistic": 4.0, "channel": 4.0, "logarithmic": 0.1}
 
-# Measured by benchmarks/constants.py clustering.
+# a choice, made on development data.
 # Last half-weight loss as a multiple of the median starting loss, and the number of stages.
 _END = {"hard": (3.2, 16), "tls": (3.2, 16), "logistic": (3.2, 16), "channel": (3.2, 16)}
 _DEFAULT_END = (2.2, 8)

@@ -11,7 +11,7 @@ from .engine import Engine
 from .entries import Entries, Floats, Side
 from .thin import THIN
 
-# Measured by benchmarks/constants.py factorization.
+# a choice, made on development data.
 INLIER = 4.0  # residuals within this many noise scales are inliers
 STARVED = 0.7  # rows below this share of the median inlier share are refitted
 DOUBTFUL = 0.85  # the same after the polish, when the noise scale is exact

@@ -37,7 +37,7 @@ from .start import (
 )
 from .thin import UsualRows, is_thin, refit_thin, usual_rows
 
-# Measured by benchmarks/constants.py factorization.
+# a choice, made on development data.
 FIRST_SWEEPS = 3  # at the first pace: the warm start has to forget its outliers
 RESCUE_SWEEPS = 3
 POLISH_AGAIN = 3

@@ -18,7 +18,7 @@ from .means import Levels
 Factors = tuple[Floats, Floats]
 Tick = Callable[[str], None]
 
-# Measured by benchmarks/constants.py factorization.
+# a choice, made on development data.
 RIDGE_END = 0.005  # share of the ridge bound where the continuation ends
 RIDGE_RANK = 0.35  # and where the rank shows best
 SMOOTHING = 0.25  # eps of the warm start, in units of the MADN of its residuals

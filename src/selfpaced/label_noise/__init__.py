@@ -17,11 +17,9 @@ probability and predicted label can never disagree.
 
 from __future__ import annotations
 
-from .base import symmetric
-from .channel import UNDECIDED, NoiseModel, Suspicion, logits_from_proba
 from .fit import MISFIT, ChannelModels, fit_channel, one_rate_likelihood
-from .gauge import confident_error
 from .groups import design_effect, rate_scores
+from .model import UNDECIDED, NoiseModel, Suspicion, confident_error, logits_from_proba, symmetric
 
 __all__ = [
     "MISFIT",

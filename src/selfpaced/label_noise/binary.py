@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import Array, Model
+from .model import Array, Model
 
-_MAX_RATE = 0.48  # theory: beyond 1/2 the classes have swapped names; how near: benchmarks/constants.py label-noise
+_MAX_RATE = 0.48  # theory: beyond 1/2 the classes have swapped names; how near: a choice
 _FREE = 0.04  # numerical safety: what is left of the prior on log scales below 0 where they are free
-_BINS = 128  # of the margins, for speed: benchmarks/constants.py label-noise
+_BINS = 128  # of the margins, for speed: a choice
 
 
 def _bins(margin: Array, y: NDArray[np.intp], weight: Array) -> tuple[Array, Array, Array]:

@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from ..selection import effective_size
-from .base import Array, Model, softmax, symmetric
 from .binary import fit_binary, one_rate_binary
-from .channel import NoiseModel, Suspicion, as_matrix
+from .model import Array, Model, NoiseModel, Suspicion, as_matrix, softmax, symmetric
 from .multiclass import fit_multiclass, one_rate_multiclass
 
 __all__ = ["ChannelModels", "fit_channel", "one_rate_likelihood"]
@@ -20,7 +19,7 @@ __all__ = ["ChannelModels", "fit_channel", "one_rate_likelihood"]
 _MAX_PAIRWISE = 30  # classes: a cap on cost; there are K^2 rates, and rarely the rows to tell them from one
 _LEVEL = 1.959963984540054  # theory: Phi^-1(0.975), for intervals of 95 %
 
-# Measured by benchmarks/constants.py linear.
+# a choice on the tables of benchmarks/classification.py --part development.
 MISFIT = 0.03  # standard deviation of the rate that a wrong link function alone brings about
 _CONVINCING = 2.0  # nats that noise must gain for an interval without 0
 _TO_SYMMETRIC = 0.5  # how far the transition by which labels are doubted goes towards one rate for all

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .base import Array, softmax, symmetric
-from .channel import NoiseModel, as_matrix
+from .model import Array, NoiseModel, as_matrix, softmax, symmetric
 
 __all__ = ["design_effect", "rate_scores"]
 

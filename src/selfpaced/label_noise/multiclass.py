@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from .base import Array, Model, softmax
+from .model import Array, Model, softmax
 
 # The largest rate, as a share of the one at which labels say nothing, and the pseudo-counts that hold a free transition
-# matrix near one rate, as a share of the rows: benchmarks/constants.py label-noise
+# matrix near one rate, as a share of the rows: a choice
 _MAX_SHARE = 0.96
 _PSEUDO_COUNTS = 0.25
 

@@ -26,7 +26,7 @@ from ..selection import Decision, Trial, gap, mean_and_error
 from ._fold_fits import FoldFits, FoldModel, Spec
 from ._loss import Latent, Vector, loss_of_scores
 
-# Measured by benchmarks/constants.py linear.
+# What each mechanism earns is measured by benchmarks/ablation.py; the values are a choice.
 PENALTIES = (1.0, 0.1, 0.01)  # values of C that are tried
 PLENTY = 100  # rows per parameter above which the weakest penalty is the best
 # Losses (nats) that have half the full weight: Welsch with lam^2 = 2/3, 1, 2, whose weights are the powers 3/2, 1 and

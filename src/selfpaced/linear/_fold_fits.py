@@ -20,8 +20,9 @@ from ._loss import Latent, Objective, Vector
 
 TOLERANCE = 1e-3  # cost: gradient entry, in coordinates of unit curvature, at which a fold fit ends
 SURE = 80.0  # numerical safety: a score beyond which exp overflows in single precision, and probabilities are 0 or 1
-BLOCK = 1 << 19  # cost: scores that are made at a time, so that they stay in the cache
-_IDENTITY = Metric(lambda gradient: gradient, curvature=False)
+BLOCK = 1 << 17  # cost: scores that are made at a time, so that they stay in the cache
+WIDE = 400  # cost: features above which curvatures are not factorised
+_IDENTITY = Metric(lambda gradient, _: gradient, curvature=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,25 +100,63 @@ class FoldFits:
         """Weight of each row in each fit."""
         return self.rows.training_weight.astype(np.float32)
 
+    def free(self) -> None:
+        """Forget the coordinates, which are made again if they are needed."""
+        self.__dict__.pop("coordinates", None)
+
     def fit(self, candidates: Sequence[Spec], max_iter: int) -> list[FoldModel]:
         """Fit all candidates outside all folds at once, and score what was held out."""
         n_fits, shape = len(self.weight), (self.n_outputs, self.everything.n_features + 1)
         blank = None if all(c.start is not None for c in candidates) else self._class_shares()
         starts = [blank if c.start is None else c.start for c in candidates]
         points = self.coordinates.inward(np.concatenate(starts).reshape(-1, shape[1]))  # type: ignore[arg-type]
-        batch = _Batch(self, candidates)
-        found = minimize_all(
-            batch,
-            points.reshape(len(candidates) * n_fits, -1),
-            metric=_IDENTITY,
-            max_iter=max_iter,
-            tol=TOLERANCE,
-        )
+        points = points.reshape(len(candidates) * n_fits, -1)
+        metric = self._curvature(candidates, points) if all(c.latent.plain for c in candidates) else _IDENTITY
+        found = minimize_all(_Batch(self, candidates), points, metric=metric, max_iter=max_iter, tol=TOLERANCE)
         ends = np.stack([one.x for one in found]).reshape(-1, self.coordinates.size)
         params = self.coordinates.outward(ends).reshape(len(candidates), n_fits, -1)
         scores = self._scores(ends).reshape(len(candidates), n_fits, self.n_outputs, -1)
         held = [self.rows.held_out(own).astype(np.float64) for own in scores]
         return [FoldModel(c.latent, c.C, p, h) for c, p, h in zip(candidates, params, held, strict=True)]
+
+    def _curvature(self, candidates: Sequence[Spec], points: Vector) -> Metric:
+        """Inverse Hessians of the plain loss at the mean start, one for each penalty; paced fits need no such steps.
+
+        Far from the minimum of a latent loss they run along directions that few rows support.
+        """
+        c = self.coordinates
+        if sparse.issparse(c.table) or not 0 < c.size <= min(WIDE, self.rows.n):
+            return _IDENTITY
+        hessian = self._hessian(points.mean(axis=0).reshape(self.n_outputs, -1))
+        level = 1e-6 * float(np.diagonal(hessian).mean()) + 1e-12
+        inverse = []
+        for candidate in candidates:
+            own = hessian + np.diag(self.ridge(candidate.C) * c.penalty + level)
+            inverse.append(np.linalg.inv(own))
+        stack, n_fits = np.stack(inverse), len(self.weight)
+
+        def apply(grad: Vector, which: Any) -> Vector:
+            if len(stack) == 1:
+                return np.asarray(grad.reshape(-1, c.size) @ stack[0]).reshape(grad.shape)
+            lines = grad.reshape(len(which), -1, c.size)
+            return np.asarray(lines @ stack[which // n_fits]).reshape(grad.shape)
+
+        return Metric(apply)
+
+    def _hessian(self, point: Vector) -> Vector:
+        """Mean products of the coordinates times the curvature of each row's loss, in double precision."""
+        c, weight = self.coordinates, self.rows.weight
+        proba = np.exp(np.clip(c.scores(point), -SURE, SURE))
+        proba /= 1.0 + proba if len(proba) == 1 else proba.sum(axis=0)
+        curvature = (proba * (1 - proba)).mean(axis=0)
+        if weight is not None:
+            curvature *= weight / weight.mean()
+        out = np.zeros((c.size, c.size))
+        for begin in range(0, len(c.table), step := max(1, BLOCK // c.size)):
+            rows = slice(begin, begin + step)
+            half = c.table[rows] * np.sqrt(curvature[rows], dtype=np.float32)[:, None]
+            out += half.T @ half
+        return out / len(c.table)
 
     def score(self, params: Vector) -> Vector:
         """Scores of the held-out rows by given parameters of the fold fits."""
@@ -172,19 +211,17 @@ class _Coordinates:
         if not sparse.issparse(X) and not rows.fit_intercept:
             variance, mean = variance + np.square(mean), np.zeros_like(mean)
         scale = np.where(variance > 0, np.sqrt(variance), 1.0) / root
-        column = np.full((X.shape[0], 1), constant, dtype=np.float32)
         if sparse.issparse(X):
+            column = sparse.csr_array(np.full((X.shape[0], 1), constant, dtype=np.float32))
             scaled = (X @ sparse.diags_array(1.0 / scale)).astype(np.float32)
-            return cls(sparse.hstack([scaled, sparse.csr_array(column)], format="csr"), scale, mean, constant)
+            return cls(sparse.hstack([scaled, column], format="csr"), scale, mean, constant)
+        table = np.empty((len(X), X.shape[1] + 1), dtype=np.float32)
+        table[:, -1] = constant
         # No value of n can be farther than sqrt(n) standard deviations, but for rows that were left out of these.
         farthest = float(root) * np.sqrt(len(X))
-        table = np.clip((X - mean) / scale, -farthest, farthest).astype(np.float32)
-        return cls(np.hstack([table, column]), scale, mean, constant)
-
-    @cached_property
-    def transposed(self) -> Any:
-        """The table with rows as columns: products with few points are fast so."""
-        return self.table.T if sparse.issparse(self.table) else np.ascontiguousarray(self.table.T)
+        for block, own in rows.blocks(small=True):
+            np.clip((block - mean) / scale, -farthest, farthest, out=table[own, :-1], casting="same_kind")
+        return cls(table, scale, mean, constant)
 
     @property
     def size(self) -> int:
@@ -211,7 +248,7 @@ class _Coordinates:
         points = points.astype(np.float32, copy=False)
         if sparse.issparse(self.table):
             return np.ascontiguousarray((self.table[rows] @ points.T).T)
-        return np.asarray(points @ self.transposed[:, rows])
+        return np.asarray(points @ self.table[rows].T)
 
 
 def _without_one_row(X: Vector, mean: Vector, variance: Vector) -> tuple[Vector, Vector]:
@@ -272,8 +309,7 @@ class _Batch:
     def _multinomial(self, scores: Vector, rows: slice, which: Any) -> tuple[Vector, Vector]:
         codes = self.fits.rows.codes[rows]
         at = (slice(None), codes, np.arange(len(codes)))
-        scores -= scores.max(axis=1, keepdims=True)
-        np.maximum(scores, -80.0, out=scores)  # keeps probabilities above the smallest number of single precision
+        np.clip(scores, -SURE, SURE, out=scores)
         np.exp(scores, out=scores)
         total = scores.sum(axis=1)
         given = scores[at] / total

@@ -24,12 +24,12 @@ class Metric:
     Attributes
     ----------
     apply : callable
-        Maps a gradient, or several in one vector, to a direction, linear and positive definite.
+        Maps gradients, one per row, and the numbers of their functions to directions; linear and positive definite.
     curvature : bool
         Whether ``apply`` is an inverse Hessian, so that its directions have the right length too.
     """
 
-    apply: Callable[[Vector], Vector]
+    apply: Callable[[Vector, Rows], Vector]
     curvature: bool = True
 
 
@@ -69,7 +69,7 @@ class _Memory:
         # A region of negative curvature says nothing about the scale of the next step.
         useful = curvature > 1e-10 * lengths
         inverse = np.where(useful, 1 / np.where(useful, curvature, 1.0), 0.0)
-        gamma = curvature / np.maximum(_dots(change, _applied(self.metric, change)), 1e-300)
+        gamma = curvature / np.maximum(_dots(change, self.metric.apply(change, which)), 1e-300)
         if self.metric.curvature:
             gamma = np.clip(gamma, 0.05, 20.0)
         self.gamma[which] = np.where(useful, gamma, self.gamma[which])
@@ -86,7 +86,7 @@ class _Memory:
         for step, change, rho in reversed(pairs):
             alphas.append(rho * _dots(step, q))
             q -= alphas[-1][:, None] * change
-        q = _applied(self.metric, q)
+        q = self.metric.apply(q, which)
         unit = 1.0 if self.metric.curvature else np.maximum(_dots(grad, q), 1e-300) ** -0.5
         # Where nothing is remembered: a first step of unit length in this metric, unless it has the right length.
         q *= np.where(np.isnan(self.gamma[which]), unit, self.gamma[which])[:, None]
@@ -97,10 +97,6 @@ class _Memory:
 
 def _dots(a: Vector, b: Vector) -> Vector:
     return np.asarray(np.einsum("ij,ij->i", a, b))
-
-
-def _applied(metric: Metric, rows: Vector) -> Vector:
-    return metric.apply(rows.ravel()).reshape(rows.shape)
 
 
 def minimize(

@@ -27,7 +27,7 @@ from ._loss import Latent, Objective, Vector, predicted
 from ._misfit import MisfitCheck, misfit_check
 
 CONTRADICTED = 0.75  # a choice: share of the labels that held-out predictions contradict which are worth a look
-LIKELY_RIGHT = 0.25  # cost: probability of an error below which the stability of a row of a large table is 0
+LIKELY_RIGHT = 0.25  # cost: probability of an error below which the stability of a row is 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +166,7 @@ class LogisticTrainer:
             self.best = fit = self._plain_fit(found, best.fit.C)
             fit, choice = self._given(fit, fits, best)
         self.best = fit
+        fits.free()
         self.best = self._assessed(fit, fits, choice)
         return self.best
 
@@ -336,7 +337,7 @@ class LogisticTrainer:
             if min(most, likely) < channel.noise_rate:
                 channel = models.assessed(most, shift=shift, likely=likely)
             channel = channel if check is None else check.applied(channel)
-            channel = channel.unless_established()
+            channel = channel.unless_established(confirmed=check is None or check.agrees)
         full = self._sample_rows.scores(fit.params)
         changed = channel.decide(full) != predicted(full)
         moved = float(np.average(changed, weights=self._sample_rows.sample_weight))
@@ -354,9 +355,7 @@ class LogisticTrainer:
         if not isinstance(self.table, MemoryTable) or self.rows is None or self.rows.n_validated < N_FOLDS:
             return None
         own = self.in_memory
-        asked = np.arange(own.n)
-        if self.sampled:
-            asked = np.flatnonzero(channel.noise_probability(own.scores(params), own.codes) > LIKELY_RIGHT)
+        asked = np.flatnonzero(channel.noise_probability(own.scores(params), own.codes) > LIKELY_RIGHT)
         stability = np.zeros(own.n)
         if not len(asked):
             return stability

@@ -301,11 +301,11 @@ class Objective:
         except LinAlgError:  # features far from zero: rounding of their squares hides the rest
             return self.standardized(curvature=True)
 
-        def apply(grad: Vector) -> Vector:
+        def apply(grad: Vector, _: Any) -> Vector:
             out = cho_solve(factor, grad.reshape(-1, d + 1).T, check_finite=False).T
             if not self.fit_intercept:
                 out[:, -1] = 0.0
-            return np.ascontiguousarray(out).ravel()
+            return np.ascontiguousarray(out).reshape(grad.shape)
 
         return Metric(apply)
 
@@ -371,12 +371,12 @@ class Objective:
         if not self.fit_intercept:
             scale[-1], mean = 0.0, np.zeros(d)
 
-        def apply(grad: Vector) -> Vector:
+        def apply(grad: Vector, _: Any) -> Vector:
             out = grad.reshape(-1, d + 1).copy()
             out[:, :-1] -= out[:, -1:] * mean
             out *= scale
             out[:, -1] -= out[:, :-1] @ mean
-            return out.ravel()
+            return out.reshape(grad.shape)
 
         return Metric(apply, curvature)
 

@@ -16,22 +16,22 @@ from scipy.special import ndtri
 
 from ..assessment import SUSPECT
 from ..label_noise import MISFIT, UNDECIDED, NoiseModel, fit_channel
-from ..robust import weighted_quantile
 from ..selection import mean_and_error
 from ._fold_fits import FoldFits, Spec
 from ._loss import Latent, Vector, predicted
 
 # Measured by benchmarks/classification.py --part development.
 CLIPPED = 3.0  # standard deviations: beyond, a square would be all leverage
-SKEWED = 0.1  # standard deviations between mean and median from which ranks of a feature are used
+SKEWED = 0.1  # standard deviations between mean and median from which the ranks of a feature are used
 AXES = 5  # principal components whose products are taken
 BUMPS, FEW_FEATURES = 30, 20  # rows nearness to which is a feature, and features above which all rows are far apart
-REFERENCE_C = 0.1  # inverse penalty of the reference model, which has more to penalise
+REFERENCE_C = 0.03  # inverse penalty of the reference model, which has more to penalise
 DOUBT, BETTER = 1.0, 2.0  # standard errors of lead at which the reference model starts to count, and counts fully
 MOSTLY = 0.5  # share of what the linear model calls wrong that counts as all of it
+PROMISED = 0.7  # theory: share of the likely errors that both models must find; the precision that is promised
 
-RANKS = 500  # cost: ranks that are told apart
-CHECKED = 2500  # cost: rows of the check, or up to twice as many
+RANKS = 32  # cost: quantiles between which normal scores are interpolated
+CHECKED = 2500  # cost: rows of the check at most
 WIDEST = 100  # cost: features above which products say little and cost much
 STEPS = 15  # cost: iterations of its fold fits
 
@@ -50,17 +50,25 @@ class MisfitCheck:
         Share of the labels that it predicts among those that the linear model misses and calls wrong.
     confirmed : bool
         Whether it finds the same single errors as the linear model.
+    agreement : float
+        Share of the linear model's likely errors that are likely errors to it, too.
     """
 
     channel: NoiseModel
     ahead: float
     explained: float
     confirmed: bool = True
+    agreement: float = 1.0
 
     @property
     def better(self) -> bool:
         """Whether its noise rate replaces that of the linear model."""
         return self.ahead >= BETTER
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both models find mostly the same likely errors: then they are no bends that the linear one misses."""
+        return self.agreement >= PROMISED or self.ahead <= -BETTER  # a model that explains less says nothing
 
     @property
     def trust(self) -> float:
@@ -109,11 +117,11 @@ def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitC
     rows = fits.rows
     if sparse.issparse(rows.X) or rows.X.shape[1] > WIDEST:
         return None
-    step = max(1, rows.n // CHECKED)
+    step = -(-rows.n // CHECKED)
     kept = rows.held % step == 0
     rows, scores = rows.every(step), scores[kept]
     total = float(rows.n if rows.weight is None else rows.weight.sum())
-    flexible = FoldFits(replace(rows, X=bends(rows.X, rows.weight)), total, True)
+    flexible = FoldFits(replace(rows, X=bends(rows.X, rows.weight), folds=rows.folds[:1]), total, True)
     z = flexible.fit([Spec(Latent(), REFERENCE_C)], STEPS)[0].scores
     codes, weight, size = rows.held_codes, rows.evidence_weight, rows.evidence_size
     pairs = rows.n_classes == 2  # cost: one rate for more classes
@@ -123,12 +131,15 @@ def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitC
         np.log(np.maximum(model.given_proba(seen)[at, codes], 1e-12)) for model, seen in ((channel, scores), (own, z))
     ]
     agrees, missed = predicted(z) == codes, channel.decide(scores) != codes
-    doubted = channel.noise_probability(scores, codes) * missed * (1.0 if weight is None else weight)
+    wrong = channel.noise_probability(scores, codes)
+    doubted = wrong * missed * (1.0 if weight is None else weight)
     explained = float(doubted @ agrees / max(doubted.sum(), np.finfo(float).tiny))
+    likely = missed & (wrong > SUSPECT)
+    agreement = float(np.mean(own.noise_probability(z[likely], codes[likely]) > SUSPECT)) if likely.any() else 1.0
     single = channel.unless_established().noise_probability(scores, codes) > SUSPECT
     confirmed = own.unless_established().noise_probability(z[single], codes[single]) > SUSPECT
     ahead = mean_and_error(likelihoods[1] - likelihoods[0], weight, size).z
-    return MisfitCheck(own, ahead, explained, bool(confirmed.all()))
+    return MisfitCheck(own, ahead, explained, bool(confirmed.all()), agreement)
 
 
 def bends(X: Vector, weight: Vector | None) -> NDArray[np.float32]:
@@ -136,7 +147,7 @@ def bends(X: Vector, weight: Vector | None) -> NDArray[np.float32]:
     mean = np.average(X, axis=0, weights=weight)
     scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
     Z = ((X - mean) / np.where(scale > 0, scale, 1.0)).astype(np.float32)
-    ranks = [_normal_scores(column)[:, None] for column in Z.T if _skewed(column, weight)]
+    ranks = [_normal_scores(Z[:, j])[:, None] for j in np.flatnonzero(np.abs(np.median(Z, axis=0)) > SKEWED)]
     np.clip(Z, -CLIPPED, CLIPPED, out=Z)
     _, axes = np.linalg.eigh(Z.T @ Z)
     parts = Z @ axes[:, ::-1][:, :AXES]
@@ -146,19 +157,11 @@ def bends(X: Vector, weight: Vector | None) -> NDArray[np.float32]:
     return np.hstack([Z, Z**2, parts[:, i] * parts[:, j], *ranks, *near])
 
 
-def _skewed(column: Vector, weight: Vector | None) -> bool:
-    """Whether the median of a standardised feature is far from its mean; ranks of two values say nothing new."""
-    if abs(weighted_quantile(column, 0.5, weight)) <= SKEWED:
-        return False
-    return bool(((column != column.min()) & (column != column.max())).any())
-
-
-def _normal_scores(column: Vector) -> Vector:
+def _normal_scores(column: Vector) -> NDArray[np.float32]:
     """Normal scores of the ranks: incomes and counts act by their order, and a logarithm fails at zero."""
-    some = np.sort(column)[:: max(1, len(column) // RANKS)]
-    below = np.searchsorted(some, column) + np.searchsorted(some, column, side="right")
-    rank = np.clip(below / (2 * len(some)), 0.5 / len(some), 1 - 0.5 / len(some))
-    return np.asarray(ndtri(rank).astype(np.float32))
+    knots = np.linspace(0, len(column) - 1, min(RANKS, len(column))).astype(np.intp)
+    scores = ndtri((knots + 0.5) / len(column))
+    return np.asarray(np.interp(column, np.sort(column)[knots], scores), dtype=np.float32)
 
 
 def _nearness(Z: Vector, along: Vector) -> Vector:

@@ -28,7 +28,7 @@ from ._loss import Latent, Objective, Vector, loss_of_scores, predicted
 if TYPE_CHECKING:
     from ._logistic_fit import LogisticFit, LogisticTrainer
 
-# Measured by benchmarks/constants.py paper.
+# a choice on the data sets of the paper: benchmarks/classification.py --part schedule.
 # Half the samples of well separated classes have hardly any loss. A floor (a loss that has half the weight) keeps
 # rounding from deciding the first stage. Rules with a unit of their own do not reach every floor.
 FLOORS = tuple(np.log(2.0) * np.array([0.5, 1.0, 2.0, 4.0]))

@@ -31,7 +31,7 @@ from .support import supported
 __all__ = ["Reweighted", "ascend", "exact_floor", "fit_scale", "objective", "robust_start", "settle"]
 
 Floats = NDArray[np.floating[Any]]
-# Measured by benchmarks/constants.py regression.
+# a choice, made on development data.
 GROWTH = 1.5  # of the cut per stage of the way up: a gap between good residuals and outliers must not be jumped
 EXPLAINED = 0.7  # share of the rows that the central start has to explain to win
 TIGHTER = 0.97  # and its sigma, relative to the first one's

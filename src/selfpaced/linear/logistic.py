@@ -16,7 +16,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..arguments import check_label_array, speaking_of
+from ..arguments import check_label_array, encoded_labels, speaking_of, told_label
 from ..assessment import Array, Assessment, AssessmentMixin, Labels, fingerprint, piece_by_piece
 from ..engines import ClassWeightedTable, MemoryTable, Table, from_dask, is_dask, is_source, lazy_for_dask, opened
 from ..fitting import (
@@ -43,7 +43,6 @@ from ._blocks import clean_shares
 from ._lbfgs import minimize
 from ._logistic_fit import LogisticFit, LogisticSettings, LogisticTrainer
 from ._loss import Codes, Matrix, Objective, Vector, loss_of_scores
-from .labels import encoded, told
 
 LARGE = 100.0  # numerical safety: a loss in nats that no label has
 LITTLE_SIGNAL = 0.8  # display: share of the error of guessing above which an upper limit of the rate says nothing
@@ -244,7 +243,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
         with speaking_of("X"):
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         check_size("X", X)
-        classes, codes = encoded(y)
+        classes, codes = encoded_labels(y)
         free = self.penalty is None or self.C == "auto"  # a given C has the unit of the weights
         given_weight = check_weight(sample_weight, len(codes), relative=free)
         if free and given_weight is not None:
@@ -460,7 +459,7 @@ def _check_classes(classes: Array, mass: Array) -> None:
     if (mass > 0).sum() < 2:
         raise ValueError(
             "y must have at least 2 classes among the rows of positive weight; the data contains only one class: "
-            f"{told(classes[int(np.argmax(mass))])}"
+            f"{told_label(classes[int(np.argmax(mass))])}"
         )
 
 

@@ -34,7 +34,7 @@ from .support import absurd_rows
 __all__ = ["Attempt", "RegressionFit", "RegressionSettings", "automatic", "plain_fit"]
 
 Floats = NDArray[np.floating[Any]]
-# Measured by benchmarks/constants.py regression.
+# a choice, made on development data.
 GUARD = 1.08  # a stage may not raise the M-scale of the residuals by more than this
 SECOND = 0.9  # of the efficiency, where a first try lets the majority down
 WIDER = 1.1  # times its sigma is what the first reweighting may find at most

@@ -22,7 +22,7 @@ from .squares import Squares
 __all__ = ["column_medians", "elemental_start", "majority_share", "s_estimate", "sensitivity_start"]
 
 Floats = NDArray[np.floating[Any]]
-# Measured by benchmarks/constants.py regression.
+# a choice, made on development data.
 DIRECTIONS = 10  # sensitivity directions tried at each end of the spectrum: vertical outliers, then leverage
 
 DRAWS = 300  # cost: random subsets of as many rows as coefficients

@@ -13,7 +13,7 @@ Array = Any  # a NumPy, torch or JAX array, or a scalar: whatever speaks the arr
 Formula = Callable[[Any, Array, Any], Array]
 
 # Blocks of 256 kB stay in the cache, so that the passes of a formula cost one trip to memory and no large
-# temporary: on 1e7 samples this is faster than the bare expression (benchmarks/core.py).
+# temporary: on 1e7 samples this is faster than the bare expression.
 BLOCK = 1 << 15
 
 

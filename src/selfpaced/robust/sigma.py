@@ -15,12 +15,12 @@ from .scales import Floats, effective_size, m_scale, weighted_quantile
 
 __all__ = ["ResidualScale", "residual_scale", "truncated_sigma"]
 
-CUTOFF = 2.5  # residuals beyond this many sigma do not estimate sigma: benchmarks/constants.py regression
+CUTOFF = 2.5  # residuals beyond this many sigma do not estimate sigma: a choice
 BEYOND = 0.0125745  # theory: residuals of a normal between one and two cutoffs, relative to those within one
 SETTLING = 20  # cost: steps of the sigma that settles
 MOST_SETTLING = 3.0  # a choice: in units of 1 / sqrt(n), by which sigma may rise when it settles; 0.8 is usual
 LEAST_SETTLING = 0.8  # a choice: of its first value, to which sigma may fall when it settles
-RISE = 1.5  # the cut rises by half of itself at most, so that a gap stops it: benchmarks/constants.py regression
+RISE = 1.5  # the cut rises by half of itself at most, so that a gap stops it: a choice
 
 
 class _Truncated:

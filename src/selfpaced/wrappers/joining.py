@@ -16,7 +16,7 @@ from .reference_models import ReferenceModel
 
 __all__ = ["Applicant", "Lead", "compared", "logs"]
 
-# Measured by benchmarks/constants.py wrapper.
+# a choice, made on development data.
 CLEARLY = (
     2.0  # standard errors by which the wrapped model must be the better reference, or the references better than it
 )

@@ -23,13 +23,13 @@ from .routing import TooFewRows, take_rows
 
 __all__ = ["LabelFit", "run"]
 
-# Measured by benchmarks/constants.py classifier.
+# a choice, made on development data.
 CLEAN = 0.03  # noisy error of the surest third below which nothing is to be gained
 LEAST = 0.05  # noise rate below which what looks wrong is taken for overlap of the classes
 MEMORY = 0.2  # share of its error on unseen rows that a model which memorises does not make on seen ones
 IN_SAMPLE = 3  # rounds of a model of little capacity: they are cheap
 
-FLOOR = 0.5 * LN2  # smallest half-weight loss of the paper's start, in nats: benchmarks/constants.py paper
+FLOOR = 0.5 * LN2  # smallest half-weight loss of the paper's start, in nats: a choice
 HALF_QUADRATIC = 5  # cost: rounds at a fixed pace
 TOLERANCE = 1e-4  # numerical safety: of the latent objective, where a pace has more than one round
 TIED = 1e-9  # numerical safety: as many votes for a label as for its rival take it in, whatever rounding says

@@ -23,7 +23,7 @@ from .routing import WeightRoute, fit_weighted, row_params, rows_left, take_rows
 __all__ = ["ClassifierProblem", "Reading", "scaled_channel", "scaled_to"]
 
 Array = NDArray[Any]
-# Measured by benchmarks/constants.py classifier.
+# a choice, made on development data.
 KEPT_PER_CLASS = 3  # the easiest rows of a class that would vanish from a fit
 HEAVY = 0.25  # noise rate above which the plain models' own view is no longer worth averaging in
 

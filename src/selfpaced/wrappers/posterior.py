@@ -24,7 +24,7 @@ from .reference_models import ReferenceModel
 
 __all__ = ["Posterior", "posterior_of"]
 
-# Measured by benchmarks/constants.py wrapper.
+# a choice, made on development data.
 HEAVY = 0.25  # noise rate from which the references learn once more, from the soft labels
 PULL = 0.5  # how far totals of the classes go from the posterior's to the given ones
 

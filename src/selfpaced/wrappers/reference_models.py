@@ -28,7 +28,7 @@ from .soft_labels import SoftFit
 
 __all__ = ["BaggedReference", "ForestReference", "LogisticReference", "ModelReference", "ReferenceModel", "bagged"]
 
-# Measured by benchmarks/constants.py wrapper.
+# a choice, made on development data.
 TREES = 50  # of a forest
 AGAIN = 16  # of a forest that learns from soft labels, which hold the votes of the first already
 LEAF = 5  # rows in a leaf: fewer follow single labels

@@ -18,7 +18,7 @@ from .routing import WeightRoute, fit_rows, groups_keyword, last_step
 
 __all__ = ["Fitted", "MeanOfModels", "SoftFit"]
 
-DROPPED = 0.02  # cost: probabilities below this are no row of their own: benchmarks/constants.py wrapper
+DROPPED = 0.02  # cost: probabilities below this are no row of their own: a choice
 DIGITS = 6  # numerical safety: of probabilities; a tree decides ties by the last bit, which every processor has its own
 COPIES = 5  # cost: models of drawn labels, for estimators that take no weights
 LARGE = 10_000  # theory: rows above which scikit-learn's boosting holds some back to stop early

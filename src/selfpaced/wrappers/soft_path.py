@@ -38,7 +38,7 @@ from .wrapping import seeded
 __all__ = ["MIN_ROWS", "SoftProblem", "run_soft"]
 
 MIN_ROWS = 40  # a choice: below, a fold is too small to assess by
-LEAST = 0.05  # noise rate below which what looks wrong is taken for overlap of classes: benchmarks/constants.py wrapper
+LEAST = 0.05  # noise rate below which what looks wrong is taken for overlap of classes: a choice
 FOLDS = 5  # a choice: of references that have no rows to spare
 HALVINGS = 2  # cost: deals into halves in which a wrapped model that is the only reference votes
 SOFT = "the fit to soft labels"

@@ -33,7 +33,7 @@ from .values import Array, RegressorProblem, Residuals, Round
 
 __all__ = ["Round", "ValueFit", "run"]
 
-# Measured by benchmarks/constants.py regressor.
+# a choice, made on development data.
 ROUNDS = 3  # rounds of cross-fitting after the plain one
 IN_SAMPLE = 12  # rounds of a model of little capacity, which settle and are cheap
 ERRORS = 2.0  # standard errors that the gain must be above

@@ -1,18 +1,45 @@
-"""What a fitted channel says: clean probabilities, and the posterior that a given label is wrong."""
+"""A fitted label-noise model: clean probabilities, and the posterior that a given label is wrong."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from .base import Array, pair, softmax
+from ..selection import effective_size
 
+Array = NDArray[np.floating[Any]]
 UNDECIDED = 0.499  # theory: below even odds, so that no label is a likely error unless noise is established
 CHANCE = 0.05  # theory: expected rows as far from their label by overlap alone, below which a single error is certain
+
+
+@dataclass(frozen=True)
+class Model:
+    """One fitted channel model.
+
+    Attributes
+    ----------
+    scale, bias, transition
+        See `NoiseModel`.
+    evidence : float
+        Log-likelihood less the number of parameters beside the scale and the first rate.
+    rate, error : float
+        Share of wrong labels and its standard error; both 0 in a model without noise.
+    noisy : bool
+        Whether labels may be wrong in it at all.
+    """
+
+    scale: float
+    bias: Array
+    transition: Array
+    evidence: float
+    rate: float
+    error: float
+    noisy: bool = True
 
 
 @dataclass(frozen=True)
@@ -152,9 +179,12 @@ class NoiseModel:
             changed = np.log(self._doubt.transition[[1, 0], [0, 1]]) - np.log(np.diag(self._doubt.transition))
         return np.asarray(expit(changed[codes] - np.where(codes == 1, margin, -margin)))
 
-    def unless_established(self) -> NoiseModel:
-        """The same model with posteriors of less than 1/2, single errors excepted, if the interval contains 0."""
-        if self.interval[0] > 0:
+    def unless_established(self, confirmed: bool = True) -> NoiseModel:
+        """The same model with posteriors of less than 1/2, single errors excepted, if the interval contains 0.
+
+        The same holds if a second model did not confirm the errors.
+        """
+        if self.interval[0] > 0 and confirmed:
             return self
         return replace(self, suspicion=replace(self._doubt, share=min(self._doubt.share, UNDECIDED)))
 
@@ -179,3 +209,90 @@ def as_matrix(logits: ArrayLike) -> Array:
         z = z.reshape(-1)
         return np.stack([np.zeros_like(z), z], axis=1)
     return z
+
+
+def softmax(z: Array) -> Array:
+    """Rows of probabilities."""
+    if z.shape[1] == 2:
+        return pair(z[:, 1] - z[:, 0])
+    out = np.asarray(z - z.max(axis=1, keepdims=True))
+    np.exp(out, out=out)
+    out /= out.sum(axis=1, keepdims=True)
+    return out
+
+
+def pair(margin: Array) -> Array:
+    """The probabilities of two classes from the margin of the second; both keep their digits, however small."""
+    ratio = np.exp(-np.abs(margin))
+    likely = 1.0 / (1.0 + ratio)
+    unlikely, second = ratio * likely, margin > 0
+    out = np.empty((len(margin), 2))
+    out[:, 0], out[:, 1] = np.where(second, unlikely, likely), np.where(second, likely, unlikely)
+    return out
+
+
+def symmetric(rate: float, n_classes: int) -> Array:
+    """The transition matrix of one rate, wrong labels falling on all other classes alike."""
+    out = np.full((n_classes, n_classes), rate / (n_classes - 1))
+    out[np.diag_indices(n_classes)] = 1 - rate
+    return out
+
+
+def confident_error(
+    logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, share: float = 1 / 3
+) -> tuple[float, float]:
+    """Noisy error of the most confident predictions: a noise gauge that needs no fit.
+
+    Where a model is sure, its own mistakes are rare, so what disagrees there is mostly label noise.
+
+    Parameters
+    ----------
+    logits : array-like of shape (n,), (n, 1) or (n, n_classes)
+        Out-of-fold logits (binary: the margin of the second class, or two columns).
+    y : array-like of shape (n,)
+        Given labels as codes.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
+    share : float
+        Share of rows that counts as confident.
+
+    Returns
+    -------
+    overall, by_class : float
+        The error over all confident rows, and its mean over the predicted classes (one third of each).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from selfpaced.label_noise import confident_error
+    >>> margin = np.r_[np.linspace(-3, -1, 30), np.linspace(1, 3, 30)]
+    >>> y = (margin > 0).astype(int)
+    >>> y[0] = 1
+    >>> round(confident_error(margin, y)[0], 2)
+    0.05
+    """
+    z = as_matrix(logits)
+    codes = np.asarray(y, dtype=np.intp)
+    weight = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    top = np.partition(z, z.shape[1] - 2, axis=1)
+    gap = top[:, -1] - top[:, -2]
+    predicted = z.argmax(axis=1)
+    wrong = (predicted != codes) * weight
+    overall = _error_of_surest(gap, wrong, weight, share)
+    errors = [
+        _error_of_surest(gap[rows], wrong[rows], weight[rows], share)
+        for rows in (np.flatnonzero(predicted == c) for c in range(z.shape[1]))
+        if len(rows) and effective_size(weight[rows], len(rows)) >= 10
+    ]
+    return overall, float(np.mean(errors)) if errors else 0.5
+
+
+def _error_of_surest(gap: Array, wrong: Array, weight: Array, share: float) -> float:
+    """The error of the surest share; of rows that are equally sure at its edge, each counts in part."""
+    order = np.argsort(-gap, kind="stable")
+    total = np.cumsum(weight[order])
+    wanted = share * float(total[-1])
+    least = gap[order[min(int(np.searchsorted(total, wanted)), len(order) - 1)]]
+    above, edge = gap > least, gap == least
+    part = (wanted - float(weight[above].sum())) / max(float(weight[edge].sum()), np.finfo(float).tiny)
+    return float((wrong[above].sum() + part * wrong[edge].sum()) / max(wanted, np.finfo(float).tiny))
