@@ -21,8 +21,8 @@ beat on average. cleanlab: `multilabel_classification.filter.find_multilabel_iss
 Annotators: consensus right, in percent. Dawid-Skene: plain EM, below. CROWDLAB: `cleanlab.multiannotator`, with the
 same probabilities (LogisticRegression in five folds, fitted to the majority). With --crowd-kit PYTHON, an interpreter
 that has the package crowd-kit, also its Dawid-Skene and GLAD, for the first three seeds. Errors: mean and largest
-distance between the estimated and the true share of wrong votes of an annotator, and how often the 95 % interval holds the error rate by which the
-votes were drawn.
+distance between the estimated and the true share of wrong votes of an annotator, and how often the 95 % interval holds
+the error rate by which the votes were drawn.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ BUMPS, FEW_FEATURES = 30, 20  # rows nearness to which is a feature, and feature
 REFERENCE_C = 0.03  # inverse penalty of the reference model, which has more to penalise
 DOUBT, BETTER = 1.0, 2.0  # standard errors of lead at which the reference model starts to count, and counts fully
 MOSTLY = 0.5  # share of what the linear model calls wrong that counts as all of it
-PROMISED = 0.7  # theory: share of the likely errors that both models must find; the precision that is promised
+PROMISED = 0.7  # a choice: share of the likely errors that both models must contradict; the precision to reach
 
 RANKS = 32  # cost: quantiles between which normal scores are interpolated
 CHECKED = 2500  # cost: rows of the check at most
@@ -51,7 +51,7 @@ class MisfitCheck:
     confirmed : bool
         Whether it finds the same single errors as the linear model.
     agreement : float
-        Share of the linear model's likely errors that are likely errors to it, too.
+        Share of the linear model's likely errors whose label it contradicts, too.
     """
 
     channel: NoiseModel
@@ -67,7 +67,7 @@ class MisfitCheck:
 
     @property
     def agrees(self) -> bool:
-        """Whether both models find mostly the same likely errors: then they are no bends that the linear one misses."""
+        """Whether both models contradict most of the likely errors: then they are no bends that the linear one misses."""
         return self.agreement >= PROMISED or self.ahead <= -BETTER  # a model that explains less says nothing
 
     @property
@@ -135,7 +135,7 @@ def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitC
     doubted = wrong * missed * (1.0 if weight is None else weight)
     explained = float(doubted @ agrees / max(doubted.sum(), np.finfo(float).tiny))
     likely = missed & (wrong > SUSPECT)
-    agreement = float(np.mean(own.noise_probability(z[likely], codes[likely]) > SUSPECT)) if likely.any() else 1.0
+    agreement = float(np.mean(~agrees[likely])) if likely.any() else 1.0
     single = channel.unless_established().noise_probability(scores, codes) > SUSPECT
     confirmed = own.unless_established().noise_probability(z[single], codes[single]) > SUSPECT
     ahead = mean_and_error(likelihoods[1] - likelihoods[0], weight, size).z
