@@ -424,7 +424,7 @@ def counts_rows(values: NDArray[Any]) -> bool:
 def _is_number(series: pd.Series) -> bool:
     from pandas.api import types
 
-    return types.is_numeric_dtype(series.dtype) or types.is_timedelta64_dtype(series.dtype)
+    return bool(types.is_numeric_dtype(series.dtype) or types.is_timedelta64_dtype(series.dtype))
 
 
 def _numbers(series: pd.Series) -> NDArray[Any]:
@@ -432,4 +432,4 @@ def _numbers(series: pd.Series) -> NDArray[Any]:
     if series.dtype.kind == "m":
         series = series.dt.total_seconds()
     plain = isinstance(series.dtype, np.dtype) and series.dtype.kind in "fiu"
-    return series.to_numpy() if plain else series.to_numpy(dtype=float, na_value=np.nan)
+    return np.asarray(series.to_numpy() if plain else series.to_numpy(dtype=float, na_value=np.nan))
