@@ -59,7 +59,7 @@ else:
         return json.loads(text.getvalue())
     fit(small, out + "-small")
     facts, seconds, worked, peak = measured(lambda: fit(path, out))
-    facts = {key: facts[key] for key in ("seconds", "suspects", "noise_rate", "termination", "features")}
+    facts = {key: facts[key] for key in ("seconds", "likely_errors", "noise_rate", "termination", "features")}
 print(json.dumps({"seconds": seconds, "worked": worked, "peak": peak, "facts": facts}))
 """
 
@@ -117,7 +117,7 @@ def measure(rows: int, categories: bool, folder: Path) -> tuple[list[str], str]:
         f"{pandas['peak'] / table:.1f}x",
         f"{ours['peak'] / table:.1f}x",
     ]
-    return [*cells, f"{facts['suspects']:,}", f"{facts['noise_rate']:.1%}"], f"{columns}: {', '.join(parts)}"
+    return [*cells, f"{facts['likely_errors']:,}", f"{facts['noise_rate']:.1%}"], f"{columns}: {', '.join(parts)}"
 
 
 def _named(step: str) -> str:
@@ -140,7 +140,7 @@ def main() -> None:
         "memory, pandas",
         "memory, fit",
     ]
-    header += ["suspects", "noise rate (true 10 %)"]
+    header += ["likely errors", "noise rate (true 10 %)"]
     steps: list[str] = []
     worst = [0.0, 0.0]
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]

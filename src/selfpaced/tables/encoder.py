@@ -224,8 +224,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 out[rows, place] += read(rows)
         return out
 
-    def column_parts(self, X: Any) -> dict[str, tuple[slice, Any]]:
+    def column_parts(self, X: Any) -> dict[str, list[tuple[slice, Any]]]:
         """Return what each column contributes to the features, which are the sum of these parts.
+
+        With the coefficients of a linear model, ``values @ coef[place]`` is what a column contributes to its score.
 
         Parameters
         ----------
@@ -233,16 +235,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        dict of str to (slice, array)
-            For every column that is used, which features it has and their values, one row per row of `X`. Several
-            texts share the features of the SVD: a part of such a column is in ``"NAME (text)"``.
+        dict of str to list of (slice, array)
+            For every column that is used, its features and their values, one row per row of `X`. A text column has two
+            parts: its frequent levels, and its share in the components of all texts.
         """
-        frame = self._known(X)
-        if self.sparse_:
-            return dict(zip([c.name for c in self.columns_], self._readers(frame), strict=True))
-        names = [c.name for c in self.columns_] + [f"{c.name} (text)" for c in self.columns_ if c.kind == "text"]
-        whole = slice(0, len(frame))
-        return {n: (place, read(whole)) for n, (place, read) in zip(names, self._readers(frame), strict=True)}
+        frame, texts = self._known(X), self.names_of("text")
+        names = texts if self.sparse_ else [*(column.name for column in self.columns_), *texts]
+        parts: dict[str, list[tuple[slice, Any]]] = {name: [] for name in names}
+        for name, (place, read) in zip(names, self._readers(frame), strict=True):
+            parts[name].append((place, read if self.sparse_ else read(slice(0, len(frame)))))
+        return parts
 
     def _readers(self, frame: pd.DataFrame) -> Iterator[tuple[slice, Any]]:
         """Yield the features that columns fill, and what gives them for some rows; texts come last."""
@@ -279,12 +281,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     # ------------------------------------------------------------------------------------------------------ names
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ARG002
-        """Return names such as ``age``, ``age is missing``, ``city=Rome``, ``seen days`` and ``text 1``."""
+        """Return names such as ``age``, ``age is missing``, ``city=Rome``, ``seen days`` and ``note=text 1``."""
         check_is_fitted(self, "columns_")
         linear = self.kind == "linear"
         names = [] if self.sparse_ else [name for column in self.columns_ for name in column.names(linear)]
         if self.text_ is not None:
-            names += [f"text {number + 1}" for number in range(self.text_.width)]
+            texts = self.names_of("text")
+            source = texts[0] if len(texts) == 1 else "text columns"
+            names += [f"{source}=text {number + 1}" for number in range(self.text_.width)]
         return np.array(names, dtype=object)
 
     @property
