@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PROJECTS = {"selfpaced": ROOT, "selfpaced_experiments": ROOT / "experiments"}
 EXTRAS = "cli,plot,report,io"  # what `make demo` installs
-SHOWN = {"demo.png", "report.html", "suspects.csv", "metrics.json"}
+SHOWN = {"report.html", "suspects.csv", "metrics.json"}
 
 
 def main(folder: Path) -> None:

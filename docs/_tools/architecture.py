@@ -64,6 +64,7 @@ FLOORS: list[dict[str, str]] = [
         "arguments": "what functions are given, refused by name",
         "regularizers": "the mathematics: phi, weight and dual of every rule",
         "sketch": "a mergeable summary of losses",
+        "formatting": "numbers, shares and counts as people write them",
     },
 ]
 FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +35,6 @@ examples:
   selfpaced demo --noise 0.4 --seed 3
 """
 FILES = ["report.html", "suspects.csv", "metrics.json"]
-# the packages used here, and the extras that provide them
-PACKAGES = {"pandas": "cli", "rich": "cli", "jinja2": "report", "vl_convert": "report"}
 FOLDS = 5  # cost: fits of both models
 
 
@@ -52,7 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Fit to wrong labels, compare with the right ones, write the page."""
-    check_extras()
     from selfpaced import __version__
 
     from .atomic_output import staged
@@ -83,22 +79,6 @@ def run(args: argparse.Namespace, console: Console) -> int:
     console.say("Next: selfpaced fit YOUR.csv --target COLUMN")
     console.result({**facts, "files": [str(args.out / name) for name in written]})
     return 0
-
-
-def check_extras() -> None:
-    """Name all missing packages at once."""
-    missing = {name: extra for name, extra in PACKAGES.items() if not _installed(name)}
-    if "cli" in missing.values():
-        extras = ",".join(dict.fromkeys(missing.values()))
-        raise ImportError(f'the demo needs {", ".join(missing)}: pip install "selfpaced[{extras}]"')
-
-
-def _installed(package: str) -> bool:
-    try:
-        import_module(package)
-    except ImportError:
-        return False
-    return True
 
 
 def _compared(result: Training, wrong: np.ndarray) -> dict[str, dict[str, Any]]:

@@ -218,6 +218,7 @@ def _metrics(
     args: argparse.Namespace, encoded: Encoded, table: ScratchTable, model: Any, counts: Any
 ) -> dict[str, Any]:
     from selfpaced import __version__
+    from selfpaced.inspection import held_out_accuracy
 
     from .training import candidate, columns_of
 
@@ -239,6 +240,7 @@ def _metrics(
         "likely_errors": int(counts[2]),
         "worth_a_look": int(counts[1]),
         "passes": table.passes,
+        "held_out_accuracy": held_out_accuracy(model) if encoded.given.task == "classification" else None,
         "termination": model.termination_,
         "path": [candidate(found) | {"chosen": found.chosen} for found in model.path_],
     }
