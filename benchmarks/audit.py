@@ -19,10 +19,9 @@ Several labels: 8 % of the entries wrong in all or in three of five columns, mad
 beat on average. cleanlab: `multilabel_classification.filter.find_multilabel_issues_per_class`.
 
 Annotators: consensus right, in percent. Dawid-Skene: plain EM, below. CROWDLAB: `cleanlab.multiannotator`, with the
-same probabilities (LogisticRegression in five folds, fitted to the majority). With --crowd-kit PYTHON, an interpreter
-that has the package crowd-kit, also its Dawid-Skene and GLAD, for the first three seeds. Errors: mean and largest
-distance between the estimated and the true share of wrong votes of an annotator, and how often the 95 % interval holds
-the error rate by which the votes were drawn.
+same probabilities (LogisticRegression in five folds, fitted to the majority). Errors: mean and largest distance between
+the estimated and the true share of wrong votes of an annotator, and how often the 95 % interval holds the error rate by
+which the votes were drawn. crowd-kit: its Dawid-Skene and GLAD, if --crowd-kit names an interpreter that has them.
 """
 
 from __future__ import annotations
@@ -79,6 +78,11 @@ CLEAN = (
     ("made, 4 classes", "network"),
 )
 PATIENTS, VISITS, DRAWS = 300, 6, 40
+PATIENT_CASES = (  # size of the scores, whose label it is, share of patients all of whose labels are wrong
+    *((size, "patient", 0.15) for size in (4, 8, 16, 32)),
+    *((size, "visit", 0.15) for size in (4, 16)),
+    *((size, whose, 0.0) for size in (4, 16) for whose in ("patient", "visit")),
+)
 LABELS, SIZES = 5, (6, 10, 16, 24)
 ANNOTATED = {  # votes per row, number of annotators, their error rates, distance of the classes, kind
     "3 votes": (3, 15, (0.05, 0.35), 1.0, "even"),
@@ -229,15 +233,17 @@ def features_part(seeds, _python=None):
 # ------------------------------------------------------------------------------------------------- groups
 
 
-def patients(seed, rate, size, features=20):
-    """Visits of patients: labels, held-out probabilities, groups, wrong labels."""
+def patients(seed, rate, size, whose="patient", features=20):
+    """Visits of patients: labels of the patient or of each visit, held-out probabilities, groups, wrong labels."""
     rng = np.random.default_rng(seed)
     coef, base = rng.normal(size=features), rng.normal(size=(PATIENTS, features))
     X = 0.8 * np.repeat(base, VISITS, axis=0) + 0.6 * rng.normal(size=(PATIENTS * VISITS, features))
-    true = rng.random(PATIENTS) < 1 / (1 + np.exp(-size * base @ coef / np.linalg.norm(coef)))
+    known = base if whose == "patient" else X
+    true = rng.random(len(known)) < 1 / (1 + np.exp(-size * known @ coef / np.linalg.norm(coef)))
+    true = np.repeat(true, VISITS) if whose == "patient" else true
     wrong = np.zeros(PATIENTS, dtype=bool)
     wrong[rng.permutation(PATIENTS)[: round(rate * PATIENTS)]] = True
-    labels, groups = np.repeat(true ^ wrong, VISITS), np.repeat(np.arange(PATIENTS), VISITS)
+    labels, groups = true ^ np.repeat(wrong, VISITS), np.repeat(np.arange(PATIENTS), VISITS)
     folds = GroupKFold(5)
     probs = cross_val_predict(LogisticRegression(), X, labels, groups=groups, cv=folds, method="predict_proba")
     return labels, probs, groups, np.repeat(wrong, VISITS)
@@ -245,14 +251,14 @@ def patients(seed, rate, size, features=20):
 
 def groups_part(_seeds, _python=None):
     yield (
-        "| size of the scores | wrong | covered | covered, rows | width | width, rows | draws with likely errors "
-        "| likely: precision, recall | both: precision, recall |"
+        "| size of the scores | label of | wrong | covered | covered, rows | width | width, rows "
+        "| draws with likely errors | likely: precision, recall | both: precision, recall |"
     )
-    yield "|---" * 9 + "|"
-    for size, rate in ((4, 0.15), (8, 0.15), (16, 0.15), (32, 0.15), (4, 0.0), (16, 0.0)):
+    yield "|---" * 10 + "|"
+    for size, whose, rate in PATIENT_CASES:
         found = []
         for seed in range(DRAWS):
-            labels, probs, groups, wrong = patients(seed, rate, size)
+            labels, probs, groups, wrong = patients(seed, rate, size, whose)
             audit, by_row = audit_labels(labels, probs, groups=groups), audit_labels(labels, probs)
             (low, high), (low2, high2) = audit.noise_rate_interval, by_row.noise_rate_interval
             levels, true = audit.assessment.levels(), wrong.mean()
@@ -265,7 +271,7 @@ def groups_part(_seeds, _python=None):
             f"{right / max(n, 1):.2f}, {right / total:.2f}" for n, right in ((likely, likely_right), (both, both_right))
         ]
         yield (
-            f"| {size} | {rate:.2f} | {m[0]:.3f} | {m[1]:.3f} | {m[2]:.2f} | {m[3]:.2f} | {m[4]:.2f} "
+            f"| {size} | {whose} | {rate:.2f} | {m[0]:.3f} | {m[1]:.3f} | {m[2]:.2f} | {m[3]:.2f} | {m[4]:.2f} "
             + ("| " + " | ".join(pairs) if rate else f"| {likely / DRAWS:.0f} rows | {both / DRAWS:.0f} rows")
             + " |"
         )
@@ -367,31 +373,45 @@ def dawid_skene(votes, n_classes, rounds=50):
     return q.argmax(axis=1)
 
 
-CROWD_KIT_NAMES = ("Dawid-Skene, crowd-kit", "GLAD, crowd-kit")
+CROWD_KIT_NAMES = ("Dawid-Skene", "GLAD")
 CROWD_KIT = """
 import sys
 import numpy as np, pandas as pd
 from crowdkit.aggregation import GLAD, DawidSkene
-votes = np.load(sys.argv[1])
-task, worker = np.nonzero(~np.isnan(votes))
-frame = pd.DataFrame({"task": task, "worker": worker, "label": votes[task, worker].astype(int)})
-models = DawidSkene(n_iter=100), GLAD(n_iter=100)
-found = [model.fit_predict(frame).reindex(range(len(votes))).to_numpy() for model in models]
-np.save(sys.argv[2], np.array(found))
+found = {}
+for key, votes in np.load(sys.argv[1]).items():
+    task, worker = np.nonzero(~np.isnan(votes))
+    frame = pd.DataFrame({"task": task, "worker": worker, "label": votes[task, worker].astype(int)})
+    models = DawidSkene(n_iter=100), GLAD(n_iter=100)
+    found[key] = [model.fit_predict(frame).reindex(range(len(votes))).to_numpy() for model in models]
+np.savez(sys.argv[2], **found)
 """
 
 
-def by_crowd_kit(python, votes):
-    """Labels by crowd-kit's Dawid-Skene and GLAD, which run in an interpreter of their own."""
+def crowd_kit_part(seeds, python=None):
+    """Consensus by crowd-kit, which runs in an interpreter of its own, beside ours without probabilities."""
+    if python is None:
+        yield "Not run: --crowd-kit names an interpreter that has the package crowd-kit."
+        return
+    drawn = {(label, seed): annotated(setting, seed) for label, setting in ANNOTATED.items() for seed in range(seeds)}
     with tempfile.TemporaryDirectory() as folder:
-        given, found = Path(folder) / "votes.npy", Path(folder) / "found.npy"
-        np.save(given, votes)
+        given, made = Path(folder) / "votes.npz", Path(folder) / "found.npz"
+        np.savez(given, **{f"{label}/{seed}": one[2] for (label, seed), one in drawn.items()})
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-        subprocess.run([python, "-W", "ignore", "-c", CROWD_KIT, given, found], check=True, env=environment)
-        return np.load(found)
+        subprocess.run([python, "-W", "ignore", "-c", CROWD_KIT, given, made], check=True, env=environment)
+        found = dict(np.load(made))
+    yield "| setting | " + " | ".join(CROWD_KIT_NAMES) + " | ours, votes only |"
+    yield "|---" * (2 + len(CROWD_KIT_NAMES)) + "|"
+    for label in ANNOTATED:
+        right = []
+        for seed in range(seeds):
+            _, true, votes, _ = drawn[label, seed]
+            labels = [*found[f"{label}/{seed}"], audit_annotators(votes).consensus]
+            right.append([100 * (one == true).mean() for one in labels])
+        yield f"| {label} | " + " | ".join(f"{mean:.1f}" for mean in np.mean(right, axis=0)) + " |"
 
 
-def consensus_of(setting, seed, python=None):
+def consensus_of(setting, seed):
     from cleanlab.multiannotator import get_label_quality_multiannotator
 
     X, true, votes, rates = annotated(setting, seed)
@@ -402,9 +422,6 @@ def consensus_of(setting, seed, python=None):
     names = ("majority", "Dawid-Skene", "ours, votes only", "CROWDLAB", "ours")
     consensus = (majority, dawid_skene(votes, 3), alone.consensus, crowdlab["consensus_label"].to_numpy())
     right = {n: 100 * (c == true).mean() for n, c in zip(names, (*consensus, audit.consensus), strict=True)}
-    if python is not None:
-        found = by_crowd_kit(python, votes)
-        right |= {n: 100 * (c == true).mean() for n, c in zip(CROWD_KIT_NAMES, found, strict=True)}
     error = audit.annotator_error.sort_values("annotator")
     share = np.nanmean(np.where(np.isnan(votes), np.nan, votes != true[:, None]), axis=0)
     off = np.abs(error["error"].to_numpy() - share)
@@ -412,14 +429,13 @@ def consensus_of(setting, seed, python=None):
     return right | {"off": off.mean(), "worst": off.max(), "inside": float(inside), "votes": error["votes"].mean()}
 
 
-def annotators_part(seeds, python=None):
-    peers = () if python is None else CROWD_KIT_NAMES
-    names = (*peers, "majority", "Dawid-Skene", "ours, votes only", "CROWDLAB", "ours")
+def annotators_part(seeds, _python=None):
+    names = ("majority", "Dawid-Skene", "ours, votes only", "CROWDLAB", "ours")
     head = " | ".join(names)
     yield f"| setting | {head} | ours - CROWDLAB | votes each | error off: mean | largest | interval holds |"
     yield "|---" * (len(names) + 6) + "|"
     for label, setting in ANNOTATED.items():
-        results = [consensus_of(setting, seed, python if seed < 3 else None) for seed in range(seeds)]
+        results = [consensus_of(setting, seed) for seed in range(seeds)]
         m = mean_of(results)
         lead = np.array([one["ours"] - one["CROWDLAB"] for one in results])
         cells = " | ".join(f"{m[name]:.1f}" for name in names)
@@ -435,6 +451,7 @@ PARTS = {
     "groups": ("Groups", groups_part),
     "multilabel": ("Several labels per row", multilabel_part),
     "annotators": ("Several annotators", annotators_part),
+    "crowd-kit": ("Several annotators: crowd-kit", crowd_kit_part),
 }
 
 

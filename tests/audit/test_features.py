@@ -72,7 +72,7 @@ def test_near_duplicates_with_different_labels():
         audit_labels(y, p).near_duplicates()
 
 
-def test_rows_of_a_group_are_no_second_opinion():
+def test_rows_of_a_group_are_no_neighbours():
     rng = np.random.default_rng(4)
     groups = np.repeat(np.arange(60), 5)
     X = np.repeat(rng.normal(size=(60, 4)), 5, axis=0) + 1e-3 * rng.normal(size=(300, 4))

@@ -11,29 +11,34 @@ from selfpaced.label_noise import design_effect
 DRAWS = 40
 
 
-def patients(seed, rate, n=300, visits=6):
-    """Held-out probabilities of visits; the label is the patient's, and some patients have the wrong one."""
+def patients(seed, rate, whose="patient", n=300, visits=6):
+    """Held-out probabilities of visits, whose label is the patient's or their own; of some patients all are wrong."""
     rng = np.random.default_rng(seed)
     coef = rng.normal(size=8)
     base = rng.normal(size=(n, 8))
     X = 0.8 * np.repeat(base, visits, axis=0) + 0.6 * rng.normal(size=(n * visits, 8))
-    true = rng.random(n) < 1 / (1 + np.exp(-4 * base @ coef / np.linalg.norm(coef)))
+    known = np.repeat(base, visits, axis=0) if whose == "patient" else X
+    true = np.repeat(rng.random(n), visits) if whose == "patient" else rng.random(n * visits)
+    true = true < 1 / (1 + np.exp(-4 * known @ coef / np.linalg.norm(coef)))
     wrong = np.zeros(n, dtype=bool)
     wrong[rng.permutation(n)[: round(rate * n)]] = True
-    labels, groups = np.repeat(true ^ wrong, visits), np.repeat(np.arange(n), visits)
+    labels, groups = true ^ np.repeat(wrong, visits), np.repeat(np.arange(n), visits)
     folds, model = GroupKFold(5), LogisticRegression()
     probs = cross_val_predict(model, X, labels, groups=groups, cv=folds, method="predict_proba")
     return labels, probs, groups, np.repeat(wrong, visits)
 
 
-def test_intervals_of_patients_cover_the_true_rate():
+@pytest.mark.parametrize("whose", ["patient", "visit"])
+def test_intervals_of_patients_cover_the_true_rate(whose):
     covered, clean = [], []
     for seed in range(DRAWS):
-        labels, probs, groups, wrong = patients(seed, 0.15)
-        low, high = audit_labels(labels, probs, groups=groups).noise_rate_interval
+        labels, probs, groups, wrong = patients(seed, 0.15, whose)
+        audit = audit_labels(labels, probs, groups=groups)
+        low, high = audit.noise_rate_interval
         covered.append(low <= wrong.mean() <= high)
+        assert audit.size == 300 if whose == "patient" else 300 <= audit.size < 1800
         if seed < 10:
-            labels, probs, groups, _ = patients(seed, 0.0)
+            labels, probs, groups, _ = patients(seed, 0.0, whose)
             clean.append((audit_labels(labels, probs, groups=groups).suspects()["level"] == "likely error").mean())
     assert np.mean(covered) >= 0.9
     assert np.max(clean) == 0
@@ -47,6 +52,20 @@ def test_copies_of_rows_add_no_evidence(binary):
     assert copied.noise_rate_interval == pytest.approx(alone.noise_rate_interval, abs=5e-3)
     counted = audit_labels(binary.codes[rows], binary.probs[rows])
     assert np.diff(counted.noise_rate_interval) < np.diff(copied.noise_rate_interval)
+
+
+def test_rows_of_a_group_with_one_label_share_their_posterior():
+    labels, probs, groups, wrong = patients(0, 0.15)
+    audit = audit_labels(labels, probs, groups=groups)
+    posterior = audit.assessment.wrong.reshape(300, 6)
+    assert np.ptp(posterior, axis=1).max() < 1e-9
+    alone = audit_labels(labels, probs)
+    right = [2 * (listed & wrong).sum() / (listed.sum() + wrong.sum()) for listed in map(_listed, (audit, alone))]
+    assert right[0] > right[1] + 0.05
+
+
+def _listed(audit):
+    return audit.assessment.levels() > 0
 
 
 def test_groups_of_independent_rows_change_little(binary):

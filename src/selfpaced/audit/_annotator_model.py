@@ -2,11 +2,11 @@
 
     P(votes of a row) = sum_j prior_j  prod_a T_a[j, vote_a]
 
-The prior of a row is the class share or, with probabilities of a model, ``softmax(scale log p + bias)``: the model is
-one more voice, as strong as the votes say it is. The matrices are shrunk in two steps: the error rate of an annotator
-towards that of all, and his matrix towards the common one at his error rate. The strength of both is estimated, so
-annotators who are alike share one matrix, and others keep their own. All of it is fitted by expectation and
-maximisation (Dawid and Skene, 1979).
+The prior of a row is the class share or, with probabilities of a model, ``softmax(scale log p + bias)``: the model
+counts as one more annotator, as strong as the votes say. The matrices are shrunk in two steps: the error rate of an
+annotator towards that of all, and the matrix towards the common one at this error rate. The strength of both is
+estimated, so annotators who are alike share one matrix, and others keep their own. All of it is fitted by expectation
+and maximisation (Dawid and Skene, 1979).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from ..arguments import integer
 from ..assessment import LEVELS, SUSPECT, AuditedLabels, look_by_share
 from ..inspection import as_table
 from ._annotator_model import AnnotatorModel, fit_annotators, information_gain
-from ._inputs import probabilities
+from ._inputs import probabilities, shown_cells
 from ._labels import AuditPage
 from ._neighbours import find_neighbours
 from ._noise import logits_of
@@ -176,7 +176,7 @@ class AnnotatorAudit(AuditPage):
         }
         return as_table(columns)
 
-    def _conclusion(self) -> str:
+    def _lists(self) -> str:
         likely, look = int(np.sum(self._levels == 2)), int(np.sum(self._levels == 1))
         right = float(self._wrong[self._levels == 2].mean()) if likely else np.nan
         return levels_in_words(likely, look, right, np.nan)
@@ -199,7 +199,7 @@ class AnnotatorAudit(AuditPage):
             [
                 f"{head}, {len(self.classes)} classes.{weight}",
                 self._people(),
-                f"Votes: {self._conclusion()}",
+                f"Votes: {self._lists()}",
                 f"{counted(unsure, 'row')} with a consensus below {percent(1 - SUSPECT / 2)} (ask_again()).",
             ]
         )
@@ -219,7 +219,7 @@ class AnnotatorAudit(AuditPage):
             classes_=(),
             assessment=None,
             table={name: np.asarray(table[name]) for name in table.columns},
-            conclusion=self._conclusion(),
+            headline=self._lists(),
             sentence=" ".join(self.summary().splitlines()),
             facts=(
                 ("rows", f"{len(self.rows):,}", ""),
@@ -234,7 +234,7 @@ def audit_annotators(
     """Find the true labels behind the votes of several annotators, and who is how often wrong.
 
     Every annotator has a transition matrix, shrunk towards a common one as far as the annotators are alike. The
-    probabilities of a model, if given, are one more voice, as strong as the votes support.
+    probabilities of a model, if given, count as one more annotator, as strong as the votes support.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def audit_annotators(
         logits = _logits(probabilities(pred_probs), len(votes.classes))
     elif features is not None:
         logits = _from_neighbours(votes, features)
-    return AnnotatorAudit(votes, fit_annotators(votes, logits), cells)
+    return AnnotatorAudit(votes, fit_annotators(votes, logits), shown_cells(cells, len(votes.rows)))
 
 
 def _logits(probs: Floats, k: int) -> Floats:

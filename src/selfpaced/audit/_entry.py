@@ -8,10 +8,10 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from ._groups import group_weights, one_label_each, pooled
-from ._inputs import AuditInput, check_in_sample, read_input, row_values
+from ._inputs import AuditInput, check_in_sample, group_codes, read_input, row_values, shown_cells
 from ._labels import LabelAudit
 from ._multilabel import MultiLabelAudit, read_indicators
-from ._neighbours import Neighbours, find_neighbours
+from ._neighbours import find_neighbours
 from ._noise import fit_columns, fit_noise, logits_of
 
 __all__ = ["audit_labels"]
@@ -113,12 +113,10 @@ def _audit(
     given: AuditInput, groups: Any, sample_weight: Any, cells: Any, ids: Any, features: Any, in_sample: bool
 ) -> LabelAudit:
     n, rows = len(given.probs), given.labelled
-    whole = None if groups is None else np.unique(row_values("groups", groups, n).astype(str), return_inverse=True)[1]
+    whole = None if groups is None else group_codes(groups, n)
     groups = None if whole is None else whole[rows]
     weight = None if sample_weight is None else _weights(sample_weight, n)[rows]
-    neighbours: Neighbours | None = features if isinstance(features, Neighbours) else None
-    if features is not None and neighbours is None:
-        neighbours = find_neighbours(features, n, rows, groups)
+    neighbours = None if features is None else find_neighbours(features, n, rows, groups)
     reference: Any = None if neighbours is None else neighbours.probabilities(given.codes, len(given.classes))
     ids = None if ids is None else row_values("ids", ids, n)
     if whole is not None and one_label_each(groups, given.codes):
@@ -129,7 +127,7 @@ def _audit(
     else:
         reference = None if reference is None else logits_of(reference)
         noise = fit_noise(logits_of(given.probs)[rows], given.codes, weight, groups, reference)
-    return LabelAudit(noise, given, neighbours, weight, groups, _cells(cells, n), ids, in_sample)
+    return LabelAudit(noise, given, neighbours, weight, groups, shown_cells(cells, n), ids, in_sample)
 
 
 def _several(
@@ -146,10 +144,13 @@ def _several(
         one = replace(one, index=index)
         in_sample = check_in_sample(one.probs[one.labelled], one.codes, stacklevel=4)
         audits.append(_audit(one, groups, sample_weight, None, ids, features, in_sample))
-    decided = fit_columns([audit.noise for audit in audits], [audit.given.labelled for audit in audits])
+    together = [audit.given.labelled if audit.groups is None else audit.groups for audit in audits]
+    decided = fit_columns([audit.noise for audit in audits], together)
     audits = [replace(audit, noise=noise) for audit, noise in zip(audits, decided, strict=True)]
     n = len(probs)
-    return MultiLabelAudit(names, tuple(audits), _cells(cells, n), None if ids is None else row_values("ids", ids, n))
+    return MultiLabelAudit(
+        names, tuple(audits), shown_cells(cells, n), None if ids is None else row_values("ids", ids, n)
+    )
 
 
 def _weights(sample_weight: Any, n: int) -> Any:
@@ -157,18 +158,3 @@ def _weights(sample_weight: Any, n: int) -> Any:
     if not np.isfinite(weight).all() or weight.min() < 0 or weight.sum() <= 0:
         raise ValueError(f"sample_weight must be finite, not negative and not all 0, got {weight.min():.4g} at least")
     return weight
-
-
-def _cells(cells: Any, n: int) -> Any:
-    """What is shown of a row, as a table; None as it is."""
-    if cells is None:
-        return None
-    if isinstance(cells, list | tuple) or np.ndim(cells) == 1:
-        import pandas as pd
-
-        cells = pd.DataFrame({getattr(cells, "name", None) or "cell": list(cells)})
-    if hasattr(cells, "to_pandas"):
-        cells = cells.to_pandas()
-    if len(cells) != n:
-        raise ValueError(f"cells must have one row for each of the {n} rows, got {len(cells)}")
-    return cells

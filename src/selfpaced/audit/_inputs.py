@@ -15,10 +15,12 @@ __all__ = [
     "AuditInput",
     "array_of",
     "check_in_sample",
+    "group_codes",
     "missing",
     "probabilities",
     "read_input",
     "row_values",
+    "shown_cells",
     "sorted_labels",
 ]
 
@@ -227,3 +229,26 @@ def check_in_sample(probs: Floats, codes: NDArray[np.intp], stacklevel: int = 3)
         stacklevel=stacklevel,
     )
     return True
+
+
+def group_codes(groups: Any, n: int) -> NDArray[np.intp]:
+    """The group of each row, as a number."""
+    names = row_values("groups", groups, n)
+    if missing(names).any():
+        raise ValueError(f"groups must name the group of every row, got none for row {int(missing(names).argmax())}")
+    return np.unique(names.astype(str), return_inverse=True)[1]
+
+
+def shown_cells(cells: Any, n: int) -> Any:
+    """What is shown of a row, as a table; None as it is."""
+    if cells is None:
+        return None
+    if isinstance(cells, list | tuple) or np.ndim(cells) == 1:
+        import pandas as pd
+
+        cells = pd.DataFrame({getattr(cells, "name", None) or "cell": list(cells)})
+    if hasattr(cells, "to_pandas"):
+        cells = cells.to_pandas()
+    if len(cells) != n:
+        raise ValueError(f"cells must have one row for each of the {n} rows, got {len(cells)}")
+    return cells

@@ -110,7 +110,7 @@ class FittedNoise:
         return self.undecided is None
 
     def decided(self) -> FittedNoise:
-        """The same rows if noise is known to be there from elsewhere; unchanged if they speak against it."""
+        """The same rows if noise is known to be there from elsewhere; unchanged if it explains them no better."""
         if self.undecided is None or self.gain <= 0:
             return self
         return replace(self, model=self.undecided, undecided=None)
@@ -213,7 +213,7 @@ def fit_columns(columns: Sequence[FittedNoise], rows: Sequence[Codes]) -> list[F
     columns : sequence of FittedNoise
         The fit of every column by itself.
     rows : sequence of ndarray of int
-        Row number of each label of every column: labels of one row are no independent evidence.
+        Row (or group) of each label of every column: labels of one row are no independent evidence.
     """
     margins = np.concatenate([column.margins for column in columns])
     codes = np.concatenate([column.codes for column in columns])

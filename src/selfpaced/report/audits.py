@@ -28,7 +28,7 @@ class AuditSection(Section):
         return self.model.sentence
 
     def conclusion(self, likely: int, look: int) -> str:  # noqa: ARG002
-        return self.model.conclusion
+        return self.model.headline
 
     def facts(self) -> list[Fact]:
         return [Fact(*fact) for fact in self.model.facts]
