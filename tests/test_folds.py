@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
-from selfpaced.folds import make_folds, n_units, row_keys
+from selfpaced.folds import hash_folds, make_folds, n_units, row_keys
 
 
 def some_keys(n: int, seed: int = 0) -> np.ndarray:
@@ -116,3 +116,13 @@ def test_a_table_of_few_distinct_rows_is_dealt_row_by_row() -> None:
     moved = make_folds(keys[order], y[order], cv=5, random_state=0, y=y[order])
     for (_, test), (_, held) in zip(folds, moved, strict=True):  # equal rows are exchanged at most
         np.testing.assert_array_equal(np.c_[table, y][test], np.c_[table, y][order][held])
+
+
+def test_a_hashed_fold_depends_on_the_row_alone() -> None:
+    keys = some_keys(5000)
+    fold = hash_folds(keys)
+    kept = np.random.default_rng(1).permutation(5000)[:3000]
+    np.testing.assert_array_equal(hash_folds(keys[kept]), fold[kept])
+    assert np.all(np.abs(np.bincount(fold, minlength=5) - 1000) < 5 * np.sqrt(800))
+    assert 0.15 < np.mean(hash_folds(keys, repetition=1) == fold) < 0.25
+    assert set(hash_folds(keys, 3)) == {0, 1, 2}

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from ..engines import Block, ContentSample, MemoryTable, Table, drawn
-from ..fingerprint import Keys, mixed
-from ..folds import COPIES, Rows, row_keys
+from ..fingerprint import Keys
+from ..folds import COPIES, N_FOLDS, Rows, hash_folds, row_keys
 from ..selection import effective_size
 from ._loss import Codes, Matrix, Vector
 
-N_FOLDS = 5  # benchmarks/constants.py linear
 N_HELD = 3  # a choice: rows of a class below which none of them is held out: the others must still show the class
 
 MANY = 10_000  # cost: rows above which a sample of them decides
@@ -149,7 +148,7 @@ def lay_out(table: Table, sample: ContentSample, n_classes: int, repeat: bool = 
         units = cells.n_groups
         size = units * table.n_features * (n_classes - 1)
         n_repetitions = int(np.clip(REPEATED_CELLS // max(size, 1), 1, REPETITIONS)) if repeat else 1
-        folds = np.stack([cells.hashed(repetition) for repetition in range(n_repetitions)])
+        folds = np.stack([hash_folds(cells.keys, repetition=repetition) for repetition in range(n_repetitions)])
     count = np.bincount(cells.codes, cells.count if coarse else None, minlength=n_classes)
     together = [_one_fold(cells.codes, fold, n_classes) for fold in folds]
     never = (count < N_HELD) | np.any(together, axis=0)
@@ -231,10 +230,6 @@ class _Cells:
         group, total = self.group, float(self.count.sum())
         mixed_labels = np.bincount(group)[group] > 1
         return total > COPIES * self.n_groups > COPIES and float(self.count[mixed_labels].sum()) > MIXED * total
-
-    def hashed(self, repetition: int) -> Rows:
-        """Fold of each row by its content alone."""
-        return np.asarray(mixed(self.keys, repetition + 1) % np.uint64(N_FOLDS), dtype=np.intp)
 
     def spread(self, content: Keys) -> tuple[_Cells, Rows]:
         """Spread equal rows evenly over the folds, label by label; copies in one fold are one row."""
