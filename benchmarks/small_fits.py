@@ -153,7 +153,7 @@ def paper(seeds: range) -> Iterator[Case]:
 def regressor(seeds: range) -> Iterator[Case]:
     bases = (RandomForestRegressor(15, random_state=0), LinearRegression())
     for number, rows in enumerate(valued(lambda seed: make_friedman1(400, noise=1.0, random_state=seed), seeds)):
-        model = selfpaced.SelfPacedRegressor(bases[number % 2], random_state=0)  # 15 cases per seed: both bases
+        model = selfpaced.SelfPacedRegressor(bases[number % 2], "hard", random_state=0)  # 15 cases per seed: both bases
         yield Case(partial(value_score, model, rows), rows.wrong > 0)
 
 

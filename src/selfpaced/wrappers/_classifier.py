@@ -397,6 +397,11 @@ def _labelled(X: Any, y: Any, per_row: tuple[Any, ...]) -> tuple[Any, Array, Arr
     """Return the rows that have a label, which they are (None: all of them), and what else belongs to them."""
     if y is None:
         raise ValueError("This SelfPacedClassifier estimator requires y to be passed, but the target y is None.")
+    if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+        raise ValueError(
+            f"y must have one column, got shape {np.shape(y)}: fit one model per target "
+            "(sklearn.multioutput.MultiOutputClassifier does)"
+        )
     with speaking_of("y", "labels, one for each row"):
         y = column_or_1d(y, warn=True)
     known = np.ones(len(y), dtype=bool)
