@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.stats import cauchy
+from scipy.stats import t as student
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 
@@ -37,6 +39,13 @@ N_FOLDS = 5  # convention: five-fold cross-validation, as in scikit-learn
 LEAST_GAP = 0.05  # benchmarks/constants.py regressor: gap of absolute residuals, in sigma, of a model that memorises
 CLEARLY = 2.0  # theory: standard errors, about 95 %
 MANY_WRONG = 0.2  # cost: share of wrong values above which boosting by absolute error is compared once more
+# Measured by benchmarks/wrappers.py --part values.
+SURE = 0.9  # posterior above which a value is far from rows with a similar prediction
+WINDOW = 101  # rows with a similar prediction
+CORE_DOF = 3  # degrees of freedom of the errors that are no gross errors
+TRIMMED = (0.02, 0.98)  # quantiles between which the spread of the values is taken
+FIRST_SHARE = 0.05  # numerical safety: share of gross errors to start from
+STEPS = 200  # numerical safety: steps of expectation maximisation
 ROUNDING = 1e2  # numerical safety: units in the last place below which residuals are rounding errors
 WITHOUT = "the fit without gross errors"
 ABSOLUTE = "the fit by absolute error"
@@ -68,13 +77,62 @@ def sigma_of(task: Task, residuals: Array) -> float:
     return max(largest_sigma(residuals, task.prior, dof=1).sigma, residual_floor(task))
 
 
-def assessed(task: Task, expected: Array) -> Any:
-    """Return the assessment of the values: which are grossly wrong, told from what the model misfits."""
+def assessed(task: Task, expected: Array, local: bool = False) -> Any:
+    """Return the assessment of the values: which are grossly wrong, told from what the model misfits.
+
+    With ``local``, a value must also be far from the prediction in the scale of rows with a similar prediction.
+    """
     sigma, features = sigma_of(task, task.y - expected), numeric_features(task.X)
-    return assess_values(
+    found = assess_values(
         task.y, (expected,), sigma, features=features, sample_weight=task.prior, groups=task.groups,
         random_state=task.seed,
     )  # fmt: skip
+    if not local or not np.any(found.wrong > EVEN_ODDS):
+        return found
+    wrong = np.where(gross_posterior(task, expected) >= SURE, found.wrong, np.minimum(found.wrong, EVEN_ODDS))
+    share, (low, high) = float(np.sum(wrong > EVEN_ODDS) / np.sum(found.wrong > EVEN_ODDS)), found.interval
+    return replace(found, wrong=wrong, rate=share * found.rate, interval=(share * low, high))
+
+
+def gross_posterior(task: Task, expected: Array) -> Array:
+    """Return the probability that a value is a gross error, given the spread of rows with a similar prediction.
+
+    Errors are Student's t with 3 degrees of freedom, in the local scale; gross errors are Cauchy, in the spread of the
+    values. Their share is found by expectation maximisation.
+    """
+    residuals = np.asarray(task.y - expected, dtype=float)
+    centre, scale = _local_scale(expected, residuals, residual_floor(task))
+    scale = scale / student.ppf(0.75, CORE_DOF)
+    low, high = np.quantile(task.y, TRIMMED)
+    wide = np.maximum(np.std(np.clip(task.y, low, high)), 2.0 * scale)
+    core = student.pdf((residuals - centre) / scale, CORE_DOF) / scale
+    gross, share = cauchy.pdf((residuals - centre) / wide) / wide, FIRST_SHARE
+    posterior = np.zeros(len(residuals))
+    for _ in range(STEPS):
+        posterior = share * gross / (share * gross + (1.0 - share) * core)
+        before, share = share, float(np.clip(np.average(posterior, weights=task.prior), 1e-4, 0.45))
+        if abs(share - before) < 1e-6:
+            break
+    return posterior
+
+
+def _local_scale(expected: Array, residuals: Array, floor: float) -> tuple[Array, Array]:
+    """Return centre and half-length of the shortest half of residuals among rows with a similar prediction."""
+    order, n = np.argsort(expected, kind="stable"), len(residuals)
+    width, step = min(WINDOW, n), max(1, min(WINDOW, n) // 10)
+    centre, scale = np.empty(n), np.empty(n)
+    for begin in range(0, n, step):
+        first = int(np.clip(begin - width // 2, 0, n - width))
+        rows = order[begin : begin + step]
+        centre[rows], scale[rows] = _shortest_half(residuals[order[first : first + width]])
+    return centre, np.maximum(scale, max(_shortest_half(residuals)[1] / 4.0, floor))
+
+
+def _shortest_half(values: Array) -> tuple[float, float]:
+    ordered, half = np.sort(values), len(values) // 2
+    place = int(np.argmin(ordered[half:] - ordered[: len(ordered) - half]))
+    low, high = float(ordered[place]), float(ordered[place + half])
+    return (low + high) / 2.0, (high - low) / 2.0
 
 
 def fit_default_values(task: Task, *, tune: bool = True, keep_plain: bool = False) -> Found | None:
@@ -127,13 +185,13 @@ def _fit_assessed(task: Task, used: Task, params: dict[str, Any], plain: Any, us
         if not params and usual:
             expected = _nearer(task, own, _boosted(task))
     with task.progress.stage("assessment of values"):
-        assessment = assessed(task, expected)
+        assessment = assessed(task, expected, local=True)
     excluded, share = _wrong(assessment, task), float(np.average(_wrong(assessment, task), weights=task.prior))
     if share > (MANY_WRONG if params else 0.0):
         again = _without(used, excluded)
         if again is not None and _nearer(task, expected, again) is again:
             with task.progress.stage("assessment of values"):
-                expected, assessment = again, assessed(task, again)
+                expected, assessment = again, assessed(task, again, local=True)
                 excluded = _wrong(assessment, task)
         if not params and (again is None or not _improved(task, excluded, own, again)):
             excluded = np.zeros_like(excluded)
