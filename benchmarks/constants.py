@@ -90,8 +90,8 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
         small_fits.regression,
         6,
         (
-            at("residuals.sigma:CUTOFF", "residuals.sigma:truncated_sigma.cutoff", values=(2.0, 3.0)),
-            at("residuals.sigma:RISE", values=(1.2, 2.0)),
+            at("robust.sigma:CUTOFF", "robust.sigma:truncated_sigma.cutoff", values=(2.0, 3.0)),
+            at("robust.sigma:RISE", values=(1.2, 2.0)),
             at("linear.robust:GUARD", values=(1.04, 1.16)),
             at("linear.robust:ROWS_PER_COEFFICIENT", values=(2, 6)),
             at("linear.ascent:GROWTH", "linear.ascent:Upward.growth", values=(1.25, 2.0)),
@@ -182,8 +182,8 @@ AREAS: dict[str, tuple[Callable[[range], Iterator[Case]], int, tuple[Constant, .
             at("factorization.start:SMOOTHING", "factorization.solve:Recipe.smoothing"),
             at("factorization.start:SPARE"),
             at("factorization.start:RANK_FLOOR"),
-            at("residuals.pace:Opening.growth", values=(1.2, 2.0)),
-            at("residuals.pace:Opening.stop", values=(ScaleStop(3.35), ScaleStop(13.4))),
+            at("robust.pace:Opening.growth", values=(1.2, 2.0)),
+            at("robust.pace:Opening.stop", values=(ScaleStop(3.35), ScaleStop(13.4))),
         ),
     ),
     "clustering": (

@@ -237,7 +237,7 @@ FILTER = {
     "drop": Case(SuspectFilter(Logistic(), tree()), labels),
     "weight, three classes, weighted": Case(SuspectFilter(Logistic(), tree(), how="weight"), three, weighted=True),
     "drop, values": Case(SuspectFilter(Linear(), Ridge()), values),
-    "drop, wrapped assess": Case(SuspectFilter(SelfPacedClassifier(forest()), KNeighborsClassifier()), labels),
+    "drop, wrapped detector": Case(SuspectFilter(SelfPacedClassifier(forest()), KNeighborsClassifier()), labels),
 }
 MF = partial(SelfPacedMF, random_state=0)
 FACTORIZATION = {

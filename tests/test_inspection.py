@@ -190,11 +190,11 @@ def test_filter_fits_what_is_left(labels: Any, how: str) -> None:
 
 def test_filter_bad_parameters(labels: Any) -> None:
     X, y, _ = labels
-    assess, tree = SelfPacedLogisticRegression(), DecisionTreeClassifier()
+    detector, tree = SelfPacedLogisticRegression(), DecisionTreeClassifier()
     with pytest.raises(ValueError, match="how must be"):
-        SuspectFilter(assess, tree, how="mark").fit(X, y)
+        SuspectFilter(detector, tree, how="mark").fit(X, y)
     with pytest.raises(ValueError, match="threshold must be"):
-        SuspectFilter(assess, tree, threshold=2).fit(X, y)
+        SuspectFilter(detector, tree, threshold=2).fit(X, y)
 
 
 def test_the_index_of_a_data_frame_is_kept():

@@ -23,7 +23,7 @@ NAMES = [*ESTIMATORS, "SuspectFilter"]
 NEEDED = {
     "SelfPacedClassifier": {"estimator": LogisticRegression()},
     "SelfPacedRegressor": {"estimator": Ridge()},
-    "SuspectFilter": {"assess": SelfPacedLogisticRegression(), "estimator": LogisticRegression()},
+    "SuspectFilter": {"detector": SelfPacedLogisticRegression(), "estimator": LogisticRegression()},
 }
 JUNK: list[Any] = [
     object(), [], {}, set(), "nonsense", "False", b"auto", float("nan"), float("inf"), -1, -0.5, 1.5, 10**12, True,

@@ -36,7 +36,7 @@ from selfpaced import (
     SelfPacedMultiViewKMeans,
     SelfPacedRegressor,
     pacing,
-    residuals,
+    robust,
 )
 from selfpaced.pacing import Fixed, Geometric, Graduated, Ladder, Pacing, Quantile, Span
 from selfpaced.persistence import UntrustedFileError, is_trusted, load, metadata, replacing, save
@@ -111,7 +111,7 @@ PACES = [EfficientPace(), Fixed(2.0), Geometric(), Graduated(1.0), Ladder((1.0, 
 
 
 def test_every_pace_is_among_those_that_are_tried():
-    offered = [getattr(module, name) for module in (pacing, residuals) for name in module.__all__]
+    offered = [getattr(module, name) for module in (pacing, robust) for name in module.__all__]
     ours = {kind for kind in offered if isinstance(kind, type) and issubclass(kind, Pacing)} - {Pacing}
     assert {type(pace) for pace in PACES} == ours
 

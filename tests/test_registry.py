@@ -43,7 +43,7 @@ def test_it_is_exported(case):
     assert getattr(selfpaced, name) is estimator(name)
 
 
-def test_it_assesss_what_the_registry_says(case):
+def test_it_references_what_the_registry_says(case):
     name, model, _ = case
     assert isinstance(model, AssessmentMixin)
     assert isinstance(model.assessment_, Assessment)

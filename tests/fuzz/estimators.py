@@ -122,10 +122,10 @@ def regressor(draw: Draw) -> None:
 
 def suspect_filter(draw: Draw) -> None:
     labels = draw.chance(0.5)
-    assess = selfpaced.SelfPacedLogisticRegression() if labels else selfpaced.SelfPacedLinearRegression()
+    detector = selfpaced.SelfPacedLogisticRegression() if labels else selfpaced.SelfPacedLinearRegression()
     base = draw.one(CLASSIFIERS[:4] if labels else REGRESSORS[:3])
     kind = selfpaced.SuspectFilter
-    model = kind(**{"assess": assess, "estimator": clone(base), **options(kind, draw)})
+    model = kind(**{"detector": detector, "estimator": clone(base), **options(kind, draw)})
     X = features(draw)
     y = target(rows_of(X), draw, "labels" if labels else "values")
     try:

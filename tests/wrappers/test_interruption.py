@@ -154,17 +154,6 @@ def _interrupted_once(case: Any, module: Any, function: str, monkeypatch: Any) -
     return fitted
 
 
-def test_a_chain_that_is_broken_off_is_no_evidence() -> None:
-    """In-sample candidates are assessed by paths on parts of the rows; half a path must not count as a whole one."""
-    X, y = labels()
-    whole = attempt(SelfPacedClassifier(Bayes(), "hard"), (X, y), 0)
-    total = Counted.fits
-    in_chains = total - 1 if np.isfinite(whole.lam_) else total
-    fitted = attempt(SelfPacedClassifier(Bayes(), "hard"), (X, y), in_chains)
-    assert "Interrupted" in fitted.termination_
-    assert all(np.isnan(one.score) for one in fitted.path_[1:])
-
-
 def test_a_filter_that_is_broken_off_keeps_its_old_model() -> None:
     X, y = labels()
     fitted = SuspectFilter(SelfPacedClassifier(DecisionTreeClassifier(random_state=0)), Tree(random_state=0)).fit(X, y)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.parallel import Parallel, delayed
 
 from ..fitting import Interruptible, warn_unpaced
 from ..folds import Split
@@ -22,7 +21,7 @@ from ..selection import Decision, Trial, end_of_pace, gap, mean_and_error
 from ..solver import Solution, Stage, alternate
 from ._cases import Array
 from ._default_labels import MIN_ROWS, unassessed
-from ._routing import TooFewRows, row_params, rows_left, take_rows
+from ._routing import TooFewRows, rows_left
 from ._soft_labels import Fitted, Reading, as_logits, output_kind, read_output, rival_loss
 from ._wrapper import Found, Task, decide_cross_fit
 
@@ -85,7 +84,7 @@ class PacedLabels:
     def plain(self, model: Any, cross_fit: Any) -> tuple[PacedLabels, Reading, str]:
         """Return the problem, the reading of unweighted models, and whether losses are cross-fitted, in words."""
         seen = self.read(model, self.task.X)
-        unseen, correct = self._unseen(self.task.prior)
+        unseen, correct = self.unseen(self.task.prior)
         channel = fit_channel(unseen, self.codes, sample_weight=self.task.prior)
         wrong = (seen.argmax(axis=1) != self.codes).astype(float)
         cross, how = decide_cross_fit(cross_fit, wrong, 1.0 - correct, self.task.prior, unit="error", share=MEMORY)
@@ -94,16 +93,6 @@ class PacedLabels:
         reading = Reading(clean, self._losses(clean), channel, unseen, correct, model)
         return replace(self, cross=cross, first=channel, before=before), reading, how
 
-    def subset(self, rows: Array) -> PacedLabels:
-        """Return the same problem on some rows, with in-sample losses."""
-        task, cut = self.task, row_params(self.task.fit_params, len(self.codes), rows)
-        prior, trusted = (None if part is None else part[rows] for part in (task.prior, task.trusted))
-        part = replace(
-            task, X=take_rows(task.X, rows), y=task.y[rows], codes=self.codes[rows], prior=prior, trusted=trusted,
-            keys=task.keys[rows], fit_params=cut,
-        )  # fmt: skip
-        return replace(self, task=part, repeats=(), cross=False)
-
     # ------------------------------------------------------------------------------------- a Problem of the core
 
     def fit(self, weights: Any, previous: Reading | None) -> Reading:
@@ -111,7 +100,7 @@ class PacedLabels:
         weights = self.with_every_class(np.asarray(weights, dtype=float), previous)
         number = 1 if previous is None else previous.number + 1
         with rows_left():
-            return self._cross_fitted(weights, number) if self.cross else self.in_sample(weights, number)
+            return self._cross_fitted(weights, number) if self.cross else self._in_sample(weights, number)
 
     def losses(self, model: Reading) -> Array:
         """Return the loss of every row, in the unit of its class."""
@@ -124,14 +113,13 @@ class PacedLabels:
 
     def _cross_fitted(self, weights: Array, number: int) -> Reading:
         with self.task.progress.stage(f"cross-fitted round {number}"):
-            unseen, correct = self._unseen(weights)
+            unseen, correct = self.unseen(weights)
         channel = self._rescaled(unseen)
         clean = _calibrated(unseen, channel)
         clean = clean if self.before is None else 0.5 * (clean + self.before)
         return Reading(clean, self._losses(clean), channel, unseen, correct, None, number)
 
-    def in_sample(self, weights: Array, number: int) -> Reading:
-        """Return the reading of one model on its own rows."""
+    def _in_sample(self, weights: Array, number: int) -> Reading:
         with self.task.progress.stage(f"in-sample round {number}"):
             model = self.task.fit(weights)
         logits = as_logits(self.read(model, self.task.X), self.kind)
@@ -151,15 +139,12 @@ class PacedLabels:
             raise RuntimeError("the plain models are fitted first")
         return scaled_channel(self.first, logits, self.codes, self.task.prior)
 
-    def _unseen(self, weight: Array | None) -> tuple[Array, Array]:
-        outputs = [self.task.cross_fit(weight, folds, self.read) for folds in self.repeats]
-        return self.averaged(outputs)
-
-    def averaged(self, outputs: Sequence[Array]) -> tuple[Array, Array]:
-        """Return logits and shares of correct predictions, averaged over the models that tested a row."""
+    def unseen(self, weight: Array | None) -> tuple[Array, Array]:
+        """Return logits of unseen rows and shares of correct predictions, averaged over the repeats."""
         total, tested = np.zeros((len(self.codes), self.labels.size)), np.zeros(len(self.codes))
         correct = np.zeros(len(self.codes))
-        for out in outputs:
+        for folds in self.repeats:
+            out = self.task.cross_fit(weight, folds, self.read)
             rows = np.flatnonzero(~np.isnan(out[:, 0]))
             total[rows] += out[rows]
             correct[rows] += out[rows].argmax(axis=1) == self.codes[rows]
@@ -357,7 +342,7 @@ def _trials(problem: PacedLabels, rule: Any, pace: Any, first: Trial) -> tuple[l
     if problem.cross or interrupted or len(trials) == 1:
         return trials, interrupted
     with Interruptible() as guard, problem.task.progress.stage("evaluation on unseen rows"):
-        trials = _evaluated(problem, rule, schedule, trials)
+        trials = _evaluated(problem, trials)
     return trials, guard.interrupted
 
 
@@ -382,37 +367,14 @@ def _even_pace(rule: Any) -> float:
     raise reason
 
 
-def _evaluated(problem: PacedLabels, rule: Any, schedule: Schedule, trials: list[Trial]) -> list[Trial]:
-    """Score in-sample candidates: the whole procedure is repeated on a part of the rows and evaluated on the rest."""
-    folds, n, k = problem.repeats[0], len(problem.codes), problem.labels.size
-    chains = Parallel(n_jobs=problem.task.n_jobs)(
-        delayed(_chain)(problem.subset(train), rule, schedule, take_rows(problem.task.X, test), len(trials))
-        for train, test in folds
-    )
-    scored = []
-    for number, trial in enumerate(trials):
-        out = np.full((n, k), np.nan)
-        for (_, test), chain in zip(folds, chains, strict=True):
-            out[test] = chain[number]
-        unseen, correct = problem.averaged([out])
-        # the plain model is compared with the others on these folds; its calibration stays that of all of them
-        reading = trial.fit if number == 0 else replace(trial.fit, unseen=unseen, correct=correct)
-        scored.append(replace(trial, scores=problem.score(correct), fit=reading))
+def _evaluated(problem: PacedLabels, trials: list[Trial]) -> list[Trial]:
+    """Score in-sample candidates on unseen rows: fits with their weights to a part of the rows predict the rest."""
+    scored = [trials[0]]
+    for trial in trials[1:]:
+        weights = problem.with_every_class(problem.task.total(np.asarray(trial.weight)), trial.fit)
+        unseen, correct = problem.unseen(weights)
+        scored.append(replace(trial, scores=problem.score(correct), fit=replace(trial.fit, unseen=unseen)))
     return scored
-
-
-def _chain(part: PacedLabels, rule: Any, schedule: Schedule, X: Any, count: int) -> list[Array]:
-    """Return outputs on unseen rows of the plain model of a part and of every stage of its path."""
-    start = part.in_sample(np.ones(len(part.codes)) if part.task.prior is None else part.task.prior, 0)
-    outputs = [part.read(start.model, X)]
-
-    def listen(stage: Stage, state: Solution[Reading]) -> bool:  # noqa: ARG001
-        outputs.append(part.read(state.model.model, X))
-        return len(outputs) >= count
-
-    if schedule.walk(part, rule, start, listen).interrupted:
-        raise KeyboardInterrupt  # half a chain is no evidence
-    return outputs + outputs[-1:] * (count - len(outputs))
 
 
 def _decide(trials: list[Trial], pace: Any, prior: Array | None) -> Decision:
