@@ -16,6 +16,7 @@ _EXPORTS = {name: known.module for name, known in ESTIMATORS.items()} | {
     "audit_annotators": "audit",
     "audit_labels": "audit",
     "label_issues": "inspection",
+    "soft_label_rows": "wrappers",
     "suspects": "inspection",
 }
 # The documented modules. `report` is a package that can be called: selfpaced.report(model, X, y).

@@ -170,6 +170,7 @@ RULES: dict[str, Rule] = {
     "detector": ESTIMATOR,
     "reference_models": Rule("'auto', 'self', a classifier or a list of those", _assesss),
     "keep_plain": YES_OR_NO,
+    "tune": YES_OR_NO,
     "max_iter": integer(1, SWEEPS),
     "max_rank": integer(1),
     "max_sweeps": integer(1, SWEEPS),
@@ -202,7 +203,10 @@ RULES: dict[str, Rule] = {
 #: Where a name means something else.
 KINDS = {
     "classifier": Rule("a classifier", classifier),
+    "classifier or None": NOTHING | Rule("a classifier", classifier),
     "regressor": Rule("a regressor", regressor),
+    "regressor or None": NOTHING | Rule("a regressor", regressor),
+    "estimator or None": NOTHING | ESTIMATOR,
     "cv or auto": AUTO | CV,
     "rule or None": Rule.asked(_rule_or_none),
     "rule or auto": Rule.asked(_rule_or_auto),

@@ -23,7 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from selfpaced import SelfPacedClassifier
 from selfpaced.regularizers import Diversity
-from selfpaced.wrappers.outputs import read_output
+from selfpaced.wrappers._soft_labels import read_output
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from selfpaced import SelfPacedClassifier, SelfPacedRegressor, SuspectFilter, label_issues, suspects
 from selfpaced.pacing import Quantile
 from selfpaced.regularizers import get
-from selfpaced.wrappers.outputs import rival_loss
+from selfpaced.wrappers._soft_labels import rival_loss
 
 TREE = DecisionTreeClassifier(random_state=0)
 LEAFY = DecisionTreeRegressor(min_samples_leaf=8, random_state=0)
@@ -100,7 +100,7 @@ def test_the_assessment_of_training_labels_is_what_the_fit_says(model: Any) -> N
 @pytest.mark.parametrize(
     "model",
     [
-        SelfPacedRegressor(LEAFY),
+        SelfPacedRegressor(LEAFY, "hard"),
         SelfPacedRegressor(Ridge(), "logistic"),
         SelfPacedRegressor(Ridge(), "welsch", pace="paper"),
         SelfPacedRegressor(LEAFY, "cauchy", pace=2.0),
@@ -215,7 +215,7 @@ def test_the_scores_of_the_path_are_those_that_were_compared(model: Any) -> None
 def test_the_gain_of_a_regressor_is_the_difference_on_its_path(model: Any, outliers: bool) -> None:
     X, y = waves()
     y = y if outliers else y - 12 * (np.arange(len(y)) < len(y) // 5)
-    fitted = SelfPacedRegressor(model).fit(X, y)
+    fitted = SelfPacedRegressor(model, "hard").fit(X, y)
     gain = float(re.search(r"is lower by (-?[\d.]+) ", fitted.termination_).group(1))
     assert round(fitted.path_[-1].score - fitted.path_[0].score, 3) == pytest.approx(gain, abs=1.1e-3)
     assert (fitted.estimator_ is not fitted.plain_) == outliers
@@ -224,7 +224,7 @@ def test_the_gain_of_a_regressor_is_the_difference_on_its_path(model: Any, outli
 # ------------------------------------------------------------------------------------------------- the filter
 
 
-def test_a_filter_is_looked_through_to_its_assess() -> None:
+def test_a_filter_is_looked_through_to_its_detector() -> None:
     X, y = moons()
     reference = make_pipeline(StandardScaler(), SelfPacedClassifier(TREE))
     fitted = SuspectFilter(reference, KNeighborsClassifier()).fit(X, y)

@@ -27,7 +27,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from selfpaced import SelfPacedRegressor, suspects
 from selfpaced.pacing import Geometric, Stages
 from selfpaced.regularizers import REGISTRY, Diversity, Regularizer, from_loss
-from selfpaced.wrappers import values
+from selfpaced.wrappers._wrapper import Task
 
 ELEMENTWISE = [name for name, rule in REGISTRY.items() if issubclass(rule, Regularizer)]
 
@@ -68,8 +68,8 @@ def test_scikit_learn_checks(estimator, check) -> None:
 )
 def test_outliers_do_not_spoil_any_model(estimator) -> None:
     X, y, truth, wrong = waves()
-    model = SelfPacedRegressor(estimator, random_state=0).fit(X, y)
-    assert rmse(model, X, truth) < 0.5
+    model = SelfPacedRegressor(estimator, keep_plain=True, random_state=0).fit(X, y)
+    assert rmse(model, X, truth) < 0.55
     assert rmse(model, X, truth) < 0.6 * rmse(model.plain_, X, truth)
     assert model.sample_weight_[wrong].max() == 0
     assert (model.sample_weight_[~wrong] > 0.1).mean() > 0.95
@@ -84,7 +84,7 @@ def test_xgboost_and_lightgbm() -> None:
         xgboost.XGBRegressor(n_estimators=25, max_depth=3, n_jobs=1),
         lightgbm.LGBMRegressor(n_estimators=25, n_jobs=1, verbose=-1),
     ):
-        model = SelfPacedRegressor(estimator).fit(X, y)
+        model = SelfPacedRegressor(estimator, keep_plain=True).fit(X, y)
         assert model.sample_weight_[wrong].max() == 0
         assert rmse(model, X, truth) < 0.6 * rmse(model.plain_, X, truth)
 
@@ -96,7 +96,7 @@ def test_forty_percent_one_sided_outliers_in_boosting() -> None:
     wrong = rng.permutation(600)[:240]
     y[wrong] += 4 * truth.std() * (1 + rng.random(240))
     test, expected = make_friedman1(500, noise=0, random_state=3)
-    model = SelfPacedRegressor(HistGradientBoostingRegressor(max_iter=25, early_stopping=False)).fit(X, y)
+    model = SelfPacedRegressor(HistGradientBoostingRegressor(max_iter=25, early_stopping=False), "hard").fit(X, y)
     assert rmse(model, test, expected) < 2.5
     assert rmse(model.plain_, test, expected) > 8
     assert model.noise_rate_ == pytest.approx(0.4, abs=0.05)
@@ -123,11 +123,13 @@ def test_targets_that_are_skewed_or_scatter_unevenly_are_not_called_wrong(kind: 
     y = np.exp(1.2 * y) if kind == "skewed" else y
     boosting = HistGradientBoostingRegressor(max_iter=60, random_state=0)
     clean = SelfPacedRegressor(boosting, random_state=0).fit(X, y)
-    assert clean.estimator_ is clean.plain_
+    assert clean.tuned_params_ == {"loss": "absolute_error"}
+    assert "loss='absolute_error'" in clean.termination_
+    assert (clean.sample_weight_ == 1).all()
     assert clean.noise_rate_interval_[0] == 0.0
     assert not (clean.assessment_.wrong > 0.5).any()
     wrong = rng.random(500) < 0.1
-    dirty = SelfPacedRegressor(boosting, random_state=0).fit(X, np.where(wrong, 10 * y, y))
+    dirty = SelfPacedRegressor(boosting, keep_plain=True, random_state=0).fit(X, np.where(wrong, 10 * y, y))
     suspected = dirty.assessment_.wrong > 0.5
     assert np.sum(suspected & wrong) > 0.5 * wrong.sum()
     assert np.sum(suspected & ~wrong) <= 2
@@ -136,7 +138,7 @@ def test_targets_that_are_skewed_or_scatter_unevenly_are_not_called_wrong(kind: 
 
 def test_cross_fit_is_decided_by_capacity_and_said() -> None:
     X, y, truth, _ = waves(3)
-    deep = SelfPacedRegressor(DecisionTreeRegressor(random_state=0)).fit(X, y)
+    deep = SelfPacedRegressor(DecisionTreeRegressor(random_state=0), "hard").fit(X, y)
     assert "cross-fitted losses, because the model memorises" in deep.termination_
     flat = SelfPacedRegressor(LinearRegression()).fit(X, y)
     assert "in-sample losses, because the model has little capacity" in flat.termination_
@@ -188,7 +190,7 @@ def test_other_paces(pace) -> None:
 
 def test_models_without_weights_select_rows_and_say_so() -> None:
     X, y, _, _ = waves(8)
-    model = SelfPacedRegressor(KNeighborsRegressor(5)).fit(X, y)
+    model = SelfPacedRegressor(KNeighborsRegressor(5), "hard").fit(X, y)
     assert "rows are selected instead of weighted" in model.termination_
     kept = model.sample_weight_ >= 0.5
     np.testing.assert_array_equal(model.predict(X), KNeighborsRegressor(5).fit(X[kept], y[kept]).predict(X))
@@ -254,7 +256,7 @@ def test_suspects_lists_the_outliers_first() -> None:
 
 def test_the_path_tells_what_was_tried() -> None:
     X, y, _, _ = waves(14)
-    model = SelfPacedRegressor(DecisionTreeRegressor(min_samples_leaf=8, random_state=0)).fit(X, y)
+    model = SelfPacedRegressor(DecisionTreeRegressor(min_samples_leaf=8, random_state=0), "hard").fit(X, y)
     plain, *others = model.path_
     assert np.isinf(plain.lam)
     chosen = next(candidate for candidate in others if candidate.chosen)
@@ -326,8 +328,8 @@ def test_interruption_keeps_a_model_and_goes_on(monkeypatch) -> None:
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(values, "cross_fit", interrupted)
-    model = SelfPacedRegressor(DecisionTreeRegressor())
+    monkeypatch.setattr(Task, "cross_fit", interrupted)
+    model = SelfPacedRegressor(DecisionTreeRegressor(), "hard")
     with pytest.raises(KeyboardInterrupt, match="kept"):
         model.fit(X, y)
     assert model.estimator_ is model.plain_
@@ -337,6 +339,8 @@ def test_verbose_reports_rounds(caplog) -> None:
     X, y, _, _ = waves(18)
     with caplog.at_level("INFO", logger="selfpaced"):
         SelfPacedRegressor(DecisionTreeRegressor(min_samples_leaf=8), verbose=1).fit(X, y)
+        assert "held-out predictions" in caplog.text
+        SelfPacedRegressor(DecisionTreeRegressor(min_samples_leaf=8), "hard", verbose=1).fit(X, y)
     assert "round 1" in caplog.text
     assert "final fit" in caplog.text
 

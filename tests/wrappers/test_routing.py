@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from selfpaced import SelfPacedClassifier
-from selfpaced.wrappers.routing import WeightRoute, fit_weighted, n_rows, routed_weight, take_rows, weight_route
+from selfpaced.wrappers._routing import WeightRoute, fit_weighted, n_rows, routed_weight, take_rows, weight_route
 
 
 class Recorder(ClassifierMixin, BaseEstimator):

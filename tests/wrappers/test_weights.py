@@ -45,8 +45,9 @@ def fitted(name: str, rows: Any = slice(None), **kwargs: Any) -> Any:
 
 def same(one: Any, other: Any, **tolerance: Any) -> None:
     tolerance = tolerance or {"rtol": 2e-4, "atol": 1e-7}
-    np.testing.assert_allclose(one.noise_rate_, other.noise_rate_, **tolerance)
-    np.testing.assert_allclose(one.noise_rate_interval_, other.noise_rate_interval_, **tolerance)
+    rates = {"rtol": max(2e-3, tolerance["rtol"]), "atol": tolerance.get("atol", 0.0)}  # estimated on a sample
+    np.testing.assert_allclose(one.noise_rate_, other.noise_rate_, **rates)
+    np.testing.assert_allclose(one.noise_rate_interval_, other.noise_rate_interval_, **rates)
     np.testing.assert_allclose(one.lam_, other.lam_, **tolerance)
     if hasattr(one, "classes_"):
         np.testing.assert_array_equal(one.predict(X), other.predict(X))

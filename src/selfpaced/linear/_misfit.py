@@ -67,7 +67,7 @@ class MisfitCheck:
 
     @property
     def agrees(self) -> bool:
-        """Whether both models contradict most of the likely errors: then they are no bends that the linear one misses."""
+        """Whether both models contradict most of the likely errors: then they are not mere misfit of the linear one."""
         return self.agreement >= PROMISED or self.ahead <= -BETTER  # a model that explains less says nothing
 
     @property

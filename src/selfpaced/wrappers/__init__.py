@@ -4,12 +4,13 @@ from importlib import import_module
 from typing import Any
 
 _EXPORTS = {
-    "SelfPacedClassifier": "classifier",
-    "SelfPacedRegressor": "regressor",
-    "SuspectFilter": "filter",
+    "SelfPacedClassifier": "_classifier",
+    "SelfPacedRegressor": "_regressor",
+    "SuspectFilter": "_filter",
+    "soft_label_rows": "_soft_labels",
 }
 
-__all__ = ["SelfPacedClassifier", "SelfPacedRegressor", "SuspectFilter"]
+__all__ = ["SelfPacedClassifier", "SelfPacedRegressor", "SuspectFilter", "soft_label_rows"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""How sample weights reach a wrapped estimator: directly, inside a Pipeline, by routing, or as rows."""
+"""How sample weights reach a wrapped estimator: directly, inside a Pipeline, by metadata routing, or as rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
     "TooFewRows",
     "WeightRoute",
     "available_with",
-    "fit_rows",
+    "fit_entries",
     "fit_weighted",
     "groups_keyword",
     "last_step",
@@ -52,18 +52,17 @@ _BY_GROUP = (GroupKFold, GroupShuffleSplit, LeaveOneGroupOut, LeavePGroupsOut, S
 
 @dataclass(frozen=True)
 class WeightRoute:
-    """The way weights take into an estimator's ``fit``.
+    """How weights are passed to an estimator's ``fit``.
 
     Parameters
     ----------
     keyword : str or None
-        Name of the ``fit`` keyword that carries the weights; None means the estimator takes none, and that
-        rows are selected instead.
+        Name of the ``fit`` keyword that carries the weights; None: the estimator takes none, and rows are selected.
     reason : str
-        Why, in words; shown in ``termination_`` when rows are selected.
+        Why, for ``termination_``.
     routed : bool
-        Metadata routing delivers the weights, because the estimator's steps request them. Where it is False,
-        weighted fits run with routing switched off: the keyword already names the step.
+        Metadata routing delivers the weights, because the estimator's steps request them. If False, weighted fits run
+        with routing switched off: the keyword already names the step.
     """
 
     keyword: str | None
@@ -98,10 +97,10 @@ def n_rows(X: Any) -> int:
 
 
 def available_with(*names: str) -> Callable[[Method], Method]:
-    """A method of a wrapper that is there where the wrapped model (fitted, if there is one) has one of these."""
+    """Make a method of a wrapper available if the wrapped model (fitted, if there is one) has one of these."""
 
     def check(wrapper: Any) -> bool:
-        model = getattr(wrapper, "estimator_", wrapper.estimator)
+        model = wrapper.estimator_ if hasattr(wrapper, "estimator_") else wrapper._base
         return any(hasattr(model, name) for name in names)
 
     decorate: Callable[[Method], Method] = available_if(check)
@@ -228,7 +227,7 @@ def _request(estimator: Any) -> Any:
 
 
 def routed_weight(sample_weight: Any, n: int, route: WeightRoute) -> NDArray[np.float64] | None:
-    """The user's weights as frequencies, None where uniform; an error where the model could not honour them.
+    """Return the user's weights as frequencies (None if uniform), or raise if the model could not honour them.
 
     Parameters
     ----------
@@ -296,7 +295,7 @@ def fit_weighted(
     counts: np.ndarray | None = None,
     fit_params: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Fit a clone with weights, or on the rows of weight >= 1/2 of the largest where it takes no weights.
+    """Fit a clone with weights, or on the rows of at least half the largest weight if it takes no weights.
 
     Parameters
     ----------
@@ -305,15 +304,15 @@ def fit_weighted(
     X, y : array-like
         All rows; `X` is indexed, never converted.
     weight : ndarray of shape (n_samples,) or None
-        Weights of all rows. None or all ones is a plain fit without weights: some models are several times
-        slower when they are given uniform weights. Rows of zero weight are left out.
+        Weights of all rows. None or all ones is a plain fit without weights: some models are several times slower
+        with uniform weights. Rows of zero weight are left out.
     route : WeightRoute
         From `weight_route`.
     rows : ndarray of int, optional
         Fit on these rows only (a training fold).
     counts : ndarray of shape (n_samples,), optional
-        The user's own weights, already a factor of `weight`. Where rows are selected they have to be whole numbers:
-        a row is in while the rest of its weight is >= 1/2, and then as often as its count says.
+        The user's own weights, already a factor of `weight`. If rows are selected, these are whole numbers: a row is
+        used if the rest of its weight is >= 1/2, and then as often as its count says.
     fit_params : mapping, optional
         Further keywords of ``fit``; those with one entry per row are cut along.
 
@@ -321,10 +320,7 @@ def fit_weighted(
     -------
     fitted estimator
     """
-    n = n_rows(X)
-    index = np.arange(n) if rows is None else np.asarray(rows)
-    params: dict[str, Any] = dict(fit_params or {})
-    model = clone(estimator)
+    asked = index = np.arange(n_rows(X)) if rows is None else np.asarray(rows)
     passed: np.ndarray | None = None
     if weight is not None:
         local = np.asarray(weight)[index]
@@ -332,17 +328,14 @@ def fit_weighted(
             raise ValueError("sample weights must not be zero for every row; got no positive weight.")
         if route.takes_weights:
             keep = local > NEGLIGIBLE * local.max()
-            index, local = index[keep], local[keep]
-            passed = None if np.all(local == 1.0) else local
+            index, passed = index[keep], local[keep]
         else:
             index = _selected(index, local, None if counts is None else np.asarray(counts)[index])
-    asked = n if rows is None else len(rows)
-    if index.size != n or rows is not None:
-        X, y, params = take_rows(X, index), y[index], row_params(params, n, index)
-    return _passed(model, X, y, passed, route, params, fewer=index.size < asked)
+    fewer = index.size < asked.size
+    return fit_entries(clone(estimator), X, y[index], index, passed, route, fit_params=fit_params, fewer=fewer)
 
 
-def fit_rows(
+def fit_entries(
     model: Any,
     X: Any,
     y: np.ndarray,
@@ -352,8 +345,9 @@ def fit_rows(
     *,
     groups: Mapping[str, Any] | None = None,
     fit_params: Mapping[str, Any] | None = None,
+    fewer: bool = False,
 ) -> Any:
-    """Fit a model to rows that may come more than once, with a label and a weight each time.
+    """Fit a model to entries: a row of X, which may be repeated, with a label or value and a weight each time.
 
     Parameters
     ----------
@@ -362,13 +356,15 @@ def fit_rows(
     X : array-like
         All rows.
     y, rows, weight : ndarray of shape (n_entries,)
-        Label, row and weight of every entry; None is a fit without weights.
+        Label or value, row number and weight of every entry; None is a fit without weights.
     route : WeightRoute
         From `weight_route`.
     groups : mapping, optional
         Keyword and one value per entry, for an estimator whose own folds respect groups.
     fit_params : mapping, optional
         Further keywords of ``fit``; those with one entry per row of X are cut along.
+    fewer : bool
+        Whether an error may be due to rows that lost their weight.
 
     Returns
     -------
@@ -379,7 +375,7 @@ def fit_rows(
     if rows.size != n or np.any(rows != np.arange(n)):
         X, params = take_rows(X, rows), row_params(params, n, rows)
     uniform = weight is None or bool(np.all(weight == 1.0))
-    return _passed(model, X, y, None if uniform else weight, route, {**params, **(groups or {})})
+    return _passed(model, X, y, None if uniform else weight, route, {**params, **(groups or {})}, fewer)
 
 
 def _passed(

@@ -1,5 +1,4 @@
-"""Rows as references see them: equal ones together, in an order that follows from what they hold, as a table of
-numbers."""
+"""Rows as the reference models use them: split by their content, without duplicates, as a table of numbers."""
 
 from __future__ import annotations
 
@@ -10,19 +9,83 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..folds import Rows, Split, make_folds, n_units, row_keys, units
+from ..fingerprint import mixed
+from ..folds import Rows, Split, hash_folds, make_folds, row_keys, units
 
-__all__ = ["Array", "Cases", "cases_of", "numeric_table"]
+__all__ = ["Array", "Cases", "cases_of", "content_splits", "numeric_table", "unit_keys"]
 
 Array = NDArray[Any]
 LEVELS = 20  # cost: indicators that a categorical column becomes at most
 NUMBERS = "biuf"
-THIN = 200  # cost: columns up to which a sparse matrix is laid out as a table
+THIN = 200  # cost: columns up to which a sparse matrix is converted to a dense table
+
+
+# ----------------------------------------------------------------------------------------------------------- splits
+
+
+def unit_keys(keys: Array, codes: Array | None = None) -> Array:
+    """Return the keys by which rows are held out: equal rows together, unless the table has few distinct rows."""
+    unit = units(keys, codes)
+    repeated = np.unique(keys).size < len(keys) == int(unit.max(initial=-1)) + 1
+    return mixed(unit.astype(np.uint64), 0) if repeated else keys
+
+
+def content_splits(
+    keys: Array,
+    n_folds: int,
+    *,
+    codes: Array | None = None,
+    y: Array | None = None,
+    used: Array | None = None,
+    groups: Any = None,
+    seed: int = 0,
+) -> list[Split]:
+    """Return training and test rows of folds that follow from the content of the rows.
+
+    A row keeps its fold when others come or go, equal rows share one, and the order of the rows does not matter. Groups
+    are spread evenly over the folds instead. A class with rows in one fold alone is never held out.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64
+        The content of every row.
+    n_folds : int
+        Number of folds.
+    codes : ndarray of int, optional
+        Class of every row.
+    y : ndarray, optional
+        Values, which order rows of equal content.
+    used : ndarray of bool, optional
+        Rows that have weight.
+    groups : array-like, optional
+        Rows of one group stay together.
+    seed : int
+        Each seed is another split.
+
+    Returns
+    -------
+    list of (train, test)
+    """
+    if groups is not None:
+        return make_folds(keys, codes, cv=n_folds, groups=groups, random_state=seed, y=y)
+    fold = hash_folds(unit_keys(keys, codes), n_folds, repetition=seed)
+    if codes is not None:
+        known = np.ones(len(keys), dtype=bool) if used is None else used
+        present = np.zeros((n_folds, int(codes.max(initial=0)) + 1), dtype=bool)
+        present[fold[known], codes[known]] = True
+        fold = np.where((present.sum(axis=0) < 2)[codes], -1, fold)
+    ties = (keys,) if codes is None else (codes, keys)
+    order = np.lexsort(ties if y is None else (row_keys(y), *ties))
+    fold = fold[order]
+    return [(order[fold != k], order[fold == k]) for k in range(n_folds) if np.any(fold == k) and np.any(fold != k)]
+
+
+# ------------------------------------------------------------------------------------------------------------ cases
 
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """Distinct rows and labels. Copies are one case of more weight, wherever they stand in the table.
+    """Distinct rows and labels. Copies are one case of more weight.
 
     Attributes
     ----------
@@ -30,36 +93,39 @@ class Cases:
         A row of each case.
     of_row : ndarray of int of shape (n_rows,)
         The case of each row.
-    codes, weight, unit : ndarray of shape (n_cases,)
-        Given label, weight, and the unit that is held out as a whole: equal rows, or a group.
-    keys : ndarray of uint64 of shape (n_cases,)
-        What the rows hold.
+    codes, weight : ndarray of shape (n_cases,)
+        Given label and weight.
+    keys, held : ndarray of uint64 of shape (n_cases,)
+        Content of the rows, and what is held out as a whole: equal rows, or a group.
     n_classes : int
         Number of classes.
     n_used : int
-        Cases that have any weight. They stand first; nothing is learnt from the others, and they are assessed by all.
+        Cases with any weight. They come first; the others are assessed by all models.
     trusted : ndarray of bool of shape (n_cases,)
         Whether a person has confirmed the label.
+    groups : ndarray or None
+        Groups of the cases.
     """
 
     first: Rows
     of_row: Rows
     codes: Rows
     weight: Array
-    unit: Rows
     keys: Array
+    held: Array
     n_classes: int
     n_used: int
     trusted: Array
+    groups: Array | None = None
 
     @property
     def n_units(self) -> int:
-        """Cases that can be held out apart from each other: copies and those of no weight do not count."""
-        return n_units(self.keys[: self.n_used])
+        """Number of cases that can be held out separately."""
+        return int(units(self.keys[: self.n_used]).max(initial=-1)) + 1
 
     @property
     def unused(self) -> Rows:
-        """Cases of no weight."""
+        """Cases without weight."""
         return np.arange(self.n_used, len(self.codes))
 
     @property
@@ -67,21 +133,29 @@ class Cases:
         """Given labels as probabilities."""
         return np.eye(self.n_classes)[self.codes]
 
-    def folds(self, cv: Any, rng: Any, groups: Any = None, X: Any = None, y: Any = None) -> list[Split]:
-        """Folds of the cases; a splitter is asked about the rows."""
-        if isinstance(cv, int | np.integer):
-            used = slice(0, self.n_used)
-            held = None if groups is None else self.unit[used]
-            dealt = make_folds(self.keys[used], self.codes[used], cv=cv, groups=held, random_state=rng)
-            return [(train, np.concatenate([test, self.unused])) for train, test in dealt]
-        splits = make_folds(self.keys, None, cv=cv, groups=groups, X=X, y=y)
+    def splits(self, n_folds: int, seed: int = 0) -> list[Split]:
+        """Return folds of the cases."""
+        used = slice(0, self.n_used)
+        groups = None if self.groups is None else self.groups[used]
+        folds = content_splits(self.keys[used], n_folds, codes=self.codes[used], groups=groups, seed=seed)
+        return [(train, np.concatenate([test, self.unused])) for train, test in folds]
+
+    def given_splits(self, splits: list[Split]) -> list[Split]:
+        """Return splits of the rows as splits of the cases."""
         return [(np.unique(self.of_row[train]), np.unique(self.of_row[test])) for train, test in splits]
+
+    def halves(self, seed: int) -> list[Split]:
+        """Return both halves of a split; training cases have weight."""
+        first = hash_folds(self.held[: self.n_used], 2, repetition=seed) == 0
+        sides = [np.flatnonzero(first), np.flatnonzero(~first)]
+        pairs = [(sides[0], sides[1]), (sides[1], sides[0])] if min(map(len, sides)) else []
+        return [(train, np.concatenate([test, self.unused])) for train, test in pairs]
 
 
 def cases_of(
     X: Any, codes: Rows, n_classes: int, prior: Array | None = None, groups: Any = None, trusted: Array | None = None
 ) -> Cases:
-    """The cases of a table.
+    """Return the distinct rows of a table.
 
     Parameters
     ----------
@@ -110,10 +184,11 @@ def cases_of(
     """
     keys, n = row_keys(X), len(codes)
     unit = units(keys, codes)
-    held = unit if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1].reshape(-1)
+    group = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1].reshape(-1)
     weight = np.ones(n) if prior is None else np.asarray(prior, dtype=float)
-    order = np.lexsort((codes, unit, held, weight == 0.0))
-    listed = np.stack([held[order], unit[order], codes[order], weight[order] == 0.0])
+    listed = np.stack([np.zeros(n, dtype=np.intp) if group is None else group, unit, codes, weight == 0.0])
+    order = np.lexsort(listed[[2, 1, 0, 3]])
+    listed = listed[:, order]
     begins = np.r_[True, np.any(listed[:, 1:] != listed[:, :-1], axis=0)]
     of_row = np.empty(n, dtype=np.intp)
     of_row[order] = np.cumsum(begins) - 1
@@ -121,24 +196,29 @@ def cases_of(
     total, sure = np.bincount(of_row, weight), np.zeros(len(first), dtype=bool)
     if trusted is not None:
         np.logical_or.at(sure, of_row, trusted)
-    n_used = int(np.sum(total > 0.0))
-    return Cases(first, of_row, codes[first], total, held[first], keys[first], n_classes, n_used, sure)
+    held = unit_keys(keys, codes) if group is None else mixed(group.astype(np.uint64), 0)
+    return Cases(
+        first, of_row, codes[first], total, keys[first], held[first], n_classes, int(np.sum(total > 0.0)), sure,
+        None if group is None else group[first],
+    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------- a table of numbers
 
 
 def numeric_table(X: Any, rows: Any = slice(None), n_used: int | None = None) -> Any:
-    """Standardised numbers, gaps flagged, categories as indicators; sparse if X is wide and sparse; None if no table.
+    """Return standardised numbers with missing values flagged and categories as indicators; None if X is no table.
+
+    A wide sparse matrix stays sparse.
 
     Parameters
     ----------
     X : array, sparse matrix, frame or sequence
         Rows of any kind.
     rows : ndarray of int, optional
-        Those that are wanted.
+        Rows that are wanted.
     n_used : int, optional
-        How many of these, from the first on, medians, spreads and categories are learnt from.
+        Medians, spreads and categories are learnt from the first ``n_used`` of them.
 
     Examples
     --------
@@ -170,7 +250,7 @@ def _pandas() -> Any:
 
 
 def _of_frame(frame: Any, rows: Any, n_used: int | None) -> Array | None:
-    """Features of some rows; what a column holds is read off those used."""
+    """Return features of some rows; the kind of a column is read off the rows that are used."""
     if not hasattr(frame, "iloc"):  # polars: through its columns, as there may be no Arrow
         columns = {str(name): np.asarray(frame[name]) for name in frame.columns}
         if all(column.dtype.kind in NUMBERS for column in columns.values()):
@@ -185,7 +265,7 @@ def _of_frame(frame: Any, rows: Any, n_used: int | None) -> Array | None:
         frame = frame.set_axis([f"column {place}" for place in range(frame.shape[1])], axis=1)
     wanted = frame.iloc[rows]
     encoder = TableEncoder(max_levels=LEVELS, dtype="float64").fit(wanted.iloc[:n_used])
-    if encoder.names_of("text"):  # the model reads what references cannot
+    if encoder.names_of("text"):  # only the wrapped model can read text
         return None
     return np.asarray(encoder.transform(wanted))
 

@@ -1,4 +1,4 @@
-"""Leave suspects out (or weigh them down) before another estimator is fitted."""
+"""Exclude suspects, or reduce their weight, before another estimator is fitted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..assessment import DelegatedAssessment
 from ..fitting import all_or_nothing
 from ..inspection import assessment_of
-from .routing import available_with, fit_weighted, n_rows, routed_weight, weight_route
+from ..parameters import KINDS
+from ._routing import available_with, fit_weighted, n_rows, routed_weight, take_rows, weight_route
 
 __all__ = ["SuspectFilter"]
 
@@ -20,18 +21,18 @@ __all__ = ["SuspectFilter"]
 class SuspectFilter(DelegatedAssessment, MetaEstimatorMixin, BaseEstimator):
     """Fit an estimator without the rows that a self-paced detector suspects.
 
-    Steps of a Pipeline cannot drop rows, so this is an estimator of its own, usable as the last step of one: the
-    detector
-    and the estimator may be different models (a fast detector, a slow estimator).
+    The detector and the estimator may be different models (a fast detector, a slow estimator). Steps of scikit-learn's
+    Pipeline cannot drop rows, so this is an estimator, usable as the last step of one. Without an estimator it is a
+    sampler: ``fit_resample`` returns the rows that are left, and imbalanced-learn's Pipeline takes it as a step.
 
     Parameters
     ----------
     detector : self-paced classifier or regressor
         Cloned and fitted first; any that :func:`selfpaced.suspects` takes.
-    estimator : estimator
-        Fitted to what is left.
+    estimator : estimator or None, default=None
+        Fitted to the rows that are left; None: only ``fit_resample`` is available.
     how : {"drop", "weight"}, default="drop"
-        Drop the likely errors, or weigh every row by its probability of being right.
+        Drop the likely errors, or weight every row by its probability of being right.
     threshold : float, default=0.5
         Probability of being wrong above which a row is a likely error.
 
@@ -43,6 +44,8 @@ class SuspectFilter(DelegatedAssessment, MetaEstimatorMixin, BaseEstimator):
         Probability that a training row's label or value is wrong.
     kept_ : ndarray of bool of shape (n_samples,)
         Rows that are no likely errors.
+    sample_indices_ : ndarray of int
+        Their numbers.
 
     Examples
     --------
@@ -56,13 +59,22 @@ class SuspectFilter(DelegatedAssessment, MetaEstimatorMixin, BaseEstimator):
     >>> model = SuspectFilter(SelfPacedLogisticRegression(), DecisionTreeClassifier(random_state=0)).fit(X, noisy)
     >>> bool(model.score(X, y) > 0.95 > DecisionTreeClassifier(random_state=0).fit(X, noisy).score(X, y))
     True
+    >>> X_left, y_left = SuspectFilter(SelfPacedLogisticRegression()).fit_resample(X, noisy)
+    >>> bool(300 < len(y_left) < 340)
+    True
     """
 
-    def __init__(self, detector: Any, estimator: Any, *, how: str = "drop", threshold: float = 0.5) -> None:
+    _parameter_rules = {"estimator": KINDS["estimator or None"]}
+
+    def __init__(self, detector: Any, estimator: Any = None, *, how: str = "drop", threshold: float = 0.5) -> None:
         self.detector = detector
         self.estimator = estimator
         self.how = how
         self.threshold = threshold
+
+    @property
+    def _base(self) -> Any:
+        return self.estimator
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> SuspectFilter:
@@ -81,24 +93,48 @@ class SuspectFilter(DelegatedAssessment, MetaEstimatorMixin, BaseEstimator):
         -------
         self
         """
+        if self.estimator is None:
+            raise ValueError("estimator must be given to fit, got None: use fit_resample to get the rows that are left")
         route = weight_route(self.estimator)
         if self.how == "weight" and not route.takes_weights:
             raise ValueError(f"how='weight' needs an estimator that takes weights, but {route.reason}; use how='drop'.")
         prior = routed_weight(sample_weight, n_rows(X), route)
+        self._detect(X, y, prior, trusted)
+        weight = self.kept_.astype(float) if self.how == "drop" else 1.0 - self.noise_probability_
+        total = weight if prior is None else weight * prior
+        self.estimator_ = fit_weighted(self.estimator, X, np.asarray(y), total, route, counts=prior)
+        if hasattr(self.estimator_, "classes_"):
+            self.classes_ = self.estimator_.classes_
+        return self
+
+    @all_or_nothing
+    def _detect(self, X: Any, y: Any, prior: Any = None, trusted: Any = None) -> SuspectFilter:
+        """Fit the detector and store which rows it suspects."""
         given = {} if prior is None else {"sample_weight": prior}
         if trusted is not None:
             given["trusted"] = trusted
-        detector = clone(self.detector).fit(X, y, **given)
-        assessed = assessment_of(detector, X, y)
-        wrong, kept = np.asarray(assessed.wrong, dtype=float), assessed.levels(self.threshold) < 2
-        weight = kept.astype(float) if self.how == "drop" else 1.0 - wrong
-        total = weight if prior is None else weight * prior
-        model = fit_weighted(self.estimator, X, np.asarray(y), total, route, counts=prior)
-        self.detector_, self.estimator_ = detector, model
-        self.noise_probability_, self.kept_ = wrong, kept
-        if hasattr(model, "classes_"):
-            self.classes_ = model.classes_
+        self.detector_ = clone(self.detector).fit(X, y, **given)
+        assessed = assessment_of(self.detector_, X, y)
+        self.noise_probability_ = np.asarray(assessed.wrong, dtype=float)
+        self.kept_ = assessed.levels(self.threshold) < 2
+        self.sample_indices_ = np.flatnonzero(self.kept_)
         return self
+
+    def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Fit the detector and return the rows that are no likely errors, as samplers of imbalanced-learn do.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        X, y
+            The rows that are left, in their own types.
+        """
+        self._detect(X, y)
+        return take_rows(X, self.sample_indices_), take_rows(y, self.sample_indices_)
 
     @property
     def n_features_in_(self) -> int:
@@ -107,7 +143,7 @@ class SuspectFilter(DelegatedAssessment, MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
+        inner = get_tags(self.detector if self.estimator is None else self.estimator)
         tags.estimator_type, tags.input_tags = inner.estimator_type, inner.input_tags
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
         tags.target_tags = inner.target_tags
@@ -115,24 +151,24 @@ class SuspectFilter(DelegatedAssessment, MetaEstimatorMixin, BaseEstimator):
 
     @available_with("predict")
     def predict(self, X: Any) -> np.ndarray:
-        """Predictions of the estimator."""
+        """Return predictions of the estimator."""
         check_is_fitted(self, "estimator_")
         return np.asarray(self.estimator_.predict(X))
 
     @available_with("predict_proba")
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the estimator."""
+        """Return probabilities of the estimator."""
         check_is_fitted(self, "estimator_")
         return np.asarray(self.estimator_.predict_proba(X))
 
     @available_with("decision_function")
     def decision_function(self, X: Any) -> np.ndarray:
-        """Decision values of the estimator."""
+        """Return decision values of the estimator."""
         check_is_fitted(self, "estimator_")
         return np.asarray(self.estimator_.decision_function(X))
 
     @available_with("score")
     def score(self, X: Any, y: Any, **params: Any) -> float:
-        """Score of the estimator."""
+        """Return the score of the estimator."""
         check_is_fitted(self, "estimator_")
         return float(self.estimator_.score(X, y, **params))

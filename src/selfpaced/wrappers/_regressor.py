@@ -1,0 +1,293 @@
+"""A wrapper that makes any regressor robust against gross errors in the target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.utils import column_or_1d, indexable
+from sklearn.utils.validation import check_is_fitted
+
+from ..arguments import speaking_of
+from ..assessment import Assessment, Values, fingerprint, look_by_residuals
+from ..fitting import (
+    Progress,
+    all_or_nothing,
+    check_rule,
+    check_size,
+    check_values,
+    few_threads,
+    raise_interrupted,
+    trusting,
+    with_callbacks,
+)
+from ..pacing import check_pace
+from ..parameters import KINDS
+from ..path import Candidate
+from ..regularizers import Regularizer, relative
+from ..selection import path_of
+from ..value_noise import Rows, assess_values, numeric_features
+from ._cases import Array
+from ._default_values import fit_default_values, sigma_of
+from ._paced_values import fit_paced_values
+from ._routing import n_rows
+from ._wrapper import Found, Task, Wrapper
+
+__all__ = ["SelfPacedRegressor"]
+
+
+class SelfPacedRegressor(RegressorMixin, Wrapper):
+    r"""Wrap any regressor so that gross errors in the target do not spoil it.
+
+    By default, held-out predictions of two halves are the reference. An assessment of the residuals tells gross errors
+    from what the model misfits: skewed targets, uneven spread and repeated values are no errors. The model is then
+    fitted once, without the rows that are more probably wrong than right. Boosting that knows absolute error is fitted
+    with it. For other models that memorise, boosting by absolute error is a second reference, and the nearer of the two
+    is used. No share of outliers is asked for.
+
+    If ``pace``, ``regularizer`` or ``cross_fit`` is set, and for models of little capacity (linear ones), the algorithm
+    of the paper runs instead: the model's residuals :math:`r_i` give the weights
+    :math:`v_i = \phi'(\lambda, r_i^2) / \phi'(\lambda, 0)` of a self-paced regularizer, whose pace follows from a
+    robust scale of the residuals, and the model is fitted again with these.
+
+    Parameters
+    ----------
+    estimator : regressor or None, default=None
+        Anything with scikit-learn's ``fit`` and ``predict``, Pipelines included; None is
+        :class:`~sklearn.ensemble.HistGradientBoostingRegressor`. Weights are passed to ``sample_weight``, in a Pipeline
+        to that of its last step; without it, rows are selected (and ``termination_`` says so).
+    regularizer : "auto", str or Regularizer, default="auto"
+        Any elementwise rule of :mod:`selfpaced.regularizers`; the loss is the squared residual. "auto" is "hard" if a
+        pace is given.
+    pace : "auto", "paper", float or Pacing, default="auto"
+        "auto", if a rule is given: the pace that is efficient for the residuals. "paper": half the rows first, lam
+        times 1.05 per round, until the rule is efficient for the residuals; a round is a cross-fit, so this is slow for
+        large models. A number is a fixed lam. A :class:`~selfpaced.pacing.Pacing` is followed to its end.
+    tune : bool, default=True
+        Whether boosting with its default loss (histogram and gradient boosting, LightGBM, XGBoost) is fitted by
+        absolute error. It predicts the median, so targets with one value repeated often (zero) keep the squared error.
+        ``tuned_params_`` and ``termination_`` name the change.
+    cross_fit : "auto" or bool, default="auto"
+        With a pace: whether residuals come from models that have not seen the row. "auto" cross-fits if the plain model
+        is clearly better on rows it has seen, because such a model memorises outliers.
+    cv : "auto", int, splitter or iterable, default="auto"
+        How rows are held out. "auto" is two halves, or five folds with a pace. Folds follow from the content of rows.
+    efficiency : float, default=0.95
+        With a pace: precision on clean normal errors, relative to no weights at all, at which it stops.
+    keep_plain : bool, default=False
+        Also fit the plain model and keep it as ``plain_``: one more fit. With a pace it is always kept.
+    random_state : int, RandomState or None, default=None
+        Seed of splits, reference models, and wrapped models without a seed of their own. None is a fixed seed: a fit
+        repeats exactly.
+    n_jobs : int or None, default=None
+        Folds fitted at the same time.
+    verbose : int, default=0
+        Log a line per stage. Callbacks of scikit-learn (``set_callbacks``) are told about every stage, too.
+
+    Attributes
+    ----------
+    estimator_ : regressor
+        The chosen model.
+    plain_ : regressor
+        The plain model, if it was fitted; the same object as ``estimator_`` if it was chosen.
+    sample_weight_ : ndarray of shape (n_samples,)
+        Weight of each row in [0, 1].
+    sample_residual_, sample_loss_ : ndarray of shape (n_samples,)
+        Residuals by which the rows were assessed, and their squares.
+    assessment_ : Assessment
+        All of this in one object, as :func:`selfpaced.suspects` reads it; ``assess(X, y)`` gives it for any rows.
+    lam_ : float
+        The pace; ``inf`` for the plain model; without a pace, the probability of being wrong, 0.5, above which rows
+        were excluded.
+    regularizer_, loss_unit_ : Regularizer, float
+        The rule that made ``sample_weight_`` from ``sample_loss_ / loss_unit_``.
+    scale_ : float
+        Sigma of the good residuals.
+    noise_rate_, noise_rate_interval_ : float, tuple of float
+        Estimated share of gross errors, with an interval of about 95 %.
+    verdict_ : Verdict
+        How the values were assessed: which are grossly wrong, and what share the model only misfits
+        (:mod:`selfpaced.value_noise`).
+    tuned_params_ : dict
+        Parameters of the wrapped model that were changed, see ``tune``.
+    path_ : tuple of Candidate
+        Every candidate. With a pace, the score by which the last and the plain one were compared is minus the mean
+        Tukey loss, in the sigma of the last one's residuals (``nan`` if a round was not compared).
+    termination_ : str
+        What was chosen, and why.
+    n_features_in_, feature_names_in_
+        Of the wrapped model.
+
+    References
+    ----------
+    Fan, He, Liang, Hu. Self-paced learning: an implicit regularization perspective. AAAI 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> from selfpaced import SelfPacedRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(400, 1))
+    >>> truth = np.sin(X[:, 0])
+    >>> y = truth + 0.1 * rng.normal(size=400)
+    >>> y[:80] += 5  # every fifth row is wrong
+    >>> tree = DecisionTreeRegressor(min_samples_leaf=5, random_state=0)
+    >>> model = SelfPacedRegressor(tree, keep_plain=True).fit(X, y)
+    >>> error = [float(np.abs(one.predict(X) - truth).mean()) for one in (model, model.plain_)]
+    >>> error[0] < 0.1 < 0.9 < error[1], round(model.noise_rate_, 1)
+    (True, 0.2)
+    """
+
+    _parameter_rules = {
+        "estimator": KINDS["regressor or None"],
+        "cv": KINDS["cv or auto"],
+        "regularizer": KINDS["rule or auto"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        regularizer: str | Regularizer = "auto",
+        *,
+        pace: Any = "auto",
+        tune: bool = True,
+        cross_fit: bool | str = "auto",
+        cv: Any = "auto",
+        efficiency: float = 0.95,
+        keep_plain: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.regularizer = regularizer
+        self.pace = pace
+        self.tune = tune
+        self.cross_fit = cross_fit
+        self.cv = cv
+        self.efficiency = efficiency
+        self.keep_plain = keep_plain
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _default_estimator(self) -> Any:
+        return HistGradientBoostingRegressor()
+
+    @with_callbacks
+    @all_or_nothing
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        trusted: Any = None,
+        **fit_params: Any,
+    ) -> SelfPacedRegressor:
+        """Fit to values some of which may be gross errors.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Passed to the wrapped model as it is.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts, up to a common factor. Whole numbers are counts: a row of weight 2 beside rows of
+            weight 1 is that row twice. Other weights are relative and stand for Kish's effective number of rows. A row
+            of weight 0 is only assessed. The wrapped model gets these frequencies times the self-paced weights; if it
+            takes no weights, rows are repeated.
+        groups : array-like of shape (n_samples,), optional
+            Rows of one group are never split between fitting and assessing.
+        trusted : array-like of bool of shape (n_samples,), optional
+            Rows that a person has confirmed: they keep their full weight and are never listed as suspects.
+        **fit_params
+            Passed on to the wrapped model's ``fit``; entries with one value per row are cut along.
+
+        Returns
+        -------
+        self
+        """
+        X, y, groups = indexable(X, y, groups)
+        y = _checked_target(y)
+        mark = fingerprint(X, y.astype(np.float64))  # before the fit, which may change X in place
+        with few_threads(n_rows(X)), Progress(self, X, y).running() as progress:
+            task = self._task(X, y, sample_weight, groups, trusted, fit_params, progress)
+            found = None if self._has_pace else fit_default_values(task, tune=self.tune, keep_plain=self.keep_plain)
+            if found is None:
+                rule = "hard" if isinstance(self.regularizer, str) and self.regularizer == "auto" else self.regularizer
+                rule, pace = relative(check_rule(rule)), check_pace(self.pace)
+                found = fit_paced_values(task, rule, pace, float(self.efficiency), self.cross_fit)
+        self._store(found, task, mark)
+        if found.interrupted:
+            raise_interrupted(self)
+        return self
+
+    def _store(self, found: Found, task: Task, mark: str) -> None:
+        chosen, made = found.chosen, found.chosen.fit
+        residuals, sigma = made.residuals, sigma_of(task, made.residuals)
+        verdict = found.noise or assess_values(task.y, (task.y - residuals,), sigma, sample_weight=task.prior)
+        self.assessment_ = Assessment(
+            "values",
+            Values(task.y, task.y - residuals, verdict.wrong, verdict.misfit, verdict.sentence),
+            verdict.wrong if verdict.applied else made.rule.losses(residuals),
+            chosen.lam,
+            made.rule.regularizer,
+            mark,
+            held_out=found.cross,
+            trusted=task.trusted,
+            look=look_by_residuals(residuals),
+        )
+        self.estimator_ = found.model
+        if found.plain is not None:
+            self.plain_ = found.plain
+        self.sample_weight_ = trusting(chosen.weight, task.trusted)
+        self.sample_residual_, self.sample_loss_ = residuals, np.square(residuals)
+        self.lam_: float = chosen.lam
+        self.regularizer_, self.loss_unit_ = made.rule.regularizer, made.rule.unit
+        self.scale_, self.verdict_ = sigma, verdict
+        self.noise_rate_, self.noise_rate_interval_ = verdict.rate, verdict.interval
+        self.tuned_params_: dict[str, Any] = dict((found.details or {}).get("tuned_params_", {}))
+        self.path_: tuple[Candidate, ...] = path_of(found.trials, found.decision, task.prior)
+        self.termination_ = found.termination
+
+    def _assessed_rows(self, X: Any, y: Any) -> tuple[Any, Array]:
+        X, y = indexable(X, y)
+        return X, _checked_target(y).astype(np.float64)
+
+    def _assess(self, X: Any, y: Array) -> Assessment:
+        expected = np.asarray(self.estimator_.predict(X), dtype=float).reshape(-1)
+        verdict = self.verdict_
+        wrong = verdict.probability(Rows(y, (expected,), numeric_features(X) if verdict.asked else None))
+        losses = wrong if verdict.applied else np.square(y - expected) / self.loss_unit_
+        diagnosis = Values(y, expected, wrong, verdict.misfit, verdict.sentence)
+        return Assessment("values", diagnosis, losses, self.lam_, self.regularizer_, look=self.assessment_.look)
+
+    def predict(self, X: Any) -> Array:
+        """Return predictions of the chosen model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self, "estimator_")
+        return np.asarray(self.estimator_.predict(X))
+
+
+def _checked_target(y: Any) -> Array:
+    if y is None:
+        raise ValueError("This SelfPacedRegressor estimator requires y to be passed, but the target y is None.")
+    target = column_or_1d(check_values(y), warn=True)
+    with speaking_of("y", "numbers, one for each row"):
+        target = target if target.dtype.kind == "f" else target.astype(np.float64)
+    if not np.isfinite(target).all():
+        raise ValueError("y must be finite; got NaN or infinity. Input y contains NaN or infinity.")
+    check_size("y", target)
+    return np.asarray(target)
