@@ -10,7 +10,7 @@ import statsmodels.api as sm
 from scipy import sparse
 
 from selfpaced import SelfPacedLinearRegression
-from selfpaced.linear.squares import DENSE_GRAM
+from selfpaced.linear._least_squares import DENSE_GRAM
 
 
 def rows(seed: int = 0, n: int = 120, share: float = 0.2):

@@ -13,10 +13,10 @@ from scipy.stats import t as student
 
 from ..inspection import as_table
 from ..robust import consistency
-from .squares import DENSE_GRAM
+from ._least_squares import DENSE_GRAM
 
 if TYPE_CHECKING:
-    from .robust import RegressionFit
+    from ._regression_fit import RegressionFit
 
 __all__ = ["Inference", "RegressionSummary", "infer"]
 

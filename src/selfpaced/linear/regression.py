@@ -41,14 +41,13 @@ from ..regularizers import Regularizer
 from ..robust import ResidualRule
 from ..value_noise import Rows, Verdict, numeric_features
 from .inference import RegressionSummary, infer
-from .paces import fits
+from ._given_pace import fits
 from .regression_tables import TableEnd, fit_table, many
-from .robust import RegressionFit, RegressionSettings, plain_fit, unsettled
-from .squares import DENSE_GRAM, build
+from ._regression_fit import RegressionFit, RegressionSettings, plain_fit, unsettled
+from ._least_squares import DENSE_GRAM, build
 from .support import ABSURD
-from .trusting import trusting_regression
 from .units import Units
-from .verdict import assessed, own_word
+from ._regression_check import assessed, own_word, trusting_regression
 
 __all__ = ["SelfPacedLinearRegression"]
 

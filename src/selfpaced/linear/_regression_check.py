@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from ..fitting import trusting
 from ..regularizers import get
 from ..robust import ResidualRule
 from ..selection import Decision, Trial
@@ -23,12 +24,12 @@ from ..value_noise import (
     numeric_features,
     repeated_value,
 )
-from .ascent import fit_scale
-from .leverage import misled_rows
-from .robust import Attempt, RegressionFit
-from .squares import DENSE_GRAM, Squares, exact_floor
+from ._irls import fit_scale
+from ._rejection import rejected_rows, row_sizes
+from ._regression_fit import Attempt, RegressionFit
+from ._least_squares import DENSE_GRAM, Squares, exact_floor
 
-__all__ = ["assessed", "own_word"]
+__all__ = ["assessed", "own_word", "trusting_regression"]
 
 Floats = NDArray[np.floating[Any]]
 ROWS_PER_COEFFICIENT = 50  # cost: with more, a row's own influence on its residual is too small to be worked out
@@ -67,9 +68,15 @@ def assessed(fit: RegressionFit, X: Any, *, choose: bool, random_state: Any = 0)
     )
     if not (choose and verdict.asked):
         return fit, verdict
-    without = _without(fit, verdict.trusted) if verdict.found and not verdict.trusted.all() else None
-    standing = _standing(fit, verdict, without)
-    return standing, replace(verdict, applied=standing is without)
+    rejected = rejected_rows(squares, fit.best.residuals, row_sizes(squares))
+    dropped = rejected | ~verdict.trusted if verdict.found else rejected
+    without = _without(fit, ~dropped) if dropped.any() and np.sum(~dropped) > squares.dof else None
+    standing = _standing(fit, verdict, rejected, without)
+    applied = standing is without
+    if applied:
+        wrong = np.where(dropped, np.maximum(verdict.wrong, 1.0), np.minimum(verdict.wrong, EVEN_ODDS))
+        verdict = replace(verdict, wrong=wrong)
+    return standing, replace(verdict, applied=applied)
 
 
 def own_word(fit: RegressionFit) -> Verdict:
@@ -78,7 +85,9 @@ def own_word(fit: RegressionFit) -> Verdict:
     return model_verdict(y, y - fit.best.residuals, fit.sigma, fit.squares.sample_weight)
 
 
-def _standing(fit: RegressionFit, verdict: Verdict, without: RegressionFit | None) -> RegressionFit:
+def _standing(
+    fit: RegressionFit, verdict: Verdict, rejected: np.ndarray, without: RegressionFit | None
+) -> RegressionFit:
     """The paced fit or the one without the gross rows, whichever is nearer to the trusted rows; else the plain one."""
     squares = fit.squares
     rivals = [] if fit.trial.plain else [fit]
@@ -86,9 +95,8 @@ def _standing(fit: RegressionFit, verdict: Verdict, without: RegressionFit | Non
         rivals.append(without)
     residuals = [unseen_residuals(squares, one.best.residuals, one.trial.weight) for one in rivals]
     plain = unseen_residuals(squares, fit.plain.residuals, None)
-    # rows that pull the plain fit by their features would decide for it
-    misled = misled_rows(squares, fit.best.residuals, fit.sigma)
-    compared = replace(verdict, lost=misled if verdict.lost is None else verdict.lost | misled)
+    # rejected rows would decide for the plain fit, which follows them
+    compared = replace(verdict, lost=rejected if verdict.lost is None else verdict.lost | rejected)
     number = nearest(residuals, plain, compared, squares.sample_weight)
     if number is not None:
         return rivals[number]
@@ -128,3 +136,15 @@ def unseen_residuals(squares: Squares, residuals: Floats, weights: Floats | None
     leverage = np.einsum("ij,jk,ik->i", matrix, inverse, matrix, optimize=True)
     leverage = leverage if total is None else leverage * total
     return np.asarray(residuals / np.maximum(1 - leverage, 1 / len(residuals)))
+
+
+def trusting_regression(fit: RegressionFit, trusted: NDArray[np.bool_]) -> RegressionFit:
+    """Return the chosen fit again, with full weight for the rows that a person has confirmed."""
+    if fit.trial.plain:
+        return fit
+    weights: Any = trusting(fit.trial.weight, trusted)
+    b = fit.squares.solve(weights)
+    trials = list(fit.trials)
+    attempt = replace(fit.best, b=b, residuals=fit.squares.residuals(b))
+    trials[fit.decision.index] = replace(fit.trial, weight=weights, fit=attempt)
+    return replace(fit, trials=tuple(trials))
