@@ -12,7 +12,7 @@ from ..engines import Block, one_sided
 from ..label_noise import NoiseModel, fit_channel, logits_from_proba, one_rate_likelihood
 from ..robust import residual_scale
 from ..selection import Decision, Trial, plain_or_paced
-from ..value_noise import EVEN_ODDS, WITHOUT, Verdict, assess_values, nearest, numeric_features
+from ..value_noise import EVEN_ODDS, WITHOUT, ValueAssessment, assess_values, nearest, numeric_features
 from ..value_noise import Rows as ValueRows
 
 LEAST_WEIGHT = 1e-6  # numerical safety: a row of no weight at all is an error to some estimators
@@ -86,7 +86,7 @@ class ValueNoiseModel:
 
     Attributes
     ----------
-    verdict : Verdict
+    verdict : ValueAssessment
         Which values are wrong, and which only beyond the model.
     reason : str
         Why nothing is to be weighed; empty where something is.
@@ -94,7 +94,7 @@ class ValueNoiseModel:
         The probability of being wrong above which a value mostly is, where rows are weighed by it; else ``inf``.
     """
 
-    verdict: Verdict
+    verdict: ValueAssessment
     reason: str = ""
     lam: float = np.inf
 

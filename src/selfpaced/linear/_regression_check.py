@@ -17,9 +17,10 @@ from ..selection import Decision, Trial
 from ..value_noise import (
     EVEN_ODDS,
     WITHOUT,
-    Verdict,
+    ValueAssessment,
     assess_values,
-    model_verdict,
+    by_model,
+    left_out,
     nearest,
     numeric_features,
     repeated_value,
@@ -35,7 +36,7 @@ Floats = NDArray[np.floating[Any]]
 ROWS_PER_COEFFICIENT = 50  # cost: with more, a row's own influence on its residual is too small to be worked out
 
 
-def assessed(fit: RegressionFit, X: Any, *, choose: bool, random_state: Any = 0) -> tuple[RegressionFit, Verdict]:
+def assessed(fit: RegressionFit, X: Any, *, choose: bool, random_state: Any = 0) -> tuple[RegressionFit, ValueAssessment]:
     """Which rows are wrong, and the fit that stands in view of it.
 
     Parameters
@@ -51,7 +52,7 @@ def assessed(fit: RegressionFit, X: Any, *, choose: bool, random_state: Any = 0)
 
     Returns
     -------
-    RegressionFit, Verdict
+    RegressionFit, ValueAssessment
     """
     squares = fit.squares
     y = squares.target + squares.offset
@@ -72,21 +73,17 @@ def assessed(fit: RegressionFit, X: Any, *, choose: bool, random_state: Any = 0)
     dropped = rejected | ~verdict.trusted if verdict.found else rejected
     without = _without(fit, ~dropped) if dropped.any() and np.sum(~dropped) > squares.dof else None
     standing = _standing(fit, verdict, rejected, without)
-    applied = standing is without
-    if applied:
-        wrong = np.where(dropped, np.maximum(verdict.wrong, 1.0), np.minimum(verdict.wrong, EVEN_ODDS))
-        verdict = replace(verdict, wrong=wrong)
-    return standing, replace(verdict, applied=applied)
+    return standing, left_out(verdict, dropped, squares.sample_weight) if standing is without else verdict
 
 
-def own_word(fit: RegressionFit) -> Verdict:
+def own_word(fit: RegressionFit) -> ValueAssessment:
     """The verdict of the fit alone, where nobody else could be asked."""
     y = fit.squares.target
-    return model_verdict(y, y - fit.best.residuals, fit.sigma, fit.squares.sample_weight)
+    return by_model(y, y - fit.best.residuals, fit.sigma, fit.squares.sample_weight)
 
 
 def _standing(
-    fit: RegressionFit, verdict: Verdict, rejected: np.ndarray, without: RegressionFit | None
+    fit: RegressionFit, verdict: ValueAssessment, rejected: np.ndarray, without: RegressionFit | None
 ) -> RegressionFit:
     """The paced fit or the one without the gross rows, whichever is nearer to the trusted rows; else the plain one."""
     squares = fit.squares
@@ -96,7 +93,7 @@ def _standing(
     residuals = [unseen_residuals(squares, one.best.residuals, one.trial.weight) for one in rivals]
     plain = unseen_residuals(squares, fit.plain.residuals, None)
     # rejected rows would decide for the plain fit, which follows them
-    compared = replace(verdict, lost=rejected if verdict.lost is None else verdict.lost | rejected)
+    compared = replace(verdict, wrong=np.where(rejected, 1.0, verdict.wrong))
     number = nearest(residuals, plain, compared, squares.sample_weight)
     if number is not None:
         return rivals[number]

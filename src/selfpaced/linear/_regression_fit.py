@@ -27,9 +27,8 @@ from ..robust import (
 )
 from ..robust.sigma import CUTOFF
 from ..selection import Decision, Trial, path_of, sentence
-from ._irls import WIDE, Reweighted, fit_scale, robust_start, settle
+from ._irls import Reweighted, fit_scale, robust_start, settle
 from ._least_squares import Squares, exact_floor
-from ._rejection import best_start, row_sizes
 from .support import absurd_rows
 
 __all__ = ["Attempt", "RegressionFit", "RegressionSettings", "automatic", "plain_fit"]
@@ -199,8 +198,6 @@ def automatic(plain: RegressionFit, settings: RegressionSettings) -> Iterator[Re
         return
     began = time.perf_counter()
     b, majority = robust_start(squares, settings.rng)
-    if squares.n_columns <= WIDE:
-        b = best_start(squares, b, row_sizes(squares))
     residuals = squares.residuals(b)
     scale = largest_sigma(residuals, squares.sample_weight, dof=squares.dof)
     scale = ResidualScale(min(scale.sigma, majority), scale.majority)

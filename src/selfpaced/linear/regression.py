@@ -39,7 +39,7 @@ from ..pacing import check_pace
 from ..parameters import KINDS
 from ..regularizers import Regularizer
 from ..robust import ResidualRule
-from ..value_noise import Rows, Verdict, numeric_features
+from ..value_noise import Rows, ValueAssessment, numeric_features
 from .inference import RegressionSummary, infer
 from ._given_pace import fits
 from .regression_tables import TableEnd, fit_table, many
@@ -125,7 +125,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
         majority of good rows, the root mean square of all residuals.
     noise_rate_, noise_rate_interval_ : float, tuple of float
         Estimated share of outliers that no other explanation accounts for, with an interval of about 95 %.
-    verdict_ : Verdict
+    verdict_ : ValueAssessment
         How the values were assessed: which are grossly wrong, and what share the model only misfits
         (:mod:`selfpaced.value_noise`). Where rows were left out by it, ``lam_`` is the probability of being wrong, 0.5,
         above which they were.
@@ -339,7 +339,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
     # ---------------------------------------------------------------------------------------------- results
 
     def _store(
-        self, found: RegressionFit, verdict: Verdict, X: Any, y: Floats, kept: Any, termination: str, confirmed: Any
+        self, found: RegressionFit, verdict: ValueAssessment, X: Any, y: Floats, kept: Any, termination: str, confirmed: Any
     ) -> None:
         best = found.best
         units, (coef, intercept) = self.units_, found.squares.coefficients(best.b)

@@ -73,10 +73,10 @@ _VALUES = {
     "tables.encoders.Encoder",
     "tables.schema.Schema",
     "tables.schema.SchemaColumn",
-    "value_noise.explanation.Explanation",
+    "value_noise.assessment.ValueAssessment",
     "value_noise.mixture.Mixture",
     "value_noise.scales.TargetScale",
-    "value_noise.verdict.Verdict",
+    "value_noise.reference.Reference",
 }
 _FAMILIES = (
     "assessment.",

@@ -96,7 +96,7 @@ class SelfPacedRegressor(AssessmentMixin, WrapperMixin, RegressorMixin, BaseEsti
         Sigma of the good residuals.
     noise_rate_, noise_rate_interval_ : float, tuple of float
         Estimated share of outliers that no other explanation accounts for, with an interval of about 95 %.
-    verdict_ : Verdict
+    verdict_ : ValueAssessment
         How the values were assessed: which are grossly wrong, and what share the model only misfits
         (:mod:`selfpaced.value_noise`). Where rows were left out by it, ``lam_`` is the probability of being wrong, 0.5,
         above which they were.

@@ -25,7 +25,7 @@ from ..robust import (
 from ..robust.rules import TUKEY
 from ..selection import Decision, Trial, end_of_pace, gap, sentence
 from ..solver import Solution, Stage, State, alternate, walk
-from ..value_noise import Verdict
+from ..value_noise import ValueAssessment
 from .crossfit import decide_cross_fit
 from .routing import TooFewRows
 from .value_verdict import Compared, assessed
@@ -62,7 +62,7 @@ class ValueFit:
         Whether residuals are those of models which had not seen the row.
     interrupted : bool
         Whether it ended early.
-    verdict : Verdict or None
+    verdict : ValueAssessment or None
         About the values; None where it was not reached.
     """
 
@@ -71,7 +71,7 @@ class ValueFit:
     decision: Decision
     cross: bool = False
     interrupted: bool = False
-    verdict: Verdict | None = None
+    verdict: ValueAssessment | None = None
 
     @property
     def kept(self) -> Trial:

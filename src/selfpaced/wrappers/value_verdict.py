@@ -10,7 +10,7 @@ import numpy as np
 from ..regularizers import get
 from ..robust import ResidualRule, tukey_loss
 from ..selection import Decision, Trial
-from ..value_noise import EVEN_ODDS, WITHOUT, Verdict, assess_values, model_verdict, nearest, numeric_features
+from ..value_noise import EVEN_ODDS, WITHOUT, ValueAssessment, assess_values, by_model, nearest, numeric_features
 from .values import Array, RegressorProblem, Residuals, Round
 
 __all__ = ["Compared", "assessed", "own_word"]
@@ -31,7 +31,7 @@ class Compared:
 
 def assessed(
     problem: RegressorProblem, trials: list[Trial], decision: Decision, compared: Compared | None
-) -> tuple[list[Trial], Decision, Verdict]:
+) -> tuple[list[Trial], Decision, ValueAssessment]:
     """Which values are wrong, and the candidate that stands in view of it.
 
     Parameters
@@ -67,13 +67,13 @@ def assessed(
     return trials, replace(decision, reason=reason), replace(verdict, applied=decision.index >= before)
 
 
-def own_word(problem: RegressorProblem, residuals: Array) -> Verdict:
+def own_word(problem: RegressorProblem, residuals: Array) -> ValueAssessment:
     """The verdict of the model alone, where nobody else could be asked."""
-    return model_verdict(problem.y, problem.y - residuals, problem.sigma(residuals), problem.prior)
+    return by_model(problem.y, problem.y - residuals, problem.sigma(residuals), problem.prior)
 
 
 def _standing(
-    problem: RegressorProblem, trials: list[Trial], decision: Decision, verdict: Verdict, compared: Compared
+    problem: RegressorProblem, trials: list[Trial], decision: Decision, verdict: ValueAssessment, compared: Compared
 ) -> tuple[list[Trial], Decision]:
     """The paced candidate or one without the gross rows, whichever is nearer to trusted rows; else the plain model."""
     trusted, label = verdict.trusted, trials[-1].label
