@@ -1,4 +1,4 @@
-"""The verdict about the rows of a linear regression, and which fit it lets stand."""
+"""The check of a linear fit: which values are grossly wrong, and which fit is nearest to the others."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ from ._rejection import rejected_rows, row_sizes
 from ._regression_fit import Attempt, RegressionFit
 from ._least_squares import DENSE_GRAM, Squares, exact_floor
 
-__all__ = ["assessed", "own_word", "trusting_regression"]
+__all__ = ["by_residuals", "checked", "trusting_regression"]
 
 Floats = NDArray[np.floating[Any]]
 ROWS_PER_COEFFICIENT = 50  # cost: with more, a row's own influence on its residual is too small to be worked out
 
 
-def assessed(fit: RegressionFit, X: Any, *, choose: bool, random_state: Any = 0) -> tuple[RegressionFit, ValueAssessment]:
-    """Which rows are wrong, and the fit that stands in view of it.
+def checked(
+    fit: RegressionFit, X: Any, *, choose: bool, groups: Any = None, random_state: Any = 0
+) -> tuple[RegressionFit, ValueAssessment]:
+    """Assess the values, and choose between the weighted fit, one without the gross rows and the plain fit.
 
     Parameters
     ----------
@@ -46,7 +48,9 @@ def assessed(fit: RegressionFit, X: Any, *, choose: bool, random_state: Any = 0)
     X : array or sparse matrix
         Features of its rows, as given.
     choose : bool
-        Whether the choice is ours: not where the pace was given.
+        Whether to choose: not if the pace was given.
+    groups : array, optional
+        Rows of a group are predicted by models of other groups.
     random_state : int or RandomState
         Draws rows and folds of the assessment.
 
@@ -57,35 +61,36 @@ def assessed(fit: RegressionFit, X: Any, *, choose: bool, random_state: Any = 0)
     squares = fit.squares
     y = squares.target + squares.offset
     if fit.scale.sigma <= exact_floor(squares) and repeated_value(y, squares.sample_weight) is None:
-        return fit, own_word(fit)
-    verdict = assess_values(
+        return fit, by_residuals(fit)
+    assessment = assess_values(
         y,
         (y - fit.best.residuals,),
         fit.sigma,
         features=numeric_features(X),
         sample_weight=squares.sample_weight,
+        groups=groups,
         lines=False,
         random_state=random_state,
     )
-    if not (choose and verdict.asked):
-        return fit, verdict
+    if not (choose and assessment.asked):
+        return fit, assessment
     rejected = rejected_rows(squares, fit.best.residuals, row_sizes(squares))
-    dropped = rejected | ~verdict.trusted if verdict.found else rejected
+    dropped = rejected | ~assessment.trusted if assessment.found else rejected
     without = _without(fit, ~dropped) if dropped.any() and np.sum(~dropped) > squares.dof else None
-    standing = _standing(fit, verdict, rejected, without)
-    return standing, left_out(verdict, dropped, squares.sample_weight) if standing is without else verdict
+    chosen = _nearest(fit, assessment, rejected, without)
+    return chosen, left_out(assessment, dropped, squares.sample_weight) if chosen is without else assessment
 
 
-def own_word(fit: RegressionFit) -> ValueAssessment:
-    """The verdict of the fit alone, where nobody else could be asked."""
+def by_residuals(fit: RegressionFit) -> ValueAssessment:
+    """Return the assessment by the residuals of the fit alone."""
     y = fit.squares.target
     return by_model(y, y - fit.best.residuals, fit.sigma, fit.squares.sample_weight)
 
 
-def _standing(
-    fit: RegressionFit, verdict: ValueAssessment, rejected: np.ndarray, without: RegressionFit | None
+def _nearest(
+    fit: RegressionFit, assessment: ValueAssessment, rejected: NDArray[np.bool_], without: RegressionFit | None
 ) -> RegressionFit:
-    """The paced fit or the one without the gross rows, whichever is nearer to the trusted rows; else the plain one."""
+    """Return the fit that is nearest to the rows that are right; the plain one unless another is nearer."""
     squares = fit.squares
     rivals = [] if fit.trial.plain else [fit]
     if without is not None:
@@ -93,19 +98,19 @@ def _standing(
     residuals = [unseen_residuals(squares, one.best.residuals, one.trial.weight) for one in rivals]
     plain = unseen_residuals(squares, fit.plain.residuals, None)
     # rejected rows would decide for the plain fit, which follows them
-    compared = replace(verdict, wrong=np.where(rejected, 1.0, verdict.wrong))
+    compared = replace(assessment, wrong=np.where(rejected, 1.0, assessment.wrong))
     number = nearest(residuals, plain, compared, squares.sample_weight)
     if number is not None:
         return rivals[number]
     if fit.trial.plain:
         return fit
-    said = verdict.sentence
+    said = assessment.sentence
     reason = f"{fit.trial.label} is not better on the rows that are not grossly wrong" + (f"; {said}" if said else "")
     return rivals[-1].keeping_plain(reason)
 
 
-def _without(fit: RegressionFit, trusted: np.ndarray) -> RegressionFit:
-    """The fit without the gross rows: hard selection by their probability of being wrong."""
+def _without(fit: RegressionFit, trusted: NDArray[np.bool_]) -> RegressionFit:
+    """Return the least-squares fit without the gross rows."""
     began, weights = time.perf_counter(), trusted.astype(float)
     b = fit.squares.solve(weights)
     attempt = Attempt(b, fit.squares.residuals(b), ResidualRule(get("hard")))
@@ -123,7 +128,7 @@ def _without(fit: RegressionFit, trusted: np.ndarray) -> RegressionFit:
 
 
 def unseen_residuals(squares: Squares, residuals: Floats, weights: Floats | None) -> Floats:
-    """Residuals of each row by a fit without it."""
+    """Return the residual of each row by a fit without it."""
     large = squares.size > ROWS_PER_COEFFICIENT * squares.dof
     if large or (sparse.issparse(squares.matrix) and squares.n_columns > DENSE_GRAM):
         return residuals

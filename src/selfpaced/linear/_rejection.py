@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.stats import rankdata
 
 from ..robust import madn, second_heap, weighted_quantile
 from ._least_squares import Squares, exact_floor
@@ -17,7 +19,7 @@ Floats = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]
 # Measured by benchmarks/regression.py tables.
 FAR = 2.0  # times the size of the median row, from which on features are unusual
-CUT = 3.0  # sigmas, below which the residual of an unusual row says nothing
+CUT = 3.0  # standard errors, below which a residual of an unusual row or a shift of ranks says nothing
 EXTREME = 0.85  # mean rank of |y - median| of misled rows, above which the relation bends there
 RISING = 2.0  # z from which the density of residuals rises again
 
@@ -54,11 +56,19 @@ def rejected_rows(squares: Squares, residuals: Floats, sizes: Floats) -> Mask:
 def misled_rows(squares: Squares, residuals: Floats, sigma: float, sizes: Floats) -> Mask:
     """Return the rows of unusual features that the fit predicts worse than the median of the values does.
 
-    Wrong features say nothing of the values. If these values are extreme themselves, the features are right and the
-    relation is no line there: then no row is misled.
+    Wrong features say nothing of the values. If these values are larger, smaller or more extreme than those of all
+    rows, the features are right and the relation is no line there: then no row is misled.
     """
     size, spread = np.abs(residuals), np.abs(squares.target - np.median(squares.target))
     misled = (sizes > FAR) & (size > CUT * sigma) & (size > spread)
-    if misled.any() and np.mean(np.searchsorted(np.sort(spread), spread[misled], "right")) > EXTREME * len(size):
-        misled[:] = False
+    if misled.any():
+        shift = abs(_mean_rank(squares.target, misled) - 0.5)
+        error = math.sqrt(1 / 12 / np.count_nonzero(misled))  # of the mean of uniform ranks
+        if shift > CUT * error or _mean_rank(spread, misled) > EXTREME:
+            misled[:] = False
     return np.asarray(misled)
+
+
+def _mean_rank(values: Floats, rows: Mask) -> float:
+    """Return the mean rank of some of the values, between 0 and 1."""
+    return float(np.mean((rankdata(values)[rows] - 0.5) / len(values)))

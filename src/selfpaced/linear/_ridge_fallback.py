@@ -95,14 +95,14 @@ def _chosen(
     ahead = gap(trials[1], trials[0], squares.sample_weight)
     through = plain.squares.dof >= plain.squares.n_rows  # a fit through every row has no claim to be kept
     if ahead.z <= (0.0 if through else SURE):
-        reason = f"{label} does not predict rows that are left out better, by {ahead}"
+        reason = f"{label} does not predict rows that are left out better"
         scale = m_scale(without, squares.sample_weight)
         return replace(plain, decision=Decision(0, reason), trials=trials, scale=ResidualScale(scale, scale))
     return replace(
         plain,
         squares=squares,
         trials=trials,
-        decision=Decision(1, f"it predicts rows that are left out better than the plain model, by {ahead}"),
+        decision=Decision(1, "it predicts rows that are left out better than the plain model"),
         scale=fit_scale(squares, found.residuals),
         n_iter=solution.stages[-1].inner,
         extra_ridge=extra,

@@ -26,7 +26,7 @@ Array = NDArray[np.floating[Any]]
 MIN_ROWS = 60  # a choice: with fewer, misfit and gross errors cannot be told apart, and the model's residuals decide
 SAMPLE = 2000  # cost: rows that reference models are fitted to
 FOLDS = 3  # cost: of those rows
-FEW = 10  # a choice: outliers so few show no pattern
+FEW, RARE_SHARE = 10, 0.002  # a choice: outliers so few show no pattern, unless they are a smaller share of many rows
 VISIBLE = 0.05  # a choice: share of errors that stand out at least, if any do; below, an interval would say nothing
 ATOM = 0.15  # a choice: share of one repeated value (zero, often) that no residual can assess
 TWICE = 2.0  # a choice: times the next most frequent value; small counts repeat each other
@@ -174,7 +174,7 @@ def assess_values(
     # by what rows hold: neither their order nor a copy of one matters
     keys = row_keys(guesses[0][:, None] if features is None else features)
     sample = _sample(assessed[np.argsort(mixed(keys[assessed], seed), kind="stable")], rows)
-    if gross >= FEW and even_and_normal(z[sample], rows.take(sample).inputs):
+    if (gross >= FEW or gross < RARE_SHARE * rows.size) and even_and_normal(z[sample], rows.take(sample).inputs):
         return first
     known = None if groups is None else np.asarray(groups)[sample]
     folds = make_folds(keys[sample], None, cv=FOLDS, groups=known, random_state=seed)
@@ -304,13 +304,13 @@ def nearest(
     compared = assessment.trusted
     if compared.sum() < 2:
         return None
-    near = compared if assessment.lost is None else compared & ~assessment.lost
-    worst = float(np.abs(plain[near]).max(initial=0.0)) or np.inf
+    lost = np.zeros(len(plain), dtype=bool) if assessment.lost is None else assessment.lost
+    limit = np.where(lost, np.abs(plain[compared & ~lost]).max(initial=0.0), np.inf)[compared]
     weight = None if sample_weight is None else sample_weight[compared]
     errors = 0.0 if assessment.found else DOUBTED
     squares: dict[int, float] = {}
     for number, residuals in enumerate(paced):
-        before, after = (np.minimum(np.abs(one[compared]), worst) for one in (plain, residuals))
+        before, after = (np.minimum(np.abs(one[compared]), limit) for one in (plain, residuals))
         gains = [mean_and_error(before**power - after**power, weight) for power in (1, 2)]
         if all(gain.mean > errors * gain.error for gain in gains):
             squares[number] = gains[1].mean
