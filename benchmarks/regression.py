@@ -140,7 +140,7 @@ def standardised(fit):
         Z = (X - centre) / unit
         try:
             b = np.asarray(fit(Z, y), dtype=float)
-        except Exception:  # noqa: BLE001 - whatever a peer raises
+        except Exception:
             b = np.full(X.shape[1] + 1, np.nan)
         if not np.isfinite(b).all():
             b = PEERS["least squares"](Z, y)
@@ -249,7 +249,7 @@ def fits_of(fit, data):
     if fit is not None:
         return [standardised(fit)(X, y) for X, y in data]
     found = iter(lmrob([((X - X.mean(axis=0)) / X.std(axis=0), y) for X, y in data]))
-    return [standardised(lambda X, y: next(found)[1])(X, y) for X, y in data]
+    return [standardised(lambda *_: next(found)[1])(X, y) for X, y in data]
 
 
 def means(found):
@@ -359,11 +359,18 @@ def unusual(kind, rng, n=500):
 
 
 def claims(args):
-    kinds = "normal errors|lognormal errors|lognormal target|exponential errors|t3 errors|spread exp(.8 x)|skewed counts"
+    kinds = (
+        "normal errors|lognormal errors|lognormal target|exponential errors|t3 errors|spread exp(.8 x)|skewed counts"
+    )
     draws = 5 if args.quick else 40
     lines = [f"{draws} draws of 500 rows. Clean: share of fits with a rate above 0, and of intervals that hold 0. With"]
     lines += ["20 % of the values raised by 5 standard deviations: share of fits with a rate of 0, mean rate, share of"]
-    lines += ["intervals that hold 20 %.", "", "| data | claims | holds 0 | misses | rate | holds 20 % |", "|---" * 6 + "|"]
+    lines += [
+        "intervals that hold 20 %.",
+        "",
+        "| data | claims | holds 0 | misses | rate | holds 20 % |",
+        "|---" * 6 + "|",
+    ]
     for kind in kinds.split("|"):
         rows = []
         for seed in range(FRESH, FRESH + draws):
@@ -379,7 +386,7 @@ def claims(args):
     return lines
 
 
-def messy(args):
+def messy(args):  # noqa: ARG001
     """F1 for x10 and digit errors in 5 % of the values of real tables, by numeric columns alone."""
     if not os.environ.get("SELFPACED_DATA"):
         return ["Left out: SELFPACED_DATA is not set."]
@@ -446,7 +453,9 @@ def linear(args):
         cells = []
         for kind in DESIGNS:
             if name == "lmrob":
-                found = [np.full(p + 1, np.nan) if one is None else one[1] for one in lmrob([d[:2] for d in data[kind]])]
+                found = [
+                    np.full(p + 1, np.nan) if one is None else one[1] for one in lmrob([d[:2] for d in data[kind]])
+                ]
             else:
                 used = [(X[m:], y[m:]) if fit is None else (X, y) for X, y, _, m in data[kind]]
                 found = [(fit or PEERS["least squares"])(X, y) for X, y in used]
@@ -515,7 +524,10 @@ def rare(args):
 def scarce(args):
     draws = 2 if args.quick else 10
     lines = [f"Mean squared error of predictions for new rows without noise, median of {draws} draws.", ""]
-    lines += ["| rows x features, outliers | ours | plain kept | LinearRegression | RidgeCV | Huber |", "|---" * 6 + "|"]
+    lines += [
+        "| rows x features, outliers | ours | plain kept | LinearRegression | RidgeCV | Huber |",
+        "|---" * 6 + "|",
+    ]
     for n, p, share in [(n, p, share) for n, p in ((40, 20), (60, 30), (40, 60)) for share in (0.0, 0.1, 0.2)]:
         rows = []
         for seed in range(FRESH, FRESH + draws):
@@ -696,7 +708,7 @@ def save(name, text):
     order = [key for part in PARTS for key in parts if key.split(",")[0] == part]
     body = "\n\n".join(f"## {key}\n\n{parts[key].strip()}" for key in order)
     RESULT.parent.mkdir(exist_ok=True)
-    head = "# Regression with gross errors\n\nPrinted by `python benchmarks/regression.py --save`; what the parts are is said there."
+    head = "# Regression with gross errors\n\nPrinted by `python benchmarks/regression.py --save`, which says what the parts are."
     RESULT.write_text(f"{head}\n\n{body}\n")
 
 

@@ -281,7 +281,9 @@ def messy_table(name: str, most: int = 2500) -> Table:
     import pandas as pd
 
     file, target = MESSY[name]
-    frame = pd.read_csv(Path(os.environ["SELFPACED_DATA"]) / "messy" / file, encoding_errors="replace", low_memory=False)
+    frame = pd.read_csv(
+        Path(os.environ["SELFPACED_DATA"]) / "messy" / file, encoding_errors="replace", low_memory=False
+    )
     y = pd.to_numeric(frame.pop(target).astype(str).str.replace(",", ""), errors="coerce")
     kept = np.random.default_rng(0).permutation(np.flatnonzero(y.notna() & (y > 0)))[:most]
     columns = []

@@ -318,7 +318,9 @@ def test_zeros_are_not_outliers_of_anything():
 def test_text_is_assessed_by_what_the_model_expects():
     X, y = prices(300)
     words = np.array([f"stone {carat:.2f}" for carat, _ in X], dtype=object)
-    model = SelfPacedRegressor(make_pipeline(FunctionTransformer(_carats), HuberRegressor(max_iter=1000))).fit(words.tolist(), y)
+    model = SelfPacedRegressor(make_pipeline(FunctionTransformer(_carats), HuberRegressor(max_iter=1000))).fit(
+        words.tolist(), y
+    )
     assert model.noise_rate_ <= 0.02
 
 

@@ -18,6 +18,7 @@ from ..robust import EfficientStop, ResidualRule, efficient_pace
 from ..selection import Decision, Trial
 from ..solver import alternate
 from ._irls import fit_scale, objective, robust_start, settle
+from ._least_squares import Squares, exact_floor
 from ._regression_fit import (
     ROWS_PER_COEFFICIENT,
     Attempt,
@@ -28,7 +29,6 @@ from ._regression_fit import (
     unsettled,
 )
 from ._ridge_fallback import penalised
-from ._least_squares import Squares, exact_floor
 
 __all__ = ["fits"]
 

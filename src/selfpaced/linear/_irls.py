@@ -22,10 +22,10 @@ from ..robust import (
 )
 from ..robust.sigma import CUTOFF
 from ..solver import DeadEnd, Solution, State, walk
-from .levels import agreeing_levels
-from ._rare_levels import CommonPart, RareColumns
-from ._least_squares import DENSE_GRAM, Squares, exact_floor
 from ._initial import column_medians, elemental_start, majority_share, s_estimate, sensitivity_start
+from ._least_squares import DENSE_GRAM, Squares, exact_floor
+from ._rare_levels import CommonPart, RareColumns
+from .levels import agreeing_levels
 from .support import supported
 
 __all__ = ["Reweighted", "ascend", "exact_floor", "fit_scale", "objective", "robust_start", "settle"]

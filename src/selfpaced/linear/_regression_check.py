@@ -26,9 +26,9 @@ from ..value_noise import (
     repeated_value,
 )
 from ._irls import fit_scale
-from ._rejection import rejected_rows, row_sizes
-from ._regression_fit import Attempt, RegressionFit
 from ._least_squares import DENSE_GRAM, Squares, exact_floor
+from ._regression_fit import Attempt, RegressionFit
+from ._rejection import rejected_rows, row_sizes
 
 __all__ = ["by_residuals", "checked", "trusting_regression"]
 

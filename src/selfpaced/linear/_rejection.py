@@ -21,7 +21,6 @@ Mask = NDArray[np.bool_]
 FAR = 2.0  # times the size of the median row, from which on features are unusual
 CUT = 3.0  # standard errors, below which a residual of an unusual row or a shift of ranks says nothing
 EXTREME = 0.85  # mean rank of |y - median| of misled rows, above which the relation bends there
-RISING = 2.0  # z from which the density of residuals rises again
 
 
 def row_sizes(squares: Squares) -> Floats:
@@ -50,7 +49,7 @@ def rejected_rows(squares: Squares, residuals: Floats, sizes: Floats) -> Mask:
     off = misled_rows(squares, residuals, sigma, sizes)
     t = (residuals - centre) / sigma
     usual = ~off
-    return off | (((t > second_heap(t[usual], RISING)) | (-t > second_heap(-t[usual], RISING))) & (sizes <= FAR))
+    return off | (((t > second_heap(t[usual])) | (-t > second_heap(-t[usual]))) & (sizes <= FAR))
 
 
 def misled_rows(squares: Squares, residuals: Floats, sigma: float, sizes: Floats) -> Mask:

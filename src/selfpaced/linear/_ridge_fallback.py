@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from ..robust import ResidualScale, efficient_rule, m_scale, tukey_loss
 from ..selection import Decision, gap
 from ._irls import WIDE, fit_scale, robust_start, settle
-from ._regression_fit import ROWS_PER_COEFFICIENT, RegressionFit, RegressionSettings, paced_trial, unsettled
 from ._least_squares import Squares, exact_floor
+from ._regression_fit import ROWS_PER_COEFFICIENT, RegressionFit, RegressionSettings, paced_trial, unsettled
 
 __all__ = ["FEWEST", "penalised"]
 

@@ -58,7 +58,9 @@ class Inference:
 
     def kind(self, cov: str) -> str:
         """Return how the standard errors are called."""
-        return f"{'HC3' if cov == 'HC3' else 'even spread'}{f', clustered by {self.groups} groups' if self.groups else ''}"
+        return (
+            f"{'HC3' if cov == 'HC3' else 'even spread'}{f', clustered by {self.groups} groups' if self.groups else ''}"
+        )
 
     def reach(self, X: Any, level: float, fit_intercept: bool) -> tuple[Floats, Floats]:
         """Return how far the interval of new values lies below and above each prediction."""
@@ -101,7 +103,9 @@ def infer(found: RegressionFit, trusted: NDArray[np.bool_], groups: NDArray[np.i
     count = 0 if groups is None else int(groups.max()) + 1
     dof = max(count - 1.0, 1.0) if count else max(unit * mass - squares.dof, 1.0)
     kept = residuals[trusted] if trusted.any() else residuals
-    quantiles = np.quantile(kept, np.linspace(0, 1, QUANTILES)) * math.sqrt(len(kept) / max(len(kept) - squares.dof, 1.0))
+    quantiles = np.quantile(kept, np.linspace(0, 1, QUANTILES)) * math.sqrt(
+        len(kept) / max(len(kept) - squares.dof, 1.0)
+    )
     covariances = (own @ meat @ own.T, even @ meat @ even.T)
     return Inference(*covariances, dof, _robust_r2(found, given, weight), quantiles, count)
 

@@ -40,14 +40,14 @@ from ..parameters import KINDS
 from ..regularizers import Regularizer
 from ..robust import ResidualRule
 from ..value_noise import Rows, ValueAssessment, numeric_features
-from .inference import RegressionSummary, infer
 from ._given_pace import fits
-from .regression_tables import TableEnd, fit_table, many
-from ._regression_fit import RegressionFit, RegressionSettings, plain_fit, unsettled
 from ._least_squares import DENSE_GRAM, build
+from ._regression_check import by_residuals, checked, trusting_regression
+from ._regression_fit import RegressionFit, RegressionSettings, plain_fit, unsettled
+from .inference import RegressionSummary, infer
+from .regression_tables import TableEnd, fit_table, many
 from .support import ABSURD
 from .units import Units
-from ._regression_check import by_residuals, checked, trusting_regression
 
 __all__ = ["SelfPacedLinearRegression"]
 
@@ -474,7 +474,9 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
         first = self.intercept_ if self.fit_intercept else []
         names = ("intercept", *features) if self.fit_intercept else tuple(features)
         low, high = self.noise_rate_interval_
-        estimand = "mean of the values" if np.isinf(self.lam_) else "centre of the bulk of the values, not of their mean"
+        estimand = (
+            "mean of the values" if np.isinf(self.lam_) else "centre of the bulk of the values, not of their mean"
+        )
         words = (
             f"Coefficients of the {estimand}; standard errors: {self.inference_.kind(cov)}.",
             f"{np.count_nonzero(self.sample_weight_)} of {self.sample_weight_.size} rows have weight; outliers "

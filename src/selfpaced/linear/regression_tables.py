@@ -18,8 +18,8 @@ from ..fitting import FitInterrupted, Interruptible, Progress, interrupted_sente
 from ..robust import ResidualRule
 from ..value_noise import EVEN_ODDS
 from ._folds import fetch
-from ._streaming import Coordinates, coordinates, settled
 from ._least_squares import DENSE_GRAM
+from ._streaming import Coordinates, coordinates, settled
 
 Floats = NDArray[np.floating[Any]]
 

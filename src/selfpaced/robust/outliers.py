@@ -14,9 +14,9 @@ from .sigma import CUTOFF
 
 __all__ = ["OutlierShare", "outlier_probability", "outlier_share", "second_heap"]
 
-# Measured by benchmarks/regression.py tables and claims.
+# Measured by benchmarks/regression.py tables.
 HEAP, RATIO = 2.5, 1.5  # first cut in sigmas, width of a window as a ratio
-RISING = 3.0  # z from which the density rises again
+RISING = 2.0  # z from which the density rises again
 
 STEP = 1.1  # cost: ratio of neighbouring cuts
 NORMAL_95 = 1.96  # theory: sigmas to each side that hold 95 % of a normal
@@ -83,7 +83,7 @@ def outlier_probability(residuals: ArrayLike, sigma: float, share: float, *, rea
     return np.asarray(1.0 / (1.0 + np.exp(np.clip(good - broad, -700.0, 700.0))))
 
 
-def second_heap(t: Floats, rising: float = RISING) -> float:
+def second_heap(t: Floats) -> float:
     """Return the cut beyond which the density of standardised residuals rises again; inf if it only falls.
 
     Residuals of clean data become rarer the farther out one looks. For an even density, a share ``RATIO / (1 +
@@ -102,4 +102,4 @@ def second_heap(t: Floats, rising: float = RISING) -> float:
     even, rows = RATIO / (1 + RATIO), np.maximum(above - below, 1)
     z = (above - here - even * rows) / np.sqrt(even * (1 - even) * rows)
     best = int(z.argmax())
-    return float(cuts[best]) if z[best] > rising else np.inf
+    return float(cuts[best]) if z[best] > RISING else np.inf

@@ -20,7 +20,16 @@ from .mixture import NEAR, Mixture, fit_mixture
 from .pattern import GROSS, even_and_normal
 from .reference import Reference, Rows, best_references
 
-__all__ = ["EVEN_ODDS", "WITHOUT", "ValueAssessment", "assess_values", "by_model", "left_out", "nearest", "repeated_value"]
+__all__ = [
+    "EVEN_ODDS",
+    "WITHOUT",
+    "ValueAssessment",
+    "assess_values",
+    "by_model",
+    "left_out",
+    "nearest",
+    "repeated_value",
+]
 
 Array = NDArray[np.floating[Any]]
 MIN_ROWS = 60  # a choice: with fewer, misfit and gross errors cannot be told apart, and the model's residuals decide
@@ -246,7 +255,7 @@ def _by_references(
 
 
 def _visible(y: Array, reference: Reference, mixture: Mixture) -> float:
-    """Return the share of errors that stand out: of values that belong to another row, which is the least an error does.
+    """Return the share of errors that stand out, of values that belong to another row: the least an error does.
 
     What lies far out and was not called wrong may be all that shows of so many errors.
     """

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-
 __all__ = ["numeric_features"]
 
 Array = NDArray[np.floating[Any]]

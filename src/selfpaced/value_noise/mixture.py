@@ -23,7 +23,11 @@ HEAVIEST = 3.0  # the largest tail parameter of the core: heavier tails than t w
 FARTHEST = 1e6  # numerical safety: scales beyond which residuals count as this far
 BINS = 400  # cost: of the residuals
 STEPS, FLAT = 40, 1e-2  # cost: of a search, and nats that its last step may promise
-EASIER, HARDER, STUCK = 0.3, 4.0, 1e8  # convention: damping after a step that was taken, after one that was not, its end
+EASIER, HARDER, STUCK = (
+    0.3,
+    4.0,
+    1e8,
+)  # convention: damping after a step that was taken, after one that was not, its end
 NOTHING = -30.0  # numerical safety: log odds that stand for no gross part
 #: a choice: bounds of centre, log scales and tails of the core; of log odds, side, log distance and its spread
 BOUNDS = np.array(

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from scipy.stats import chi2, rankdata
 
-
 __all__ = ["GROSS", "even_and_normal"]
 
 Array = NDArray[np.floating[Any]]

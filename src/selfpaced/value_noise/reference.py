@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ..fitting import few_threads
 from ..folds import Split
-from ..robust import madn, second_heap
+from ..robust import madn
 from .scales import TargetScale, target_scales
 
 __all__ = ["Reference", "Rows", "best_references"]
@@ -221,8 +221,8 @@ def _boosted(n_rows: int) -> Any:
 def best_references(rows: Rows, folds: Sequence[Split], lines: bool = True) -> tuple[Reference, ...]:
     """Return the likeliest reference: the user's model on the target's own scale unless another is clearly ahead.
 
-    If it is on another scale although the residuals on the target's own scale have a second heap, the likeliest on that
-    scale comes second: errors of one size form a heap there, which a logarithm would draw back among the others.
+    If it is on another scale, the likeliest on the target's own scale comes second: errors of one size stand out there,
+    which a logarithm would draw back among the others.
 
     Parameters
     ----------
@@ -243,25 +243,20 @@ def best_references(rows: Rows, folds: Sequence[Split], lines: bool = True) -> t
         first.append(comparison.around(scale, scale.forward(rows.guesses[0])))
         if rows.features is not None and (lines or scale.name != "none"):
             first += _by_line(comparison, scale)
-    own = comparison.best([one for one in first if one.reference.scale.name == "none"])
     best = comparison.best(first)
-    trees = len(rows.y) >= BOOSTED
-    with few_threads(len(rows.y)):
-        if trees:
-            best = comparison.best([best, *_with_trees(comparison, best)])
-            evens = [best] if best.reference.scale.name == "none" else [best, own]
-            best = comparison.best([best, *(uneven for one in evens for uneven in _uneven(comparison, one))])
-        if best.reference.scale.name == "none" or not _has_heap(own.reference.standardised(rows.y)):
-            return (best.reference,)
-        if trees:
-            own = comparison.best([own, *_with_trees(comparison, own)])
-    return best.reference, own.reference
+    found = [best]
+    if best.reference.scale.name != "none":
+        found.append(comparison.best([one for one in first if one.reference.scale.name == "none"]))
+    if len(rows.y) >= BOOSTED:
+        with few_threads(len(rows.y)):
+            found = [_grown(comparison, one) for one in found]
+    return tuple(one.reference for one in found)
 
 
-def _has_heap(z: Array) -> bool:
-    """Whether the density of residuals rises again on a side."""
-    z = z - np.median(z)
-    return any(np.isfinite(second_heap(side * z / (madn(z) or 1.0))) for side in (1, -1))
+def _grown(comparison: _Comparison, one: _Scored) -> _Scored:
+    """Return a reference with what boosted trees add to it, and with a spread that they find."""
+    one = comparison.best([one, *_with_trees(comparison, one)])
+    return comparison.best([one, *_uneven(comparison, one)])
 
 
 def _by_line(comparison: _Comparison, scale: TargetScale) -> list[_Scored]:
