@@ -20,7 +20,6 @@ from ..value_noise import (
     ValueAssessment,
     assess_values,
     by_model,
-    left_out,
     nearest,
     numeric_features,
     repeated_value,
@@ -78,7 +77,7 @@ def checked(
     dropped = rejected | ~assessment.trusted if assessment.found else rejected
     without = _without(fit, ~dropped) if dropped.any() and np.sum(~dropped) > squares.dof else None
     chosen = _nearest(fit, assessment, rejected, without)
-    return chosen, left_out(assessment, dropped, squares.sample_weight) if chosen is without else assessment
+    return chosen, replace(assessment, applied=True, dropped=dropped) if chosen is without else assessment
 
 
 def by_residuals(fit: RegressionFit) -> ValueAssessment:
@@ -116,7 +115,8 @@ def _without(fit: RegressionFit, trusted: NDArray[np.bool_]) -> RegressionFit:
     attempt = Attempt(b, fit.squares.residuals(b), ResidualRule(get("hard")))
     trial = Trial(EVEN_ODDS, WITHOUT, None, weights, time.perf_counter() - began, attempt)
     share = 1 - float(np.average(weights, weights=fit.squares.sample_weight))
-    reason = f"{share:.1%} of the rows are grossly wrong, and without them it is better on the others"
+    left = f"{share:.1%} of the rows, which are grossly wrong or misled by their features"
+    reason = f"without {left}, it is better on the others"
     return replace(
         fit,
         trials=(*fit.trials, trial),

@@ -39,7 +39,7 @@ from ..pacing import check_pace
 from ..parameters import KINDS
 from ..regularizers import Regularizer
 from ..robust import ResidualRule
-from ..value_noise import Rows, ValueAssessment, numeric_features
+from ..value_noise import EVEN_ODDS, Rows, ValueAssessment, numeric_features
 from ._given_pace import fits
 from ._least_squares import DENSE_GRAM, build
 from ._regression_check import by_residuals, checked, trusting_regression
@@ -379,7 +379,12 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
         if len(wrong) < len(y):  # rows of no weight were not asked
             wrong = self._wrong(X, expected, y)
             wrong[kept] = assessment.wrong
-        self.assessment_ = replace(self._assessment(expected, y, wrong, fingerprint(X, y)), trusted=confirmed)
+        found_by = self._assessment(expected, y, wrong, fingerprint(X, y))
+        if assessment.dropped is not None:  # they have no weight, whether or not their values are wrong
+            losses = wrong.copy()
+            losses[kept] = np.where(assessment.dropped, 1.0, np.minimum(assessment.wrong, EVEN_ODDS))
+            found_by = replace(found_by, losses=losses)
+        self.assessment_ = replace(found_by, trusted=confirmed)
         self.sample_loss_ = np.square(units.target(y - expected)).astype(X.dtype)
         self.sample_weight_ = self.assessment_.weight.astype(X.dtype, copy=False)
 

@@ -159,7 +159,7 @@ def _bare(small: Any) -> Any:
     for name in ("assessment_", "sample_weight_", "sample_loss_", "path_"):
         delattr(other, name)
     check = small.misfit_check_
-    other.misfit_check_ = replace(check, wrong=check.wrong[:0], lost=None)
+    other.misfit_check_ = replace(check, wrong=check.wrong[:0], lost=None, dropped=None)
     return other
 
 

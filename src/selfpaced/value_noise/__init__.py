@@ -8,7 +8,7 @@ have heavy and uneven tails, and a gross part only if the likelihood clearly ask
 The assessment says which values are grossly wrong. Models are fitted, and predict, on the target as given.
 """
 
-from .assessment import EVEN_ODDS, WITHOUT, ValueAssessment, assess_values, by_model, left_out, nearest, repeated_value
+from .assessment import EVEN_ODDS, WITHOUT, ValueAssessment, assess_values, by_model, nearest, repeated_value
 from .features import numeric_features
 from .reference import Rows
 
@@ -19,7 +19,6 @@ __all__ = [
     "ValueAssessment",
     "assess_values",
     "by_model",
-    "left_out",
     "nearest",
     "numeric_features",
     "repeated_value",

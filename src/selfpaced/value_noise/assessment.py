@@ -26,7 +26,6 @@ __all__ = [
     "ValueAssessment",
     "assess_values",
     "by_model",
-    "left_out",
     "nearest",
     "repeated_value",
 ]
@@ -66,7 +65,9 @@ class ValueAssessment:
     atom : float or None
         A value repeated so often that it is not assessed.
     applied : bool
-        Whether the rows that are wrong were left out of the fit for that reason.
+        Whether rows were left out of the fit because of the assessment.
+    dropped : ndarray of shape (n,) or None
+        These rows, if they are others than those that are wrong.
     lost : ndarray of shape (n,) or None
         Rows that no reference comes near, wrong or not: when models are compared, they count as the worst other row.
     """
@@ -80,6 +81,7 @@ class ValueAssessment:
     mixtures: tuple[Mixture, ...] = ()
     atom: float | None = None
     applied: bool = False
+    dropped: NDArray[np.bool_] | None = None
     lost: NDArray[np.bool_] | None = None
     reach: float = 0.0
     least: float = 0.0
@@ -266,16 +268,6 @@ def _visible(y: Array, reference: Reference, mixture: Mixture) -> float:
 def moved_share(share: float, n: float, side: int) -> float:
     """Return a share of n rows at an end of its 95 % interval."""
     return share + side * NORMAL_95 * math.sqrt((share * (1 - share) + 1 / n) / n)
-
-
-def left_out(assessment: ValueAssessment, rows: NDArray[np.bool_], weight: Array | None = None) -> ValueAssessment:
-    """Return the assessment after these rows, and no others, were left out of the fit as grossly wrong."""
-    wrong = np.where(rows, 1.0, np.minimum(assessment.wrong, EVEN_ODDS))
-    share, n = float(np.average(rows, weights=weight)), effective_size(weight, len(rows))
-    low, high = assessment.interval
-    low = max(min(low, moved_share(share, n, -1)) if assessment.found else moved_share(share, n, -1), 0.0)
-    interval = (low, min(max(high, moved_share(share, n, 1)), 1.0))
-    return replace(assessment, wrong=wrong, rate=share, interval=interval, applied=True)
 
 
 def nearest(
