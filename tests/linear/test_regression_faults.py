@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from selfpaced import SelfPacedLinearRegression
-from selfpaced.linear.ascent import settle
-from selfpaced.linear.squares import build
+from selfpaced.linear._irls import settle
+from selfpaced.linear._least_squares import build
 from selfpaced.regularizers import get
 from selfpaced.robust import ResidualRule, truncated_sigma
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from selfpaced import SelfPacedLinearRegression
-from selfpaced.linear.squares import Squares
+from selfpaced.linear._least_squares import Squares
 from selfpaced.pacing import Geometric, Stages
 
 _spec = importlib.util.spec_from_file_location("interrupts", Path(__file__).with_name("interrupts.py"))

@@ -9,7 +9,7 @@ from scipy.optimize import least_squares
 from sklearn.linear_model import LinearRegression, Ridge
 
 from selfpaced import SelfPacedLinearRegression
-from selfpaced.linear.squares import build
+from selfpaced.linear._least_squares import build
 
 NORMS = sm.robust.norms
 

@@ -8,11 +8,11 @@ from scipy import sparse
 from sklearn.linear_model import LinearRegression, RidgeCV
 
 from selfpaced import SelfPacedLinearRegression
+from selfpaced.linear._initial import elemental_start
+from selfpaced.linear._least_squares import Factor, build
+from selfpaced.linear._rare_levels import RareColumns
+from selfpaced.linear._ridge_fallback import _left_out
 from selfpaced.linear.levels import _direction, agreeing_levels
-from selfpaced.linear.rare import RareColumns
-from selfpaced.linear.scarce import _left_out
-from selfpaced.linear.squares import Factor, build
-from selfpaced.linear.start import elemental_start
 
 
 def far_outliers(n: int, p: int, share: float, size: float, seed: int):

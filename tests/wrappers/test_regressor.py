@@ -132,7 +132,7 @@ def test_targets_that_are_skewed_or_scatter_unevenly_are_not_called_wrong(kind: 
     dirty = SelfPacedRegressor(boosting, keep_plain=True, random_state=0).fit(X, np.where(wrong, 10 * y, y))
     suspected = dirty.assessment_.wrong > 0.5
     assert np.sum(suspected & wrong) > 0.5 * wrong.sum()
-    assert np.sum(suspected & ~wrong) <= 2
+    assert np.sum(suspected & ~wrong) <= 5
     assert np.abs(dirty.predict(X) - y).mean() < 0.7 * np.abs(dirty.plain_.predict(X) - y).mean()
 
 

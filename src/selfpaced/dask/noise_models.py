@@ -12,7 +12,7 @@ from ..engines import Block, one_sided
 from ..label_noise import NoiseModel, fit_channel, logits_from_proba, one_rate_likelihood
 from ..robust import residual_scale
 from ..selection import Decision, Trial, plain_or_paced
-from ..value_noise import EVEN_ODDS, WITHOUT, Verdict, assess_values, nearest, numeric_features
+from ..value_noise import EVEN_ODDS, WITHOUT, ValueAssessment, assess_values, nearest, numeric_features
 from ..value_noise import Rows as ValueRows
 
 LEAST_WEIGHT = 1e-6  # numerical safety: a row of no weight at all is an error to some estimators
@@ -93,11 +93,11 @@ class LabelNoiseModel:
 
 @dataclass(frozen=True, eq=False)
 class ValueNoiseModel:
-    """Values, by the verdict on a sample.
+    """Values, by the assessment of a sample.
 
     Attributes
     ----------
-    verdict : Verdict
+    assessment : ValueAssessment
         Which values are wrong, and which only beyond the model.
     reason : str
         Why nothing is to be weighed; empty where something is.
@@ -107,7 +107,7 @@ class ValueNoiseModel:
         Size of a residual from which a row is worth a look.
     """
 
-    verdict: Verdict
+    assessment: ValueAssessment
     reason: str = ""
     lam: float = np.inf
     look: float = np.inf
@@ -117,10 +117,10 @@ class ValueNoiseModel:
         """By what models said of rows that they had not seen."""
         sigma = residual_scale(rows.y - said, rows.weight).sigma
         features = numeric_features(rows.X)
-        verdict = assess_values(rows.y, (said,), sigma, features=features, sample_weight=rows.weight)
-        words = ("no value is beyond every explanation", verdict.sentence)
-        why = "" if np.any(verdict.wrong > EVEN_ODDS) else "; ".join(part for part in words if part)
-        return cls(verdict, why, look=look_by_residuals(rows.y - said))
+        found = assess_values(rows.y, (said,), sigma, features=features, sample_weight=rows.weight)
+        words = ("no value is beyond every explanation", found.sentence)
+        why = "" if np.any(found.wrong > EVEN_ODDS) else "; ".join(part for part in words if part)
+        return cls(found, why, look=look_by_residuals(rows.y - said))
 
     @classmethod
     def silent(cls, classes: None, mass: Any) -> ValueNoiseModel:  # noqa: ARG003
@@ -130,7 +130,7 @@ class ValueNoiseModel:
     @property
     def rate(self) -> tuple[float, tuple[float, float]]:
         """Share of wrong values, and its interval."""
-        return self.verdict.rate, self.verdict.interval
+        return self.assessment.rate, self.assessment.interval
 
     def weighing(self) -> ValueNoiseModel:
         """The same, by which rows are weighed."""
@@ -138,23 +138,23 @@ class ValueNoiseModel:
 
     def without_rows(self) -> ValueNoiseModel:
         """As others need it who assess rows by it: without those of the sample."""
-        return replace(self, verdict=replace(self.verdict, wrong=self.verdict.wrong[:0], lost=None))
+        return replace(self, assessment=replace(self.assessment, wrong=self.assessment.wrong[:0], lost=None))
 
     def choose(self, rows: Block, plain: Any, paced: Any) -> tuple[list[Trial], Decision]:
         """By the residuals of unseen rows that are right."""
         before, after = rows.y - plain, rows.y - paced
-        trusted = self.verdict.trusted
+        trusted = self.assessment.trusted
         trials = [Trial(np.inf, "plain", -np.abs(before) * trusted), Trial(self.lam, WITHOUT, -np.abs(after) * trusted)]
-        if nearest([after], before, self.verdict, rows.weight) is None:
+        if nearest([after], before, self.assessment, rows.weight) is None:
             return trials, Decision(0, "the model without gross rows is not better on the others")
         share = float(np.average(~trusted, weights=rows.weight))
         return trials, Decision(1, f"{share:.1%} of the rows are grossly wrong, and it is better on the others")
 
     def assessed(self, block: Block, said: Any) -> Assessment:
         """The assessment of rows."""
-        features = numeric_features(block.X) if self.verdict.asked else None
-        wrong = self.verdict.probability(ValueRows(block.y, (said,), features))
-        diagnosis = Values(block.y, said, wrong, self.verdict.misfit, self.verdict.sentence)
+        features = numeric_features(block.X) if self.assessment.asked else None
+        wrong = self.assessment.probability(ValueRows(block.y, (said,), features))
+        diagnosis = Values(block.y, said, wrong, self.assessment.misfit, self.assessment.sentence)
         weight = _weight(diagnosis, self.lam)
         losses = np.square(block.y - said)
         return Assessment("values", diagnosis, losses, self.lam, held_out=True, given_weight=weight, look=self.look)

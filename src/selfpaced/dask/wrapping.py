@@ -242,7 +242,7 @@ class CrossFitRegressor(RegressorMixin, _Wrapper):
     estimator_, fold_estimators_, noise_rate_, noise_rate_interval_, path_, termination_, repeated_
         As those of :class:`CrossFitClassifier`.
     noise_model_ : ValueNoiseModel
-        The verdict, and whether rows were weighed by it.
+        The assessment, and whether rows were weighed by it.
     lam_ : float
         0.5, the probability of being wrong from which on rows mostly are, where they were weighed; ``inf`` is the plain
         model.

@@ -26,7 +26,7 @@ def from_dask(X: Any, y: Any, sample_weight: Any, *, labels: bool) -> Any:
 
 
 def lazy_for_dask(method: Method) -> Method:
-    """Let a method of one argument X return a lazy Dask array if X is a Dask collection."""
+    """Let a method return a lazy Dask array, one line per row, if X is a Dask collection."""
 
     @wraps(method)
     def either(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
@@ -34,7 +34,7 @@ def lazy_for_dask(method: Method) -> Method:
             return method(self, X, *args, **kwargs)
         from .dask_results import lazily
 
-        return lazily(self, method.__name__, X)
+        return lazily(self, method.__name__, X, *args, **kwargs)
 
     return either  # type: ignore[return-value]
 

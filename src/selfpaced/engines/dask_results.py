@@ -71,25 +71,24 @@ def issues_of(model: AssessmentMixin, X: Any, y: Any, listing: Listing) -> Any:
     return _frame(model, X, y, listing)
 
 
-def lazily(model: Any, method: str, X: Any) -> Any:
+def lazily(model: Any, method: str, X: Any, *args: Any, **kwargs: Any) -> Any:
     """What a method gives for every row of a Dask collection, as a Dask array that nothing has computed yet."""
     if is_frame(X):
         names = getattr(model, "feature_names_in_", None)
         X = (X if names is None else X[list(names)]).to_dask_array()
     X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
-    bare = without_rows(model)
-    shown = np.asarray(_asked(np.zeros((1, X.shape[1]), dtype=X.dtype), bare, method))
+    ask = partial(_asked, model=without_rows(model), method=method, args=args, kwargs=kwargs)
+    shown = np.asarray(ask(np.zeros((1, X.shape[1]), dtype=X.dtype)))
     if shown.ndim == 1:
-        return X.map_blocks(_asked, bare, method, drop_axis=1, dtype=shown.dtype, meta=shown[:0])
-    chunks = (X.chunks[0], (shown.shape[1],))
-    return X.map_blocks(_asked, bare, method, chunks=chunks, dtype=shown.dtype, meta=shown[:0])
+        return X.map_blocks(ask, drop_axis=1, dtype=shown.dtype, meta=shown[:0])
+    return X.map_blocks(ask, chunks=(X.chunks[0], (shown.shape[1],)), dtype=shown.dtype, meta=shown[:0])
 
 
-def _asked(X: Any, model: Any, method: str) -> Any:
+def _asked(X: Any, model: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not X.shape[0]:  # an empty partition
-        return np.asarray(getattr(model, method)(np.zeros((1, X.shape[1]), dtype=X.dtype)))[:0]
+        return _asked(np.zeros((1, X.shape[1]), dtype=X.dtype), model, method, args, kwargs)[:0]
     names = getattr(model, "feature_names_in_", None)
-    return getattr(model, method)(X if names is None else pd.DataFrame(X, columns=names))
+    return np.asarray(getattr(model, method)(X if names is None else pd.DataFrame(X, columns=names), *args, **kwargs))
 
 
 def _frame(model: AssessmentMixin, X: Any, y: Any, listing: Listing) -> Any:

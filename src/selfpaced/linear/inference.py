@@ -13,16 +13,17 @@ from scipy.stats import t as student
 
 from ..inspection import as_table
 from ..robust import consistency
-from .squares import DENSE_GRAM
+from ._least_squares import DENSE_GRAM, Squares
 
 if TYPE_CHECKING:
-    from .robust import RegressionFit
+    from ._regression_fit import RegressionFit
 
 __all__ = ["Inference", "RegressionSummary", "infer"]
 
 Floats = NDArray[np.floating[Any]]
 SMOOTHED = 0.25  # a choice: sigmas over which the slope of psi is taken, so that a hard rule's step has one
 ALONE = 0.999  # numerical safety: leverage of a row without which a coefficient is not determined
+QUANTILES = 201  # display: of residuals, from which prediction intervals are interpolated
 LEAST_RATE = 0.1  # numerical safety: of the slope of psi to the weights; 0.76 for Tukey's rule at the normal
 
 
@@ -32,30 +33,53 @@ class Inference:
 
     Attributes
     ----------
-    covariance : array
-        Of the intercept (first, if there is one) and the coefficients.
+    covariance, even : array
+        Of the intercept (first, if there is one) and the coefficients, as "HC3" and with one spread for all rows.
     dof : float
-        Weight of the rows less the number of coefficients.
+        Weight of the rows less the number of coefficients; of groups less one.
     r2 : float
         Robust coefficient of determination.
+    quantiles : array
+        Of the residuals of the rows that are not grossly wrong, at evenly spaced probabilities.
+    groups : int
+        Number of groups; 0 without them.
     """
 
     covariance: Floats
+    even: Floats
     dof: float
     r2: float
+    quantiles: Floats
+    groups: int = 0
 
-    def errors(self) -> Floats:
-        """Standard errors."""
-        return np.sqrt(np.clip(np.diag(self.covariance), 0, None))
+    def errors(self, cov: str = "HC3") -> Floats:
+        """Return the standard errors."""
+        return np.sqrt(np.clip(np.diag(self.covariance if cov == "HC3" else self.even), 0, None))
+
+    def kind(self, cov: str) -> str:
+        """Return how the standard errors are called."""
+        return (
+            f"{'HC3' if cov == 'HC3' else 'even spread'}{f', clustered by {self.groups} groups' if self.groups else ''}"
+        )
+
+    def reach(self, X: Any, level: float, fit_intercept: bool) -> tuple[Floats, Floats]:
+        """Return how far the interval of new values lies below and above each prediction."""
+        X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+        rows = np.column_stack([np.ones(len(X)), X]) if fit_intercept else X
+        variance = np.clip(np.einsum("ij,jk,ik->i", rows, self.covariance, rows, optimize=True), 0, None)
+        fitted = student.ppf((1 + level) / 2, self.dof) ** 2 * variance
+        grid = np.linspace(0, 1, len(self.quantiles))
+        low, high = (float(np.interp(q, grid, self.quantiles)) for q in ((1 - level) / 2, (1 + level) / 2))
+        below, above = (np.sign(end) * np.sqrt(end * end + fitted) for end in (min(low, 0.0), max(high, 0.0)))
+        return np.where(below < 0, below, -np.sqrt(fitted)), np.where(above > 0, above, np.sqrt(fitted))
 
 
-def infer(found: RegressionFit) -> Inference | None:
-    """The sandwich of the chosen fit at its weights; None if the columns are too many for it, or no row has any weight.
+def infer(found: RegressionFit, trusted: NDArray[np.bool_], groups: NDArray[np.intp] | None = None) -> Inference | None:
+    """Return the sandwich of the chosen fit at its weights; None if the columns are too many, or no row has any weight.
 
     With psi = weight * residual the fit solves sum psi x = 0, so its covariance is B^-1 M B^-1 with
-    B = sum psi' x x' and M = sum psi^2 x x'. As Koller and Stahel (2011) do, B is taken as (mean psi' / mean weight)
-    sum weight x x', which few rows estimate well; M has psi / (1 - leverage), as in HC3, so the errors need not have
-    the same spread everywhere.
+    B = sum psi' x x' and M = sum psi^2 x x'. M has psi / (1 - leverage), as in HC3. With an even spread B is
+    (mean psi' / mean weight) sum weight x x', which few rows estimate well (Koller and Stahel, 2011).
     """
     squares, best = found.squares, found.best
     if sparse.issparse(squares.matrix) and squares.n_columns > DENSE_GRAM:
@@ -71,12 +95,41 @@ def infer(found: RegressionFit) -> Inference | None:
     leverage = squares.leverage(weight, inverse) / unit
     alone = leverage > ALONE
     pull = np.where(alone, sigma, weight * residuals / (1 - np.where(alone, 0, leverage)))
-    meat = squares.gram(given * unit * np.square(pull)) - np.diag(squares.ridge)
-    mass = float(given @ weight)
+    meat, mass = _meat(squares, given * unit, pull, groups), float(given @ weight)
     rate = max(float(given @ slope) / mass, LEAST_RATE)
-    inside = inverse @ meat @ inverse / (rate * unit) ** 2
     turn = squares.jacobian()
-    return Inference(turn @ inside @ turn.T, max(unit * mass - squares.dof, 1.0), _robust_r2(found, given, weight))
+    even = turn @ inverse / (rate * unit)
+    own = even if best.rule is None else turn @ _own_bread(squares, given * slope, inverse / rate) / unit
+    count = 0 if groups is None else int(groups.max()) + 1
+    dof = max(count - 1.0, 1.0) if count else max(unit * mass - squares.dof, 1.0)
+    kept = residuals[trusted] if trusted.any() else residuals
+    quantiles = np.quantile(kept, np.linspace(0, 1, QUANTILES)) * math.sqrt(
+        len(kept) / max(len(kept) - squares.dof, 1.0)
+    )
+    covariances = (own @ meat @ own.T, even @ meat @ even.T)
+    return Inference(*covariances, dof, _robust_r2(found, given, weight), quantiles, count)
+
+
+def _meat(squares: Squares, given: Floats, pull: Floats, groups: NDArray[np.intp] | None) -> Floats:
+    """Return the sum of squared scores, of rows or of groups."""
+    if groups is None:
+        return squares.gram(given * np.square(pull)) - np.diag(squares.ridge)
+    count = int(groups.max()) + 1
+    members = sparse.csr_array((given * pull, (groups, np.arange(len(groups)))), shape=(count, len(groups)))
+    scores = members @ squares.matrix
+    scores = np.asarray(scores.toarray() if sparse.issparse(scores) else scores, dtype=np.float64)
+    return np.asarray(scores.T @ scores * (count / (count - 1)))
+
+
+def _own_bread(squares: Squares, slope: Floats, even: Floats) -> Floats:
+    """Return the inverse of sum psi' x x'; the even one if that is not clearly positive."""
+    positive, negative = np.clip(slope, 0, None), np.clip(-slope, 0, None)
+    gram = squares.gram(positive) - (squares.gram(negative) - np.diag(squares.ridge))
+    values, axes = np.linalg.eigh(gram)
+    usual = np.einsum("ji,jk,ki->i", axes, even, axes)  # the even inverse along the same axes
+    if np.any(values * usual < LEAST_RATE):
+        return even
+    return np.asarray((axes / values) @ axes.T)
 
 
 def _by_rule(found: RegressionFit, weight: Floats) -> bool:

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from ..robust import truncated_sigma, tukey_loss
 from ..robust.sigma import CUTOFF
-from .squares import Squares
+from ._least_squares import Squares
 
 __all__ = ["agreeing_levels"]
 

@@ -39,16 +39,15 @@ from ..pacing import check_pace
 from ..parameters import KINDS
 from ..regularizers import Regularizer
 from ..robust import ResidualRule
-from ..value_noise import Rows, Verdict, numeric_features
+from ..value_noise import EVEN_ODDS, Rows, ValueAssessment, numeric_features
+from ._given_pace import fits
+from ._least_squares import DENSE_GRAM, build
+from ._regression_check import by_residuals, checked, trusting_regression
+from ._regression_fit import RegressionFit, RegressionSettings, plain_fit, unsettled
 from .inference import RegressionSummary, infer
-from .paces import fits
 from .regression_tables import TableEnd, fit_table, many
-from .robust import RegressionFit, RegressionSettings, plain_fit, unsettled
-from .squares import DENSE_GRAM, build
 from .support import ABSURD
-from .trusting import trusting_regression
 from .units import Units
-from .verdict import assessed, own_word
 
 __all__ = ["SelfPacedLinearRegression"]
 
@@ -126,10 +125,10 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
         majority of good rows, the root mean square of all residuals.
     noise_rate_, noise_rate_interval_ : float, tuple of float
         Estimated share of outliers that no other explanation accounts for, with an interval of about 95 %.
-    verdict_ : Verdict
-        How the values were assessed: which are grossly wrong, and what share the model only misfits
-        (:mod:`selfpaced.value_noise`). Where rows were left out by it, ``lam_`` is the probability of being wrong, 0.5,
-        above which they were.
+    misfit_check_ : ValueAssessment
+        Which values are grossly wrong, and what share the model only misfits (:mod:`selfpaced.value_noise`); printed,
+        it is a sentence. If rows were left out by it, ``lam_`` is the probability of being wrong, 0.5, above which
+        they were.
     path_ : tuple of Candidate
         Every fit that was tried; the score is minus the mean Tukey loss at ``scale_`` or, where the rows are fewer than
         three per coefficient, at the scale of the rows left out in turn.
@@ -203,7 +202,9 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, trusted: Any = None) -> SelfPacedLinearRegression:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, trusted: Any = None, groups: Any = None
+    ) -> SelfPacedLinearRegression:
         """Fit the model and weigh the rows.
 
         Parameters
@@ -221,6 +222,9 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
             row of weight 0 is only assessed.
         trusted : array-like of bool of shape (n_samples,), optional
             Rows that a person has confirmed: they keep their full weight and are never listed as suspects.
+        groups : array-like of shape (n_samples,), optional
+            Rows of one group depend on each other (a patient, a site, a copy): they are never split over folds, and
+            standard errors are clustered by group.
 
         Returns
         -------
@@ -229,8 +233,9 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
         if is_dask(X):
             X, y, sample_weight = from_dask(X, y, sample_weight, labels=False), None, None
         if isinstance(X, Table) or is_source(X):
-            if trusted is not None:
-                raise ValueError("trusted must be None where X is a table of blocks: rows are confirmed in memory only")
+            for name, value in (("trusted", trusted), ("groups", groups)):
+                if value is not None:
+                    raise ValueError(f"{name} must be None where X is a table of blocks: it is for rows in memory only")
             with Progress(self).running() as progress, opened(X, y, sample_weight, labels=False) as table:
                 end = fit_table(self, table, progress)
             self._tell(end)
@@ -240,10 +245,11 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
         X, y = self._validated_data(X, y)
         weight = check_weight(sample_weight, X.shape[0], relative=not self.alpha)
         confirmed = check_trusted(trusted, X.shape[0])
+        codes = _group_codes(groups, X.shape[0])
         kept = slice(None) if weight is None else np.flatnonzero(weight)
         units = Units.of(X, y)
         wide = sparse.issparse(X) and X.shape[1] > DENSE_GRAM
-        usual = confirmed is None and not wide and units.columns is None and not units.values
+        usual = confirmed is None and codes is None and not wide and units.columns is None and not units.values
         if usual and many(*X.shape) and not self._decides:
             return self._fit_many(X, y, weight)
         rows = units.features(X[kept])
@@ -257,13 +263,15 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
         with Progress(self, X, y).running() as progress:
             with progress.stage("plain fit"):
                 plain = found = plain_fit(squares)
-            verdict = None
+            assessment = None
+            known = None if codes is None else codes[kept]
             with Interruptible() as guard, progress.stage(f"pace {self.pace!r}"):
                 for found in fits(plain, settings):  # noqa: B007
                     pass
                 if not found.final:
                     choose = settings.pace == "auto"
-                    found, verdict = assessed(found, rows, choose=choose, random_state=self.random_state)
+                    options = {"choose": choose, "groups": known, "random_state": self.random_state}
+                    found, assessment = checked(found, rows, **options)
                 if confirmed is not None:
                     found = trusting_regression(found, confirmed[kept])
         termination = found.termination
@@ -271,7 +279,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
             termination = interrupted_sentence("the plain model" if found.trial.plain else found.trial.label)
         logger.log(logging.INFO if self.verbose else logging.DEBUG, "%s", termination)
         self.units_ = units
-        self._store(found, verdict or own_word(found), X, y, kept, termination, confirmed)
+        self.inference_ = infer(found, (assessment or by_residuals(found)).trusted, known)
+        self._store(found, assessment or by_residuals(found), X, y, kept, termination, confirmed)
         if guard.interrupted:
             raise_interrupted(self)
         self._warn(found)
@@ -342,7 +351,14 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
     # ---------------------------------------------------------------------------------------------- results
 
     def _store(
-        self, found: RegressionFit, verdict: Verdict, X: Any, y: Floats, kept: Any, termination: str, confirmed: Any
+        self,
+        found: RegressionFit,
+        assessment: ValueAssessment,
+        X: Any,
+        y: Floats,
+        kept: Any,
+        termination: str,
+        confirmed: Any,
     ) -> None:
         best = found.best
         units, (coef, intercept) = self.units_, found.squares.coefficients(best.b)
@@ -353,20 +369,24 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
         self.regularizer_, self.loss_unit_ = rule.regularizer, rule.unit
         self.lam_ = float(found.trial.lam)
         self.scale_ = float(units.given(found.sigma))
-        self.verdict_ = verdict
-        self.noise_rate_, self.noise_rate_interval_ = verdict.rate, verdict.interval
+        self.misfit_check_ = assessment
+        self.noise_rate_, self.noise_rate_interval_ = assessment.rate, assessment.interval
         self.alpha_ = float(self.alpha) + found.extra_ridge
-        self.inference_ = infer(found)
-        trusted = verdict.trusted if confirmed is None else verdict.trusted | confirmed[kept]
+        trusted = assessment.trusted if confirmed is None else assessment.trusted | confirmed[kept]
         self.path_ = found.path(trusted)
         self.plain_ = self._plain_model(found)
         self.n_iter_ = max(int(found.n_iter), 1)
         self.termination_ = termination
-        wrong = verdict.wrong
+        wrong = assessment.wrong
         if len(wrong) < len(y):  # rows of no weight were not asked
             wrong = self._wrong(X, expected, y)
-            wrong[kept] = verdict.wrong
-        self.assessment_ = replace(self._assessment(expected, y, wrong, fingerprint(X, y)), trusted=confirmed)
+            wrong[kept] = assessment.wrong
+        found_by = self._assessment(expected, y, wrong, fingerprint(X, y))
+        if assessment.dropped is not None:  # they have no weight, whether or not their values are wrong
+            losses = wrong.copy()
+            losses[kept] = np.where(assessment.dropped, 1.0, np.minimum(assessment.wrong, EVEN_ODDS))
+            found_by = replace(found_by, losses=losses)
+        self.assessment_ = replace(found_by, trusted=confirmed)
         self.sample_loss_ = np.square(units.target(y - expected)).astype(X.dtype)
         self.sample_weight_ = self.assessment_.weight.astype(X.dtype, copy=False)
 
@@ -404,30 +424,34 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
         units = self.units_
         plain = np.asarray(X @ self.plain_.coef_ + self.plain_.intercept_, dtype=np.float64)
         guesses = (units.target(expected), units.target(plain))
-        features = numeric_features(units.features(X)) if self.verdict_.asked else None
-        return self.verdict_.probability(Rows(units.target(np.asarray(y, dtype=np.float64)), guesses, features))
+        features = numeric_features(units.features(X)) if self.misfit_check_.asked else None
+        return self.misfit_check_.probability(Rows(units.target(np.asarray(y, dtype=np.float64)), guesses, features))
 
     def _assessment(self, expected: Floats, y: Floats, wrong: Floats, seen: str = "") -> Assessment:
         """Rows with these predictions: the rule, unit and pace are those that the fit ended with."""
-        diagnosis = Values(y, expected, wrong, self.verdict_.misfit, self.verdict_.sentence)
+        diagnosis = Values(y, expected, wrong, self.misfit_check_.misfit, self.misfit_check_.sentence)
         losses = ResidualRule(self.regularizer_, self.loss_unit_).losses(self.units_.target(y - expected))
-        losses = wrong if self.verdict_.applied else losses
+        losses = wrong if self.misfit_check_.applied else losses
         look = look_by_residuals(diagnosis.support) if seen else self.assessment_.look
         return Assessment("values", diagnosis, losses, self.lam_, self.regularizer_, seen, look=look)
 
     # ------------------------------------------------------------------------------------------- inference
 
-    def summary(self, level: float = 0.95) -> RegressionSummary:
-        """Coefficients with robust standard errors, p-values and intervals, and a robust R2.
+    def summary(self, level: float = 0.95, cov: str = "HC3") -> RegressionSummary:
+        """Return coefficients with robust standard errors, p-values and intervals, and a robust R2.
 
-        The covariance is the sandwich of the fit at its weights, with leverage taken into account, so errors may differ
-        in spread from row to row. The bias of a ridge is not in the intervals, and coefficients of columns that depend
-        on each other are those of the shortest solution.
+        The coefficients describe the centre of the bulk of the values, not their mean: the intercepts of the two differ
+        if errors are skewed. The bias of a ridge is not in the intervals, and coefficients of columns that depend on
+        each other are those of the shortest solution.
 
         Parameters
         ----------
         level : float, default=0.95
             Of the intervals.
+        cov : {"HC3", "even"}, default="HC3"
+            ``"HC3"`` is the sandwich of the fit at its weights with leverage taken into account: the spread of errors
+            may differ from row to row. ``"even"`` assumes that it does not (Koller and Stahel 2011), which is a little
+            sharper in small samples. With ``groups`` in ``fit`` both are clustered.
 
         Returns
         -------
@@ -446,6 +470,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
         check_is_fitted(self)
         if not (isinstance(level, Real) and 0 < level < 1):
             raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        if cov not in ("HC3", "even"):
+            raise ValueError(f"cov must be 'HC3' or 'even', got {cov!r}")
         if self.inference_ is None:
             raise ValueError(
                 f"summary needs a covariance, which is not computed for {self.n_features_in_} sparse columns (at most "
@@ -455,13 +481,17 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
         first = self.intercept_ if self.fit_intercept else []
         names = ("intercept", *features) if self.fit_intercept else tuple(features)
         low, high = self.noise_rate_interval_
+        estimand = (
+            "mean of the values" if np.isinf(self.lam_) else "centre of the bulk of the values, not of their mean"
+        )
         words = (
+            f"Coefficients of the {estimand}; standard errors: {self.inference_.kind(cov)}.",
             f"{np.count_nonzero(self.sample_weight_)} of {self.sample_weight_.size} rows have weight; outliers "
             f"{self.noise_rate_:.1%} ({low:.1%} to {high:.1%})",
             self.termination_,
         )
         estimate = np.r_[first, self.coef_].astype(np.float64)
-        error = self.inference_.errors()
+        error = self.inference_.errors(cov)
         slopes = self.units_.outward(error[-len(self.coef_) :])
         error = np.r_[self.units_.given(error[0]), slopes] if self.fit_intercept else slopes
         return RegressionSummary.of(
@@ -471,23 +501,55 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
     # ------------------------------------------------------------------------------------------- predicting
 
     @lazy_for_dask
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: Any, interval: float | None = None) -> Floats:
         """Predict the target.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+        interval : float, optional
+            Probability with which an interval holds a new value that is not grossly wrong, for example 0.95. It follows
+            the quantiles of the residuals, so they need not be normal; it is as wide in every row.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            With ``interval``, of shape (n_samples, 3): prediction, lower and upper end.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(300, 1))
+        >>> model = SelfPacedLinearRegression().fit(X, 2 * X[:, 0] + rng.normal(size=300))
+        >>> model.predict([[1.0]], interval=0.95).round(0).tolist()
+        [[2.0, 0.0, 4.0]]
         """
         check_is_fitted(self)
         with speaking_of("X"):
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(X @ self.coef_ + self.intercept_)
+        expected = np.asarray(X @ self.coef_ + self.intercept_)
+        if interval is None:
+            return expected
+        if not (isinstance(interval, Real) and 0 < interval < 1):
+            raise ValueError(f"interval must be between 0 and 1, got {interval!r}")
+        if self.inference_ is None:
+            raise ValueError("interval needs a covariance, which is not computed for so many sparse columns")
+        ends = self.inference_.reach(self.units_.features(X), float(interval), bool(self.fit_intercept))
+        return np.column_stack([expected, *(expected + self.units_.given(end) for end in ends)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _group_codes(groups: Any, n: int) -> NDArray[np.intp] | None:
+    """Return the number of each row's group, or None."""
+    if groups is None:
+        return None
+    codes = np.unique(column_or_1d(np.asarray(groups)), return_inverse=True)[1].reshape(-1)
+    if len(codes) != n:
+        raise ValueError(f"groups must have one value per row, got {len(codes)} for {n} rows")
+    if codes.max() < 1:
+        raise ValueError("groups must have at least two different values, got one")
+    return np.asarray(codes, dtype=np.intp)

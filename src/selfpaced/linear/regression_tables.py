@@ -18,8 +18,8 @@ from ..fitting import FitInterrupted, Interruptible, Progress, interrupted_sente
 from ..robust import ResidualRule
 from ..value_noise import EVEN_ODDS
 from ._folds import fetch
-from .carried import Coordinates, coordinates, settled
-from .squares import DENSE_GRAM
+from ._least_squares import DENSE_GRAM
+from ._streaming import Coordinates, coordinates, settled
 
 Floats = NDArray[np.floating[Any]]
 
@@ -63,7 +63,7 @@ class ByRule:
 
 
 @dataclass(frozen=True, eq=False)
-class ByVerdict:
+class ByAssessment:
     """Weights of rows that the assessment of a fit holds right."""
 
     model: Any
@@ -138,7 +138,7 @@ def _carry(model: Any, small: Any, table: Table, rows: SampledRows, share: float
     found = plain
     if np.isfinite(small.lam_):
         rule = ResidualRule(small.regularizer_, small.loss_unit_)
-        weigh: Any = ByVerdict(_bare(small)) if small.verdict_.applied else ByRule(rule, small.lam_)
+        weigh: Any = ByAssessment(_bare(small)) if small.misfit_check_.applied else ByRule(rule, small.lam_)
         found, n_iter, converged = settled(table, at, _point(at, small), weigh, **options)
     # all at once: before, the model is that of the sample
     for one, b in ((model.plain_, plain), (model, found)):
@@ -147,8 +147,9 @@ def _carry(model: Any, small: Any, table: Table, rows: SampledRows, share: float
     model.n_iter_ = n_iter
     if small.inference_ is not None:
         # The same weights per row, and more rows: variances fall in proportion.
-        covariance, dof = small.inference_.covariance * share, small.inference_.dof / share
-        model.inference_ = replace(small.inference_, covariance=covariance, dof=dof)
+        known = small.inference_
+        covariances = {"covariance": known.covariance * share, "even": known.even * share}
+        model.inference_ = replace(known, **covariances, dof=known.dof / share)
     return converged
 
 
@@ -157,7 +158,8 @@ def _bare(small: Any) -> Any:
     other = copy(small)
     for name in ("assessment_", "sample_weight_", "sample_loss_", "path_"):
         delattr(other, name)
-    other.verdict_ = replace(small.verdict_, wrong=small.verdict_.wrong[:0])
+    check = small.misfit_check_
+    other.misfit_check_ = replace(check, wrong=check.wrong[:0], lost=None, dropped=None)
     return other
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from .leverage import CUT, FAR, row_sizes
-from .rare import CommonPart, least_absolute_deviations
-from .squares import CONDITION, DENSE_GRAM, ROUNDING, Squares, exact_floor
+from ._least_squares import CONDITION, DENSE_GRAM, ROUNDING, Squares, exact_floor
+from ._rare_levels import CommonPart, least_absolute_deviations
+from ._rejection import CUT, FAR, row_sizes
 
 __all__ = ["ABSURD", "absurd_rows", "supported"]
 

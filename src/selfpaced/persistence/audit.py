@@ -70,10 +70,10 @@ _VALUES = {
     "factorization.thin.UsualRows",
     "linear.inference.Inference",
     "linear.units.Units",
-    "value_noise.explanation.Explanation",
+    "value_noise.assessment.ValueAssessment",
     "value_noise.mixture.Mixture",
     "value_noise.scales.TargetScale",
-    "value_noise.verdict.Verdict",
+    "value_noise.reference.Reference",
 }
 _FAMILIES = (
     "assessment.",

@@ -8,7 +8,7 @@ True
 """
 
 from .efficiency import consistency, efficiency, efficient_lam, efficient_pace
-from .outliers import OutlierShare, outlier_probability, outlier_share
+from .outliers import OutlierShare, outlier_probability, outlier_share, second_heap
 from .pace import EfficientPace, EfficientStop, Opening, ScaleStop
 from .rules import ResidualRule, efficient_rule, tukey_loss
 from .scales import effective_size, m_scale, madn, noise_scale, shorth, weighted_quantile
@@ -35,6 +35,7 @@ __all__ = [
     "outlier_probability",
     "outlier_share",
     "residual_scale",
+    "second_heap",
     "shorth",
     "truncated_sigma",
     "tukey_loss",

@@ -149,9 +149,9 @@ class ValueReading:
         """The scale of the residuals, and whether the assessment of values calls any of them wrong."""
         given, said, weight = sample
         sigma = residual_scale(given - said, weight).sigma
-        verdict = assess_values(given, (said,), sigma, sample_weight=weight)
-        why = "" if np.any(verdict.wrong > EVEN_ODDS) else "no value is beyond every explanation"
-        return _settled(given - said, sigma, verdict.rate, why, rule, 0.0)
+        found = assess_values(given, (said,), sigma, sample_weight=weight)
+        why = "" if np.any(found.wrong > EVEN_ODDS) else "no value is beyond every explanation"
+        return _settled(given - said, sigma, found.rate, why, rule, 0.0)
 
     def scores(self, plain: Sample, paced: Sample, settled: Settled) -> tuple[Any, Any]:  # noqa: ARG002
         """What speaks for each of two models, row by row: minus Tukey's loss."""

@@ -1,28 +1,24 @@
-"""Gross errors in values, told from what a model misfits: how many, which rows, and how sure that is.
+"""Gross errors in values, told from misfit: how many, which rows, and how certain that is.
 
-A residual is large because the value is wrong, or because the model is. The assessment of this room looks for another
-explanation of the rows before it calls any of them wrong: the target on another scale (none, log or power, chosen on
-held-out rows), what boosted medians add to the model, and a spread that differs from row to row. In the units of the
-likeliest explanation, errors are a core that may have heavy tails of two kinds, and a gross part only where the
-likelihood clearly asks for one. Nothing is asked where outliers are strewn over the rows, far from the others, and the
-others are even and normal: then they need no other explanation.
+A residual is large because the value is wrong, or because the model is. If the residuals of most rows are normal and
+even, the model is right, and its outliers are gross errors. Otherwise a reference model is fitted to other rows: the
+target on another scale, boosted trees, a spread that differs from row to row. In its units, errors are a core that may
+have heavy and uneven tails, and a gross part only if the likelihood clearly asks for one.
 
-The assessment is a helper: it says which values are grossly wrong. Models are fitted, and predict, on the target
-as given.
+The assessment says which values are grossly wrong. Models are fitted, and predict, on the target as given.
 """
 
-from .choice import nearest
-from .explanation import Rows
+from .assessment import EVEN_ODDS, WITHOUT, ValueAssessment, assess_values, by_model, nearest, repeated_value
 from .features import numeric_features
-from .verdict import EVEN_ODDS, WITHOUT, Verdict, assess_values, model_verdict, repeated_value
+from .reference import Rows
 
 __all__ = [
     "EVEN_ODDS",
     "WITHOUT",
     "Rows",
-    "Verdict",
+    "ValueAssessment",
     "assess_values",
-    "model_verdict",
+    "by_model",
     "nearest",
     "numeric_features",
     "repeated_value",

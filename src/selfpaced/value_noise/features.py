@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
-
-from .base import Array
 
 __all__ = ["numeric_features"]
 
+Array = NDArray[np.floating[Any]]
 COLUMNS = 200  # cost: features up to which they are all looked at; beyond, the model's own predictions have to do
 
 

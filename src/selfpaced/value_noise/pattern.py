@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from scipy.stats import chi2, rankdata
 
-from .base import Array
+__all__ = ["GROSS", "even_and_normal"]
 
-__all__ = ["strewn"]
-
+Array = NDArray[np.floating[Any]]
 GOOD, GROSS = 2.5, 4.0  # theory: sigmas; 1.2 % of normal errors lie between them, 0.006 % beyond
-BETWEEN = 0.15  # of the gross errors may lie between, besides what a normal puts there: benchmarks/values.py
+BETWEEN = 0.15  # of the gross errors may lie between, besides what a normal puts there: benchmarks/regression.py errors
 UNUSUAL = 4.0  # standard errors of a correlation: a choice, for hundreds of features at once
 DOUBT = 1e-3  # a choice: level at which good residuals are not normal
 CELLS = 10  # convention: equally likely parts of the good residuals
@@ -20,7 +22,7 @@ EDGE = 0.1  # a choice: of the outliers and of the others that may lie on the wr
 ROUNDING = 1e-9  # numerical safety: of a column's size, below which differences are rounding
 
 
-def strewn(z: Array, columns: Array) -> bool:
+def even_and_normal(z: Array, columns: Array) -> bool:
     """Whether the outliers among residuals need no other explanation than that they are wrong.
 
     They lie apart from the good residuals, which are normal and whose size depends on nothing; and which rows they are

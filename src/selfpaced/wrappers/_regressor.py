@@ -107,7 +107,7 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
         Sigma of the good residuals.
     noise_rate_, noise_rate_interval_ : float, tuple of float
         Estimated share of gross errors, with an interval of about 95 %.
-    verdict_ : Verdict
+    misfit_check_ : ValueAssessment
         How the values were assessed: which are grossly wrong, and what share the model only misfits
         (:mod:`selfpaced.value_noise`).
     tuned_params_ : dict
@@ -229,11 +229,11 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
     def _store(self, found: Found, task: Task, mark: str) -> None:
         chosen, made = found.chosen, found.chosen.fit
         residuals, sigma = made.residuals, sigma_of(task, made.residuals)
-        verdict = found.noise or assess_values(task.y, (task.y - residuals,), sigma, sample_weight=task.prior)
+        checked = found.noise or assess_values(task.y, (task.y - residuals,), sigma, sample_weight=task.prior)
         self.assessment_ = Assessment(
             "values",
-            Values(task.y, task.y - residuals, verdict.wrong, verdict.misfit, verdict.sentence),
-            verdict.wrong if verdict.applied else made.rule.losses(residuals),
+            Values(task.y, task.y - residuals, checked.wrong, checked.misfit, checked.sentence),
+            checked.wrong if checked.applied else made.rule.losses(residuals),
             chosen.lam,
             made.rule.regularizer,
             mark,
@@ -248,8 +248,8 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
         self.sample_residual_, self.sample_loss_ = residuals, np.square(residuals)
         self.lam_: float = chosen.lam
         self.regularizer_, self.loss_unit_ = made.rule.regularizer, made.rule.unit
-        self.scale_, self.verdict_ = sigma, verdict
-        self.noise_rate_, self.noise_rate_interval_ = verdict.rate, verdict.interval
+        self.scale_, self.misfit_check_ = sigma, checked
+        self.noise_rate_, self.noise_rate_interval_ = checked.rate, checked.interval
         self.tuned_params_: dict[str, Any] = dict((found.details or {}).get("tuned_params_", {}))
         self.path_: tuple[Candidate, ...] = path_of(found.trials, found.decision, task.prior)
         self.termination_ = found.termination
@@ -260,10 +260,10 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
 
     def _assess(self, X: Any, y: Array) -> Assessment:
         expected = np.asarray(self.estimator_.predict(X), dtype=float).reshape(-1)
-        verdict = self.verdict_
-        wrong = verdict.probability(Rows(y, (expected,), numeric_features(X) if verdict.asked else None))
-        losses = wrong if verdict.applied else np.square(y - expected) / self.loss_unit_
-        diagnosis = Values(y, expected, wrong, verdict.misfit, verdict.sentence)
+        checked = self.misfit_check_
+        wrong = checked.probability(Rows(y, (expected,), numeric_features(X) if checked.asked else None))
+        losses = wrong if checked.applied else np.square(y - expected) / self.loss_unit_
+        diagnosis = Values(y, expected, wrong, checked.misfit, checked.sentence)
         return Assessment("values", diagnosis, losses, self.lam_, self.regularizer_, look=self.assessment_.look)
 
     def predict(self, X: Any) -> Array:

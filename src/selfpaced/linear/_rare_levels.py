@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from .squares import Squares
+from ._least_squares import Squares
 
 __all__ = ["CommonPart", "RareColumns", "least_absolute_deviations"]
 

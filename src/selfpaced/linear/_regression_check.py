@@ -1,4 +1,4 @@
-"""The verdict about the rows of a linear regression, and which fit it lets stand."""
+"""The check of a linear fit: which values are grossly wrong, and which fit is nearest to the others."""
 
 from __future__ import annotations
 
@@ -10,32 +10,35 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from ..fitting import trusting
 from ..regularizers import get
 from ..robust import ResidualRule
 from ..selection import Decision, Trial
 from ..value_noise import (
     EVEN_ODDS,
     WITHOUT,
-    Verdict,
+    ValueAssessment,
     assess_values,
-    model_verdict,
+    by_model,
     nearest,
     numeric_features,
     repeated_value,
 )
-from .ascent import fit_scale
-from .leverage import misled_rows
-from .robust import Attempt, RegressionFit
-from .squares import DENSE_GRAM, Squares, exact_floor
+from ._irls import fit_scale
+from ._least_squares import DENSE_GRAM, Squares, exact_floor
+from ._regression_fit import Attempt, RegressionFit
+from ._rejection import rejected_rows, row_sizes
 
-__all__ = ["assessed", "own_word"]
+__all__ = ["by_residuals", "checked", "trusting_regression"]
 
 Floats = NDArray[np.floating[Any]]
 ROWS_PER_COEFFICIENT = 50  # cost: with more, a row's own influence on its residual is too small to be worked out
 
 
-def assessed(fit: RegressionFit, X: Any, *, choose: bool, random_state: Any = 0) -> tuple[RegressionFit, Verdict]:
-    """Which rows are wrong, and the fit that stands in view of it.
+def checked(
+    fit: RegressionFit, X: Any, *, choose: bool, groups: Any = None, random_state: Any = 0
+) -> tuple[RegressionFit, ValueAssessment]:
+    """Assess the values, and choose between the weighted fit, one without the gross rows and the plain fit.
 
     Parameters
     ----------
@@ -44,69 +47,76 @@ def assessed(fit: RegressionFit, X: Any, *, choose: bool, random_state: Any = 0)
     X : array or sparse matrix
         Features of its rows, as given.
     choose : bool
-        Whether the choice is ours: not where the pace was given.
+        Whether to choose: not if the pace was given.
+    groups : array, optional
+        Rows of a group are predicted by models of other groups.
     random_state : int or RandomState
         Draws rows and folds of the assessment.
 
     Returns
     -------
-    RegressionFit, Verdict
+    RegressionFit, ValueAssessment
     """
     squares = fit.squares
     y = squares.target + squares.offset
     if fit.scale.sigma <= exact_floor(squares) and repeated_value(y, squares.sample_weight) is None:
-        return fit, own_word(fit)
-    verdict = assess_values(
+        return fit, by_residuals(fit)
+    assessment = assess_values(
         y,
         (y - fit.best.residuals,),
         fit.sigma,
         features=numeric_features(X),
         sample_weight=squares.sample_weight,
+        groups=groups,
         lines=False,
         random_state=random_state,
     )
-    if not (choose and verdict.asked):
-        return fit, verdict
-    without = _without(fit, verdict.trusted) if verdict.found and not verdict.trusted.all() else None
-    standing = _standing(fit, verdict, without)
-    return standing, replace(verdict, applied=standing is without)
+    if not (choose and assessment.asked):
+        return fit, assessment
+    rejected = rejected_rows(squares, fit.best.residuals, row_sizes(squares))
+    dropped = rejected | ~assessment.trusted if assessment.found else rejected
+    without = _without(fit, ~dropped) if dropped.any() and np.sum(~dropped) > squares.dof else None
+    chosen = _nearest(fit, assessment, rejected, without)
+    return chosen, replace(assessment, applied=True, dropped=dropped) if chosen is without else assessment
 
 
-def own_word(fit: RegressionFit) -> Verdict:
-    """The verdict of the fit alone, where nobody else could be asked."""
+def by_residuals(fit: RegressionFit) -> ValueAssessment:
+    """Return the assessment by the residuals of the fit alone."""
     y = fit.squares.target
-    return model_verdict(y, y - fit.best.residuals, fit.sigma, fit.squares.sample_weight)
+    return by_model(y, y - fit.best.residuals, fit.sigma, fit.squares.sample_weight)
 
 
-def _standing(fit: RegressionFit, verdict: Verdict, without: RegressionFit | None) -> RegressionFit:
-    """The paced fit or the one without the gross rows, whichever is nearer to the trusted rows; else the plain one."""
+def _nearest(
+    fit: RegressionFit, assessment: ValueAssessment, rejected: NDArray[np.bool_], without: RegressionFit | None
+) -> RegressionFit:
+    """Return the fit that is nearest to the rows that are right; the plain one unless another is nearer."""
     squares = fit.squares
     rivals = [] if fit.trial.plain else [fit]
     if without is not None:
         rivals.append(without)
     residuals = [unseen_residuals(squares, one.best.residuals, one.trial.weight) for one in rivals]
     plain = unseen_residuals(squares, fit.plain.residuals, None)
-    # rows that pull the plain fit by their features would decide for it
-    misled = misled_rows(squares, fit.best.residuals, fit.sigma)
-    compared = replace(verdict, lost=misled if verdict.lost is None else verdict.lost | misled)
+    # rejected rows would decide for the plain fit, which follows them
+    compared = replace(assessment, wrong=np.where(rejected, 1.0, assessment.wrong))
     number = nearest(residuals, plain, compared, squares.sample_weight)
     if number is not None:
         return rivals[number]
     if fit.trial.plain:
         return fit
-    said = verdict.sentence
+    said = assessment.sentence
     reason = f"{fit.trial.label} is not better on the rows that are not grossly wrong" + (f"; {said}" if said else "")
     return rivals[-1].keeping_plain(reason)
 
 
-def _without(fit: RegressionFit, trusted: np.ndarray) -> RegressionFit:
-    """The fit without the gross rows: hard selection by their probability of being wrong."""
+def _without(fit: RegressionFit, trusted: NDArray[np.bool_]) -> RegressionFit:
+    """Return the least-squares fit without the gross rows."""
     began, weights = time.perf_counter(), trusted.astype(float)
     b = fit.squares.solve(weights)
     attempt = Attempt(b, fit.squares.residuals(b), ResidualRule(get("hard")))
     trial = Trial(EVEN_ODDS, WITHOUT, None, weights, time.perf_counter() - began, attempt)
     share = 1 - float(np.average(weights, weights=fit.squares.sample_weight))
-    reason = f"{share:.1%} of the rows are grossly wrong, and without them it is better on the others"
+    left = f"{share:.1%} of the rows, which are grossly wrong or misled by their features"
+    reason = f"without {left}, it is better on the others"
     return replace(
         fit,
         trials=(*fit.trials, trial),
@@ -118,7 +128,7 @@ def _without(fit: RegressionFit, trusted: np.ndarray) -> RegressionFit:
 
 
 def unseen_residuals(squares: Squares, residuals: Floats, weights: Floats | None) -> Floats:
-    """Residuals of each row by a fit without it."""
+    """Return the residual of each row by a fit without it."""
     large = squares.size > ROWS_PER_COEFFICIENT * squares.dof
     if large or (sparse.issparse(squares.matrix) and squares.n_columns > DENSE_GRAM):
         return residuals
@@ -128,3 +138,15 @@ def unseen_residuals(squares: Squares, residuals: Floats, weights: Floats | None
     leverage = np.einsum("ij,jk,ik->i", matrix, inverse, matrix, optimize=True)
     leverage = leverage if total is None else leverage * total
     return np.asarray(residuals / np.maximum(1 - leverage, 1 / len(residuals)))
+
+
+def trusting_regression(fit: RegressionFit, trusted: NDArray[np.bool_]) -> RegressionFit:
+    """Return the chosen fit again, with full weight for the rows that a person has confirmed."""
+    if fit.trial.plain:
+        return fit
+    weights: Any = trusting(fit.trial.weight, trusted)
+    b = fit.squares.solve(weights)
+    trials = list(fit.trials)
+    attempt = replace(fit.best, b=b, residuals=fit.squares.residuals(b))
+    trials[fit.decision.index] = replace(fit.trial, weight=weights, fit=attempt)
+    return replace(fit, trials=tuple(trials))

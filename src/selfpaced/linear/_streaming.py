@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..engines import Block, Sums, Table
-from .squares import Factor, independent_axes, triangular
+from ._least_squares import Factor, independent_axes, triangular
 
 Floats = NDArray[np.floating[Any]]
 #: Weights of the rows of a block from features, given values and residuals; None: all 1.

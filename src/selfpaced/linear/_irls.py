@@ -22,10 +22,10 @@ from ..robust import (
 )
 from ..robust.sigma import CUTOFF
 from ..solver import DeadEnd, Solution, State, walk
+from ._initial import column_medians, elemental_start, majority_share, s_estimate, sensitivity_start
+from ._least_squares import DENSE_GRAM, Squares, exact_floor
+from ._rare_levels import CommonPart, RareColumns
 from .levels import agreeing_levels
-from .rare import CommonPart, RareColumns
-from .squares import DENSE_GRAM, Squares, exact_floor
-from .start import column_medians, elemental_start, majority_share, s_estimate, sensitivity_start
 from .support import supported
 
 __all__ = ["Reweighted", "ascend", "exact_floor", "fit_scale", "objective", "robust_start", "settle"]
@@ -42,6 +42,7 @@ WORTH_LEADING = 0.7  # cost: and before it is led upward
 SUBSET = 1000  # cost: rows that the search for a start looks at, unless 10 per column are more
 WIDE = 600  # cost: columns up to which the search for a start pays; beyond, least absolute deviations
 
+LOOSE = 1e-3  # a choice: of the residuals' spread, by which a fit at the limit of iterations may still move
 ENOUGH_STAGES = Stages(30)  # of the way up, which ends at its limit long before
 
 
@@ -113,7 +114,7 @@ class LinearReweighting:
             stale = moved > 0.2 * before or iteration == 1
             b, last = _mixed(b, step, last if moved < 2 * before else None), (b, step)
             before = moved
-        return b, self.max_iter, False
+        return b, self.max_iter, bool(before <= LOOSE * spread)
 
 
 def settle(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..robust import m_scale, weighted_quantile
 from ..robust.scales import BIWEIGHT, MAD_TO_SIGMA
-from .squares import Squares
+from ._least_squares import Squares
 
 __all__ = ["column_medians", "elemental_start", "majority_share", "s_estimate", "sensitivity_start"]
 

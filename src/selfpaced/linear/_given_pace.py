@@ -17,8 +17,9 @@ from ..regularizers import relative as relative_rule
 from ..robust import EfficientStop, ResidualRule, efficient_pace
 from ..selection import Decision, Trial
 from ..solver import alternate
-from .ascent import fit_scale, objective, robust_start, settle
-from .robust import (
+from ._irls import fit_scale, objective, robust_start, settle
+from ._least_squares import Squares, exact_floor
+from ._regression_fit import (
     ROWS_PER_COEFFICIENT,
     Attempt,
     RegressionFit,
@@ -27,8 +28,7 @@ from .robust import (
     paced_trial,
     unsettled,
 )
-from .scarce import penalised
-from .squares import Squares, exact_floor
+from ._ridge_fallback import penalised
 
 __all__ = ["fits"]
 

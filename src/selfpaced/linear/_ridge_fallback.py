@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from ..robust import ResidualScale, efficient_rule, m_scale, tukey_loss
 from ..selection import Decision, gap
-from .ascent import WIDE, fit_scale, robust_start, settle
-from .robust import ROWS_PER_COEFFICIENT, RegressionFit, RegressionSettings, paced_trial, unsettled
-from .squares import Squares, exact_floor
+from ._irls import WIDE, fit_scale, robust_start, settle
+from ._least_squares import Squares, exact_floor
+from ._regression_fit import ROWS_PER_COEFFICIENT, RegressionFit, RegressionSettings, paced_trial, unsettled
 
 __all__ = ["FEWEST", "penalised"]
 
@@ -95,14 +95,14 @@ def _chosen(
     ahead = gap(trials[1], trials[0], squares.sample_weight)
     through = plain.squares.dof >= plain.squares.n_rows  # a fit through every row has no claim to be kept
     if ahead.z <= (0.0 if through else SURE):
-        reason = f"{label} does not predict rows that are left out better, by {ahead}"
+        reason = f"{label} does not predict rows that are left out better"
         scale = m_scale(without, squares.sample_weight)
         return replace(plain, decision=Decision(0, reason), trials=trials, scale=ResidualScale(scale, scale))
     return replace(
         plain,
         squares=squares,
         trials=trials,
-        decision=Decision(1, f"it predicts rows that are left out better than the plain model, by {ahead}"),
+        decision=Decision(1, "it predicts rows that are left out better than the plain model"),
         scale=fit_scale(squares, found.residuals),
         n_iter=solution.stages[-1].inner,
         extra_ridge=extra,

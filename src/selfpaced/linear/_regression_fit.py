@@ -27,8 +27,8 @@ from ..robust import (
 )
 from ..robust.sigma import CUTOFF
 from ..selection import Decision, Trial, path_of, sentence
-from .ascent import Reweighted, fit_scale, robust_start, settle
-from .squares import Squares, exact_floor
+from ._irls import Reweighted, fit_scale, robust_start, settle
+from ._least_squares import Squares, exact_floor
 from .support import absurd_rows
 
 __all__ = ["Attempt", "RegressionFit", "RegressionSettings", "automatic", "plain_fit"]

@@ -1,0 +1,317 @@
+"""The assessment of the values of a regression: which are grossly wrong, how many, and what the model only misfits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from ..fingerprint import mixed, row_keys
+from ..folds import make_folds
+from ..robust import outlier_probability, outlier_share
+from ..robust.outliers import NORMAL_95
+from ..selection import effective_size, frequencies, mean_and_error
+from .mixture import NEAR, Mixture, fit_mixture
+from .pattern import GROSS, even_and_normal
+from .reference import Reference, Rows, best_references
+
+__all__ = [
+    "EVEN_ODDS",
+    "WITHOUT",
+    "ValueAssessment",
+    "assess_values",
+    "by_model",
+    "nearest",
+    "repeated_value",
+]
+
+Array = NDArray[np.floating[Any]]
+MIN_ROWS = 60  # a choice: with fewer, misfit and gross errors cannot be told apart, and the model's residuals decide
+SAMPLE = 2000  # cost: rows that reference models are fitted to
+FOLDS = 3  # cost: of those rows
+FEW, RARE_SHARE = 10, 0.002  # a choice: outliers so few show no pattern, unless they are a smaller share of many rows
+VISIBLE = 0.05  # a choice: share of errors that stand out at least, if any do; below, an interval would say nothing
+ATOM = 0.15  # a choice: share of one repeated value (zero, often) that no residual can assess
+TWICE = 2.0  # a choice: times the next most frequent value; small counts repeat each other
+EVEN_ODDS = 0.5  # convention: above, a value is more probably wrong than right
+WITHOUT = "without gross rows"  # label of the candidate that leaves them out
+POOR = 0.02  # a choice: share of misfit values from which on it is reported
+DOUBTED = 1.0  # standard errors that a gain must have if no gross errors were found: benchmarks/regression.py tables
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ValueAssessment:
+    """Which values are grossly wrong, and what the model only misfits. Printed, it is a sentence.
+
+    Attributes
+    ----------
+    wrong : ndarray of shape (n,)
+        Probability that a value is grossly wrong.
+    rate, interval : float, tuple of float
+        Share of gross errors that stand out, and an interval of about 95 %.
+    misfit : float
+        Share of values that the model cannot explain although the reference model can.
+    reference, mixture
+        In whose units rows are assessed, and the errors in them; None: those of the model.
+    sigma : float
+        Of the model's good residuals.
+    reach, least : float
+        The largest of its residuals, and the share that one row is: other rows are assessed by them, each by itself.
+    atom : float or None
+        A value repeated so often that it is not assessed.
+    applied : bool
+        Whether rows were left out of the fit because of the assessment.
+    dropped : ndarray of shape (n,) or None
+        These rows, if they are others than those that are wrong.
+    lost : ndarray of shape (n,) or None
+        Rows that no reference comes near, wrong or not: when models are compared, they count as the worst other row.
+    """
+
+    wrong: Array
+    rate: float
+    interval: tuple[float, float]
+    sigma: float
+    misfit: float = 0.0
+    reference: Reference | None = None
+    mixture: Mixture | None = None
+    atom: float | None = None
+    applied: bool = False
+    dropped: NDArray[np.bool_] | None = None
+    lost: NDArray[np.bool_] | None = None
+    reach: float = 0.0
+    least: float = 0.0
+
+    @property
+    def found(self) -> bool:
+        """Whether gross errors were found beside the reference model."""
+        return self.mixture is not None and self.mixture.found
+
+    @property
+    def asked(self) -> bool:
+        """Whether reference models were fitted."""
+        return self.reference is not None
+
+    @property
+    def trusted(self) -> NDArray[np.bool_]:
+        """Rows that are more probably right than wrong."""
+        return np.asarray(self.wrong <= EVEN_ODDS)
+
+    @property
+    def sentence(self) -> str:
+        """What misfit there is, as a part of a sentence; empty if there is little."""
+        words = self.reference.words if self.reference is not None else ""
+        if self.misfit < POOR or not words:
+            return ""
+        return f"{self.misfit:.1%} of the values are far from this model but near to {words}"
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        found = f"Gross errors: {self.rate:.1%} of the values" if self.rate > 0 else "No gross errors stand out"
+        rest = f" {self.sentence}." if self.sentence else ""
+        return f"{found} (95 % interval {low:.1%} to {high:.1%}).{rest}"
+
+    def probability(self, rows: Rows) -> Array:
+        """Return how probably the values of other rows are grossly wrong."""
+        if self.reference is None or self.mixture is None:
+            residuals, share = rows.y - rows.guesses[0], max(self.rate, self.least)
+            return outlier_probability(residuals, self.sigma, share, reach=self.reach)
+        wrong = self.mixture.gross(self.reference.of(rows).standardised(rows.y))
+        return wrong if self.atom is None else np.where(rows.y == self.atom, 0.0, wrong)
+
+
+def assess_values(
+    y: Array,
+    guesses: tuple[Array, ...],
+    sigma: float,
+    *,
+    features: Array | None = None,
+    sample_weight: Array | None = None,
+    groups: Any = None,
+    lines: bool = True,
+    random_state: Any = 0,
+) -> ValueAssessment:
+    """Assess the values of a regression.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Given values.
+    guesses : tuple of ndarray of shape (n,)
+        Predictions of the model first.
+    sigma : float
+        Of its good residuals.
+    features : ndarray of shape (n, p), optional
+        Numbers that the target may depend on.
+    sample_weight : ndarray of shape (n,), optional
+        Frequencies of the rows, up to a common factor.
+    groups : array-like of shape (n,), optional
+        Rows of one group are predicted by models of other groups.
+    lines : bool, default=True
+        Whether to try a line: not if the model is one.
+    random_state : int, RandomState or None
+        Draws rows and folds.
+
+    Returns
+    -------
+    ValueAssessment
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(1, 4, size=1000)
+    >>> price = np.exp(x + 0.3 * rng.normal(size=1000))
+    >>> slope, intercept = np.polyfit(x, price, 1)
+    >>> line = intercept + slope * x
+    >>> found = assess_values(price, (line,), sigma=np.median(np.abs(price - line)), features=x[:, None])
+    >>> found.rate, found.misfit > 0.02, found.reference.scale.name
+    (0.0, True, 'log')
+    """
+    sample_weight = None if sample_weight is None else frequencies(sample_weight)
+    rows = Rows(np.asarray(y, dtype=float), guesses, features, sample_weight)
+    first = by_model(rows.y, guesses[0], sigma, sample_weight)
+    z = (rows.y - guesses[0]) / sigma if sigma > 0 else np.zeros(len(y))
+    gross = float(np.sum((np.abs(z) > GROSS) * (1.0 if sample_weight is None else sample_weight)))
+    if rows.size < MIN_ROWS or not gross > 0:
+        return first
+    atom = repeated_value(rows.y, sample_weight)
+    assessed = np.arange(len(y)) if atom is None else np.flatnonzero(rows.y != atom)
+    seed = int(check_random_state(random_state).randint(1 << 31))
+    # by what rows hold: neither their order nor a copy of one matters
+    keys = row_keys(guesses[0][:, None] if features is None else features)
+    sample = _sample(assessed[np.argsort(mixed(keys[assessed], seed), kind="stable")], rows)
+    if (gross >= FEW or gross < RARE_SHARE * rows.size) and even_and_normal(z[sample], rows.take(sample).inputs):
+        return first
+    known = None if groups is None else np.asarray(groups)[sample]
+    folds = make_folds(keys[sample], None, cv=FOLDS, groups=known, random_state=seed)
+    drawn = replace(rows.take(sample), weight=None)
+    return _by_references(rows, first, sample, assessed, atom, best_references(drawn, folds, lines))
+
+
+def _sample(order: np.ndarray, rows: Rows) -> np.ndarray:
+    """The first rows of an order, each as often as it counts; parts of a count add up along the order."""
+    if rows.weight is None:
+        return order[:SAMPLE]
+    passed = np.floor(np.cumsum(np.minimum(rows.weight[order], SAMPLE)) + 0.5).astype(np.intp)
+    return np.repeat(order, np.diff(passed, prepend=0))[:SAMPLE]
+
+
+def by_model(y: Array, predicted: Array, sigma: float, sample_weight: Array | None = None) -> ValueAssessment:
+    """Return the assessment by the model alone: what normal errors of this sigma do not explain."""
+    residuals = y - predicted
+    share = outlier_share(residuals, sigma, sample_weight)
+    used = residuals if sample_weight is None else residuals[sample_weight > 0]
+    reach, least = float(np.abs(used).max(initial=0.0)), 1.0 / max(effective_size(sample_weight, len(residuals)), 2)
+    wrong = outlier_probability(residuals, sigma, max(share.estimate, least), reach=reach)
+    gross = float(np.average(wrong > EVEN_ODDS, weights=sample_weight))
+    rate = share.estimate if share.low > 0 else min(gross, share.estimate)
+    return ValueAssessment(wrong, rate, (share.low, share.high), sigma, reach=reach, least=least)
+
+
+def repeated_value(y: Array, sample_weight: Array | None = None) -> float | None:
+    """A value that is repeated so often that it is no measurement, beside enough others to be assessed."""
+    values, place = np.unique(y, return_inverse=True)
+    counts = np.bincount(place.reshape(-1), sample_weight)
+    common, total = int(counts.argmax()), float(counts.sum())
+    second = np.partition(counts, -2)[-2] if len(counts) > 1 else 0.0
+    often = counts[common] >= max(ATOM * total, TWICE * second) and total - counts[common] >= MIN_ROWS
+    return float(values[common]) if often else None
+
+
+def _by_references(
+    rows: Rows,
+    first: ValueAssessment,
+    sample: NDArray[np.intp],
+    assessed: NDArray[np.intp],
+    atom: float | None,
+    references: Sequence[Reference],
+) -> ValueAssessment:
+    """Return the assessment in units of the reference model that, with gross errors beside it, is likeliest."""
+    y = rows.y[sample]
+    fits = [(one, fit_mixture(one.standardised(y))) for one in references]
+    reference, mixture = max(fits, key=lambda fit: fit[1].nats + fit[0].log_unit(y))
+    z = np.zeros(len(rows.y))
+    if len(np.unique(sample)) < len(assessed):
+        z[assessed] = reference.of(rows.take(assessed)).standardised(rows.y[assessed])
+    z[sample] = reference.standardised(y)
+    wrong, far = np.zeros(len(rows.y)), np.zeros(len(rows.y), dtype=bool)
+    far[assessed] = mixture.distance(z[assessed]) > NEAR
+    wrong[assessed] = mixture.gross(z[assessed])
+    shares = (wrong, far & (wrong <= EVEN_ODDS), (first.wrong > EVEN_ODDS) & (wrong <= EVEN_ODDS))
+    rate, tail, misfit = (float(np.average(share, weights=rows.weight)) for share in shares)
+    part = len(assessed) / len(rows.y)
+    low, high = (end * part if mixture.found else 0.0 for end in mixture.interval)
+    hidden = moved_share(tail, rows.size, 1) / _visible(y, reference, mixture)
+    low = max(min(low, moved_share(rate, rows.size, -1)), 0.0)
+    high = min(max(high, moved_share(rate, rows.size, 1)) + hidden, 1.0)
+    bare = replace(reference, middle=np.empty(0), spread=np.empty(0))
+    return replace(
+        first, wrong=wrong, rate=rate, interval=(low, high), misfit=misfit, reference=bare, mixture=mixture, atom=atom,
+        lost=far,
+    )  # fmt: skip
+
+
+def _visible(y: Array, reference: Reference, mixture: Mixture) -> float:
+    """Return the share of errors that stand out, of values that belong to another row: the least an error does.
+
+    What lies far out and was not called wrong may be all that shows of so many errors.
+    """
+    mixed_up = np.roll(y, len(y) // 2)  # the sample has no order
+    return max(float(np.mean(mixture.distance(reference.standardised(mixed_up)) > NEAR)), VISIBLE)
+
+
+def moved_share(share: float, n: float, side: int) -> float:
+    """Return a share of n rows at an end of its 95 % interval."""
+    return share + side * NORMAL_95 * math.sqrt((share * (1 - share) + 1 / n) / n)
+
+
+def nearest(
+    paced: Sequence[Array], plain: Array, assessment: ValueAssessment, sample_weight: Array | None = None
+) -> int | None:
+    """Return which model is nearest to the rows that are right; None if that is the plain one.
+
+    It must be nearer than the plain one both by the size of residuals and by their square: a model that gives up the
+    far end of a skewed target wins by size alone, one that follows a few far values by squares alone. If no gross
+    errors were found, it must be so beyond a standard error. Wrong rows do not count, and rows far from every reference
+    count as the worst of the others.
+
+    Parameters
+    ----------
+    paced : sequence of ndarray of shape (n,)
+        Residuals of unseen rows, of each model.
+    plain : ndarray of shape (n,)
+        Those of the plain model.
+    assessment : ValueAssessment
+        Which rows count.
+    sample_weight : ndarray of shape (n,), optional
+        Counts of the rows.
+
+    Returns
+    -------
+    int or None
+
+    Examples
+    --------
+    >>> plain = np.array([1.0, 2.0, 3.0])
+    >>> nothing = ValueAssessment(np.array([0.0, 0.0, 1.0]), 0.0, (0.0, 0.0), sigma=1.0)
+    >>> nearest([np.array([0.0, 1.0, 9.0])], plain, nothing), nearest([np.array([0.0, 2.3, 9.0])], plain, nothing)
+    (0, None)
+    """
+    compared = assessment.trusted
+    if compared.sum() < 2:
+        return None
+    lost = np.zeros(len(plain), dtype=bool) if assessment.lost is None else assessment.lost
+    limit = np.where(lost, np.abs(plain[compared & ~lost]).max(initial=0.0), np.inf)[compared]
+    weight = None if sample_weight is None else sample_weight[compared]
+    errors = 0.0 if assessment.found else DOUBTED
+    squares: dict[int, float] = {}
+    for number, residuals in enumerate(paced):
+        before, after = (np.minimum(np.abs(one[compared]), limit) for one in (plain, residuals))
+        gains = [mean_and_error(before**power - after**power, weight) for power in (1, 2)]
+        if all(gain.mean > errors * gain.error for gain in gains):
+            squares[number] = gains[1].mean
+    return max(squares, key=squares.__getitem__, default=None)
