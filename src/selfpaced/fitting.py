@@ -118,6 +118,21 @@ def check_values(y: Any) -> NDArray[Any]:
     return target
 
 
+def check_groups(groups: Any, n: int) -> NDArray[np.intp] | None:
+    """Return the number of each row's group, or None."""
+    if groups is None:
+        return None
+    given = np.asarray(groups)
+    if given.ndim != 1:
+        raise ValueError(f"groups must have one value per row, got an array of shape {given.shape}")
+    codes = np.unique(given, return_inverse=True)[1].reshape(-1)
+    if len(codes) != n:
+        raise ValueError(f"groups must have one value per row, got {len(codes)} for {n} rows")
+    if codes.max() < 1:
+        raise ValueError("groups must have at least two different values, got one")
+    return np.asarray(codes, dtype=np.intp)
+
+
 def check_trusted(trusted: Any, n_rows: int) -> NDArray[np.bool_] | None:
     """The parameter ``trusted`` of ``fit``, the rows that a person has confirmed, as a mask; None where there are none.
 
@@ -389,6 +404,7 @@ __all__ = [
     "Interruptible",
     "Progress",
     "all_or_nothing",
+    "check_groups",
     "check_rule",
     "check_size",
     "check_trusted",

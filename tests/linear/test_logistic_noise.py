@@ -210,3 +210,59 @@ def test_noise_of_one_class_is_significant_only_where_classes_hardly_overlap(slo
     model = SelfPacedLogisticRegression().fit(X, np.where((y == 1) & (rng.random(600) < 0.3), 0, y))
     assert (model.noise_rate_interval_[0] > 0) == significant
     assert (model.assessment_.levels() == 2).any() == significant
+
+
+# ------------------------------------------------------------------------------------------------- groups
+
+
+def patients(seed, wrong=0.15, n=200, visits=5):
+    """Visits of patients, who have one label each; of some patients all labels are wrong."""
+    rng = np.random.default_rng(seed)
+    base = rng.normal(size=(n, 6))
+    y = np.repeat(base[:, 0] - base[:, 1] + 0.2 * rng.logistic(size=n) > 0, visits)
+    bad = np.repeat(rng.random(n) < wrong, visits)
+    X = np.repeat(base, visits, axis=0) + 0.5 * rng.normal(size=(n * visits, 6))
+    return X, (y ^ bad).astype(int), bad, np.repeat(np.arange(n), visits)
+
+
+def test_groups_of_one_row_change_nothing():
+    X, y, _, _ = patients(0)
+    plain = SelfPacedLogisticRegression().fit(X, y)
+    grouped = SelfPacedLogisticRegression().fit(X, y, groups=np.arange(len(y))[::-1])
+    np.testing.assert_allclose(grouped.coef_, plain.coef_, rtol=1e-10)
+    np.testing.assert_allclose(grouped.noise_rate_interval_, plain.noise_rate_interval_, atol=0.02)
+
+
+def test_intervals_count_groups_and_cover():
+    covered, wider = [], []
+    for seed in range(8):
+        X, y, bad, groups = patients(seed)
+        model = SelfPacedLogisticRegression().fit(X, y, groups=[f"patient {g}" for g in groups])
+        alone = SelfPacedLogisticRegression().fit(X, y)
+        low, high = model.noise_rate_interval_
+        covered.append(low <= bad.mean() <= high)
+        wider.append(high - low >= np.diff(alone.noise_rate_interval_)[0])
+    assert np.mean(covered) >= 0.9
+    assert np.mean(wider) >= 0.7
+
+
+def test_nothing_is_claimed_about_clean_groups():
+    for seed in range(3):
+        X, y, _, groups = patients(seed, wrong=0.0)
+        assert not (SelfPacedLogisticRegression().fit(X, y, groups=groups).assessment_.levels() == 2).any()
+
+
+def test_groups_with_an_equal_row_share_a_fold():
+    X, y, _, groups = patients(1)
+    X[5], y[5] = X[0], y[0]  # patients 0 and 1
+    joined = np.where(groups == 1, 0, groups)
+    one = SelfPacedLogisticRegression().fit(X, y, groups=groups)
+    other = SelfPacedLogisticRegression().fit(X, y, groups=joined)
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-10)
+
+
+def test_groups_that_cannot_be():
+    X, y, _, _ = patients(0)
+    for groups, match in ((np.zeros(3), "one value per row"), (np.zeros(len(y)), "two different"), (X, "one value")):
+        with pytest.raises(ValueError, match=f"groups must have.*{match}"):
+            SelfPacedLogisticRegression().fit(X, y, groups=groups)

@@ -12,6 +12,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from ..engines import Block, ContentSample, MemoryTable, Table, drawn
 from ..fingerprint import Keys
@@ -47,6 +49,10 @@ class FoldRows:
         How many rows of the table equal each row, whatever their label; None: no copies.
     coarse : bool
         Whether copies are further observations.
+    groups : ndarray or None
+        Group of each row; rows of a group share a fold.
+    design_effect : float
+        Factor by which groups make the held-out rows less evidence than as many independent rows.
     """
 
     X: Matrix
@@ -58,6 +64,8 @@ class FoldRows:
     n_total: int
     copies: Vector | None = None
     coarse: bool = False
+    groups: Rows | None = None
+    design_effect: float = 1.0
 
     @property
     def n(self) -> int:
@@ -93,14 +101,13 @@ class FoldRows:
         """
         if self.weight is None or self.copies is None:
             return self.held_weight
-        design_effect = 1 + ALIKE * (self.copies[self.held] - 1)  # Kish's, of a cluster of copies
-        return np.asarray(self.weight[self.held] / design_effect)
+        return np.asarray(self.weight[self.held] / (1 + ALIKE * (self.copies[self.held] - 1)))  # Kish's design effect
 
     @cached_property
     def evidence_size(self) -> float:
         """Number of independent rows that the held-out rows are worth."""
         weight, own = self.held_weight, self.evidence_weight
-        size = effective_size(weight, len(self.held))
+        size = effective_size(weight, len(self.held)) / self.design_effect
         return size if weight is None or own is None else size * float(own.sum() / weight.sum())
 
     @cached_property
@@ -118,10 +125,9 @@ class FoldRows:
         """Every ``step``-th row, in the same folds."""
         if step == 1:
             return self
-        weight, copies = (None if part is None else part[::step] for part in (self.weight, self.copies))
-        return replace(
-            self, X=self.X[::step], codes=self.codes[::step], weight=weight, copies=copies, folds=self.folds[:, ::step]
-        )
+        parts = {"weight": self.weight, "copies": self.copies, "groups": self.groups}
+        some: dict[str, Any] = {name: None if part is None else part[::step] for name, part in parts.items()}
+        return replace(self, X=self.X[::step], codes=self.codes[::step], folds=self.folds[:, ::step], **some)
 
 
 def draw(table: Table, n_classes: int, seed: int) -> ContentSample:
@@ -134,21 +140,25 @@ def many(sample: ContentSample) -> bool:
     return sample.n_distinct > MANY
 
 
-def lay_out(table: Table, sample: ContentSample, n_classes: int, repeat: bool = True) -> FoldRows | None:
-    """Assign folds to the rows of a sample; None if there are too few rows to hold any out."""
+def lay_out(
+    table: Table, sample: ContentSample, n_classes: int, repeat: bool = True, groups: Rows | None = None
+) -> FoldRows | None:
+    """Assign folds to the rows of a sample; None if there are too few rows or groups to hold any out."""
     n_total = sample.n_distinct
     if n_total > MANY:
         sample = sample.smaller(min(n_total, max(MANY, ROWS_PER_FEATURE * table.n_features)))
     cells = _Cells.of(sample)
-    coarse = n_total <= MANY and cells.coarse
+    coarse = n_total <= MANY and cells.coarse and groups is None
+    own = None if groups is None else groups[cells.rows]
     if coarse:
         cells, fold = cells.spread(row_keys(fetch(table, cells.rows).X))
         folds, units = fold[None], int(cells.count.sum())
     else:
-        units = cells.n_groups
-        size = units * table.n_features * (n_classes - 1)
+        units = cells.n_groups if own is None else len(np.unique(own))
+        keys = cells.keys if own is None else _smallest(cells.keys, own)
+        size = cells.n_groups * table.n_features * (n_classes - 1)
         n_repetitions = int(np.clip(REPEATED_CELLS // max(size, 1), 1, REPETITIONS)) if repeat else 1
-        folds = np.stack([hash_folds(cells.keys, repetition=repetition) for repetition in range(n_repetitions)])
+        folds = np.stack([hash_folds(keys, repetition=repetition) for repetition in range(n_repetitions)])
     count = np.bincount(cells.codes, cells.count if coarse else None, minlength=n_classes)
     together = [_one_fold(cells.codes, fold, n_classes) for fold in folds]
     never = (count < N_HELD) | np.any(together, axis=0)
@@ -166,7 +176,24 @@ def lay_out(table: Table, sample: ContentSample, n_classes: int, repeat: bool = 
         n_total=n_total,
         copies=cells.copies,
         coarse=coarse,
+        groups=own,
     )
+
+
+def connected(X: Matrix, groups: Rows) -> Rows:
+    """Number the groups so that groups with an equal row are one: such a row cannot be held out with both."""
+    _, row = np.unique(row_keys(X), return_inverse=True)
+    shape = (int(row.max()) + 1, int(groups.max()) + 1)
+    links = sparse.coo_array((np.ones(len(row)), (row, groups)), shape=shape)
+    both = sparse.block_array([[None, links], [links.T, None]])
+    return np.asarray(connected_components(both, directed=False)[1][: shape[0]][row], dtype=np.intp)
+
+
+def _smallest(keys: Keys, groups: Rows) -> Keys:
+    """The smallest key of each row's group: it stays when other groups come or go."""
+    least = np.full(int(groups.max()) + 1, np.iinfo(np.uint64).max)
+    np.minimum.at(least, groups, keys)
+    return least[groups]
 
 
 def _one_fold(codes: Codes, fold: Rows, n_classes: int) -> Any:
@@ -246,4 +273,4 @@ class _Cells:
         return _Cells(self.rows[which], self.keys[which], self.codes[which], share, weight), fold
 
 
-__all__ = ["N_FOLDS", "FoldRows", "draw", "fetch", "lay_out", "many"]
+__all__ = ["N_FOLDS", "FoldRows", "connected", "draw", "fetch", "lay_out", "many"]

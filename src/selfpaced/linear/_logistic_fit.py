@@ -13,7 +13,7 @@ import numpy as np
 from ..assessment import SUSPECT, look_by_share
 from ..engines import ContentSample, MemoryTable, Table
 from ..fitting import Progress
-from ..label_noise import ChannelModels, NoiseModel, confident_error
+from ..label_noise import ChannelModels, NoiseModel, confident_error, design_effect, rate_scores
 from ..pacing import Pacing
 from ..path import Candidate
 from ..regularizers import Regularizer
@@ -21,7 +21,7 @@ from ..selection import Decision, Trial, path_of
 from ._blocks import TableObjective
 from ._candidates import CLEAN, Choice, best_of, choose, given_pace, pace_label, penalties, plain_trials
 from ._fold_fits import FoldFits, FoldModel
-from ._folds import N_FOLDS, FoldRows, draw, fetch, lay_out, many
+from ._folds import N_FOLDS, FoldRows, connected, draw, fetch, lay_out, many
 from ._lbfgs import Metric, Minimum, minimize
 from ._loss import Latent, Objective, Vector, predicted
 from ._misfit import MisfitCheck, misfit_check
@@ -109,6 +109,8 @@ class LogisticTrainer:
         Receives the stages.
     warm : ndarray or None
         Where the plain fit starts.
+    groups : ndarray of int or None
+        Group of each row of a table in memory: a group is never split over folds.
 
     Attributes
     ----------
@@ -123,6 +125,7 @@ class LogisticTrainer:
         settings: LogisticSettings,
         progress: Progress,
         warm: Vector | None = None,
+        groups: Any = None,
     ) -> None:
         self.n_classes, self.settings, self.progress, self.warm = n_classes, settings, progress, warm
         self.total = float(np.sum(table.mass))
@@ -132,7 +135,9 @@ class LogisticTrainer:
             table, self.numbers = self._gathered(table), self.sample.rows
             self.sample = replace(self.sample, rows=np.arange(table.n))
         self.table = table
-        self.rows: FoldRows | None = lay_out(table, self.sample, n_classes, settings.pace == "auto")
+        if groups is not None and isinstance(table, MemoryTable):
+            groups = connected(table.block.X, groups)
+        self.rows: FoldRows | None = lay_out(table, self.sample, n_classes, settings.pace == "auto", groups)
         self.best: LogisticFit | None = None
 
     def _gathered(self, table: Table) -> MemoryTable:
@@ -330,6 +335,11 @@ class LogisticTrainer:
         with self.progress.stage("noise model"):
             models = ChannelModels.of(scores, codes, weight, size=rows.evidence_size, shift=bool(shift))
             channel = models.assessed(shift=shift)
+            if rows.groups is not None and models.models:
+                effect = design_effect(rate_scores(channel, scores, codes), rows.groups[rows.held], weight)
+                fits.rows = rows = replace(rows, design_effect=effect)
+                models = ChannelModels.of(scores, codes, weight, size=rows.evidence_size, shift=bool(shift))
+                channel = models.assessed(shift=shift)
             error = confident_error(scores, codes, rows.held_weight)[1]
             suspect = error >= CLEAN or bool(np.any(channel.noise_probability(scores, codes) > SUSPECT))
             check = misfit_check(fits, scores, channel) if suspect else None

@@ -24,6 +24,7 @@ from ..fitting import (
     Interruptible,
     Progress,
     all_or_nothing,
+    check_groups,
     check_rule,
     check_size,
     check_trusted,
@@ -207,7 +208,9 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, trusted: Any = None) -> SelfPacedLogisticRegression:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, trusted: Any = None, groups: Any = None
+    ) -> SelfPacedLogisticRegression:
         """Fit to labels some of which may be wrong.
 
         Parameters
@@ -223,6 +226,9 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
             a penalty, a common factor changes nothing.  A given `C` has the unit of the weights, as in scikit-learn.
         trusted : array-like of bool of shape (n_samples,), optional
             Rows that a person has confirmed: they keep their full weight and are never listed as suspects.
+        groups : array-like of shape (n_samples,), optional
+            Rows that belong together, such as visits of a patient. A group is never split over folds, and the interval
+            of the noise rate counts independent groups.
 
         Returns
         -------
@@ -236,8 +242,9 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
         if is_dask(X):
             X, y, sample_weight = from_dask(X, y, sample_weight, labels=True), None, None
         if isinstance(X, Table) or is_source(X):
-            if trusted is not None:
-                raise ValueError("trusted must be None where X is a table of blocks: rows are confirmed in memory only")
+            for name, value in (("trusted", trusted), ("groups", groups)):
+                if value is not None:
+                    raise ValueError(f"{name} must be None where X is a table of blocks: it is for rows in memory only")
             return self._fit_table(X, y, sample_weight)
         refuse_dates(X)
         with speaking_of("X"):
@@ -249,7 +256,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
         if free and given_weight is not None:
             given_weight = frequencies(given_weight)
         weight = self._weights(classes, codes, given_weight)
-        confirmed = check_trusted(trusted, len(codes))
+        confirmed, known = check_trusted(trusted, len(codes)), check_groups(groups, len(codes))
         kept = slice(None) if weight is None or weight.all() else np.flatnonzero(weight)
         rows, labels = (X, codes) if isinstance(kept, slice) else (X[kept], codes[kept])
         inner = None if weight is None or np.all(weight[kept] == 1.0) else weight[kept]
@@ -257,7 +264,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
         _check_classes(classes, mass)
         with Progress(self, X, y).running() as progress:
             table = MemoryTable(rows, labels, inner, classes=classes)
-            trainer = LogisticTrainer(table, len(classes), self._settings(), progress, self._previous(classes))
+            own = None if known is None else known[kept]
+            trainer = LogisticTrainer(table, len(classes), self._settings(), progress, self._previous(classes), own)
             fit, interrupted = self._run(trainer)
         if confirmed is not None:
             fit = _with_trusted(trainer, fit, confirmed[kept])

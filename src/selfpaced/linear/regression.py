@@ -25,6 +25,7 @@ from ..fitting import (
     Interruptible,
     Progress,
     all_or_nothing,
+    check_groups,
     check_rule,
     check_size,
     check_trusted,
@@ -245,7 +246,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
         X, y = self._validated_data(X, y)
         weight = check_weight(sample_weight, X.shape[0], relative=not self.alpha)
         confirmed = check_trusted(trusted, X.shape[0])
-        codes = _group_codes(groups, X.shape[0])
+        codes = check_groups(groups, X.shape[0])
         kept = slice(None) if weight is None else np.flatnonzero(weight)
         units = Units.of(X, y)
         wide = sparse.issparse(X) and X.shape[1] > DENSE_GRAM
@@ -541,15 +542,3 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _group_codes(groups: Any, n: int) -> NDArray[np.intp] | None:
-    """Return the number of each row's group, or None."""
-    if groups is None:
-        return None
-    codes = np.unique(column_or_1d(np.asarray(groups)), return_inverse=True)[1].reshape(-1)
-    if len(codes) != n:
-        raise ValueError(f"groups must have one value per row, got {len(codes)} for {n} rows")
-    if codes.max() < 1:
-        raise ValueError("groups must have at least two different values, got one")
-    return np.asarray(codes, dtype=np.intp)
