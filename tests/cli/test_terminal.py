@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
+from selfpaced.cli.console import Console
 from selfpaced.formatting import number, rate_in_words
 
 
@@ -38,14 +40,24 @@ def test_the_terminal_is_eighty_columns_wide_and_names_the_next_step(selfpaced, 
     assert code == 0
     assert max(map(len, out.splitlines())) <= 80
     assert out.splitlines()[-1] == "Next: fill in the column decision of run/suspects.csv"
-    assert re.search(r"^Time: .* \(reading \d+ %, .*fitting \d+ %", " ".join(out.splitlines()[-4:]), re.MULTILINE) or (
-        "Time: " in out and "fitting" in out
-    )
+    assert re.search(r"Time: \S+ s \(reading \d+ %, .*fitting \d+ %, .*writing \d+ %\)", " ".join(out.split()))
     assert ("Typical error in price: " in out) == (table == "price")
     assert ("Held-out accuracy on the given labels: " in out) == (table == "shop")
     if table == "price":
         assert re.search(r"Typical error in price: [\d,.]+ ", out)
         assert "e+0" not in out
+
+
+@pytest.mark.parametrize("slow", [0.02, 60.0])
+def test_only_slow_steps_have_a_bar(capfd, monkeypatch, slow):
+    monkeypatch.setattr("selfpaced.cli.console.SLOW", slow)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    console = Console()
+    with console.progress(3), console.step("fitting"):
+        time.sleep(0.5)
+    assert ("1/3 fitting" in capfd.readouterr().err) == (slow < 1)
+    assert console.timing() == f"Time: {console.seconds['fitting']:.1f} s (fitting 100 %)."
 
 
 def test_both_lists_are_counted_and_shown_apart(selfpaced, as_json, shop_csv):

@@ -229,6 +229,31 @@ def test_enter_shows_and_hides_the_cells_of_the_current_row(browser, run_folder)
     no_errors(browser)
 
 
+def test_no_control_is_wider_than_a_phone(browser, classified, tmp_path):
+    long = "a label of more than eighty letters, which no phone shows in one line, and then some more"
+    table = {
+        "row": [5, 3],
+        "level": ["likely error", "worth a look"],
+        "given": [long, "yes"],
+        "expected": ["yes", long],
+    }
+    table |= {"noise_probability": [0.9, 0.1], "against": ["a_column_with_a_long_name_and_no_spaces_in_it", ""]}
+    cells = pd.DataFrame(classified.X).rename(columns=lambda k: f"a_column_with_a_long_name_and_no_spaces_{k}")
+    path = report(classified.model, classified.X, classified.y, tmp_path / "p.html", suspects=table, cells=cells)
+    size = {"width": 390, "height": 800, "deviceScaleFactor": 2, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        browser.get(path.as_uri())
+        wait(browser, lambda b: b.execute_script("return document.documentElement.dataset.drawn") == "yes")
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+        wide = "[...document.querySelectorAll('button, input, select, progress, label, #table td')].filter("
+        wide += "(e) => e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML)"
+        assert browser.execute_script(f"return {wide}") == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    no_errors(browser)
+
+
 def test_filters_and_the_way_back(browser, run_folder):
     folder, _, found = run_folder
     browser.get((folder / "report.html").as_uri())

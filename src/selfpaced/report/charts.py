@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..formatting import number
+from ..formatting import number, percent
 from ..path import BINS
 from .data import Grid, Histogram, History, PathStep, Summary, ViewWeights
 
@@ -57,7 +57,13 @@ def lam_text(step: PathStep) -> str:
 
 def trust_text(step: PathStep) -> str:
     """A candidate in words: how much of the data it trusts."""
-    return "plain" if step.plain else lam_text(step) if step.mean_weight is None else f"trusts {step.mean_weight:.0%}"
+    return (
+        "plain"
+        if step.plain
+        else lam_text(step)
+        if step.mean_weight is None
+        else f"trusts {percent(step.mean_weight, 0)}"
+    )
 
 
 def score_chart(path: tuple[PathStep, ...], title: str) -> Spec:
@@ -89,7 +95,7 @@ def score_chart(path: tuple[PathStep, ...], title: str) -> Spec:
         "field": "stage",
         "type": "ordinal",
         "title": "how much of the data a candidate trusts",
-        "axis": {"labelExpr": "labels[datum.value]", "labelOverlap": True, "labelAngle": 0},
+        "axis": {"labelExpr": "labels[datum.value]", "labelOverlap": True, "labelSeparation": 8, "labelAngle": 0},
     }
     labels = [{"name": "labels", "value": [trust_text(step) for step in path]}]
     return _spec(200, data, params=labels, encoding={"x": x}, layer=layers)
@@ -112,7 +118,7 @@ def _weight_x(title: str = "weight relative to the largest") -> Spec:
 
 
 def weights_chart(histogram: Histogram, noun: str) -> Spec:
-    """The final weights, stacked by given label where there are few labels."""
+    """The final weights, stacked by given label if there are few labels."""
     data = [
         {"from": low, "to": high, "count": count, "given": name}
         for name, counts in zip(histogram.series, histogram.counts, strict=True)
@@ -239,7 +245,7 @@ def grid_chart(grid: Grid, field: str, title: str) -> Spec:
 
 
 def history_chart(history: History, name: str) -> Spec:
-    """One recorded number over the epochs or stages, with its interval and the phase of each where there are such."""
+    """One recorded number over the epochs or stages, with its interval and phases if there are any."""
     lows, highs = history.bands.get(name, ((), ()))
     data = []
     for position, (index, value) in enumerate(zip(history.index, history.series[name], strict=True)):

@@ -110,6 +110,7 @@ class AssessedSection(Section):
 class SupervisedSection(AssessedSection):
     """A model of given labels or values."""
 
+    noun = "rows"
     assessed = "label"
 
     def sentence(self) -> str:

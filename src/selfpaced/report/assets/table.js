@@ -122,7 +122,7 @@ function start() {
     return td;
   };
 
-  // Likely errors are claims, rows worth a look are not: they are two lists unless somebody sorts the table.
+  // Likely errors are claims, rows worth a look are not: they are two lists unless the table is sorted.
   const plural = (n, one, many) => (n === 1 ? `1 ${one}` : `${n.toLocaleString("en")} ${many}`);
   const HEADINGS = {
     "likely error": (n) => plural(n, "likely error", "likely errors"),
