@@ -22,6 +22,7 @@ from .channel import UNDECIDED, NoiseModel, Suspicion, logits_from_proba
 from .fit import MISFIT, ChannelModels, fit_channel, one_rate_likelihood
 from .gauge import confident_error
 from .groups import design_effect, rate_scores
+from .lists import share_to_check
 
 __all__ = [
     "MISFIT",
@@ -35,5 +36,6 @@ __all__ = [
     "logits_from_proba",
     "one_rate_likelihood",
     "rate_scores",
+    "share_to_check",
     "symmetric",
 ]
