@@ -470,7 +470,7 @@ class AuditedLabels:
         Of the labelled rows; None if several labels belong to each row.
     table : mapping of str to ndarray
         The suspects, column by column.
-    conclusion, sentence : str
+    headline, sentence : str
         What was found, and what a reader must know to judge it.
     facts : tuple of (label, value, note)
         Figures of the headline.
@@ -482,7 +482,7 @@ class AuditedLabels:
     classes_: tuple[Any, ...]
     assessment: Assessment | None
     table: Mapping[str, Any]
-    conclusion: str
+    headline: str
     sentence: str
     facts: tuple[tuple[str, str, str], ...] = ()
     pictures: tuple[Array, ...] = ()

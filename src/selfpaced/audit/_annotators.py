@@ -176,7 +176,7 @@ class AnnotatorAudit(AuditPage):
         }
         return as_table(columns)
 
-    def _conclusion(self) -> str:
+    def _lists(self) -> str:
         likely, look = int(np.sum(self._levels == 2)), int(np.sum(self._levels == 1))
         right = float(self._wrong[self._levels == 2].mean()) if likely else np.nan
         return levels_in_words(likely, look, right, np.nan)
@@ -199,7 +199,7 @@ class AnnotatorAudit(AuditPage):
             [
                 f"{head}, {len(self.classes)} classes.{weight}",
                 self._people(),
-                f"Votes: {self._conclusion()}",
+                f"Votes: {self._lists()}",
                 f"{counted(unsure, 'row')} with a consensus below {percent(1 - SUSPECT / 2)} (ask_again()).",
             ]
         )
@@ -219,7 +219,7 @@ class AnnotatorAudit(AuditPage):
             classes_=(),
             assessment=None,
             table={name: np.asarray(table[name]) for name in table.columns},
-            conclusion=self._conclusion(),
+            headline=self._lists(),
             sentence=" ".join(self.summary().splitlines()),
             facts=(
                 ("rows", f"{len(self.rows):,}", ""),

@@ -234,7 +234,7 @@ class LabelAudit(AuditPage):
         """Whether the probabilities say nothing about the labels."""
         return self.noise.model.suspicion is None
 
-    def _conclusion(self) -> str:
+    def _lists(self) -> str:
         levels = self.assessment.levels()
         right, if_any = self.assessment.expected_precision(levels)
         return levels_in_words(int(np.sum(levels == 2)), int(np.sum(levels == 1)), right, if_any)
@@ -283,7 +283,7 @@ class LabelAudit(AuditPage):
         """Return what was found, in a few sentences."""
         n, k, right = len(self.given.labelled), len(self.classes), percent(self.noise.accuracy)
         head = f"Audit of {counted(n, 'label')} in {k} classes; the probabilities predict {right} of them."
-        return "\n".join([head, self._rate(), *self._confusions(), self._conclusion(), *self._asides()])
+        return "\n".join([head, self._rate(), *self._confusions(), self._lists(), *self._asides()])
 
     def __repr__(self) -> str:
         low, high = self.noise_rate_interval
@@ -304,7 +304,7 @@ class LabelAudit(AuditPage):
             classes_=tuple(self.classes.tolist()),
             assessment=self.assessment,
             table=columns,
-            conclusion=f"{self._rate()} {self._conclusion()}",
+            headline=f"{self._rate()} {self._lists()}",
             sentence=" ".join([*self._confusions(), *self._asides()]),
             pictures=pictures_of(self.cells, columns["row"]),
             facts=(

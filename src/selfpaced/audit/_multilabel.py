@@ -110,7 +110,7 @@ class MultiLabelAudit(AuditPage):
             columns[name] = np.concatenate([np.asarray(table[name]) for table in tables])
         return as_table(columns)
 
-    def _conclusion(self) -> str:
+    def _lists(self) -> str:
         likely, look = self._counts
         table = self.suspects()
         level, wrong = np.asarray(table["level"]), np.asarray(table["noise_probability"])
@@ -121,7 +121,7 @@ class MultiLabelAudit(AuditPage):
     def summary(self) -> str:
         """Return what was found, in a few sentences: one for each column with detected noise."""
         n = len(self.audits[0].given.probs)
-        lines = [f"Audit of {counted(n, 'row')} with {counted(len(self.classes), 'label')} each.", self._conclusion()]
+        lines = [f"Audit of {counted(n, 'row')} with {counted(len(self.classes), 'label')} each.", self._lists()]
         for name, audit in zip(self.classes, self.audits, strict=True):
             if audit.noise.established:
                 lines.append(f"{name}: {audit._rate()}")
@@ -142,7 +142,7 @@ class MultiLabelAudit(AuditPage):
             classes_=(),
             assessment=None,
             table={name: np.asarray(table[name]) for name in table.columns if name != "weight"},
-            conclusion=self._conclusion(),
+            headline=self._lists(),
             sentence=" ".join(self.summary().splitlines()[2:]),
             facts=tuple(
                 (str(name), "unknown" if np.isnan(audit.noise_rate) else percent(audit.noise_rate), "noise rate")

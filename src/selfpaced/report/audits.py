@@ -28,7 +28,7 @@ class OfAudit(Story):
         return self.model.sentence
 
     def verdict(self, found: int, look: int = 0) -> str:  # noqa: ARG002
-        return self.model.conclusion
+        return self.model.headline
 
     def counts(self) -> list[Fact]:
         return [Fact(*fact) for fact in self.model.facts]
