@@ -15,9 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..assessment import Assessment, Labels, look_by_share
-from ..label_noise import MISFIT, ChannelModels, NoiseModel, confident_error, design_effect, rate_scores
-from ..linear._candidates import CLEAN
-from ..linear._logistic_fit import CONTRADICTED
+from ..label_noise import (
+    MISFIT,
+    ChannelModels,
+    NoiseModel,
+    confident_error,
+    design_effect,
+    rate_scores,
+    share_to_check,
+)
 from ..selection import effective_size, mean_and_error
 
 __all__ = ["FittedNoise", "fit_columns", "fit_noise", "logits_of"]
@@ -184,8 +190,7 @@ def fit_noise(
     undecided = None if model.interval[0] > 0 else model
     model = model.unless_established()
     error = confident_error(logits, codes, weight)[1]
-    contradicted = error if error < CLEAN else CONTRADICTED * (1.0 - accuracy)
-    share = max(contradicted, model.rate_if_any)
+    share = share_to_check(model.rate_if_any, error, accuracy)
     seen, noise = _with_logits(model, logits, second)
     look = look_by_share(noise.probability_if_noisy(seen, codes), share)
     return FittedNoise(model, logits, codes, look, accuracy, size, undecided, models.gain, second)

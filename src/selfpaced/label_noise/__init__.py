@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from .fit import MISFIT, ChannelModels, fit_channel, one_rate_likelihood
 from .groups import design_effect, rate_scores
+from .lists import share_to_check
 from .model import UNDECIDED, NoiseModel, Suspicion, confident_error, logits_from_proba, symmetric
 
 __all__ = [
@@ -33,5 +34,6 @@ __all__ = [
     "logits_from_proba",
     "one_rate_likelihood",
     "rate_scores",
+    "share_to_check",
     "symmetric",
 ]

@@ -13,7 +13,7 @@ import numpy as np
 from ..assessment import SUSPECT, look_by_share
 from ..engines import ContentSample, MemoryTable, Table
 from ..fitting import Progress
-from ..label_noise import ChannelModels, NoiseModel, confident_error, design_effect, rate_scores
+from ..label_noise import ChannelModels, NoiseModel, confident_error, design_effect, rate_scores, share_to_check
 from ..pacing import Pacing
 from ..path import Candidate
 from ..regularizers import Regularizer
@@ -26,7 +26,6 @@ from ._lbfgs import Metric, Minimum, minimize
 from ._loss import Latent, Objective, Vector, predicted
 from ._misfit import MisfitCheck, misfit_check
 
-CONTRADICTED = 0.75  # a choice: share of the labels that held-out predictions contradict which are worth a look
 LIKELY_RIGHT = 0.25  # cost: probability of an error below which the stability of a row is 0
 
 
@@ -352,8 +351,7 @@ class LogisticTrainer:
         changed = channel.decide(full) != predicted(full)
         moved = float(np.average(changed, weights=self._sample_rows.sample_weight))
         accuracy = float(np.average(channel.decide(scores) == codes, weights=rows.held_weight))
-        contradicted = error if error < CLEAN else CONTRADICTED * (1.0 - accuracy)
-        share = max(channel.rate_if_any, contradicted)
+        share = share_to_check(channel.rate_if_any, error, accuracy)
         look = look_by_share(channel.probability_if_noisy(full, self._sample_rows.codes), share)
         return replace(
             fit, look=look, channel=channel, check=check, moved=moved, confident_error=error, accuracy=accuracy,
