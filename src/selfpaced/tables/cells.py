@@ -56,16 +56,8 @@ _UNITS: tuple[dict[str, float], ...] = (
 class Levels:
     """The distinct cells of a column as text, without extra spaces and in one case.
 
-    Attributes
-    ----------
-    codes : ndarray of int
-        The place of every row's cell in ``texts``; -1 if it is missing.
-    texts : list of str
-        The distinct cells, in lower case.
-    shown : list of str
-        The same as the table spells them first.
-    counts : ndarray of int
-        Rows of each.
+    ``codes`` are the places of every row's cell in ``texts`` (-1: missing), ``shown`` is how the table spells them
+    first, and ``counts`` are the rows of each.
     """
 
     codes: NDArray[np.intp]
@@ -127,14 +119,9 @@ def separator_of(digits: str) -> str:
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """How a column writes its numbers.
+    """How a column writes its numbers: the decimal sign, and what letters behind a number multiply it by.
 
-    Attributes
-    ----------
-    decimal : {".", ",", ""}
-        The decimal sign; the other one separates thousands. Empty if nothing tells, so that the numbers are not read.
-    factors : dict of str to float
-        What letters behind a number multiply it by.
+    The other sign separates thousands. If the decimal sign is empty, nothing tells it, and the numbers are not read.
 
     Examples
     --------
@@ -259,14 +246,7 @@ def are_codes(levels: Levels) -> bool:
 
 @dataclass(frozen=True)
 class DateFormat:
-    """How a column writes its dates.
-
-    Attributes
-    ----------
-    form : str
-        As ``strptime`` takes it, or ``ISO8601``.
-    ambiguous : bool
-        Whether day and month could be exchanged.
+    """How a column writes its dates, as ``strptime`` takes it, and whether day and month could be exchanged.
 
     Examples
     --------

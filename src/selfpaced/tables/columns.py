@@ -96,15 +96,8 @@ class Scaled:
 class NumberColumn:
     """A column of numbers.
 
-    Attributes
-    ----------
-    name : str
-    text : bool
-        Whether they were written as text, so that new tables have to be read as text, too.
-    decimal, factors
-        See `NumberFormat`; if they were no text, the sign to use for text that could be read either way.
-    scaled : dict
-        See `Scaled`.
+    If they were written as ``text``, new tables have to be read as text, too; else ``decimal`` is the sign to use for
+    text that could be read either way.
     """
 
     name: str
@@ -232,23 +225,8 @@ class DateColumn:
 class CategoryColumn:
     """A column of strings or codes: a feature for every frequent level; for trees its rank by frequency.
 
-    Attributes
-    ----------
-    name : str
-    text : bool
-        Whether the cells were text.
-    levels : list of str
-        Levels with a feature of their own, in lower case; for trees all that have a rank.
-    shown : list of str
-        The same as the table spells them.
-    rare : bool
-        Whether other levels share a feature.
-    gaps : bool
-        Whether cells are missing.
-    many : bool
-        Whether the levels are so many that their letters are features, too.
-    either : bool
-        Whether they are numbers whose separators could be read either way.
+    Other levels share a feature if there are ``rare`` ones. ``many`` levels have their letters as features, too.
+    ``either``: these are numbers whose separators could be read either way.
     """
 
     name: str
@@ -307,19 +285,7 @@ Column = NumberColumn | DateColumn | CategoryColumn
 def describe(
     series: pd.Series, levels: Levels | None, *, categorical: bool = False, decimal: str = ""
 ) -> tuple[Column | NotUsed, list[Note]]:
-    """Return what a column holds, not fitted yet, and notes on how it is read.
-
-    Parameters
-    ----------
-    series : pandas.Series
-        Its cells.
-    levels : Levels or None
-        The same as text, unless they are numbers or dates.
-    categorical : bool
-        Whether they are categories whatever they look like.
-    decimal : {"", ".", ","}
-        Decimal sign of numbers that could be read either way.
-    """
+    """Return what a column holds, not fitted yet, and notes on how it is read; ``levels`` are its cells as text."""
     name = str(series.name)
     if levels is None:
         if not len(series) or series.isna().all():
