@@ -32,14 +32,19 @@ def fit(*, name: str, noise: str, rows: int, paced: bool, data_dir: str | None) 
     """Clean accuracy of both models, and which one the held-out labels speak for."""
     import pandas as pd
 
-    from selfpaced import SelfPacedClassifier, SelfPacedLogisticRegression
+    from selfpaced import SelfPacedClassifier, SelfPacedLogisticRegression, TableEncoder
     from selfpaced.cli.choice import choose
 
     X, y, X_test, y_test = noisy_fits.parts(name, 0)
     X, y = X[:rows], y[:rows]  # the split has shuffled them
     given, _ = noisy_fits.noisy(X, y, noise, 5000)
     frame = pd.DataFrame(X, columns=[f"feature {j}" for j in range(X.shape[1])])
-    choice = choose(frame, given, argparse.Namespace(categorical=[], seed=0), [])
+
+    def encode(kind: str, rows: np.ndarray) -> tuple[Any, list[int]]:
+        encoder = TableEncoder(kind)
+        return encoder.fit_transform(frame.iloc[rows]), encoder.categorical_features_
+
+    choice = choose(encode, given, "classification", 0, least=X.shape[1])
     logistic, boosting = LogisticRegression(max_iter=1000), HistGradientBoostingClassifier(random_state=0)
     if paced:
         logistic, boosting = SelfPacedLogisticRegression(random_state=0), SelfPacedClassifier(boosting, random_state=0)
