@@ -174,7 +174,7 @@ def scores(rows: np.ndarray, wrong: np.ndarray) -> tuple[int, int, float, float,
 
 def measure(name: str, spec: Spec, data: Path, args: argparse.Namespace) -> list[dict]:
     cells, classes = [], name in CLASSES
-    for seed in (*SEEDS, -1):
+    for seed in (*map(int, args.seeds.split(",")), -1):
         table, wrong = plant(load(spec, data), spec, classes, seed)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"{name}.csv"
@@ -249,6 +249,7 @@ def main() -> None:
     parser.add_argument("--confirm", action="store_true", help="the tables that were not used to develop")
     parser.add_argument("--all", action="store_true", help="all tables")
     parser.add_argument("--tables", help="only these, by comma")
+    parser.add_argument("--seeds", default=",".join(map(str, SEEDS)), help="of the planted errors, by comma")
     parser.add_argument("--options", default="--no-report", help="further words for selfpaced fit")
     parser.add_argument("--peer", metavar="PYTHON", help="a Python that has skrub and cleanlab")
     parser.add_argument("--save", action="store_true", help="write the results to results/tables.md")

@@ -141,7 +141,7 @@ def test_trees(as_json, shop, shop_csv, short, model):
     result = as_json("fit", shop_csv, "--target", "will buy", "--model", short, "--no-report")
     assert result["model"] == model
     suspects = pd.read_csv("run/suspects.csv")
-    assert np.mean(wrong[suspects["row"][suspects["level"] == "likely error"]]) > 0.6
+    assert np.mean(wrong[suspects["row"][:30]]) > 0.6
     model = load("run/model.skops")[-1]
     given = model.sample_posterior_[suspects["row"], np.searchsorted(model.classes_, suspects["given"])]
     np.testing.assert_allclose(suspects["noise_probability"], 1.0 - given, atol=1e-4)

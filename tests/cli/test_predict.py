@@ -21,7 +21,7 @@ def model(selfpaced, shop_csv):
 
 def test_predictions_on_standard_output(selfpaced, shop, model):
     header, rows, _ = shop
-    new = pd.DataFrame(rows[:7], columns=header)[["city", "note", "income", "age"]]  # fewer columns, in another order
+    new = pd.DataFrame(rows[1:8], columns=header)[["city", "note", "income", "age"]]  # fewer columns, in another order
     new.loc[6] = ["Atlantis", "a new client", "12,000", ""]
     new.to_csv("new.csv", index=False)
     code, out, err = selfpaced("predict", model, "new.csv", "--quiet")

@@ -279,11 +279,11 @@ def _written(values: pd.Series, table: LoadedTable, args: argparse.Namespace, na
     """How a target that is text writes its numbers; None if it holds none."""
     from pandas.api import types
 
-    from selfpaced.tables import Levels, NumberFormat, TableError
+    from selfpaced.tables import CellLevels, NumberFormat, TableError
 
     if types.is_numeric_dtype(values.dtype) or args.task == "classification":
         return None
-    levels = Levels.of(values)
+    levels = CellLevels.of(values)
     found = NumberFormat.find(levels, table.dialect.decimal)
     if found is not None and not found.decimal:
         if args.task == "auto" and len(levels.texts) <= MOST_CLASSES:
@@ -298,11 +298,11 @@ def _numbers(values: pd.Series, written: NumberFormat | None) -> np.ndarray:
     """The values of a target as numbers; NaN if a cell is none."""
     from pandas.api import types
 
-    from selfpaced.tables import Levels, NumberFormat
+    from selfpaced.tables import CellLevels, NumberFormat
 
     if types.is_numeric_dtype(values.dtype) and not types.is_bool_dtype(values.dtype):
         return np.asarray(values, dtype=float)
-    levels = Levels.of(values)
+    levels = CellLevels.of(values)
     return np.append((written or NumberFormat()).parse(levels), np.nan)[levels.codes]
 
 
@@ -335,10 +335,10 @@ def task_of(values: pd.Series) -> str:
     from pandas.api import types
 
     if types.is_bool_dtype(values.dtype) or not types.is_numeric_dtype(values.dtype):
-        from selfpaced.tables import Levels, NumberFormat
+        from selfpaced.tables import CellLevels, NumberFormat
 
         text = not types.is_bool_dtype(values.dtype)
-        numbers = text and values.nunique() > MOST_CLASSES and NumberFormat.find(Levels.of(values)) is not None
+        numbers = text and values.nunique() > MOST_CLASSES and NumberFormat.find(CellLevels.of(values)) is not None
         return "regression" if numbers else "classification"
     distinct = values.unique()
     whole = bool(np.all(np.mod(distinct, 1) == 0))

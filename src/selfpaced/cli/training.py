@@ -148,14 +148,14 @@ def train(args: argparse.Namespace, console: Console) -> Training:
     with console.step(f"fitting plain and self-paced {name.replace('-', ' ')}"):
         model = build(name, given.task, args, encoder.categorical_features_)
         model = on_log_scale(model, given.values) if given.log else model
-        confirmed = {} if review is None else {"trusted": review.confirmed[given.rows]}
-        model.fit(features, given.values, **confirmed)
+        confirmed = None if review is None else review.confirmed[given.rows]
+        model.fit(features, given.values, **({} if confirmed is None else {"trusted": confirmed}))
     with console.step("listing the rows to check"):
         from .suspects import suspicious
 
         undecided = undecided_rows(args, written)
         found = suspicious(paced(model), features, given, table, threshold=args.threshold, undecided=undecided)
-        found, too_few = _assessable(found, given, table)
+        found, too_few = _assessable(found, given, table, confirmed)
     pipeline = joined(encoder, model)
     marks = tuple(row_marks(written, np.concatenate([found["row"], too_few["row"]]).astype(np.intp)))
     return Training(
@@ -212,14 +212,20 @@ def _places(encoder: TableEncoder) -> list[int]:
     return encoder.categorical_features_
 
 
-def _assessable(found: pd.DataFrame, given: Target, table: LoadedTable) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The suspects without the rows of small classes, and the latter: too few rows to know what is usual."""
+def _assessable(
+    found: pd.DataFrame, given: Target, table: LoadedTable, confirmed: np.ndarray | None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The suspects without the rows of small classes, and the latter: too few rows to know what is usual.
+
+    Rows that a person has confirmed are in neither.
+    """
     import pandas as pd
 
     small = np.zeros(given.rows.size, dtype=bool)
     if given.task == "classification":
         _, codes, counts = np.unique(given.values, return_inverse=True, return_counts=True)
         small = counts[codes] < FEWEST_ROWS
+        small &= True if confirmed is None else ~confirmed
     rows = given.rows[small]
     lines = table.lines.of(rows)
     apart = pd.DataFrame(

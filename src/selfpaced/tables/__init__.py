@@ -11,7 +11,7 @@ columns of a table as people keep it into features with names.
 """
 
 from .batches import TableBatches, matching_files
-from .cells import Levels, NumberFormat
+from .cells import CellLevels, NumberFormat
 from .decisions import Reviewed, RowDecision, apply_decisions, read_answers, row_marks
 from .encoder import TableEncoder
 from .errors import TableError, TableWarning, suggestion
@@ -21,8 +21,8 @@ from .reading import LoadedTable, read_table, text_rows
 from .text import Dialect, Lines
 
 __all__ = [
+    "CellLevels",
     "Dialect",
-    "Levels",
     "Lines",
     "LoadedTable",
     "NumberFormat",

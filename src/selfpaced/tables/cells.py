@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DateFormat", "Levels", "NumberFormat", "are_codes", "are_days", "separator_of"]
+__all__ = ["CellLevels", "DateFormat", "NumberFormat", "are_codes", "are_days", "separator_of"]
 
 ENOUGH = 0.9  # a choice: share of the cells that have to read as numbers (or dates) for the column to be one
 ODD = 0.02  # a choice: share of the cells up to which endings that are no unit count as unreadable
@@ -53,19 +53,11 @@ _UNITS: tuple[dict[str, float], ...] = (
 
 
 @dataclass(frozen=True)
-class Levels:
+class CellLevels:
     """The distinct cells of a column as text, without extra spaces and in one case.
 
-    Attributes
-    ----------
-    codes : ndarray of int
-        The place of every row's cell in ``texts``; -1 if it is missing.
-    texts : list of str
-        The distinct cells, in lower case.
-    shown : list of str
-        The same as the table spells them first.
-    counts : ndarray of int
-        Rows of each.
+    ``codes`` are the places of every row's cell in ``texts`` (-1: missing), ``shown`` is how the table spells them
+    first, and ``counts`` are the rows of each.
     """
 
     codes: NDArray[np.intp]
@@ -74,7 +66,7 @@ class Levels:
     counts: NDArray[np.intp]
 
     @classmethod
-    def of(cls, series: pd.Series) -> Levels:
+    def of(cls, series: pd.Series) -> CellLevels:
         """Return the levels of a column of anything; every spelling of "missing" is missing."""
         import pandas as pd
 
@@ -127,20 +119,15 @@ def separator_of(digits: str) -> str:
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """How a column writes its numbers.
+    """How a column writes its numbers: the decimal sign, and what letters behind a number multiply it by.
 
-    Attributes
-    ----------
-    decimal : {".", ",", ""}
-        The decimal sign; the other one separates thousands. Empty if nothing tells, so that the numbers are not read.
-    factors : dict of str to float
-        What letters behind a number multiply it by.
+    The other sign separates thousands. If the decimal sign is empty, nothing tells it, and the numbers are not read.
 
     Examples
     --------
     >>> import pandas as pd
     >>> cells = pd.Series(["$1,200", "950.50 USD", "(70)", "2.1k", "n/a"])
-    >>> NumberFormat.find(Levels.of(cells)).parse(Levels.of(cells)).tolist()
+    >>> NumberFormat.find(CellLevels.of(cells)).parse(CellLevels.of(cells)).tolist()
     [1200.0, 950.5, -70.0, 2100.0]
     """
 
@@ -148,7 +135,7 @@ class NumberFormat:
     factors: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def find(cls, levels: Levels, default: str = "") -> NumberFormat | None:
+    def find(cls, levels: CellLevels, default: str = "") -> NumberFormat | None:
         """Return the convention of a column, found from all its cells; None if it does not hold numbers.
 
         The decimal sign is ``default`` if the cells could be read either way (``1,234`` everywhere).
@@ -165,7 +152,7 @@ class NumberFormat:
             return None
         return found
 
-    def parse(self, levels: Levels) -> NDArray[np.float64]:
+    def parse(self, levels: CellLevels) -> NDArray[np.float64]:
         """Return the number of every level; NaN if it is none, or contradicts the convention."""
         return np.array([self.number(text) for text in levels.texts], dtype=np.float64)
 
@@ -239,11 +226,11 @@ def _ending(cell: re.Match[str]) -> str:
     return ending.rstrip("s") if len(ending) > 2 else ending
 
 
-def are_codes(levels: Levels) -> bool:
+def are_codes(levels: CellLevels) -> bool:
     """Return whether digits are codes and no quantities, as leading zeros tell: ``02139``.
 
     >>> import pandas as pd
-    >>> [are_codes(Levels.of(pd.Series(cells))) for cells in (["02139", "10001"], ["2139", "10001"])]
+    >>> [are_codes(CellLevels.of(pd.Series(cells))) for cells in (["02139", "10001"], ["2139", "10001"])]
     [True, False]
     """
     digits = np.array([text.isdecimal() for text in levels.texts], dtype=bool)
@@ -259,19 +246,12 @@ def are_codes(levels: Levels) -> bool:
 
 @dataclass(frozen=True)
 class DateFormat:
-    """How a column writes its dates.
-
-    Attributes
-    ----------
-    form : str
-        As ``strptime`` takes it, or ``ISO8601``.
-    ambiguous : bool
-        Whether day and month could be exchanged.
+    """How a column writes its dates, as ``strptime`` takes it, and whether day and month could be exchanged.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> DateFormat.find(Levels.of(pd.Series(["3.1.2020", "31.12.2021"])))
+    >>> DateFormat.find(CellLevels.of(pd.Series(["3.1.2020", "31.12.2021"])))
     DateFormat(form='%d.%m.%Y', ambiguous=False)
     """
 
@@ -279,7 +259,7 @@ class DateFormat:
     ambiguous: bool = False
 
     @classmethod
-    def find(cls, levels: Levels) -> DateFormat | None:
+    def find(cls, levels: CellLevels) -> DateFormat | None:
         """Return the one format in which the cells of a column are dates; None if there is none."""
         probe = [text for text in levels.shown[:PROBED] if re.search(r"\d", text) and len(text) < LONGEST]
         if len(probe) < ENOUGH * min(len(levels.shown), PROBED):
@@ -289,7 +269,7 @@ class DateFormat:
         twin = best.translate(str.maketrans("dm", "md"))
         return cls(best, twin != best and shares.get(twin) == shares[best]) if shares[best] >= ENOUGH else None
 
-    def parse(self, levels: Levels) -> NDArray[np.datetime64]:
+    def parse(self, levels: CellLevels) -> NDArray[np.datetime64]:
         """Return the date of every level without a time zone (offsets become UTC)."""
         import pandas as pd
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .cells import DateFormat, Levels, NumberFormat, are_codes, are_days, days_of
+from .cells import CellLevels, DateFormat, NumberFormat, are_codes, are_days, days_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +48,7 @@ class Note:
 
 
 @dataclass
-class Scaled:
+class StandardScale:
     """Standardised numbers: gaps get the median, and the asinh is a second feature if they span orders of magnitude."""
 
     mean: float = 0.0
@@ -58,7 +58,7 @@ class Scaled:
     unit: float = 0.0
 
     @classmethod
-    def fit(cls, values: NDArray[Any], *, spans: bool) -> Scaled:
+    def fit(cls, values: NDArray[Any], *, spans: bool) -> StandardScale:
         known = values if values.dtype.kind in "iu" else values[np.isfinite(values)]
         found = cls(gaps=known.size < values.size)
         if not known.size:
@@ -96,15 +96,8 @@ class Scaled:
 class NumberColumn:
     """A column of numbers.
 
-    Attributes
-    ----------
-    name : str
-    text : bool
-        Whether they were written as text, so that new tables have to be read as text, too.
-    decimal, factors
-        See `NumberFormat`; if they were no text, the sign to use for text that could be read either way.
-    scaled : dict
-        See `Scaled`.
+    If they were written as ``text``, new tables have to be read as text, too; else ``decimal`` is the sign to use for
+    text that could be read either way.
     """
 
     name: str
@@ -117,7 +110,7 @@ class NumberColumn:
     def fit(self, series: pd.Series, linear: bool) -> NumberColumn:
         """Learn centre and spread."""
         if linear:
-            self.scaled = vars(Scaled.fit(self.values(series)[0], spans=True))
+            self.scaled = vars(StandardScale.fit(self.values(series)[0], spans=True))
         return self
 
     def values(self, series: pd.Series) -> tuple[NDArray[Any], int]:
@@ -126,12 +119,12 @@ class NumberColumn:
             values = _numbers(series)
             bad = np.isinf(values) if values.dtype.kind == "f" else np.zeros(0, dtype=bool)
             return (np.where(bad, np.nan, values), int(bad.argmax())) if bad.any() else (values, -1)
-        levels = Levels.of(series)
+        levels = CellLevels.of(series)
         known = self._written(levels).parse(levels)
         bad = np.flatnonzero(np.isnan(known))
         return np.append(known, np.nan)[levels.codes], levels.row_of(int(bad[0])) if bad.size else -1
 
-    def _written(self, levels: Levels) -> NumberFormat:
+    def _written(self, levels: CellLevels) -> NumberFormat:
         """Return the convention of the fitted column, or of these cells if the fitted ones were no text."""
         if self.text:
             return NumberFormat(self.decimal, self.factors)
@@ -140,7 +133,7 @@ class NumberColumn:
 
     def reader(self, series: pd.Series, linear: bool) -> tuple[Reader, int]:
         """Return what gives the features of some rows, and the first row whose cell is no number, or -1."""
-        (values, bad), scaled = self.values(series), Scaled(**self.scaled)
+        (values, bad), scaled = self.values(series), StandardScale(**self.scaled)
         if linear:
             return lambda rows: scaled.features(values[rows]), bad
         return lambda rows: values[rows, None], bad
@@ -174,7 +167,7 @@ class DateColumn:
         known = dates[~np.isnat(dates)].astype(np.int64)
         self.first, self.hours = int(known.min()), bool(np.mod(known, DAY).any())
         if linear:
-            self.scaled = vars(Scaled.fit(self._days(dates), spans=False))
+            self.scaled = vars(StandardScale.fit(self._days(dates), spans=False))
         return self
 
     def values(self, series: pd.Series) -> tuple[NDArray[Any], int]:
@@ -186,7 +179,7 @@ class DateColumn:
             return plain.to_numpy(dtype="datetime64[s]"), -1
         if _is_number(series):
             return days_of(_numbers(series).astype(np.float64)), -1
-        levels = Levels.of(series)
+        levels = CellLevels.of(series)
         known = DateFormat(self.form or "ISO8601").parse(levels)
         bad = np.flatnonzero(np.isnat(known))
         dates = np.append(known, np.datetime64("NaT", "s"))[levels.codes]
@@ -197,7 +190,7 @@ class DateColumn:
 
     def reader(self, series: pd.Series, linear: bool) -> tuple[Reader, int]:
         """Return what gives the features of some rows, and the first row whose cell is no date, or -1."""
-        (dates, bad), scaled = self.values(series), Scaled(**self.scaled)
+        (dates, bad), scaled = self.values(series), StandardScale(**self.scaled)
 
         def features(rows: Any) -> NDArray[np.float64]:
             days, parts = self._days(dates[rows]), self._parts(dates[rows])
@@ -232,23 +225,8 @@ class DateColumn:
 class CategoryColumn:
     """A column of strings or codes: a feature for every frequent level; for trees its rank by frequency.
 
-    Attributes
-    ----------
-    name : str
-    text : bool
-        Whether the cells were text.
-    levels : list of str
-        Levels with a feature of their own, in lower case; for trees all that have a rank.
-    shown : list of str
-        The same as the table spells them.
-    rare : bool
-        Whether other levels share a feature.
-    gaps : bool
-        Whether cells are missing.
-    many : bool
-        Whether the levels are so many that their letters are features, too.
-    either : bool
-        Whether they are numbers whose separators could be read either way.
+    Other levels share a feature if there are ``rare`` ones. ``many`` levels have their letters as features, too.
+    ``either``: these are numbers whose separators could be read either way.
     """
 
     name: str
@@ -265,7 +243,7 @@ class CategoryColumn:
         """Categories, or text if letters are features, too."""
         return "text" if self.many else "category"
 
-    def fit(self, found: Levels, linear: bool, most: int) -> CategoryColumn:
+    def fit(self, found: CellLevels, linear: bool, most: int) -> CategoryColumn:
         """Choose the levels with features of their own."""
         n, count = len(found.codes), len(found.texts)
         self.many = count > 2 and (count > most or 2 * count > n)
@@ -278,7 +256,7 @@ class CategoryColumn:
         self.gaps = bool((found.codes < 0).any())
         return self
 
-    def reader(self, found: Levels, linear: bool) -> Reader:
+    def reader(self, found: CellLevels, linear: bool) -> Reader:
         """Return what gives the features of some rows; an unknown level counts as rare, if there are rare ones."""
         place = {level: k for k, level in enumerate(self.levels)}
         rank = np.array([place.get(text, len(place)) for text in found.texts] + [-1], dtype=np.intp)
@@ -305,21 +283,9 @@ Column = NumberColumn | DateColumn | CategoryColumn
 
 
 def describe(
-    series: pd.Series, levels: Levels | None, *, categorical: bool = False, decimal: str = ""
+    series: pd.Series, levels: CellLevels | None, *, categorical: bool = False, decimal: str = ""
 ) -> tuple[Column | NotUsed, list[Note]]:
-    """Return what a column holds, not fitted yet, and notes on how it is read.
-
-    Parameters
-    ----------
-    series : pandas.Series
-        Its cells.
-    levels : Levels or None
-        The same as text, unless they are numbers or dates.
-    categorical : bool
-        Whether they are categories whatever they look like.
-    decimal : {"", ".", ","}
-        Decimal sign of numbers that could be read either way.
-    """
+    """Return what a column holds, not fitted yet, and notes on how it is read; ``levels`` are its cells as text."""
     name = str(series.name)
     if levels is None:
         if not len(series) or series.isna().all():
@@ -352,7 +318,7 @@ def _describe_numbers(series: pd.Series, name: str, decimal: str) -> tuple[Colum
     return NumberColumn(name, decimal=decimal), [told] * bool(infinite.any())
 
 
-def _describe_text(levels: Levels, name: str, decimal: str) -> tuple[Column | NotUsed, list[Note]]:
+def _describe_text(levels: CellLevels, name: str, decimal: str) -> tuple[Column | NotUsed, list[Note]]:
     notes: list[Note] = []
     if are_codes(levels):
         notes.append(Note(name, "digits with leading zeros are codes, no quantities"))
@@ -376,7 +342,7 @@ def _describe_text(levels: Levels, name: str, decimal: str) -> tuple[Column | No
     return CategoryColumn(name, True), notes
 
 
-def levels_of(series: pd.Series, *, categorical: bool = False) -> Levels | None:
+def levels_of(series: pd.Series, *, categorical: bool = False) -> CellLevels | None:
     """Return the cells of a column as text; None if they are numbers, dates, or lists and the like."""
     from pandas.api import types
 
@@ -384,10 +350,10 @@ def levels_of(series: pd.Series, *, categorical: bool = False) -> Levels | None:
         return None
     if series.dtype == object and series.map(type).isin([list, dict, np.ndarray, set, bytes]).any():
         return None
-    return Levels.of(series)
+    return CellLevels.of(series)
 
 
-def _unread(levels: Levels, bad: NDArray[np.bool_], name: str, what: str) -> list[Note]:
+def _unread(levels: CellLevels, bad: NDArray[np.bool_], name: str, what: str) -> list[Note]:
     """Return a note on the cells that could not be read."""
     if not bad.any():
         return []
@@ -396,7 +362,7 @@ def _unread(levels: Levels, bad: NDArray[np.bool_], name: str, what: str) -> lis
     return [Note(name, f"{cells}, first {levels.shown[first][:SHOWN]!r}", levels.row_of(first))]
 
 
-def _are_identifiers(levels: Levels) -> bool:
+def _are_identifiers(levels: CellLevels) -> bool:
     """Whether every row has its own code, which only digits tell from the others (or which is a hash)."""
     if len(levels.codes) < FEW_ROWS or len(levels.texts) < len(levels.codes) or any(" " in t for t in levels.texts):
         return False

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .cells import Levels
+from .cells import CellLevels
 from .columns import CategoryColumn, Column, DateColumn, Note, NotUsed, NumberColumn, describe, levels_of
 from .errors import TableWarning, suggestion
 from .strings import JointText
@@ -53,7 +53,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Decimal sign of columns whose numbers could be read either way (``1,234``). By default the other columns tell;
         if they do not, such a column is read as text.
     max_levels : int, default=40
-        Levels that become a feature each; of a column with more, the frequent ones do.
+        CellLevels that become a feature each; of a column with more, the frequent ones do.
     n_components : int, optional
         Components of all texts together, by default 120 for linear models and 30 for trees. If it is given, the output
         is never sparse.
@@ -169,7 +169,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             if name not in frame.columns:
                 raise ValueError(f"the table has no column {name!r}{suggestion(name, frame.columns)}")
 
-    def _described(self, frame: pd.DataFrame, levels: dict[str, Levels | None]) -> list[Column]:
+    def _described(self, frame: pd.DataFrame, levels: dict[str, CellLevels | None]) -> list[Column]:
         """Return the columns that are used; numbers that could be read either way follow the other columns."""
         found = {
             name: describe(frame[name], cells, categorical=name in self.categorical, decimal=self.decimal)
@@ -249,11 +249,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _readers(self, frame: pd.DataFrame) -> Iterator[tuple[slice, Any]]:
         """Yield the features that columns fill, and what gives them for some rows; texts come last."""
         linear, begin = self.kind == "linear", 0
-        texts: list[tuple[str, Levels]] = []
+        texts: list[tuple[str, CellLevels]] = []
         for column in self.columns_:
             series = frame[column.name]
             if isinstance(column, CategoryColumn):
-                levels = Levels.of(series)
+                levels = CellLevels.of(series)
                 texts += [(column.name, levels)] * column.many
                 read = column.reader(levels, linear)
             else:

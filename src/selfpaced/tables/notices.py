@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fingerprint import row_keys
-from .cells import Levels, NumberFormat
+from .cells import CellLevels, NumberFormat
 from .columns import counts_rows
 from .labels import label_notices, spaced_labels
 
@@ -157,7 +157,7 @@ def _cells_as_numbers(features: pd.DataFrame) -> tuple[list[str], NDArray[np.flo
         if types.is_datetime64_any_dtype(column.dtype):
             matrix[:, place] = np.where(column.isna(), np.nan, column.astype("int64"))
             continue
-        levels = Levels.of(column.astype(str).where(column.notna()))
+        levels = CellLevels.of(column.astype(str).where(column.notna()))
         found = NumberFormat.find(levels, ".")
         numbers = np.arange(len(levels.texts), dtype=float) if found is None else found.parse(levels)
         matrix[:, place] = np.append(numbers, np.nan)[levels.codes]

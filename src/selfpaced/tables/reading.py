@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .bombs import refuse_parquet_bomb
-from .cells import Levels, are_codes
+from .cells import CellLevels, are_codes
 from .errors import TableError
 from .filling import ReadColumns, fill
 from .formulas import unguarded, unguarded_column
@@ -254,7 +254,7 @@ def zero_led(
     )
     with pa.input_stream(str(path), compression="detect") as stream:
         table = arrow_csv.read_csv(stream, reading, parsing, converting)
-    return {name for name in converting.include_columns if are_codes(Levels.of(table.column(name).to_pandas()))}
+    return {name for name in converting.include_columns if are_codes(CellLevels.of(table.column(name).to_pandas()))}
 
 
 def _reading(names: list[str], skip: int, dialect: Dialect) -> tuple[Any, Any]:

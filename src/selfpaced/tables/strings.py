@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 
-from .cells import Levels
+from .cells import CellLevels
 
 __all__ = ["JointText"]
 
@@ -38,12 +38,12 @@ class JointText(BaseEstimator):
         self.n_components = n_components
         self.random_state = random_state
 
-    def fit(self, columns: dict[str, Levels]) -> JointText:
+    def fit(self, columns: dict[str, CellLevels]) -> JointText:
         """Learn the weights of the n-grams and the components.
 
         Parameters
         ----------
-        columns : dict of str to Levels
+        columns : dict of str to CellLevels
             The cells of every column.
 
         Returns
@@ -58,7 +58,8 @@ class JointText(BaseEstimator):
         ]
         rows = sum(self._bag(name, levels)[levels.codes] for name, levels in columns.items())
         if not self.n_components:  # a bucket of one row only tells that row
-            self.buckets_ = np.flatnonzero(np.bincount(rows.indices, minlength=HASHES) > 1)
+            times = np.bincount(rows.indices, minlength=HASHES)
+            self.buckets_ = np.flatnonzero(times > min(times.max() - 1, 1))
             return self
         self.svd_ = TruncatedSVD(
             min(self.n_components, min(rows.shape) - 1), n_iter=STEPS, random_state=self.random_state
@@ -73,12 +74,12 @@ class JointText(BaseEstimator):
         """Number of features."""
         return len(self.buckets_) if not self.n_components else len(self.svd_.components_)
 
-    def table(self, name: str, levels: Levels) -> Any:
+    def table(self, name: str, levels: CellLevels) -> Any:
         """Return the features of every level of a column, and of a missing cell in the last row (zeros)."""
         bag = self._bag(name, levels)
         return bag[:, self.buckets_] if not self.n_components else self.svd_.transform(bag) / self.scale_
 
-    def _bag(self, name: str, levels: Levels) -> Any:
+    def _bag(self, name: str, levels: CellLevels) -> Any:
         """Return the weights of a column's n-grams; the same word in another column has another bucket."""
         place = self.names_.index(name)
         bag = sparse.csr_matrix((1, HASHES), dtype=np.float32)
