@@ -91,7 +91,7 @@ class Stranger(BaseEstimator):
 
 @pytest.mark.parametrize("wrong", [Ridge(), make_pipeline(Ridge()), LogisticRegression, StandardScaler()])
 def test_a_classifier_must_be_one(wrong: Any) -> None:
-    with pytest.raises(ValueError, match="estimator must be a classifier, got "):
+    with pytest.raises(ValueError, match="estimator must be a classifier or None, got "):
         SelfPacedClassifier(wrong).fit(X, Y)
 
 
@@ -99,7 +99,7 @@ def test_a_classifier_must_be_one(wrong: Any) -> None:
     "wrong", [LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression()), "ridge"]
 )
 def test_a_regressor_must_be_one(wrong: Any) -> None:
-    with pytest.raises(ValueError, match="estimator must be a regressor, got "):
+    with pytest.raises(ValueError, match="estimator must be a regressor or None, got "):
         SelfPacedRegressor(wrong).fit(X, Y)
 
 

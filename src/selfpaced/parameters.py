@@ -203,10 +203,10 @@ RULES: dict[str, Rule] = {
 #: Where a name means something else.
 KINDS = {
     "classifier": Rule("a classifier", classifier),
-    "classifier or None": NOTHING | Rule("a classifier", classifier),
+    "classifier or None": Rule("a classifier", classifier) | NOTHING,
     "regressor": Rule("a regressor", regressor),
-    "regressor or None": NOTHING | Rule("a regressor", regressor),
-    "estimator or None": NOTHING | ESTIMATOR,
+    "regressor or None": Rule("a regressor", regressor) | NOTHING,
+    "estimator or None": ESTIMATOR | NOTHING,
     "cv or auto": AUTO | CV,
     "rule or None": Rule.asked(_rule_or_none),
     "rule or auto": Rule.asked(_rule_or_auto),

@@ -34,6 +34,7 @@ CLEAN_ERROR = 0.03  # error of the most confident third below which nothing can 
 OVERLAP_RATE = 0.05  # noise rate below which disagreement is taken for overlap of classes
 MEMORY = 0.2  # share of its error on unseen rows that a model which memorises does not make on seen ones
 IN_SAMPLE_ROUNDS = 3  # rounds of a model of little capacity: they are cheap
+
 REPEATED_HALVES = ((5_000, 4), (20_000, 2))  # cost: rows up to which splits into halves are repeated, and how often
 
 LN2 = float(np.log(2.0))  # theory: the loss of a guess between two classes

@@ -33,8 +33,8 @@ TREES_AGAIN = 16  # of a forest that is fitted to soft labels, which contain the
 LEAF = 5  # rows in a leaf: fewer follow single labels
 PENALTY = 0.1  # C of the logistic regression, on standardised columns
 
-TREE_ROWS = 5_000  # cost: rows of a tree
-MANY_ROWS = 10_000  # cost: rows above which half as many trees are fitted; also rows of a logistic regression
+SAMPLED_ROWS = 5_000  # cost: rows of a tree, and of a logistic regression of few columns
+MANY_ROWS = 10_000  # cost: rows above which half as many trees are fitted
 ROWS_PER_COLUMN = 100  # a choice: rows of a logistic regression for each column, if there are so many
 SOLVER_STEPS = 200  # cost: of the logistic regression
 
@@ -120,7 +120,7 @@ class ForestReference:
         repetitions = range(trees // (2 if self.cases.n_used <= MANY_ROWS else 4))
         if self.folds is None:
             halves = [half for number in repetitions for half in self.cases.halves(self.seed + number)]
-            return [(_some(train, TREE_ROWS, rng), test) for train, test in halves]
+            return [(_some(train, SAMPLED_ROWS, rng), test) for train, test in halves]
         used = [(train[train < self.cases.n_used], test) for train, test in self.folds]
         return [(_some(train, max(2, len(train) // 2), rng), test) for train, test in used for _ in repetitions]
 
@@ -152,7 +152,7 @@ class LogisticReference:
     def _outside(self, soft: Array, train: Array, test: Array) -> Array:
         used = train[train < self.cases.n_used]
         if not sparse.issparse(self.table):  # a sample of a sparse table would lose rare words
-            most = max(MANY_ROWS, ROWS_PER_COLUMN * self.table.shape[1])
+            most = max(SAMPLED_ROWS, ROWS_PER_COLUMN * self.table.shape[1])
             used = _some(used, most, np.random.default_rng(len(test)))
         place, codes = np.nonzero(soft[used])
         rows = used[place]
