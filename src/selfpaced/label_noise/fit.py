@@ -20,7 +20,8 @@ _MAX_PAIRWISE = 30  # classes: a cap on cost; there are K^2 rates, and rarely th
 _LEVEL = 1.959963984540054  # theory: Phi^-1(0.975), for intervals of 95 %
 
 # a choice on the tables of benchmarks/classification.py --part development.
-MISFIT = 0.03  # standard deviation of the rate that a wrong link function alone brings about
+MISFIT = 0.03  # standard deviation of the rate that a wrong link function alone brings about, at most
+FEIGNED = 0.2  # the same as a share of the errors that overlap explains: without overlap no link function feigns noise
 _CONVINCING = 2.0  # nats that noise must gain for an interval without 0
 _TO_SYMMETRIC = 0.5  # how far the transition by which labels are doubted goes towards one rate for all
 
@@ -273,7 +274,8 @@ def _assessed(
     doubt = max(expected, _LEAST_DOUBT)
     own = _at_rate(noise, doubt)
     transition = (1 - _TO_SYMMETRIC) * own + _TO_SYMMETRIC * symmetric(doubt, z.shape[1])
-    low, high = _interval(noise, models, error, float(weight.sum()))
+    overlap = 1.0 - float(np.average(softmax(noise.scale * z + noise.bias).max(axis=1), weights=weight))
+    low, high = _interval(noise, models, error, float(weight.sum()), min(MISFIT, FEIGNED * overlap))
     return NoiseModel(
         scale=scale,
         bias=scale * moved,
@@ -361,16 +363,16 @@ def _at_most(most: float, models: Sequence[Model], weights: Array) -> Array:
     return np.where(noisy, left * weights, (1 - left * weights[noisy].sum()) * clean / clean.sum())
 
 
-def _interval(noise: NoiseModel, models: Sequence[Model], error: float, n: float) -> tuple[float, float]:
-    """Of the models with noise, widened by what a wrong link does.
+def _interval(noise: NoiseModel, models: Sequence[Model], error: float, n: float, misfit: float) -> tuple[float, float]:
+    """Interval of the models with noise, widened by what a wrong link function does to the rate.
 
-    Unless noise is plain to see it goes from 0 to the noisy error of the logits: errors near the border of the classes
-    may be the labels' or the model's, and the labels cannot tell.
+    Unless noise is significant, it goes from 0 to the error of the logits on the given labels: errors near the border
+    of the classes may be the labels' or the model's, and the labels cannot tell.
     """
     largest = min(error + 2 * np.sqrt(error * (1 - error) / n), 1.0)
     if _gain(models) < _CONVINCING:
         return 0.0, float(largest)
-    spread = np.hypot(noise.interval[1] - noise.noise_rate, _LEVEL * MISFIT)
+    spread = np.hypot(noise.interval[1] - noise.noise_rate, _LEVEL * misfit)
     return float(max(0.0, noise.noise_rate - spread)), float(min(noise.noise_rate + spread, largest))
 
 
