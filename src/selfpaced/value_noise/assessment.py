@@ -39,6 +39,7 @@ VISIBLE = 0.05  # a choice: share of errors that stand out at least, if any do; 
 ATOM = 0.15  # a choice: share of one repeated value (zero, often) that no residual can assess
 TWICE = 2.0  # a choice: times the next most frequent value; small counts repeat each other
 EVEN_ODDS = 0.5  # convention: above, a value is more probably wrong than right
+CERTAIN = 0.99  # convention: probability from which on a value is wrong whatever the share of outliers
 WITHOUT = "without gross rows"  # label of the candidate that leaves them out
 POOR = 0.02  # a choice: share of misfit values from which on it is reported
 DOUBTED = 1.0  # standard errors that a gain must have if no gross errors were found: benchmarks/regression.py tables
@@ -56,8 +57,8 @@ class ValueAssessment:
         Share of gross errors that stand out, and an interval of about 95 %.
     misfit : float
         Share of values that the model cannot explain although the reference model can.
-    reference, mixture
-        In whose units rows are assessed, and the errors in them; None: those of the model.
+    references, mixtures : tuple
+        In whose units rows are assessed, the likeliest first, and the errors in them; empty: those of the model.
     sigma : float
         Of the model's good residuals.
     reach, least : float
@@ -77,8 +78,8 @@ class ValueAssessment:
     interval: tuple[float, float]
     sigma: float
     misfit: float = 0.0
-    reference: Reference | None = None
-    mixture: Mixture | None = None
+    references: tuple[Reference, ...] = ()
+    mixtures: tuple[Mixture, ...] = ()
     atom: float | None = None
     applied: bool = False
     dropped: NDArray[np.bool_] | None = None
@@ -89,12 +90,12 @@ class ValueAssessment:
     @property
     def found(self) -> bool:
         """Whether gross errors were found beside the reference model."""
-        return self.mixture is not None and self.mixture.found
+        return any(mixture.found for mixture in self.mixtures)
 
     @property
     def asked(self) -> bool:
         """Whether reference models were fitted."""
-        return self.reference is not None
+        return bool(self.references)
 
     @property
     def trusted(self) -> NDArray[np.bool_]:
@@ -104,7 +105,7 @@ class ValueAssessment:
     @property
     def sentence(self) -> str:
         """What misfit there is, as a part of a sentence; empty if there is little."""
-        words = self.reference.words if self.reference is not None else ""
+        words = self.references[0].words if self.references else ""
         if self.misfit < POOR or not words:
             return ""
         return f"{self.misfit:.1%} of the values are far from this model but near to {words}"
@@ -117,10 +118,11 @@ class ValueAssessment:
 
     def probability(self, rows: Rows) -> Array:
         """Return how probably the values of other rows are grossly wrong."""
-        if self.reference is None or self.mixture is None:
+        if not self.references:
             residuals, share = rows.y - rows.guesses[0], max(self.rate, self.least)
             return outlier_probability(residuals, self.sigma, share, reach=self.reach)
-        wrong = self.mixture.gross(self.reference.of(rows).standardised(rows.y))
+        parts = [m.gross(r.of(rows).standardised(rows.y)) for r, m in zip(self.references, self.mixtures, strict=True)]
+        wrong = np.max(parts, axis=0)
         return wrong if self.atom is None else np.where(rows.y == self.atom, 0.0, wrong)
 
 
@@ -168,7 +170,7 @@ def assess_values(
     >>> slope, intercept = np.polyfit(x, price, 1)
     >>> line = intercept + slope * x
     >>> found = assess_values(price, (line,), sigma=np.median(np.abs(price - line)), features=x[:, None])
-    >>> found.rate, found.misfit > 0.02, found.reference.scale.name
+    >>> found.rate, found.misfit > 0.02, found.references[0].scale.name
     (0.0, True, 'log')
     """
     sample_weight = None if sample_weight is None else frequencies(sample_weight)
@@ -207,7 +209,7 @@ def by_model(y: Array, predicted: Array, sigma: float, sample_weight: Array | No
     used = residuals if sample_weight is None else residuals[sample_weight > 0]
     reach, least = float(np.abs(used).max(initial=0.0)), 1.0 / max(effective_size(sample_weight, len(residuals)), 2)
     wrong = outlier_probability(residuals, sigma, max(share.estimate, least), reach=reach)
-    gross = float(np.average(wrong > EVEN_ODDS, weights=sample_weight))
+    gross = float(np.average(wrong > CERTAIN, weights=sample_weight))
     rate = share.estimate if share.low > 0 else min(gross, share.estimate)
     return ValueAssessment(wrong, rate, (share.low, share.high), sigma, reach=reach, least=least)
 
@@ -228,30 +230,30 @@ def _by_references(
     sample: NDArray[np.intp],
     assessed: NDArray[np.intp],
     atom: float | None,
-    references: Sequence[Reference],
+    references: tuple[Reference, ...],
 ) -> ValueAssessment:
-    """Return the assessment in units of the reference model that, with gross errors beside it, is likeliest."""
-    y = rows.y[sample]
-    fits = [(one, fit_mixture(one.standardised(y))) for one in references]
-    reference, mixture = max(fits, key=lambda fit: fit[1].nats + fit[0].log_unit(y))
-    z = np.zeros(len(rows.y))
-    if len(np.unique(sample)) < len(assessed):
-        z[assessed] = reference.of(rows.take(assessed)).standardised(rows.y[assessed])
-    z[sample] = reference.standardised(y)
-    wrong, far = np.zeros(len(rows.y)), np.zeros(len(rows.y), dtype=bool)
-    far[assessed] = mixture.distance(z[assessed]) > NEAR
-    wrong[assessed] = mixture.gross(z[assessed])
+    """Return the assessment in units of the reference models: gross errors are those of any of them."""
+    wrong, far, mixtures = np.zeros(len(rows.y)), np.ones(len(rows.y), dtype=bool), []
+    for reference in references:
+        z = np.zeros(len(rows.y))
+        if len(np.unique(sample)) < len(assessed):
+            z[assessed] = reference.of(rows.take(assessed)).standardised(rows.y[assessed])
+        z[sample] = reference.standardised(rows.y[sample])
+        mixtures.append(fit_mixture(z[sample]))
+        far[assessed] &= mixtures[-1].distance(z[assessed]) > NEAR
+        wrong[assessed] = np.maximum(wrong[assessed], mixtures[-1].gross(z[assessed]))
+    far[np.setdiff1d(np.arange(len(far)), assessed)] = False
     shares = (wrong, far & (wrong <= EVEN_ODDS), (first.wrong > EVEN_ODDS) & (wrong <= EVEN_ODDS))
     rate, tail, misfit = (float(np.average(share, weights=rows.weight)) for share in shares)
+    ends = [mixture.interval for mixture in mixtures if mixture.found]
     part = len(assessed) / len(rows.y)
-    low, high = (end * part if mixture.found else 0.0 for end in mixture.interval)
-    hidden = moved_share(tail, rows.size, 1) / _visible(y, reference, mixture)
-    low = max(min(low, moved_share(rate, rows.size, -1)), 0.0)
-    high = min(max(high, moved_share(rate, rows.size, 1)) + hidden, 1.0)
-    bare = replace(reference, middle=np.empty(0), spread=np.empty(0))
+    low = max(min([moved_share(rate, rows.size, -1), *(end * part for end, _ in ends)]), 0.0) if ends else 0.0
+    hidden = moved_share(tail, rows.size, 1) / _visible(rows.y[sample], references[0], mixtures[0])
+    high = min(max([moved_share(rate, rows.size, 1), *(end * part for _, end in ends)]) + hidden, 1.0)
+    bare = tuple(replace(one, middle=np.empty(0), spread=np.empty(0)) for one in references)
     return replace(
-        first, wrong=wrong, rate=rate, interval=(low, high), misfit=misfit, reference=bare, mixture=mixture, atom=atom,
-        lost=far,
+        first, wrong=wrong, rate=rate, interval=(low, high), misfit=misfit, references=bare, mixtures=tuple(mixtures),
+        atom=atom, lost=far,
     )  # fmt: skip
 
 

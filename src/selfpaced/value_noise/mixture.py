@@ -57,15 +57,12 @@ class Mixture:
         Nats from which on it counts as found.
     interval : tuple of float
         Of the share of the gross part (95 %).
-    nats : float
-        Log-likelihood of the residuals.
     """
 
     parameters: Array
     gain: float
     needed: float
     interval: tuple[float, float]
-    nats: float
 
     @property
     def found(self) -> bool:
@@ -131,7 +128,7 @@ def fit_mixture(z: Array) -> Mixture:
     best, gain = found[nats.argmax()], float(nats.max() - nats_alone.max())
     error = _odds_error(best, points, counts)
     interval = float(expit(best[5] - NORMAL_95 * error)), float(expit(best[5] + NORMAL_95 * error))
-    return Mixture(best, gain, max(LEAST_GAIN, PER_LOG_ROW * math.log(max(len(z), 2))), interval, float(nats.max()))
+    return Mixture(best, gain, max(LEAST_GAIN, PER_LOG_ROW * math.log(max(len(z), 2))), interval)
 
 
 def _odds_error(best: Array, points: Array, counts: Array) -> float:

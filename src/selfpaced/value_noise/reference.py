@@ -107,10 +107,6 @@ class Reference:
         """Return the residuals in units of their spread, of the rows it was made on."""
         return np.asarray((self.scale.forward(y) - self.middle) / self.spread)
 
-    def log_unit(self, y: Array) -> float:
-        """Return what makes the log-likelihood of standardised residuals one of the target."""
-        return float(np.sum(self.scale.log_slope(y) - np.log(self.spread)))
-
     def of(self, rows: Rows) -> Reference:
         """Return the same reference for other rows."""
         middle = _mean(self.lines, rows.inputs) if self.lines else self.scale.forward(rows.guesses[0])
