@@ -70,6 +70,18 @@ def make_ratings(seed: int, random_share: float, dense: bool = False) -> dict[st
     }
 
 
+def make_weak_ratings(seed: int, taste: float, users: int = 1500, items: int = 90) -> tuple[Any, ...]:
+    """Bounded ratings of unequal raters with four weak tastes: rows, columns, ratings."""
+    rng = np.random.default_rng(seed)
+    level = 3 + 0.5 * rng.standard_normal((users, 1)) + 0.4 * rng.standard_normal(items)
+    tastes = taste * rng.standard_normal((users, 4)) @ rng.standard_normal((4, items))
+    noise = 0.8 * np.exp(0.5 * rng.standard_normal((users, 1)))
+    values = np.clip(level + tastes + noise * rng.standard_normal((users, items)), 1, 5)
+    active = rng.pareto(2.5, users) + 0.4
+    rows, columns = np.nonzero(rng.random(values.shape) < np.minimum(0.35 * active[:, None] / active.mean(), 0.95))
+    return rows, columns, values[rows, columns]
+
+
 def make_stars(seed: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
     """A small matrix of stars from 1 to 5, levels and one taste rounded and cut off; entries and the truth."""
     rng = np.random.default_rng(seed)

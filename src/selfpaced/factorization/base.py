@@ -23,7 +23,7 @@ from .gains import FittedLines, gains
 from .ids import Ids, check_positions
 from .inputs import Observed, observe
 from .means import Levels
-from .readings import about_the_usual, entry_weights, line_means, outlier_table
+from .outliers import about_the_usual, entry_weights, line_means, outlier_table
 from .rescue import DOUBTFUL, STARVED, inlier_shares, rescue_side
 from .solve import REJECT, FactorRun, Solver
 from .start import lever, typical_size
@@ -166,9 +166,9 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     def score(self, X: Any, y: Any = None, *, mask: Any = None) -> float:  # noqa: ARG002
         """How well entries are predicted from the other entries of their row: at most 1, larger is better.
 
-        Every row's entries are dealt into two halves and each half is predicted from factors fitted to the other.
+        Every row's entries are split into two halves, and each half is predicted from factors fitted to the other.
         The score is 1 - median(abs(error)) / median(abs(entry - median entry)), so that outliers among the entries
-        do not decide it, and a rank too high scores worse, not better: fit for a grid search.
+        do not decide it. Ranks above the true one gain nothing.
         """
         check_is_fitted(self)
         matrix = observe(self, X, mask=mask, reset=False).matrix

@@ -330,9 +330,6 @@ class Solver:
 
         Many components converge slowly: it goes on as long as the noise scale falls.
         """
-        shape, rank = self.entries.shape, self.engine.means.rank(fit.V)
-        empty = self.entries.empty_rows().size + self.entries.empty_columns().size
-        freedom = rank * max(sum(shape) - empty - rank, 1) + self.engine.means.count * (sum(shape) - empty) / 2
         floor = max(self.floor, min(self.entries.grain, fit.scale))  # below the error of rounding as it began
         for done in range(LONGER * sweeps):
             before = fit.scale
@@ -341,12 +338,23 @@ class Solver:
             if not inside.size:
                 break
             kept = inside.size / residuals.size * self.entries.size
-            corrected = kept / max(kept - freedom, 0.1 * kept)
+            corrected = kept / max(kept - self._freedom(fit, before), 0.1 * kept)
             scale = max(TRUNCATION * math.sqrt(float(np.mean(inside**2)) * corrected), floor)
             fit = replace(fit, scale=scale)
             if done + 1 >= sweeps and scale > STILL * before:
                 break
         return fit
+
+    def _freedom(self, fit: Factorized, scale: float) -> float:
+        """Effective degrees of freedom: a ridge shrinks components of few entries, and what is shrunk fits less."""
+        means, ridge, total = self.engine.means, self.ridge * scale, 0.0
+        u, v, *_ = means.split(fit.U, fit.V)
+        for side, other in ((self.entries.by_row, v), (self.entries.by_column, u)):
+            sizes = np.linalg.eigvalsh(other.T.astype(np.float64) @ other / max(len(other), 1))
+            information = side.counts()[:, None] * np.maximum(sizes, 0.0)
+            total += float((information / (information + ridge)).sum())
+        empty = self.entries.empty_rows().size + self.entries.empty_columns().size
+        return max(total - u.shape[1] ** 2, 0.0) + means.count * (sum(self.entries.shape) - empty) / 2
 
     def _rejecting(self, scale: float) -> WeightedSolve:
         # L1 residuals of the noise's size weigh 1/scale in IRLS: the same ridge, in units of squared residuals
