@@ -24,6 +24,7 @@ from .base import Factorization
 from .engine import Engine, resolve
 from .inputs import Observed, observe
 from .means import NO_MEANS, Levels, Means
+from .outliers import fit_cell_errors
 from .quality import MEANS_ONLY, NOT_CHECKED, RECOVERED, UNRELIABLE, fit_quality, unsure_means
 from .rank import LEAST, FormChoice, choose_form
 from .solve import RIDGE_END, FactorRun, Recipe, Solver, best_run
@@ -119,8 +120,9 @@ class SelfPacedMF(Factorization):
     sample_loss_ : same layout as the input
         The absolute residual of every observed entry.
     outliers_ : structured array
-        Entries more than 3.5 noise scales off: ``row``, ``column``, ``value``, ``expected``, ``weight``, most
-        suspicious first; rows and columns by their labels if they have any.
+        Likely errors, the entries that are more probably wrong than right: ``row``, ``column``, ``value``,
+        ``expected``, ``weight``, largest residual first; rows and columns by their labels if they have any.
+        :meth:`assess` has the second level, entries worth a look.
     row_weight_, column_weight_ : ndarray
         The mean weight of every row's and column's entries; NaN without entries.
     row_gain_, column_gain_ : ndarray
@@ -280,7 +282,8 @@ class SelfPacedMF(Factorization):
         self.plain_ = self._plain(run, solver, levels)
         self._remember(solver)
         del solver, centre, runs  # the entries by column go before the weights come: peak memory
-        self._keep(run, engine, side, observed, levels)
+        held_out = 0.0 if choice is None else fit_cell_errors(choice.errors).scale
+        self._keep(run, engine, side, observed, levels, held_out)
         self._tell(run, choice)
         return self
 

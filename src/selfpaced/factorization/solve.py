@@ -354,7 +354,7 @@ class Solver:
             information = side.counts()[:, None] * np.maximum(sizes, 0.0)
             total += float((information / (information + ridge)).sum())
         empty = self.entries.empty_rows().size + self.entries.empty_columns().size
-        return max(total - u.shape[1] ** 2, 0.0) + means.count * (sum(self.entries.shape) - empty) / 2
+        return float(max(total - u.shape[1] ** 2, 0.0) + means.count * (sum(self.entries.shape) - empty) / 2)
 
     def _rejecting(self, scale: float) -> WeightedSolve:
         # L1 residuals of the noise's size weigh 1/scale in IRLS: the same ridge, in units of squared residuals

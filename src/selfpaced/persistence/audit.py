@@ -67,6 +67,7 @@ _VALUES = {
     "clustering.views.Scaler",
     "factorization.engine.WeightedSolve",
     "factorization.entries.Side",
+    "factorization.outliers.CellErrors",
     "factorization.thin.UsualRows",
     "linear.inference.Inference",
     "linear.units.Units",
