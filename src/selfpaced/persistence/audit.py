@@ -63,7 +63,7 @@ _VALUES = {
     "clustering.cost.Cost",
     "clustering.embedding.Graph",
     "clustering.embedding.SpectralEmbedding",
-    "clustering.strays.UsualLoss",
+    "clustering.outliers.UsualLoss",
     "clustering.views.Scaler",
     "factorization.engine.WeightedSolve",
     "factorization.entries.Side",
