@@ -37,10 +37,10 @@ from view_sets import (
 )
 
 from selfpaced import SelfPacedMultiViewKMeans
-from selfpaced.clustering import concatenated_kmeans, per_view_kmeans, scale_views
 from selfpaced.datasets import load_mfeat, load_spambase, make_multiview_digits
 from selfpaced.metrics import clustering_accuracy, clustering_scores
 from selfpaced.regularizers import REGISTRY, Regularizer
+from selfpaced_experiments.baselines import concatenated_kmeans, per_view_kmeans, scale_views
 
 RESULTS = Path(__file__).parent / "results" / "clustering.md"
 METRICS = ("ACC", "NMI", "AR", "F", "Purity")

@@ -14,12 +14,11 @@ from selfpaced import SelfPacedMF
 from selfpaced.datasets import make_low_rank
 from selfpaced.factorization.engine import Engine, WeightedSolve
 from selfpaced.factorization.entries import Side, from_csr
-from selfpaced.factorization.growth import further_components
 from selfpaced.factorization.holdout import hold_out, lines_of, thinned
 from selfpaced.factorization.means import Means
 from selfpaced.factorization.quality import unsure_means
 from selfpaced.factorization.rank import largest_rank
-from selfpaced.factorization.start import centred, crowded, low_scale, ridge_bound
+from selfpaced.factorization.start import centred, crowded, further_components, low_scale, ridge_bound
 
 BOTH = Means(rows=True, columns=True)
 

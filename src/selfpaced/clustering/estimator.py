@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -112,6 +113,9 @@ class SelfPacedMultiViewKMeans(
         Relative weight in [0, 1] and squared distance in scaled units, per sample and view; 0 for a missing view.
     view_weight_ : array (V,)
         Mean relative weight of every view.
+    view_agreement_ : array (V,)
+        Adjusted Rand index between the nearest centres of every view alone and the labels; near 0 for a view that
+        has nothing in common with the others.
     view_names_ : list
         Names of the V views; an embedding adds ``"joint"``.
     view_scaling_ : dict
@@ -359,6 +363,7 @@ class SelfPacedMultiViewKMeans(
         there = np.ones(weights.shape, bool) if data.present is None else data.present
         weight = np.ones(data.n) if data.weight is None else data.weight
         self.view_weight_ = (weights @ weight) / (there @ weight)
+        self.view_agreement_ = self._view_agreement(data, there)
         self.view_names_ = [*blocks, *(["joint"] if len(data.blocks) > len(blocks) else [])]
         loss = mean_loss(losses, there)
         self._usual = usual_loss(loss, data.weight, self.outlier_threshold)
@@ -368,6 +373,14 @@ class SelfPacedMultiViewKMeans(
         self.objective_, self.lam_, self.n_iter_ = found.objective, found.cost.lam, found.sweeps
         self.assessment_ = self._assessment(losses, weights, there, fingerprint(X))
         self._describe(found, blocks)
+
+    def _view_agreement(self, data: Views, there: Floats) -> Floats:
+        """Adjusted Rand index between the nearest centres of each view alone and the labels."""
+        norms, found = data.norms(), np.empty(len(data.blocks))
+        for v, block in enumerate(data.blocks):
+            own = distances(block, norms[v], self._centers[v][0]).argmin(axis=0)
+            found[v] = adjusted_rand_score(self.labels_[there[v]], own[there[v]])
+        return found
 
     def _describe(self, found: Clustering, blocks: Mapping[Hashable, Any]) -> None:
         """Centres in the input's units, and the sentence about the end; a warning if it came too early."""

@@ -23,10 +23,9 @@ from .ids import Ids, check_positions
 from .inputs import Observed, observe
 from .means import Levels
 from .outliers import about_the_usual, entry_weights, fit_cell_errors, line_means, outlier_table
-from .rescue import DOUBTFUL, STARVED, inlier_shares, rescue_side
+from .row_refit import DOUBTFUL, STARVED, inlier_shares, refit_thin, rescue_side
 from .solve import REJECT, FactorRun, Solver
 from .start import lever, typical_size
-from .thin import refit_thin
 
 ROW_SWEEPS = 10  # cost: L1 half-steps for a new row, before the rule and the polish
 

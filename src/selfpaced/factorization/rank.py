@@ -16,7 +16,7 @@ from .engine import Engine
 from .entries import Entries, Floats
 from .holdout import Holdout, hold_out, lines_of, thinned
 from .means import NO_MEANS, Means
-from .rescue import INLIER
+from .row_refit import INLIER
 from .solve import NEGLIGIBLE, Recipe, Solver
 from .start import RIDGE_END, RIDGE_RANK, Centred, Factors, centred, lever, low_scale, reveal_rank, ridge_bound
 

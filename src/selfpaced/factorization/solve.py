@@ -17,9 +17,8 @@ from ..selection import Trial
 from ..solver import Callback, DeadEnd, End, Solution, Stage, State, walk
 from .engine import Engine, WeightedSolve
 from .entries import Entries, Floats
-from .growth import further_components
 from .means import Levels
-from .rescue import DOUBTFUL, STARVED, rescue
+from .row_refit import DOUBTFUL, STARVED, UsualRows, is_thin, refit_thin, rescue, usual_rows
 from .start import (
     RIDGE_END,
     RIDGE_RANK,
@@ -29,13 +28,13 @@ from .start import (
     balanced,
     continuation,
     descend,
+    further_components,
     lever,
     low_scale,
     random_factors,
     reveal_rank,
     typical_size,
 )
-from .thin import UsualRows, is_thin, refit_thin, usual_rows
 
 # Measured by benchmarks/constants.py factorization.
 FIRST_SWEEPS = 3  # at the first pace: the warm start has to forget its outliers

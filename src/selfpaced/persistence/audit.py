@@ -68,7 +68,7 @@ _VALUES = {
     "factorization.engine.WeightedSolve",
     "factorization.entries.Side",
     "factorization.outliers.CellErrors",
-    "factorization.thin.UsualRows",
+    "factorization.row_refit.UsualRows",
     "linear.inference.Inference",
     "linear.units.Units",
     "tables.encoders.Encoder",

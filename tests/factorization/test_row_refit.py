@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from selfpaced import SelfPacedMF
 from selfpaced.datasets import make_low_rank
 from selfpaced.factorization.entries import from_csr
-from selfpaced.factorization.thin import THIN, is_thin, refit_thin, usual_rows
+from selfpaced.factorization.row_refit import THIN, is_thin, refit_thin, usual_rows
 
 
 def rmse(model, truth):
