@@ -39,7 +39,7 @@ PER_LINE = 0.4  # theory: components per entry of a usual row or column, with ro
 WORTH = 2.0  # convention: standard errors by which components must be ahead of the means
 LINE = 60.0  # cost: entries of a usual row or column among those
 HALF = 0.5  # the paper: a path starts at half the entries
-POLISH = 8  # the estimator's own default
+POLISH = 8  # convention: the estimator's own default
 BELOW = 0.75  # a choice: of the share of right entries, where that is less
 LEAST = 200  # a choice: with fewer entries nothing is held out
 

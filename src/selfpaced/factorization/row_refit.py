@@ -34,7 +34,7 @@ ALL_SPOILT = 1e-6  # a choice: the chance that no subset is clean
 MOST = 500  # cost: at most so many rows are refitted; beyond, it is the model that is wrong, not the rows
 
 THIN = 12  # theory: entries per component below which an inlier share does not tell a wrong optimum
-# Thin rows; measured by benchmarks/real_matrices.py, parts offsets and ratings.
+# Thin rows; measured by benchmarks/factorization.py, parts offsets and ratings.
 MANY = 4.0  # times the other side's rows: then the components are sure, and it is the rows that are not
 FEWEST = 2.5  # entries per factor of a row: with fewer, anything is explained and the noise scale says nothing
 THIN_SUBSETS = 100  # random ones of a row's entries

@@ -45,7 +45,7 @@ STILL = 0.99  # of the noise scale before the sweep: the polish is not at its en
 REJECT = 3.5  # the polish leaves out residuals beyond this many noise scales
 TRUNCATION = 1.005  # a normal cut at 3.5 sigma looks narrower than it is: by 1.003 in theory
 
-# Measured by benchmarks/real_matrices.py, parts images and grids.
+# Measured by benchmarks/factorization.py, parts images and grids.
 GROWN_SWEEPS = 6  # for components that were added
 MET = 0.1  # of the error of rounding: a fit so near to the values of a grid lies on it; 0.01 or less there, else 0.2 on
 HALF_STEP = math.sqrt(3)  # theory: half a step of a grid, in errors of rounding

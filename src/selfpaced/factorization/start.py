@@ -30,7 +30,7 @@ LEVER = 30.0  # numerical safety: the means' constant in units of a factor: they
 MEAN_SWEEPS = 8  # cost: L1 sweeps for the means alone
 FREE = 1e-6  # numerical safety: the ridge where means are all there is
 
-# Measured by benchmarks/real_matrices.py, parts offsets and verdict.
+# Measured by benchmarks/factorization.py, parts offsets and quality.
 CUT = 2.0  # of a guarded start, in scales of what the means leave; at 3 one-sided errors of 45 % are not left out
 CROWDED = 0.3  # the share of the entries whose shortest interval shows where the right ones are
 
