@@ -346,7 +346,10 @@ def choose_form(
         per_line *= 2  # the cap may be that of the few entries
     places = rows[holdout.rows], columns[holdout.columns], holdout.values
     alone = search.converged(alone)
-    chosen = search.converged(chosen) if chosen.form.rank else alone
+    if chosen.form.rank and chosen.form.ridge < 1:
+        chosen = search.converged(chosen)
+    else:  # from the bound on, the ridge makes all components zero
+        chosen = replace(alone, form=chosen.form) if chosen.form.rank else alone
     first, *trials = search.scores([alone, *(a for a in tried if a.form.rank), chosen])
     last = trials.pop()
     listed = [first]
