@@ -1,6 +1,6 @@
 """Robust matrix factorization: accuracy on the paper's synthetic set, speed and memory against implicit's ALS.
 
-    python benchmarks/factorization.py [--quick] [--save] [--parts accuracy hard rank speed memory large]
+    python benchmarks/factorization.py [--quick] [--save] [--parts PART ...]
 
 Seeds of data (from 90000, for the harder settings from 95000) and of models (from 700) are apart. The
 defaults were chosen on others, with one exception: the rescue was improved after a failure on the data of seed 90010.
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from matrix_parts import PARTS as MATRIX_PARTS
 from sections import main, say, table
 
 from selfpaced import PRMF, SelfPacedMF
@@ -316,6 +317,7 @@ PARTS = {
     "accuracy": accuracy,
     "hard": hard_settings,
     "rank": ranks,
+    **MATRIX_PARTS,
     "memory": memory,
     "speed": speed,
     "large": large,

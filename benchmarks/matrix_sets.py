@@ -1,4 +1,4 @@
-"""Matrices for `real_matrices.py`: offsets and shapes, stars with attacks, grids, images with salt and pepper."""
+"""Matrices for `factorization.py`: offsets and shapes, stars with attacks, grids, images with salt and pepper."""
 
 from __future__ import annotations
 
@@ -70,6 +70,18 @@ def make_ratings(seed: int, random_share: float, dense: bool = False) -> dict[st
     }
 
 
+def make_weak_ratings(seed: int, taste: float, users: int = 1500, items: int = 90) -> tuple[Any, ...]:
+    """Bounded ratings of unequal raters with four weak tastes: rows, columns, ratings."""
+    rng = np.random.default_rng(seed)
+    level = 3 + 0.5 * rng.standard_normal((users, 1)) + 0.4 * rng.standard_normal(items)
+    tastes = taste * rng.standard_normal((users, 4)) @ rng.standard_normal((4, items))
+    noise = 0.8 * np.exp(0.5 * rng.standard_normal((users, 1)))
+    values = np.clip(level + tastes + noise * rng.standard_normal((users, items)), 1, 5)
+    active = rng.pareto(2.5, users) + 0.4
+    rows, columns = np.nonzero(rng.random(values.shape) < np.minimum(0.35 * active[:, None] / active.mean(), 0.95))
+    return rows, columns, values[rows, columns]
+
+
 def make_stars(seed: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
     """A small matrix of stars from 1 to 5, levels and one taste rounded and cut off; entries and the truth."""
     rng = np.random.default_rng(seed)
@@ -109,3 +121,52 @@ def spoil(image: np.ndarray, seed: int, salt: float = 0.3, missing: float = 0.3)
     rng = np.random.default_rng([seed, 5])
     dirty = np.where(rng.random(image.shape) < salt, rng.integers(0, 2, image.shape), image)
     return np.where(rng.random(image.shape) < missing, np.nan, dirty)
+
+
+def make_air(seed: int, days: int = 200, sensors: int = 6) -> np.ndarray:
+    """Days x (sensors, hours): daily cycles, a common weather with sudden changes, heavy tails, a tenth missing."""
+    rng = np.random.default_rng(seed)
+    hours = np.arange(days * 24)
+    weather, shocks = np.zeros((3, hours.size)), rng.standard_t(3, (3, hours.size))
+    for t in range(1, hours.size):
+        weather[:, t] = 0.95 * weather[:, t - 1] + 0.3 * shocks[:, t]
+    season = np.sin(2 * np.pi * hours / (24 * 365) + rng.uniform(0, 6))
+    columns = []
+    for _ in range(sensors):
+        phase, size = rng.uniform(0, 6), rng.uniform(0.3, 1)
+        turn = 2 * np.pi * hours / 24 + phase
+        daily = size * (np.sin(turn) + 0.5 * np.sin(2 * turn)) * (1 + 0.3 * season)
+        values = np.exp(0.5 * (daily + rng.uniform(0.2, 0.6, 3) @ weather + 0.5 * season))
+        values += 0.03 * values.std() * rng.standard_t(3, hours.size)
+        columns.append(((values - values.mean()) / values.std()).reshape(days, 24))
+    X = np.hstack(columns)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X
+
+
+def plant(X: np.ndarray, seed: int, low: float, high: float, share: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
+    """Entries with a share of errors between ``low`` and ``high`` column standard deviations; which are wrong."""
+    rng = np.random.default_rng([seed, 9])
+    wrong = (rng.random(X.shape) < share) & ~np.isnan(X)
+    off = rng.choice([-1, 1], X.shape) * rng.uniform(low, high, X.shape) * np.nanstd(X, axis=0)
+    return np.where(wrong, X + off, X), wrong
+
+
+def make_attack(seed: int, share: float = 0.1, users: int = 600, items: int = 400) -> tuple[Any, Any, Any, Any]:
+    """Honest ratings, the same with attackers who push five items, these items, and which rows are attackers."""
+    rng = np.random.default_rng(seed)
+    attackers = int(share / (1 - share) * users)
+    level = 3.5 + 0.4 * rng.standard_normal((users, 1)) + 0.5 * rng.standard_normal(items)
+    truth = level + 0.35 * rng.standard_normal((users, 5)) @ rng.standard_normal((5, items))
+    popularity = rng.pareto(2.0, items) + 0.3
+    chance = 0.12 * np.outer(rng.pareto(2.0, users) + 0.5, popularity / popularity.mean())
+    i, j = np.nonzero(rng.random(truth.shape) < np.minimum(chance, 0.9))
+    stars = np.clip(np.rint(truth[i, j] + 0.6 * rng.standard_normal(i.size)), 1, 5)
+    pushed = np.argsort(popularity)[items // 2 : items // 2 + 5]
+    others = np.setdiff1d(np.arange(items), pushed)
+    fake_j = np.concatenate([np.append(rng.choice(others, 40, replace=False), pushed) for _ in range(attackers)])
+    fake = np.clip(np.rint(3.5 + rng.standard_normal(fake_j.size)), 1, 5).reshape(attackers, 45)
+    fake[:, 40:] = 5
+    fake_i = np.repeat(np.arange(users, users + attackers), 45)
+    everything = np.concatenate([i, fake_i]), np.concatenate([j, fake_j]), np.concatenate([stars, fake.ravel()])
+    return (i, j, stars), everything, pushed, np.arange(users + attackers) >= users

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.io import loadmat
 from sklearn.datasets import load_iris, load_wine, make_blobs
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
@@ -164,3 +167,15 @@ def counted_sets(seed: int) -> Iterator[tuple[str, int, Any]]:
     for name, (views, target) in {**of_many_forms(), "iris": iris_views(), "wine": wine_views()}.items():
         rows = rng.permutation(len(target))[:700]
         yield name, len(np.unique(target)), {view: block[rows] for view, block in views.items()}
+
+
+def public_sets() -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Name, number of classes and views of the public sets in ``views`` of SELFPACED_DATA, if any."""
+    for path in sorted((Path(os.environ.get("SELFPACED_DATA", "")) / "views").glob("*.mat")):
+        kept = loadmat(path)
+        n = kept["y"].size
+        views = {}
+        for place, view in enumerate(kept["X"].ravel()):
+            dense = view.toarray() if sparse.issparse(view) else np.asarray(view)
+            views[f"view {place}"] = (dense if len(dense) == n else dense.T).astype(float)
+        yield path.stem, len(np.unique(kept["y"])), views

@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from sklearn.datasets import make_moons
 
 from selfpaced import SelfPacedMultiViewKMeans
-from selfpaced.clustering import concatenated_kmeans, per_view_kmeans, scale_views
 from selfpaced.clustering.embedding import leading_vectors
 from selfpaced.metrics import clustering_accuracy
 
@@ -77,25 +76,3 @@ def test_vectors_diagonalise_the_normalised_graph(n):
     values = np.linalg.eigvalsh(normal)[::-1][:4]
     np.testing.assert_allclose(np.diag(vectors.T @ normal @ vectors), values, atol=1e-4)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(4), atol=1e-6)
-
-
-def test_baselines_find_clear_clusters(two_views):
-    views, y = two_views
-    alone = per_view_kmeans({"a": views[0], "b": views[1]}, 3, scaling="zscore", n_init=5, random_state=0)
-    assert list(alone) == ["a", "b"]
-    assert all(clustering_accuracy(y, labels) == 1 for labels in alone.values())
-    assert clustering_accuracy(y, concatenated_kmeans(views, 3, scaling="zscore", n_init=5, random_state=0)) == 1
-    mixed = [sp.csr_matrix(views[0]), views[1]]
-    assert clustering_accuracy(y, concatenated_kmeans(mixed, 3, scaling="zscore", n_init=5, random_state=0)) == 1
-
-
-def test_baselines_want_complete_views(two_views):
-    views = [view.copy() for view in two_views[0]]
-    views[0][3] = np.nan
-    with pytest.raises(ValueError, match="must be complete for a baseline, got 1 missing rows"):
-        concatenated_kmeans(views, 3)
-
-
-def test_scaled_views_have_unit_total_variance(two_views):
-    for view in scale_views(two_views[0]).values():
-        assert view.var(axis=0).sum() == pytest.approx(1, rel=1e-4)

@@ -65,3 +65,21 @@ def test_what_is_no_direction():
     assert not is_direction(words[:, :3])  # too few columns
     assert not is_direction(words + 1)  # no zeros
     assert not is_direction(np.random.default_rng(0).normal(size=(50, 20)))
+
+
+def test_noise_in_some_rows_does_not_change_the_form():
+    words, _ = counts()
+    rng = np.random.default_rng(0)
+    noisy = rng.random(len(words)) < 0.2
+    words = np.array(words, dtype=float)
+    words[noisy] += rng.normal(size=(noisy.sum(), words.shape[1]))
+    assert fitted(words).view_scaling_ == {0: "unit-row"}
+
+
+def test_a_shuffled_view_agrees_with_nothing():
+    rng = np.random.default_rng(1)
+    labels = rng.integers(3, size=200)
+    views = [4 * np.eye(3)[labels] + rng.normal(size=(200, 3)) for _ in range(3)]
+    views[1] = views[1][rng.permutation(200)]
+    agreement = fitted(views).view_agreement_
+    assert agreement[1] < 0.2 < 0.6 < min(agreement[0], agreement[2])

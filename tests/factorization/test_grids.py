@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
 from selfpaced import SelfPacedMF
 from selfpaced.factorization.entries import grid_of
@@ -53,8 +52,7 @@ def test_rare_ones_are_not_flips_of_zeros():
     rng = np.random.default_rng(0)
     chance = 0.02 + 0.5 * (rng.random((120, 1)) < 0.3) * (rng.random(80) < 0.3)
     given = (rng.random(chance.shape) < chance).astype(float)
-    with pytest.warns(ConvergenceWarning, match="no better than the means"):
-        model = SelfPacedMF(1, center=None, random_state=0).fit(given)
+    model = SelfPacedMF(1, center=None, random_state=0).fit(given)
     assert model.scale_ >= np.sqrt(1 / 12)
     assert len(model.outliers_) < 0.1 * given.sum()
 

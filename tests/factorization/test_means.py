@@ -1,4 +1,4 @@
-"""Means as part of the model, the rank by hidden entries, and the verdict."""
+"""Means as part of the model, the rank by held-out entries, and the quality of the fit."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from selfpaced import SelfPacedMF
 from selfpaced.datasets import make_low_rank
-from selfpaced.factorization.choose import largest_rank
 from selfpaced.factorization.engine import Engine, WeightedSolve
 from selfpaced.factorization.entries import Side, from_csr
-from selfpaced.factorization.growth import further_components
-from selfpaced.factorization.hidden import hide, lines_of, thinned
+from selfpaced.factorization.holdout import hold_out, lines_of, thinned
 from selfpaced.factorization.means import Means
-from selfpaced.factorization.start import centred, crowded, low_scale, ridge_bound
-from selfpaced.factorization.verdict import unsure_means
+from selfpaced.factorization.quality import unsure_means
+from selfpaced.factorization.rank import largest_rank
+from selfpaced.factorization.start import centred, crowded, further_components, low_scale, ridge_bound
 
 BOTH = Means(rows=True, columns=True)
 
@@ -77,7 +76,7 @@ def test_first_means_are_medians_where_only_one_side_has_them(entries, made):
 def test_an_offset_does_not_break_the_rank(made, offset):
     """Without means in the model this was rank 1 and an error of 1.9."""
     found = SelfPacedMF(random_state=0).fit(made.data + offset)
-    assert (found.rank_, found.center_, found.verdict_) == (4, "both", "recovered")
+    assert (found.rank_, found.center_, found.quality_) == (4, "both", "recovered")
     assert rmse(found, made.truth + offset) < 0.065
     assert found.mean_ == pytest.approx(offset, abs=0.5)
 
@@ -87,7 +86,7 @@ def test_no_means_where_there_are_none(made):
     given = SelfPacedMF(4, center=None, ridge=0.005, random_state=0).fit(made.data)
     assert (found.rank_, found.center_, found.mean_) == (4, None, 0.0)
     np.testing.assert_array_equal(found.reconstruct(), given.reconstruct())
-    assert given.verdict_ == "not checked"
+    assert given.quality_ == "not checked"
     assert given.rank_path_ == ()
 
 
@@ -183,15 +182,15 @@ def test_a_rank_at_its_limit_is_a_warning(made):
 def test_pure_noise_is_no_better_than_the_means():
     rng = np.random.default_rng(5)
     X = np.where(rng.random((80, 80)) < 0.4, np.nan, rng.standard_normal((80, 80)) + 3.0)
-    with pytest.warns(ConvergenceWarning, match="the factorization is no better than the means"):
+    with pytest.warns(ConvergenceWarning, match="means only"):
         found = SelfPacedMF(random_state=0).fit(X)
-    assert (found.rank_, found.center_, found.verdict_) == (0, "both", "no better than the means")
-    assert "no better than the means" in found.termination_
+    assert (found.rank_, found.center_, found.quality_) == (0, "both", "means only")
+    assert "means only" in found.termination_
     assert found.components_.shape == (0, 80)
     assert rmse(found, 3.0) < 0.35
     assert found.transform(X).shape == (80, 1)
     assert found.rank_path_[0].chosen
-    with pytest.warns(ConvergenceWarning, match="no better than the means"):
+    with pytest.warns(ConvergenceWarning, match="means only"):
         asked = SelfPacedMF(2, random_state=0).fit(X)
     assert asked.rank_ == 2
 
@@ -201,7 +200,7 @@ def test_more_wrong_entries_than_right_ones(seed):
     """57 %: medians are lost, and a start that leaves out what is far from the crowd is not."""
     made = make_low_rank(outliers=0.34, random_state=seed)
     found = SelfPacedMF(random_state=0).fit(made.data)
-    assert (found.rank_, found.verdict_) == (4, "recovered")
+    assert (found.rank_, found.quality_) == (4, "recovered")
     assert rmse(found, made.truth) < 0.3
 
 
@@ -213,15 +212,15 @@ def test_too_many_wrong_entries_are_not_called_recovered(seed, share):
         warnings.simplefilter("always")
         found = SelfPacedMF(random_state=0).fit(made.data)
     assert rmse(found, made.truth) > 0.5
-    assert found.verdict_ in ("no better than the means", "did not hold together")
-    assert any(found.verdict_ in str(one.message) for one in heard)
+    assert found.quality_ in ("means only", "unreliable")
+    assert any(found.quality_ in str(one.message) for one in heard)
 
 
 def test_a_rank_that_is_asked_for_does_not_hold_together():
     made = make_low_rank(outliers=0.45, random_state=0)
     with pytest.warns(ConvergenceWarning, match="the factorization did not hold together|no better than the means"):
         found = SelfPacedMF(4, center=None, random_state=0).fit(made.data)
-    assert found.verdict_ != "recovered"
+    assert found.quality_ != "recovered"
     assert rmse(found, made.truth) > 0.5
 
 
@@ -240,7 +239,7 @@ def test_one_sided_errors_in_almost_half_of_the_entries():
     made = make_low_rank(outliers=0, random_state=4)
     wrong = np.random.default_rng(54).random(made.data.shape) < 0.45
     found = SelfPacedMF(random_state=0).fit(made.data + 10.0 * wrong)
-    assert (found.rank_, found.verdict_) == (4, "recovered")
+    assert (found.rank_, found.quality_) == (4, "recovered")
     assert rmse(found, made.truth) < 0.08
 
 
@@ -263,24 +262,24 @@ def test_a_constant_matrix_is_explained_by_its_mean():
     for value in (0.0, 5.0):
         found = SelfPacedMF(random_state=0).fit(np.full((30, 20), value))
         assert found.rank_ == 0
-        assert found.verdict_ == "recovered"
+        assert found.quality_ == "recovered"
         np.testing.assert_allclose(found.reconstruct(), value, atol=1e-6)
         short = found.termination_ == "The plain model was kept: every observed entry is zero."
         assert short == (value == 0)
 
 
 def test_hidden_entries_are_few_and_the_others_stay(csr):
-    rest, hidden = hide(csr, None, np.random.default_rng(0))
+    rest, hidden = hold_out(csr, None, np.random.default_rng(0))
     assert hidden.values.size == 300
     assert rest.size == 5700
     np.testing.assert_array_equal(np.asarray(csr[hidden.rows, hidden.columns]).ravel(), hidden.values)
     assert largest_rank(rest) == 22
-    weighted, _ = hide(csr, np.ones(6000), np.random.default_rng(0))
+    weighted, _ = hold_out(csr, np.ones(6000), np.random.default_rng(0))
     assert weighted.by_row.sample_weight.size == 5700
 
 
 def test_large_matrices_are_thinned_to_rows_and_columns_with_enough_entries(monkeypatch):
-    monkeypatch.setattr("selfpaced.factorization.hidden.ENOUGH", 10_000)
+    monkeypatch.setattr("selfpaced.factorization.holdout.ENOUGH", 10_000)
     rng = np.random.default_rng(1)
     X = sp.random_array((600, 400), density=0.5, rng=rng, format="csr")
     weights = rng.random(X.data.size)
@@ -297,10 +296,10 @@ def test_large_matrices_are_thinned_to_rows_and_columns_with_enough_entries(monk
 
 
 def test_the_rank_is_found_on_part_of_a_matrix(monkeypatch):
-    monkeypatch.setattr("selfpaced.factorization.hidden.ENOUGH", 8_000)
+    monkeypatch.setattr("selfpaced.factorization.holdout.ENOUGH", 8_000)
     made = make_low_rank(300, 200, 5, random_state=2)
     found = SelfPacedMF(random_state=0).fit(made.data + 4.0)
-    assert (found.rank_, found.center_, found.verdict_) == (5, "both", "recovered")
+    assert (found.rank_, found.center_, found.quality_) == (5, "both", "recovered")
     assert rmse(found, made.truth + 4.0) < 0.05
 
 
@@ -308,11 +307,11 @@ def test_levels_that_might_be_others_are_not_called_recovered():
     made = make_low_rank(random_state=21, outliers=0.0)
     rng = np.random.default_rng(3)
     X = made.data - 20 + 10.0 * (rng.random(made.data.shape) < 0.45)
-    with pytest.warns(ConvergenceWarning, match="of the rows or columns another level explains as many entries"):
+    with pytest.warns(ConvergenceWarning, match="another mean is as good for"):
         model = SelfPacedMF(random_state=0).fit(X)
-    assert model.verdict_ == "did not hold together"
+    assert model.quality_ == "unreliable"
     few = SelfPacedMF(random_state=0).fit(made.data - 20 + 10.0 * (rng.random(made.data.shape) < 0.2))
-    assert few.verdict_ == "recovered"
+    assert few.quality_ == "recovered"
 
 
 def test_second_levels_are_counted():

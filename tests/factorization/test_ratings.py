@@ -8,7 +8,7 @@ import pytest
 from selfpaced import PRMF, SelfPacedMF, suspects
 from selfpaced.factorization.gains import left_out
 from selfpaced.factorization.ids import Ids, check_positions, coded, labels_of
-from selfpaced.factorization.thin import UsualRows
+from selfpaced.factorization.row_refit import UsualRows
 
 pd = pytest.importorskip("pandas")
 

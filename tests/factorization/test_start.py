@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse.linalg import svds
 
 from selfpaced.factorization.engine import Engine
-from selfpaced.factorization.rescue import inlier_shares, refit_row, rescue_side
+from selfpaced.factorization.row_refit import inlier_shares, refit_row, rescue_side
 from selfpaced.factorization.start import balanced, continuation, random_factors, reveal_rank, ridge_bound
 
 NUMPY = Engine(compiled=False)

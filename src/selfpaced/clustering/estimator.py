@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,13 +20,13 @@ from ..parameters import KINDS, Rule
 from ..robust import outlier_probability
 from ..selection import Decision, path_of, sentence
 from ..solver import Callback
-from .counting import Count, count_clusters, numbers
 from .distinct import Distinct
 from .embedding import SpectralEmbedding
 from .kernels import Sweep, Views, distances, sweep
+from .n_clusters import Count, count_clusters, numbers
+from .outliers import mean_loss, usual_loss
 from .paced import Clustering, Plan, fit_paced
 from .rules import pace_of, resolve
-from .strays import mean_loss, usual_loss
 from .views import (
     Scaler,
     ViewInput,
@@ -58,8 +59,9 @@ class SelfPacedMultiViewKMeans(
     Parameters
     ----------
     n_clusters : int, "auto" or a range of integers, default=8
-        Number of clusters. "auto" (2 to 20) or a range: the number on which halves of the samples, clustered apart,
-        agree and have most in common; 1 if they agree on none. At most 2,000 samples take part in that choice.
+        Number of clusters. "auto" (2 to the square root of the number of samples) or a range: the number on which
+        halves of the samples, clustered apart, agree and have most in common. If they agree on none, the best guess
+        is used with a warning, see ``n_clusters_status_``. At most 2,000 samples take part in that choice.
     regularizer : str, Regularizer or None, default="welsch"
         Any elementwise rule of :mod:`selfpaced.regularizers` by name or instance, one made by ``from_loss``, or
         ``"mspl"`` (the logistic rule of multi-view self-paced learning). None is plain k-means.
@@ -101,6 +103,8 @@ class SelfPacedMultiViewKMeans(
     labels_ : array of int (n,)
     n_clusters_ : int
         Number of clusters, chosen or given.
+    n_clusters_status_ : {"given", "chosen", "unsure"}
+        "unsure" if the halves agree on no number (adjusted Rand index below 0.5).
     cluster_agreement_ : dict
         Number of clusters -> agreement of halves of the samples (adjusted Rand index); empty if the number was given.
     cluster_centers_ : array (k, d), or list or dict of them, as the views came
@@ -109,6 +113,9 @@ class SelfPacedMultiViewKMeans(
         Relative weight in [0, 1] and squared distance in scaled units, per sample and view; 0 for a missing view.
     view_weight_ : array (V,)
         Mean relative weight of every view.
+    view_agreement_ : array (V,)
+        Adjusted Rand index between the nearest centres of every view alone and the labels; near 0 for a view that
+        has nothing in common with the others.
     view_names_ : list
         Names of the V views; an embedding adds ``"joint"``.
     view_scaling_ : dict
@@ -222,8 +229,9 @@ class SelfPacedMultiViewKMeans(
         if len(tried) == 1:
             count = Count(tried[0], {})
         else:
-            count = count_clusters(distinct.views(data), tried, self._plan(len(blocks)), rng)
+            count = count_clusters(distinct.views(self._unscaled_columns(data, blocks, weight)), tried, rng)
         self.n_clusters_, self.cluster_agreement_ = count.n_clusters, count.agreement
+        self.n_clusters_status_ = count.status
         if self.embedding is not None:
             self._embedding, data = SpectralEmbedding.fit(data, distinct, self.n_clusters_, self.n_neighbors)
         plan = self._plan(len(blocks))
@@ -238,6 +246,18 @@ class SelfPacedMultiViewKMeans(
         if self.view_scaling == "auto":
             return automatic_scaler(name, block, missing, weight)
         return fit_scaler(name, block, self.view_scaling, missing, weight)
+
+    def _unscaled_columns(self, data: Views, blocks: Mapping[Hashable, Any], weight: Floats | None) -> Views:
+        """Views for the number of clusters: total variance one, but columns as they are."""
+        if self.view_scaling != "auto":
+            return data
+        scalers = [
+            fit_scaler(s.name, blocks[s.name], "variance", missing_rows(s.name, blocks[s.name]), weight)
+            if s.scaling == "zscore"
+            else s
+            for s in self._scalers
+        ]
+        return assemble(scalers, blocks, weight, self._dtype)[0]
 
     def _plan(self, n_views: int) -> Plan:
         rule = resolve(self.regularizer)
@@ -343,6 +363,7 @@ class SelfPacedMultiViewKMeans(
         there = np.ones(weights.shape, bool) if data.present is None else data.present
         weight = np.ones(data.n) if data.weight is None else data.weight
         self.view_weight_ = (weights @ weight) / (there @ weight)
+        self.view_agreement_ = self._view_agreement(data, there)
         self.view_names_ = [*blocks, *(["joint"] if len(data.blocks) > len(blocks) else [])]
         loss = mean_loss(losses, there)
         self._usual = usual_loss(loss, data.weight, self.outlier_threshold)
@@ -352,6 +373,14 @@ class SelfPacedMultiViewKMeans(
         self.objective_, self.lam_, self.n_iter_ = found.objective, found.cost.lam, found.sweeps
         self.assessment_ = self._assessment(losses, weights, there, fingerprint(X))
         self._describe(found, blocks)
+
+    def _view_agreement(self, data: Views, there: Floats) -> Floats:
+        """Adjusted Rand index between the nearest centres of each view alone and the labels."""
+        norms, found = data.norms(), np.empty(len(data.blocks))
+        for v, block in enumerate(data.blocks):
+            own = distances(block, norms[v], self._centers[v][0]).argmin(axis=0)
+            found[v] = adjusted_rand_score(self.labels_[there[v]], own[there[v]])
+        return found
 
     def _describe(self, found: Clustering, blocks: Mapping[Hashable, Any]) -> None:
         """Centres in the input's units, and the sentence about the end; a warning if it came too early."""
@@ -372,7 +401,7 @@ class SelfPacedMultiViewKMeans(
     def _reason(self, found: Clustering) -> str:
         where = "it was asked for" if found.cost.rule is None else f"the end of the path at lam = {self.lam_:.4g}"
         how = "settled" if found.converged else f"stopped by max_iter = {self.max_iter}"
-        many = Count(self.n_clusters_, self.cluster_agreement_).reason
+        many = Count(self.n_clusters_, self.cluster_agreement_)
         return f"{many}{where}, best of {self.n_init} restarts by latent objective, {how} after {self.n_iter_} sweeps"
 
     def _warn(self, found: Clustering) -> None:
@@ -382,6 +411,14 @@ class SelfPacedMultiViewKMeans(
             warnings.warn(
                 f"{type(self).__name__} did not converge in max_iter={self.max_iter} sweeps at the last pace; "
                 "the best solution so far is kept. Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if self.n_clusters_status_ == "unsure":
+            best = self.cluster_agreement_[self.n_clusters_]
+            warnings.warn(
+                f"the number of clusters is unsure: halves of the samples agree by {best:.2f} at best (adjusted Rand "
+                f"index), for {self.n_clusters_} clusters; give n_clusters if you know it",
                 ConvergenceWarning,
                 stacklevel=4,
             )

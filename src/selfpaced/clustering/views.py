@@ -24,6 +24,7 @@ SCALINGS: tuple[str, ...] = ("zscore", "variance", "unit-row", "none")
 # What tells rows that are directions (counts, tf-idf, ink), measured by benchmarks/clustering.py (scaling).
 MOSTLY = 0.5  # share of zeros from which the spread of a column only says how rare it is
 ODD = 0.01  # share of the other cells that may be negative: a typo does not change the form of a view
+MOST_ROWS = 0.5  # theory: the majority of the rows decides
 FEW = 5  # convention: fewer columns hold no direction worth the name
 
 
@@ -213,11 +214,20 @@ def automatic_scaler(name: Hashable, block: Any, missing: NDArray[np.bool_], wei
 
 
 def is_direction(rows: Any) -> bool:
-    """Whether the rows of a view look like counts: many columns, mostly zeros, hardly a negative number."""
-    cells = rows.data if sp.issparse(rows) else rows
-    filled = np.count_nonzero(cells)
-    negative = np.count_nonzero(cells < 0)
-    return bool(rows.shape[1] >= FEW and filled <= (1 - MOSTLY) * np.prod(rows.shape) and negative <= ODD * filled)
+    """Whether most rows of a view look like counts: many columns, mostly zeros, hardly a negative number.
+
+    Every row is looked at by itself, so that noise in some rows does not change the form of the view.
+    """
+    if rows.shape[1] < FEW or not rows.shape[0]:
+        return False
+    if sp.issparse(rows):
+        row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        filled = np.bincount(row, rows.data != 0, minlength=rows.shape[0])
+        negative = np.bincount(row, rows.data < 0, minlength=rows.shape[0])
+    else:
+        filled, negative = np.count_nonzero(rows, axis=1), np.count_nonzero(rows < 0, axis=1)
+    counts = (filled <= (1 - MOSTLY) * rows.shape[1]) & (negative <= ODD * filled)
+    return bool(counts[filled > 0].mean() > MOST_ROWS) if filled.any() else False
 
 
 def _moments(rows: Any, weight: Floats | None) -> tuple[Floats, Floats]:

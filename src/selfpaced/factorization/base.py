@@ -16,18 +16,16 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..assessment import Assessment, AssessmentMixin, Places, Values, fingerprint
 from ..regularizers import Hard
-from ..robust import outlier_probability
 from .engine import Engine, WeightedSolve, resolve
-from .entries import Entries, Floats, Side, from_csr
+from .entries import SCALE_ENTRIES, Entries, Floats, Side, from_csr
 from .gains import FittedLines, gains
 from .ids import Ids, check_positions
 from .inputs import Observed, observe
 from .means import Levels
-from .readings import about_the_usual, entry_weights, line_means, outlier_table
-from .rescue import DOUBTFUL, STARVED, inlier_shares, rescue_side
+from .outliers import about_the_usual, entry_weights, fit_cell_errors, line_means, outlier_table
+from .row_refit import DOUBTFUL, STARVED, inlier_shares, refit_thin, rescue_side
 from .solve import REJECT, FactorRun, Solver
 from .start import lever, typical_size
-from .thin import refit_thin
 
 ROW_SWEEPS = 10  # cost: L1 half-steps for a new row, before the rule and the polish
 
@@ -166,9 +164,9 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     def score(self, X: Any, y: Any = None, *, mask: Any = None) -> float:  # noqa: ARG002
         """How well entries are predicted from the other entries of their row: at most 1, larger is better.
 
-        Every row's entries are dealt into two halves and each half is predicted from factors fitted to the other.
+        Every row's entries are split into two halves, and each half is predicted from factors fitted to the other.
         The score is 1 - median(abs(error)) / median(abs(entry - median entry)), so that outliers among the entries
-        do not decide it, and a rank too high scores worse, not better: fit for a grid search.
+        do not decide it. Ranks above the true one gain nothing.
         """
         check_is_fitted(self)
         matrix = observe(self, X, mask=mask, reset=False).matrix
@@ -200,7 +198,7 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         assessment = self.assessment_
         off, places = assessment.diagnosis.support, assessment.places
         assert places is not None
-        far = np.abs(off) > REJECT * self.scale_
+        far = np.abs(off) > self._cells.beyond
         found = sp.csr_array((off[far], (places.rows[far], places.columns[far])), shape=places.shape)
         return found if self._sparse else found.toarray()
 
@@ -277,8 +275,10 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
             V = np.column_stack([V, np.ones(len(V), V.dtype)])
         return np.hstack([coordinates, ones]).astype(V.dtype), np.column_stack([V, columns]).astype(V.dtype)
 
-    def _keep(self, run: FactorRun, engine: Engine, side: Side, observed: Observed, levels: Levels) -> None:
-        """Everything that is read off the chosen run; by now only the entries by row are still in memory."""
+    def _keep(
+        self, run: FactorRun, engine: Engine, side: Side, observed: Observed, levels: Levels, held_out: float = 0.0
+    ) -> None:
+        """Set the fitted attributes; ``held_out`` is the scale of held-out errors."""
         fit = run.fit
         for earlier in ("assessment_", "row_gain_", "column_gain_"):
             self.__dict__.pop(earlier, None)
@@ -295,8 +295,10 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         layout = observed.layout
         self.row_labels_, self.column_labels_ = layout.row_labels, layout.column_labels
         self._sparse = layout.kind in ("sparse", "triplets")
+        sample = residuals[:: max(residuals.size // SCALE_ENTRIES, 1)]
+        self._cells = fit_cell_errors(sample, floor=held_out, least=REJECT * fit.scale)
         self.outliers_ = outlier_table(
-            side, residuals, weights, REJECT * fit.scale, (self.row_labels_, self.column_labels_)
+            side, residuals, weights, self._cells.beyond, (self.row_labels_, self.column_labels_)
         )
         self.row_weight_ = line_means(weights, side.row_of(), len(U))
         self.column_weight_ = line_means(weights, side.indices, len(V))
@@ -349,16 +351,16 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         U, V = self._whole(coordinates)
         residuals = resolve(self.backend, self.n_jobs).residuals(side, U, V)
         labels = (self.row_labels_ if mark else None), self.column_labels_
-        share = self.outliers_.size / max(self._side.values.size, 1)
         return Assessment(
             kind="entries",
-            diagnosis=Values(side.values, side.values - residuals, outlier_probability(residuals, self.scale_, share)),
+            diagnosis=Values(side.values, side.values - residuals, self._cells.probability(residuals)),
             losses=self._step.loss(residuals),
             lam=self.lam_,
             rule=self._step.regularizer,
             fingerprint=mark,
             places=Places(side.row_of(), side.indices, (U.shape[0], V.shape[0]), *labels),
             given_weight=entry_weights(self._step, side, residuals),
+            look=self._cells.look,
         )
 
     def _rows(self, matrix: Any) -> Floats:

@@ -7,14 +7,15 @@ import importlib.util
 import logging
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..regularizers import GroupRegularizer
 from ..regularizers.program import Program, record, weight_program
-from . import kernels_numpy
 from .entries import Entries, Floats, Side
 from .means import NO_MEANS, Means
 
@@ -146,7 +147,7 @@ class Engine:
         """y - U V^T at the stored entries of rows start to stop, in their stored order."""
         stop = side.n_rows if stop is None else stop
         if not self.compiled:
-            return kernels_numpy.residuals_rows(side, U, V, start, stop)
+            return _residuals_rows(side, U, V, start, stop)
         from . import kernels
 
         out = np.empty(side.indptr[stop] - side.indptr[start], dtype=side.values.dtype)
@@ -157,7 +158,7 @@ class Engine:
         """Residuals of the fixed sample of entries: enough for scales and for the pace."""
         rows, columns, values = entries.sample
         if not self.compiled:
-            return kernels_numpy.residuals_at(rows, columns, values, U, V)
+            return _residuals_at(rows, columns, values, U, V)
         from . import kernels
 
         out = np.empty_like(values)
@@ -176,7 +177,7 @@ class Engine:
                 weights = weights * side.sample_weight[part]
             return weights
 
-        kernels_numpy.solve_rows(side, U, V, weigh, solve.ridge)
+        _solve_rows(side, U, V, weigh, solve.ridge)
 
     def _group_weights(self, side: Side, U: Floats, V: Floats, solve: WeightedSolve, by_row: bool) -> Floats:
         """Weights of a group rule: not elementwise, so all entries at once; the groups are the matrix's rows."""
@@ -204,3 +205,43 @@ class Engine:
             given = np.ascontiguousarray(given, dtype=U.dtype)
             span = (start, stop, low)
             kernels.solve_rows(*arrays, given, U, V, code, *numbers, *span, n_threads=self.n_threads)
+
+
+# The NumPy path. The Gram matrices of all rows are one sparse product: with Z the pairwise products of V's columns,
+# row i of W Z is the lower half of sum_j w_ij v_j v_j^T.
+
+
+def _residuals_rows(side: Side, U: Floats, V: Floats, start: int, stop: int) -> Floats:
+    """y - U V^T at the stored entries of rows start to stop."""
+    low, high = side.indptr[start], side.indptr[stop]
+    return _residuals_at(side.row_of(start, stop), side.indices[low:high], side.values[low:high], U, V)
+
+
+def _residuals_at(rows: Any, columns: Any, values: Floats, U: Floats, V: Floats, chunk: int = 1 << 16) -> Floats:
+    """y - U V^T at the given entries, in chunks so that the gathered factors stay small."""
+    out = np.empty_like(values)
+    for low in range(0, values.size, chunk):
+        part = slice(low, low + chunk)
+        out[part] = values[part] - np.einsum("ij,ij->i", U[rows[part]], V[columns[part]])
+    return out
+
+
+def _solve_rows(side: Side, U: Floats, V: Floats, weigh: Callable[[Floats, int, int], Floats], ridge: float) -> None:
+    """Update U in place: per row the exact ridge solution under the weights of its current residuals.
+
+    ``weigh(residuals, start, stop)`` gives the IRLS weights of rows start to stop.
+    """
+    r = V.shape[1]
+    lower = np.tril_indices(r)
+    pairs = V[:, lower[0]] * V[:, lower[1]]
+    for start, stop in side.blocks():
+        low, high = side.indptr[start], side.indptr[stop]
+        weights = weigh(_residuals_rows(side, U, V, start, stop), start, stop)
+        shape = (stop - start, V.shape[0])
+        indptr, indices = side.indptr[start : stop + 1] - low, side.indices[low:high]
+        gram = np.empty((stop - start, r, r), dtype=U.dtype)
+        gram[:, lower[0], lower[1]] = sp.csr_array((weights, indices, indptr), shape) @ pairs
+        gram[:, lower[1], lower[0]] = gram[:, lower[0], lower[1]]
+        gram[:, np.arange(r), np.arange(r)] += U.dtype.type(ridge)
+        targets = sp.csr_array((weights * side.values[low:high], indices, indptr), shape) @ V
+        U[start:stop] = np.linalg.solve(gram, targets[:, :, None])[:, :, 0]

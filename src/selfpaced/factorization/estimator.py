@@ -21,13 +21,14 @@ from ..robust import ScaleStop
 from ..selection import Decision, path_of, sentence
 from ..solver import Callback
 from .base import Factorization
-from .choose import LEAST, FormChoice, choose_form
 from .engine import Engine, resolve
 from .inputs import Observed, observe
 from .means import NO_MEANS, Levels, Means
+from .outliers import fit_cell_errors
+from .quality import MEANS_ONLY, NOT_CHECKED, RECOVERED, UNRELIABLE, fit_quality, unsure_means
+from .rank import LEAST, FormChoice, choose_form
 from .solve import RIDGE_END, FactorRun, Recipe, Solver, best_run
 from .start import centred, ridge_bound
-from .verdict import APART_FITS, MEANS_ALONE, assess_fit, unsure_means
 
 
 class SelfPacedMF(Factorization):
@@ -46,14 +47,14 @@ class SelfPacedMF(Factorization):
     Parameters
     ----------
     rank : int or "auto", default="auto"
-        Number of components. "auto" hides a few per cent of the entries and takes the smallest rank that predicts them
-        as well as the best; 0, the means alone, if components predict them no better.
+        Number of components. "auto" holds out a few per cent of the entries and takes the smallest rank that predicts
+        them as well as the best; 0, the means alone, if components predict them no better.
     regularizer : str or Regularizer, default="mixture"
         Any rule of :mod:`selfpaced.regularizers`, also one made by ``from_loss``. It sees the absolute residual as
         the loss. Weights are taken relative to their maximum. Group rules balance the rows of the matrix.
     center : {"auto", "both", "rows", "columns"} or None, default="auto"
         Whether every row and every column has a mean of its own beside the components. "auto" decides between both and
-        none by the hidden entries.
+        none by the held-out entries.
     pace : "auto", "paper", float or Pacing, default="auto"
         "auto": the loss of half weight grows by 1.44 per sweep until it is 6.7 noise scales
         (:class:`~selfpaced.robust.Opening`). "paper" starts at half the entries and grows lam by 1.05 to the same
@@ -62,7 +63,7 @@ class SelfPacedMF(Factorization):
     ridge : float or "auto", default="auto"
         The penalty of the components as a share of the smallest one that makes them zero (the spectral norm of the
         signs, means taken off), which makes it free of units. "auto" takes 0.005 unless a stronger one predicts the
-        hidden entries better. Means are not penalised.
+        held-out entries better. Means are not penalised.
     init : {"warm", "random"}, default="warm"
         Where the path starts: at the L1 factorization, or at random factors (the honest comparison, not advised).
     rescue : bool, default=True
@@ -108,18 +109,20 @@ class SelfPacedMF(Factorization):
     mean_ : float
     row_means_, column_means_ : ndarray of shape (n_rows,) and (n_columns,)
         How far every row and column is above or below ``mean_``; zeros where they are no part of the model.
-    verdict_ : str
-        "recovered", "no better than the means" or "did not hold together", by entries that were hidden while rank,
-        ridge and means were chosen; "not checked" if all three were given, or if there are too few entries.
+    quality_ : {"recovered", "means only", "unreliable", "not checked"}
+        Compares held-out predictions of a converged fit with those of the means: the components predict better; they
+        do not; or independent fits disagree. "not checked" if rank, ridge and center were all given, or if there are
+        too few entries.
     rank_path_ : tuple of Candidate
-        The means alone and every rank tried, with the biweight score of the hidden entries; empty if not checked.
+        The means alone and every rank tried, with the biweight score of the held-out entries; empty if not checked.
     entry_weight_ : same layout as the input
         Weight of every observed entry in [0, 1]; NaN where nothing was observed.
     sample_loss_ : same layout as the input
         The absolute residual of every observed entry.
     outliers_ : structured array
-        Entries more than 3.5 noise scales off: ``row``, ``column``, ``value``, ``expected``, ``weight``, most
-        suspicious first; rows and columns by their labels if they have any.
+        Likely errors, the entries that are more probably wrong than right: ``row``, ``column``, ``value``,
+        ``expected``, ``weight``, largest residual first; rows and columns by their labels if they have any.
+        :meth:`assess` has the second level, entries worth a look.
     row_weight_, column_weight_ : ndarray
         The mean weight of every row's and column's entries; NaN without entries.
     row_gain_, column_gain_ : ndarray
@@ -279,14 +282,15 @@ class SelfPacedMF(Factorization):
         self.plain_ = self._plain(run, solver, levels)
         self._remember(solver)
         del solver, centre, runs  # the entries by column go before the weights come: peak memory
-        self._keep(run, engine, side, observed, levels)
+        held_out = 0.0 if choice is None else fit_cell_errors(choice.errors).scale
+        self._keep(run, engine, side, observed, levels, held_out)
         self._tell(run, choice)
         return self
 
     def _choice(
         self, engine: Engine, observed: Observed, rank: int | None, means: tuple[Means, ...], seed: int
     ) -> FormChoice | None:
-        """Rank, ridge and means by hidden entries, unless all are given or there are too few entries."""
+        """Rank, ridge and means by held-out entries, unless all are given or there are too few entries."""
         given = rank is not None and self.ridge != "auto" and len(means) == 1
         if given or observed.matrix.data.size < LEAST:
             return None
@@ -313,22 +317,22 @@ class SelfPacedMF(Factorization):
         return runs
 
     def _tell(self, run: FactorRun, choice: FormChoice | None) -> None:
-        """Path, verdict and sentence, and a warning where one of them is bad."""
+        """Path, quality and closing sentence, and a warning if the fit is not to be relied on."""
         found = "found" if self.rank == "auto" else "given"
-        verdict = None
-        self.verdict_ = "not checked"
+        quality = None
+        self.quality_ = NOT_CHECKED
         self.rank_path_: tuple[Candidate, ...] = ()
         if choice is not None:
             residuals = resolve(self.backend, self.n_jobs).residuals(self._side, *self._whole(self._coordinates()))
             left = replace(self._side, values=residuals)
             unsure = unsure_means(left, self.n_features_in_, self.center_, self.scale_)
-            verdict = assess_fit(choice, self.reconstruct(*choice.places[:2]), self.scale_, unsure)
-            self.verdict_, self.rank_path_ = verdict.word, path_of(choice.trials, Decision(choice.index, ""))
+            quality = fit_quality(choice, self.reconstruct(*choice.places[:2]), self.scale_, unsure)
+            self.quality_, self.rank_path_ = quality.status, path_of(choice.trials, Decision(choice.index, ""))
         where = "" if math.isinf(run.lam) else f"at lam = {run.lam:.4g} "
         reason = (
             f"{where}{run.reason}; rank {self.rank_} ({found}), {_MEANS[self.center_]}noise scale {self.scale_:.3g}, "
             f"{len(self.outliers_)} outliers, {self.n_rescued_} rows or columns rescued, {self.n_iter_} sweeps"
-            f"{'' if verdict is None else f'; {verdict}'}"
+            f"{'' if quality is None else f'; {quality}'}"
         )
         decision = Decision(len(run.trials) - 1, reason)
         if not self._side.values.any():
@@ -343,8 +347,8 @@ class SelfPacedMF(Factorization):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        if verdict is not None and not verdict.good:
-            _warn(f"the factorization {'is ' * (verdict.word == MEANS_ALONE)}{verdict}: {_ADVICE[verdict.word]}")
+        if quality is not None and quality.status != RECOVERED:
+            _warn(f"{quality}: {_ADVICE[quality.status]}")
         if choice is not None and choice.at_cap:
             _warn(
                 f"the rank found, {self.rank_}, is the largest that was looked for: give a larger max_rank, or the rank"
@@ -390,8 +394,8 @@ class SelfPacedMF(Factorization):
 
 _MEANS = {None: "", "both": "means of rows and columns, ", "rows": "means of rows, ", "columns": "means of columns, "}
 _ADVICE = {
-    MEANS_ALONE: "the means are what the entries support",
-    APART_FITS: "too many entries may be wrong for this rank, or too few seen; do not rely on it",
+    MEANS_ONLY: "components predict held-out entries no better than the means of rows and columns",
+    UNRELIABLE: "too many entries may be wrong for this rank, or too few observed; do not rely on the fit",
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .entries import Floats, Side
-from .thin import UsualRows, usual_rows
+from .row_refit import UsualRows, usual_rows
 
 FOLDS = 5  # a choice: parts of the rows, of which each is predicted by columns fitted to the others
 STEPS = 3  # cost: reweighted solves of a row or column

@@ -17,9 +17,8 @@ from ..selection import Trial
 from ..solver import Callback, DeadEnd, End, Solution, Stage, State, walk
 from .engine import Engine, WeightedSolve
 from .entries import Entries, Floats
-from .growth import further_components
 from .means import Levels
-from .rescue import DOUBTFUL, STARVED, rescue
+from .row_refit import DOUBTFUL, STARVED, UsualRows, is_thin, refit_thin, rescue, usual_rows
 from .start import (
     RIDGE_END,
     RIDGE_RANK,
@@ -29,13 +28,13 @@ from .start import (
     balanced,
     continuation,
     descend,
+    further_components,
     lever,
     low_scale,
     random_factors,
     reveal_rank,
     typical_size,
 )
-from .thin import UsualRows, is_thin, refit_thin, usual_rows
 
 # a choice, made on development data.
 FIRST_SWEEPS = 3  # at the first pace: the warm start has to forget its outliers
@@ -46,7 +45,7 @@ STILL = 0.99  # of the noise scale before the sweep: the polish is not at its en
 REJECT = 3.5  # the polish leaves out residuals beyond this many noise scales
 TRUNCATION = 1.005  # a normal cut at 3.5 sigma looks narrower than it is: by 1.003 in theory
 
-# Measured by benchmarks/real_matrices.py, parts images and grids.
+# Measured by benchmarks/factorization.py, parts images and grids.
 GROWN_SWEEPS = 6  # for components that were added
 MET = 0.1  # of the error of rounding: a fit so near to the values of a grid lies on it; 0.01 or less there, else 0.2 on
 HALF_STEP = math.sqrt(3)  # theory: half a step of a grid, in errors of rounding
@@ -330,9 +329,6 @@ class Solver:
 
         Many components converge slowly: it goes on as long as the noise scale falls.
         """
-        shape, rank = self.entries.shape, self.engine.means.rank(fit.V)
-        empty = self.entries.empty_rows().size + self.entries.empty_columns().size
-        freedom = rank * max(sum(shape) - empty - rank, 1) + self.engine.means.count * (sum(shape) - empty) / 2
         floor = max(self.floor, min(self.entries.grain, fit.scale))  # below the error of rounding as it began
         for done in range(LONGER * sweeps):
             before = fit.scale
@@ -341,12 +337,23 @@ class Solver:
             if not inside.size:
                 break
             kept = inside.size / residuals.size * self.entries.size
-            corrected = kept / max(kept - freedom, 0.1 * kept)
+            corrected = kept / max(kept - self._freedom(fit, before), 0.1 * kept)
             scale = max(TRUNCATION * math.sqrt(float(np.mean(inside**2)) * corrected), floor)
             fit = replace(fit, scale=scale)
             if done + 1 >= sweeps and scale > STILL * before:
                 break
         return fit
+
+    def _freedom(self, fit: Factorized, scale: float) -> float:
+        """Effective degrees of freedom: a ridge shrinks components of few entries, and what is shrunk fits less."""
+        means, ridge, total = self.engine.means, self.ridge * scale, 0.0
+        u, v, *_ = means.split(fit.U, fit.V)
+        for side, other in ((self.entries.by_row, v), (self.entries.by_column, u)):
+            sizes = np.linalg.eigvalsh(other.T.astype(np.float64) @ other / max(len(other), 1))
+            information = side.counts()[:, None] * np.maximum(sizes, 0.0)
+            total += float((information / (information + ridge)).sum())
+        empty = self.entries.empty_rows().size + self.entries.empty_columns().size
+        return float(max(total - u.shape[1] ** 2, 0.0) + means.count * (sum(self.entries.shape) - empty) / 2)
 
     def _rejecting(self, scale: float) -> WeightedSolve:
         # L1 residuals of the noise's size weigh 1/scale in IRLS: the same ridge, in units of squared residuals

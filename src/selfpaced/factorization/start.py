@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import svds
 
 from ..regularizers import Hard
 from ..robust.scales import MAD_TO_SIGMA
@@ -29,9 +30,16 @@ LEVER = 30.0  # numerical safety: the means' constant in units of a factor: they
 MEAN_SWEEPS = 8  # cost: L1 sweeps for the means alone
 FREE = 1e-6  # numerical safety: the ridge where means are all there is
 
-# Measured by benchmarks/real_matrices.py, parts offsets and verdict.
+# Measured by benchmarks/factorization.py, parts offsets and quality.
 CUT = 2.0  # of a guarded start, in scales of what the means leave; at 3 one-sided errors of 45 % are not left out
 CROWDED = 0.3  # the share of the entries whose shortest interval shows where the right ones are
+
+AT_ONCE = 6  # cost: components looked for at a time
+FLIPS = 2  # cost: draws of signs
+BEYOND = (
+    1.155  # theory: of noise's largest singular value; 4 / sqrt(3) against 2 (Gavish and Donoho), else it adds noise
+)
+LOOSE = 1e-2  # cost: the precision of singular values
 
 QUARTILE = 0.3186  # theory: of the absolute standard normal
 
@@ -211,3 +219,38 @@ def reveal_rank(values: Floats, complete: bool) -> int:
     kept = np.maximum(np.append(values, 0.0) if complete else values, RANK_FLOOR * values[0])
     drops = kept[:-1] / kept[1:]
     return int(np.argmax(drops if complete else drops[: max(values.size - SPARE, 1)])) + 1 if drops.size else 1
+
+
+def further_components(residuals: Any, most: int, rng: np.random.Generator) -> tuple[Floats, Floats] | None:
+    """The components that residuals have in common beyond noise, as factors of rows and columns, or None.
+
+    A form that was chosen on some rows and columns has the components that show there. With more entries a component
+    stands out the more. Random signs keep the sizes and places of the residuals and destroy what they have in common,
+    so that they tell how large a singular value noise has.
+
+    Parameters
+    ----------
+    residuals : CSR array
+        What is left of the entries, outliers as zeros.
+    most : int
+        As many components at most.
+    rng : numpy.random.Generator
+        Of the signs.
+    """
+    count = min(most, AT_ONCE, min(residuals.shape) - 1)
+    if count < 1 or not residuals.data.any():
+        return None
+    start = rng.standard_normal(min(residuals.shape))
+    noise = 0.0
+    for _ in range(FLIPS):
+        flipped = residuals.copy()
+        flipped.data = flipped.data * rng.choice([-1.0, 1.0], residuals.data.size)
+        noise = max(noise, float(svds(flipped, 1, v0=start, tol=LOOSE, return_singular_vectors=False)[0]))
+    left, values, right = svds(residuals, count, v0=start, tol=LOOSE)
+    found = values > BEYOND * noise
+    if not found.any():
+        return None
+    # of an entry that was not seen nothing is known: what was seen stands for all
+    seen = residuals.data.size / (residuals.shape[0] * residuals.shape[1])
+    root = np.sqrt(values[found] / seen)
+    return left[:, found] * root, right[found].T * root

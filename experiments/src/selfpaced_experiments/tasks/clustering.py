@@ -38,7 +38,7 @@ def run(*, method: str, scaling: str, seed: int, data_dir: str | None) -> dict[s
 
 def _labels(method: str, scaling: str, seed: int, views: dict[str, NDArray[np.float64]]) -> NDArray[np.int32]:
     from selfpaced import SelfPacedMultiViewKMeans
-    from selfpaced.clustering import concatenated_kmeans, per_view_kmeans
+    from selfpaced_experiments.baselines import concatenated_kmeans, per_view_kmeans
 
     if method.lower() in views:
         alone = {method: views[method.lower()]}
@@ -63,7 +63,7 @@ def _labels(method: str, scaling: str, seed: int, views: dict[str, NDArray[np.fl
 def _spectral(views: dict[str, NDArray[np.float64]], scaling: str, seed: int) -> NDArray[np.int32]:
     from sklearn.cluster import SpectralClustering
 
-    from selfpaced.clustering import scale_views
+    from selfpaced_experiments.baselines import scale_views
 
     table = np.hstack(list(scale_views(views, scaling).values()))
     return np.asarray(SpectralClustering(10, affinity="nearest_neighbors", random_state=seed).fit_predict(table))

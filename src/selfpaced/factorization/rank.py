@@ -1,4 +1,4 @@
-"""Rank, ridge and means chosen by hidden entries, and whether what came of it holds together."""
+"""Choice of rank, ridge and means by held-out entries."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..regularizers import get
 from ..selection import Gap, Trial, gap
 from .engine import Engine
 from .entries import Entries, Floats
-from .hidden import Hidden, hide, lines_of, thinned
+from .holdout import Holdout, hold_out, lines_of, thinned
 from .means import NO_MEANS, Means
-from .rescue import INLIER
+from .row_refit import INLIER
 from .solve import NEGLIGIBLE, Recipe, Solver
-from .start import RIDGE_END, RIDGE_RANK, Centred, Factors, centred, low_scale, reveal_rank, ridge_bound
+from .start import RIDGE_END, RIDGE_RANK, Centred, Factors, centred, lever, low_scale, reveal_rank, ridge_bound
 
-# Measured by benchmarks/real_matrices.py, parts offsets, verdict, ratings and cost.
+# Measured by benchmarks/factorization.py, parts offsets, quality, ratings and cost.
 SHARES = (RIDGE_RANK, 0.1, 0.03, RIDGE_END)  # ridges compared, as shares of the bound
 OPEN_SWEEPS = 16  # under a strong ridge, all ranks at once
 RANK_SWEEPS = 3  # per rank and ridge
@@ -39,8 +39,9 @@ PER_LINE = 0.4  # theory: components per entry of a usual row or column, with ro
 WORTH = 2.0  # convention: standard errors by which components must be ahead of the means
 LINE = 60.0  # cost: entries of a usual row or column among those
 HALF = 0.5  # the paper: a path starts at half the entries
+POLISH = 8  # convention: the estimator's own default
 BELOW = 0.75  # a choice: of the share of right entries, where that is less
-LEAST = 200  # a choice: with fewer entries nothing is hidden
+LEAST = 200  # a choice: with fewer entries nothing is held out
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Form:
 
 @dataclass(frozen=True, eq=False)
 class FormFit:
-    """A form as it was fitted to the entries that were not hidden."""
+    """A form as it was fitted to the entries that were not held out."""
 
     form: Form
     factors: Factors
@@ -64,7 +65,7 @@ class FormFit:
 
 @dataclass(frozen=True, eq=False)
 class FormChoice:
-    """What the hidden entries say.
+    """What the held-out entries say.
 
     Attributes
     ----------
@@ -77,9 +78,9 @@ class FormChoice:
     gain : Gap
         By how much the chosen form is ahead of the means alone, in biweight loss.
     errors : ndarray
-        What it leaves of the hidden entries.
+        What it leaves of the held-out entries.
     places : tuple of ndarray
-        Rows and columns of the hidden entries, and their values.
+        Rows and columns of the held-out entries, and their values.
     at_cap : bool
         Whether the rank is the largest that was looked for, although the entries may support a larger one.
     room : int
@@ -118,13 +119,13 @@ def tukey(errors: Floats, scale: float) -> Floats:
 
 @dataclass(eq=False)
 class FormSearch:
-    """Ranks, ridges and means compared on hidden entries.
+    """Ranks, ridges and means compared on held-out entries.
 
     Attributes
     ----------
     engine : Engine
         The kernels, without means.
-    entries, hidden : Entries, Hidden
+    entries, holdout : Entries, Holdout
         What is fitted and what is predicted.
     rank, ridge : number or None
         None is to be found.
@@ -142,7 +143,7 @@ class FormSearch:
 
     engine: Engine
     entries: Entries
-    hidden: Hidden
+    holdout: Holdout
     rank: int | None
     ridge: float | None
     cap: int
@@ -161,13 +162,13 @@ class FormSearch:
 
     def attempt(self, centre: Centred, factors: Factors, ridge: float) -> FormFit:
         means = centre.engine.means
-        errors = self.hidden.errors(centre.levels, factors)
+        errors = self.holdout.errors(centre.levels, factors)
         return FormFit(Form(means.rank(factors[0]), ridge, means, self.guarded), factors, errors)
 
     def means_alone(self, centre: Centred) -> FormFit:
         """No components: the means that were taken off."""
-        nothing = tuple(np.zeros((n, centre.engine.means.count), self.entries.dtype) for n in self.entries.shape)
-        return self.attempt(centre, nothing, RIDGE_END)  # type: ignore[arg-type]
+        rows, columns = (np.zeros((n, 0), self.entries.dtype) for n in self.entries.shape)
+        return self.attempt(centre, centre.engine.means.join(rows, columns, lever(centre.entries)), RIDGE_END)
 
     # --------------------------------------------------------------------------------------------- the rank
 
@@ -224,9 +225,9 @@ class FormSearch:
                 yield self.attempt(centre, factors, share)
 
     def scores(self, attempts: list[FormFit]) -> list[Trial]:
-        """Hidden entries' biweight losses, all in the unit of the best attempt's errors."""
+        """Held-out entries' biweight losses, all in the unit of the best attempt's errors."""
         # an exact fit is not told apart from one that has not quite converged
-        floor = max(NEGLIGIBLE * (float(np.mean(np.abs(self.hidden.values))) or 1.0), self.entries.grain)
+        floor = max(NEGLIGIBLE * (float(np.mean(np.abs(self.holdout.values))) or 1.0), self.entries.grain)
         scale = max(min(low_scale(attempt.errors) for attempt in attempts), floor)
         return [Trial(math.inf, f"rank {a.form.rank}", -tukey(a.errors, scale), fit=a) for a in attempts]
 
@@ -237,7 +238,7 @@ class FormSearch:
     def pick(self, attempts: list[FormFit]) -> FormFit:
         """The smallest rank that is as good as the best, and there the smallest ridge.
 
-        A rank that shows in the singular values is believed unless the hidden entries speak against it.
+        A rank that shows in the singular values is taken unless the held-out entries contradict it.
         """
         trials = self.scores(attempts)
         best = max(trials, key=_mean)
@@ -283,7 +284,8 @@ class FormSearch:
         base = centre
         if not means[0].count:
             base = self.centred(Means(True, True))
-        if len(means) > 1 and chosen.form.rank:
+        # under a strong ridge components cannot replace the means: it would shrink them
+        if len(means) > 1 and chosen.form.rank and chosen.form.ridge < SHARES[1]:
             plain = self.without_means(centre, chosen)
             full, simple = self.scores([chosen, plain])
             if gap(full, simple).z <= 1.0:
@@ -301,6 +303,14 @@ class FormSearch:
         plain, other = self.scores([chosen, found])
         better = low_scale(found.errors) <= enough and gap(other, plain).z > WORTH
         return (found if better else chosen), self.best([alone, base]), (others if better else tried)
+
+    def converged(self, found: FormFit) -> FormFit:
+        """The chosen form fitted as the final model will be, still without the held-out entries."""
+        search = replace(self, guarded=found.form.guarded)
+        centre = search.centred(found.form.means)
+        solver = search.solver(centre, found.form.ridge, polish=POLISH)
+        run = solver.follow((found.factors[0].copy(), found.factors[1].copy()), 0)
+        return search.attempt(centre, (run.fit.U, run.fit.V), found.form.ridge)
 
     def promises(self, means: Means, enough: float) -> bool:
         """Whether the rank that shows in the singular values, or all that is looked at, leaves so little."""
@@ -321,20 +331,25 @@ def choose_form(
     tick: Callable[[str], None],
     rng: np.random.Generator,
 ) -> FormChoice:
-    """Choose rank, ridge and means by hidden entries; of many entries by those in some rows and columns."""
+    """Choose rank, ridge and means by held-out entries; of many entries by those in some rows and columns."""
     (matrix, weights), (rank, ridge, means) = observed, form
     per_line = LINE
     while True:
         rows, columns = lines_of(matrix, per_line, rng)
-        entries, hidden = hide(*thinned(matrix, weights, rows, columns), rng)
+        entries, holdout = hold_out(*thinned(matrix, weights, rows, columns), rng)
         cap = min(largest_rank(entries), max_rank or MOST_RANK)
-        search = FormSearch(engine, entries, hidden, rank, ridge, cap, tick, rng)
+        search = FormSearch(engine, entries, holdout, rank, ridge, cap, tick, rng)
         chosen, alone, tried = search.choose_start(means)
         reached = rank is None and chosen.form.rank == cap
         if not reached or cap == max_rank or rows.size + columns.size == sum(matrix.shape):
             break
         per_line *= 2  # the cap may be that of the few entries
-    places = rows[hidden.rows], columns[hidden.columns], hidden.values
+    places = rows[holdout.rows], columns[holdout.columns], holdout.values
+    alone = search.converged(alone)
+    if chosen.form.rank and chosen.form.ridge < 1:
+        chosen = search.converged(chosen)
+    else:  # from the bound on, the ridge makes all components zero
+        chosen = replace(alone, form=chosen.form) if chosen.form.rank else alone
     first, *trials = search.scores([alone, *(a for a in tried if a.form.rank), chosen])
     last = trials.pop()
     listed = [first]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from selfpaced import SelfPacedMultiViewKMeans
@@ -15,10 +16,10 @@ def counted(X, n_clusters="auto", n_init=5):
 
 
 @pytest.mark.parametrize("clusters", [2, 4, 7])
-def test_finds_the_number_of_blobs_strays_or_not(clusters):
+def test_finds_the_number_of_blobs_outliers_or_not(clusters):
     X, y = make_blobs(300, 6, centers=clusters, random_state=clusters)
-    strays = np.random.default_rng(0).uniform(-60, 60, size=(20, 6))
-    for table in (X, np.vstack([X, strays])):
+    outliers = np.random.default_rng(0).uniform(-60, 60, size=(20, 6))
+    for table in (X, np.vstack([X, outliers])):
         found = counted(table, range(2, 10), n_init=20)
         assert found.n_clusters_ == clusters
         assert set(found.cluster_agreement_) == set(range(2, 10))
@@ -27,19 +28,27 @@ def test_finds_the_number_of_blobs_strays_or_not(clusters):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_one_cluster_where_there_is_none(seed):
-    found = counted(np.random.default_rng(seed).normal(size=(200, 4)), range(2, 7))
-    assert found.n_clusters_ == 1
-    assert "agree on no number of 2 to 6" in found.termination_
-    assert np.ptp(found.labels_) == 0
-    assert found.score(np.zeros((5, 4))) == 0.0
+def test_unsure_if_there_are_no_clusters(seed):
+    with pytest.warns(ConvergenceWarning, match="number of clusters is unsure"):
+        found = counted(np.random.default_rng(seed).normal(size=(200, 4)), range(2, 7))
+    assert found.n_clusters_status_ == "unsure"
+    assert "unsure" in found.termination_
+    assert found.cluster_agreement_[found.n_clusters_] == max(found.cluster_agreement_.values())
+
+
+def test_many_small_clusters_are_counted():
+    X, y = make_blobs(600, 10, centers=20, random_state=3)
+    found = counted(X)
+    assert abs(found.n_clusters_ - 20) <= 1
+    assert list(found.cluster_agreement_) == list(range(2, 25))
+    assert adjusted_rand_score(y, found.labels_) > 0.9
 
 
 def test_auto_tries_as_many_as_the_samples_allow():
     X, _ = make_blobs(60, 3, centers=3, random_state=10)
     found = counted(X)
-    assert list(found.cluster_agreement_) == [2, 3, 4, 5, 6]
-    assert found.n_clusters_ == 3
+    assert list(found.cluster_agreement_) == [2, 3, 4, 5, 6, 7]
+    assert (found.n_clusters_, found.n_clusters_status_) == (3, "chosen")
 
 
 def test_a_given_number_is_taken_as_it_is():
@@ -47,6 +56,7 @@ def test_a_given_number_is_taken_as_it_is():
     found = counted(X, 4)
     assert found.n_clusters_ == 4
     assert found.cluster_agreement_ == {}
+    assert found.n_clusters_status_ == "given"
     assert "agree" not in found.termination_
 
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from selfpaced import SelfPacedMF
 from selfpaced.datasets import make_low_rank
 from selfpaced.factorization.entries import from_csr
-from selfpaced.factorization.thin import THIN, is_thin, refit_thin, usual_rows
+from selfpaced.factorization.row_refit import THIN, is_thin, refit_thin, usual_rows
 
 
 def rmse(model, truth):
@@ -28,7 +28,7 @@ def fitted(tall):
 
 def test_rows_of_a_few_entries_are_not_lost(tall, fitted, monkeypatch):
     """By subsets alone a few rows fit their wrong entries: several times the error that is left here."""
-    assert (fitted.rank_, fitted.verdict_) == (2, "recovered")
+    assert (fitted.rank_, fitted.quality_) == (2, "recovered")
     error = rmse(fitted, tall.truth)
     assert error < 0.15
     monkeypatch.setattr("selfpaced.factorization.solve.is_thin", lambda *_: False)

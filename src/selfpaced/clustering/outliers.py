@@ -1,4 +1,4 @@
-"""Samples far from every centre: strays, or the tail of a cluster that is not round."""
+"""Samples far from every centre: outliers, or the tail of a cluster that is not round."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def mean_loss(losses: Floats, there: Floats) -> Floats:
 def usual_loss(loss: Floats, weight: Floats | None, threshold: float) -> UsualLoss:
     """Median and spread of the losses, those ``threshold`` spreads above the median left out.
 
-    Up to the last round the smaller of the spreads below and above the median is taken: strays widen the upper one,
+    Up to the last round the smaller of the spreads below and above the median is taken: outliers widen the upper one,
     and many samples near their centre the lower.
     """
     least = max(LEAST * float(loss.max()), float(np.finfo(float).tiny))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from selfpaced import SelfPacedMultiViewKMeans
-from selfpaced.clustering.strays import UsualLoss, usual_loss
+from selfpaced.clustering.outliers import UsualLoss, usual_loss
 
 
 def groups(n, d, seed=0):
@@ -26,14 +26,16 @@ def test_a_heavy_tail_is_not_taken_for_dirt(d):
 
 
 @pytest.mark.parametrize("d", [1, 2, 10])
-def test_round_clusters_have_no_strays(d):
+def test_round_clusters_have_no_outliers(d):
     assert not marked(groups(300, d)).outliers_.any()
 
 
 @pytest.mark.parametrize("count", [1, 5, 20, 70])
-def test_strays_are_marked_few_or_many(count):
-    strays = np.random.default_rng(1).uniform(20, 60, (count, 2)) * np.random.default_rng(2).choice([-1, 1], (count, 2))
-    found = marked(np.vstack([groups(130, 2), strays]))
+def test_outliers_are_marked_few_or_many(count):
+    outliers = np.random.default_rng(1).uniform(20, 60, (count, 2)) * np.random.default_rng(2).choice(
+        [-1, 1], (count, 2)
+    )
+    found = marked(np.vstack([groups(130, 2), outliers]))
     assert found.outliers_[130:].all()
     assert found.outliers_[:130].sum() <= 1
     assert found.assessment_.diagnosis.wrong[130:].min() > 0.5

@@ -1,0 +1,138 @@
+"""The number of clusters on which two halves of the samples agree.
+
+Each half is clustered on its own and labels the other half too. The adjusted Rand index of the two labellings tells
+which numbers of clusters are stable. Their mutual information, in nats and adjusted for chance, grows while real
+clusters are separated and stands still when one is split at random.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
+from sklearn.neighbors import NearestNeighbors
+
+from .kernels import Views, filled
+from .outliers import usual_loss
+
+Floats = NDArray[Any]
+Labels = NDArray[np.int32]
+
+# Measured by benchmarks/clustering.py (count).
+STABLE = 0.5  # agreement of the halves from which a number is a candidate
+ENOUGH = 0.97  # of the largest agreement times information among the candidates
+COMPONENTS = 60  # principal components that take part
+
+SPLITS = 3  # cost: pairs of halves
+RESTARTS = 10  # cost: of every half and number
+SAMPLES = 2000  # cost: most that take part
+NEIGHBORS = 5  # a choice: the distance to this neighbour tells isolated samples
+ISOLATED = 3.5  # convention: robust standard deviations of that log distance; outliers take no part
+
+
+@dataclass(frozen=True)
+class Count:
+    """A number of clusters, and the agreement of the halves on every number tried (empty if it was given)."""
+
+    n_clusters: int
+    agreement: dict[int, float]
+
+    @property
+    def status(self) -> str:
+        """One of "given", "chosen" and "unsure" (the halves agree on no number)."""
+        if not self.agreement:
+            return "given"
+        return "chosen" if self.agreement[self.n_clusters] >= STABLE else "unsure"
+
+    def __str__(self) -> str:
+        if self.status == "given":
+            return ""
+        agreed = f"agreement of halves {self.agreement[self.n_clusters]:.2f}"
+        tried = f"of {min(self.agreement)} to {max(self.agreement)}"
+        unsure = f", unsure: below {STABLE} for every number" if self.status == "unsure" else ""
+        return f"{self.n_clusters} clusters {tried} ({agreed}{unsure}); "
+
+
+def numbers(n_clusters: Any) -> tuple[int, ...]:
+    """The numbers of clusters that the parameter asks for; empty for "auto"."""
+    rule = "n_clusters must be an integer >= 1, 'auto' or a range of integers >= 2"
+    if isinstance(n_clusters, str):
+        if n_clusters != "auto":
+            raise ValueError(f"{rule}, got {n_clusters!r}")
+        return ()
+    given = isinstance(n_clusters, Iterable) and getattr(n_clusters, "ndim", 1) > 0
+    tried = tuple(n_clusters) if given else (n_clusters,)
+    least = 2 if given else 1
+    if not tried or not all(isinstance(k, int | np.integer) and not isinstance(k, bool) and k >= least for k in tried):
+        raise ValueError(f"{rule}, got {n_clusters!r}")
+    return tuple(sorted({int(k) for k in tried}))
+
+
+def count_clusters(data: Views, tried: tuple[int, ...], rng: np.random.Generator) -> Count:
+    """Choose the number of clusters by the agreement of halves; ``tried`` empty means 2 to the root of the samples."""
+    few = data if data.n <= SAMPLES else data.take(np.sort(rng.choice(data.n, SAMPLES, replace=False)))
+    tried = tried or tuple(range(2, max(2, math.isqrt(few.n)) + 1))
+    if few.n < 4 * max(tried):
+        raise ValueError(f"n_clusters must be at most a quarter of the {few.n} samples to be chosen, got {max(tried)}")
+    rows, weight = _usual_samples(principal_components(few), few.weight)
+    orders = [rng.permutation(len(rows)) for _ in range(SPLITS)]
+    seed = int(rng.integers(2**31))
+    found = {k: np.mean([_agreement(rows, weight, order, k, seed) for order in orders], axis=0) for k in tried}
+    agreement = {k: float(alike) for k, (alike, _) in found.items()}
+    worth = {k: float(alike * common) for k, (alike, common) in found.items() if alike >= STABLE}
+    if not worth:
+        return Count(max(agreement, key=agreement.__getitem__), agreement)
+    return Count(min(k for k in worth if worth[k] >= ENOUGH * max(worth.values())), agreement)
+
+
+def principal_components(data: Views) -> Floats:
+    """The first principal components of all views side by side; a missing view counts as the mean."""
+    blocks = [filled(block) for block in data.blocks]
+    joint = sp.csr_matrix(sp.hstack(blocks)) if any(map(sp.issparse, blocks)) else np.hstack(blocks)
+    joint = joint.astype(np.float64)
+    wanted = min(COMPONENTS, min(joint.shape) - 1)
+    if joint.shape[1] <= COMPONENTS and not sp.issparse(joint):
+        return np.asarray(joint - joint.mean(axis=0))
+    solver = "arpack" if sp.issparse(joint) else "randomized"
+    return np.asarray(PCA(wanted, svd_solver=solver, random_state=0).fit_transform(joint))
+
+
+def _usual_samples(rows: Floats, weight: Floats | None) -> tuple[Floats, Floats | None]:
+    """The samples without isolated ones, for which k-means would need clusters of their own."""
+    nearest = NearestNeighbors(n_neighbors=min(NEIGHBORS, len(rows) - 1)).fit(rows)
+    gap = nearest.kneighbors()[0][:, -1]
+    if not gap.any():
+        return rows, weight
+    usual = usual_loss(gap, weight, ISOLATED)
+    kept = usual.excess(gap) <= ISOLATED * usual.spread
+    return rows[kept], None if weight is None else weight[kept]
+
+
+def _agreement(rows: Floats, weight: Floats | None, order: Any, k: int, seed: int) -> tuple[float, float]:
+    """Rand index and common information of two halves, mean of both directions."""
+    parts = order[: len(order) // 2], order[len(order) // 2 :]
+    models = [
+        KMeans(k, n_init=RESTARTS, random_state=seed).fit(rows[part], None, None if weight is None else weight[part])
+        for part in parts
+    ]
+    alike, common = [], []
+    for model, other, part in zip(models, reversed(models), reversed(parts), strict=True):
+        predicted = model.predict(rows[part])
+        alike.append(adjusted_rand_score(other.labels_, predicted))
+        entropy = (_entropy(other.labels_) + _entropy(predicted)) / 2
+        common.append(entropy * adjusted_mutual_info_score(other.labels_, predicted))
+    return float(np.mean(alike)), float(np.mean(common))
+
+
+def _entropy(labels: Labels) -> float:
+    share = np.bincount(labels) / len(labels)
+    share = share[share > 0]
+    return float(-(share * np.log(share)).sum())

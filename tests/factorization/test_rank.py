@@ -1,0 +1,53 @@
+"""The choice of rank and ridge does not depend on the seed, and the quality of a fit is told by held-out entries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from selfpaced import SelfPacedMF
+
+USERS, ITEMS = 1000, 60
+
+
+@pytest.fixture(scope="module")
+def ratings():
+    """Ratings in bounds by unequal raters, with two weak tastes: training and test triplets."""
+    rng = np.random.default_rng(4)
+    level = 3 + 0.5 * rng.standard_normal((USERS, 1)) + 0.4 * rng.standard_normal(ITEMS)
+    taste = 0.3 * rng.standard_normal((USERS, 2)) @ rng.standard_normal((2, ITEMS))
+    noise = 0.7 * np.exp(0.5 * rng.standard_normal((USERS, 1)))
+    values = np.clip(level + taste + noise * rng.standard_normal((USERS, ITEMS)), 1, 5)
+    rows, columns = np.nonzero(rng.random(values.shape) < 0.5)
+    test = rng.random(rows.size) < 0.1
+    whole = rows, columns, values[rows, columns]
+    return tuple(part[~test] for part in whole), tuple(part[test] for part in whole)
+
+
+def fitted(ratings, seed=0, **setting):
+    (train, _), shape = ratings, (USERS, ITEMS)
+    return SelfPacedMF(bounds=(1, 5), random_state=seed, **setting).fit(train, shape=shape)
+
+
+def error(model, ratings):
+    rows, columns, values = ratings[1]
+    return float(np.sqrt(np.mean((model.predict(rows, columns) - values) ** 2)))
+
+
+def test_held_out_error_hardly_depends_on_the_seed(ratings):
+    models = [fitted(ratings, seed) for seed in range(4)]
+    errors = [error(model, ratings) for model in models]
+    given = min(error(fitted(ratings, rank=2, ridge=ridge, center="both"), ratings) for ridge in (0.1, 0.35))
+    assert max(errors) <= 1.02 * min(*errors, given)
+    assert {model.quality_ for model in models} == {"recovered"}
+
+
+def test_a_ridge_that_leaves_only_the_means_is_reported_as_such(ratings):
+    with pytest.warns(ConvergenceWarning, match="means only"):
+        strong = fitted(ratings, rank=2, ridge=1.0)
+    assert strong.quality_ == "means only"
+    found = fitted(ratings, rank=2, ridge=0.1)
+    assert found.quality_ == "recovered"
+    assert error(found, ratings) < 0.98 * error(strong, ratings)
+    assert "held-out error" in found.termination_
