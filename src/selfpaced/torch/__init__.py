@@ -12,5 +12,6 @@ except ImportError as error:
 
 from .assessing import assess, review, suspects
 from .criterion import SelfPacedLoss
+from .data import WithIndex
 
-__all__ = ["SelfPacedLoss", "assess", "review", "suspects"]
+__all__ = ["SelfPacedLoss", "WithIndex", "assess", "review", "suspects"]
