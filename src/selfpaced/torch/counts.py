@@ -24,7 +24,7 @@ CLASS_BINS, _STRIDE, _FIRST = 64, 16, 1292
 # cost: numbers of batches that wait to be counted together, 128 kB: one count of many rows takes hardly longer than one
 # of a few. Counts of more classes would take over 1 MB on the device with them: their totals are left as they fall.
 TOGETHER, MOST_CLASSES = 32_768, 1500
-MOST_PIXELS = 4096  # cost: of a batch of images that are counted; together they weigh as much as one row of each image
+MOST_PIXELS = 1024  # cost: of a batch of images that are counted; together they weigh as much as one row of each image
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Counts:
 
     def place(self, flat: Tensor) -> None:
         """Go on with these counts: moved to another device, or read from a checkpoint."""
-        self._waiting: list[BatchRows] = []
+        self._waiting: list[tuple[Any, ...]] = []
         self._flat, self._numbers, self.device = flat, 0, flat.device
         self._losses, self._agreement, self._broken, self._classes = flat.split_with_sizes(self._sizes)
 
@@ -91,11 +91,12 @@ class Counts:
 
     def add(self, rows: BatchRows, confidence: Confidence | None) -> None:
         """Take a batch in. No number comes back to the host."""
-        if rows.logits is not None and rows.logits.ndim > 2:
-            rows = _some_pixels(rows)
-        # without the gradient's memory
-        self._waiting.append(rows._replace(loss=rows.level, logits=None if confidence is None else rows.logits))
-        self._numbers += (rows.level if self._waiting[-1].logits is None else self._waiting[-1].logits).numel()
+        _, level, used, asked, _, group, logits = rows
+        if logits is not None and logits.ndim > 2:
+            level, used, asked, group, logits = _some_pixels(rows)
+        logits = None if confidence is None else logits
+        self._waiting.append((level, used, asked, group, logits))
+        self._numbers += (level if logits is None else logits).numel()
         if self._numbers >= TOGETHER:
             self._count(confidence)
 
@@ -104,19 +105,20 @@ class Counts:
         waiting, self._waiting, self._numbers = self._waiting, [], 0
         if not waiting:
             return
-        level = torch.cat([rows.level for rows in waiting])
-        used = torch.cat([_or_ones(rows.used, rows.level) for rows in waiting])
-        one, index = used.long(), sketch_index(level, xp).long()
+        parts = list(zip(*waiting, strict=True))
+        levels, groups, logits = parts[0], parts[3], parts[4]
+        used, asked = (torch.cat([_or_ones(*pair) for pair in zip(parts[k], levels, strict=True)]) for k in (1, 2))
+        one, index = used.long(), sketch_index(torch.cat(levels), xp).long()
         self._losses.index_add_(0, index, one)
-        self._broken.add_((torch.cat([_or_ones(rows.asked, rows.level) for rows in waiting]) & ~used).sum())
-        if waiting[0].group is None:
+        self._broken.add_((asked & ~used).sum())
+        if groups[0] is None:
             return
-        group = torch.cat([rows.group for rows in waiting if rows.group is not None])
+        group = torch.cat(groups)
         if self.n_groups:
             coarse = (index - _FIRST).div_(_STRIDE, rounding_mode="floor").clamp_(0, CLASS_BINS - 1)
             self._classes.index_add_(0, coarse.add_(group, alpha=CLASS_BINS), one)
-        if confidence is not None and all(rows.logits is not None for rows in waiting):
-            odds, agrees = confidence(torch.cat([rows.logits for rows in waiting if rows.logits is not None]), group)
+        if confidence is not None and all(part is not None for part in logits):
+            odds, agrees = confidence(torch.cat(logits), group)
             place = (odds / WIDTH).clamp_(0, BINS - 1).long()
             self._agreement.index_add_(0, place.add_(agrees, alpha=BINS), one)
 
@@ -141,14 +143,15 @@ def _or_ones(mask: Tensor | None, like: Tensor) -> Tensor:
     return torch.ones_like(like, dtype=torch.bool) if mask is None else mask
 
 
-def _some_pixels(rows: BatchRows) -> BatchRows:
-    """Evenly spread pixels, with their logits as rows."""
+def _some_pixels(rows: BatchRows) -> list[Tensor | None]:
+    """Evenly spread pixels of every image, with their logits as rows."""
     assert rows.logits is not None
-    logits = rows.logits.movedim(1, -1).flatten(0, -2)
-    step = -(-len(logits) // MOST_PIXELS) | 1  # odd, so that columns of even images take turns
-    parts = {name: getattr(rows, name) for name in ("level", "used", "asked", "group")}
-    some = {name: None if part is None else part[::step].contiguous() for name, part in parts.items()}
-    return rows._replace(**some, logits=logits[::step].contiguous())
+    images, pixels = len(rows.logits), rows.logits[0, 0].numel()
+    step = -(-images * pixels // MOST_PIXELS) | 1  # odd, so that columns of even images take turns
+    parts = (rows.level, rows.used, rows.asked, rows.group)
+    some = [None if part is None else part.view(images, pixels)[:, ::step].reshape(-1) for part in parts]
+    logits = rows.logits.flatten(2)[:, :, ::step].movedim(1, -1).reshape(-1, rows.logits.shape[1])
+    return [*some, logits]
 
 
 def class_centers() -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,15 @@ _TOO_LARGE = 3  # a choice: passes over the same rows before an n that none of t
 
 Validation = Callable[[], float]
 Callback = Callable[[dict[str, Any]], None]
+
+
+@dataclass
+class Progress:
+    """Steps of this rank, and its rows since the last epoch; attributes of a module are slow to set."""
+
+    step: int = 0
+    seen: int = 0
+    carry: float = 0.0
 
 
 class SelfPacedLoss(nn.Module):
@@ -138,7 +148,8 @@ class SelfPacedLoss(nn.Module):
         self._factor: Tensor | None = None
         self._exchange, self._pending = Exchange(), None
         self._number = register(self)
-        self._seen, self._carry, self._step, self._warned = 0, 0.0, 0, False
+        self._progress = Progress()
+        self._warned = False
         self.epoch, self.broken, self.lam = 0, 0, math.inf
         self.history: list[dict[str, Any]] = []
         if isinstance(self._targets, ClassTargets) and type(self) is SelfPacedLoss:
@@ -200,49 +211,52 @@ class SelfPacedLoss(nn.Module):
         ids : Tensor of int64 [B], optional
             Row numbers of the batch, on the CPU, as `selfpaced.torch.WithIndex` gives them.
         """
-        for name, given in (("output", output), ("target", target)):
-            if not isinstance(given, Tensor):
-                raise TypeError(f"{name} must be a tensor, got {type(given).__name__}")
+        if not (isinstance(output, Tensor) and isinstance(target, Tensor)):
+            name, given = ("target", target) if isinstance(output, Tensor) else ("output", output)
+            raise TypeError(f"{name} must be a tensor, got {type(given).__name__}")
         if len(output) == 0:
             return output.sum() * 0.0
-        rows = self._targets.read(output, target)
-        if not (self.training and rows.loss.requires_grad):
-            return self._reduced(rows.loss, rows, output, target)
-        if torch.compiler.is_compiling():
-            width = self._targets.n_groups(output), self._targets.n_answers(output)
-            mask = rows.level.new_ones((), dtype=torch.bool).expand_as(rows.level)
-            used, asked = (mask if part is None else part for part in (rows.used, rows.asked))
-            parts = rows.level, used, asked, rows.group, rows.logits, ids
-            weight = observe(*parts, len(output), *width, self._number)
-        else:
-            with torch.no_grad():
-                width = self._targets.n_groups(output), self._targets.n_answers(output)
-                weight = self._observe(rows, ids, len(output), *width)
-        return self._reduced(rows.loss if weight is None else weight * rows.loss, rows, output, target)
+        targets, weight = self._targets, None
+        rows = targets.read(output, target)
+        if self.training and rows.loss.requires_grad:
+            groups = targets.n_groups(output), targets.n_answers(output)
+            if torch.compiler.is_compiling():
+                mask = rows.level.new_ones((), dtype=torch.bool).expand_as(rows.level)
+                used, asked = (mask if part is None else part for part in (rows.used, rows.asked))
+                parts = rows.level, used, asked, rows.group, rows.logits, ids
+                weight = observe(*parts, len(output), *groups, self._number)
+            else:
+                with torch.no_grad():
+                    weight = self._observe(rows, ids, len(output), *groups)
+        return self._reduced(rows, weight, output, target)
 
-    def _reduced(self, loss: Tensor, rows: BatchRows, output: Tensor, target: Tensor) -> Tensor:
+    def _reduced(self, rows: BatchRows, weight: Tensor | None, output: Tensor, target: Tensor) -> Tensor:
         if self.reduction == "none":
+            loss = rows.loss if weight is None else weight * rows.loss
             dense = isinstance(self._targets, ClassTargets) and target.shape == output.shape
             shape = output.shape[:1] + output.shape[2:] if dense else target.shape
             return loss.reshape(shape) if loss.numel() == math.prod(shape) else loss
+        total = rows.loss.sum() if weight is None else torch.dot(weight.to(rows.loss.dtype), rows.loss)
         if self.reduction == "sum":
-            return loss.sum()
-        return loss.sum() / (rows.mass.clamp_min(1e-12) if isinstance(rows.mass, Tensor) else rows.mass)
+            return total
+        return total / (rows.mass.clamp_min(1e-12) if isinstance(rows.mass, Tensor) else rows.mass)
 
     def _observe(
         self, rows: BatchRows, ids: Tensor | None, batch: int, n_groups: int, n_answers: int
     ) -> Tensor | None:
         """Weights of a batch, None for all one; the batch is counted, and an epoch may end."""
-        self._step += 1
+        self._progress.step += 1
         if self._pending is not None:
             self._settle()
-        counts = self._prepare(n_groups, n_answers, rows.level.device)
-        weight = self._weights(rows)
+        counts = self._counts
+        if counts is None or counts.width != n_groups or counts.device != rows.level.device:
+            counts = self._prepare(n_groups, n_answers, rows.level.device)
+        phase, weight, factor = self.phase, self._weights(rows), self._factor
         if ids is not None:
             self._remember(rows, weight, ids, batch)
-        if self._factor is not None and weight is not None:
-            weight = weight * self._factor[rows.group if len(self._factor) > 1 else 0]
-        if self.phase == TRIAL and ids is not None:
+        if factor is not None and weight is not None:
+            weight = weight * (factor.index_select(0, rows.group) if len(factor) > 1 else factor)
+        if phase == TRIAL and ids is not None:
             treated = is_treated(ids).to(rows.level.device)
             used = ~treated if rows.used is None else rows.used & ~treated
             rows, weight = rows._replace(used=used, asked=used), treated.to(rows.level.dtype)
@@ -271,9 +285,9 @@ class SelfPacedLoss(nn.Module):
             memory.to(rows.level.device)
         memory.make_room(ids)
         if self.n is not None and self.epoch == 0 and self.n > _TOO_LARGE * memory.n_different:
-            if self._seen >= _TOO_LARGE * memory.n_different:
+            if self._progress.seen >= _TOO_LARGE * memory.n_different:
                 self._warn_once(
-                    f"{self._seen} rows have passed, {memory.n_different} of them different, and n={self.n}: n must "
+                    f"{self._progress.seen} rows have passed, {memory.n_different} of them different, and n={self.n}: n must "
                     "be the number of rows in one epoch, or None with step_epoch() called after each"
                 )
         each = [part.reshape(batch, -1).mean(1) for part in (rows.level if weight is None else weight, rows.level)]
@@ -284,8 +298,7 @@ class SelfPacedLoss(nn.Module):
 
     @property
     def _confidence(self) -> Any:
-        asked = self._phases is not None and self._phases.asks_agreement
-        return self._targets.confidence if asked else None
+        return self._targets.confidence if self._phases is not None and self._phases.asks_agreement else None
 
     def _prepare(self, n_groups: int, n_answers: int, device: torch.device) -> Counts:
         if self._phases is None:
@@ -305,7 +318,7 @@ class SelfPacedLoss(nn.Module):
         return self._counts
 
     def _pass(self, rows: int) -> None:
-        self._seen += rows
+        self._progress.seen += rows
         if self.n is None:
             return
         share = self.n / world_size()
@@ -314,11 +327,11 @@ class SelfPacedLoss(nn.Module):
                 f"one batch holds {rows} rows, but n={self.n}: n must be the number of rows in one epoch, "
                 "or None with step_epoch() called after each"
             )
-        self._carry += rows
+        self._progress.carry += rows
         # To the nearest batch, and what is over or missing is carried on: neither a last batch that is dropped nor
         # ranks of n/2 rounded down shift the epochs by more than half a batch.
-        if self._carry + rows / 2 >= share and self._pending is None:
-            self._carry = self._carry - share if self._carry < 2 * share else 0.0
+        if self._progress.carry + rows / 2 >= share and self._pending is None:
+            self._progress.carry = self._progress.carry - share if self._progress.carry < 2 * share else 0.0
             self._pending = self._counted()
             if world_size() == 1:
                 self._settle()
@@ -332,18 +345,18 @@ class SelfPacedLoss(nn.Module):
 
     def step_epoch(self) -> None:
         """End an epoch by hand, if ``n`` was not given. Under torch.distributed every rank must call it."""
-        if self.n is not None and self._seen and not 1 / 3 < self.n / (self._seen * world_size()) < 3:
-            self._warn_once(f"n={self.n}, but step_epoch() was called after {self._seen * world_size()} rows")
+        if self.n is not None and self._progress.seen and not 1 / 3 < self.n / (self._progress.seen * world_size()) < 3:
+            self._warn_once(f"n={self.n}, but step_epoch() was called after {self._progress.seen * world_size()} rows")
         if self._pending is not None:
             self._settle(wait=True)
-        if self._seen or world_size() > 1:
-            self._carry = 0.0
+        if self._progress.seen or world_size() > 1:
+            self._progress.carry = 0.0
             self._pending = self._counted()
             self._settle(wait=True)
 
     def _counted(self) -> EpochCounts:
         """The counts of this rank since its last epoch."""
-        rows, self._seen = self._seen, 0
+        rows, self._progress.seen = self._progress.seen, 0
         if self._counts is None:
             return EpochCounts()
         undecided = self._phases is not None and self._phases.asks_agreement
@@ -357,8 +370,8 @@ class SelfPacedLoss(nn.Module):
         assert epoch is not None
         if world_size() > 1:
             if not self._exchange.posted:
-                self._exchange.post(epoch, self._step)
-            epoch = self._exchange.wait() if wait else self._exchange.ready(self._step)
+                self._exchange.post(epoch, self._progress.step)
+            epoch = self._exchange.wait() if wait else self._exchange.ready(self._progress.step)
         if epoch is not None:
             self._pending = None
             self._close(epoch)

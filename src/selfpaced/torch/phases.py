@@ -32,9 +32,11 @@ OPENING = 0.3  # of the remaining way that the trusted share goes in a paced epo
 # Share of the contradictions that are certainly not wrong labels: from the first on the trusted share opens, at the
 # second it opens to all rows that are not wrong by the estimated rate.
 OPEN_FROM, OPEN_FULLY = 0.2, 0.35
-# The trial: share of the control rows that contradicted and must agree for "rare groups", and how many times more of
-# all control rows must have gained agreement than lost it; epochs it lasts at most; treated rows that agree end it.
-EXPLAINED, GAINED, TRIAL_EPOCHS, MEMORISED = 0.25, 3, 10, 0.5
+# The trial. Rare groups: this share of the control rows that contradicted most must agree, and of all control rows so
+# many times more must have gained agreement than lost it. It ends when this share of the treated ones agrees and less
+# than half as many of the control ones, after some epochs if hardly any does, and at the latest after so many.
+EXPLAINED, GAINED = 0.25, 1.5
+MEMORISED, IDLE, IDLE_EPOCHS, TRIAL_EPOCHS = 0.5, 0.02, 4, 10
 
 _TELLS = {
     "none": "no epoch has ended yet",
@@ -198,9 +200,11 @@ class LabelPhases(Phases):
     def _try(self, counts: TrialCounts) -> None:
         """Rows that nobody learned from agree in the end if others explain them; wrong labels do not."""
         self.trial += 1
+        idle = self.trial >= IDLE_EPOCHS and counts.treated < IDLE
+        memorised = counts.treated >= MEMORISED and counts.control < counts.treated / 2
         if counts.control >= EXPLAINED and counts.gained >= GAINED * counts.lost:
             self.phase, self.closed, self.trusted, self.status = PLAIN, True, math.nan, "rare groups"
-        elif counts.treated >= MEMORISED or self.trial >= TRIAL_EPOCHS:
+        elif memorised or idle or self.trial >= TRIAL_EPOCHS:
             self.phase, self.status = PACED, "noise"
 
     def _confirm(self) -> None:

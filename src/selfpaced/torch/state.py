@@ -14,7 +14,7 @@ from .counts import Counts, EpochCounts
 from .memory import RowMemory
 from .phases import KINDS
 
-_NUMBERS = ("_seen", "_carry", "_step", "_warned", "epoch", "broken", "lam")
+_NUMBERS = ("_warned", "epoch", "broken", "lam")
 _MEMORY = ("weight", "level", "agreed", "worst", "agreed_before")
 
 
@@ -30,6 +30,7 @@ def pack(criterion: Any) -> Tensor:
         "memory": None if memory is None else {name: _on_host(getattr(memory, name)) for name in _MEMORY},
         "pending": None if pending is None else {name: _as_tensor(part) for name, part in vars(pending).items()},
         "numbers": {name: getattr(criterion, name) for name in _NUMBERS},
+        "progress": vars(criterion._progress),
         "history": criterion.history,
     }
     file = io.BytesIO()
@@ -54,6 +55,7 @@ def unpack(criterion: Any, packed: Tensor) -> None:
     criterion._pending = pending and EpochCounts(**{name: _as_array(part) for name, part in pending.items()})
     for name, value in contents["numbers"].items():
         setattr(criterion, name, value)
+    vars(criterion._progress).update(contents["progress"])
     criterion.history = contents["history"]
 
 

@@ -99,11 +99,11 @@ class ClassTargets(nn.Module):
         except IndexError as error:  # asked for beforehand, it would make a device wait for every batch
             classes = f"0 .. {output.shape[1] - 1} or ignore_index={self.ignore_index}"
             raise ValueError(f"target must hold labels in {classes}, got another one ({error})") from error
+        if self.weight is None and not self.label_smoothing and _known_finite(loss) and self._all_asked(label):
+            loss = loss.reshape(-1)
+            return BatchRows(loss, loss.detach(), None, None, loss.numel(), label.reshape(-1), logits.detach())
         asked = label != self.ignore_index
-        if _known_finite(loss):
-            used = asked
-        else:
-            logits, loss, used = self._without_broken_rows(logits, label, asked)
+        logits, loss, used = self._without_broken_rows(logits, label, asked)
         level = loss.detach()
         if self.weight is not None or self.label_smoothing:
             options = {"ignore_index": self.ignore_index, "label_smoothing": self.label_smoothing}
@@ -112,6 +112,10 @@ class ClassTargets(nn.Module):
         mass = used.sum() if self.weight is None else (self.weight[label] * used).sum()
         flat = [part.reshape(-1) for part in (loss, level, used, asked)]
         return BatchRows(*flat, mass, label.reshape(-1), logits.detach())
+
+    def _all_asked(self, label: Tensor) -> bool:
+        # one number is quicker to find than a mask
+        return bool(label.min() >= 0 if self.ignore_index < 0 else (label != self.ignore_index).all())
 
     def _without_broken_rows(self, logits: Tensor, label: Tensor, asked: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Put zeros in the place of broken rows before the loss is taken, so that no gradient is NaN."""
@@ -214,7 +218,7 @@ class ValueTargets(nn.Module):
 
 def _known_finite(loss: Tensor) -> bool:
     """Whether no row is broken, if the answer costs nothing: on a device, or in a compiled graph, it would."""
-    if loss.device.type != "cpu" or torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or loss.device.type != "cpu":
         return False
     return math.isfinite(loss.detach().sum().item())
 
