@@ -78,7 +78,7 @@ def loaded(name):
 
 @pytest.fixture(scope="module")
 def script():
-    # By its file and not by the path: one of the benchmarks is called torch.
+    # By its file and not by the path: benchmarks are no package.
     sys.modules["small_fits"] = loaded("small_fits")
     yield loaded("constants")
     del sys.modules["small_fits"]

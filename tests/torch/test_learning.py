@@ -218,7 +218,10 @@ def test_clean_values_are_fitted_as_least_squares_fits_them(network, train):
     error = []
     for seed in range(3):
         X, y, clean = line(seed=seed)
-        nets = [train(network(5, 1), X, y, c, 30) for c in (SelfPacedLoss(nn.MSELoss(reduction="none"), n=1000), nn.MSELoss())]
+        nets = [
+            train(network(5, 1), X, y, c, 30)
+            for c in (SelfPacedLoss(nn.MSELoss(reduction="none"), n=1000), nn.MSELoss())
+        ]
         error.append([(net(X) - clean).square().mean().sqrt().item() for net in nets])
     paced, plain = np.mean(error, axis=0)
     assert paced < 1.05 * plain

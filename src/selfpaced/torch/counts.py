@@ -91,12 +91,11 @@ class Counts:
 
     def add(self, rows: BatchRows, confidence: Confidence | None) -> None:
         """Take a batch in. No number comes back to the host."""
-        _, level, used, asked, _, group, logits = rows
-        if logits is not None and logits.ndim > 2:
-            level, used, asked, group, logits = _some_pixels(rows)
-        logits = None if confidence is None else logits
-        self._waiting.append((level, used, asked, group, logits))
-        self._numbers += (level if logits is None else logits).numel()
+        if rows.logits is not None and rows.logits.ndim > 2:
+            rows = _some_pixels(rows)
+        logits = None if confidence is None else rows.logits
+        self._waiting.append((rows.level, rows.used, rows.asked, rows.group, logits))
+        self._numbers += (rows.level if logits is None else logits).numel()
         if self._numbers >= TOGETHER:
             self._count(confidence)
 
@@ -143,15 +142,15 @@ def _or_ones(mask: Tensor | None, like: Tensor) -> Tensor:
     return torch.ones_like(like, dtype=torch.bool) if mask is None else mask
 
 
-def _some_pixels(rows: BatchRows) -> list[Tensor | None]:
+def _some_pixels(rows: BatchRows) -> BatchRows:
     """Evenly spread pixels of every image, with their logits as rows."""
     assert rows.logits is not None
     images, pixels = len(rows.logits), rows.logits[0, 0].numel()
     step = -(-images * pixels // MOST_PIXELS) | 1  # odd, so that columns of even images take turns
-    parts = (rows.level, rows.used, rows.asked, rows.group)
-    some = [None if part is None else part.view(images, pixels)[:, ::step].reshape(-1) for part in parts]
+    parts = {name: getattr(rows, name) for name in ("level", "used", "asked", "group")}
     logits = rows.logits.flatten(2)[:, :, ::step].movedim(1, -1).reshape(-1, rows.logits.shape[1])
-    return [*some, logits]
+    some = {name: part.view(images, pixels)[:, ::step].reshape(-1) for name, part in parts.items() if part is not None}
+    return rows._replace(**some, logits=logits)
 
 
 def class_centers() -> NDArray[np.float64]:

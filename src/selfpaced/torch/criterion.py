@@ -202,7 +202,9 @@ class SelfPacedLoss(nn.Module):
     # ------------------------------------------------------------------------------------------------ every batch
 
     def forward(self, output: Tensor, target: Tensor, ids: Tensor | None = None) -> Tensor:
-        """The weighted mean of the rows' losses; without gradient or in eval mode the plain one, and nothing is counted.
+        """Return the weighted mean of the rows' losses.
+
+        Without gradient, or in eval mode, it is the plain mean and nothing is counted.
 
         Parameters
         ----------
@@ -241,9 +243,7 @@ class SelfPacedLoss(nn.Module):
             return total
         return total / (rows.mass.clamp_min(1e-12) if isinstance(rows.mass, Tensor) else rows.mass)
 
-    def _observe(
-        self, rows: BatchRows, ids: Tensor | None, batch: int, n_groups: int, n_answers: int
-    ) -> Tensor | None:
+    def _observe(self, rows: BatchRows, ids: Tensor | None, batch: int, n_groups: int, n_answers: int) -> Tensor | None:
         """Weights of a batch, None for all one; the batch is counted, and an epoch may end."""
         self._progress.step += 1
         if self._pending is not None:
@@ -255,7 +255,8 @@ class SelfPacedLoss(nn.Module):
         if ids is not None:
             self._remember(rows, weight, ids, batch)
         if factor is not None and weight is not None:
-            weight = weight * (factor.index_select(0, rows.group) if len(factor) > 1 else factor)
+            by_class = rows.group is not None and len(factor) > 1
+            weight = weight * (factor[rows.group] if by_class else factor)
         if phase == TRIAL and ids is not None:
             treated = is_treated(ids).to(rows.level.device)
             used = ~treated if rows.used is None else rows.used & ~treated
@@ -443,7 +444,7 @@ class SelfPacedLoss(nn.Module):
     # ------------------------------------------------------------------------------------------------ checkpoints
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
-        super().__setstate__(contents)
+        super().__setstate__(contents)  # type: ignore[no-untyped-call]
         self._number = register(self)  # copies are criteria of their own
 
     def get_extra_state(self) -> Tensor:

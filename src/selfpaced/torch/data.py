@@ -29,7 +29,11 @@ class WithIndex(Dataset[Any]):
     """
 
     def __init__(self, dataset: Any) -> None:
-        if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
+        if (
+            isinstance(dataset, IterableDataset)
+            or not hasattr(dataset, "__getitem__")
+            or not hasattr(dataset, "__len__")
+        ):
             raise TypeError(f"dataset must have len() and [], got {type(dataset).__name__}")
         self.dataset = dataset
 

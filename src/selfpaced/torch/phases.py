@@ -50,15 +50,16 @@ _TELLS = {
     "rare groups": "labels that contradicted the network were explained by other rows: rare groups, not label noise",
     "not confirmed": "paced, and taken back after {epochs} epochs: wrong labels explain {share:.0%} of what contradicts "
     "the paced network",
-    "held-out": "paced, and taken back after {epochs} epochs: {now:.1%} of the held-out labels agree, {before:.1%} before",
+    "held-out": "paced, and taken back after {epochs} epochs: {now:.1%} of the held-out labels agree, "
+    "{before:.1%} before",
     "given": "the pace was given",
     "values early": "still looking: absolute errors for the first {epochs} epochs",
     "values": "weights fall with the residual, one half at 2.5 robust standard deviations; {rate:.0%} of the rows are "
     "outliers",
     "beyond reach": "{rate:.0%} of the rows lie far off the others: too many to tell which part is right; absolute "
     "errors are minimised",
-    "between groups": "the fit lies between two groups of rows: too many to tell which part is right; absolute errors are "
-    "minimised",
+    "between groups": "the fit lies between two groups of rows: too many to tell which part is right; absolute errors "
+    "are minimised",
     "no gap": "no part of the losses lies far above the others: all rows count in full",
     "gap": "{rate:.0%} of the losses lie far above the others; the rest is trusted",
 }
@@ -317,6 +318,4 @@ def far_share(losses: LossSketch) -> float:
     return float(weight[proper][place + start > valley].sum() / weight.sum())
 
 
-KINDS: dict[str, type[Phases]] = {
-    kind.kind: kind for kind in (LabelPhases, ResidualPhases, GapPhases, GivenPhases)
-}
+KINDS: dict[str, type[Phases]] = {kind.kind: kind for kind in (LabelPhases, ResidualPhases, GapPhases, GivenPhases)}

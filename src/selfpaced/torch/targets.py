@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -106,12 +106,12 @@ class ClassTargets(nn.Module):
         logits, loss, used = self._without_broken_rows(logits, label, asked)
         level = loss.detach()
         if self.weight is not None or self.label_smoothing:
-            options = {"ignore_index": self.ignore_index, "label_smoothing": self.label_smoothing}
+            options: dict[str, Any] = {"ignore_index": self.ignore_index, "label_smoothing": self.label_smoothing}
             loss = torch.where(used, F.cross_entropy(logits, label, self.weight, reduction="none", **options), 0)
         label = torch.where(asked, label, 0)
         mass = used.sum() if self.weight is None else (self.weight[label] * used).sum()
-        flat = [part.reshape(-1) for part in (loss, level, used, asked)]
-        return BatchRows(*flat, mass, label.reshape(-1), logits.detach())
+        loss, level, used, asked = (part.reshape(-1) for part in (loss, level, used, asked))
+        return BatchRows(loss, level, used, asked, mass, label.reshape(-1), logits.detach())
 
     def _all_asked(self, label: Tensor) -> bool:
         # one number is quicker to find than a mask
@@ -171,8 +171,8 @@ class BinaryTargets(nn.Module):
         level = torch.where(used, level, 0).clamp_min(0)
         column = torch.arange(given.numel(), device=given.device) % (self.n_groups(output) // 2)
         group = 2 * column + (given > 0.5).reshape(-1)
-        flat = [part.reshape(-1) for part in (loss, level, used, asked)]
-        return BatchRows(*flat, used.sum(), group, logits.detach().reshape(-1))
+        loss, level, used, asked = (part.reshape(-1) for part in (loss, level, used, asked))
+        return BatchRows(loss, level, used, asked, used.sum(), group, logits.detach().reshape(-1))
 
     def confidence(self, logits: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
         return logits.abs(), (logits > 0) == (group % 2 == 1)
