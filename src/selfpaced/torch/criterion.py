@@ -285,12 +285,12 @@ class SelfPacedLoss(nn.Module):
         if memory.weight.device != rows.level.device:
             memory.to(rows.level.device)
         memory.make_room(ids)
-        if self.n is not None and self.epoch == 0 and self.n > _TOO_LARGE * memory.n_different:
-            if self._progress.seen >= _TOO_LARGE * memory.n_different:
-                self._warn_once(
-                    f"{self._progress.seen} rows have passed, {memory.n_different} of them different, and n={self.n}: n must "
-                    "be the number of rows in one epoch, or None with step_epoch() called after each"
-                )
+        seen, limit = self._progress.seen, _TOO_LARGE * memory.n_different
+        if self.n is not None and self.epoch == 0 and self.n > limit and seen >= limit:
+            self._warn_once(
+                f"{seen} rows have passed, {memory.n_different} of them different, and n={self.n}: n must be the "
+                "number of rows in one epoch, or None with step_epoch() called after each"
+            )
         each = [part.reshape(batch, -1).mean(1) for part in (rows.level if weight is None else weight, rows.level)]
         agrees = None
         if rows.logits is not None and rows.group is not None and len(rows.level) == batch:
@@ -387,7 +387,8 @@ class SelfPacedLoss(nn.Module):
         if epoch.losses.total > 0 or self.phase == TRIAL:
             before = self.phase
             trial = self._memory.trial_counts() if before == TRIAL and self._memory else None
-            self._phases.see(epoch, trial, self.trial and self._memory is not None and world_size() == 1)
+            can_try = self.trial and self._memory is not None and self._memory.has_agreement and world_size() == 1
+            self._phases.see(epoch, trial, can_try)
             if self.phase == TRIAL and before != TRIAL and self._memory:
                 self._memory.begin_trial()
             self._set_pace(epoch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,9 +36,10 @@ class RowMemory:
         self.agreed_before: Tensor | None = None
         self._seen = np.zeros(0, dtype=bool)
         self.n_different = 0
+        self.has_agreement = False  # one label for each row: a trial is possible
 
     @classmethod
-    def holding(cls, **parts: Tensor | None) -> RowMemory:
+    def holding(cls, **parts: Any) -> RowMemory:
         """The memory of a checkpoint."""
         memory = cls()
         for name, part in parts.items():
@@ -50,6 +52,7 @@ class RowMemory:
         """Remember a batch, for which room was made."""
         self.weight[ids] = 1.0 if weight is None else weight.to(self.weight.dtype)
         self.level[ids] = level.to(self.level.dtype)
+        self.has_agreement = agrees is not None
         if agrees is not None:
             self.agreed[ids] = agrees
 
@@ -69,6 +72,7 @@ class RowMemory:
         self._seen[rows] = True
 
     def to(self, device: torch.device) -> None:
+        """Move to another device."""
         for name in ("weight", "level", "agreed", "worst", "agreed_before"):
             part = getattr(self, name)
             setattr(self, name, None if part is None else part.to(device))

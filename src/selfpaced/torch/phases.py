@@ -1,4 +1,4 @@
-"""The decision, epoch by epoch on the host: look on, try, plain, or paced. Numbers and a status; sentences at the end."""
+"""The decision, epoch by epoch on the host: look on, try, plain, or paced."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ _TELLS = {
     "noise": "{found}: {trusted:.0%} of the rows are trusted",
     "trial": "{found}: a quarter of the rows is held back for {trial} epochs to see whether the others explain them",
     "rare groups": "labels that contradicted the network were explained by other rows: rare groups, not label noise",
-    "not confirmed": "paced, and taken back after {epochs} epochs: wrong labels explain {share:.0%} of what contradicts "
-    "the paced network",
+    "not confirmed": "paced, and taken back after {epochs} epochs: wrong labels explain {share:.0%} of what "
+    "contradicts the paced network",
     "held-out": "paced, and taken back after {epochs} epochs: {now:.1%} of the held-out labels agree, "
     "{before:.1%} before",
     "given": "the pace was given",
@@ -151,12 +151,13 @@ class LabelPhases(Phases):
             self.status = "early"
             return
         curve = fit_agreement(np.asarray(self.memory), self.n_answers)
-        self.rate, self.lower, self.upper = curve.rate, curve.lower, curve.upper
+        if self.trial == 0:  # rows that were memorised in a trial hide a part of the rate
+            self.rate, self.lower, self.upper = curve.rate, curve.lower, curve.upper
         if not math.isnan(epoch.held_out):
             self.held_out = [*self.held_out, epoch.held_out][-2:]
         if self.phase == PACED:
             self.trusted += OPENING * (self.goal - self.trusted)
-            self._confirm()
+            self._confirm(curve.rate)
         elif self.epochs >= LAST or not self._learning():
             self._decide(can_try)
         elif self.phase == LOOK:
@@ -208,9 +209,9 @@ class LabelPhases(Phases):
         elif memorised or idle or self.trial >= TRIAL_EPOCHS:
             self.phase, self.status = PACED, "noise"
 
-    def _confirm(self) -> None:
+    def _confirm(self, rate: float) -> None:
         """The paced network is the better reference, for it does not memorise what it holds back."""
-        self.shares.append(self.rate / max(1 - self.agreement, 1e-9))
+        self.shares.append(rate / max(1 - self.agreement, 1e-9))
         if len(self.shares) < CONFIRM:
             return
         # Held-out rows, noisy as they are: a pace that is right agrees with more of them than the look did.

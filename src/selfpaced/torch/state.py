@@ -15,7 +15,7 @@ from .memory import RowMemory
 from .phases import KINDS
 
 _NUMBERS = ("_warned", "epoch", "broken", "lam")
-_MEMORY = ("weight", "level", "agreed", "worst", "agreed_before")
+_MEMORY = ("weight", "level", "agreed", "worst", "agreed_before", "has_agreement")
 
 
 def pack(criterion: Any) -> Tensor:
@@ -59,8 +59,8 @@ def unpack(criterion: Any, packed: Tensor) -> None:
     criterion.history = contents["history"]
 
 
-def _on_host(part: Tensor | None) -> Tensor | None:
-    return None if part is None else part.cpu()
+def _on_host(part: Any) -> Any:
+    return part.cpu() if isinstance(part, Tensor) else part
 
 
 def _as_tensor(part: Any) -> Any:
