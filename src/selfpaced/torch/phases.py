@@ -216,7 +216,8 @@ class LabelPhases(Phases):
             return
         # Held-out rows, noisy as they are: a pace that is right agrees with more of them than the look did.
         worse = bool(self.held_out) and float(np.mean(self.held_out)) < self.before
-        if worse or float(np.mean(self.shares)) < NOISE_SHARE:
+        unconfirmed = self.trial == 0 and float(np.mean(self.shares)) < NOISE_SHARE  # a trial has confirmed it already
+        if worse or unconfirmed:
             self.phase, self.trusted, self.closed = PLAIN, math.nan, True
             self.status = "held-out" if worse else "not confirmed"
 
