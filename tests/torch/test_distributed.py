@@ -16,7 +16,7 @@ if not hasattr(os, "fork"):
 
 SCRIPT = Path(__file__).with_name("ranks.py")
 TASKS = ["equal:2", "equal:3", "unequal:2", "joined:2", "validating:2", "idle:2", "whole:2", "resumed:2"]
-LIMIT = 300  # seconds: ranks that wait for each other would wait for ever
+LIMIT = 900  # seconds: ranks that wait for each other would wait for ever
 
 
 @pytest.fixture(scope="module")

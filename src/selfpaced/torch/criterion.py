@@ -37,7 +37,7 @@ Callback = Callable[[dict[str, Any]], None]
 
 
 @dataclass
-class Progress:
+class EpochProgress:
     """Steps of this rank, and its rows since the last epoch; attributes of a module are slow to set."""
 
     step: int = 0
@@ -148,7 +148,7 @@ class SelfPacedLoss(nn.Module):
         self._factor: Tensor | None = None
         self._exchange, self._pending = Exchange(), None
         self._number = register(self)
-        self._progress = Progress()
+        self._progress = EpochProgress()
         self._warned = False
         self.epoch, self.broken, self.lam = 0, 0, math.inf
         self.history: list[dict[str, Any]] = []
