@@ -1,4 +1,4 @@
-"""SelfPacedLoss in PyTorch Lightning: one line of the module, and it travels in the checkpoint.
+"""SelfPacedLoss in PyTorch Lightning: one line of the module; its state is in the checkpoint, its epochs are logged.
 
 python examples/torch_lightning.py
 """
@@ -13,17 +13,21 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from selfpaced.datasets import flip_symmetric
-from selfpaced.torch import SelfPacedLoss
+from selfpaced.torch import SelfPacedLoss, WithIndex
 
 
 class Digits(lightning.LightningModule):
     def __init__(self, rows):
         super().__init__()
         self.net = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
-        self.criterion = SelfPacedLoss(n=rows)  # was: nn.CrossEntropyLoss()
+        self.criterion = SelfPacedLoss(n=rows, on_epoch=self.log_pace)  # was: nn.CrossEntropyLoss()
+
+    def log_pace(self, record):
+        self.log_dict({f"pace/{name}": record[name] for name in ("agreement", "rate", "trusted")})
 
     def training_step(self, batch, _):
-        return self.criterion(self.net(batch[0]), batch[1])
+        inputs, labels, ids = batch
+        return self.criterion(self.net(inputs), labels, ids)
 
     def configure_optimizers(self):
         return torch.optim.Adam(self.parameters(), 2e-3)
@@ -34,7 +38,7 @@ def main(epochs=30):
     X, X_test, y, y_test = train_test_split(scale(X).astype(np.float32), y, test_size=0.3, random_state=0, stratify=y)
     given, _ = flip_symmetric(y, 0.4, random_state=0)
     torch.manual_seed(0)
-    rows = TensorDataset(torch.from_numpy(X), torch.from_numpy(given))
+    rows = WithIndex(TensorDataset(torch.from_numpy(X), torch.from_numpy(given)))
     quiet = {
         "logger": False,
         "enable_checkpointing": False,
@@ -46,9 +50,9 @@ def main(epochs=30):
     trainer.fit(module, DataLoader(rows, batch_size=128, shuffle=True))
     with torch.no_grad():
         right = module.net(torch.from_numpy(X_test)).argmax(1).numpy() == y_test
-    return right.mean(), module
+    return right.mean(), module, trainer.logged_metrics
 
 
 if __name__ == "__main__":
-    score, module = main()
+    score, module, _ = main()
     print(f"{score:.3f}", module.criterion.termination)

@@ -1,6 +1,9 @@
 """SelfPacedLoss in skorch: a network that is a scikit-learn estimator.
 
-python examples/torch_skorch.py
+skorch sees that the criterion is a CrossEntropyLoss: ``predict_proba`` returns probabilities. Rows of a validation part
+(``train_split``) have no gradient and are not counted.
+
+    python examples/torch_skorch.py
 """
 
 import numpy as np
@@ -36,10 +39,10 @@ def main(epochs=30):
             **options,
         )
         scores[name] = net.fit(X, given).score(X_test, y_test)
-    return scores, net.criterion_
+    return scores, net, X_test
 
 
 if __name__ == "__main__":
-    scores, criterion = main()
+    scores, net, _ = main()
     print({name: round(score, 3) for name, score in scores.items()})
-    print(criterion.termination)
+    print(net.criterion_.termination)

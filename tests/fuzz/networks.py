@@ -15,9 +15,10 @@ def network(draw: Draw) -> None:
 
     from selfpaced.torch import SelfPacedLoss
 
-    names = [*inspect.signature(SelfPacedLoss.__init__).parameters, "output", "target", "logits", "labels"]
+    names = [*inspect.signature(SelfPacedLoss.__init__).parameters, "output", "target", "logits", "labels", "ids"]
     given = {}
-    for name in ("regularizer", "pacing", "n", "n_classes", "ignore_index", "label_smoothing", "trusted", "validation"):
+    optional = ("regularizer", "pacing", "n", "ignore_index", "label_smoothing", "reduction", "trusted", "trial")
+    for name in (*optional, "validation", "on_epoch"):
         if draw.chance(0.1):
             given[name] = draw.one([*REGISTRY, 0.5, 3]) if draw.chance(0.5) else draw.one(JUNK)
     criterion = attempt(lambda: SelfPacedLoss(**given), names)
@@ -26,7 +27,7 @@ def network(draw: Draw) -> None:
     torch.manual_seed(0)
     for _ in range(2):
         shape = draw.one([(8, 3), (8, 3), (8, 3), (1, 2), (8, 3, 2), (8,), (0, 3)])
-        output = torch.randn(shape) * draw.one([1.0, 1.0, 1e30, 0.0])
+        output = (torch.randn(shape) * draw.one([1.0, 1.0, 1e30, 0.0])).requires_grad_()
         labels = (
             torch.randint(0, 2, (shape[0], *shape[2:]))
             if draw.chance(0.8)
@@ -34,7 +35,8 @@ def network(draw: Draw) -> None:
                 [torch.full((8,), 7), torch.zeros(8), torch.zeros(5, dtype=torch.long), torch.full((8, 3), 1 / 3), None]
             )
         )
-        loss = attempt(lambda output=output, labels=labels: criterion(output, labels), names)
+        ids = draw.one([None, None, torch.arange(8), torch.arange(3)])
+        loss = attempt(lambda output=output, labels=labels, ids=ids: criterion(output, labels, ids), names)
         if loss is not None and shape[0]:
-            finite("loss", float(loss.detach()))
+            finite("loss", float(loss.detach().sum()))
         attempt(criterion.step_epoch, names)

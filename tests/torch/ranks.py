@@ -3,8 +3,10 @@
 Importing torch takes longer than any of them, on a busy machine a minute, so it is done once: ranks are forks of this
 process, made before it has computed anything, and end as forks do, without the interpreter's own long goodbye.
 
-Modes: "equal" shards with n, "unequal" shards with step_epoch, "whole" and "resumed": as equal, but in "resumed" every
-rank dies half way, in the middle of an epoch, and new ones go on from the checkpoints.
+Modes: "equal" shards with n; "unequal" shards with step_epoch; "joined": unequal shards with n, under ``Join``;
+"validating": as equal, and rank 0 alone validates after every epoch; "idle": the last rank has no batch at all; "whole"
+and "resumed": as equal, but in "resumed" every rank dies half way, in the middle of an epoch, and new ones go on from
+the checkpoints.
 """
 
 import json
@@ -50,15 +52,17 @@ def run(rank, world, folder, mode, part):
     y = torch.from_numpy(flip_symmetric(y, 0.3, random_state=0)[0])
     torch.manual_seed(0)
     net = DistributedDataParallel(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)))
-    criterion = SelfPacedLoss(n=None if mode == "unequal" else len(X))
+    criterion = SelfPacedLoss(n=None if mode in ("unequal", "idle") else len(X))
     optimizer = torch.optim.Adam(net.parameters(), 1e-2)
     batches = [batch for epoch in range(EPOCHS) for batch in shard(len(X), epoch, rank, world, mode)]
     checkpoint, half = folder / f"checkpoint-{rank}.pt", len(batches) // 2
     if part == "go on":
         for thing, state in zip((net, optimizer, criterion), torch.load(checkpoint, weights_only=True), strict=True):
             thing.load_state_dict(state)
-    if mode == "unequal":
-        train_unequal(net, optimizer, criterion, X, y, rank, world)
+    if mode in ("unequal", "joined", "idle"):
+        train_unequal(net, optimizer, criterion, X, y, rank, world, mode)
+    elif mode == "validating":
+        train_validating(net, optimizer, criterion, X, y, rank, world)
     else:
         train(net, optimizer, criterion, X, y, {"end": batches, "stop": batches[:half], "go on": batches[half:]}[part])
     if part == "stop":
@@ -74,9 +78,11 @@ def run(rank, world, folder, mode, part):
 
 def shard(rows, epoch, rank, world, mode):
     order = torch.randperm(rows, generator=torch.Generator().manual_seed(epoch))
-    if mode != "unequal":
+    if mode == "idle":
+        return order.split(BATCH) if rank == 0 else []
+    if mode not in ("unequal", "joined"):
         return order[: rows // world * world][rank::world].split(BATCH)
-    cut = int(0.7 * rows)
+    cut = int(0.4 * rows)  # of 28 batches 11 and 17
     return (order[:cut] if rank == 0 else order[cut:]).split(BATCH)
 
 
@@ -87,11 +93,20 @@ def train(net, optimizer, criterion, X, y, batches):
         optimizer.step()
 
 
-def train_unequal(net, optimizer, criterion, X, y, rank, world):
+def train_unequal(net, optimizer, criterion, X, y, rank, world, mode):
     for epoch in range(EPOCHS):
         with net.join():
-            train(net, optimizer, criterion, X, y, shard(len(X), epoch, rank, world, "unequal"))
-        criterion.step_epoch()
+            train(net, optimizer, criterion, X, y, shard(len(X), epoch, rank, world, mode))
+        if criterion.n is None:
+            criterion.step_epoch()
+
+
+def train_validating(net, optimizer, criterion, X, y, rank, world):
+    for epoch in range(EPOCHS):
+        train(net, optimizer, criterion, X, y, shard(len(X), epoch, rank, world, "equal"))
+        if rank == 0:
+            with torch.no_grad():
+                criterion(net.module(X), y)
 
 
 if __name__ == "__main__":

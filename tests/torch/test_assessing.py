@@ -8,7 +8,7 @@ from sklearn.metrics import average_precision_score
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from selfpaced.torch import SelfPacedLoss, assess, review, suspects
+from selfpaced.torch import SelfPacedLoss, WithIndex, assess, review, soft_labels, suspects
 from selfpaced.torch.assessing import PICTURES
 
 COLUMNS = ["row", "level", "given", "expected", "weight", "noise_probability", "probability_if_noisy", "label_quality"]
@@ -101,6 +101,45 @@ def test_values(network):
     table = suspects(net, [(X, y)])
     assert int(table["row"][0]) == 7
     assert "residual" in table.columns
+
+
+class Keywords(nn.Module):
+    """A network that takes keyword arguments and returns a dict, as those of Hugging Face."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, pixels, labels=None):
+        return {"logits": self.net(pixels)}
+
+
+def test_batches_that_are_dicts_and_batches_with_row_numbers(trained, digits):
+    net, criterion, loader = trained
+    expected = np.asarray(suspects(net, loader, criterion)["row"])
+    rows = [{"pixels": x, "labels": y} for x, y in zip(digits["X"], digits["given"], strict=True)]
+    dicts = DataLoader(WithIndex(rows), batch_size=100, shuffle=True)
+    assert list(suspects(Keywords(net), dicts, criterion)["row"]) == list(expected)
+    tuples = DataLoader(WithIndex(loader.dataset), batch_size=100, shuffle=True)
+    assert list(suspects(net, tuples, criterion)["row"]) == list(expected)
+    with pytest.raises(ValueError, match=r"must hold 'labels' or 'label', got \['index', 'pixels'\]"):
+        suspects(Keywords(net), [{"pixels": digits["X"], "index": 0}])
+
+
+def test_soft_labels(trained, digits):
+    net, criterion, loader = trained
+    soft = soft_labels(net, loader, criterion)
+    np.testing.assert_allclose(soft.sum(1), 1.0, rtol=1e-5)
+    assert (soft.argmax(1) == digits["clean"].numpy()).mean() > 0.9
+    with pytest.raises(ValueError, match="soft labels need targets that are labels, got values"):
+        soft_labels(nn.Linear(3, 1), [(torch.zeros(4, 3), torch.zeros(4, 1))])
+
+
+def test_data_sets_with_row_numbers():
+    rows = WithIndex([10, 11, 12])
+    assert (len(rows), rows[2]) == (3, (12, 2))
+    with pytest.raises(TypeError, match=r"dataset must have len\(\) and \[\], got generator"):
+        WithIndex(row for row in ())
 
 
 def test_what_cannot_be_assessed():

@@ -53,7 +53,8 @@ def test_targets_of_another_shape(loss):
     [
         ({"n": 0}, "n must be the number of training rows, an integer >= 1, got 0"),
         ({"n": 10.5}, "got 10.5"),
-        ({"n_classes": 1}, "n_classes must be an integer >= 2, got 1"),
+        ({"reduction": "max"}, "reduction must be 'mean', 'sum' or 'none', got 'max'"),
+        ({"trial": 1}, "trial must be True or False, got 1"),
         ({"regularizer": "welch"}, "did you mean 'welsch'"),
         ({"regularizer": "diversity"}, "by its own loss alone, got the grouped rule 'diversity'"),
         ({"pacing": "fast"}, "pacing must be 'auto' or a Pacing of selfpaced.pacing, got 'fast'"),
@@ -78,20 +79,48 @@ def test_weights_of_another_number_of_classes():
         SelfPacedLoss(n=10, weight=torch.ones(2))(torch.zeros(4, 3), LABELS)
 
 
-def test_n_classes_that_the_logits_do_not_have():
-    with pytest.raises(ValueError, match=r"n_classes is 5, but the logits have shape \(4, 3\)"):
-        SelfPacedLoss(n=10, n_classes=5)(torch.zeros(4, 3), LABELS)
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        (torch.arange(3), r"ids must be a tensor of 4 row numbers.*got \(3,\)"),
+        ([0, 1, 2, 3], "ids must be a tensor of 4 row numbers.*got list"),
+        (torch.zeros(4), "ids must be a tensor of 4 row numbers"),
+        (torch.tensor([0, 1, 2, -3]), "ids must be row numbers >= 0, got -3"),
+    ],
+)
+def test_ids_that_are_no_row_numbers(ids, said):
+    with pytest.raises(ValueError, match=said):
+        SelfPacedLoss(n=10)(torch.zeros(4, 3, requires_grad=True), LABELS, ids)
+
+
+def test_weights_without_ids():
+    criterion = SelfPacedLoss(n=10)
+    criterion(torch.zeros(4, 3, requires_grad=True), LABELS)
+    with pytest.raises(RuntimeError, match=r"weights\(\) needs row numbers: call criterion\(output, target, ids\)"):
+        criterion.weights()
+
+
+def logits(rows=64):
+    return torch.zeros(rows, 3, requires_grad=True), torch.zeros(rows, dtype=torch.long)
 
 
 def test_n_of_another_order_of_magnitude_is_warned_about_once():
     criterion = SelfPacedLoss(n=10)
     with pytest.warns(UserWarning, match="one batch holds 64 rows, but n=10"):
-        criterion(torch.zeros(64, 3), torch.zeros(64, dtype=torch.long))
-    criterion(torch.zeros(64, 3), torch.zeros(64, dtype=torch.long))
+        criterion(*logits())
+    criterion(*logits())
     much = SelfPacedLoss(n=10_000)
-    much(torch.zeros(64, 3), torch.zeros(64, dtype=torch.long))
+    much(*logits())
     with pytest.warns(UserWarning, match=r"n=10000, but step_epoch\(\) was called after 64 rows"):
         much.step_epoch()
+
+
+def test_n_ten_times_too_large_is_seen_by_the_row_numbers():
+    criterion = SelfPacedLoss(n=640)
+    for _ in range(3):
+        criterion(*logits(), torch.arange(64))
+    with pytest.warns(UserWarning, match="192 rows have passed, 64 of them different, and n=640"):
+        criterion(*logits(), torch.arange(64))
 
 
 def test_labels_of_one_class_only():

@@ -1,6 +1,6 @@
 """PyTorch: a loss that keeps a network from memorising wrong labels.
 
-``criterion = SelfPacedLoss(n=len(train_set))`` stands where ``nn.CrossEntropyLoss()`` stood; nothing else changes.
+``criterion = SelfPacedLoss(n=len(train_set))`` replaces ``nn.CrossEntropyLoss()``; nothing else changes.
 """
 
 try:
@@ -10,7 +10,8 @@ except ImportError as error:
         'selfpaced.torch needs PyTorch, which is not installed: pip install "selfpaced[torch]"'
     ) from error
 
-from .assessing import assess, review, suspects
+from .assessing import assess, review, soft_labels, suspects
 from .criterion import SelfPacedLoss
+from .data import WithIndex
 
-__all__ = ["SelfPacedLoss", "assess", "review", "suspects"]
+__all__ = ["SelfPacedLoss", "WithIndex", "assess", "review", "soft_labels", "suspects"]

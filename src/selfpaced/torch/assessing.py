@@ -1,10 +1,9 @@
-"""What a trained network says about the rows of a loader: the assessment and the suspects of the rest of the
-library."""
+"""What a trained network says about the rows of a loader: assessment, suspects and soft labels."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,42 +28,50 @@ _LEAST_RATE = 1e-3  # numerical safety: a rate of 0 would make every label certa
 
 @dataclass(frozen=True)
 class EvenNoise:
-    """Labels that are wrong at one rate, the wrong one any of the others."""
+    """Label noise at one rate, the wrong label any of the others."""
 
     rate: float
 
     def proba(self, logits: Any) -> Array:
-        """Probability of each clean class: what the network says."""
+        """Probability of each clean class by the network."""
         shifted = np.asarray(logits) - np.max(logits, axis=1, keepdims=True)
         exp = np.exp(shifted)
         return np.asarray(exp / exp.sum(axis=1, keepdims=True))
 
     def noise_probability(self, logits: Any, y: Any) -> Array:
         """Probability that the given label is wrong, by Bayes' rule."""
-        proba = self.proba(logits)
-        given, rate = proba[np.arange(len(proba)), y], max(self.rate, _LEAST_RATE)
-        wrong = rate / (proba.shape[1] - 1) * (1 - given)
-        return np.asarray(wrong / (wrong + (1 - rate) * given))
+        return np.asarray(1 - self.posterior(logits, y)[np.arange(len(y)), y])
+
+    def posterior(self, logits: Any, y: Any) -> Array:
+        """Probability of each clean class given the inputs and the given label, by Bayes' rule."""
+        proba, rate = self.proba(logits), max(self.rate, _LEAST_RATE)
+        likelihood = np.full(proba.shape, rate / (proba.shape[1] - 1))
+        likelihood[np.arange(len(proba)), y] = 1 - rate
+        joint = proba * likelihood
+        return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
 def assess(model: nn.Module, loader: Any, criterion: SelfPacedLoss | None = None) -> Assessment:
-    """What a trained network says about the given labels or values of the rows of a loader.
+    """Return what a trained network says about the given labels or values of the rows of a loader.
 
     Parameters
     ----------
     model : nn.Module
-        Maps a batch of inputs to logits [B, K], or to one value for each row. It is put in eval mode and back.
-    loader : DataLoader or iterable of (inputs, targets)
-        A DataLoader is read in the order of its data set, whatever its sampler.
+        Maps a batch of inputs to logits [B, K], or to one value for each row. It is put in eval mode and back. Outputs
+        with ``logits``, as those of Hugging Face, will do.
+    loader : DataLoader or iterable of batches
+        Batches are ``(inputs, targets, ...)``, or dicts with "labels" or "label": the other entries are then the
+        keyword arguments of the model, except "index". A DataLoader is read in the order of its data set, whatever its
+        sampler.
     criterion : SelfPacedLoss, optional
-        The one it was trained with: gives the rate of wrong labels and the pace. Without it the rate is taken to be
-        the share of labels that the network contradicts, and nothing is weighted.
+        The one it was trained with: gives the rate of wrong labels and the pace. Without it the rate is the share of
+        labels that the network contradicts, and all rows weigh 1.
 
     Returns
     -------
     Assessment
-        Row numbers are positions in the data set. The network has been trained on the rows: only a paced one, which
-        has not memorised its labels, has anything to say about them.
+        Row numbers are positions in the data set. The network was trained on the rows: only a paced network, which
+        has not memorised the labels, can tell wrong ones.
     """
     output, target = _outputs(model, loader)
     paced = criterion is not None and criterion.phase == "paced"
@@ -92,7 +99,7 @@ def suspects(
     n: int | None = None,
     ids: Iterable[Any] | None = None,
 ) -> Any:
-    """Rows whose given label or value is probably wrong, most suspicious first.
+    """Return the rows whose given label or value is probably wrong, most suspicious first.
 
     Parameters
     ----------
@@ -105,7 +112,7 @@ def suspects(
 
     Returns
     -------
-    pandas.DataFrame, or Records where pandas is not installed
+    pandas.DataFrame, or Records if pandas is not installed
         The ranking of all rows, with the columns of `selfpaced.suspects`.
     """
     assessed = assess(model, loader, criterion)
@@ -116,16 +123,46 @@ def suspects(
     return table
 
 
-def review(
-    model: nn.Module, loader: Any, criterion: SelfPacedLoss | None = None, ids: Iterable[Any] | None = None
-) -> TrainedNetwork:
-    """A trained network for the page: ``selfpaced.report(review(model, loader, criterion))``.
+def soft_labels(model: nn.Module, loader: Any, criterion: SelfPacedLoss | None = None) -> Array:
+    """Return the probability of every class given the inputs and the given label, for training another model.
 
     Parameters
     ----------
     model, loader, criterion
-        As in `assess`. Where the loader is a DataLoader over a data set that can be indexed and inputs are pictures
-        [C, H, W] of one, three or four channels, the page shows those of the most suspicious rows.
+        As in `assess`; targets must be labels.
+
+    Returns
+    -------
+    ndarray of float32 [n, K]
+        By Bayes' rule: the network's probabilities, and label noise at the rate of the criterion.
+
+    Examples
+    --------
+    >>> import torch
+    >>> net = torch.nn.Linear(2, 2)
+    >>> _ = torch.nn.init.eye_(net.weight), torch.nn.init.zeros_(net.bias)
+    >>> loader = [(torch.tensor([[9.0, 0.0], [9.0, 0.0], [9.0, 0.0]]), torch.tensor([0, 0, 1]))]
+    >>> soft_labels(net, loader).round(2)
+    array([[1., 0.],
+           [1., 0.],
+           [1., 0.]], dtype=float32)
+    """
+    labels = assess(model, loader, criterion).diagnosis
+    if not isinstance(labels, Labels) or not isinstance(labels.noise, EvenNoise):
+        raise ValueError("soft labels need targets that are labels, got values")
+    return labels.noise.posterior(labels.logits, labels.codes).astype(np.float32)
+
+
+def review(
+    model: nn.Module, loader: Any, criterion: SelfPacedLoss | None = None, ids: Iterable[Any] | None = None
+) -> TrainedNetwork:
+    """Return a trained network for the report: ``selfpaced.report(review(model, loader, criterion))``.
+
+    Parameters
+    ----------
+    model, loader, criterion
+        As in `assess`. If the loader is a DataLoader over a data set that can be indexed and inputs are pictures
+        [C, H, W] of one, three or four channels, the report shows those of the most suspicious rows.
     ids
         As in `suspects`.
 
@@ -155,12 +192,13 @@ def _names(ids: Iterable[Any] | None, assessed: Assessment) -> Array | None:
 
 
 def _pictures(loader: Any, assessed: Assessment) -> tuple[Array, ...]:
-    """The inputs of the most suspicious rows, where they are pictures."""
+    """The inputs of the most suspicious rows, if they are pictures."""
     if not _can_be_indexed(loader):
         return ()
     out = []
     for row in assessed.ranking(PICTURES):
-        inputs = loader.collate_fn([loader.dataset[int(row)]])[0]
+        batch = loader.collate_fn([loader.dataset[int(row)]])
+        inputs = next(iter(_unpacked(batch)[0].values())) if isinstance(batch, Mapping) else batch[0]
         if inputs.ndim != 4 or inputs.shape[1] not in (1, 3, 4):
             return ()
         out.append(inputs[0].cpu().numpy() if inputs.dtype is torch.uint8 else inputs[0].float().cpu().numpy())
@@ -188,15 +226,37 @@ def _outputs(model: nn.Module, loader: Any) -> tuple[Tensor, Tensor]:
     """Outputs and targets of all rows, on the host."""
     if _can_be_indexed(loader):
         loader = DataLoader(loader.dataset, batch_size=loader.batch_size or 1, collate_fn=loader.collate_fn)
-    first = next(iter(model.parameters()), torch.empty(0))
+    device = next(iter(model.parameters()), torch.empty(0)).device
     training = model.training
     model.eval()
     try:
         with torch.no_grad():
-            pairs = [(model(inputs.to(first.device)).float().cpu(), target.cpu()) for inputs, target in loader]
+            pairs = [_evaluated(model, batch, device) for batch in loader]
     finally:
         model.train(training)
     if not pairs:
         raise ValueError("the loader has no rows")
     outputs, targets = zip(*pairs, strict=True)
     return torch.cat(outputs), torch.cat(targets)
+
+
+def _evaluated(model: nn.Module, batch: Any, device: torch.device) -> tuple[Tensor, Tensor]:
+    inputs, target = _unpacked(batch)
+    if isinstance(inputs, Mapping):
+        output = model(**{name: part.to(device) if hasattr(part, "to") else part for name, part in inputs.items()})
+    else:
+        output = model(inputs.to(device))
+    output = output["logits"] if isinstance(output, Mapping) else getattr(output, "logits", output)
+    return output.float().cpu(), target.cpu()
+
+
+def _unpacked(batch: Any) -> tuple[Any, Tensor]:
+    """Inputs and targets of a batch."""
+    if isinstance(batch, Mapping):
+        name = next((name for name in ("labels", "label") if name in batch), None)
+        if name is None:
+            raise ValueError(f"a batch that is a dict must hold 'labels' or 'label', got {sorted(map(str, batch))}")
+        return {key: part for key, part in batch.items() if key not in (name, "index")}, batch[name]
+    if not isinstance(batch, tuple | list) or len(batch) < 2:
+        raise ValueError(f"a batch must be (inputs, targets, ...) or a dict, got {type(batch).__name__}")
+    return batch[0], batch[1]

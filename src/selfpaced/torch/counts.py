@@ -1,38 +1,68 @@
-"""What passed in an epoch, as counts: ranks merge by addition, order does not matter, nothing is rounded."""
+"""The counts of an epoch: order does not matter, nothing is rounded, and those of several ranks are added."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from array_api_compat import torch as xp
 from numpy.typing import NDArray
 from torch import Tensor
 
 from ..sketch import SKETCH_BINS, LossSketch, sketch_centers, sketch_index
-from .lapse import BINS, WIDTH
-from .rows import BatchRows
+from .noise_rate import BINS, WIDTH
+from .targets import BatchRows
 
 Ints = NDArray[np.int64]
+Confidence = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 # cost: losses of each class are counted sixteen bins of the sketch together, 1e-7 ... 52: 512 bytes for a class.
 CLASS_BINS, _STRIDE, _FIRST = 64, 16, 1292
 # cost: numbers of batches that wait to be counted together, 128 kB: one count of many rows takes hardly longer than one
 # of a few. Counts of more classes would take over 1 MB on the device with them: their totals are left as they fall.
 TOGETHER, MOST_CLASSES = 32_768, 1500
+MOST_PIXELS = 1024  # cost: of a batch of images that are counted; together they weigh as much as one row of each image
 
 
 @dataclass(frozen=True, eq=False)
-class Epoch:
-    """The counts of all ranks since the epoch began."""
+class EpochCounts:
+    """The counts of an epoch on the host; ``a + b`` are those of two ranks."""
 
-    rows: int
-    broken: int
-    losses: LossSketch
-    agreement: NDArray[np.float64]  # (2, BINS): labels that contradict, labels that agree
-    classes: Ints  # (n_groups, CLASS_BINS)
+    rows: int = 0
+    broken: int = 0
+    counted: Ints | None = None  # (SKETCH_BINS,): losses
+    agreement: Ints | None = None  # (2, BINS): labels that contradict, labels that agree
+    classes: Ints | None = None  # (n_groups, CLASS_BINS)
+    n_answers: int = 0
+    held_out: float = float("nan")  # accuracy of the user's validation, mean over ranks
+
+    def __add__(self, other: EpochCounts) -> EpochCounts:
+        if self.counted is None or other.counted is None:
+            return self if other.counted is None else other
+        sums: dict[str, Any] = {
+            name: getattr(self, name) + getattr(other, name) for name in ("rows", "broken", "counted", "agreement")
+        }
+        assert self.classes is not None
+        assert other.classes is not None
+        if self.classes.shape != other.classes.shape:
+            raise ValueError(
+                "ranks must train on the same classes, got logits of "
+                f"{len(self.classes)} and of {len(other.classes)} columns"
+            )
+        return EpochCounts(
+            **sums,
+            classes=self.classes + other.classes,
+            n_answers=self.n_answers,
+            held_out=self.held_out,
+        )
+
+    @property
+    def losses(self) -> LossSketch:
+        """All losses of the epoch."""
+        return LossSketch.counted(np.zeros(SKETCH_BINS) if self.counted is None else self.counted)
 
 
 class Counts:
@@ -42,85 +72,87 @@ class Counts:
     these belong to their rank until the epoch's end. ``state_dict`` holds them all the same.
     """
 
-    def __init__(self, n_groups: int, device: torch.device) -> None:
+    def __init__(self, n_groups: int, n_answers: int, device: torch.device) -> None:
+        self.width, self.n_answers = n_groups, n_answers
         self.n_groups = n_groups if n_groups <= MOST_CLASSES else 0
-        self._sizes = [SKETCH_BINS, 2 * BINS, 1, 1, self.n_groups * CLASS_BINS]
+        self._sizes = [SKETCH_BINS, 2 * BINS, 1, self.n_groups * CLASS_BINS]
         self.place(torch.zeros(sum(self._sizes), dtype=torch.int64, device=device))
-
-    @property
-    def flat(self) -> Tensor:
-        """All counts, one after the other."""
-        self._count()
-        return self._flat
 
     def place(self, flat: Tensor) -> None:
         """Go on with these counts: moved to another device, or read from a checkpoint."""
-        self._waiting: list[BatchRows] = []
+        self._waiting: list[tuple[Any, ...]] = []
         self._flat, self._numbers, self.device = flat, 0, flat.device
-        self._losses, self._agreement, self._broken, self._rows, self._classes = flat.split_with_sizes(self._sizes)
+        self._losses, self._agreement, self._broken, self._classes = flat.split_with_sizes(self._sizes)
 
-    def add(self, rows: BatchRows) -> None:
+    def flat(self, confidence: Confidence | None = None) -> Tensor:
+        """All counts, one after the other; batches that wait are counted first."""
+        self._count(confidence)
+        return self._flat
+
+    def add(self, rows: BatchRows, confidence: Confidence | None) -> None:
         """Take a batch in. No number comes back to the host."""
-        self._waiting.append(rows._replace(loss=rows.level))  # without the gradient's memory
-        self._numbers += (rows.level if rows.log_p is None else rows.log_p).numel()
+        if rows.logits is not None and rows.logits.ndim > 2:
+            rows = _some_pixels(rows)
+        logits = None if confidence is None else rows.logits
+        self._waiting.append((rows.level, rows.used, rows.asked, rows.group, logits))
+        self._numbers += (rows.level if logits is None else logits).numel()
         if self._numbers >= TOGETHER:
-            self._count()
+            self._count(confidence)
 
-    def _count(self) -> None:
+    def _count(self, confidence: Confidence | None) -> None:
         """Count the batches that wait."""
         waiting, self._waiting, self._numbers = self._waiting, [], 0
         if not waiting:
             return
-        used = torch.cat([rows.used for rows in waiting])
-        one, index = used.long(), sketch_index(torch.cat([rows.level for rows in waiting]), xp).long()
+        parts = list(zip(*waiting, strict=True))
+        levels, groups, logits = parts[0], parts[3], parts[4]
+        used, asked = (torch.cat([_or_ones(*pair) for pair in zip(parts[k], levels, strict=True)]) for k in (1, 2))
+        one, index = used.long(), sketch_index(torch.cat(levels), xp).long()
         self._losses.index_add_(0, index, one)
-        self._broken.add_((torch.cat([rows.asked for rows in waiting]) & ~used).sum())
-        if waiting[0].group is None:
+        self._broken.add_((asked & ~used).sum())
+        if groups[0] is None:
             return
-        group = torch.cat([rows.group for rows in waiting if rows.group is not None])
+        group = torch.cat(groups)
         if self.n_groups:
             coarse = (index - _FIRST).div_(_STRIDE, rounding_mode="floor").clamp_(0, CLASS_BINS - 1)
             self._classes.index_add_(0, coarse.add_(group, alpha=CLASS_BINS), one)
-        if waiting[0].log_p is not None:
-            log_p = torch.cat([rows.log_p for rows in waiting if rows.log_p is not None])
-            best, predicted = log_p.max(1)
-            agrees = predicted == group % log_p.shape[1]  # of several yes-or-no labels a column has two groups
-            place = (torch.logit(best.exp(), eps=1e-7) / WIDTH).clamp_(0, BINS - 1).long()
+        if confidence is not None and all(part is not None for part in logits):
+            odds, agrees = confidence(torch.cat(logits), group)
+            place = (odds / WIDTH).clamp_(0, BINS - 1).long()
             self._agreement.index_add_(0, place.add_(agrees, alpha=BINS), one)
 
-    def close(self, rows: int) -> Epoch:
-        """End the epoch: the counts of all ranks, once on the host, and a new start. A collective."""
-        flat = self.flat
-        self._rows.fill_(rows)
-        if world_size() > 1:
-            dist.all_reduce(flat)
+    def close(self, rows: int, confidence: Confidence | None, held_out: float = float("nan")) -> EpochCounts:
+        """End the epoch: the counts, once on the host, and a new start."""
+        flat = self.flat(confidence)
         host = flat.to("cpu", copy=True).numpy()
         flat.zero_()
-        losses, agreement, broken, total, classes = np.split(host, np.cumsum(self._sizes)[:-1])
-        return Epoch(
-            rows=int(total[0]),
+        losses, agreement, broken, classes = np.split(host, np.cumsum(self._sizes)[:-1])
+        return EpochCounts(
+            rows=rows,
             broken=int(broken[0]),
-            losses=LossSketch.counted(losses),
-            agreement=agreement.reshape(2, BINS).astype(np.float64),
+            counted=losses,
+            agreement=agreement.reshape(2, BINS),
             classes=classes.reshape(self.n_groups, CLASS_BINS),
+            n_answers=self.n_answers,
+            held_out=held_out,
         )
+
+
+def _or_ones(mask: Tensor | None, like: Tensor) -> Tensor:
+    return torch.ones_like(like, dtype=torch.bool) if mask is None else mask
+
+
+def _some_pixels(rows: BatchRows) -> BatchRows:
+    """Evenly spread pixels of every image, with their logits as rows."""
+    assert rows.logits is not None
+    images, pixels = len(rows.logits), rows.logits[0, 0].numel()
+    step = -(-images * pixels // MOST_PIXELS) | 1  # odd, so that columns of even images take turns
+    parts = {name: getattr(rows, name) for name in ("level", "used", "asked", "group")}
+    logits = rows.logits.flatten(2)[:, :, ::step].movedim(1, -1).reshape(-1, rows.logits.shape[1])
+    some = {name: part.view(images, pixels)[:, ::step].reshape(-1) for name, part in parts.items() if part is not None}
+    return rows._replace(**some, logits=logits)
 
 
 def class_centers() -> NDArray[np.float64]:
     """The loss that each bin of a class stands for."""
     return sketch_centers()[_FIRST + _STRIDE // 2 :: _STRIDE][:CLASS_BINS]
-
-
-def world_size() -> int:
-    """The number of ranks that train together."""
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
-
-
-def mean_over_ranks(value: float) -> float:
-    """The mean of a number that every rank has: all of them then decide alike. A collective."""
-    if world_size() == 1:
-        return float(value)
-    backend = torch.device("cuda") if dist.get_backend() == "nccl" else torch.device("cpu")
-    total = torch.tensor([float(value)], dtype=torch.float32, device=backend)
-    dist.all_reduce(total)
-    return float(total) / world_size()

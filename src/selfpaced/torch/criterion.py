@@ -1,69 +1,94 @@
-"""The criterion: look at the rows as they pass, decide whether labels are wrong, set the pace once an epoch."""
+"""The criterion: count the rows as they pass, decide whether labels are wrong, set the pace once an epoch."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from array_api_compat import torch as xp
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..arguments import integer, number
-from ..pacing import Pacing, Quantile
-from ..regularizers import Regularizer, Welsch, get
-from .counts import Counts, Epoch, class_centers, world_size
-from .lapse import BINS, WIDTH
-from .rows import BatchRows, Criterion, reader_of
-from .verdict import LOOK, PACED, PLAIN, GapVerdict, GivenVerdict, LapseVerdict, PhaseVerdict, Validation
+from ..pacing import CalibrationError, Pacing, Quantile, lam_at
+from ..regularizers import Regularizer, Welsch, get, relative
+from . import state
+from .compiled import observe, register
+from .counts import Counts, EpochCounts, class_centers
+from .distributed import Exchange, world_size
+from .memory import RowMemory, is_treated
+from .noise_rate import BINS, WIDTH
+from .phases import LOOK, PACED, PLAIN, TRIAL, GapPhases, GivenPhases, LabelPhases, Phases, ResidualPhases
+from .targets import BatchRows, ClassTargets, Criterion, ValueTargets, targets_of
 
 # While looking, a row weighs the square root of the probability of its label: that learns like cross entropy and
-# memorises more slowly. Power 1 halves the speed of learning on hard data, 0 memorises at once: seen on
-# the prototype, not measured again.
+# memorises more slowly. Power 1 halves the speed of learning on hard data, 0 memorises at once: a choice.
 _LOOKING = Welsch(), math.sqrt(2.0)
 _LEAST_MEAN = 0.05  # numerical safety: no class is multiplied by more than 20
+_TOO_LARGE = 3  # a choice: passes over the same rows before an n that none of them has filled is called wrong
+
+Validation = Callable[[], float]
+Callback = Callable[[dict[str, Any]], None]
+
+
+@dataclass
+class EpochProgress:
+    """Steps of this rank, and its rows since the last epoch; attributes of a module are slow to set."""
+
+    step: int = 0
+    seen: int = 0
+    carry: float = 0.0
 
 
 class SelfPacedLoss(nn.Module):
     r"""A loss that keeps a network from memorising wrong labels, without being told how many there are.
 
-    Cross entropy, and three phases. *look*: the first epoch is plain; then rows weigh the square root of the
-    probability of their label, and the criterion counts how often labels contradict the network at every confidence,
-    before the row is learned from. *plain*: contradictions are where the network doubts, classes overlap: plain
-    cross entropy. *paced*: labels contradict a network that is sure. Rows are weighted by the rule, half weight where
-    the share of labels that the network could explain ends, re-read every epoch; each class keeps its total weight.
+    Cross entropy in three phases. *look*: the first epoch is plain; then rows weigh the square root of the probability
+    of their label, while the criterion counts how often labels contradict the network at every confidence. *plain*:
+    labels contradict the network where it is unsure, so classes overlap, and all rows weigh 1. *paced*: labels
+    contradict a network that is sure. Rows are weighted by the rule: half weight at the loss below which the trusted
+    share of the rows lies. That share starts at the labels that agree and opens towards all that are not wrong; each
+    class keeps its total weight.
 
     Parameters
     ----------
     criterion : module or function, optional
         Cross entropy by default: logits [B, K, ...] and integer labels [B, ...] or probabilities [B, K, ...].
-        ``nn.BCEWithLogitsLoss(reduction="none")`` for several yes-or-no labels. Anything else must return one loss
-        per row (``nn.MSELoss(reduction="none")``): it is paced where a part of the losses lies far off the others.
+        ``nn.BCEWithLogitsLoss(reduction="none")`` for several yes-or-no labels. ``nn.MSELoss(reduction="none")``,
+        L1, Huber and SmoothL1 for values: rows are weighted by their residual. Anything else must return one loss per
+        row; it is paced if a part of the losses lies far above the others.
     regularizer : name or Regularizer, default="welsch"
         The rule that weights rows while paced.
     pacing : "auto" or Pacing, default="auto"
-        A `selfpaced.pacing.Pacing` takes the decision away: it sets lam from the losses of each epoch but the first.
+        A `selfpaced.pacing.Pacing` replaces the decision: it sets lam from the losses of each epoch but the first.
     n : int, optional
         Rows of one epoch, all ranks together; a rough number will do. Without it call `step_epoch` after each epoch.
-    n_classes : int, optional
-        Only for a rank that gets no batch in the first epoch.
     ignore_index, weight, label_smoothing
         As in ``nn.CrossEntropyLoss``.
+    reduction : {"mean", "sum", "none"}, default="mean"
+        As in ``nn.CrossEntropyLoss``, of the weighted losses.
     trusted : float, optional
-        The share of rows to trust, where it is known: paced from the second epoch on.
+        The share of rows to trust, if it is known: paced from the second epoch on.
+    trial : bool, default=True
+        Before pacing, hold back a quarter of the rows for at most ten epochs. If the others come to explain them, the
+        contradicted rows are rare groups and all weights stay 1. Runs only if calls give ``ids``, in one process.
     validation : function, optional
-        A second guard for labels: called without arguments after an epoch, it returns the accuracy (0 to 1) on
+        A second check for labels: called without arguments after an epoch, it returns the accuracy (0 to 1) on
         held-out rows with their labels as they are. A pace after which fewer of them agree is taken back.
+    on_epoch : function, optional
+        Called after each epoch with its record, see ``history``: for loggers.
 
     Attributes
     ----------
     phase : str
-        "look", "plain" or "paced".
+        "look", "trial", "plain" or "paced".
     rate, rate_interval : float, (float, float)
-        Estimated share of wrong labels, and between which bounds; nan before the first look.
+        Estimated share of wrong labels, and its bounds; nan before the first estimate.
     trusted : float
         Share of rows that the pace trusts.
     lam : float
@@ -71,7 +96,11 @@ class SelfPacedLoss(nn.Module):
     termination : str
         Why it is in this phase.
     history : list of dict
-        One record for each epoch: phase, agreement, rate, lower, upper, trusted, lam.
+        One record for each epoch: epoch, phase, agreement, rate, lower, upper, trusted, lam.
+
+    Notes
+    -----
+    Rows that need no gradient are not counted: validation under ``torch.no_grad()`` gets the plain loss.
 
     Examples
     --------
@@ -89,156 +118,286 @@ class SelfPacedLoss(nn.Module):
         regularizer: str | Regularizer = "welsch",
         pacing: str | Pacing = "auto",
         n: int | None = None,
-        n_classes: int | None = None,
         ignore_index: int = -100,
         weight: Tensor | None = None,
         label_smoothing: float = 0.0,
+        reduction: str = "mean",
         *,
         trusted: float | None = None,
+        trial: bool = True,
         validation: Validation | None = None,
+        on_epoch: Callback | None = None,
     ) -> None:
-        super().__init__()
-        if validation is not None and not callable(validation):
-            raise TypeError(f"validation must be None or callable, got {validation!r}")
+        nn.Module.__init__(self)
+        for name, function in (("validation", validation), ("on_epoch", on_epoch)):
+            if function is not None and not callable(function):
+                raise TypeError(f"{name} must be None or callable, got {function!r}")
+        if reduction not in ("mean", "sum", "none"):
+            raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+        if not isinstance(trial, bool):
+            raise ValueError(f"trial must be True or False, got {trial!r}")
         self.n = None if n is None else integer("n", n, 1, "the number of training rows, an integer >= 1")
-        self.n_classes = None if n_classes is None else integer("n_classes", n_classes, 2, "an integer >= 2")
-        self.validation = validation
+        self.reduction, self.trial, self.validation, self.on_epoch = reduction, trial, validation, on_epoch
         self.regularizer = _checked_rule(regularizer)
+        self._rule = relative(self.regularizer)
         self.pacing = _checked_pacing(pacing, trusted)
-        self._reader = reader_of(criterion, weight, ignore_index, label_smoothing)
-        self._verdict: PhaseVerdict | None = None if self.pacing is None else GivenVerdict()
+        self._targets = targets_of(criterion, weight, ignore_index, label_smoothing, by_residual=self.pacing is None)
+        self._phases: Phases | None = None if self.pacing is None else GivenPhases()
         self._counts: Counts | None = None
+        self._memory: RowMemory | None = None
         self._factor: Tensor | None = None
-        self._seen, self._carry, self._warned = 0, 0, False
+        self._exchange, self._pending = Exchange(), None
+        self._number = register(self)
+        self._progress = EpochProgress()
+        self._warned = False
         self.epoch, self.broken, self.lam = 0, 0, math.inf
         self.history: list[dict[str, Any]] = []
+        if isinstance(self._targets, ClassTargets) and type(self) is SelfPacedLoss:
+            # skorch and others ask whether a criterion is CrossEntropyLoss to know that outputs are logits
+            self.__class__ = SelfPacedCrossEntropyLoss
+            self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+
+    _pending: EpochCounts | None
 
     # ------------------------------------------------------------------------------------------------ what is known
 
     @property
     def phase(self) -> str:
-        return self._verdict.phase if self._verdict else LOOK
+        return self._phases.phase if self._phases else LOOK
 
     @property
     def rate(self) -> float:
-        return self._verdict.rate if self._verdict else math.nan
+        return self._phases.rate if self._phases else math.nan
 
     @property
     def rate_interval(self) -> tuple[float, float]:
-        return (self._verdict.lower, self._verdict.upper) if self._verdict else (math.nan, math.nan)
+        return (self._phases.lower, self._phases.upper) if self._phases else (math.nan, math.nan)
 
     @property
     def trusted(self) -> float:
-        return self._verdict.trusted if self._verdict else math.nan
+        return self._phases.trusted if self._phases else math.nan
 
     @property
     def termination(self) -> str:
-        return self._verdict.reason if self._verdict else "no epoch has ended yet"
+        return (self._phases or GivenPhases()).sentence
 
     @property
     def evidence(self) -> tuple[np.ndarray, np.ndarray]:
         """Log-odds of the prediction in bins, and how many labels contradicted and agreed with it there."""
-        memory = self._verdict.memory if isinstance(self._verdict, LapseVerdict) else np.zeros((2, BINS))
+        memory = self._phases.memory if isinstance(self._phases, LabelPhases) else np.zeros((2, BINS))
         return (np.arange(BINS) + 0.5) * WIDTH, np.asarray(memory)
+
+    def weights(self) -> NDArray[np.float32]:
+        """Weights of the rule in [0, 1] at every row's last pass, by row number; nan for rows never seen.
+
+        Needs ``ids`` in every call, see `selfpaced.torch.WithIndex`. Under torch.distributed: rows of this rank.
+        """
+        if self._memory is None:
+            raise RuntimeError("weights() needs row numbers: call criterion(output, target, ids), see WithIndex")
+        return self._memory.weights()
 
     def extra_repr(self) -> str:
         return f"n={self.n}, phase={self.phase!r}, epoch={self.epoch}, rate={self.rate:.2f}"
 
     # ------------------------------------------------------------------------------------------------ every batch
 
-    # The counts change from call to call: the network compiles, the criterion runs as it is.
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
-    def forward(self, output: Tensor, target: Tensor) -> Tensor:
-        """The weighted mean of the rows' losses; in eval mode the plain mean, and nothing is counted."""
-        for name, given in (("output", output), ("target", target)):
-            if not isinstance(given, Tensor):
-                raise TypeError(f"{name} must be a tensor, got {type(given).__name__}")
+    def forward(self, output: Tensor, target: Tensor, ids: Tensor | None = None) -> Tensor:
+        """Return the weighted mean of the rows' losses.
+
+        Without gradient, or in eval mode, it is the plain mean and nothing is counted.
+
+        Parameters
+        ----------
+        output, target : Tensor
+            As the wrapped criterion takes them.
+        ids : Tensor of int64 [B], optional
+            Row numbers of the batch, on the CPU, as `selfpaced.torch.WithIndex` gives them.
+        """
+        if not (isinstance(output, Tensor) and isinstance(target, Tensor)):
+            name, given = ("target", target) if isinstance(output, Tensor) else ("output", output)
+            raise TypeError(f"{name} must be a tensor, got {type(given).__name__}")
         if len(output) == 0:
             return output.sum() * 0.0
-        if not self.training:
-            rows = self._reader.read(output, target, looking=False)
-            return rows.loss.sum() / rows.mass.clamp_min(1e-12)
-        rows = self._reader.read(output, target, looking=self._verdict is None or self._verdict.looking)
-        with torch.no_grad():
-            counts = self._prepare(output)
-            weight = self._weights(rows)
-            counts.add(rows)
-        loss = rows.loss if weight is None else weight * rows.loss
-        self._pass(len(output))
-        return loss.sum() / rows.mass.clamp_min(1e-12)
+        targets, weight = self._targets, None
+        rows = targets.read(output, target)
+        if self.training and rows.loss.requires_grad:
+            groups = targets.n_groups(output), targets.n_answers(output)
+            if torch.compiler.is_compiling():
+                mask = rows.level.new_ones((), dtype=torch.bool).expand_as(rows.level)
+                used, asked = (mask if part is None else part for part in (rows.used, rows.asked))
+                parts = rows.level, used, asked, rows.group, rows.logits, ids
+                weight = observe(*parts, len(output), *groups, self._number)
+            else:
+                with torch.no_grad():
+                    weight = self._observe(rows, ids, len(output), *groups)
+        return self._reduced(rows, weight, output, target)
+
+    def _reduced(self, rows: BatchRows, weight: Tensor | None, output: Tensor, target: Tensor) -> Tensor:
+        if self.reduction == "none":
+            loss = rows.loss if weight is None else weight * rows.loss
+            dense = isinstance(self._targets, ClassTargets) and target.shape == output.shape
+            shape = output.shape[:1] + output.shape[2:] if dense else target.shape
+            return loss.reshape(shape) if loss.numel() == math.prod(shape) else loss
+        total = rows.loss.sum() if weight is None else torch.dot(weight.to(rows.loss.dtype), rows.loss)
+        if self.reduction == "sum":
+            return total
+        return total / (rows.mass.clamp_min(1e-12) if isinstance(rows.mass, Tensor) else rows.mass)
+
+    def _observe(self, rows: BatchRows, ids: Tensor | None, batch: int, n_groups: int, n_answers: int) -> Tensor | None:
+        """Weights of a batch, None for all one; the batch is counted, and an epoch may end."""
+        self._progress.step += 1
+        if self._pending is not None:
+            self._settle()
+        counts = self._counts
+        if counts is None or counts.width != n_groups or counts.device != rows.level.device:
+            counts = self._prepare(n_groups, n_answers, rows.level.device)
+        phase, weight, factor = self.phase, self._weights(rows), self._factor
+        if ids is not None:
+            self._remember(rows, weight, ids, batch)
+        if factor is not None and weight is not None:
+            by_class = rows.group is not None and len(factor) > 1
+            weight = weight * (factor[rows.group] if by_class else factor)
+        if phase == TRIAL and ids is not None:
+            treated = is_treated(ids).to(rows.level.device)
+            used = ~treated if rows.used is None else rows.used & ~treated
+            rows, weight = rows._replace(used=used, asked=used), treated.to(rows.level.dtype)
+        counts.add(rows, self._confidence)
+        self._pass(batch)
+        return weight
 
     def _weights(self, rows: BatchRows) -> Tensor | None:
-        """The weights of a batch at the present pace; None for all one."""
+        """The rule's weights of a batch at the present pace, in [0, 1]; None for all one."""
+        if self.phase == LOOK and isinstance(self._phases, ResidualPhases):
+            scale = rows.level.median().clamp_min(torch.finfo(rows.level.dtype).tiny)
+            return (1 + rows.level / scale).rsqrt()  # between squared and absolute errors
         if not math.isfinite(self.lam):
             return None
-        rule = self.regularizer if self.phase == PACED else _LOOKING[0]
+        rule = self._rule if self.phase == PACED else _LOOKING[0]
         # The bare formula: the public one looks for negative losses, and the host would wait for the answer.
         weight: Tensor = rule._weight(xp, rows.level, self.lam)
-        if (largest := rule._max_weight(self.lam)) != 1.0:
-            weight = weight / largest
-        return weight if self._factor is None else weight * self._factor[rows.group if len(self._factor) > 1 else 0]
+        return weight
 
-    def _prepare(self, output: Tensor) -> Counts:
-        if self.n_classes not in (None, output.shape[1] if output.ndim > 1 else None):
-            raise ValueError(f"n_classes is {self.n_classes}, but the logits have shape {tuple(output.shape)}")
-        if self._verdict is None:
-            answers = self._reader.n_answers(output)
-            self._verdict = LapseVerdict(n_answers=answers) if answers else GapVerdict()
+    def _remember(self, rows: BatchRows, weight: Tensor | None, ids: Tensor, batch: int) -> None:
+        ids = _checked_ids(ids, batch)
+        if self._memory is None:
+            self._memory = RowMemory(rows.level.device)
+        memory = self._memory
+        if memory.weight.device != rows.level.device:
+            memory.to(rows.level.device)
+        memory.make_room(ids)
+        seen, limit = self._progress.seen, _TOO_LARGE * memory.n_different
+        if self.n is not None and self.epoch == 0 and self.n > limit and seen >= limit:
+            self._warn_once(
+                f"{seen} rows have passed, {memory.n_different} of them different, and n={self.n}: n must be the "
+                "number of rows in one epoch, or None with step_epoch() called after each"
+            )
+        each = [part.reshape(batch, -1).mean(1) for part in (rows.level if weight is None else weight, rows.level)]
+        agrees = None
+        if rows.logits is not None and rows.group is not None and len(rows.level) == batch:
+            agrees = (rows.logits.argmax(1) if rows.logits.ndim > 1 else rows.logits > 0) == rows.group
+        memory.see(ids.to(rows.level.device), None if weight is None else each[0], each[1], agrees)
+
+    @property
+    def _confidence(self) -> Any:
+        return self._targets.confidence if self._phases is not None and self._phases.asks_agreement else None
+
+    def _prepare(self, n_groups: int, n_answers: int, device: torch.device) -> Counts:
+        if self._phases is None:
+            by_residual = isinstance(self._targets, ValueTargets) and self._targets.by_residual
+            values = ResidualPhases() if by_residual else GapPhases()
+            self._phases = LabelPhases(n_answers=n_answers) if n_answers else values
         if self._counts is None:
-            self._counts = Counts(self._reader.n_groups(output), output.device)
-        if self._counts.device != output.device:
-            self._counts.place(self._counts.flat.to(output.device))
-            self._factor = None if self._factor is None else self._factor.to(output.device)
+            self._counts = Counts(n_groups, n_answers, device)
+        if self._counts.width != n_groups:
+            raise ValueError(
+                f"this criterion has counted outputs of {self._counts.width} groups and now gets {n_groups}: "
+                "give each head a SelfPacedLoss of its own"
+            )
+        if self._counts.device != device:
+            self._counts.place(self._counts.flat(self._confidence).to(device))
+            self._factor = None if self._factor is None else self._factor.to(device)
         return self._counts
 
     def _pass(self, rows: int) -> None:
-        self._seen += rows
+        self._progress.seen += rows
         if self.n is None:
             return
-        everywhere = rows * world_size()
-        if everywhere > 2 * self.n:
+        share = self.n / world_size()
+        if rows > 2 * share:
             self._warn_once(
-                f"one batch holds {everywhere} rows, but n={self.n}: n must be the number of rows in one epoch, "
+                f"one batch holds {rows} rows, but n={self.n}: n must be the number of rows in one epoch, "
                 "or None with step_epoch() called after each"
             )
-        self._carry += everywhere
+        self._progress.carry += rows
         # To the nearest batch, and what is over or missing is carried on: neither a last batch that is dropped nor
         # ranks of n/2 rounded down shift the epochs by more than half a batch.
-        if self._carry + everywhere / 2 >= self.n:
-            self._carry -= self.n
-            self._close()
+        if self._progress.carry + rows / 2 >= share and self._pending is None:
+            self._progress.carry = self._progress.carry - share if self._progress.carry < 2 * share else 0.0
+            self._pending = self._counted()
+            if world_size() == 1:
+                self._settle()
 
     def _warn_once(self, message: str) -> None:
         if not self._warned:
-            warnings.warn(message, UserWarning, stacklevel=4)
+            warnings.warn(message, UserWarning, stacklevel=2)
         self._warned = True
 
     # ------------------------------------------------------------------------------------------------ every epoch
 
     def step_epoch(self) -> None:
-        """End an epoch by hand, where ``n`` was not given. Under torch.distributed every rank must call it."""
-        if self.n is not None and self._seen and not 1 / 3 < self.n / (self._seen * world_size()) < 3:
-            self._warn_once(f"n={self.n}, but step_epoch() was called after {self._seen * world_size()} rows")
-        if self._seen or world_size() > 1:
-            self._carry = 0
-            self._close()
+        """End an epoch by hand, if ``n`` was not given. Under torch.distributed every rank must call it."""
+        if self.n is not None and self._progress.seen and not 1 / 3 < self.n / (self._progress.seen * world_size()) < 3:
+            self._warn_once(f"n={self.n}, but step_epoch() was called after {self._progress.seen * world_size()} rows")
+        if self._pending is not None:
+            self._settle(wait=True)
+        if self._progress.seen or world_size() > 1:
+            self._progress.carry = 0.0
+            self._pending = self._counted()
+            self._settle(wait=True)
 
-    def _close(self) -> None:
-        if self._counts is None and self.n_classes is not None:
-            self._prepare(torch.empty(0, self.n_classes))
-        if self._counts is None or self._verdict is None:
-            raise RuntimeError("a rank that had no batch yet cannot end an epoch: give it one, or give n_classes")
+    def _counted(self) -> EpochCounts:
+        """The counts of this rank since its last epoch."""
+        rows, self._progress.seen = self._progress.seen, 0
+        if self._counts is None:
+            return EpochCounts()
+        undecided = self._phases is not None and self._phases.asks_agreement
+        held_out = float(self.validation()) if self.validation is not None and undecided else math.nan
         with torch.no_grad():
-            epoch = self._counts.close(self._seen)
-            self._seen = 0
-            self._report_broken(epoch)
-            if epoch.losses.total > 0:
-                self._verdict.see(epoch, self.validation)
-                self._set_pace(epoch, self._verdict)
-        self.epoch += 1
-        self.history.append({"epoch": self.epoch, "lam": self.lam, **self._verdict.record()})
+            return self._counts.close(rows, self._confidence, held_out)
 
-    def _report_broken(self, epoch: Epoch) -> None:
+    def _settle(self, wait: bool = False) -> None:
+        """End the epoch if the counts of all ranks are there."""
+        epoch = self._pending
+        assert epoch is not None
+        if world_size() > 1:
+            if not self._exchange.posted:
+                self._exchange.post(epoch, self._progress.step)
+            epoch = self._exchange.wait() if wait else self._exchange.ready(self._progress.step)
+        if epoch is not None:
+            self._pending = None
+            self._close(epoch)
+
+    def _close(self, epoch: EpochCounts) -> None:
+        if epoch.counted is None:
+            return
+        if self._counts is None and epoch.classes is not None:  # a rank without a batch so far
+            self._prepare(len(epoch.classes), epoch.n_answers, torch.device("cpu"))
+        assert self._phases is not None
+        self._report_broken(epoch)
+        if epoch.losses.total > 0 or self.phase == TRIAL:
+            before = self.phase
+            trial = self._memory.trial_counts() if before == TRIAL and self._memory else None
+            can_try = self.trial and self._memory is not None and self._memory.has_agreement and world_size() == 1
+            self._phases.see(epoch, trial, can_try)
+            if self.phase == TRIAL and before != TRIAL and self._memory:
+                self._memory.begin_trial()
+            self._set_pace(epoch)
+        self.epoch += 1
+        self.history.append({"epoch": self.epoch, "lam": self.lam, **self._phases.record()})
+        if self.on_epoch is not None:
+            self.on_epoch(dict(self.history[-1]))
+
+    def _report_broken(self, epoch: EpochCounts) -> None:
         if epoch.broken and not self.broken:
             warnings.warn(
                 f"{epoch.broken} of {epoch.rows} rows had no finite loss and were left out: look for NaN in the "
@@ -248,12 +407,17 @@ class SelfPacedLoss(nn.Module):
             )
         self.broken += epoch.broken
 
-    def _set_pace(self, epoch: Epoch, verdict: PhaseVerdict) -> None:
+    def _set_pace(self, epoch: EpochCounts) -> None:
         """The pace of the next epoch, and the factor that keeps the total weight of every class."""
-        if verdict.phase == PLAIN or (verdict.phase == LOOK and not verdict.slows):
+        labels = isinstance(self._phases, LabelPhases)
+        if self.phase in (PLAIN, TRIAL) or (self.phase == LOOK and not labels):
             self.lam, self._factor = math.inf, None
             return
-        rule, self.lam = (self.regularizer, self._next_lam(epoch)) if verdict.phase == PACED else _LOOKING
+        rule, self.lam = (self._rule, self._next_lam(epoch)) if self.phase == PACED else _LOOKING
+        if not math.isfinite(self.lam):
+            self._factor = None
+            return
+        assert epoch.classes is not None
         levels, counts = class_centers(), epoch.classes.astype(np.float64)
         if not len(counts):
             levels, total = epoch.losses.support()
@@ -261,46 +425,47 @@ class SelfPacedLoss(nn.Module):
         weight = np.asarray(rule.relative_weight(levels, self.lam))
         rows = counts.sum(axis=1)
         mean = np.where(rows > 0, np.maximum(counts @ weight / np.maximum(rows, 1), _LEAST_MEAN), 1.0)
-        device = None if self._counts is None else self._counts.flat.device
+        device = None if self._counts is None else self._counts.device
         self._factor = torch.as_tensor(1 / mean, dtype=torch.float32, device=device)
 
-    def _next_lam(self, epoch: Epoch) -> float:
-        if self.pacing is None:
-            return Quantile(self.trusted, self.trusted).first(epoch.losses, self.regularizer)
-        if not math.isfinite(self.lam):
-            return self.pacing.first(epoch.losses, self.regularizer)
-        following = self.pacing.advance(self.epoch, self.lam, epoch.losses, self.regularizer)
+    def _next_lam(self, epoch: EpochCounts) -> float:
+        losses = epoch.losses
+        try:
+            if isinstance(self._phases, ResidualPhases):
+                return lam_at(self._rule, self._phases.half)
+            if self.pacing is None:
+                return Quantile(self.trusted, self.trusted).first(losses, self._rule)
+            if not math.isfinite(self.lam):
+                return self.pacing.first(losses, self._rule)
+            following = self.pacing.advance(self.epoch, self.lam, losses, self._rule)
+        except CalibrationError:  # for example, no row has a loss: the pace stays as it is
+            return self.lam
         return self.lam if following is None else following
 
     # ------------------------------------------------------------------------------------------------ checkpoints
 
-    def get_extra_state(self) -> dict[str, Any]:
-        """All of the state, mid-epoch too: loads with ``weights_only=True`` and continues bit for bit."""
-        counts = self._counts
-        return {
-            "counts": None if counts is None else (counts.n_groups, counts.flat.clone()),
-            "factor": None if self._factor is None else self._factor.clone(),
-            "verdict": None if self._verdict is None else {"kind": self._verdict.kind, **asdict(self._verdict)},
-            **{name: getattr(self, name) for name in ("_seen", "_carry", "_warned", "epoch", "broken", "lam")},
-            "history": [dict(record) for record in self.history],
-        }
+    def __setstate__(self, contents: dict[str, Any]) -> None:
+        super().__setstate__(contents)  # type: ignore[no-untyped-call]
+        self._number = register(self)  # copies are criteria of their own
 
-    def set_extra_state(self, state: dict[str, Any]) -> None:
+    def get_extra_state(self) -> Tensor:
+        """All of the state as one tensor of bytes, mid-epoch too: a training continues from it bit for bit."""
+        return state.pack(self)
+
+    def set_extra_state(self, packed: Tensor) -> None:
         """Continue from a checkpoint."""
-        state = dict(state)
-        counts, verdict, self._factor = state.pop("counts"), state.pop("verdict"), state.pop("factor")
-        self._counts = None
-        if counts is not None:
-            self._counts = Counts(counts[0], counts[1].device)
-            self._counts.place(counts[1].clone())
-        self._verdict = None
-        if verdict is not None:
-            kinds: dict[str, type[PhaseVerdict]] = {
-                kind.kind: kind for kind in (LapseVerdict, GapVerdict, GivenVerdict)
-            }
-            self._verdict = kinds[verdict["kind"]](**{name: verdict[name] for name in verdict if name != "kind"})
-        for name, value in state.items():
-            setattr(self, name, value)
+        state.unpack(self, packed)
+
+
+class SelfPacedCrossEntropyLoss(SelfPacedLoss, nn.CrossEntropyLoss):
+    """What ``SelfPacedLoss()`` is for labels: a CrossEntropyLoss, for whoever asks."""
+
+
+def _checked_ids(ids: Any, batch: int) -> Tensor:
+    if not isinstance(ids, Tensor) or ids.shape != (batch,) or ids.is_floating_point() or ids.dtype is torch.bool:
+        shape = tuple(ids.shape) if isinstance(ids, Tensor) else type(ids).__name__
+        raise ValueError(f"ids must be a tensor of {batch} row numbers, one for each row of the batch, got {shape}")
+    return ids.long().cpu()
 
 
 def _checked_rule(regularizer: Any) -> Regularizer:

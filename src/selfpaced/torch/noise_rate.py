@@ -1,7 +1,8 @@
-"""Wrong labels told from overlapping classes, by where labels contradict the network.
+"""The rate of wrong labels, told from overlapping classes by where labels contradict the network.
 
-Overlap bends the curve of agreement against confidence: labels differ where the network doubts. Wrong labels lower its
-ceiling: they contradict a network that is sure, too. The missing part of the ceiling is the lapse rate r of
+Overlap bends the curve of agreement against confidence: labels differ where the network is unsure. Wrong labels lower
+its ceiling: they contradict a network that is sure, too. The missing part of the ceiling (the lapse rate of a
+psychometric function) is the rate r of
 
     P(label agrees | log-odds m of the predicted class) = r/(K-1) + (1 - r - r/(K-1)) sigmoid(slope m + shift).
 """
@@ -29,7 +30,7 @@ _DROP = 2.0  # theory: log-likelihood below the best that bounds the rate: about
 
 
 @dataclass(frozen=True)
-class Lapse:
+class AgreementCurve:
     """A fitted curve: the rate with its interval, and the bend that overlap explains."""
 
     rate: float
@@ -44,13 +45,13 @@ class Lapse:
         return _agreement(self.rate, 1 / (1 + np.exp(-(self.slope * odds + self.shift))), self.n_classes)
 
 
-def fit_lapse(agreement: Floats, n_classes: int) -> Lapse:
+def fit_agreement(agreement: Floats, n_classes: int) -> AgreementCurve:
     """Fit the curve to counts of shape (2, BINS): labels that contradict, labels that agree.
 
     >>> odds = (np.arange(BINS) + 0.5) * WIDTH
     >>> rows, agree = np.where(odds < 8, 100.0, 0.0), 0.2 / 9 + (0.8 - 0.2 / 9) / (1 + np.exp(-odds))
-    >>> lapse = fit_lapse(np.stack([rows * (1 - agree), rows * agree]), 10)
-    >>> round(lapse.rate, 3), bool(lapse.lower < 0.2 < lapse.upper)
+    >>> fitted = fit_agreement(np.stack([rows * (1 - agree), rows * agree]), 10)
+    >>> round(fitted.rate, 3), bool(fitted.lower < 0.2 < fitted.upper)
     (0.2, True)
     """
     contradict, agree = np.asarray(agreement, dtype=np.float64)
@@ -59,7 +60,7 @@ def fit_lapse(agreement: Floats, n_classes: int) -> Lapse:
     best = int(profile.argmax())
     inside = _RATES[profile >= profile[best] - _DROP]
     ends = float(inside.min()), float(inside.max())
-    return Lapse(float(_RATES[best]), *ends, float(bends[best, 0]), float(bends[best, 1]), n_classes)
+    return AgreementCurve(float(_RATES[best]), *ends, float(bends[best, 0]), float(bends[best, 1]), n_classes)
 
 
 def _coarse(contradict: Floats, agree: Floats, n_classes: int) -> Floats:

@@ -1,6 +1,6 @@
 """Draw how wrong labels are told from overlapping classes: the agreement of labels with a network, by its confidence.
 
-python examples/torch_lapse_curve.py docs/images/torch_lapse_curve.png
+python examples/torch_agreement_curve.py docs/images/torch_agreement_curve.png
 """
 
 import sys
@@ -17,7 +17,7 @@ from torch import nn
 
 from selfpaced.datasets import flip_symmetric
 from selfpaced.torch import SelfPacedLoss
-from selfpaced.torch.lapse import fit_lapse
+from selfpaced.torch.noise_rate import fit_agreement
 
 
 def looked_at(X, y, epochs):
@@ -38,15 +38,15 @@ def draw(ax, criterion, title):
     odds, (contradict, agree) = criterion.evidence
     rows = contradict + agree
     seen = rows >= 10
-    lapse = fit_lapse(np.stack([contradict, agree]), 10)
+    curve = fit_agreement(np.stack([contradict, agree]), 10)
     ax.scatter(odds[seen], agree[seen] / rows[seen], s=rows[seen] / 3, color="tab:blue", alpha=0.5)
-    ax.plot(odds[seen], lapse.curve(odds[seen]), color="black")
-    ax.axhline(1 - lapse.rate, color="tab:red", linestyle=":")
+    ax.plot(odds[seen], curve.curve(odds[seen]), color="black")
+    ax.axhline(1 - curve.rate, color="tab:red", linestyle=":")
     ax.set(title=title, xlabel="log-odds of the predicted class", ylim=(0, 1.02))
     ax.text(
         0.98,
         0.04,
-        f"lapse {lapse.rate:.0%} ({lapse.lower:.0%} to {lapse.upper:.0%})",
+        f"rate {curve.rate:.0%} ({curve.lower:.0%} to {curve.upper:.0%})",
         ha="right",
         transform=ax.transAxes,
     )
@@ -61,7 +61,7 @@ def main():
     draw(axes[0], looked_at(*overlap, epochs=10), "classes overlap, every label right")
     draw(axes[1], looked_at(X, noisy, epochs=10), "digits, 30 % of the labels wrong")
     axes[0].set_ylabel("labels that agree")
-    figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "torch_lapse_curve.png", dpi=100)
+    figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "torch_agreement_curve.png", dpi=100)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""From a network's output and its targets to rows: the loss of each, and whether the label agrees with the network.
+"""From a network's output and its targets to rows: the loss of each, and how sure the network is of its prediction.
 
 A row is what is weighted: a sample, a pixel, or one label of a multi-label sample. Nothing here waits for the device.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -16,21 +16,23 @@ from torch import Tensor, nn
 from ..arguments import integer, number
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
+#: Losses of a residual: the residual itself decides the weight, whichever of them is minimised.
+RESIDUAL_LOSSES = (nn.MSELoss, nn.L1Loss, nn.HuberLoss, nn.SmoothL1Loss)
 
 
 class BatchRows(NamedTuple):
-    """What the pace sees of a batch, one entry per row."""
+    """What the criterion needs of a batch, one entry per row."""
 
-    loss: Tensor  # with gradient; class weights and label smoothing included; 0 where a row is not used
+    loss: Tensor  # with gradient; class weights and label smoothing included; 0 if a row is not used
     level: Tensor  # without: the bare loss, >= 0, by which a row is weighted
-    used: Tensor  # neither ignored nor broken
-    asked: Tensor  # not ignored: one that is not used is broken
-    mass: Tensor  # what the plain mean divides by
+    used: Tensor | None  # neither ignored nor broken; None for all
+    asked: Tensor | None  # not ignored: a row that is asked and not used is broken; None for all
+    mass: Tensor | float  # what the plain mean divides by
     group: Tensor | None = None  # class of the label
-    log_p: Tensor | None = None  # log-probability of every label a row can have, of which the group's is the given one
+    logits: Tensor | None = None  # without gradient, one row each, for `Targets.confidence`
 
 
-class Reader(Protocol):
+class Targets(Protocol):
     """How one kind of criterion reads outputs and targets."""
 
     def n_groups(self, output: Tensor) -> int:
@@ -39,11 +41,16 @@ class Reader(Protocol):
     def n_answers(self, output: Tensor) -> int:
         """The number of labels a row can have; 0 without labels."""
 
-    def read(self, output: Tensor, target: Tensor, looking: bool) -> BatchRows:
-        """The rows of a batch; ``log_p`` only while looking."""
+    def read(self, output: Tensor, target: Tensor) -> BatchRows:
+        """The rows of a batch."""
+
+    def confidence(self, logits: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
+        """The log-odds of every row's prediction, and whether its label agrees with it."""
 
 
-def reader_of(criterion: Criterion | None, weight: Tensor | None, ignore_index: int, label_smoothing: float) -> Reader:
+def targets_of(
+    criterion: Criterion | None, weight: Tensor | None, ignore_index: int, label_smoothing: float, by_residual: bool
+) -> Targets:
     """The reader of a criterion, checked."""
     reduction = getattr(criterion, "reduction", "none")
     if reduction != "none":
@@ -54,19 +61,19 @@ def reader_of(criterion: Criterion | None, weight: Tensor | None, ignore_index: 
     number("label_smoothing", label_smoothing, 0, math.nextafter(1, 0), "in [0, 1)")
     integer("ignore_index", ignore_index, -(2**63), "an integer")
     if criterion is None:
-        return LabelReader(weight, ignore_index, label_smoothing)
+        return ClassTargets(weight, ignore_index, label_smoothing)
     if weight is not None or label_smoothing:
         raise ValueError("weight and label_smoothing belong to the criterion: give them to it, or leave criterion out")
     if isinstance(criterion, nn.CrossEntropyLoss | nn.NLLLoss):  # log-probabilities are logits as well
-        return LabelReader(criterion.weight, criterion.ignore_index, getattr(criterion, "label_smoothing", 0.0))
+        return ClassTargets(criterion.weight, criterion.ignore_index, getattr(criterion, "label_smoothing", 0.0))
     if isinstance(criterion, nn.BCEWithLogitsLoss):
-        return EntryReader(criterion, ignore_index)
+        return BinaryTargets(criterion, ignore_index)
     if not callable(criterion):
         raise TypeError(f"criterion must be a loss module or function of (output, target), got {criterion!r}")
-    return ValueReader(criterion)
+    return ValueTargets(criterion, by_residual and isinstance(criterion, RESIDUAL_LOSSES))
 
 
-class LabelReader(nn.Module):
+class ClassTargets(nn.Module):
     """Cross entropy: logits [B, K, ...] and integer labels [B, ...] or probabilities [B, K, ...]."""
 
     weight: Tensor | None
@@ -81,49 +88,62 @@ class LabelReader(nn.Module):
 
     n_answers = n_groups
 
-    def read(self, output: Tensor, target: Tensor, looking: bool) -> BatchRows:
+    def read(self, output: Tensor, target: Tensor) -> BatchRows:
         soft = _checked_labels(output, target, self.weight)
-        logits = _rows_of_classes(output)
+        logits = _precise(output)
         if soft:
-            return self._read_soft(logits, _rows_of_classes(target).to(logits.dtype), looking)
-        label = target.reshape(-1).long()
-        asked = label != self.ignore_index
-        label = torch.where(asked, label, 0)
-        logits, whole = _finite_rows(logits)
-        log_p = F.log_softmax(logits, 1)
+            return self._read_soft(_rows_of_classes(logits), _rows_of_classes(target).to(logits.dtype))
+        label = target if target.dtype is torch.int64 else target.long()
         try:
-            loss = F.nll_loss(log_p, label, reduction="none")
+            loss = F.cross_entropy(logits, label, reduction="none", ignore_index=self.ignore_index)
         except IndexError as error:  # asked for beforehand, it would make a device wait for every batch
             classes = f"0 .. {output.shape[1] - 1} or ignore_index={self.ignore_index}"
             raise ValueError(f"target must hold labels in {classes}, got another one ({error})") from error
-        used = asked & whole & (loss.detach() < math.inf)
-        loss = torch.where(used, loss, 0)
+        if self.weight is None and not self.label_smoothing and _known_finite(loss) and self._all_asked(label):
+            loss = loss.reshape(-1)
+            return BatchRows(loss, loss.detach(), None, None, loss.numel(), label.reshape(-1), logits.detach())
+        asked = label != self.ignore_index
+        logits, loss, used = self._without_broken_rows(logits, label, asked)
         level = loss.detach()
         if self.weight is not None or self.label_smoothing:
-            smoothing = self.label_smoothing
-            loss = F.cross_entropy(logits, label, self.weight, reduction="none", label_smoothing=smoothing)
-            loss = torch.where(used, loss, 0)
+            options: dict[str, Any] = {"ignore_index": self.ignore_index, "label_smoothing": self.label_smoothing}
+            loss = torch.where(used, F.cross_entropy(logits, label, self.weight, reduction="none", **options), 0)
+        label = torch.where(asked, label, 0)
         mass = used.sum() if self.weight is None else (self.weight[label] * used).sum()
-        return BatchRows(loss, level, used, asked, mass, label, log_p.detach() if looking else None)
+        loss, level, used, asked = (part.reshape(-1) for part in (loss, level, used, asked))
+        return BatchRows(loss, level, used, asked, mass, label.reshape(-1), logits.detach())
 
-    def _read_soft(self, logits: Tensor, target: Tensor, looking: bool) -> BatchRows:
-        logits, whole = _finite_rows(logits)
+    def _all_asked(self, label: Tensor) -> bool:
+        # one number is quicker to find than a mask
+        return bool(label.min() >= 0 if self.ignore_index < 0 else (label != self.ignore_index).all())
+
+    def _without_broken_rows(self, logits: Tensor, label: Tensor, asked: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Put zeros in the place of broken rows before the loss is taken, so that no gradient is NaN."""
+        whole = logits.detach().amax(1).abs() < math.inf  # one logit of -inf is a class ruled out, not a broken row
+        logits = torch.where(whole.unsqueeze(1), logits, 0)
+        loss = F.cross_entropy(logits, label, reduction="none", ignore_index=self.ignore_index)
+        used = asked & whole & (loss.detach() < math.inf)
+        return logits, torch.where(used, loss, 0), used
+
+    def _read_soft(self, logits: Tensor, target: Tensor) -> BatchRows:
+        whole = logits.detach().amax(1).abs() < math.inf
         used = whole & target.sum(1).isfinite()
-        target = torch.where(used[:, None], target, 0)
-        log_p = F.log_softmax(logits, 1)
+        logits, target = torch.where(whole[:, None], logits, 0), torch.where(used[:, None], target, 0)
+        log_p = F.log_softmax(logits.detach(), 1)
         loss = F.cross_entropy(logits, target, self.weight, reduction="none", label_smoothing=self.label_smoothing)
         # A doubtful label costs its own entropy even if it is matched: that part is no reason to distrust it.
-        level = torch.where(target > 0, target * (target.log() - log_p.detach()), 0).sum(1)
+        level = torch.where(target > 0, target * (target.log() - log_p), 0).sum(1)
         used = used & level.isfinite()
-        level = _level(level, used)
-        label = target.argmax(1)
-        asked = torch.ones_like(used)
-        return BatchRows(
-            torch.where(used, loss, 0), level, used, asked, used.sum(), label, log_p.detach() if looking else None
-        )
+        level, label = torch.where(used, level, 0).clamp_min(0), target.argmax(1)
+        return BatchRows(torch.where(used, loss, 0), level, used, None, used.sum(), label, logits.detach())
+
+    def confidence(self, logits: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
+        best, predicted = logits.max(1)
+        p = (best - logits.logsumexp(1)).exp()
+        return torch.logit(p, eps=1e-7).reshape(-1), predicted.reshape(-1) == group
 
 
-class EntryReader(nn.Module):
+class BinaryTargets(nn.Module):
     """BCE-with-logits: every entry of [B, ...] is a yes-or-no label; ``ignore_index`` leaves one out."""
 
     def __init__(self, criterion: nn.BCEWithLogitsLoss, ignore_index: int) -> None:
@@ -136,7 +156,7 @@ class EntryReader(nn.Module):
     def n_answers(self, output: Tensor) -> int:  # noqa: ARG002
         return 2
 
-    def read(self, output: Tensor, target: Tensor, looking: bool) -> BatchRows:
+    def read(self, output: Tensor, target: Tensor) -> BatchRows:
         if target.shape != output.shape:
             raise ValueError(
                 f"logits and targets of BCEWithLogitsLoss must have one shape, got {_shapes(output, target)}"
@@ -148,46 +168,59 @@ class EntryReader(nn.Module):
         loss = torch.where(used, self.criterion(logits, given), 0)
         doubt = -torch.xlogy(given, given) - torch.xlogy(1 - given, 1 - given)
         level = F.binary_cross_entropy_with_logits(logits.detach(), given, reduction="none") - doubt
-        yes = given > 0.5
+        level = torch.where(used, level, 0).clamp_min(0)
         column = torch.arange(given.numel(), device=given.device) % (self.n_groups(output) // 2)
-        loss, level, used, asked = (p.reshape(-1) for p in (loss, _level(level, used), used, asked))
-        rows = BatchRows(loss, level, used, asked, used.sum(), 2 * column + yes.reshape(-1))
-        if not looking:
-            return rows
-        z = logits.detach().reshape(-1)
-        return rows._replace(log_p=torch.stack([F.logsigmoid(-z), F.logsigmoid(z)], 1))  # no, yes
+        group = 2 * column + (given > 0.5).reshape(-1)
+        loss, level, used, asked = (part.reshape(-1) for part in (loss, level, used, asked))
+        return BatchRows(loss, level, used, asked, used.sum(), group, logits.detach().reshape(-1))
+
+    def confidence(self, logits: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
+        return logits.abs(), (logits > 0) == (group % 2 == 1)
 
 
-class ValueReader(nn.Module):
+class ValueTargets(nn.Module):
     """Any other criterion: one loss per row, or several that are averaged; there are no labels to agree with."""
 
-    def __init__(self, criterion: Criterion) -> None:
+    def __init__(self, criterion: Criterion, by_residual: bool) -> None:
         super().__init__()
-        self.criterion = criterion
+        self.criterion, self.by_residual = criterion, by_residual
 
     def n_groups(self, output: Tensor) -> int:  # noqa: ARG002
         return 0
 
     n_answers = n_groups
 
-    def read(self, output: Tensor, target: Tensor, looking: bool) -> BatchRows:  # noqa: ARG002
+    def read(self, output: Tensor, target: Tensor) -> BatchRows:
         if isinstance(self.criterion, nn.Module) and target.shape != output.shape:
             name, shapes = type(self.criterion).__name__, _shapes(output, target)
             raise ValueError(f"output and target of {name} must have one shape, got {shapes}")
         whole = _finite_values(output) & _finite_values(target)
-        loss = self.criterion(_zero_unless(whole, _precise(output)), _zero_unless(whole, target))
+        output, target = _zero_unless(whole, _precise(output)), _zero_unless(whole, target)
+        loss = self.criterion(output, target)
         if loss.ndim == 0 or loss.shape[0] != len(output):
             raise ValueError(
                 "criterion must return one loss per row, unreduced (reduction='none'): "
                 f"got shape {tuple(loss.shape)} for {len(output)} rows"
             )
         loss = loss.reshape(len(output), -1).mean(1)
-        level = loss.detach()
+        level = (output.detach() - target).square().reshape(len(output), -1).mean(1) if self.by_residual else loss
+        level = level.detach()
         used = whole & level.isfinite()
-        return BatchRows(torch.where(used, loss, 0), _level(level, used), used, torch.ones_like(used), used.sum())
+        level = torch.where(used, level, 0).clamp_min(0)
+        return BatchRows(torch.where(used, loss, 0), level, used, None, used.sum())
+
+    def confidence(self, logits: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError  # values have no labels
 
 
 # ---------------------------------------------------------------------------------------------------- pieces
+
+
+def _known_finite(loss: Tensor) -> bool:
+    """Whether no row is broken, if the answer costs nothing: on a device, or in a compiled graph, it would."""
+    if torch.compiler.is_compiling() or loss.device.type != "cpu":
+        return False
+    return math.isfinite(loss.detach().sum().item())
 
 
 def _checked_labels(output: Tensor, target: Tensor, weight: Tensor | None) -> bool:
@@ -221,18 +254,12 @@ def _shapes(output: Tensor, target: Tensor) -> str:
 
 
 def _precise(output: Tensor) -> Tensor:
-    return output if output.dtype is torch.float64 else output.float()  # half precision cannot rank losses
+    # half precision cannot rank losses
+    return output if output.dtype in (torch.float32, torch.float64) else output.float()
 
 
 def _rows_of_classes(values: Tensor) -> Tensor:
-    flat = values if values.ndim == 2 else values.movedim(1, -1).reshape(-1, values.shape[1])
-    return _precise(flat)
-
-
-def _finite_rows(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Broken rows replaced by zeros before the loss is taken, so that no gradient is NaN; and which are whole."""
-    whole = logits.detach().amax(1).abs() < math.inf  # one logit of -inf is a class ruled out, not a broken row
-    return torch.where(whole[:, None], logits, 0), whole
+    return values if values.ndim == 2 else values.movedim(1, -1).reshape(-1, values.shape[1])
 
 
 def _finite_values(values: Tensor) -> Tensor:
@@ -242,7 +269,3 @@ def _finite_values(values: Tensor) -> Tensor:
 
 def _zero_unless(whole: Tensor, values: Tensor) -> Tensor:
     return torch.where(whole.reshape([-1] + [1] * (values.ndim - 1)), values, 0)
-
-
-def _level(loss: Tensor, used: Tensor) -> Tensor:
-    return torch.where(used, loss, 0).clamp_min(0)
