@@ -307,7 +307,6 @@ def test_labels_that_are_none_are_refused_by_name(labels: Any, model: Any) -> No
         (np.array([2**70 if label == "yes" else 1 for label in y], dtype=object), "64 bits"),
         ([2**70 if label == "yes" else 1 for label in y], "64 bits"),
         (np.array(["1" if label == "yes" else 1 for label in y], dtype=object), r"1 \(int\) and '1' \(str\)"),
-        (np.array(["a" if label == "yes" else None for label in y], dtype=object), "gaps, got None"),
         (np.array([1 if label == "yes" else 0 for label in y], dtype=object), "y.astype"),
     ]:
         with pytest.raises(ValueError, match=words):

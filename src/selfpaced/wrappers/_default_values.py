@@ -80,7 +80,8 @@ def sigma_of(task: Task, residuals: Array) -> float:
 def assessed(task: Task, expected: Array, local: bool = False) -> Any:
     """Return the assessment of the values: which are grossly wrong, told from what the model misfits.
 
-    With ``local``, a value must also be far from the prediction in the scale of rows with a similar prediction.
+    With ``local``, a value must also be far from the prediction in the scale of rows with a similar prediction. Other
+    models than boosting by absolute error are protected by a comparison with and without the rows instead.
     """
     sigma, features = sigma_of(task, task.y - expected), numeric_features(task.X)
     found = assess_values(
@@ -185,13 +186,13 @@ def _fit_assessed(task: Task, used: Task, params: dict[str, Any], plain: Any, us
         if not params and usual:
             expected = _nearer(task, own, _boosted(task))
     with task.progress.stage("assessment of values"):
-        assessment = assessed(task, expected, local=True)
+        assessment = assessed(task, expected, local=bool(params))
     excluded, share = _wrong(assessment, task), float(np.average(_wrong(assessment, task), weights=task.prior))
     if share > (MANY_WRONG if params else 0.0):
         again = _without(used, excluded)
         if again is not None and _nearer(task, expected, again) is again:
             with task.progress.stage("assessment of values"):
-                expected, assessment = again, assessed(task, again, local=True)
+                expected, assessment = again, assessed(task, again, local=bool(params))
                 excluded = _wrong(assessment, task)
         if not params and (again is None or not _improved(task, excluded, own, again)):
             excluded = np.zeros_like(excluded)
