@@ -22,12 +22,16 @@ nothing is chosen with clean labels. Answers are cached cell by cell, so a run c
 from __future__ import annotations
 
 import argparse
+import io
 import math
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +39,12 @@ import fresh_datasets
 import more_datasets
 import noisy_fits
 import numpy as np
-from against import ROOT, exported
 from noisy_fits import BALANCED, NOISES, OURS, PAPER, PEERS
 
 from selfpaced.datasets import DataNotFoundError
 from selfpaced_experiments.cells import Cache, run_cells
 
+ROOT = Path(__file__).parents[1]
 RESULT = Path(__file__).parent / "results" / "classification.md"
 SETS = {
     "development": more_datasets.DEVELOPMENT,
@@ -391,6 +395,17 @@ def save(title: str, lines: list[str]) -> None:
     pattern = re.compile(rf"\n## {re.escape(title)}\n.*?(?=\n## |\Z)", re.DOTALL)
     text = pattern.sub(lambda _: section, text) if pattern.search(text) else text.rstrip("\n") + "\n" + section
     RESULT.write_text(text)
+
+
+@contextmanager
+def exported(revision: str) -> Iterator[Path]:
+    """The sources of a revision in a temporary directory."""
+    command = ["git", "archive", "--format=tar", revision, "src"]
+    archive = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            tar.extractall(folder, filter="data")
+        yield Path(folder).resolve() / "src"
 
 
 def with_library(revision: str) -> int:

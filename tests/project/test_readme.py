@@ -45,7 +45,7 @@ def page():
 
 def test_every_table_keeps_its_cells(page):
     tables = Tables(page).tables
-    assert len(tables) == 3
+    assert len(tables) == 4
     for table in tables:
         assert {len(row) for row in table} == {len(table[0])}
         assert all(cell for row in table[1:] for cell in row)

@@ -84,20 +84,6 @@ def test_clean_labels_cost_no_accuracy(model: Any) -> None:
     assert "no label noise detected" in fitted.termination_
 
 
-def test_a_model_clearly_better_than_the_reference_models_stays_plain() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, size=(400, 2))
-    y = (np.floor(4 * X[:, 0]) + np.floor(4 * X[:, 1])) % 2  # a chessboard: neighbours know it, shallow leaves do not
-    model = make_pipeline(StandardScaler(), KNeighborsClassifier(3))
-    fitted = SelfPacedClassifier(model).fit(
-        np.repeat(X, 2, axis=0) + rng.normal(scale=1e-3, size=(800, 2)), np.repeat(y, 2)
-    )
-    if fitted.estimator_ is getattr(fitted, "plain_", None):
-        assert fitted.lam_ == np.inf
-        assert (fitted.sample_weight_ == 1).all()
-        assert "plain model" in fitted.termination_
-
-
 def test_a_model_of_little_capacity_takes_in_sample_losses() -> None:
     X, y, noisy, _ = blobs(classes=2)
     fitted = SelfPacedClassifier(GaussianNB(), "hard").fit(X, noisy)
