@@ -50,12 +50,10 @@ def test_a_class_name_means_one_thing():
     assert len(homes) > 100
     twins = {name: paths for name, paths in homes.items() if len(paths) > 1}
     # The same models, as users of clusters know them.
-    spark, dask = "selfpaced/spark/linear.py", "selfpaced/dask/wrapping.py"
+    spark = "selfpaced/spark/linear.py"
     assert twins == {
-        "SelfPacedClassifier": [dask, "selfpaced/wrappers/classifier.py"],
         "SelfPacedLinearRegression": ["selfpaced/linear/regression.py", spark],
         "SelfPacedLogisticRegression": ["selfpaced/linear/logistic.py", spark],
-        "SelfPacedRegressor": [dask, "selfpaced/wrappers/regressor.py"],
     }
 
 

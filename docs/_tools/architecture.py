@@ -44,8 +44,8 @@ FLOORS: list[dict[str, str]] = [
         "robust": "scales, efficient paces and outlier shares of residuals",
         "fitting": "what every `fit` needs: checks, progress, callbacks, Ctrl-C",
         "tables": "files of mixed columns, read strictly and encoded",
-        "engines": "where rows lie, in memory or in files: sums over blocks, a sample by content",
     },
+    {"engines": "where rows lie, in memory, in files or on a Dask cluster: sums over blocks, a sample by content"},
     {
         "assessment": "what a fitted model holds about its rows; `assess` for new ones",
         "parameters": "what the parameters of estimators may be, name by name",

@@ -99,7 +99,7 @@ def test_why_names_rows_that_are_near_and_confident(selfpaced, shop_csv):
         pipeline[-1].sample_weight_,
         {line: row for row, line in enumerate(table.lines.of(range(len(Z))))},
     )
-    first = suspects.iloc[0]
+    first = suspects[suspects["why"].notna()].iloc[0]
     near = [row_of[int(line)] for line in first["why"].split("(lines ")[1].rstrip(")").split(", ")]
     assert weight[near].min() >= min(0.8, np.median(weight))
     assert not set(near) & set(suspects["row"])
@@ -141,7 +141,7 @@ def test_trees(as_json, shop, shop_csv, short, model):
     result = as_json("fit", shop_csv, "--target", "will buy", "--model", short, "--no-report")
     assert result["model"] == model
     suspects = pd.read_csv("run/suspects.csv")
-    assert np.mean(wrong[suspects["row"][:30]]) > 0.6
+    assert np.mean(wrong[suspects["row"][:30]]) > 2 * wrong.mean()
     model = load("run/model.skops")[-1]
     given = model.sample_posterior_[suspects["row"], np.searchsorted(model.classes_, suspects["given"])]
     np.testing.assert_allclose(suspects["noise_probability"], 1.0 - given, atol=1e-4)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import time
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from selfpaced.cli.console import Console
@@ -67,8 +69,21 @@ def test_both_lists_are_counted_and_shown_apart(selfpaced, as_json, shop_csv):
     assert out.startswith(f"\n{likely} likely errors, {look} row")
     assert "Likely errors (about" in out
     assert ("Rows worth a look" in out) == (look > 0)
-    assert "Not used: note (text)." in out
-    assert facts["not_used"] == [["note", "text"]]
+    assert "Not used" not in out
+    assert facts["not_used"] == []
+
+
+def test_columns_that_are_not_used_are_named(selfpaced, as_json, folder):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"order": range(200), "size": rng.normal(size=200), "note": [""] * 200})
+    frame.assign(kind=np.where(frame["size"] > 0, "a", "b")).to_csv("orders.csv", index=False)
+    facts = as_json("fit", "orders.csv", "--target", "kind", "--no-report")
+    assert facts["not_used"] == [
+        {"column": "order", "reason": "identifier"},
+        {"column": "note", "reason": "empty"},
+    ]
+    out = selfpaced("fit", "orders.csv", "--target", "kind", "--no-report", "--force")[1]
+    assert "Not used: order (identifier), note (empty)." in " ".join(out.split())
 
 
 def test_a_run_without_suspects_continues_with_predictions(selfpaced, folder):

@@ -280,7 +280,7 @@ def test_clone_and_pickle() -> None:
     model = clone(SelfPacedLinearRegression(regularizer=Tukey(), pace=Geometric(mu=1.1))).fit(X, y)
     copy = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(copy.predict(X), model.predict(X))
-    assert copy.path_ == model.path_
+    assert repr(copy.path_) == repr(model.path_)  # figures that are not known are NaN
 
 
 def test_metadata_routing_reaches_it() -> None:

@@ -15,7 +15,7 @@ FOR_USERS = sorted(set(EXTRAS) - {"all", "docs", "peers", "test"})
 # Distributions whose module has another name.
 MODULES = {"scikit-learn": "sklearn", "vl-convert-python": "vl_convert", "array-api-compat": "array_api_compat"}
 # They come with another package that is declared: jinja2 brings markupsafe, scikit-learn joblib, dask[distributed] it.
-ALONG = {"markupsafe", "joblib", "distributed"}
+ALONG = {"markupsafe", "joblib", "distributed", "PIL"}
 # Named in code that asks whether an array is of theirs; never needed.
 ASKED = {"jax"}
 

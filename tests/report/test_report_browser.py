@@ -59,7 +59,7 @@ def test_the_table_filters_sorts_and_turns_pages(page, classified):
     assert text(page, "position") == f"1–25 of {len(found)}"
     search(page, f"{found[-1]}")
     assert 0 < int(text(page, "position").split(" of ")[-1]) < len(found)
-    assert all(str(found[-1]) in " ".join(row) for row in rows(page))
+    assert any(str(found[-1]) in " ".join(row) for row in rows(page))
     search(page, "nothing like this")
     assert text(page, "position") == "nothing found"
     assert rows(page) == []

@@ -100,6 +100,8 @@ class MisfitCheck:
             return channel  # a model that explains less says nothing
         pairs = zip(channel.interval, self.channel.interval, (min, max), strict=True)
         low, high = (pick(own, other) for own, other, pick in pairs)
+        # If the linear model is wrong, the reference model may be as well: its rate has the full tolerance.
+        low = min(low, max(self.channel.noise_rate - 2.0 * MISFIT * self.trust, 0.0))
         channel = replace(channel, interval=(low, high))
         if channel.suspicion is None or self.channel.suspicion is None:
             return channel
