@@ -59,7 +59,7 @@ CLASSIFIERS: list[BaseEstimator] = [
     MLPClassifier((4,), max_iter=20, random_state=0), make_pipeline(StandardScaler(), LogisticRegression()),
 ]  # fmt: skip
 REGRESSORS: list[BaseEstimator] = [
-    Ridge(), LinearRegression(), HistGradientBoostingRegressor(max_iter=5), RandomForestRegressor(5, random_state=0),
+    Ridge(), LinearRegression(), HistGradientBoostingRegressor(max_iter=10), RandomForestRegressor(5, random_state=0),
     ExtraTreesRegressor(5, random_state=0), SVR(), KNeighborsRegressor(), HuberRegressor(), DummyRegressor(),
     LGBMRegressor(n_estimators=5, verbose=-1, n_jobs=1), XGBRegressor(n_estimators=5, n_jobs=1),
     MLPRegressor((4,), max_iter=20, random_state=0), make_pipeline(StandardScaler(), Ridge()),

@@ -80,6 +80,7 @@ def ways(model: Any) -> list[Any]:
     return [getattr(model, name) for name in ("predict", "transform") if hasattr(model, name)]
 
 
+@pytest.mark.filterwarnings("ignore:the number of clusters is unsure")  # there are none in X
 @pytest.mark.parametrize("name", MODELS)
 def test_ctrl_c_is_raised_and_the_estimator_is_whole_or_untouched(name: str) -> None:
     model, y = MODELS[name]

@@ -89,7 +89,7 @@ def test_the_report_of_a_criterion_alone(trained, tmp_path):
     page = selfpaced.report(criterion, suspects=suspects(net, loader, criterion, n=20), path=tmp_path / "net.html")
     text = page.read_text(encoding="utf-8")
     assert "The epochs as a table" in text
-    assert "Probability wrong" in text
+    assert '"key":"noise_probability","label":"Wrong"' in text
 
 
 def test_values(network):

@@ -310,6 +310,8 @@ class FormSearch:
         centre = search.centred(found.form.means)
         solver = search.solver(centre, found.form.ridge, polish=POLISH)
         run = solver.follow((found.factors[0].copy(), found.factors[1].copy()), 0)
+        if run.interrupted:  # there is no complete model yet
+            raise KeyboardInterrupt
         return search.attempt(centre, (run.fit.U, run.fit.V), found.form.ridge)
 
     def promises(self, means: Means, enough: float) -> bool:

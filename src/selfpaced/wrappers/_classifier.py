@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.utils import column_or_1d, indexable
+from sklearn.utils import column_or_1d, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -178,6 +178,12 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self._base).classifier_tags
+        if inner is not None:  # here, because the tags of ClassifierMixin replace those of the wrapper
+            tags.classifier_tags = replace(inner, multi_label=False)
+        return tags
 
     def _default_estimator(self) -> Any:
         return HistGradientBoostingClassifier()
@@ -411,6 +417,8 @@ def _labelled(X: Any, y: Any, per_row: tuple[Any, ...]) -> tuple[Any, Array, Arr
         X, y = take_rows(X, known), y[known]
         y = y if y.dtype.kind != "O" else np.array(y.tolist())
         per_row = tuple(value if np.ndim(value) == 0 else np.asarray(value)[known] for value in per_row)
+    if y.dtype.kind == "f" and np.isinf(y).any():
+        raise ValueError(f"y must hold labels, got infinity. Input y contains infinity or a value too large for {y.dtype}.")
     check_label_array(y)
     check_classification_targets(y)
     return X, y, labelled, list(per_row)

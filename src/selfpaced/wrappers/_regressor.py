@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.utils import column_or_1d, indexable
+from sklearn.utils import column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from ..arguments import speaking_of
@@ -173,6 +173,12 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # here, because the tags of RegressorMixin replace those of the wrapper
+        tags.regressor_tags = get_tags(self._base).regressor_tags or tags.regressor_tags
+        return tags
 
     def _default_estimator(self) -> Any:
         return HistGradientBoostingRegressor()

@@ -324,8 +324,5 @@ class Wrapper(AssessmentMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEst
         inner = get_tags(self._base)
         tags.input_tags = inner.input_tags
         tags.target_tags = replace(inner.target_tags, single_output=True, multi_output=False)
-        if inner.classifier_tags is not None:
-            tags.classifier_tags = replace(inner.classifier_tags, multi_label=False)
-        tags.regressor_tags = inner.regressor_tags or tags.regressor_tags
         tags.non_deterministic, tags.no_validation = inner.non_deterministic, inner.no_validation
         return tags
