@@ -288,13 +288,17 @@ def boosting():
     return HistGradientBoostingRegressor(max_iter=30, random_state=0)
 
 
-def test_any_regressor_hears_the_assess():
+def test_any_regressor_leaves_out_only_what_is_grossly_wrong():
     X, y = prices(800)
     model = SelfPacedRegressor(boosting()).fit(X, y)
     assert model.noise_rate_ <= 0.02
-    assert np.isinf(model.lam_)
+    assert model.tuned_params_ == {"loss": "absolute_error"}  # not the plain model, though every row counts in full
+    assert model.sample_weight_.min() == 1.0
+    assert model.assessment_.wrong.max() <= model.lam_ == 0.5
+    untuned = SelfPacedRegressor(boosting(), tune=False).fit(X, y)
+    assert np.isinf(untuned.lam_)
     bad = np.random.default_rng(1).random(len(y)) < 0.1
-    model = SelfPacedRegressor(boosting()).fit(X, np.where(bad, 10 * y, y))
+    model = SelfPacedRegressor(boosting(), keep_plain=True).fit(X, np.where(bad, 10 * y, y))
     found = model.assessment_.wrong > 0.5
     assert (found & bad).sum() >= 0.8 * max(found.sum(), bad.sum())
     assert np.mean((y - model.predict(X)) ** 2) < 0.5 * np.mean((y - model.plain_.predict(X)) ** 2)

@@ -418,7 +418,7 @@ def _labelled(X: Any, y: Any, per_row: tuple[Any, ...]) -> tuple[Any, Array, Arr
         y = y if y.dtype.kind != "O" else np.array(y.tolist())
         per_row = tuple(value if np.ndim(value) == 0 else np.asarray(value)[known] for value in per_row)
     if y.dtype.kind == "f" and np.isinf(y).any():
-        raise ValueError(f"y must hold labels, got infinity. Input y contains infinity or a value too large for {y.dtype}.")
+        raise ValueError("y must hold finite labels, got infinity. Input y contains infinity or a value too large.")
     check_label_array(y)
     check_classification_targets(y)
     return X, y, labelled, list(per_row)
