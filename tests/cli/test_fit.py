@@ -256,3 +256,17 @@ def test_cells_with_markup_stay_text_in_the_report(selfpaced, folder):
     assert selfpaced("fit", "t.csv", "--target", "label", "-q")[0] == 0
     page = (folder / "run" / "report.html").read_text()
     assert "<script>alert(1)" not in page
+
+
+def test_groups_are_held_out_together_and_are_no_feature(as_json, selfpaced, folder):
+    rng = np.random.default_rng(0)
+    base = np.repeat(rng.normal(size=80), 5)
+    frame = pd.DataFrame(
+        {"patient": np.repeat([f"p{i}" for i in range(80)], 5), "dose": base, "age": rng.normal(size=400)}
+    )
+    frame.assign(ill=np.where(base > 0, "yes", "no")).to_csv("visits.csv", index=False)
+    facts = as_json("fit", "visits.csv", "--target", "ill", "--groups", "patient", "--model", "logistic", "--no-report")
+    assert "patient" not in sum(facts["columns"].values(), [])
+    code, _, err = selfpaced("fit", "visits.csv", "--target", "ill", "--groups", "patients", "--force")
+    assert code == 2
+    assert "--groups: the table has no column 'patients'" in err

@@ -14,7 +14,13 @@ import dask.dataframe as dd
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from selfpaced import SelfPacedLinearRegression, SelfPacedLogisticRegression, label_issues, suspects
+from selfpaced import (
+    SelfPacedClassifier,
+    SelfPacedLinearRegression,
+    SelfPacedLogisticRegression,
+    label_issues,
+    suspects,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -199,3 +205,9 @@ def test_values(data):
     np.testing.assert_allclose(model.predict(lazy[0]).compute(), model.predict(X))
     found = suspects(model, *lazy[:2]).compute()
     assert set(range(40)) <= set(found["row"][found["level"] == "likely error"])
+
+
+def test_wrappers_refuse_rows_that_they_would_bring_into_memory(data):
+    X, y, _ = collections(data)["arrays"]
+    with pytest.raises(TypeError, match="CrossFitClassifier"):
+        SelfPacedClassifier().fit(X, y)

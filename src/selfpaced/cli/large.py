@@ -197,8 +197,9 @@ def _refuse(args: argparse.Namespace) -> None:
     """What needs the table in memory."""
     if args.model not in ("auto", "logistic", "ridge"):
         raise UsageError(f"--model {args.model} takes a table in memory: leave --memory out, or use logistic or ridge")
-    if args.decisions is not None:
-        raise UsageError("--decisions are for tables in memory: leave --memory out")
+    for option in ("decisions", "groups"):
+        if getattr(args, option) is not None:
+            raise UsageError(f"--{option} are for tables in memory: leave --memory out")
 
 
 def _compare(encodings: Any, given: Target, args: argparse.Namespace, console: Console) -> None:

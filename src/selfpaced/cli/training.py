@@ -149,7 +149,9 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         model = build(name, given.task, args, encoder.categorical_features_)
         model = on_log_scale(model, given.values) if given.log else model
         confirmed = None if review is None else review.confirmed[given.rows]
-        model.fit(features, given.values, **({} if confirmed is None else {"trusted": confirmed}))
+        together = None if args.groups is None else table.frame[args.groups].astype(str).to_numpy()[given.rows]
+        known = {"trusted": confirmed, "groups": together}
+        model.fit(features, given.values, **{name: rows for name, rows in known.items() if rows is not None})
     with console.step("listing the rows to check"):
         from .suspects import suspicious
 
@@ -176,7 +178,7 @@ class Encodings:
 
     def __init__(self, table: LoadedTable, given: Target, args: argparse.Namespace) -> None:
         self.frame, self.decimal = _labelled(table, given), table.dialect.decimal
-        self.categorical, self.exclude = args.categorical, [given.name, *args.exclude]
+        self.categorical, self.exclude = args.categorical, list({given.name: 0, **dict.fromkeys(_apart(args), 0)})
         self._known: dict[str, tuple[TableEncoder, Any]] = {}
 
     def __call__(self, kind: str, rows: np.ndarray) -> tuple[Any, list[int]]:
@@ -206,6 +208,11 @@ class Encodings:
                 warnings.simplefilter("ignore", TableWarning)  # the notes tell
                 self._known[kind] = encoder, encoder.transform(self.frame)
         return self._known[kind]
+
+
+def _apart(args: argparse.Namespace) -> list[str]:
+    """Columns that are no features because the user says so."""
+    return [*args.exclude, *([] if args.groups is None else [args.groups])]
 
 
 def _places(encoder: TableEncoder) -> list[int]:
@@ -268,7 +275,8 @@ def check_columns(table: LoadedTable, args: argparse.Namespace) -> None:
 
     from .errors import UsageError
 
-    for option, names in (("exclude", args.exclude), ("categorical", args.categorical)):
+    groups = [] if args.groups is None else [args.groups]
+    for option, names in (("exclude", args.exclude), ("categorical", args.categorical), ("groups", groups)):
         for name in names:
             if name not in table.frame.columns:
                 raise UsageError(f"--{option}: the table has no column {name!r}{suggestion(name, table.frame.columns)}")

@@ -1,6 +1,6 @@
 """Where rows lie: in memory, or in files that do not fit into it; models ask for sums over blocks and a few rows."""
 
-from .dask_input import from_dask, is_dask, lazy_for_dask
+from .dask_input import from_dask, is_dask, lazy_for_dask, refuse_dask
 from .facts import Facts, classes_of, facts_of, one_sided
 from .sample import ContentSample, contents, drawn
 from .scratch import ScratchTable, opened, parse_bytes, spool
@@ -33,6 +33,7 @@ __all__ = [
     "one_sided",
     "opened",
     "parse_bytes",
+    "refuse_dask",
     "spool",
     "write_suspects",
 ]

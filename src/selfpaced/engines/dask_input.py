@@ -18,6 +18,15 @@ def is_dask(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
+def refuse_dask(X: Any) -> None:
+    """Say what to use instead if rows on a cluster would silently be brought into memory."""
+    if is_dask(X):
+        raise TypeError(
+            "X must be in memory, got a Dask collection: selfpaced.dask.CrossFitClassifier and CrossFitRegressor wrap "
+            "estimators that train on a cluster, and the linear estimators take Dask collections as they are"
+        )
+
+
 def from_dask(X: Any, y: Any, sample_weight: Any, *, labels: bool) -> Any:
     """Dask collections as a table of blocks that stay where they are."""
     from .dask_table import table
@@ -39,4 +48,4 @@ def lazy_for_dask(method: Method) -> Method:
     return either  # type: ignore[return-value]
 
 
-__all__ = ["from_dask", "is_dask", "lazy_for_dask"]
+__all__ = ["from_dask", "is_dask", "lazy_for_dask", "refuse_dask"]

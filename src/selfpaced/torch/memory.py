@@ -81,7 +81,7 @@ class RowMemory:
         """By row number, up to the last row seen; nan for rows never seen."""
         weight = self.weight.cpu().numpy()
         seen = np.flatnonzero(~np.isnan(weight))
-        return weight[: seen[-1] + 1 if seen.size else 0].copy()
+        return np.array(weight[: seen[-1] + 1 if seen.size else 0], dtype=np.float32)
 
     # ------------------------------------------------------------------------------------------------ the trial
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arguments import check_label_array, speaking_of
 from ..assessment import UNLIKELY, Assessment, Labels, fingerprint, look_by_share
+from ..engines import refuse_dask
 from ..fitting import Progress, all_or_nothing, check_rule, few_threads, raise_interrupted, with_callbacks
 from ..pacing import check_pace
 from ..parameters import KINDS
@@ -231,6 +232,7 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
                 "reference_models must be 'auto' if pace, regularizer or cross_fit are given, because the model then "
                 f"weighs rows by its own losses, got {self.reference_models!r}"
             )
+        refuse_dask(X)
         X, y, groups = indexable(X, y, groups)
         X, y, labelled, (sample_weight, groups, trusted) = _labelled(X, y, (sample_weight, groups, trusted))
         classes, codes = np.unique(y, return_inverse=True)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arguments import speaking_of
 from ..assessment import Assessment, Values, fingerprint, look_by_residuals
+from ..engines import refuse_dask
 from ..fitting import (
     Progress,
     all_or_nothing,
@@ -217,6 +218,7 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
         -------
         self
         """
+        refuse_dask(X)
         X, y, groups = indexable(X, y, groups)
         y = _checked_target(y)
         mark = fingerprint(X, y.astype(np.float64))  # before the fit, which may change X in place
