@@ -37,7 +37,7 @@ FLOORS: list[dict[str, str]] = [
     {"value_noise": "gross errors in values, told from what a model misfits"},
     {
         "inspection": "`suspects` and `label_issues`: tables of an assessment",
-        "reasons": "what speaks against a row, and what suspects have in common",
+        "reasons": "evidence against a row, and what suspects have in common",
         "persistence": "saved models, and what is trusted in a file",
         "folds": "which rows are held out together",
         "label_noise": "labels seen through a transition matrix: clean probabilities, noise rates",

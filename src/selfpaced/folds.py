@@ -1,4 +1,4 @@
-"""Folds: which rows are held out together, and dealt out how; the same for every estimator that holds rows out."""
+"""Folds: which rows are held out together; the same for every estimator that holds rows out."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ N_FOLDS = 5  # convention: five-fold cross-validation, as in scikit-learn
 COPIES = 5  # a choice: mean number of copies above which a table is taken for one of few distinct rows
 
 
-def deal(order: Rows, strata: NDArray[Any] | None, n_folds: int) -> Rows:
-    """The fold of every row: rows in the given order are dealt out in turn, class by class.
+def spread_evenly(order: Rows, strata: NDArray[Any] | None, n_folds: int) -> Rows:
+    """The fold of every row: rows are assigned in turn in the given order, class by class.
 
     Parameters
     ----------
     order : ndarray of int
-        Row numbers in the order in which they are dealt (all of them, or some).
+        Row numbers in the order in which they are assigned (all of them, or some).
     strata : ndarray of int or None
         Class of every row; each class is spread evenly over the folds.
     n_folds : int
@@ -37,7 +37,7 @@ def deal(order: Rows, strata: NDArray[Any] | None, n_folds: int) -> Rows:
 
     Examples
     --------
-    >>> deal(np.arange(4), np.array([0, 1, 0, 1]), 2).tolist()
+    >>> spread_evenly(np.arange(4), np.array([0, 1, 0, 1]), 2).tolist()
     [0, 0, 1, 1]
     """
     turn = np.arange(order.size) if strata is None else np.argsort(strata[order], kind="stable")
@@ -87,7 +87,7 @@ def make_folds(
     """Training and test rows of every fold; every row is tested exactly once.
 
     Which fold a row is in follows from what it holds, not from where it stands: the order of rows does not matter, and
-    equal rows share a fold, so that no copy of a held-out row vouches for its label, and a row of weight 2 is the same
+    equal rows share a fold, so that no copy of a held-out row leaks its label, and a row of weight 2 is the same
     as that row twice. The exception is a table of few distinct rows, see `units`.
 
     Parameters
@@ -95,7 +95,7 @@ def make_folds(
     keys : ndarray of uint64
         The content of every row, from :func:`~selfpaced.fingerprint.row_keys`.
     strata : ndarray of int or None
-        Class codes to be dealt evenly into the folds; None deals all rows alike.
+        Class codes to be spread evenly over the folds; None treats all rows alike.
     cv : int, splitter or iterable
         A number makes shuffled folds, fewer of them where there are too few rows or groups; rows of a
         class that one row alone (with its copies) holds are in every training fold and in no test fold. A
@@ -158,9 +158,9 @@ def _content_folds(keys: Keys, codes: Rows, y: Any, cv: int, stratified: bool) -
         held = np.bincount(pairs % n_codes, minlength=n_codes) > 1
     stratum = np.full(n_units, n_codes, dtype=np.intp)
     np.minimum.at(stratum, unit, np.where(held[codes], codes, n_codes))
-    dealt = np.flatnonzero(stratum < n_codes)
+    assigned = np.flatnonzero(stratum < n_codes)
     place = np.full(n_units, -1, dtype=np.intp)
-    place[dealt] = deal(dealt, stratum, min(cv, dealt.size))
+    place[assigned] = spread_evenly(assigned, stratum, min(cv, assigned.size))
     return np.where(held[codes], place[unit], -1)
 
 
@@ -213,4 +213,4 @@ def _pairs(cv: Any, X: Any, y: Any, groups: Any) -> list[Split]:
         raise ValueError(f"cv must hold pairs of training and test rows, got {cv!r} ({error})") from error
 
 
-__all__ = ["N_FOLDS", "Rows", "Split", "deal", "hash_folds", "make_folds", "n_units", "row_keys", "units"]
+__all__ = ["N_FOLDS", "Rows", "Split", "hash_folds", "make_folds", "n_units", "row_keys", "spread_evenly", "units"]

@@ -47,7 +47,7 @@ def test_a_curved_border_is_for_boosting_and_a_line_is_not(noise):
     assert curved.gain > 2 * curved.error > 0
     straight = chosen(*line(noise=noise))
     assert straight.model == LINEAR
-    assert straight.sentence("y").startswith("Logistic regression was taken: on 600 held-out rows")
+    assert straight.sentence("y").startswith("Logistic regression is used: on 600 held-out rows")
 
 
 def test_labels_at_random_are_no_reason_for_boosting():
@@ -99,7 +99,8 @@ def test_the_choice_is_told_kept_and_shown(selfpaced, folder):
     code, out, err = selfpaced("fit", "ring.csv", "--target", "where")
     assert code == 0, err
     sentence = re.search(
-        r"Boosting was taken: on 500 held-out rows boosting is ahead by 0\.\d+ \+- 0\.\d+ nats", " ".join(out.split())
+        r"Boosting is used: on 500 held-out rows boosting predicts the given labels better by 0\.\d+ nats",
+        " ".join(out.split()),
     )
     assert sentence
     metrics = json.loads(Path("run/metrics.json").read_text())

@@ -75,17 +75,17 @@ class ModelChoice:
         if self.model not in (LINEAR, FLEXIBLE) or not math.isfinite(self.gain):
             return self._of_values(target)
         name = "Boosting" if self.model == FLEXIBLE else "Logistic regression"
-        ahead = "boosting is ahead" if self.gain > 0 else "logistic regression is ahead"
-        doubt = "" if self.model == FLEXIBLE or self.gain <= 0 else ", which is not far ahead"
+        better = "boosting" if self.gain > 0 else "logistic regression"
+        why = "" if self.model == FLEXIBLE or self.gain <= 0 else "; boosting is used only if it is far ahead"
         return (
-            f"{name} was taken: on {self.rows:,} held-out rows {ahead} by {abs(self.gain):.3f} +- {self.error:.3f} "
-            f"nats a row{doubt}, wrong labels allowed for."
+            f"{name} is used: on {self.rows:,} held-out rows {better} predicts the given labels better by "
+            f"{abs(self.gain):.3f} nats per row (standard error {self.error:.3f}){why}."
         )
 
     def _of_values(self, target: str) -> str:
         if not self.contenders:
             name = _NAMES[self.model].capitalize()
-            return f"{name} was taken: too few rows to compare it with boosting."
+            return f"{name} is used: there are too few rows to compare it with boosting."
         chosen = next(c for c in self.contenders if (c.model, c.log) == (self.model, self.log))
         others = [c for c in self.contenders if c.model != self.model]
         second = min(others, key=lambda one: one.figure)

@@ -64,7 +64,7 @@ def fit_channel(
     noiseless : bool
         Also consider that no label is wrong.  Noise then has to earn its place: a rate pays for the range that it
         could have had, the rate never exceeds the noisy error of the logits, the interval reaches down to 0 unless
-        noise is plain to see, and a shift is cut back where it costs noisy accuracy.
+        noise is significant, and a shift is cut back where it costs noisy accuracy.
     by_share : bool
         With more than two classes of unequal size, also consider that wrong labels fall on the others in proportion to
         their rows.
@@ -298,7 +298,7 @@ def _assessed(
 def _expected_rate(noise: NoiseModel) -> float:
     """The mean of what labels leave to the rate between 0 and 1/2.
 
-    The most likely rate jumps from deal to deal where many are about as likely; their mean does not.
+    The most likely rate changes with the split if many rates are about as likely; their mean does not.
     """
     error = max((noise.interval[1] - noise.noise_rate) / _LEVEL, 1e-6)
     ends = (np.array([0.0, 0.5]) - noise.noise_rate) / error

@@ -191,7 +191,7 @@ def unsettled(lam: float, max_iter: int) -> str:
 
 
 def automatic(plain: RegressionFit, settings: RegressionSettings) -> Iterator[RegressionFit]:
-    """Robust start, upward pace, efficient stop, guard, and the plain fit where nothing speaks against it."""
+    """Robust start, upward pace, efficient stop, guard, and the plain fit if nothing is against it."""
     squares, floor = plain.squares, exact_floor(plain.squares)
     if not np.any(np.abs(plain.plain.residuals) > floor):
         yield replace(plain, decision=Decision(0, "it fits every row exactly"), scale=ResidualScale(floor, floor))

@@ -20,7 +20,7 @@ _TOLERANCE = 1e-7  # numerical safety: rounding of float64 differences, far belo
 
 @dataclass(frozen=True)
 class Condition:
-    """One assumption of the paper and whether it holds; where it fails, ``lam`` and ``loss`` witness it."""
+    """One assumption of the paper and whether it holds; where it fails, ``lam`` and ``loss`` are an example."""
 
     name: str
     statement: str
@@ -56,16 +56,16 @@ class Report:
         raise KeyError(f"no condition {name!r}: there are {', '.join(c.name for c in self.conditions)}")
 
     def __str__(self) -> str:
-        rows = [("condition", "statement", "verdict")]
+        rows = [("condition", "statement", "result")]
         for c in self.conditions:
             at = (
                 "" if c.lam is None else f" at lam = {c.lam:.4g}" + ("" if c.loss is None else f", loss = {c.loss:.4g}")
             )
             rows.append((c.name, c.statement, "holds" if c else f"FAILS{at}: {c.detail}"))
         widths = [max(len(row[column]) for row in rows) for column in range(2)]
-        body = [f"{name:<{widths[0]}}  {text:<{widths[1]}}  {verdict}" for name, text, verdict in rows]
-        verdict = "all conditions hold" if self else f"{len(self.failures)} of {len(self.conditions)} conditions fail"
-        return "\n".join([f"{self.rule} in the {self.form} form: {verdict}", *body])
+        body = [f"{name:<{widths[0]}}  {text:<{widths[1]}}  {result}" for name, text, result in rows]
+        result = "all conditions hold" if self else f"{len(self.failures)} of {len(self.conditions)} conditions fail"
+        return "\n".join([f"{self.rule} in the {self.form} form: {result}", *body])
 
 
 def check(rule: Any, form: str = "loss") -> Report:
@@ -112,8 +112,8 @@ def _grid(rule: Regularizer) -> tuple[Floats, Floats]:
     return lams, np.concatenate([[0.0], np.geomspace(1e-6, 1e6, 481)])
 
 
-def _verdict(name: str, statement: str, bad: Any, lams: Any, losses: Any, size: Any, detail: str) -> Condition:
-    """A condition that fails where ``bad`` (lam x loss) is true, witnessed at the worst such place."""
+def _checked(name: str, statement: str, bad: Any, lams: Any, losses: Any, size: Any, detail: str) -> Condition:
+    """A condition that fails where ``bad`` (lam x loss) is true, with the worst such place as the example."""
     bad = np.asarray(bad)
     if not bad.any():
         return Condition(name, statement, True)
@@ -128,14 +128,14 @@ def _assumptions(rule: Regularizer, form: str) -> Iterator[Condition]:
     phi = np.stack([rule._latent(np, losses, float(lam)) for lam in lams])
     weight = np.stack([rule._weight(np, losses, float(lam)) for lam in lams])
     scale = np.abs(phi).max(axis=1, keepdims=True) * 1e-12 + 1e-15
-    yield _verdict(
+    yield _checked(
         "H1 zero", "phi(0) = 0", np.abs(phi[:, :1]) > scale, lams, losses, np.abs(phi[:, :1]), "it is {:.3g}"
     )
     drop = -np.diff(phi, axis=1)
     fails = ~(drop <= scale)
-    yield _verdict("H1 increasing", "phi increases", fails, lams, losses[1:], drop, "it falls by {:.3g}")
+    yield _checked("H1 increasing", "phi increases", fails, lams, losses[1:], drop, "it falls by {:.3g}")
     flat = np.ptp(phi, axis=1, keepdims=True)
-    yield _verdict("H1 not zero", "phi is not identically 0", ~(flat > 0), lams, None, -flat, "it is constant")
+    yield _checked("H1 not zero", "phi is not identically 0", ~(flat > 0), lams, None, -flat, "it is constant")
     yield _concave(
         phi, lams, losses, "H2 concave", "phi(sqrt t) is concave" if form == "quadratic" else "phi is concave"
     )
@@ -145,7 +145,7 @@ def _assumptions(rule: Regularizer, form: str) -> Iterator[Condition]:
     limit = "H4 limit" if form == "quadratic" else "H3 limit"
     text = "phi(t)/t^2 -> 0" if form == "quadratic" else "phi(l)/l -> 0"
     start = np.maximum(weight[:, :1], 1e-300)
-    yield _verdict(limit, text, ~(far <= 1e-6 * start), lams, np.array([1e100]), far, "it is {:.3g} there")
+    yield _checked(limit, text, ~(far <= 1e-6 * start), lams, np.array([1e100]), far, "it is {:.3g} there")
 
 
 def _concave(phi: Floats, lams: Floats, losses: Floats, name: str, statement: str) -> Condition:
@@ -155,7 +155,7 @@ def _concave(phi: Floats, lams: Floats, losses: Floats, name: str, statement: st
     # cancellation, as users write them, has more of it: 1e-5 of the steepest slope is forgiven.
     noise = 8 * np.finfo(float).eps * np.abs(phi[:, 1:]) / np.diff(losses)
     allowed = noise[:, 1:] + noise[:, :-1] + 1e-5 * np.abs(slopes).max(axis=1, keepdims=True)
-    return _verdict(name, statement, ~(rise <= allowed), lams, losses[1:-1], rise, "its slope rises by {:.3g}")
+    return _checked(name, statement, ~(rise <= allowed), lams, losses[1:-1], rise, "its slope rises by {:.3g}")
 
 
 def _smooth(rule: Regularizer, lams: Floats, losses: Floats, name: str) -> Condition:
@@ -190,27 +190,27 @@ def _definition(rule: Regularizer) -> Iterator[Condition]:
     reached = np.where(weight > 0, weight * losses, 0.0) + at
     # an unbounded dual meets a vanishing weight far out: there the equality says nothing
     gap = np.where(np.isfinite(reached), np.abs(reached - phi), 0.0)
-    yield _verdict("1 conjugate", "phi = min_v v l + psi(v)", ~(gap <= tolerance), lams, losses, gap, "off by {:.3g}")
+    yield _checked("1 conjugate", "phi = min_v v l + psi(v)", ~(gap <= tolerance), lams, losses, gap, "off by {:.3g}")
     best = np.stack([(v[:, None] * losses + p[:, None]).min(axis=0) for v, p in zip(trial, psi, strict=True)])
     excess = np.where(np.isfinite(reached), reached, phi) - best
     text = "no other v does better than the weight"
-    yield _verdict("2 minimizer", text, ~(excess <= tolerance), lams, losses, excess, "another v is better by {:.3g}")
+    yield _checked("2 minimizer", text, ~(excess <= tolerance), lams, losses, excess, "another v is better by {:.3g}")
     bad = ~((weight >= 0) & np.isfinite(weight))
-    yield _verdict("3 bounded", "0 <= weight < inf", bad, lams, losses, -weight, "the weight is minus {:.3g}")
+    yield _checked("3 bounded", "0 <= weight < inf", bad, lams, losses, -weight, "the weight is minus {:.3g}")
     rise = np.diff(weight, axis=1)
     fails = ~(rise <= 1e-9 * largest)
-    yield _verdict(
+    yield _checked(
         "4 decreasing", "the weight falls with the loss", fails, lams, losses[1:], rise, "it rises by {:.3g}"
     )
     wrong = -rule.opens * np.diff(weight, axis=0)
     fails = ~(wrong <= 1e-9 * np.maximum(largest[1:], largest[:-1]))
-    yield _verdict("5 monotone", "the weight is monotone in lam", fails, lams[1:], losses, wrong, "it turns by {:.3g}")
+    yield _checked("5 monotone", "the weight is monotone in lam", fails, lams[1:], losses, wrong, "it turns by {:.3g}")
 
 
 def _group_conditions(rule: GroupRegularizer) -> Iterator[Condition]:
     """The rule against brute force on small random problems: does the weight minimise its own objective?"""
     rng = np.random.default_rng(0)
-    worst, witness = 0.0, (0.0, 0.0)
+    worst, example = 0.0, (0.0, 0.0)
     monotone, decreasing = True, True
     for _ in range(200):
         size, lam = int(rng.integers(1, 6)), float(rng.uniform(0.2, 2))
@@ -222,13 +222,13 @@ def _group_conditions(rule: GroupRegularizer) -> Iterator[Condition]:
             for v in itertools.product((0.0, 1.0), repeat=size)
         )
         if reached - best > worst:
-            worst, witness = reached - best, (lam, float(losses.max()))
+            worst, example = reached - best, (lam, float(losses.max()))
         decreasing &= bool((np.diff(weight[np.argsort(losses)]) <= 1e-12).all())
         monotone &= bool((rule.weight(losses, lam * 1.3, groups) >= weight - 1e-12).all())
     statement = "no 0/1 selection does better than the weight"
     if worst <= 1e-9:
         yield Condition("2 minimizer", statement, True)
     else:
-        yield Condition("2 minimizer", statement, False, *witness, f"another selection is better by {worst:.3g}")
+        yield Condition("2 minimizer", statement, False, *example, f"another selection is better by {worst:.3g}")
     yield Condition("4 decreasing", "in a group the weight falls with the loss", decreasing)
     yield Condition("5 monotone", "the weight is monotone in lam", monotone)

@@ -62,9 +62,9 @@ class _Truncated:
             cut = CUTOFF * found
             count, square = self.below(cut)
             usual = count * BEYOND
-            stray = self.below(2 * cut)[0] - count - usual
-            if stray > 3 * math.sqrt(usual + 1):
-                count, square = count - stray, square - stray * cut**2 / 3
+            excess = self.below(2 * cut)[0] - count - usual
+            if excess > 3 * math.sqrt(usual + 1):
+                count, square = count - excess, square - excess * cut**2 / 3
             if not (count > 0 and square > 0):
                 break
             before, found = found, min(max(_spread(square / count, cut), LEAST_SETTLING * sigma), most)
