@@ -47,7 +47,7 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_predi
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import scale
 
-from selfpaced import audit_annotators, audit_labels
+from selfpaced import SelfPacedLogisticRegression, audit_annotators, audit_labels
 
 RESULT = Path(__file__).parent / "results" / "audit.md"
 MOST_ROWS = 1500
@@ -233,8 +233,8 @@ def features_part(seeds, _python=None):
 # ------------------------------------------------------------------------------------------------- groups
 
 
-def patients(seed, rate, size, whose="patient", features=20):
-    """Visits of patients: labels of the patient or of each visit, held-out probabilities, groups, wrong labels."""
+def visits(seed, rate, size, whose="patient", features=20):
+    """Visits of patients: features, labels of the patient or of each visit, groups, wrong labels."""
     rng = np.random.default_rng(seed)
     coef, base = rng.normal(size=features), rng.normal(size=(PATIENTS, features))
     X = 0.8 * np.repeat(base, VISITS, axis=0) + 0.6 * rng.normal(size=(PATIENTS * VISITS, features))
@@ -243,10 +243,16 @@ def patients(seed, rate, size, whose="patient", features=20):
     true = np.repeat(true, VISITS) if whose == "patient" else true
     wrong = np.zeros(PATIENTS, dtype=bool)
     wrong[rng.permutation(PATIENTS)[: round(rate * PATIENTS)]] = True
-    labels, groups = true ^ np.repeat(wrong, VISITS), np.repeat(np.arange(PATIENTS), VISITS)
+    wrong = np.repeat(wrong, VISITS)
+    return X, true ^ wrong, np.repeat(np.arange(PATIENTS), VISITS), wrong
+
+
+def patients(*case):
+    """Labels, held-out probabilities, groups, wrong labels."""
+    X, labels, groups, wrong = visits(*case)
     folds = GroupKFold(5)
     probs = cross_val_predict(LogisticRegression(), X, labels, groups=groups, cv=folds, method="predict_proba")
-    return labels, probs, groups, np.repeat(wrong, VISITS)
+    return labels, probs, groups, wrong
 
 
 def groups_part(_seeds, _python=None):
@@ -261,20 +267,43 @@ def groups_part(_seeds, _python=None):
             labels, probs, groups, wrong = patients(seed, rate, size, whose)
             audit, by_row = audit_labels(labels, probs, groups=groups), audit_labels(labels, probs)
             (low, high), (low2, high2) = audit.noise_rate_interval, by_row.noise_rate_interval
-            levels, true = audit.assessment.levels(), wrong.mean()
-            counts = [(levels == 2).sum(), wrong[levels == 2].sum(), (levels > 0).sum(), wrong[levels > 0].sum()]
-            found.append((low <= true <= high, low2 <= true <= high2, high - low, high2 - low2, counts[0] > 0, *counts))
-        found = np.array(found, dtype=float)
-        m, (likely, likely_right, both, both_right) = found.mean(axis=0), found[:, 5:].sum(axis=0)
-        total = max(DRAWS * wrong.sum(), 1)
-        pairs = [
-            f"{right / max(n, 1):.2f}, {right / total:.2f}" for n, right in ((likely, likely_right), (both, both_right))
-        ]
-        yield (
-            f"| {size} | {whose} | {rate:.2f} | {m[0]:.3f} | {m[1]:.3f} | {m[2]:.2f} | {m[3]:.2f} | {m[4]:.2f} "
-            + ("| " + " | ".join(pairs) if rate else f"| {likely / DRAWS:.0f} rows | {both / DRAWS:.0f} rows")
-            + " |"
-        )
+            covered = [low <= wrong.mean() <= high, low2 <= wrong.mean() <= high2]
+            found.append((*covered, high - low, high2 - low2, *_counted(audit.assessment.levels(), wrong)))
+        m = np.mean(found, axis=0)
+        figures = f"{m[0]:.3f} | {m[1]:.3f} | {m[2]:.2f} | {m[3]:.2f} | {m[4]:.2f}"
+        yield f"| {size} | {whose} | {rate:.2f} | {figures} | {_pairs(found, wrong)} |"
+
+
+def _counted(levels, wrong):
+    """Whether there are likely errors; how many rows are listed, and how many of them are wrong."""
+    likely, both = levels == 2, levels > 0
+    return likely.any(), likely.sum(), wrong[likely].sum(), both.sum(), wrong[both].sum()
+
+
+def _pairs(found, wrong):
+    """Precision and recall of likely errors and of both levels, over all draws; without wrong labels their number."""
+    likely, likely_right, both, both_right = np.array(found, dtype=float)[:, -4:].sum(axis=0)
+    if not wrong.any():
+        return f"{likely / DRAWS:.0f} rows | {both / DRAWS:.0f} rows"
+    pairs = ((likely, likely_right), (both, both_right))
+    return " | ".join(f"{right / max(n, 1):.2f}, {right / (DRAWS * wrong.sum()):.2f}" for n, right in pairs)
+
+
+def grouped_fit_part(_seeds, _python=None):
+    columns = (
+        "covered | covered, rows | draws with likely errors | likely: precision, recall | both: precision, recall |"
+    )
+    yield f"| size of the scores | label of | wrong | {columns}"
+    yield "|---" * 8 + "|"
+    for size, whose, rate in PATIENT_CASES:
+        found = []
+        for seed in range(DRAWS):
+            X, labels, groups, wrong = visits(seed, rate, size, whose)
+            models = [SelfPacedLogisticRegression().fit(X, labels, groups=own) for own in (groups, None)]
+            covered = [low <= wrong.mean() <= high for low, high in (model.noise_rate_interval_ for model in models)]
+            found.append((*covered, *_counted(models[0].assessment_.levels(), wrong)))
+        m = np.mean(found, axis=0)
+        yield f"| {size} | {whose} | {rate:.2f} | {m[0]:.3f} | {m[1]:.3f} | {m[2]:.2f} | {_pairs(found, wrong)} |"
 
 
 # --------------------------------------------------------------------------------------------- several labels
@@ -449,6 +478,7 @@ PARTS = {
     "labels": ("One label per row", labels_part),
     "features": ("Features", features_part),
     "groups": ("Groups", groups_part),
+    "grouped-fit": ("Groups in the fit of the logistic regression", grouped_fit_part),
     "multilabel": ("Several labels per row", multilabel_part),
     "annotators": ("Several annotators", annotators_part),
     "crowd-kit": ("Several annotators: crowd-kit", crowd_kit_part),

@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
-from sklearn.preprocessing import scale
+from sklearn import config_context
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, scale
 
 from selfpaced import SelfPacedLogisticRegression, label_issues, suspects
 from selfpaced.datasets import flip_symmetric
@@ -266,3 +269,20 @@ def test_groups_that_cannot_be():
     for groups, match in ((np.zeros(3), "one value per row"), (np.zeros(len(y)), "two different"), (X, "one value")):
         with pytest.raises(ValueError, match=f"groups must have.*{match}"):
             SelfPacedLogisticRegression().fit(X, y, groups=groups)
+
+
+def test_groups_are_routed_to_the_last_step_of_a_pipeline():
+    X, y, _, groups = patients(2)
+    direct = SelfPacedLogisticRegression().fit(X, y, groups=groups)
+    with config_context(enable_metadata_routing=True):
+        model = make_pipeline(FunctionTransformer(), SelfPacedLogisticRegression().set_fit_request(groups=True))
+        model.fit(X, y, groups=groups)
+    np.testing.assert_allclose(model[-1].coef_, direct.coef_)
+    assert model[-1].noise_rate_interval_ == direct.noise_rate_interval_
+
+
+def test_several_outputs_are_fitted_one_by_one():
+    X, y, _, _ = patients(3)
+    model = MultiOutputClassifier(SelfPacedLogisticRegression()).fit(X, np.column_stack([y, 1 - y]))
+    assert model.predict(X).shape == (len(y), 2)
+    np.testing.assert_allclose(model.estimators_[0].coef_, -model.estimators_[1].coef_, atol=0.05)
