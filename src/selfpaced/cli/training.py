@@ -275,7 +275,7 @@ def check_columns(table: LoadedTable, args: argparse.Namespace) -> None:
 
     from .errors import UsageError
 
-    groups = [] if args.groups is None else [args.groups]
+    groups = [] if getattr(args, "groups", None) is None else [args.groups]  # commands without a model have none
     for option, names in (("exclude", args.exclude), ("categorical", args.categorical), ("groups", groups)):
         for name in names:
             if name not in table.frame.columns:
