@@ -110,7 +110,7 @@ def load(spec: Spec, folder: Path) -> pd.DataFrame:
         table[spec.target] = whole.str.extract(spec.part, expand=False)
         if spec.target == "dept":  # the rest of it is a column like any other
             table["name of the department"] = whole.str.replace(spec.part, "", regex=True)
-    known = table[spec.target].notna() & ~table[spec.target].isin(["", "NA"])
+    known = table[spec.target].notna() & ~table[spec.target].isin(["", "NA", "#N/A"])
     if spec.file == "pumpkins":  # lines below the tables of the source
         known &= pd.to_numeric(table[spec.target].str.replace(",", ""), errors="coerce").notna()
     return table[known].reset_index(drop=True)
