@@ -125,7 +125,10 @@ def check_groups(groups: Any, n: int) -> NDArray[np.intp] | None:
     given = np.asarray(groups)
     if given.ndim != 1:
         raise ValueError(f"groups must have one value per row, got an array of shape {given.shape}")
-    codes = np.unique(given, return_inverse=True)[1].reshape(-1)
+    missing = [type(value).__name__ in ("NoneType", "NAType") or value != value for value in given.tolist()]
+    if any(missing):
+        raise ValueError(f"groups must not have missing values, got one in row {missing.index(True)}")
+    codes = np.unique(given.astype(str) if given.dtype.kind == "O" else given, return_inverse=True)[1].reshape(-1)
     if len(codes) != n:
         raise ValueError(f"groups must have one value per row, got {len(codes)} for {n} rows")
     if codes.max() < 1:

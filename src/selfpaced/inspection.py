@@ -315,6 +315,8 @@ def _advice(model: Any) -> str:
             f"its regressor, {inner}, sees another target: ask it, by suspects(model.regressor_, X, "
             "model.transformer_.transform(y.reshape(-1, 1)).ravel())"
         )
+    if not hasattr(model, "__sklearn_tags__"):
+        return "an audit has its own suspects()" if hasattr(model, "suspects") else "fit one first"
     wrapper = "SelfPacedRegressor" if is_regressor(model) else "SelfPacedClassifier"
     return f"wrap it: {wrapper}({type(model).__name__}())"
 

@@ -270,3 +270,13 @@ def test_many_classes_and_few_rows(drawn):
 def test_import_is_lazy():
     assert selfpaced.audit_labels is audit_labels
     assert {"audit_labels", "LabelAudit", "audit_annotators"} <= set(selfpaced.__all__)
+
+
+def test_functions_for_estimators_take_or_name_an_audit(tmp_path):
+    rng = np.random.default_rng(0)
+    margin = 3 * rng.normal(size=200)
+    probs = np.column_stack([1 / (1 + np.exp(margin)), 1 / (1 + np.exp(-margin))])
+    audit = selfpaced.audit_labels((rng.random(200) < probs[:, 1]).astype(int), probs)
+    assert "class=" in selfpaced.report(audit, path=tmp_path / "page.html").read_text(encoding="utf-8")
+    with pytest.raises(TypeError, match=r"an audit has its own suspects\(\)"):
+        selfpaced.suspects(audit)

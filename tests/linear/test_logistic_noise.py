@@ -271,6 +271,21 @@ def test_groups_that_cannot_be():
             SelfPacedLogisticRegression().fit(X, y, groups=groups)
 
 
+@pytest.mark.parametrize("absent", [None, np.nan])
+def test_missing_groups_are_refused_by_their_row(absent):
+    X, y, _, groups = patients(0)
+    named = [f"patient {g}" for g in groups]
+    named[7] = absent
+    with pytest.raises(ValueError, match="groups must not have missing values, got one in row 7"):
+        SelfPacedLogisticRegression().fit(X, y, groups=np.array(named, dtype=object))
+
+
+def test_too_few_groups_are_told():
+    X, y, _, _ = patients(0)
+    model = SelfPacedLogisticRegression().fit(X, y, groups=np.arange(len(y)) % 3)
+    assert "too few rows or groups" in model.termination_
+
+
 def test_groups_are_routed_to_the_last_step_of_a_pipeline():
     X, y, _, groups = patients(2)
     direct = SelfPacedLogisticRegression().fit(X, y, groups=groups)

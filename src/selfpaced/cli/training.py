@@ -149,7 +149,7 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         model = build(name, given.task, args, encoder.categorical_features_)
         model = on_log_scale(model, given.values) if given.log else model
         confirmed = None if review is None else review.confirmed[given.rows]
-        together = None if args.groups is None else table.frame[args.groups].astype(str).to_numpy()[given.rows]
+        together = None if args.groups is None else table.frame[args.groups].to_numpy(dtype=object)[given.rows]
         known = {"trusted": confirmed, "groups": together}
         model.fit(features, given.values, **{name: rows for name, rows in known.items() if rows is not None})
     with console.step("listing the rows to check"):

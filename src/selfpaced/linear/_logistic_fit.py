@@ -133,7 +133,7 @@ class LogisticTrainer:
         if not self.sampled and not isinstance(table, MemoryTable):
             table, self.numbers = self._gathered(table), self.sample.rows
             self.sample = replace(self.sample, rows=np.arange(table.n))
-        self.table = table
+        self.table, self.groups = table, groups
         if groups is not None and isinstance(table, MemoryTable):
             groups = connected(table.block.X, groups)
         self.rows: FoldRows | None = lay_out(table, self.sample, n_classes, settings.pace == "auto", groups)
@@ -229,7 +229,8 @@ class LogisticTrainer:
         settings, lam = self.settings, self.settings.pace
         found = self._plain(settings.C)
         self.best = fit = self._plain_fit(found, settings.C)
-        fit = replace(fit, reason="there are too few rows to hold any out")
+        what = "rows" if self.groups is None else "rows or groups"
+        fit = replace(fit, reason=f"there are too few {what} to hold any out")
         if not isinstance(lam, str | Pacing) and math.isfinite(lam):
             latent, began = Latent(settings.regularizer, lam), time.perf_counter()
             start = np.zeros(found.x.size) if self.warm is None else self.warm

@@ -237,6 +237,8 @@ def section_of(model: Any) -> Section:
         return SolutionSection(model)
     if isinstance(model, TrainedNetwork):
         return NetworkSection(model)
+    if hasattr(model, "audited"):
+        model = model.audited()
     if isinstance(model, AuditedLabels):
         return AuditSection(model)
     for name in ("history_", "history"):  # training loops of others: skorch, Keras, your own
