@@ -41,8 +41,8 @@ import noisy_fits
 import numpy as np
 from noisy_fits import BALANCED, NOISES, OURS, PAPER, PEERS
 
-from selfpaced.datasets import DataNotFoundError
 from selfpaced_experiments.cells import Cache, run_cells
+from selfpaced_experiments.data import DataNotFoundError
 
 ROOT = Path(__file__).parents[1]
 RESULT = Path(__file__).parent / "results" / "classification.md"

@@ -38,10 +38,11 @@ from view_sets import (
 )
 
 from selfpaced import SelfPacedMultiViewKMeans
-from selfpaced.datasets import load_mfeat, load_spambase, make_multiview_digits
-from selfpaced.metrics import clustering_accuracy, clustering_scores
+from selfpaced.datasets import make_multiview_digits
 from selfpaced.regularizers import REGISTRY, Regularizer
 from selfpaced_experiments.baselines import concatenated_kmeans, per_view_kmeans, scale_views
+from selfpaced_experiments.data import load_mfeat, load_spambase
+from selfpaced_experiments.metrics import clustering_accuracy, clustering_scores
 
 RESULTS = Path(__file__).parent / "results" / "clustering.md"
 METRICS = ("ACC", "NMI", "AR", "F", "Purity")

@@ -23,7 +23,8 @@ from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
 from selfpaced import SelfPacedLogisticRegression
-from selfpaced.datasets import flip_symmetric, load_spambase
+from selfpaced.datasets import flip_symmetric
+from selfpaced_experiments.data import load_spambase
 
 RESULT = Path(__file__).parent / "results" / "cost.md"
 SMALL, LARGE = 10_000, 50_000

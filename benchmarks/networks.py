@@ -35,8 +35,9 @@ from sklearn.model_selection import train_test_split
 from torch import nn
 from torch.nn import functional as F
 
-from selfpaced.datasets import flip_symmetric, load_mfeat
+from selfpaced.datasets import flip_symmetric
 from selfpaced.torch import SelfPacedLoss
+from selfpaced_experiments.data import load_mfeat
 
 RESULT = Path(__file__).resolve().parent / "results" / "networks.md"
 FIRST_SEED, EPOCHS, BATCH, RATE = 100, 40, 128, 2e-3

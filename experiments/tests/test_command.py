@@ -55,11 +55,11 @@ def test_an_interrupt_says_how_to_continue(tmp_path, capsys, monkeypatch):
 
 def test_without_data_a_section_ends_with_1_and_says_what_to_put_where(tmp_path, capsys, monkeypatch):
     def absent(*args, **kwargs):
-        from selfpaced.datasets import DataNotFoundError
+        from selfpaced_experiments.data import DataNotFoundError
 
         raise DataNotFoundError("put 'mfeat/mfeat-fou' into SELFPACED_DATA")
 
-    monkeypatch.setattr("selfpaced.datasets.load_mfeat", absent)
+    monkeypatch.setattr("selfpaced_experiments.data.load_mfeat", absent)
     assert command.main(["clustering", "--quick", "--out", str(tmp_path), "--plain"]) == 1
     assert "put 'mfeat/mfeat-fou'" in capsys.readouterr().out
     assert load(tmp_path / "results.json").skipped

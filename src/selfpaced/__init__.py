@@ -21,7 +21,7 @@ _EXPORTS = {name: known.module for name, known in ESTIMATORS.items()} | {
 }
 # The documented modules. `report` is a package that can be called: selfpaced.report(model, X, y).
 _MODULES = [
-    *("clustering", "datasets", "inspection", "assessment", "metrics", "pacing", "path", "persistence", "plot"),
+    *("clustering", "datasets", "inspection", "assessment", "pacing", "path", "persistence", "plot"),
     *("regularizers", "report", "robust", "solver"),
 ]
 _EXTRAS = ("torch",)  # need a package of their own: there when asked for, but no part of `import *`

@@ -9,7 +9,7 @@ from sklearn.datasets import make_moons
 
 from selfpaced import SelfPacedMultiViewKMeans
 from selfpaced.clustering.embedding import leading_vectors
-from selfpaced.metrics import clustering_accuracy
+from selfpaced_experiments.metrics import clustering_accuracy
 
 
 def moons(n=300, seed=0):

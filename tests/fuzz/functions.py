@@ -1,4 +1,4 @@
-"""The functions around the estimators: makers of noise, scores, rules."""
+"""The functions around the estimators: makers of noise, rules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from selfpaced import datasets, metrics
+from selfpaced import datasets
 from selfpaced.pacing import check_pace
 from selfpaced.regularizers import REGISTRY, GroupRegularizer, get
 
@@ -17,10 +17,6 @@ from .verdicts import attempt, finite
 FLIPS = [datasets.flip_symmetric, datasets.flip_class_conditional]
 FLIPS_BY_ROW = [datasets.flip_instance_dependent, datasets.flip_near_border, datasets.outliers_leverage]
 SHIFTS = [datasets.outliers_one_sided, datasets.outliers_symmetric]
-SCORES = [
-    metrics.clustering_accuracy, metrics.normalized_mutual_info, metrics.adjusted_rand, metrics.pairwise_f,
-    metrics.purity, metrics.clustering_scores, metrics.pairwise_precision_recall,
-]  # fmt: skip
 
 
 def _some(draw: Draw, usual: list[Any]) -> Any:
@@ -38,15 +34,6 @@ def noise(draw: Draw) -> None:
     found = attempt(lambda: function(*arguments, random_state=_some(draw, [0, 1, None])), names)
     if found is not None and not labels:
         finite(function.__name__, found[0] if isinstance(found, tuple) else found.target)
-
-
-def scores(draw: Draw) -> None:
-    n = draw.one([0, 1, 5, 20])
-    function = draw.one(SCORES)
-    truth, guess = target(n, draw, "labels"), target(draw.one([n, n, n, n + 1]), draw, "labels")
-    found = attempt(lambda: function(truth, guess), ["y_true", "y_pred"])
-    if found is not None:
-        finite(function.__name__, list(found.values()) if isinstance(found, dict) else found)
 
 
 def rules(draw: Draw) -> None:

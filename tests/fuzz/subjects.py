@@ -8,14 +8,14 @@ from collections.abc import Callable
 from .draws import Draw
 from .estimators import classifier, clustering, factorization, linear, logistic, prmf, regressor, suspect_filter
 from .files import command, tables
-from .functions import noise, rules, scores
+from .functions import noise, rules
 from .interrupts import interrupts, leverage
 from .networks import network
 
 SUBJECTS: dict[str, Callable[[Draw], None]] = {
     subject.__name__: subject
     for subject in (
-        logistic, linear, classifier, regressor, suspect_filter, factorization, prmf, clustering, noise, scores, rules,
+        logistic, linear, classifier, regressor, suspect_filter, factorization, prmf, clustering, noise, rules,
         tables, command, interrupts, leverage,
     )
 }  # fmt: skip

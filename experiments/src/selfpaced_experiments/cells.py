@@ -21,7 +21,7 @@ from selfpaced_experiments.sources import fingerprint
 __all__ = ["Answer", "Cache", "Cell", "run_cells"]
 
 # Not the whole package: where a file is found does not change what it holds, since its checksum is verified.
-_DATA = ("selfpaced.datasets.loaders", "selfpaced.datasets.noise", "selfpaced.datasets.synthetic")
+_DATA = ("selfpaced_experiments.data.loaders", "selfpaced.datasets.noise", "selfpaced.datasets.synthetic")
 
 
 @dataclass(frozen=True)

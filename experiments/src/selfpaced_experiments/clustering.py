@@ -12,7 +12,7 @@ from selfpaced_experiments.results import FitCost, Group, Measure, ResultTable, 
 
 __all__ = ["cells", "tables"]
 
-PARTS = ("selfpaced.clustering", "selfpaced.metrics")
+PARTS = ("selfpaced.clustering", "selfpaced_experiments.metrics")
 SCALINGS = {"unit-row": "paper", "zscore": "default"}
 _SINGLE = ("FOU", "FAC", "KAR", "MOR", "PIX", "ZER")
 _RULES = ("SPL-hard", "SPL-mixture", "MSPL", "SPL-IR-huber", "SPL-IR-L1-L2", "SPL-IR-cauchy", "SPL-IR-welsch")

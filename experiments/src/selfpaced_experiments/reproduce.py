@@ -12,8 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from selfpaced import datasets
-from selfpaced_experiments import SECTIONS, classification, clustering, factorization, figures, theory
+from selfpaced_experiments import SECTIONS, classification, clustering, data, factorization, figures, theory
 from selfpaced_experiments.cells import Answer, Cache, Cell, run_cells
 from selfpaced_experiments.claims import assess
 from selfpaced_experiments.progress import StageProgress
@@ -151,8 +150,8 @@ def _answers(stage: str, settings: ReproduceSettings, bar: StageProgress, tally:
 
 def _clustering(settings: ReproduceSettings, bar: StageProgress, tally: _Counts) -> list[ResultTable]:
     try:
-        datasets.load_mfeat(data_dir=settings.data_dir)
-    except datasets.DataNotFoundError as error:
+        data.load_mfeat(data_dir=settings.data_dir)
+    except data.DataNotFoundError as error:
         tally.skipped.append(f"clustering: {error}")
         return []
     return clustering.tables(_answers("clustering", settings, bar, tally))
@@ -162,9 +161,9 @@ def _classification(settings: ReproduceSettings, bar: StageProgress, tally: _Cou
     sets = []
     for name, loader in SETS.items():
         try:
-            getattr(datasets, loader)(**({} if name == "Breast" else {"data_dir": settings.data_dir}))
+            getattr(data, loader)(**({} if name == "Breast" else {"data_dir": settings.data_dir}))
             sets.append(name)
-        except datasets.DataNotFoundError as error:
+        except data.DataNotFoundError as error:
             tally.skipped.append(f"classification of {name}: {error}")
     cells = classification.cells(quick=settings.quick, seeds=settings.seeds.get("classification"), sets=sets)
     return classification.tables(_compute("classification", cells, settings, bar, tally))

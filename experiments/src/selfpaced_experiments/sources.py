@@ -29,7 +29,7 @@ def fingerprint(parts: tuple[str, ...], alone: tuple[str, ...] = ()) -> str:
 
     Examples
     --------
-    >>> fingerprint(("selfpaced.metrics",)) == fingerprint(("selfpaced.pacing",))
+    >>> fingerprint(("selfpaced.solver",)) == fingerprint(("selfpaced.pacing",))
     False
     """
     found = {path for name in alone for path in source(name)}

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from selfpaced import datasets
+from selfpaced.datasets import flip_symmetric
+from selfpaced_experiments import data
 from selfpaced_experiments.tasks.ours import LINEAR
 
 __all__ = ["MAKERS", "SETS", "run"]
@@ -66,7 +67,7 @@ MAKERS: dict[str, Callable[[int], Any]] = {
 
 @functools.lru_cache(maxsize=3)
 def _data(name: str, data_dir: str | None) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    loader = getattr(datasets, SETS[name])
+    loader = getattr(data, SETS[name])
     X, y = loader(return_X_y=True) if name == "Breast" else loader(data_dir=data_dir, return_X_y=True)
     return X, y
 
@@ -83,7 +84,7 @@ def run(*, dataset: str, rate: float, seed: int, folds: int, method: str, data_d
     accuracy, seconds = [], 0.0
     for fold, (train, test) in enumerate(StratifiedKFold(folds, shuffle=True, random_state=seed).split(X, y)):
         scaler = StandardScaler().fit(X[train])
-        noisy, _ = datasets.flip_symmetric(y[train], rate, random_state=10_000 + 100 * seed + fold)
+        noisy, _ = flip_symmetric(y[train], rate, random_state=10_000 + 100 * seed + fold)
         model = (MAKERS | LINEAR)[method](20_000 + seed)
         start = time.process_time()
         model.fit(scaler.transform(X[train]), noisy)

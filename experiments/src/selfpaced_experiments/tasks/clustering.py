@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from selfpaced import datasets
+from selfpaced_experiments.data import load_mfeat
+from selfpaced_experiments.metrics import clustering_scores
 from selfpaced_experiments.paper import METRICS, RULES
 
 __all__ = ["RULE_NAMES", "run"]
@@ -21,13 +22,11 @@ RULE_NAMES = {label: name for name, label in RULES.items()} | {"MSPL": "mspl"}
 
 @functools.lru_cache(maxsize=1)
 def _data(data_dir: str | None) -> Bunch:
-    return datasets.load_mfeat(data_dir=data_dir)
+    return load_mfeat(data_dir=data_dir)
 
 
 def run(*, method: str, scaling: str, seed: int, data_dir: str | None) -> dict[str, Any]:
     """The five measures of one run; labels are used for nothing but measuring."""
-    from selfpaced.metrics import clustering_scores
-
     data = _data(data_dir)
     start = time.process_time()
     labels = _labels(method, scaling, seed, data.views)

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from platformdirs import user_cache_path
 from sklearn.datasets import load_svmlight_file
 
-from selfpaced.datasets.registry import DataFile
+from selfpaced.datasets import cache_directory
 
-__all__ = ["CorruptDataError", "DataNotFoundError", "cache_directory", "read_table"]
+from .registry import DataFile
+
+__all__ = ["CorruptDataError", "DataNotFoundError", "read_table"]
 
 log = logging.getLogger(__name__)
 
 ENVIRONMENT = "SELFPACED_DATA"
-CACHE_ENVIRONMENT = "SELFPACED_CACHE"
 
 
 class CorruptDataError(ValueError):
@@ -31,20 +31,6 @@ class CorruptDataError(ValueError):
 
 class DataNotFoundError(FileNotFoundError):
     """A data set that is in no directory and cannot be downloaded; the message says what to put where."""
-
-
-def cache_directory() -> Path:
-    """Directory of downloaded files: ``SELFPACED_CACHE``, else the platform's cache directory.
-
-    Examples
-    --------
-    >>> from selfpaced.datasets import cache_directory
-    >>> bool(cache_directory().name)
-    True
-    """
-    if chosen := os.environ.get(CACHE_ENVIRONMENT):
-        return Path(chosen)
-    return user_cache_path("selfpaced", appauthor=False)
 
 
 def read_table(

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from platformdirs import user_cache_path
 
-from selfpaced.datasets import CorruptDataError, DataNotFoundError, cache_directory
-from selfpaced.datasets.fetch import read_table
-from selfpaced.datasets.registry import MFEAT, SPAMBASE, SVMGUIDE1, DataFile
+from selfpaced.datasets import cache_directory
+from selfpaced_experiments.data import CorruptDataError, DataNotFoundError
+from selfpaced_experiments.data.fetch import read_table
+from selfpaced_experiments.data.registry import MFEAT, SPAMBASE, SVMGUIDE1, DataFile
 
-fetch = importlib.import_module("selfpaced.datasets.fetch")
+fetch = importlib.import_module("selfpaced_experiments.data.fetch")
 TEXT = b"1 2 3\n4 5 6\n"
 VALUES = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer
 from sklearn.utils import Bunch
 
-from selfpaced.datasets.fetch import read_table
-from selfpaced.datasets.registry import MFEAT, SPAMBASE, SVMGUIDE1
+from .fetch import read_table
+from .registry import MFEAT, SPAMBASE, SVMGUIDE1
 
 __all__ = ["load_breast", "load_mfeat", "load_spambase", "load_svmguide1"]
 
@@ -32,7 +32,7 @@ def load_breast(*, return_X_y: bool = False) -> Bunch | _Pair:
 
     Examples
     --------
-    >>> from selfpaced.datasets import load_breast
+    >>> from selfpaced_experiments.data import load_breast
     >>> load_breast().data.shape
     (569, 30)
     """
