@@ -30,6 +30,11 @@ def test_modules_do_not_drag_in_optional_packages(module):
     assert done.stdout.strip() == "[]"
 
 
+def test_only_documented_names_are_shown():
+    shown = {name for name in dir(selfpaced) if not name.startswith("_")}
+    assert shown == {*selfpaced.__all__, "torch"} - {"__version__"}
+
+
 @pytest.mark.parametrize("name", [name for name in selfpaced.__all__ if name != "__version__"])
 def test_every_export_is_there(name):
     assert getattr(selfpaced, name) is not None

@@ -1,14 +1,14 @@
 """Learn from dirty data: any model, easy samples first, wrong labels and outliers last or never."""
 
-from importlib import import_module
-from typing import Any
+import typing as _typing
+from importlib import import_module as _import_module
 
-from .registry import ESTIMATORS
+from .registry import ESTIMATORS as _ESTIMATORS
 
 __version__ = "0.1.0"
 
 # Attribute -> the module that defines it. Loaded on first use, so that `import selfpaced` costs nothing.
-_EXPORTS = {name: known.module for name, known in ESTIMATORS.items()} | {
+_EXPORTS = {name: known.module for name, known in _ESTIMATORS.items()} | {
     "LabelAudit": "audit",
     "SuspectFilter": "wrappers",
     "TableEncoder": "tables",
@@ -29,15 +29,15 @@ _EXTRAS = ("torch",)  # need a package of their own: there when asked for, but n
 __all__ = ["__version__", *sorted(_EXPORTS), *_MODULES]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _typing.Any:
     if name in _EXPORTS:
-        value = getattr(import_module(f"{__name__}.{_EXPORTS[name]}"), name)
+        value = getattr(_import_module(f"{__name__}.{_EXPORTS[name]}"), name)
         globals()[name] = value
         return value
     if name in _MODULES or name in _EXTRAS:
-        return import_module(f"{__name__}.{name}")
+        return _import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *_EXTRAS, *(name for name in globals() if name.startswith("__"))})
