@@ -12,14 +12,14 @@ from scipy.stats import beta
 
 from ..arguments import integer
 from ..assessment import LEVELS, SUSPECT, AuditedLabels, look_by_share
+from ..formatting import percent, plural
 from ..inspection import as_table
 from ._annotator_model import AnnotatorModel, fit_annotators, information_gain
 from ._inputs import probabilities, shown_cells
-from ._labels import AuditPage
+from ._labels import AuditPage, levels_in_words
 from ._neighbours import find_neighbours
 from ._noise import logits_of
 from ._votes import Votes, read_votes
-from ._words import counted, levels_in_words, percent
 
 __all__ = ["AnnotatorAudit", "audit_annotators"]
 
@@ -192,7 +192,7 @@ class AnnotatorAudit(AuditPage):
     def summary(self) -> str:
         """Return what was found, in a few sentences."""
         votes, people = len(self.votes.row), len(self.annotators)
-        head = f"{counted(votes, 'vote')} by {counted(people, 'annotator')} on {counted(len(self.rows), 'row')}"
+        head = f"{plural(votes, 'vote')} by {plural(people, 'annotator')} on {plural(len(self.rows), 'row')}"
         unsure = int(np.sum(self.consensus_probability < 1 - SUSPECT / 2))
         weight = "" if not self.model.scale else f" The model's log-probabilities count {self.model.scale:.2g} times."
         return "\n".join(
@@ -200,7 +200,7 @@ class AnnotatorAudit(AuditPage):
                 f"{head}, {len(self.classes)} classes.{weight}",
                 self._people(),
                 f"Votes: {self._lists()}",
-                f"{counted(unsure, 'row')} with a consensus below {percent(1 - SUSPECT / 2)} (ask_again()).",
+                f"{plural(unsure, 'row')} with a consensus below {percent(1 - SUSPECT / 2)} (ask_again()).",
             ]
         )
 

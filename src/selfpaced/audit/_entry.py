@@ -7,12 +7,11 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from ._groups import group_weights, one_label_each, pooled
 from ._inputs import AuditInput, check_in_sample, group_codes, read_input, row_values, shown_cells
 from ._labels import LabelAudit
 from ._multilabel import MultiLabelAudit, read_indicators
 from ._neighbours import find_neighbours
-from ._noise import fit_columns, fit_noise, logits_of
+from ._noise import fit_columns, fit_noise, group_weights, logits_of, one_label_each, pooled
 
 __all__ = ["audit_labels"]
 

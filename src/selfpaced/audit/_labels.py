@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..assessment import LEVELS, Assessment, AuditedLabels
+from ..formatting import percent, plural
 from ..inspection import as_table, suspect_table
 from ._inputs import AuditInput
 from ._neighbours import Neighbours
 from ._noise import FittedNoise, logits_of
-from ._pictures import pictures_of
-from ._words import counted, levels_in_words, percent, rate_in_words
 
-__all__ = ["AuditPage", "LabelAudit"]
+__all__ = ["AuditPage", "LabelAudit", "levels_in_words"]
 
 Array = NDArray[Any]
 Codes = NDArray[np.intp]
@@ -27,6 +29,10 @@ Codes = NDArray[np.intp]
 SHOWN_SUSPECTS = 10  # display: suspects of a notebook
 SHOWN_CONFUSIONS = 3  # display: pairs of classes that a summary names
 UNEVEN = 2.0  # display: times the mean rate between classes from which a pair is named
+
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff")
+MOST_PICTURES = 200  # cost: images that are opened
+SIDE_OF_PICTURE = 64  # display: the longer side, in pixels
 
 
 class AuditPage:
@@ -250,10 +256,10 @@ class LabelAudit(AuditPage):
         if self.in_sample:
             out.append("The probabilities look in-sample; use held-out ones, or wrong labels are not found.")
         if self.n_unlabelled:
-            out.append(f"{counted(self.n_unlabelled, 'row')} without a label: predicted, and left out of the fit.")
+            out.append(f"{plural(self.n_unlabelled, 'row')} without a label: predicted, and left out of the fit.")
         if self.groups is not None:
             groups = len(np.unique(self.groups))
-            out.append(f"{counted(groups, 'group')}; the rows count as {self.size:,.0f} independent ones.")
+            out.append(f"{plural(groups, 'group')}; the rows count as {self.size:,.0f} independent ones.")
         if self.neighbours is None:
             out.append("Misfit of the model cannot be checked without features (features=).")
         elif self.noise.reference is not None:
@@ -261,7 +267,7 @@ class LabelAudit(AuditPage):
                 "Nearest neighbours explain the labels better than the model: it misfits, and they are asked, too."
             )
         if self.neighbours is not None and len(pairs := self.neighbours.duplicates(self.noise.codes)[0]):
-            out.append(f"{counted(len(pairs), 'pair')} of near-duplicates with different labels (near_duplicates()).")
+            out.append(f"{plural(len(pairs), 'pair')} of near-duplicates with different labels (near_duplicates()).")
         return out
 
     def _confusions(self) -> list[str]:
@@ -282,7 +288,7 @@ class LabelAudit(AuditPage):
     def summary(self) -> str:
         """Return what was found, in a few sentences."""
         n, k, right = len(self.given.labelled), len(self.classes), percent(self.noise.accuracy)
-        head = f"Audit of {counted(n, 'label')} in {k} classes; the probabilities predict {right} of them."
+        head = f"Audit of {plural(n, 'label')} in {k} classes; the probabilities predict {right} of them."
         return "\n".join([head, self._rate(), *self._confusions(), self._lists(), *self._asides()])
 
     def __repr__(self) -> str:
@@ -313,3 +319,62 @@ class LabelAudit(AuditPage):
                 ("held-out accuracy", percent(self.noise.accuracy), "on the given labels"),
             ),
         )
+
+
+# -------------------------------------------------------------------------------------------------- words
+
+
+def rate_in_words(rate: float, interval: tuple[float, float], if_any: float, nothing: bool, established: bool) -> str:
+    """What is known about the share of wrong labels.
+
+    >>> rate_in_words(0.2, (0.15, 0.25), 0.2, False, True)
+    'Estimated label-error rate 20 % (15 % to 25 %).'
+    >>> rate_in_words(math.nan, (0.0, 0.12), 0.05, False, False)[:49]
+    'Between 0 and 12 % of the labels may be wrong (ab'
+    """
+    low, high = interval
+    if nothing:
+        return "The probabilities do not predict the labels, so wrong labels cannot be found with them."
+    if established:
+        return f"Estimated label-error rate {percent(rate)} ({percent(low)} to {percent(high)})."
+    if not math.isnan(rate):
+        return f"No label noise detected: at most {percent(high)} of the labels are wrong."
+    return (
+        f"Between 0 and {percent(high)} of the labels may be wrong (about {percent(if_any)} if any are); these labels "
+        "cannot tell whether any are."
+    )
+
+
+def levels_in_words(likely: int, look: int, right: float, if_any: float) -> str:
+    """How long the two lists are, and how many of their rows are expected to be wrong.
+
+    >>> levels_in_words(2, 10, 0.9, 0.4)
+    '2 likely errors (about 90 % of them wrong), 10 worth a look (about 40 % of them wrong, if any labels are).'
+    """
+    first = f"{plural(likely, 'likely error')} (about {percent(right)} of them wrong)" if likely else "No likely errors"
+    second = f"{look:,} worth a look"
+    if look and not math.isnan(if_any):
+        second += f" (about {percent(if_any)} of them wrong, if any labels are)"
+    return f"{first}, {second}."
+
+
+# ----------------------------------------------------------------------------------------------- pictures
+
+
+def pictures_of(cells: Any, rows: Codes) -> tuple[NDArray[np.uint8], ...]:
+    """Small pictures of some rows in this order, from the first column of image paths; none without Pillow."""
+    if not hasattr(cells, "columns") or not len(rows) or find_spec("PIL") is None:
+        return ()
+    for place in range(cells.shape[1]):
+        paths = [str(value) for value in cells.iloc[rows[:MOST_PICTURES], place]]
+        if all(path.lower().endswith(IMAGE_SUFFIXES) and Path(path).is_file() for path in paths):
+            return tuple(_small(path) for path in paths)
+    return ()
+
+
+def _small(path: str) -> NDArray[np.uint8]:
+    from PIL import Image
+
+    with Image.open(path) as image:
+        image.thumbnail((SIDE_OF_PICTURE, SIDE_OF_PICTURE))
+        return np.asarray(image.convert("RGB"), dtype=np.uint8)

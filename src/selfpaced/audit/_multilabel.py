@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from ..arguments import integer
 from ..assessment import LEVELS, AuditedLabels
+from ..formatting import percent, plural
 from ..inspection import as_table
 from ._inputs import array_of, missing, probabilities
-from ._labels import AuditPage, LabelAudit
-from ._words import counted, levels_in_words, percent
+from ._labels import AuditPage, LabelAudit, levels_in_words
 
 __all__ = ["MultiLabelAudit", "read_indicators"]
 
@@ -121,12 +121,12 @@ class MultiLabelAudit(AuditPage):
     def summary(self) -> str:
         """Return what was found, in a few sentences: one for each column with detected noise."""
         n = len(self.audits[0].given.probs)
-        lines = [f"Audit of {counted(n, 'row')} with {counted(len(self.classes), 'label')} each.", self._lists()]
+        lines = [f"Audit of {plural(n, 'row')} with {plural(len(self.classes), 'label')} each.", self._lists()]
         for name, audit in zip(self.classes, self.audits, strict=True):
             if audit.noise.established:
                 lines.append(f"{name}: {audit._rate()}")
         quiet = sum(not audit.noise.established for audit in self.audits)
-        lines.append(f"No label noise detected in {counted(quiet, 'column')}.") if quiet else None
+        lines.append(f"No label noise detected in {plural(quiet, 'column')}.") if quiet else None
         return "\n".join([*lines, *dict.fromkeys(aside for audit in self.audits for aside in audit._asides())])
 
     def __repr__(self) -> str:
