@@ -1,4 +1,4 @@
-"""The table of suspects: ranking, columns, training rows against new rows, cleanlab's form, no pandas."""
+"""The table of suspects: ranking, columns, training rows against new rows, cleanlab's form."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ from selfpaced import (
     SelfPacedLogisticRegression,
     SelfPacedRegressor,
     SuspectFilter,
-    inspection,
     suspects,
 )
-from selfpaced.inspection import Records, label_issues, leverage
+from selfpaced.inspection import label_issues, leverage
 
 LABELS = ["row", "level", "given", "expected", "weight", "noise_probability", "probability_if_noisy", "label_quality"]
 VALUES = ["row", "level", "given", "expected", "residual", "weight", "noise_probability", "label_quality"]
@@ -137,19 +136,6 @@ def test_pipelines_and_searches_are_looked_through(labels: Any) -> None:
     pd.testing.assert_frame_equal(suspects(pipe, X, y), expected)
     search = GridSearchCV(SelfPacedLogisticRegression(), {"C": [1.0]}, cv=2).fit(X, y)
     assert len(suspects(search, X, y, all_rows=True)) == 300
-
-
-def test_without_pandas_a_light_table(labels: Any, monkeypatch: Any) -> None:
-    X, y, _ = labels
-    model = SelfPacedLogisticRegression().fit(X, y)
-    frame = suspects(model, X, y, n=4)
-    monkeypatch.setattr(inspection, "find_spec", lambda name: None)
-    table = suspects(model, X, y, n=4)
-    assert isinstance(table, Records)
-    assert table.columns == [*LABELS, "stability"]
-    assert [row["row"] for row in table.rows()] == frame["row"].tolist()
-    assert table.to_dict()["given"] == frame["given"].tolist()
-    assert len(repr(table).splitlines()) == 5
 
 
 def test_bad_input(labels: Any) -> None:

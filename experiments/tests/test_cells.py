@@ -84,7 +84,7 @@ def test_parallel_workers_give_the_same_answers(tmp_path):
 
 
 def test_the_key_follows_what_decides_the_answer():
-    base = Cell("selfpaced_experiments.tasks.clustering:run", {"seed": 1}, "a label", ("selfpaced_experiments.metrics",))
+    base = Cell("selfpaced_experiments.tasks.clustering:run", {"seed": 1}, "label", ("selfpaced_experiments.metrics",))
     keys = {
         base.key,
         Cell(base.function, {"seed": 2}, base.label, base.parts).key,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,6 @@ from .engines import is_dask
 
 __all__ = [
     "SUSPECT",
-    "Records",
     "as_table",
     "assessment_of",
     "held_out_accuracy",
@@ -27,51 +24,6 @@ __all__ = [
     "look_through",
     "suspects",
 ]
-
-
-class Records(dict[str, np.ndarray]):
-    """A light table, column by column, where pandas is not installed.
-
-    Being a dict of columns it is what ``pandas.DataFrame`` and ``polars.DataFrame`` take.
-
-    >>> table = Records(row=np.array([3, 1]), weight=np.array([0.0, 0.5]))
-    >>> table
-    row  weight
-      3       0
-      1     0.5
-    >>> table.head(1).to_dict("records")
-    [{'row': 3, 'weight': 0.0}]
-    """
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns."""
-        return list(self)
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """The rows one by one, with Python values."""
-        for values in zip(*self.values(), strict=True):
-            yield {
-                key: value.item() if hasattr(value, "item") else value for key, value in zip(self, values, strict=True)
-            }
-
-    def head(self, n: int = 5) -> Records:
-        """The first rows."""
-        return Records({key: value[:n] for key, value in self.items()})
-
-    def to_dict(self, orient: str = "list") -> Any:
-        """Columns as lists, or with "records" the rows as dicts."""
-        return list(self.rows()) if orient == "records" else {key: value.tolist() for key, value in self.items()}
-
-    def __repr__(self) -> str:
-        shown = [[_cell(value) for value in row.values()] for row in self.head(20).rows()]
-        cells = [list(self), *shown]
-        widths = [max(len(line[j]) for line in cells) for j in range(len(self))]
-        return "\n".join("  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True)) for line in cells)
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def suspects(
@@ -111,7 +63,7 @@ def suspects(
 
     Returns
     -------
-    pandas.DataFrame, or Records if pandas is not installed
+    pandas.DataFrame
         The index is that of `X` if it is a data frame. Dask collections give a Dask DataFrame in the order of the rows.
         The columns are
 
@@ -210,7 +162,7 @@ def leverage(X: Any) -> np.ndarray:
 
 def _indexed(table: Any, X: Any) -> Any:
     """The table with the index of X, where both are data frames and it is about their rows."""
-    if hasattr(table, "set_axis") and hasattr(X, "iloc") and hasattr(X, "index") and "column" not in table:
+    if hasattr(X, "iloc") and hasattr(X, "index") and "column" not in table:
         return table.set_axis(X.index[table["row"].to_numpy()])
     return table
 
@@ -241,7 +193,7 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float = SUSPECT) -> Any
 
     Returns
     -------
-    pandas.DataFrame, or Records if pandas is not installed
+    pandas.DataFrame
         ``is_label_issue`` (true for likely errors), ``label_quality``, ``given_label``, ``predicted_label``, and
         ``level`` and ``stability`` as in `suspects`. The index is that of `X` if it is a data frame.
     """
@@ -251,7 +203,7 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float = SUSPECT) -> Any
 
         return issues_of(_assessing(fitted), X, y, partial(_issues, threshold=threshold))
     table = _issues(assessment_of(fitted, X, y), threshold)
-    return table.set_axis(X.index) if hasattr(table, "set_axis") and hasattr(X, "iloc") else table
+    return table.set_axis(X.index) if hasattr(X, "iloc") else table
 
 
 def _issues(assessed: Assessment, threshold: float) -> Any:
@@ -281,9 +233,8 @@ def _assessing(fitted: Any) -> AssessmentMixin:
 
 
 def as_table(columns: dict[str, np.ndarray]) -> Any:
-    if find_spec("pandas") is None:
-        return Records(columns)
-    import pandas as pd
+    """Columns as a data frame."""
+    import pandas as pd  # takes a second: imported when a table is asked for
 
     return pd.DataFrame(columns)
 

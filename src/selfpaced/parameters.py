@@ -21,8 +21,8 @@ from .regularizers import get
 
 __all__ = ["RULES", "Rule", "check_parameters", "classifier", "integer", "number", "one_of", "regressor", "splits"]
 
-SWEEPS = 1_000_000  # a choice: more steps than any fit needs; beyond is a slip, and would never end
-RESTARTS = 10_000  # a choice: as many restarts or inner steps; memory grows with them
+SWEEPS = 1_000_000  # cost: more steps than any fit needs
+RESTARTS = 10_000  # cost: memory grows with restarts
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def regressor(value: Any) -> bool:
     return _is_estimator(value) and hasattr(value, "predict") and not _kind(value, is_classifier)
 
 
-def _assesss(value: Any) -> bool:
+def _reference_models(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return len(value) > 0 and all(classifier(one) or (isinstance(one, str) and one == "self") for one in value)
     return classifier(value) or (isinstance(value, str) and value in ("auto", "self"))
@@ -168,7 +168,7 @@ RULES: dict[str, Rule] = {
     "init": one_of("warm", "random"),
     "inner": integer(1, RESTARTS),
     "detector": ESTIMATOR,
-    "reference_models": Rule("'auto', 'self', a classifier or a list of those", _assesss),
+    "reference_models": Rule("'auto', 'self', a classifier or a list of those", _reference_models),
     "keep_plain": YES_OR_NO,
     "tune": YES_OR_NO,
     "max_iter": integer(1, SWEEPS),

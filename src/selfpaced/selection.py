@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .path import Candidate, weight_histogram
 
 Floats = NDArray[np.floating[Any]]
-ERRORS = 2.0  # a choice: standard errors by which a paced model must be better than the plain one
+ERRORS = 2.0  # convention: standard errors by which a paced model must be better than the plain one
 BITS = 40  # numerical safety: of relative weights; a tree decides ties by the last ones, which a factor changes
 MOST_COPIES = 2.0**31  # numerical safety: beyond, every number is whole, and no count
 

@@ -90,7 +90,7 @@ class AnnotatorAudit(AuditPage):
 
         Returns
         -------
-        pandas.DataFrame, or Records if pandas is not installed
+        pandas.DataFrame
             ``annotator``, ``votes``, ``error``, ``lower`` and ``upper``.
         """
         who, n_people = self.votes.annotator, len(self.annotators)
@@ -136,7 +136,7 @@ class AnnotatorAudit(AuditPage):
 
         Returns
         -------
-        pandas.DataFrame, or Records if pandas is not installed
+        pandas.DataFrame
             ``row``, ``annotator``, ``level``, ``given``, ``expected`` (the consensus), ``noise_probability`` and
             ``label_quality``.
         """
@@ -160,7 +160,7 @@ class AnnotatorAudit(AuditPage):
 
         Returns
         -------
-        pandas.DataFrame, or Records if pandas is not installed
+        pandas.DataFrame
             ``row``, ``votes``, ``consensus``, ``consensus_probability`` and ``information``: what a vote by an ordinary
             annotator is expected to tell, in nats.
         """

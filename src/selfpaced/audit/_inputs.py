@@ -27,10 +27,9 @@ __all__ = [
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
-ROUNDING = 0.02  # a choice: sums of rounded probabilities differ from 1 by less
+ROUNDING = 0.02  # numerical safety: sums of rounded probabilities differ from 1 by less
 EXPECTED = 10.0  # theory: errors that a model must expect of itself before their absence says anything
 IN_SAMPLE = 0.05  # a choice: share of the expected disagreements below which probabilities look in-sample
-SHOWN = 5  # display: labels of an error message
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +165,8 @@ def _classes(known: Array, width: int, classes: Any, columns: Any) -> Array:
         return _plain(_objects([like.get(str(name), name) for name in names]))
     if names and any(isinstance(name, str) for name in names) and not _numbered(names):
         raise ValueError(
-            f"the columns of pred_probs must be named after the labels, got columns {names[:SHOWN]!r} and labels "
-            f"{found[:SHOWN]!r}; name the label of every column with classes="
+            f"the columns of pred_probs must be named after the labels, got columns {names[:5]!r} and labels "
+            f"{found[:5]!r}; name the label of every column with classes="
         )
     if len(found) == width:
         return _plain(_objects(found))
@@ -175,7 +174,7 @@ def _classes(known: Array, width: int, classes: Any, columns: Any) -> Array:
         return np.arange(width)
     raise ValueError(
         f"pred_probs must have one column per label, got {width} columns and {len(found)} labels "
-        f"{found[:SHOWN]!r}; name the label of every column with classes="
+        f"{found[:5]!r}; name the label of every column with classes="
     )
 
 
@@ -195,7 +194,7 @@ def _codes(known: Array, classes: Array) -> NDArray[np.intp]:
     unknown = sorted({str(label) for label in known.tolist() if label not in place})
     if unknown:
         raise ValueError(
-            f"labels must be among the classes {classes.tolist()[:SHOWN]!r}, got {unknown[:SHOWN]!r}; name the label "
+            f"labels must be among the classes {classes.tolist()[:5]!r}, got {unknown[:5]!r}; name the label "
             "of every column of pred_probs with classes="
         )
     return np.array([place[label] for label in known.tolist()], dtype=np.intp)

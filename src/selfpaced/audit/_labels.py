@@ -26,13 +26,10 @@ __all__ = ["AuditPage", "LabelAudit", "levels_in_words"]
 Array = NDArray[Any]
 Codes = NDArray[np.intp]
 
-SHOWN_SUSPECTS = 10  # display: suspects of a notebook
-SHOWN_CONFUSIONS = 3  # display: pairs of classes that a summary names
 UNEVEN = 2.0  # display: times the mean rate between classes from which a pair is named
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 MOST_PICTURES = 200  # cost: images that are opened
-SIDE_OF_PICTURE = 64  # display: the longer side, in pixels
 
 
 class AuditPage:
@@ -74,10 +71,10 @@ class AuditPage:
     def _repr_html_(self) -> str:
         """The summary and the first suspects, for a notebook."""
         text = "".join(f"<p>{html.escape(line)}</p>" for line in self.summary().splitlines())
-        table = self.suspects(SHOWN_SUSPECTS)
+        table = self.suspects(10)
         if not len(table):
             return text
-        return text + (table.to_html() if hasattr(table, "to_html") else f"<pre>{html.escape(repr(table))}</pre>")
+        return f"{text}{table.to_html()}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -174,7 +171,7 @@ class LabelAudit(AuditPage):
 
         Returns
         -------
-        pandas.DataFrame, or Records if pandas is not installed
+        pandas.DataFrame
             The columns of `selfpaced.suspects`: ``row``, ``level``, ``given``, ``expected``, ``weight``
             (1 - ``noise_probability``, a sample weight for the next fit), ``noise_probability``,
             ``probability_if_noisy`` and ``label_quality``; with ``ids`` also ``id``, with ``features`` also ``why``.
@@ -198,7 +195,7 @@ class LabelAudit(AuditPage):
 
         Returns
         -------
-        pandas.DataFrame, or Records if pandas is not installed
+        pandas.DataFrame
             ``is_label_issue`` (true for likely errors), ``label_quality``, ``given_label``, ``predicted_label`` and
             ``level``. Rows without a label have no quality, and are no issue.
         """
@@ -219,7 +216,7 @@ class LabelAudit(AuditPage):
 
         Returns
         -------
-        pandas.DataFrame, or Records if pandas is not installed
+        pandas.DataFrame
             ``row``, ``other``, ``given``, ``other_given`` and ``distance``.
         """
         if self.neighbours is None:
@@ -231,7 +228,7 @@ class LabelAudit(AuditPage):
 
     def _indexed(self, table: Any, rows: Codes) -> Any:
         index = self.given.index
-        return table if index is None or not hasattr(table, "set_axis") else table.set_axis(index[rows])
+        return table if index is None else table.set_axis(index[rows])
 
     # ------------------------------------------------------------------------------------------------- words
 
@@ -275,7 +272,7 @@ class LabelAudit(AuditPage):
         if not self.noise.established:
             return []
         rates = self.transition_matrix - np.diag(np.diag(self.transition_matrix))
-        largest = np.argsort(-rates, axis=None, kind="stable")[:SHOWN_CONFUSIONS]
+        largest = np.argsort(-rates, axis=None, kind="stable")[:3]
         pairs = [(int(j), int(y)) for j, y in zip(*np.unravel_index(largest, rates.shape), strict=True)]
         mean = float(rates.sum()) / (rates.size - len(rates))
         told = [
@@ -376,5 +373,5 @@ def _small(path: str) -> NDArray[np.uint8]:
     from PIL import Image
 
     with Image.open(path) as image:
-        image.thumbnail((SIDE_OF_PICTURE, SIDE_OF_PICTURE))
+        image.thumbnail((64, 64))
         return np.asarray(image.convert("RGB"), dtype=np.uint8)

@@ -84,7 +84,7 @@ class MultiLabelAudit(AuditPage):
 
         Returns
         -------
-        pandas.DataFrame, or Records if pandas is not installed
+        pandas.DataFrame
             The columns of `LabelAudit.suspects`, and ``column``: the label in question.
         """
         n = None if n is None else integer("n", n, 0, "an integer >= 0 or None")
@@ -99,7 +99,7 @@ class MultiLabelAudit(AuditPage):
         out = {name: values[order] for name, values in columns.items()}
         index = self.audits[0].given.index
         table = as_table(out)
-        return table if index is None or not hasattr(table, "set_axis") else table.set_axis(index[out["row"]])
+        return table if index is None else table.set_axis(index[out["row"]])
 
     def label_issues(self) -> Any:
         """Return every entry in row order, column by column: ``row``, ``column`` and cleanlab's column names."""

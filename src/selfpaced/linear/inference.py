@@ -213,7 +213,7 @@ class RegressionSummary:
         return cls(names, estimate, error, ratio, p_value, low, high, level, inference.dof, scale, inference.r2, words)
 
     def frame(self) -> Any:
-        """The table as a pandas DataFrame, or as :class:`~selfpaced.inspection.Records` without pandas."""
+        """The table as a pandas DataFrame."""
         return as_table(
             {
                 "name": np.array(self.names),

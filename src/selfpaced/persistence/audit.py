@@ -25,14 +25,10 @@ __all__ = ["FACTS", "UntrustedFileError", "facts_of", "is_trusted", "plan_of", "
 FACTS = "selfpaced.json"
 PLAN = "schema.json"
 
-MEGABYTE = 1 << 20  # a choice: the unit of the limits below
-MOST_FACTS = 4 * MEGABYTE  # a choice: what is said about a model is a page, not a book
-MOST_PLAN = 64 * MEGABYTE  # a choice: a forest of 4,000 trees needs as much
-MOST_PARTS = 2_000_000  # a choice: and as many; "{}," becomes thirty times as many bytes in memory
-FREE = (
-    256 * MEGABYTE
-)  # a choice: what a file may unpack into, however small it is (weights that are all one shrink a lot)
-RATIO = 100  # a choice: beyond that, this many times its own size
+MOST_PLAN = 64 << 20  # cost: bytes of JSON that are parsed; a forest of 4,000 trees needs as much
+MOST_PARTS = 2_000_000  # cost: and parts; "{}," becomes thirty times as many bytes in memory
+LEAST_UNPACKED = 256 << 20  # cost: bytes a file may unpack into, however small it is: equal weights shrink a lot
+MOST_RATIO = 100  # cost: beyond that, this many times its own size
 DEEPEST = 200  # numerical safety: levels of nested parts, far below Python's own limit
 
 # Kinds of parts that hold data.
@@ -250,15 +246,15 @@ def facts_of(data: bytes) -> dict[str, Any]:
 
 def _check_sizes(archive: zipfile.ZipFile, size: int) -> None:
     """Sizes as the archive declares them: nothing more is ever read from it."""
-    for name, most in ((FACTS, MOST_FACTS), (PLAN, MOST_PLAN)):
-        if name in archive.namelist() and archive.getinfo(name).file_size > most:
+    for name in (FACTS, PLAN):
+        if name in archive.namelist() and archive.getinfo(name).file_size > MOST_PLAN:
             declared = archive.getinfo(name).file_size
-            raise UntrustedFileError(f"was not opened: {name} in it has {declared:,} bytes, more than {most:,}")
+            raise UntrustedFileError(f"was not opened: {name} in it has {declared:,} bytes, more than {MOST_PLAN:,}")
     _check_total(sum(info.file_size for info in archive.infolist()), size)
 
 
 def _check_total(total: int, size: int) -> None:
-    most = max(FREE, RATIO * size)
+    most = max(LEAST_UNPACKED, MOST_RATIO * size)
     if total > most:
         raise UntrustedFileError(
             f"was not opened: its {size:,} bytes would unpack into {total:,}, more than {most:,}: no model is so empty"

@@ -112,7 +112,7 @@ def suspects(
 
     Returns
     -------
-    pandas.DataFrame, or Records if pandas is not installed
+    pandas.DataFrame
         The ranking of all rows, with the columns of `selfpaced.suspects`.
     """
     assessed = assess(model, loader, criterion)
