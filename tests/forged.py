@@ -166,7 +166,7 @@ CODE_FILES: dict[str, Callable[[], bytes]] = {
 }  # fmt: skip
 
 SIZE_FILES: dict[str, Callable[[], bytes]] = {
-    "large facts": lambda: archive(FINE, facts='{"a": "' + "x" * (5 << 20) + '"}'),
+    "large facts": lambda: archive(FINE, facts='{"a": "' + "x" * (65 << 20) + '"}'),
     "large plan": lambda: archive('{"a": "' + "x" * (65 << 20) + '"}'),
     "plan of many parts": lambda: archive('{"a": [{}' + ",{}" * 1_100_000 + "]}"),
     "large member": lambda: archive(FINE, {"a.npy": bytes(300 << 20)}),
