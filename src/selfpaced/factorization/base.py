@@ -19,8 +19,7 @@ from ..regularizers import Hard
 from .engine import Engine, WeightedSolve, resolve
 from .entries import SCALE_ENTRIES, Entries, Floats, Side, from_csr
 from .gains import FittedLines, gains
-from .ids import Ids, check_positions
-from .inputs import Observed, observe
+from .inputs import Observed, check_positions, observe, positions
 from .means import Levels
 from .outliers import about_the_usual, entry_weights, fit_cell_errors, line_means, outlier_table
 from .row_refit import DOUBTFUL, STARVED, inlier_shares, refit_thin, rescue_side
@@ -141,7 +140,7 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     @staticmethod
     def _position(given: Any, name: str, labels: Any, size: int, missing: Any) -> Any:
         """Where rows or columns stand; -1 for those that nothing is known of."""
-        at = check_positions(given, size, name, unknown=True) if labels is None else Ids(labels).positions(given)
+        at = check_positions(given, size, name, unknown=True) if labels is None else positions(labels, given)
         return np.where(np.isin(at, missing), -1, at)
 
     def _usual_lines(self, U: Floats, V: Floats) -> tuple[Floats, Floats]:
@@ -292,9 +291,8 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         self._usual = float(np.nanmedian(inlier_shares(engine, side, U, V, fit.scale)))
         residuals = engine.residuals(side, U, V)
         weights = entry_weights(self._step, side, residuals)
-        layout = observed.layout
-        self.row_labels_, self.column_labels_ = layout.row_labels, layout.column_labels
-        self._sparse = layout.kind in ("sparse", "triplets")
+        self.row_labels_, self.column_labels_ = observed.row_labels, observed.column_labels
+        self._sparse = observed.sparse
         sample = residuals[:: max(residuals.size // SCALE_ENTRIES, 1)]
         self._cells = fit_cell_errors(sample, floor=held_out, least=REJECT * fit.scale)
         self.outliers_ = outlier_table(
@@ -302,8 +300,8 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         )
         self.row_weight_ = line_means(weights, side.row_of(), len(U))
         self.column_weight_ = line_means(weights, side.indices, len(V))
-        self.entry_weight_ = observed.layout.restore(weights, observed.matrix)
-        self.sample_loss_ = observed.layout.restore(np.abs(residuals, out=residuals), observed.matrix)
+        self.entry_weight_ = observed.restore(weights)
+        self.sample_loss_ = observed.restore(np.abs(residuals, out=residuals))
 
     @property
     def sample_weight_(self) -> Any:
