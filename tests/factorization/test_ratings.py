@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from selfpaced import PRMF, SelfPacedMF, suspects
-from selfpaced.factorization.gains import left_out
-from selfpaced.factorization.row_refit import UsualRows
 
 pd = pytest.importorskip("pandas")
 
@@ -260,15 +258,3 @@ def test_gains_do_not_depend_on_gross_errors_and_follow_the_columns_too():
     assert np.nanmedian(found.row_gain_) > 0.5
     with pytest.raises(AttributeError, match="has no gains: it was not fitted by itself"):
         _ = found.plain_.row_gain_
-
-
-def test_an_entry_left_out_is_predicted_by_the_others():
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((12, 3)), rng.standard_normal(12)
-    usual = UsualRows(np.array([0.3, -0.2, 0.0]), np.eye(3))
-    errors = left_out(X, y, np.ones(12), 10.0, usual)  # a scale at which nothing is far
-    for k in range(12):
-        kept = np.arange(12) != k
-        moments = X[kept].T @ X[kept] / 100 + usual.precision
-        found = np.linalg.solve(moments, X[kept].T @ y[kept] / 100 + usual.precision @ usual.centre)
-        assert errors[k] == pytest.approx(y[k] - X[k] @ found)
