@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 
 from selfpaced import PRMF, SelfPacedMF, suspects
-from selfpaced.factorization.gains import left_out
-from selfpaced.factorization.ids import Ids, check_positions, coded, labels_of
-from selfpaced.factorization.row_refit import UsualRows
 
 pd = pytest.importorskip("pandas")
 
@@ -178,23 +175,31 @@ def test_missing_ids_and_bounds_are_refused(ratings):
     assert PRMF(2, random_state=0).fit(ratings[0], long=LONG).predict("u000", 1000).shape == ()
 
 
-def test_ids_of_any_kind():
-    labels, codes = coded(np.array(["b", 3, "b", (1, 2)], dtype=object), "user")
-    assert labels.tolist() == ["b", 3, (1, 2)]
-    assert codes.tolist() == [0, 1, 0, 2]
-    assert Ids(labels).positions(np.array([3, "x"], dtype=object)).tolist() == [1, -1]
-    assert labels_of(["a", "a"]) is None
-    assert labels_of(range(3)) is None
-    assert check_positions([0, 7], 5, "rows", unknown=True).tolist() == [0, -1]
+def test_ids_of_any_kind(ratings):
+    """Ids without an order among them, and dates in any unit."""
+    frame = ratings[0]
+    users, kinds = sorted(frame["user"].unique()), ["b", 3, (1, 2)]
+    mixed = frame.assign(user=[kinds[users.index(user)] if users.index(user) < 3 else user for user in frame["user"]])
+    found = SelfPacedMF(2, center="both", ridge=0.005, random_state=0).fit(mixed, long=LONG)
+    assert {"b", 3, (1, 2)} <= set(found.row_labels_)
+    asked = np.empty(2, dtype=object)
+    asked[:] = [3, "nobody"]
+    assert found.predict(asked, 1000)[1] == pytest.approx(found.mean_ + found.column_means_[0])
 
 
 @pytest.mark.parametrize("unit", ["ns", "us", "s"])
-def test_dates_are_the_same_in_every_unit(unit):
-    days = np.array(["2020-01-01", "2020-01-02", "2020-01-05"], dtype=f"datetime64[{unit}]")
-    for given in (days, days.astype("datetime64[ms]"), [pd.Timestamp(day) for day in days], pd.Series(days)):
-        assert Ids(days).positions(given).tolist() == [0, 1, 2]
-    assert Ids(days).positions(["2020-01-05", "2021-01-05"]).tolist() == [2, -1]
-    assert Ids(days).positions(["nobody"]).tolist() == [-1]
+def test_dates_are_the_same_in_every_unit(ratings, unit):
+    frame = ratings[0]
+    days = np.datetime64("2020-01-01", unit) + np.arange(80) * np.timedelta64(1, "D")
+    users = sorted(frame["user"].unique())
+    dated = {"user": days[[users.index(user) for user in frame["user"]]], **{name: frame[name] for name in LONG[1:]}}
+    found = SelfPacedMF(2, center="both", ridge=0.005, random_state=0).fit(dated, long=LONG)
+    expected = found.predict(days[:3], 1000)
+    for asked in (days[:3].astype("datetime64[ms]"), [pd.Timestamp(day) for day in days[:3]], pd.Series(days[:3])):
+        np.testing.assert_allclose(found.predict(asked, 1000), expected)
+    unknown = found.mean_ + found.column_means_[0]
+    np.testing.assert_allclose(found.predict(["2019-01-01", "2021-01-05"], 1000), unknown)
+    np.testing.assert_allclose(found.predict(["nobody"], 1000), unknown)
 
 
 def test_an_image_is_a_low_rank_part_and_a_sparse_one():
@@ -253,15 +258,3 @@ def test_gains_do_not_depend_on_gross_errors_and_follow_the_columns_too():
     assert np.nanmedian(found.row_gain_) > 0.5
     with pytest.raises(AttributeError, match="has no gains: it was not fitted by itself"):
         _ = found.plain_.row_gain_
-
-
-def test_an_entry_left_out_is_predicted_by_the_others():
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((12, 3)), rng.standard_normal(12)
-    usual = UsualRows(np.array([0.3, -0.2, 0.0]), np.eye(3))
-    errors = left_out(X, y, np.ones(12), 10.0, usual)  # a scale at which nothing is far
-    for k in range(12):
-        kept = np.arange(12) != k
-        moments = X[kept].T @ X[kept] / 100 + usual.precision
-        found = np.linalg.solve(moments, X[kept].T @ y[kept] / 100 + usual.precision @ usual.centre)
-        assert errors[k] == pytest.approx(y[k] - X[k] @ found)

@@ -17,14 +17,11 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from ..assessment import Assessment, AssessmentMixin, Places, Values, fingerprint
 from ..regularizers import Hard
 from .engine import Engine, WeightedSolve, resolve
-from .entries import SCALE_ENTRIES, Entries, Floats, Side, from_csr
-from .gains import FittedLines, gains
-from .ids import Ids, check_positions
-from .inputs import Observed, observe
-from .means import Levels
+from .entries import SCALE_ENTRIES, Entries, Floats, Levels, Side, from_csr
+from .inputs import Observed, check_positions, observe, positions
 from .outliers import about_the_usual, entry_weights, fit_cell_errors, line_means, outlier_table
-from .row_refit import DOUBTFUL, STARVED, inlier_shares, refit_thin, rescue_side
-from .solve import REJECT, FactorRun, Solver
+from .rows import REJECT, FittedLines, gains, inlier_shares, lost_rows, refit_rows, thin_rows
+from .solve import FactorRun, Solver
 from .start import lever, typical_size
 
 ROW_SWEEPS = 10  # cost: L1 half-steps for a new row, before the rule and the polish
@@ -141,7 +138,7 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     @staticmethod
     def _position(given: Any, name: str, labels: Any, size: int, missing: Any) -> Any:
         """Where rows or columns stand; -1 for those that nothing is known of."""
-        at = check_positions(given, size, name, unknown=True) if labels is None else Ids(labels).positions(given)
+        at = check_positions(given, size, name, unknown=True) if labels is None else positions(labels, given)
         return np.where(np.isin(at, missing), -1, at)
 
     def _usual_lines(self, U: Floats, V: Floats) -> tuple[Floats, Floats]:
@@ -284,7 +281,7 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
             self.__dict__.pop(earlier, None)
         usual_row = self._adopt_factors(fit.U, fit.V, levels, (self.missing_rows_, self.missing_columns_))
         self.scale_, self.lam_ = float(fit.scale), float(run.lam)
-        self._usual_rows = run.usual
+        self._usual_rows, self._thin = run.usual, run.thin
         if run.usual is not None and levels.means.rows:
             self._usual_rows = run.usual.less(usual_row / self._lever)
         self._step, self._side, self._fingerprint = fit.step, side, fingerprint(observed.matrix)
@@ -292,9 +289,8 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         self._usual = float(np.nanmedian(inlier_shares(engine, side, U, V, fit.scale)))
         residuals = engine.residuals(side, U, V)
         weights = entry_weights(self._step, side, residuals)
-        layout = observed.layout
-        self.row_labels_, self.column_labels_ = layout.row_labels, layout.column_labels
-        self._sparse = layout.kind in ("sparse", "triplets")
+        self.row_labels_, self.column_labels_ = observed.row_labels, observed.column_labels
+        self._sparse = observed.sparse
         sample = residuals[:: max(residuals.size // SCALE_ENTRIES, 1)]
         self._cells = fit_cell_errors(sample, floor=held_out, least=REJECT * fit.scale)
         self.outliers_ = outlier_table(
@@ -302,8 +298,8 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         )
         self.row_weight_ = line_means(weights, side.row_of(), len(U))
         self.column_weight_ = line_means(weights, side.indices, len(V))
-        self.entry_weight_ = observed.layout.restore(weights, observed.matrix)
-        self.sample_loss_ = observed.layout.restore(np.abs(residuals, out=residuals), observed.matrix)
+        self.entry_weight_ = observed.restore(weights)
+        self.sample_loss_ = observed.restore(np.abs(residuals, out=residuals))
 
     @property
     def sample_weight_(self) -> Any:
@@ -382,25 +378,25 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         return U
 
     def _fit_rows(self, engine: Engine, side: Side, U: Floats, V: Floats) -> None:
-        """L1, the rule, the rescue and the polish, as far as the training rows went through them."""
-        paced, polished = self._step.regularizer is not None, self._polished
-        for eps in np.geomspace(max(self._wide, self._step.eps), self._step.eps, ROW_SWEEPS):
+        """L1, the rule, the polish and the refit, as far as the training rows went through them."""
+        last = self._step
+        for eps in np.geomspace(max(self._wide, last.eps), last.eps, ROW_SWEEPS):
             engine.half(side, U, V, WeightedSolve(None, math.inf, self._ridge, float(eps)))
-        if paced:
-            self._repeat(engine, side, U, V, self._step, 5)
-        if self._rescues:
-            rescue_side(engine, side, U, V, self.scale_, self._seed, STARVED, self._usual, self.rank_)
-            self._repeat(engine, side, U, V, self._step, 2)
-        if polished:
+        if last.regularizer is not None:
+            self._repeat(engine, side, U, V, last)
+        if self._polished:
             last = WeightedSolve(Hard(), (REJECT * self.scale_) ** 2, self._ridge * self.scale_, quadratic=True)
-            self._repeat(engine, side, U, V, last, 5)
-            if self._rescues:
-                rescue_side(engine, side, U, V, self.scale_, self._seed, DOUBTFUL, self._usual, self.rank_)
-                self._repeat(engine, side, U, V, last, 5)
-                if self._usual_rows is not None:
-                    refit_thin(side, U, V, self.scale_, self._usual_rows, self._seed)
+            self._repeat(engine, side, U, V, last)
+        if self._usual_rows is None:
+            return
+        if self._thin:
+            refit_rows(side, thin_rows(side, V.shape[1]), U, V, self.scale_, self._usual_rows, self._seed)
+            return
+        lost = lost_rows(inlier_shares(engine, side, U, V, self.scale_), side, self.rank_, self._usual)
+        if refit_rows(side, lost, U, V, self.scale_, self._usual_rows, self._seed):
+            self._repeat(engine, side, U, V, last)
 
     @staticmethod
-    def _repeat(engine: Engine, side: Side, U: Floats, V: Floats, step: WeightedSolve, count: int) -> None:
-        for _ in range(count):
+    def _repeat(engine: Engine, side: Side, U: Floats, V: Floats, step: WeightedSolve) -> None:
+        for _ in range(5):
             engine.half(side, U, V, step)

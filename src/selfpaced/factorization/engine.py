@@ -16,8 +16,7 @@ import scipy.sparse as sp
 
 from ..regularizers import GroupRegularizer
 from ..regularizers.program import Program, record, weight_program
-from .entries import Entries, Floats, Side
-from .means import NO_MEANS, Means
+from .entries import NO_MEANS, Entries, Floats, Means, Side
 
 logger = logging.getLogger(__name__)
 

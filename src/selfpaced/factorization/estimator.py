@@ -22,11 +22,10 @@ from ..selection import Decision, path_of, sentence
 from ..solver import Callback
 from .base import Factorization
 from .engine import Engine, resolve
+from .entries import NO_MEANS, Levels, Means
 from .inputs import Observed, observe
-from .means import NO_MEANS, Levels, Means
 from .outliers import fit_cell_errors
-from .quality import MEANS_ONLY, NOT_CHECKED, RECOVERED, UNRELIABLE, fit_quality, unsure_means
-from .rank import LEAST, FormChoice, choose_form
+from .rank import LEAST, MEANS_ONLY, NOT_CHECKED, RECOVERED, UNRELIABLE, FormChoice, choose_form, fit_quality
 from .solve import RIDGE_END, FactorRun, Recipe, Solver, best_run
 from .start import centred, ridge_bound
 
@@ -276,13 +275,13 @@ class SelfPacedMF(Factorization):
             )
             runs = self._runs(solver, rank, streams)
         run, self.objective_ = best_run(solver, runs)
-        self._polished, self._rescues, self._seed = bool(recipe.polish), bool(self.rescue), int(streams[0])
+        self._polished, self._seed = bool(recipe.polish), int(streams[0])
         self.n_iter_, self.n_rescued_ = run.sweeps, run.rescued
         levels = centre.levels
         self.plain_ = self._plain(run, solver, levels)
         self._remember(solver)
         del solver, centre, runs  # the entries by column go before the weights come: peak memory
-        held_out = 0.0 if choice is None else fit_cell_errors(choice.errors).scale
+        held_out = 0.0 if choice is None else fit_cell_errors(choice.form.errors).scale
         self._keep(run, engine, side, observed, levels, held_out)
         self._tell(run, choice)
         return self
@@ -297,7 +296,7 @@ class SelfPacedMF(Factorization):
         form = (rank, None if isinstance(self.ridge, str) else float(self.ridge), means)
         # a stream of its own: the fit to all entries is the same whether the form was found or given
         rng = np.random.default_rng([seed, 1])
-        return choose_form(engine, (observed.matrix, observed.sample_weight), form, self.max_rank, lambda _: None, rng)
+        return choose_form(engine, (observed.matrix, observed.sample_weight), form, self.max_rank, rng)
 
     def _runs(self, solver: Solver, rank: int | None, streams: Any) -> list[FactorRun]:
         """One run per start; once there is one, Ctrl-C ends the search for a better."""
@@ -323,10 +322,7 @@ class SelfPacedMF(Factorization):
         self.quality_ = NOT_CHECKED
         self.rank_path_: tuple[Candidate, ...] = ()
         if choice is not None:
-            residuals = resolve(self.backend, self.n_jobs).residuals(self._side, *self._whole(self._coordinates()))
-            left = replace(self._side, values=residuals)
-            unsure = unsure_means(left, self.n_features_in_, self.center_, self.scale_)
-            quality = fit_quality(choice, self.reconstruct(*choice.places[:2]), self.scale_, unsure)
+            quality = fit_quality(choice, self.reconstruct(*choice.places[:2]))
             self.quality_, self.rank_path_ = quality.status, path_of(choice.trials, Decision(choice.index, ""))
         where = "" if math.isinf(run.lam) else f"at lam = {run.lam:.4g} "
         reason = (

@@ -1,20 +1,22 @@
-"""Every accepted input as one CSR matrix of observed entries, and the way back to the input's layout."""
+"""Every accepted input as one CSR matrix of observed entries, its labels, and the way back to the input's layout."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from ..arguments import speaking_of
 from ..fitting import check_size
 from .entries import Floats
-from .ids import Ids, coded, labels_of
 
+Array = NDArray[Any]
 _DTYPES = (np.float64, np.float32)
 
 
@@ -28,63 +30,33 @@ class Observed:
         Stored entries are the observed ones; indices sorted, no duplicates.
     sample_weight : ndarray or None
         One positive weight per stored entry.
-    layout : Layout
-        Puts one value per stored entry back into the layout of the input.
+    size : int
+        How many entries were given, observed or not.
+    position : ndarray or None
+        The place of every stored entry among them; None: the same.
+    wrap : callable
+        Gives one value per given entry the layout of the input.
+    row_labels, column_labels : ndarray or None
+    sparse : bool
+        Whether the input listed its entries.
     """
 
     matrix: Any
     sample_weight: Floats | None
-    layout: Layout
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where the stored entries came from.
-
-    ``kind`` is "dense", "pandas", "polars", "sparse" or "triplets"; ``position`` gives, for sparse input and
-    triplets, the place of every stored entry among the ``size`` given ones (None: in the same order).
-    """
-
-    kind: str
-    shape: tuple[int, int]
-    size: int = 0
-    position: Any = None
-    frame: Any = None  # (class, index, columns) of a data frame
+    size: int
+    position: Any
+    wrap: Callable[[Floats], Any]
     row_labels: Any = None
     column_labels: Any = None
-    template: Any = None  # (class, format, indices, indptr) of a sparse matrix
+    sparse: bool = True
 
-    def restore(self, values: Floats, matrix: Any) -> Any:
-        """``values``, one per stored entry of ``matrix``, in the layout of the input; NaN where nothing was seen."""
-        if self.kind in ("sparse", "triplets"):
-            if self.position is not None:
-                given = np.full(self.size, np.nan, dtype=values.dtype)
-                given[self.position] = values
-                values = given
-            if self.kind == "triplets":
-                return values
-            return self._sparse(values)
-        out = np.full(self.shape, np.nan, dtype=values.dtype)
-        rows = np.repeat(np.arange(self.shape[0]), np.diff(matrix.indptr))
-        out[rows, matrix.indices] = values
-        if self.kind == "pandas":
-            frame, index, columns = self.frame
-            return frame(out, index=index, columns=columns)
-        if self.kind == "polars":
-            frame, _, columns = self.frame
-            return frame(out, schema=columns, orient="row")
-        return out
-
-    def _sparse(self, values: Floats) -> Any:
-        make, form, indices, indptr = self.template
-        if form == "coo":
-            return make((values, indices), shape=self.shape)
-        return make((values, indices, indptr), shape=self.shape)
-
-
-def is_triplets(X: Any) -> bool:
-    """Whether X is a tuple (rows, columns, values) of three one-dimensional arrays."""
-    return isinstance(X, tuple) and len(X) == 3 and all(np.ndim(part) == 1 for part in X)
+    def restore(self, values: Floats) -> Any:
+        """``values``, one per stored entry, in the layout of the input; NaN where nothing was seen."""
+        if self.position is None:
+            return self.wrap(values)
+        given = np.full(self.size, np.nan, dtype=values.dtype)
+        given[self.position] = values
+        return self.wrap(given)
 
 
 def observe(
@@ -97,32 +69,27 @@ def observe(
     long: Any = None,
     reset: bool = True,
 ) -> Observed:
-    """Validate any accepted input.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Remembers (``reset``) or checks the number and names of the columns.
-    X : array-like with NaN, masked array, SciPy sparse, data frame or triplets
-    mask : bool array-like, optional
-        True where an entry is observed; entries that are NaN are missing in any case.
-    sample_weight : array-like, optional
-        One weight per entry in the layout of X, or one per row.
-    shape : tuple, optional
-        The matrix's shape, for triplets.
-    long : sequence of three names, optional
-        The columns of a long frame that hold row ids, column ids and values.
-    """
+    """Validate any accepted input; ``reset`` remembers the number and names of the columns, else they are checked."""
     names = _long_names(estimator, X, long, reset)
     if names is not None:
-        return _from_long(estimator, X, names, mask, sample_weight, reset)
-    if is_triplets(X):
-        return _from_triplets(estimator, X, mask, sample_weight, shape, reset)
-    if shape is not None:
+        observed = _from_long(estimator, X, names, mask, sample_weight, reset)
+    elif isinstance(X, tuple) and len(X) == 3 and all(np.ndim(part) == 1 for part in X):
+        observed = _from_triplets(estimator, X, mask, sample_weight, shape, reset)
+    elif shape is not None:
         raise ValueError(f"shape is only meant for triplets (rows, columns, values), got shape={shape!r}")
-    if sp.issparse(X):
-        return _from_sparse(estimator, X, mask, sample_weight, reset)
-    return _from_dense(estimator, X, mask, sample_weight, reset)
+    elif sp.issparse(X):
+        observed = _from_sparse(estimator, X, mask, sample_weight, reset)
+    else:
+        observed = _from_dense(estimator, X, mask, sample_weight, reset)
+    matrix = observed.matrix
+    check_size("X", matrix)
+    if np.isinf(matrix.data).any():
+        raise ValueError("X contains infinity: mark missing entries with NaN, and gross errors need no mark at all")
+    if reset and matrix.data.size == 0:
+        raise ValueError(
+            f"X must have at least one observed entry whose sample_weight is not zero, got none in shape {matrix.shape}"
+        )
+    return observed
 
 
 def _long_names(estimator: Any, X: Any, long: Any, reset: bool) -> Any:
@@ -148,46 +115,75 @@ def _from_long(estimator: Any, X: Any, names: Any, mask: Any, sample_weight: Any
     columns, at_column = coded(X[names[1]], names[1])
     values = np.array(X[names[2]], dtype=np.float64)
     if not reset:
-        known = Ids(estimator.column_labels_).positions(columns)[at_column]
+        known = positions(estimator.column_labels_, columns)[at_column]
         values[known < 0] = np.nan
         columns, at_column = estimator.column_labels_, np.maximum(known, 0)
-    shape = rows.size, columns.size
-    seen = _from_triplets(estimator, (at_row, at_column, values), mask, sample_weight, shape, reset)
-    return replace(seen, layout=replace(seen.layout, row_labels=rows, column_labels=columns))
+    triplets, shape = (at_row, at_column, values), (rows.size, columns.size)
+    return _from_triplets(estimator, triplets, mask, sample_weight, shape, reset, (rows, columns))
 
 
-def _frame_of(X: Any) -> tuple[str, Any]:
-    module = type(X).__module__.split(".")[0]
-    if module == "pandas" and hasattr(X, "index"):
-        return "pandas", (type(X), X.index, X.columns)
-    if module == "polars":
-        return "polars", (type(X), None, X.columns)
-    return "dense", None
+def _from_triplets(
+    estimator: Any,
+    X: Any,
+    mask: Any,
+    sample_weight: Any,
+    shape: tuple[int, int] | None,
+    reset: bool,
+    labels: tuple[Any, Any] = (None, None),
+) -> Observed:
+    rows, columns, values = (np.asarray(part) for part in X)
+    if not rows.size == columns.size == values.size:
+        raise ValueError(
+            f"rows, columns and values must be equally long, got {rows.size}, {columns.size} and {values.size}"
+        )
+    for name, index in (("rows", rows), ("columns", columns)):
+        if index.dtype.kind not in "iu" or (index.size and index.min() < 0):
+            raise ValueError(f"{name} must be integers >= 0, got {index!r}")
+    _check_numeric(values)
+    values = values if values.dtype in _DTYPES else values.astype(np.float64)
+    if not values.size:
+        raise ValueError("X must have at least one observed entry, got an empty matrix")
+    width = None if reset else estimator.n_features_in_
+    shape = shape or (int(rows.max()) + 1, width or int(columns.max()) + 1)
+    if rows.max() >= shape[0] or columns.max() >= shape[1]:
+        raise ValueError(f"rows and columns must lie inside shape, got {shape!r} and {(rows.max(), columns.max())!r}")
+    if reset:
+        estimator.n_features_in_ = shape[1]
+    elif shape[1] != width:
+        raise ValueError(f"X has {shape[1]} features, but {type(estimator).__name__} expects {width} features as input")
+    weights = _weights(sample_weight)
+    if weights is not None and weights.shape != values.shape:
+        raise ValueError(f"sample_weight must have one value per triplet, {values.size}, got shape {weights.shape}")
+    seen = None if mask is None else _mask(mask, values.shape)
+    stored = _stored(sp.coo_array((values, (rows, columns)), shape=shape), weights, seen)
+    return Observed(*stored, lambda values: values, *labels)
 
 
-def _check_numeric(X: Any) -> None:
-    """A plain sentence for text; anything else is left to scikit-learn's own checks."""
-    kind = np.dtype(getattr(X, "dtype", float)).kind if hasattr(X, "dtype") else None
-    if kind in ("U", "S", "M", "m"):
-        raise ValueError(f"X must be numeric with NaN for missing entries, got dtype {X.dtype!r}")
-    if kind == "O":
-        try:
-            np.asarray(X, dtype=np.float64)
-        except ValueError as error:
-            raise ValueError(f"X must be numeric with NaN for missing entries, got dtype object: {error}") from error
-        except TypeError:
-            pass
-    columns = getattr(X, "columns", None)
-    if columns is not None and hasattr(X, "dtypes"):
-        wrong = [name for name, kind in zip(columns, X.dtypes, strict=True) if "str" in str(kind).lower()]
-        if wrong:
-            raise ValueError(f"X must be numeric with NaN for missing entries, got text in the columns {wrong!r}")
+def _from_sparse(estimator: Any, X: Any, mask: Any, sample_weight: Any, reset: bool) -> Observed:
+    X = X if X.format in ("csr", "csc", "coo") else X.tocoo()
+    checked = validate_data(
+        estimator, X, accept_sparse=("csr", "csc", "coo"), dtype=_DTYPES, ensure_all_finite=False, reset=reset
+    )
+    seen = None
+    if mask is not None and sp.issparse(mask):
+        if mask.shape != X.shape:
+            raise ValueError(f"mask must have the shape of X, {X.shape}, got {mask.shape}")
+        seen = np.asarray(mask.tocsr().astype(bool)[_coordinates(checked)]).ravel()
+    elif mask is not None:
+        seen = _mask(mask, X.shape)[_coordinates(checked)]
+    places = (X.row, X.col) if X.format == "coo" else (X.indices, X.indptr)
+
+    def wrap(values: Floats) -> Any:
+        return type(X)((values, places) if X.format == "coo" else (values, *places), shape=X.shape)
+
+    return Observed(*_stored(checked, _sparse_weights(sample_weight, checked), seen), wrap)
 
 
 def _from_dense(estimator: Any, X: Any, mask: Any, sample_weight: Any, reset: bool) -> Observed:
-    kind, frame = _frame_of(X)
     hidden = np.ma.getmaskarray(X) if isinstance(X, np.ma.MaskedArray) else None
-    if kind == "dense" and not isinstance(X, np.ndarray | list | tuple):
+    module = type(X).__module__.split(".")[0]
+    frame = X if module == "polars" or (module == "pandas" and hasattr(X, "index")) else None
+    if frame is None and not isinstance(X, np.ndarray | list | tuple):
         X = np.asarray(X) if hasattr(X, "__array__") else X
     _check_numeric(X)
     table = np.ma.getdata(X) if hidden is not None else X
@@ -198,80 +194,56 @@ def _from_dense(estimator: Any, X: Any, mask: Any, sample_weight: Any, reset: bo
         seen &= ~hidden
     if mask is not None:
         seen &= _mask(mask, values.shape)
-    weights = _dense_weights(sample_weight, values.shape)
+    weights = _weights(sample_weight)
     if weights is not None:
+        if weights.ndim == 1 and weights.size == len(values):
+            weights = np.broadcast_to(weights[:, None], values.shape)
+        if weights.shape != values.shape:
+            raise ValueError(
+                f"sample_weight must have one value per entry, shape {values.shape}, or one per row, "
+                f"got shape {weights.shape}"
+            )
         seen &= weights > 0
-    rows, columns = np.nonzero(seen)
+        weights = weights[seen].astype(values.dtype)
     indptr = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
-    matrix = sp.csr_array((values[rows, columns], columns, indptr), shape=values.shape)
-    entry_weight = None if weights is None else weights[rows, columns].astype(values.dtype)
-    labels = (None, None) if frame is None else (labels_of(frame[1]), labels_of(frame[2]))
-    layout = Layout(kind, values.shape, frame=frame, row_labels=labels[0], column_labels=labels[1])
-    return _finished(matrix, entry_weight, layout, reset)
+    matrix = sp.csr_array((values[seen], np.nonzero(seen)[1], indptr), shape=values.shape)
+
+    def wrap(given: Floats) -> Any:
+        whole = given.reshape(values.shape)
+        if frame is None:
+            return whole
+        if module == "polars":
+            return type(frame)(whole, schema=frame.columns, orient="row")
+        return type(frame)(whole, index=frame.index, columns=frame.columns)
+
+    labels = [] if frame is None else [labels_of(getattr(frame, "index", None)), labels_of(frame.columns)]
+    return Observed(matrix, weights, values.size, np.flatnonzero(seen), wrap, *labels or (None, None), sparse=False)
 
 
-def _mask(mask: Any, shape: tuple[int, ...]) -> Any:
-    mask = np.asarray(mask)
-    if mask.dtype.kind != "b":
-        raise ValueError(f"mask must be boolean, True where an entry is observed, got dtype {mask.dtype!r}")
-    if mask.shape != shape:
-        raise ValueError(f"mask must have the layout of X: expected shape {shape}, got {mask.shape}")
-    return mask
-
-
-def _as_floats(sample_weight: Any) -> Floats:
-    with speaking_of("sample_weight", "numbers"):
-        return np.asarray(sample_weight, dtype=np.float64)
-
-
-def _check_weights(weights: Floats) -> Floats:
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise ValueError("sample_weight must be finite and >= 0")
-    check_size("sample_weight", weights)
-    return weights
-
-
-def _dense_weights(sample_weight: Any, shape: tuple[int, int]) -> Floats | None:
-    if sample_weight is None:
-        return None
-    weights = _check_weights(_as_floats(sample_weight))
-    if weights.ndim == 1 and weights.size == shape[0]:
-        weights = np.broadcast_to(weights[:, None], shape)
-    if weights.shape != shape:
-        raise ValueError(
-            f"sample_weight must have one value per entry, shape {shape}, or one per row, got shape {weights.shape}"
-        )
-    return weights
-
-
-def _from_sparse(estimator: Any, X: Any, mask: Any, sample_weight: Any, reset: bool) -> Observed:
-    if X.format not in ("csr", "csc", "coo"):
-        X = X.tocoo()
-    template: Any = (type(X), X.format, getattr(X, "indices", None), getattr(X, "indptr", None))
-    if X.format == "coo":
-        template = (type(X), "coo", (X.row, X.col), None)
-    checked = validate_data(
-        estimator, X, accept_sparse=("csr", "csc", "coo"), dtype=_DTYPES, ensure_all_finite=False, reset=reset
-    )
-    size = checked.data.size
-    weights = _sparse_weights(sample_weight, checked)
-    position = None
-    if checked.format == "csr" and checked.has_sorted_indices:
-        matrix = sp.csr_array((checked.data, checked.indices, checked.indptr), shape=checked.shape)
-        _refuse_duplicates(matrix)
+def _stored(given: Any, weights: Floats | None, seen: Any) -> tuple[Any, Floats | None, int, Any]:
+    """The entries that count as a CSR array, their weights, how many were given, and where among those they stand."""
+    order = None
+    if given.format == "csr" and given.has_sorted_indices:
+        matrix = sp.csr_array((given.data, given.indices, given.indptr), shape=given.shape)
     else:
-        rows, columns = _coordinates(checked)
-        matrix, position = _sorted_csr(rows, columns, checked.data, checked.shape)
-        weights = weights if weights is None else weights[position]
-    keep = ~np.isnan(matrix.data)
-    if mask is not None:
-        keep &= _sparse_mask(mask, matrix)
+        rows, columns = _coordinates(given)
+        order = np.lexsort((columns, rows))
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=given.shape[0]))])
+        matrix = sp.csr_array((given.data[order], columns[order], indptr), shape=given.shape)
+    _refuse_duplicates(matrix)
+    keep = ~np.isnan(given.data)
+    if seen is not None:
+        keep &= seen
     if weights is not None:
         keep &= weights > 0
     if not keep.all():
-        matrix, position, weights = _subset(matrix, keep, position, weights)
-    weights = None if weights is None else weights.astype(matrix.dtype)
-    return _finished(matrix, weights, Layout("sparse", checked.shape, size, position, template=template), reset)
+        kept = keep if order is None else keep[order]
+        counts = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
+        matrix = sp.csr_array((matrix.data[kept], matrix.indices[kept], counts), shape=matrix.shape)
+        order = np.flatnonzero(kept) if order is None else order[kept]
+    if weights is not None:
+        weights = (weights if order is None else weights[order]).astype(matrix.dtype)
+    return matrix, weights, given.data.size, order
 
 
 def _coordinates(X: Any) -> tuple[Any, Any]:
@@ -279,46 +251,6 @@ def _coordinates(X: Any) -> tuple[Any, Any]:
         return X.row, X.col
     major = np.repeat(np.arange(X.indptr.size - 1), np.diff(X.indptr))
     return (major, X.indices) if X.format == "csr" else (X.indices, major)
-
-
-def _sparse_mask(mask: Any, matrix: Any) -> Any:
-    if sp.issparse(mask):
-        mask = mask.tocsr().astype(bool)
-        if mask.shape != matrix.shape:
-            raise ValueError(f"mask must have the shape of X, {matrix.shape}, got {mask.shape}")
-        rows, columns = _coordinates(matrix)
-        return np.asarray(mask[rows, columns]).ravel()
-    mask = _mask(mask, matrix.shape)
-    return mask[_coordinates(matrix)]
-
-
-def _sparse_weights(sample_weight: Any, X: Any) -> Floats | None:
-    if sample_weight is None:
-        return None
-    if sp.issparse(sample_weight):
-        if sample_weight.shape != X.shape:
-            raise ValueError(f"sample_weight must have the shape of X, {X.shape}, got {sample_weight.shape}")
-        rows, columns = _coordinates(X)
-        return _check_weights(np.asarray(sample_weight.tocsr()[rows, columns], dtype=np.float64).ravel())
-    weights = _check_weights(_as_floats(sample_weight))
-    if weights.shape == (X.data.size,):
-        return weights
-    if weights.shape == (X.shape[0],):
-        return np.asarray(weights[_coordinates(X)[0]])
-    if weights.shape == X.shape:
-        return np.asarray(weights[_coordinates(X)])
-    raise ValueError(
-        f"sample_weight must have one value per stored entry ({X.data.size}), one per row ({X.shape[0]}) or the shape "
-        f"of X {X.shape}, got shape {weights.shape}"
-    )
-
-
-def _sorted_csr(rows: Any, columns: Any, values: Floats, shape: tuple[int, int]) -> tuple[Any, Any]:
-    order = np.lexsort((columns, rows))
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
-    matrix = sp.csr_array((values[order], columns[order], indptr), shape=shape)
-    _refuse_duplicates(matrix)
-    return matrix, order
 
 
 def _refuse_duplicates(matrix: Any) -> None:
@@ -336,60 +268,120 @@ def _refuse_duplicates(matrix: Any) -> None:
         )
 
 
-def _subset(matrix: Any, keep: Any, position: Any, weights: Any) -> tuple[Any, Any, Any]:
-    counts = np.concatenate([[0], np.cumsum(keep)])
-    kept = sp.csr_array((matrix.data[keep], matrix.indices[keep], counts[matrix.indptr]), shape=matrix.shape)
-    position = np.flatnonzero(keep) if position is None else position[keep]
-    return kept, position, None if weights is None else weights[keep]
+def _check_numeric(X: Any) -> None:
+    """A plain sentence for text; anything else is left to scikit-learn's own checks."""
+    rule = "X must be numeric with NaN for missing entries"
+    kind = np.dtype(getattr(X, "dtype", float)).kind
+    if kind in "USMm":
+        raise ValueError(f"{rule}, got dtype {X.dtype!r}")
+    if kind == "O":
+        with speaking_of("X", "numeric with NaN for missing entries"):
+            np.asarray(X, dtype=np.float64)
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        wrong = [name for name, kind in zip(X.columns, X.dtypes, strict=True) if "str" in str(kind).lower()]
+        if wrong:
+            raise ValueError(f"{rule}, got text in the columns {wrong!r}")
 
 
-def _from_triplets(
-    estimator: Any, X: Any, mask: Any, sample_weight: Any, shape: tuple[int, int] | None, reset: bool
-) -> Observed:
-    rows, columns, values = (np.asarray(part) for part in X)
-    if not rows.size == columns.size == values.size:
-        raise ValueError(
-            f"rows, columns and values must be equally long, got {rows.size}, {columns.size} and {values.size}"
-        )
-    for name, index in (("rows", rows), ("columns", columns)):
-        if index.dtype.kind not in "iu" or (index.size and index.min() < 0):
-            raise ValueError(f"{name} must be integers >= 0, got {index!r}")
-    _check_numeric(values)
-    if values.dtype not in _DTYPES:
-        values = values.astype(np.float64)
-    if not values.size:
-        raise ValueError("X must have at least one observed entry, got an empty matrix")
-    width = None if reset else estimator.n_features_in_
-    shape = shape or (int(rows.max()) + 1, width or int(columns.max()) + 1)
-    if rows.max() >= shape[0] or columns.max() >= shape[1]:
-        raise ValueError(f"rows and columns must lie inside shape, got {shape!r} and {(rows.max(), columns.max())!r}")
-    if reset:
-        estimator.n_features_in_ = shape[1]
-    elif shape[1] != width:
-        raise ValueError(f"X has {shape[1]} features, but {type(estimator).__name__} expects {width} features as input")
-    weights = None
-    if sample_weight is not None:
-        weights = _check_weights(_as_floats(sample_weight))
-        if weights.shape != values.shape:
-            raise ValueError(f"sample_weight must have one value per triplet, {values.size}, got shape {weights.shape}")
-    matrix, position = _sorted_csr(rows, columns, values, shape)
-    weights = None if weights is None else weights[position]
-    keep = ~np.isnan(matrix.data)
-    if mask is not None:
-        keep &= _mask(mask, values.shape)[position]
-    if weights is not None:
-        keep &= weights > 0
-    matrix, position, weights = _subset(matrix, keep, position, weights)
-    weights = None if weights is None else weights.astype(matrix.dtype)
-    return _finished(matrix, weights, Layout("triplets", shape, values.size, position), reset)
+def _mask(mask: Any, shape: tuple[int, ...]) -> Any:
+    mask = np.asarray(mask)
+    if mask.dtype.kind != "b":
+        raise ValueError(f"mask must be boolean, True where an entry is observed, got dtype {mask.dtype!r}")
+    if mask.shape != shape:
+        raise ValueError(f"mask must have the layout of X: expected shape {shape}, got {mask.shape}")
+    return mask
 
 
-def _finished(matrix: Any, weights: Floats | None, layout: Layout, reset: bool) -> Observed:
-    check_size("X", matrix)
-    if np.isinf(matrix.data).any():
-        raise ValueError("X contains infinity: mark missing entries with NaN, and gross errors need no mark at all")
-    if reset and matrix.data.size == 0:
-        raise ValueError(
-            f"X must have at least one observed entry whose sample_weight is not zero, got none in shape {matrix.shape}"
-        )
-    return Observed(matrix, weights, layout)
+def _weights(sample_weight: Any) -> Floats | None:
+    if sample_weight is None:
+        return None
+    with speaking_of("sample_weight", "numbers"):
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError("sample_weight must be finite and >= 0")
+    check_size("sample_weight", weights)
+    return weights
+
+
+def _sparse_weights(sample_weight: Any, X: Any) -> Floats | None:
+    """One weight per stored entry, from one per entry, one per row, or a matrix of the same shape."""
+    if sample_weight is None:
+        return None
+    if sp.issparse(sample_weight):
+        if sample_weight.shape != X.shape:
+            raise ValueError(f"sample_weight must have the shape of X, {X.shape}, got {sample_weight.shape}")
+        return _weights(np.asarray(sample_weight.tocsr()[_coordinates(X)]).ravel())
+    weights = np.asarray(_weights(sample_weight))
+    if weights.shape == (X.data.size,):
+        return weights
+    if weights.shape == (X.shape[0],):
+        return np.asarray(weights[_coordinates(X)[0]])
+    if weights.shape == X.shape:
+        return np.asarray(weights[_coordinates(X)])
+    raise ValueError(
+        f"sample_weight must have one value per stored entry ({X.data.size}), one per row ({X.shape[0]}) or the shape "
+        f"of X {X.shape}, got shape {weights.shape}"
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ labels
+
+
+def positions(labels: Array, given: Any) -> NDArray[np.intp]:
+    """Where labels stand among distinct ones; -1 for unknown ones.
+
+    >>> positions(np.array(["ann", "bob"]), ["bob", "eve"]).tolist()
+    [1, -1]
+    """
+    flat = np.asarray(given)
+    if labels.dtype.kind in "mM":  # dates in another unit are the same dates
+        try:
+            labels, flat = labels.astype(np.int64), flat.astype(labels.dtype).astype(np.int64)
+        except ValueError:
+            return np.full(flat.shape, -1, dtype=np.intp)
+    at = {label: k for k, label in enumerate(labels.tolist())}
+    found = [at.get(label, -1) for label in flat.ravel().tolist()]
+    return np.array(found, dtype=np.intp).reshape(flat.shape)
+
+
+def _tidy(labels: Any) -> Array:
+    """Labels as an array that can be saved: text as text, not as objects."""
+    array = np.asarray(labels)
+    if array.dtype == object and all(isinstance(label, str) for label in array):
+        array = array.astype(str)
+    return array
+
+
+def coded(values: Any, name: str) -> tuple[Array, NDArray[np.intp]]:
+    """Distinct ids in order, and which of them each value is."""
+    array = _tidy(values)
+    missing = array.dtype.kind == "f" and bool(np.isnan(array).any())
+    if missing or (array.dtype == object and any(value is None or value != value for value in array)):
+        raise ValueError(f"{name} must name a row or column in every line, got missing ids")
+    try:
+        labels, codes = np.unique(array, return_inverse=True)
+    except TypeError:  # ids of several types have no order
+        place: dict[Any, int] = {}
+        codes = np.array([place.setdefault(value, len(place)) for value in array.tolist()], dtype=np.intp)
+        labels = np.empty(len(place), dtype=object)
+        labels[:] = list(place)
+    return labels, codes
+
+
+def labels_of(labels: Any) -> Array | None:
+    """Labels of a frame's side; None where they are only counted, or not distinct."""
+    if labels is None:
+        return None
+    array = _tidy(labels)
+    counted = array.dtype.kind in "iu" and np.array_equal(array, np.arange(array.size))
+    return None if counted or len(set(array.tolist())) < array.size else array
+
+
+def check_positions(given: Any, size: int, name: str, unknown: bool = False) -> NDArray[np.intp]:
+    """Positions as integers from 0; those beyond the end are -1 if ``unknown`` ones are allowed."""
+    at = np.asarray(given)
+    if at.dtype.kind not in "iu" or (at.size and at.min() < 0):
+        raise ValueError(f"{name} must be integers >= 0, got {given!r}")
+    if not unknown and at.size and at.max() >= size:
+        raise ValueError(f"{name} must be below {size}, got {int(at.max())}")
+    return np.where(at < size, at, -1).astype(np.intp)

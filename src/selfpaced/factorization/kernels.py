@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,13 @@ except ImportError as error:  # the NumPy path needs none of this file
 # Reassociation lets sums be vectorised; NaN and infinity keep their meaning (an infinite pace is legal).
 _FAST = {"reassoc", "contract", "arcp", "nsz"}
 
-# convention: numbered here and not where the steps are made: the machine code on disk is as old as this file.
-BEND, FILL, COPY, WHERE, ABS, SQRT, SQUARE, EXP, EXPM1, LOG, LOG1P, TANH, ARCTAN = range(13)
-ADD, SUB, MUL, DIV, POW, MAX, MIN, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, RSUB, RDIV = range(13, 26)
-OPCODES = {name: int(globals()[name.upper()]) for name in OPERATIONS if name != "clip"}
-CONSTANT = -1  # in the place of an operand's register
+# Numbered here and not where programs are made: the machine code on disk is as old as this file.
+Op = IntEnum(
+    "Op",
+    "BEND FILL COPY WHERE ABS SQRT SQUARE EXP EXPM1 LOG LOG1P TANH ARCTAN ADD SUB MUL DIV POW MAX MIN "
+    "LESS LESS_EQUAL GREATER GREATER_EQUAL RSUB RDIV",
+)
+OPCODES = {name: Op[name.upper()].value for name in OPERATIONS if name != "clip"}
 # cost: entries weighed at a time; their registers stay in the cache.
 BLOCK = 1024
 
@@ -51,52 +54,52 @@ def _with_constant(op, x, constants):  # type: ignore[no-untyped-def]
     one = x.dtype.type(1)
     zero = x.dtype.type(0)
     c = constants[0]
-    if op == BEND:
+    if op == Op.BEND:
         shift, low, high = constants[1], constants[2], constants[3]
         for q in range(x.size):
             v = x[q] * c + shift
             v = low if v < low else v
             x[q] = high if v > high else v
-    elif op == RDIV:
+    elif op == Op.RDIV:
         for q in range(x.size):
             x[q] = c / x[q]
-    elif op == DIV:
+    elif op == Op.DIV:
         for q in range(x.size):
             x[q] = x[q] / c
-    elif op == POW:
+    elif op == Op.POW:
         for q in range(x.size):
             x[q] = x[q] ** c
-    elif op == LESS:
+    elif op == Op.LESS:
         for q in range(x.size):
             x[q] = one if x[q] < c else zero
-    elif op == LESS_EQUAL:
+    elif op == Op.LESS_EQUAL:
         for q in range(x.size):
             x[q] = one if x[q] <= c else zero
-    elif op == FILL:
+    elif op == Op.FILL:
         for q in range(x.size):
             x[q] = c
-    elif op == SQRT:
+    elif op == Op.SQRT:
         for q in range(x.size):
             x[q] = math.sqrt(x[q])
-    elif op == SQUARE:
+    elif op == Op.SQUARE:
         for q in range(x.size):
             x[q] = x[q] * x[q]
-    elif op == EXP:
+    elif op == Op.EXP:
         for q in range(x.size):
             x[q] = math.exp(x[q])
-    elif op == LOG:
+    elif op == Op.LOG:
         for q in range(x.size):
             x[q] = math.log(x[q])
-    elif op == LOG1P:
+    elif op == Op.LOG1P:
         for q in range(x.size):
             x[q] = math.log1p(x[q])
-    elif op == EXPM1:
+    elif op == Op.EXPM1:
         for q in range(x.size):
             x[q] = math.expm1(x[q])
-    elif op == TANH:
+    elif op == Op.TANH:
         for q in range(x.size):
             x[q] = math.tanh(x[q])
-    elif op == ARCTAN:
+    elif op == Op.ARCTAN:
         for q in range(x.size):
             x[q] = math.atan(x[q])
     else:
@@ -108,28 +111,28 @@ def _with_constant(op, x, constants):  # type: ignore[no-untyped-def]
 def _with_register(op, x, y, z):  # type: ignore[no-untyped-def]
     """x = op(x, y) in place, or for WHERE x = y where x else z; the arrays never overlap."""
     zero = x.dtype.type(0)
-    if op == COPY:
+    if op == Op.COPY:
         for q in range(x.size):
             x[q] = y[q]
-    elif op == WHERE:
+    elif op == Op.WHERE:
         for q in range(x.size):
             x[q] = y[q] if x[q] != zero else z[q]
-    elif op == ADD:
+    elif op == Op.ADD:
         for q in range(x.size):
             x[q] = x[q] + y[q]
-    elif op == SUB:
+    elif op == Op.SUB:
         for q in range(x.size):
             x[q] = x[q] - y[q]
-    elif op == MUL:
+    elif op == Op.MUL:
         for q in range(x.size):
             x[q] = x[q] * y[q]
-    elif op == DIV:
+    elif op == Op.DIV:
         for q in range(x.size):
             x[q] = x[q] / y[q]
-    elif op == POW:
+    elif op == Op.POW:
         for q in range(x.size):
             x[q] = x[q] ** y[q]
-    elif op == MAX:
+    elif op == Op.MAX:
         for q in range(x.size):
             v = x[q]
             x[q] = y[q] if v < y[q] else v
@@ -144,7 +147,7 @@ def _run(codes, constants, registers, count):  # type: ignore[no-untyped-def]
     """Run the steps of a rule's program on the first ``count`` places of the registers."""
     for s in range(codes.shape[0]):
         x = registers[codes[s, 1], :count]
-        if codes[s, 2] == CONSTANT:
+        if codes[s, 2] < 0:  # no register: a constant
             _with_constant(codes[s, 0], x, constants[s])
         else:
             _with_register(codes[s, 0], x, registers[codes[s, 2], :count], registers[codes[s, 3], :count])
@@ -374,12 +377,12 @@ def encode(program: Program, dtype: Any) -> tuple[Any, Any, int, int]:
     constants: list[Bend] = []
     for step in _simpler(program.steps):
         if step.op not in _BENDS or step.other is not None:
-            other, third = (CONSTANT if place is None else place for place in (step.other, step.third))
+            other, third = (-1 if place is None else place for place in (step.other, step.third))
             codes.append((OPCODES[step.op], step.target, other, max(third, 0)))
             constants.append((step.constant, 0.0, 0.0, 0.0))
             continue
-        if not codes or codes[-1][:2] != (BEND, step.target):
-            codes.append((BEND, step.target, CONSTANT, 0))
+        if not codes or codes[-1][:2] != (Op.BEND, step.target):
+            codes.append((Op.BEND, step.target, -1, 0))
             constants.append((1.0, 0.0, -math.inf, math.inf))
         constants[-1] = _bent(constants[-1], step)
     return (

@@ -13,8 +13,8 @@ from ..robust import noise_scale
 from ..selection import Decision, path_of, sentence
 from .base import Factorization
 from .engine import WeightedSolve, resolve
+from .entries import Levels
 from .inputs import observe
-from .means import Levels
 from .solve import RIDGE_END, SMOOTHING, FactorRun, Recipe, Solver
 from .start import centred, random_factors, ridge_bound
 
@@ -123,7 +123,7 @@ class PRMF(Factorization):
                 factors = solver.descend(random_factors(entries, rank, rng), np.full(self.max_iter, solver.ridge))
             warm = solver.sweeps
             run = solver.follow(factors, seed)
-        self._polished, self._rescues, self._seed = bool(recipe.polish), bool(self.rescue), seed
+        self._polished, self._seed = bool(recipe.polish), seed
         self.n_iter_ = run.sweeps + warm
         self.objective_ = solver.objective(run.fit, math.inf)
         self._remember(solver)
@@ -160,6 +160,6 @@ class PRMF(Factorization):
         self.scale_, self.lam_ = noise_scale(residuals, solver.floor), math.inf
         self._step = WeightedSolve(None, math.inf, solver.ridge, max(self.smoothing * self.scale_, solver.floor))
         self._remember(solver)
-        self._polished = self._rescues = False
+        self._polished, self._usual_rows = False, None
         self.n_features_in_ = solver.entries.shape[1]
         return self

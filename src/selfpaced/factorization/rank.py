@@ -1,120 +1,119 @@
-"""Choice of rank, ridge and means by held-out entries."""
+"""Choice of rank, ridge and means by held-out entries, and what these say about the fit."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..regularizers import get
+from ..robust import tukey_loss
 from ..selection import Gap, Trial, gap
 from .engine import Engine
-from .entries import Entries, Floats
-from .holdout import Holdout, hold_out, lines_of, thinned
-from .means import NO_MEANS, Means
-from .row_refit import INLIER
+from .entries import NO_MEANS, Entries, Factors, Floats, Levels, Means, from_csr
+from .rows import INLIER
 from .solve import NEGLIGIBLE, Recipe, Solver
-from .start import RIDGE_END, RIDGE_RANK, Centred, Factors, centred, lever, low_scale, reveal_rank, ridge_bound
+from .start import RIDGE_END, RIDGE_RANK, Centred, centred, lever, low_scale, reveal_rank, ridge_bound
 
 # Measured by benchmarks/factorization.py, parts offsets, quality, ratings and cost.
 SHARES = (RIDGE_RANK, 0.1, 0.03, RIDGE_END)  # ridges compared, as shares of the bound
-OPEN_SWEEPS = 16  # under a strong ridge, all ranks at once
 RANK_SWEEPS = 3  # per rank and ridge
-FORM_SWEEPS = 4  # for the factors to do without means, per ridge
 CLOSE = 0.3  # standard errors within which the smaller rank is taken; at 1 ranks come out too small
 FIRST_WIDTH = 12  # ranks looked at first; doubled while the best is not well inside
-INSIDE = 0.7  # of the width
 CLEAR = 2.0  # a singular value this many times the next one shows the rank
 MUCH = 0.12  # of what the means leave: more is left where components are lost, or where there are none
-FAR_LESS = 0.5  # of what a plain start leaves: both starts end alike where neither is lost
+APART = 0.5  # of the means' usual error: so much two independent fits differ if one of them has lost the factors
+WORSE = 1.5  # times the held-out errors: a fit that has seen the entries leaves less of them, not more
 
-TUKEY = 4.685  # theory: the biweight's constant for 95 % efficiency
-MOST_RANK = 64  # cost
-FLAT = 1e-9  # numerical safety: the share that stands for no ridge at all
-PER_LINE = 0.4  # theory: components per entry of a usual row or column, with room for wrong entries
 WORTH = 2.0  # convention: standard errors by which components must be ahead of the means
-LINE = 60.0  # cost: entries of a usual row or column among those
-HALF = 0.5  # the paper: a path starts at half the entries
-POLISH = 8  # convention: the estimator's own default
-BELOW = 0.75  # a choice: of the share of right entries, where that is less
-LEAST = 200  # a choice: with fewer entries nothing is held out
+PER_LINE = 0.4  # theory: components per entry of a usual row or column, with room for wrong entries
+MOST_RANK = 64  # cost
+LINE = 60.0  # cost: entries of a usual row or column of a large matrix that take part
+ENOUGH = 40_000  # cost: entries that take part, if rows and columns keep enough of theirs
+LEAST = 200  # a choice: entries that are held out at least; with fewer in all nothing is
+EXACT = 1e-3  # numerical safety: of the entries' spread; what is off by less is explained
+
+RECOVERED, MEANS_ONLY, UNRELIABLE, NOT_CHECKED = "recovered", "means only", "unreliable", "not checked"
 
 
-@dataclass(frozen=True)
-class Form:
-    """What a factorization looks like before it is fitted, and how it starts."""
+@dataclass(frozen=True, eq=False)
+class Holdout:
+    """Entries that are predicted, not fitted."""
 
-    rank: int
-    ridge: float
-    means: Means
-    guarded: bool = False
+    rows: Any
+    columns: Any
+    values: Floats
+
+    def errors(self, levels: Levels, factors: Factors) -> Floats:
+        """What the factors leave of them."""
+        U, V = factors
+        fitted = np.einsum("ij,ij->i", U[self.rows], V[self.columns])
+        return np.asarray(self.values - levels.rows[self.rows] - levels.columns[self.columns] - fitted)
+
+
+def hold_out(matrix: Any, sample_weight: Any, rng: np.random.Generator) -> tuple[Entries, Holdout]:
+    """Entries to fit, and a random part to predict: 5 % of them, more of a small matrix, but at most 15 %."""
+    size = matrix.data.size
+    kept = np.ones(size, dtype=bool)
+    kept[rng.permutation(size)[: int(min(max(0.05 * size, LEAST), 0.15 * size))]] = False
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    below = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
+    rest = sp.csr_array((matrix.data[kept], matrix.indices[kept], below), shape=matrix.shape)
+    weights = None if sample_weight is None else sample_weight[kept]
+    return from_csr(rest, weights), Holdout(rows[~kept], matrix.indices[~kept], matrix.data[~kept])
+
+
+def lines_of(matrix: Any, per_line: float, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Rows and columns, drawn by their entries, so many that a usual one keeps at least ``per_line`` of its own.
+
+    If one side is kept whole, the other side alone has to supply enough entries.
+    """
+    counts = np.diff(matrix.indptr), np.bincount(matrix.indices, minlength=matrix.shape[1])
+    usual = [max(float(np.median(count)), 1.0) for count in counts]
+    wanted = max(per_line, math.sqrt(ENOUGH * usual[0] * usual[1] / matrix.data.size))
+    shares = [wanted / across for across in reversed(usual)]
+    if max(shares) >= 1:  # a narrow matrix: its short side is kept whole
+        shares = [share if share >= 1 else max(share, ENOUGH / matrix.data.size) for share in shares]
+    kept = []
+    for count, share in zip(counts, shares, strict=True):
+        if share >= 1 or matrix.data.size <= ENOUGH:
+            kept.append(np.arange(count.size))
+            continue
+        size = math.ceil(np.count_nonzero(count) * share)
+        kept.append(np.sort(rng.choice(count.size, size, replace=False, p=count / count.sum())))
+    return kept[0], kept[1]
+
+
+def thinned(matrix: Any, sample_weight: Any, rows: Any, columns: Any) -> tuple[Any, Any]:
+    """The entries in some rows and columns, with their weights."""
+    if rows.size == matrix.shape[0] and columns.size == matrix.shape[1]:
+        return matrix, sample_weight
+    numbered = sp.csr_array((np.arange(1, matrix.data.size + 1), matrix.indices, matrix.indptr), shape=matrix.shape)
+    part = numbered[rows][:, columns]
+    part.sort_indices()
+    place = part.data - 1
+    small = sp.csr_array((matrix.data[place], part.indices, part.indptr), shape=part.shape)
+    return small, None if sample_weight is None else sample_weight[place]
+
+
+# ------------------------------------------------------------------------------------------------- the search
 
 
 @dataclass(frozen=True, eq=False)
 class FormFit:
-    """A form as it was fitted to the entries that were not held out."""
+    """Rank, ridge, means and start of a factorization, fitted to the entries that were not held out."""
 
-    form: Form
+    rank: int
+    ridge: float
+    means: Means
+    guarded: bool
     factors: Factors
     errors: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class FormChoice:
-    """What the held-out entries say.
-
-    Attributes
-    ----------
-    form : Form
-        What is to be fitted.
-    trials : tuple of Trial
-        The means alone, then every rank with its best ridge.
-    index : int
-        Which of them was chosen.
-    gain : Gap
-        By how much the chosen form is ahead of the means alone, in biweight loss.
-    errors : ndarray
-        What it leaves of the held-out entries.
-    places : tuple of ndarray
-        Rows and columns of the held-out entries, and their values.
-    at_cap : bool
-        Whether the rank is the largest that was looked for, although the entries may support a larger one.
-    room : int
-        Components that all entries may support beyond it; 0 where all of them were looked at.
-    """
-
-    form: Form
-    trials: tuple[Trial, ...]
-    index: int
-    gain: Gap
-    errors: Floats
-    places: tuple[Any, Any, Floats]
-    at_cap: bool
-    room: int = 0
-
-    @property
-    def fraction(self) -> float:
-        """The mean weight to begin with: below the share of the entries that are right."""
-        if not self.form.guarded:
-            return HALF
-        right = float(np.mean(np.abs(self.errors) < INLIER * low_scale(self.errors)))
-        return min(HALF, BELOW * right)
-
-
-def largest_rank(entries: Entries) -> int:
-    """The largest rank that the entries can support."""
-    usual = min(float(np.median(entries.by_row.counts())), float(np.median(entries.by_column.counts())))
-    return int(max(1, min(min(entries.shape) - 1, PER_LINE * usual, MOST_RANK)))
-
-
-def tukey(errors: Floats, scale: float) -> Floats:
-    """The biweight loss, 1 for what is far off."""
-    inside = np.clip(1 - (errors.astype(np.float64) / (TUKEY * scale)) ** 2, 0, None)
-    return np.asarray(1 - inside**3)
 
 
 @dataclass(eq=False)
@@ -131,8 +130,6 @@ class FormSearch:
         None is to be found.
     cap : int
         The largest rank.
-    tick : callable
-        Called after every sweep.
     rng : numpy.random.Generator
         Of the starts.
     guarded : bool
@@ -147,15 +144,14 @@ class FormSearch:
     rank: int | None
     ridge: float | None
     cap: int
-    tick: Callable[[str], None]
     rng: np.random.Generator
     guarded: bool = False
     shown: set[int] = field(default_factory=set)
 
-    def solver(self, centre: Centred, ridge: float = RIDGE_END, polish: int = 0) -> Solver:
-        recipe = Recipe(get("mixture"), None, ridge, rescue=False, polish=polish)
+    def solver(self, centre: Centred, ridge: float = RIDGE_END) -> Solver:
+        recipe = Recipe(get("mixture"), None, ridge, rescue=False)
         bound = ridge_bound(centre.entries, cut=centre.cut)
-        return Solver(centre.engine, centre.entries, recipe, bound, self.tick, cut=centre.cut)
+        return Solver(centre.engine, centre.entries, recipe, bound, lambda _: None, cut=centre.cut)
 
     def centred(self, means: Means) -> Centred:
         return centred(replace(self.engine, means=means), self.entries, self.guarded)
@@ -163,54 +159,51 @@ class FormSearch:
     def attempt(self, centre: Centred, factors: Factors, ridge: float) -> FormFit:
         means = centre.engine.means
         errors = self.holdout.errors(centre.levels, factors)
-        return FormFit(Form(means.rank(factors[0]), ridge, means, self.guarded), factors, errors)
+        return FormFit(means.rank(factors[0]), ridge, means, self.guarded, factors, errors)
 
     def means_alone(self, centre: Centred) -> FormFit:
         """No components: the means that were taken off."""
         rows, columns = (np.zeros((n, 0), self.entries.dtype) for n in self.entries.shape)
         return self.attempt(centre, centre.engine.means.join(rows, columns, lever(centre.entries)), RIDGE_END)
 
-    # --------------------------------------------------------------------------------------------- the rank
+    def wide(self, solver: Solver, width: int) -> tuple[Factors, int]:
+        """A start with all ranks at once, and the rank that shows in its singular values."""
+        U, V, values = solver.balanced(*solver.open_start(width, self.rng))
+        hint = min(reveal_rank(values, values.size == min(self.entries.shape)), width)
+        if hint < values.size and values[hint - 1] > CLEAR * values[hint]:
+            self.shown.add(hint)
+        return (U, V), hint
 
     def ranks(self, centre: Centred) -> list[FormFit]:
         """Every rank tried under every ridge; starts are widened as long as the best rank is not well inside."""
-        solver = self.solver(centre)
-        width = min(self.rank or FIRST_WIDTH, self.cap)
+        solver, width = self.solver(centre), min(self.rank or FIRST_WIDTH, self.cap)
         tried: list[FormFit] = []
         while True:
-            wide = solver.open_start(width, self.rng, OPEN_SWEEPS)
-            U, V, values = solver.balanced(*wide)
-            found = self._between(solver, centre, (U, V), values, width, tried)
+            found = self._between(solver, centre, width, tried)
             tried += found
             best = self.best(tried)
-            if self.rank or width >= self.cap or best.form.rank <= INSIDE * width or best not in found:
+            if self.rank or width >= self.cap or best.rank <= 2 * width / 3 or best not in found:
                 return tried
             width = min(2 * width, self.cap)
 
-    def _between(
-        self, solver: Solver, centre: Centred, wide: Factors, values: Floats, width: int, before: list[FormFit]
-    ) -> list[FormFit]:
+    def _between(self, solver: Solver, centre: Centred, width: int, before: list[FormFit]) -> list[FormFit]:
         """The rank that shows in the singular values, its neighbours, then halving around the best.
 
         Where narrower starts were tried ``before``, smaller ranks are tried again only if they show.
         """
-        tried: list[FormFit] = []
-        least = max((attempt.form.rank for attempt in before), default=0)
+        wide, hint = self.wide(solver, width)
         if self.rank:
             return list(self._under_ridges(solver, centre, wide, self.rank))
-        if centre.engine.means.count:
-            tried.append(self.means_alone(centre))
-        hint = min(reveal_rank(values, values.size == min(self.entries.shape)), width)
-        if hint < values.size and values[hint - 1] > CLEAR * values[hint]:
-            self.shown.add(hint)
+        tried = [self.means_alone(centre)] if centre.engine.means.count else []
+        least = max((attempt.rank for attempt in before), default=0)
         wanted = {max(hint - 1, 1), hint, min(hint + 1, width), min(2 * hint, width)}
         if hint <= least:
             wanted = {hint, width}
         while wanted:
             for rank in sorted(wanted):
                 tried += self._under_ridges(solver, centre, wide, rank)
-            done = sorted({least, *(attempt.form.rank for attempt in tried)})
-            best = self.best(before + tried).form.rank
+            done = sorted({least, *(attempt.rank for attempt in tried)})
+            best = self.best(before + tried).rank
             around = [(a, b) for a, b in itertools.pairwise(done) if best in (a, b)]
             wanted = {(a + b) // 2 for a, b in around if b - a > 1} | ({width} if best == done[-1] < width else set())
         return tried
@@ -219,7 +212,7 @@ class FormSearch:
         factors = solver.first_components(wide, rank)
         shares = SHARES if self.ridge is None else (*(s for s in SHARES if s > self.ridge), self.ridge)
         for above, share in zip((RIDGE_RANK, *shares), shares, strict=False):
-            ridges = solver.bound * np.geomspace(above, max(share, FLAT), RANK_SWEEPS + 1)[1:]
+            ridges = solver.bound * np.geomspace(above, max(share, 1e-9), RANK_SWEEPS + 1)[1:]
             factors = solver.descend((factors[0].copy(), factors[1].copy()), ridges)
             if self.ridge is None or share == self.ridge:
                 yield self.attempt(centre, factors, share)
@@ -229,11 +222,11 @@ class FormSearch:
         # an exact fit is not told apart from one that has not quite converged
         floor = max(NEGLIGIBLE * (float(np.mean(np.abs(self.holdout.values))) or 1.0), self.entries.grain)
         scale = max(min(low_scale(attempt.errors) for attempt in attempts), floor)
-        return [Trial(math.inf, f"rank {a.form.rank}", -tukey(a.errors, scale), fit=a) for a in attempts]
+        losses = [tukey_loss(attempt.errors.astype(np.float64), scale) for attempt in attempts]
+        return [Trial(math.inf, f"rank {a.rank}", -loss, fit=a) for a, loss in zip(attempts, losses, strict=True)]
 
     def best(self, attempts: list[FormFit]) -> FormFit:
-        trials = self.scores(attempts)
-        return max(trials, key=_mean).fit  # type: ignore[no-any-return]
+        return max(self.scores(attempts), key=_mean).fit  # type: ignore[no-any-return]
 
     def pick(self, attempts: list[FormFit]) -> FormFit:
         """The smallest rank that is as good as the best, and there the smallest ridge.
@@ -242,36 +235,30 @@ class FormSearch:
         """
         trials = self.scores(attempts)
         best = max(trials, key=_mean)
-
-        def close(trial: Trial) -> bool:
-            return trial is best or gap(best, trial).z <= (CLOSE if trial.fit.form.rank else 1.0)
-
-        near = [trial for trial in trials if close(trial)]
-        rank = min(trial.fit.form.rank for trial in near)
-        possible = [t for t in trials if t.fit.form.rank in self.shown and gap(best, t).z <= WORTH]
+        near = [t for t in trials if t is best or gap(best, t).z <= (CLOSE if t.fit.rank else 1.0)]
+        rank = min(trial.fit.rank for trial in near)
+        possible = [t for t in trials if t.fit.rank in self.shown and gap(best, t).z <= WORTH]
         if rank and possible:
-            near, rank = possible, max(possible, key=_mean).fit.form.rank
-        same = [trial for trial in near if trial.fit.form.rank == rank]
-        if best.fit.form.ridge >= SHARES[1]:  # the ridge is what regularizes
+            near, rank = possible, max(possible, key=_mean).fit.rank
+        same = [trial for trial in near if trial.fit.rank == rank]
+        if best.fit.ridge >= SHARES[1]:  # the ridge is what regularizes
             return max(same, key=_mean).fit  # type: ignore[no-any-return]
-        return min(same, key=lambda trial: trial.fit.form.ridge).fit  # type: ignore[no-any-return]
-
-    # -------------------------------------------------------------------------------------------- the forms
+        return min(same, key=lambda trial: trial.fit.ridge).fit  # type: ignore[no-any-return]
 
     def without_means(self, centre: Centred, start: FormFit) -> FormFit:
         """As many components without means: those found beside the means, or the largest of all, means included."""
         plain = self.centred(NO_MEANS)
-        solver, means = self.solver(plain, start.form.ridge), centre.engine.means
+        solver, means = self.solver(plain, start.ridge), centre.engine.means
         u, v, rows, columns = means.split(*start.factors)
         ones = np.ones((len(u), 1), u.dtype), np.ones((len(v), 1), u.dtype)
         whole = (
             np.hstack([u, (centre.levels.rows + rows)[:, None], ones[0]]),
             np.hstack([v, ones[1], (centre.levels.columns + columns)[:, None]]),
         )
-        ridges = solver.bound * np.geomspace(SHARES[1], max(start.form.ridge, FLAT), FORM_SWEEPS)
+        ridges = solver.bound * np.geomspace(SHARES[1], max(start.ridge, 1e-9), RANK_SWEEPS + 1)
         starts = (u, v), solver.first_components(solver.balanced(*whole)[:2], u.shape[1])
         fits = (solver.descend((left.copy(), right.copy()), ridges) for left, right in starts)
-        return self.best([self.attempt(plain, factors, start.form.ridge) for factors in fits])
+        return self.best([self.attempt(plain, factors, start.ridge) for factors in fits])
 
     def choose(self, means: tuple[Means, ...]) -> tuple[FormFit, FormFit, list[FormFit]]:
         """The chosen attempt, the means alone, and everything that was tried.
@@ -281,48 +268,93 @@ class FormSearch:
         centre = self.centred(means[0])
         tried = self.ranks(centre)
         chosen = self.pick(tried)
-        base = centre
-        if not means[0].count:
-            base = self.centred(Means(True, True))
         # under a strong ridge components cannot replace the means: it would shrink them
-        if len(means) > 1 and chosen.form.rank and chosen.form.ridge < SHARES[1]:
-            plain = self.without_means(centre, chosen)
-            full, simple = self.scores([chosen, plain])
-            if gap(full, simple).z <= 1.0:
-                chosen = plain
+        if len(means) > 1 and chosen.rank and chosen.ridge < SHARES[1]:
+            full, simple = self.scores([chosen, self.without_means(centre, chosen)])
+            chosen = simple.fit if gap(full, simple).z <= 1.0 else chosen
+        base = centre if means[0].count else self.centred(Means(True, True))
         return chosen, self.means_alone(base), tried
 
     def choose_start(self, means: tuple[Means, ...]) -> tuple[FormFit, FormFit, list[FormFit]]:
-        """The same from a plain start and, where that leaves much, from a guarded one, which has to leave far less."""
+        """The same from a plain start and, where that leaves much, from a guarded one if it leaves less than half."""
         chosen, alone, tried = self.choose(means)
-        enough = FAR_LESS * low_scale(chosen.errors)
+        left = low_scale(chosen.errors)
         guarded = replace(self, guarded=True, shown=set())
-        if low_scale(chosen.errors) <= MUCH * low_scale(alone.errors) or not guarded.promises(means[0], enough):
+        if left <= MUCH * low_scale(alone.errors) or not guarded.promises(means[0], left / 2):
             return chosen, alone, tried
         found, base, others = guarded.choose(means)
         plain, other = self.scores([chosen, found])
-        better = low_scale(found.errors) <= enough and gap(other, plain).z > WORTH
+        better = low_scale(found.errors) <= left / 2 and gap(other, plain).z > WORTH
         return (found if better else chosen), self.best([alone, base]), (others if better else tried)
-
-    def converged(self, found: FormFit) -> FormFit:
-        """The chosen form fitted as the final model will be, still without the held-out entries."""
-        search = replace(self, guarded=found.form.guarded)
-        centre = search.centred(found.form.means)
-        solver = search.solver(centre, found.form.ridge, polish=POLISH)
-        run = solver.follow((found.factors[0].copy(), found.factors[1].copy()), 0)
-        if run.interrupted:  # there is no complete model yet
-            raise KeyboardInterrupt
-        return search.attempt(centre, (run.fit.U, run.fit.V), found.form.ridge)
 
     def promises(self, means: Means, enough: float) -> bool:
         """Whether the rank that shows in the singular values, or all that is looked at, leaves so little."""
         centre = self.centred(means)
-        solver = self.solver(centre)
-        width = min(self.rank or FIRST_WIDTH, self.cap)
-        U, V, values = solver.balanced(*solver.open_start(width, self.rng, OPEN_SWEEPS))
-        hint = self.rank or min(reveal_rank(values, values.size == min(self.entries.shape)), width)
-        found = [f for rank in {hint, width} for f in self._under_ridges(solver, centre, (U, V), rank)]
+        solver, width = self.solver(centre), min(self.rank or FIRST_WIDTH, self.cap)
+        wide, hint = self.wide(solver, width)
+        found = [f for rank in {self.rank or hint, width} for f in self._under_ridges(solver, centre, wide, rank)]
         return min(low_scale(fit.errors) for fit in found) <= enough
+
+    def converged(self, found: FormFit) -> FormFit:
+        """The chosen form fitted as the final model will be, still without the held-out entries."""
+        search = replace(self, guarded=found.guarded)
+        centre = search.centred(found.means)
+        run = search.solver(centre, found.ridge).follow((found.factors[0].copy(), found.factors[1].copy()), 0)
+        if run.interrupted:  # there is no complete model yet
+            raise KeyboardInterrupt
+        return search.attempt(centre, (run.fit.U, run.fit.V), found.ridge)
+
+
+def _mean(trial: Trial) -> float:
+    return float(np.mean(trial.scores))  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------------------- the choice
+
+
+@dataclass(frozen=True, eq=False)
+class FormChoice:
+    """What the held-out entries say.
+
+    Attributes
+    ----------
+    form, alone : FormFit
+        What is to be fitted, and the means alone.
+    trials : tuple of Trial
+        The means alone, then every rank with its best ridge.
+    index : int
+        Which of them was chosen.
+    gain : Gap
+        By how much the chosen form is ahead of the means alone, in biweight loss.
+    places : tuple of ndarray
+        Rows and columns of the held-out entries, and their values.
+    at_cap : bool
+        Whether the rank is the largest that was looked for, although the entries may support a larger one.
+    room : int
+        Components that all entries may support beyond it; 0 where all of them were looked at.
+    """
+
+    form: FormFit
+    alone: FormFit
+    trials: tuple[Trial, ...]
+    index: int
+    gain: Gap
+    places: tuple[Any, Any, Floats]
+    at_cap: bool
+    room: int = 0
+
+    @property
+    def fraction(self) -> float:
+        """The mean weight to begin with: half, or of a guarded start three quarters of the entries that are right."""
+        errors = np.abs(self.form.errors)
+        right = float(np.mean(errors < INLIER * low_scale(errors)))
+        return min(0.5, 0.75 * right) if self.form.guarded else 0.5
+
+
+def largest_rank(entries: Entries) -> int:
+    """The largest rank that the entries can support."""
+    usual = min(float(np.median(entries.by_row.counts())), float(np.median(entries.by_column.counts())))
+    return int(max(1, min(min(entries.shape) - 1, PER_LINE * usual, MOST_RANK)))
 
 
 def choose_form(
@@ -330,7 +362,6 @@ def choose_form(
     observed: tuple[Any, Any],
     form: tuple[int | None, float | None, tuple[Means, ...]],
     max_rank: int | None,
-    tick: Callable[[str], None],
     rng: np.random.Generator,
 ) -> FormChoice:
     """Choose rank, ridge and means by held-out entries; of many entries by those in some rows and columns."""
@@ -338,34 +369,77 @@ def choose_form(
     per_line = LINE
     while True:
         rows, columns = lines_of(matrix, per_line, rng)
+        whole = rows.size + columns.size == sum(matrix.shape)
         entries, holdout = hold_out(*thinned(matrix, weights, rows, columns), rng)
         cap = min(largest_rank(entries), max_rank or MOST_RANK)
-        search = FormSearch(engine, entries, holdout, rank, ridge, cap, tick, rng)
+        search = FormSearch(engine, entries, holdout, rank, ridge, cap, rng)
         chosen, alone, tried = search.choose_start(means)
-        reached = rank is None and chosen.form.rank == cap
-        if not reached or cap == max_rank or rows.size + columns.size == sum(matrix.shape):
+        reached = rank is None and chosen.rank == cap
+        if not reached or cap == max_rank or whole:
             break
         per_line *= 2  # the cap may be that of the few entries
-    places = rows[holdout.rows], columns[holdout.columns], holdout.values
     alone = search.converged(alone)
-    if chosen.form.rank and chosen.form.ridge < 1:
+    if chosen.rank and chosen.ridge < 1:
         chosen = search.converged(chosen)
     else:  # from the bound on, the ridge makes all components zero
-        chosen = replace(alone, form=chosen.form) if chosen.form.rank else alone
-    first, *trials = search.scores([alone, *(a for a in tried if a.form.rank), chosen])
-    last = trials.pop()
+        chosen = replace(chosen, errors=alone.errors) if chosen.rank else alone
+    first, *trials, last = search.scores([alone, *(a for a in tried if a.rank), chosen])
     listed = [first]
-    for number in sorted({trial.fit.form.rank for trial in trials}):
-        same = [trial for trial in trials if trial.fit.form.rank == number]
-        listed.append(last if number == chosen.form.rank else max(same, key=_mean))
+    for number in sorted({trial.fit.rank for trial in trials}):
+        same = [trial for trial in trials if trial.fit.rank == number]
+        listed.append(last if number == chosen.rank else max(same, key=_mean))
     gain, index = gap(last, first), listed.index(last) if last in listed else 0
     if rank is None and means[0].count and gain.z < WORTH:
         chosen, index = alone, 0
-    at_cap = reached and cap in (max_rank, MOST_RANK)
-    whole = rows.size + columns.size == sum(matrix.shape)
-    room = 0 if whole or not chosen.form.rank else (max_rank or MOST_RANK) - chosen.form.rank
-    return FormChoice(chosen.form, tuple(listed), index, gain, chosen.errors, places, at_cap, room)
+    places = rows[holdout.rows], columns[holdout.columns], holdout.values
+    room = 0 if whole or not chosen.rank else (max_rank or MOST_RANK) - chosen.rank
+    return FormChoice(chosen, alone, tuple(listed), index, gain, places, reached and cap in (max_rank, MOST_RANK), room)
 
 
-def _mean(trial: Trial) -> float:
-    return float(np.mean(trial.scores))  # type: ignore[arg-type]
+# ------------------------------------------------------------------------------------------------- the quality
+
+
+@dataclass(frozen=True)
+class FitQuality:
+    """What the held-out entries say about a fit.
+
+    Attributes
+    ----------
+    status : str
+        One of "recovered", "means only" and "unreliable".
+    error, means_error : float
+        Median absolute error of the held-out entries, predicted by the factorization and by the means alone.
+    z : float
+        Standard errors by which the factorization is ahead.
+    cause : str
+        What makes a fit unreliable; empty otherwise.
+    """
+
+    status: str
+    error: float
+    means_error: float
+    z: float
+    cause: str = ""
+
+    def __str__(self) -> str:
+        figures = f"held-out error {self.error:.3g}, means alone {self.means_error:.3g}, {self.z:.1f} standard errors"
+        return f"{self.status} ({figures}{f'; {self.cause}' if self.cause else ''})"
+
+
+def fit_quality(choice: FormChoice, fitted: Floats) -> FitQuality:
+    """Compare the converged held-out fit with the means, and with what the fit to all entries predicts there."""
+    values, errors = choice.places[2], choice.form.errors
+    spread = float(np.median(np.abs(values - np.median(values))))
+    error, means_error = (float(np.median(np.abs(left))) for left in (errors, choice.alone.errors))
+    figures = error, means_error, max(choice.gain.z, 0.0)
+    held, left = low_scale(errors), low_scale(values - fitted)
+    if choice.form.rank == 0 and held <= EXACT * spread:
+        return FitQuality(RECOVERED, *figures)
+    if choice.form.rank == 0 or choice.gain.z < WORTH:
+        return FitQuality(MEANS_ONLY, *figures)
+    apart = float(np.median(np.abs(values - errors - fitted)))
+    if apart > APART * means_error:
+        return FitQuality(UNRELIABLE, *figures, f"two fits differ by {apart:.3g}")
+    if left > WORSE * max(held, EXACT * spread):
+        return FitQuality(UNRELIABLE, *figures, f"the final fit leaves {left:.3g}, the held-out fit {held:.3g}")
+    return FitQuality(RECOVERED, *figures)

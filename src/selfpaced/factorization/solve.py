@@ -16,15 +16,13 @@ from ..robust import Opening, noise_scale
 from ..selection import Trial
 from ..solver import Callback, DeadEnd, End, Solution, Stage, State, walk
 from .engine import Engine, WeightedSolve
-from .entries import Entries, Floats
-from .means import Levels
-from .row_refit import DOUBTFUL, STARVED, UsualRows, is_thin, refit_thin, rescue, usual_rows
+from .entries import Entries, Factors, Floats, Levels, Side
+from .rows import REJECT, UsualRows, inlier_shares, is_thin, lost_rows, refit_rows, thin_rows, usual_rows
 from .start import (
     RIDGE_END,
     RIDGE_RANK,
     SMOOTHING,
     SPARE,
-    Factors,
     balanced,
     continuation,
     descend,
@@ -39,10 +37,8 @@ from .start import (
 # a choice, made on development data.
 FIRST_SWEEPS = 3  # at the first pace: the warm start has to forget its outliers
 RESCUE_SWEEPS = 3
-POLISH_AGAIN = 3
 LONGER = 4  # times as many sweeps at most, if the polish is not at its end
 STILL = 0.99  # of the noise scale before the sweep: the polish is not at its end
-REJECT = 3.5  # the polish leaves out residuals beyond this many noise scales
 TRUNCATION = 1.005  # a normal cut at 3.5 sigma looks narrower than it is: by 1.003 in theory
 
 # Measured by benchmarks/factorization.py, parts images and grids.
@@ -74,6 +70,11 @@ class Recipe:
     fraction: float = 0.5
     room: int = 0
 
+    @property
+    def early_sweeps(self) -> int:
+        """Sweeps of the warm start under a strong ridge."""
+        return max(self.warm_sweeps * 4 // 7, 1)
+
 
 @dataclass(frozen=True, eq=False)
 class Factorized:
@@ -90,6 +91,21 @@ class Factorized:
 
 
 @dataclass(frozen=True, eq=False)
+class Lines:
+    """Rows (or columns) to be refitted: their entries, factors with whole means, and where the factors are kept."""
+
+    side: Side
+    factors: Floats
+    others: Floats
+    target: Floats
+    free: Any
+    shift: Floats
+
+    def usual(self) -> UsualRows:
+        return usual_rows(self.factors, self.side.counts())
+
+
+@dataclass(frozen=True, eq=False)
 class FactorRun:
     """Where one start ended."""
 
@@ -103,6 +119,7 @@ class FactorRun:
     sweeps: int = 0
     rescued: int = 0
     usual: UsualRows | None = None
+    thin: bool = False
     converged: bool = True
     interrupted: bool = False
 
@@ -135,12 +152,11 @@ class Solver:
         recipe = self.recipe
         if rank is not None and not recipe.warm:
             return self._with_means(random_factors(self.entries, rank, rng))
-        early = max(recipe.warm_sweeps * 4 // 7, 1)
-        wide = self.open_start(recipe.max_rank if rank is None else rank, rng, early)
+        wide = self.open_start(recipe.max_rank if rank is None else rank, rng)
         U, V, values = self.balanced(*wide)
         if rank is None:
             rank = min(reveal_rank(values, values.size == min(self.entries.shape)), recipe.max_rank)
-        late = recipe.warm_sweeps - early
+        late = recipe.warm_sweeps - recipe.early_sweeps
         ridges = continuation(self.bound, RIDGE_RANK, min(recipe.ridge, RIDGE_RANK), late)
         return self.descend(self.first_components((U, V), rank), ridges)
 
@@ -162,12 +178,12 @@ class Solver:
             factors = self.descend(means.with_components(*factors, wider), ridges)
         return factors
 
-    def open_start(self, rank: int, rng: np.random.Generator, sweeps: int) -> Factors:
+    def open_start(self, rank: int, rng: np.random.Generator) -> Factors:
         """The first half of the warm start, under a strong ridge."""
         # Spare factors let wrong directions be outgrown; they are cut off while the ridge still holds them small.
         width = min(rank + SPARE, *self.entries.shape) if rank else 0
         factors = self._with_means(random_factors(self.entries, width, rng))
-        return self.descend(factors, continuation(self.bound, 1.0, RIDGE_RANK, sweeps))
+        return self.descend(factors, continuation(self.bound, 1.0, RIDGE_RANK, self.recipe.early_sweeps))
 
     def _with_means(self, factors: Factors) -> Factors:
         return self.engine.means.join(*factors, lever(self.entries)) if self.engine.means.count else factors
@@ -223,7 +239,7 @@ class Solver:
         if self.recipe.regularizer is not None:
             parts += [lambda run: self._paced(run, residuals), self._settled]
         if self.recipe.rescue:
-            parts.append(lambda run: self._rescued(run, STARVED))
+            parts.append(self._rescued)
         if self.entries.grid is not None:
             parts.append(self._on_the_grid)
         if self.recipe.polish:
@@ -291,18 +307,16 @@ class Solver:
 
     # --------------------------------------------------------------------------------------------- the end
 
-    def _refit(self, fit: Factorized, seed: int, below: float) -> int:
-        return rescue(self.engine, self.entries, fit.U, fit.V, fit.scale, seed, below)
-
-    def _rescued(self, run: FactorRun, below: float) -> FactorRun:
+    def _rescued(self, run: FactorRun) -> FactorRun:
+        """Refit lost rows and columns; the others follow."""
         fit = run.fit.copied()
-        changed = self._refit(fit, run.seed, below)
+        changed = sum(self._refit(fit, by_row, run.seed, thin=False) for by_row in (True, False))
         if changed:
             for _ in range(RESCUE_SWEEPS):
                 residuals = self._sweep(fit, fit.step, "rescue")
             scale = self._scale(residuals)
             fit = replace(fit, scale=scale, step=fit.step.at(eps=self._eps(scale)))
-        return replace(run, fit=fit, rescued=run.rescued + changed)
+        return replace(run, fit=fit, rescued=changed)
 
     def _on_the_grid(self, run: FactorRun) -> FactorRun:
         """Where the fit itself lies on the values' grid nothing was rounded, and half a step off is wrong.
@@ -318,11 +332,7 @@ class Solver:
         return replace(run, fit=replace(run.fit, scale=HALF_STEP / REJECT * grid.error)) if met else run
 
     def _polished(self, run: FactorRun) -> FactorRun:
-        fit = self._polish(run.fit.copied(), self.recipe.polish)
-        changed = self._refit(fit, run.seed, DOUBTFUL) if self.recipe.rescue else 0
-        if changed:
-            fit = self._polish(fit, POLISH_AGAIN)
-        return replace(run, fit=fit, rescued=run.rescued + changed)
+        return replace(run, fit=self._polish(run.fit.copied(), self.recipe.polish))
 
     def _polish(self, fit: Factorized, sweeps: int) -> Factorized:
         """Least squares on what lies within 3.5 noise scales: the efficiency that the L1 loss gives away.
@@ -361,42 +371,52 @@ class Solver:
 
     def _finished(self, run: FactorRun) -> FactorRun:
         """Balanced factors; the rows are solved last, so that they are the exact transform of their entries."""
-        fit, thin = run.fit.copied(), self.recipe.rescue and self.recipe.polish
-        moved = self._refit_thin(fit, False, run.seed)[0] if thin else 0
+        fit, rescue = run.fit.copied(), self.recipe.rescue and self.recipe.polish
+        moved = self._refit(fit, False, run.seed, thin=True) if rescue and self._is_thin(fit, False) else 0
         U, V, _ = self.balanced(fit.U, fit.V)
         fit = Factorized(U, V, fit.step.at(eps=self._eps(fit.scale)), fit.scale)
         self.engine.half(
             self.entries.by_row, fit.U, fit.V, self._rejecting(fit.scale) if self.recipe.polish else fit.step
         )
-        again, usual = self._refit_thin(fit, True, run.seed) if thin else (0, None)
-        return replace(run, fit=fit, rescued=run.rescued + moved + again, usual=usual)
+        if not rescue or not self.engine.means.rank(fit.U):
+            return replace(run, fit=fit)
+        thin = self._is_thin(fit, True)
+        usual = self._lines(fit, True).usual()
+        moved += self._refit(fit, True, run.seed, thin=True) if thin else 0
+        return replace(run, fit=fit, rescued=run.rescued + moved, usual=usual, thin=thin)
 
-    def _refit_thin(self, fit: Factorized, by_row: bool, seed: int) -> tuple[int, UsualRows | None]:
-        """Rows (or columns) of a side with few entries per component, in place: how many moved, and what is usual."""
-        side, own, other = self.entries.by_row, fit.U, fit.V
-        if not by_row:
-            side, own, other = self.entries.by_column, fit.V, fit.U
-        means = self.engine.means
-        rank = means.rank(own)
+    def _is_thin(self, fit: Factorized, by_row: bool) -> bool:
+        means, side = self.engine.means, self.entries.by_row if by_row else self.entries.by_column
         own_mean = means.rows if by_row else means.columns
-        if not is_thin(side, len(other), rank, own_mean):
-            return 0, None
-        part, u, v, free = means.half(side, own, other, by_row)
-        first = self._first_means(by_row) if own_mean else np.zeros(len(own), u.dtype)
-        # first means of a few entries may be far off: it is the whole mean of a row that is usual or not
-        part = replace(part, values=part.values + first[part.row_of()])
-        shift = first / v[0, -1] if own_mean else first
-        u[:, -1] += shift
-        usual = usual_rows(u, side.counts())
-        moved = refit_thin(part, u, v, fit.scale, usual, seed)
-        u[:, -1] -= shift
-        own[:, free] = u
-        return moved, usual
+        return is_thin(side, len(fit.V if by_row else fit.U), means.rank(fit.U), own_mean)
 
-    def _first_means(self, by_row: bool) -> Floats:
-        levels = self.levels
-        n = self.entries.shape[0 if by_row else 1]
-        return np.zeros(n, self.entries.dtype) if levels is None else levels.rows if by_row else levels.columns
+    def _lines(self, fit: Factorized, by_row: bool) -> Lines:
+        """The rows (or columns) with their whole means: first means of a few entries may be far off."""
+        means, levels = self.engine.means, self.levels
+        side, own, other = (self.entries.by_row, fit.U, fit.V) if by_row else (self.entries.by_column, fit.V, fit.U)
+        part, u, v, free = means.half(side, own, other, by_row)
+        shift = np.zeros(len(u), u.dtype)
+        if levels is not None and (means.rows if by_row else means.columns):
+            level = levels.rows if by_row else levels.columns
+            part = replace(part, values=part.values + level[part.row_of()])
+            shift = level / v[0, -1]
+            u[:, -1] += shift
+        return Lines(part, u, v, own, free, shift)
+
+    def _refit(self, fit: Factorized, by_row: bool, seed: int, *, thin: bool) -> int:
+        """Refit all thin rows (or columns), or those that are lost, in place; returns how many moved."""
+        lines, rank = self._lines(fit, by_row), self.engine.means.rank(fit.U)
+        if not rank:
+            return 0
+        side, u, v = lines.side, lines.factors, lines.others
+        if thin:
+            rows = thin_rows(side, u.shape[1])
+        else:
+            rows = lost_rows(inlier_shares(self.engine, side, u, v, fit.scale), side, rank)
+        moved = refit_rows(side, rows, u, v, fit.scale, lines.usual(), seed) if rows.size else 0
+        u[:, -1] -= lines.shift
+        lines.target[:, lines.free] = u
+        return moved
 
     def objective(self, fit: Factorized, lam: float) -> float:
         """The latent objective at a pace, for the comparison of starts."""

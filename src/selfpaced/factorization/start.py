@@ -13,10 +13,8 @@ from scipy.sparse.linalg import svds
 from ..regularizers import Hard
 from ..robust.scales import MAD_TO_SIGMA
 from .engine import Engine, WeightedSolve
-from .entries import Entries, Floats
-from .means import Levels
+from .entries import Entries, Factors, Floats, Levels
 
-Factors = tuple[Floats, Floats]
 Tick = Callable[[str], None]
 
 # a choice, made on development data.

@@ -64,7 +64,7 @@ _VALUES = {
     "factorization.engine.WeightedSolve",
     "factorization.entries.Side",
     "factorization.outliers.CellErrors",
-    "factorization.row_refit.UsualRows",
+    "factorization.rows.UsualRows",
     "linear.inference.Inference",
     "linear.units.Units",
     "value_noise.assessment.ValueAssessment",

@@ -1,0 +1,235 @@
+"""Single rows (or columns) of a fitted matrix: which are lost and are refitted, and how much the model knows of each.
+
+A row is lost if it has far fewer inliers than usual. In a matrix with few entries per row and component any row may be,
+because a wild combination of components explains most entries. Such rows are refitted from random subsets of their
+entries, with the distribution of the other rows as a prior.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..robust.scales import MAD_TO_SIGMA
+from .engine import Engine
+from .entries import Floats, Side
+
+# a choice, made on development data; benchmarks/factorization.py, part ablation, shows what refitting earns.
+INLIER = 4.0  # noise scales within which a residual, and deviations within which a row, is usual
+STARVED = 0.7  # of the median inlier share: rows below it are lost
+THIN = 12  # entries per component up to which an inlier share does not tell a wrong optimum
+MANY = 4.0  # times the other side's rows: then the components are sure, and it is the rows that are not
+FEWEST = 2.5  # entries per factor of a row: with fewer, anything is explained and the noise scale says nothing
+REJECT = 3.5  # noise scales beyond which an entry does not count
+
+MOST_LOST = 500  # cost: beyond so many lost rows it is the model that is wrong
+LONGEST = 2000  # cost: entries of a row that take part
+SUBSETS = 100  # cost: random ones of a row's entries
+REFINED = 8  # cost: the best of them, which are refined
+STEPS = 3  # cost: of a refinement
+FOLDS = 5  # cost: parts of the rows, of which each is predicted by columns fitted to the others
+
+
+@dataclass(frozen=True, eq=False)
+class UsualRows:
+    """Where the factors of usual rows lie.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (rank,)
+    precision : ndarray of shape (rank, rank)
+        The inverse of their covariance.
+    """
+
+    centre: Floats
+    precision: Floats
+
+    def less(self, mean: float) -> UsualRows:
+        """The same with something taken off the last factor."""
+        return replace(self, centre=np.append(self.centre[:-1], self.centre[-1] - mean))
+
+
+def usual_rows(U: Floats, counts: Any) -> UsualRows:
+    """Centre and precision of the rows that have entries, those far out left aside."""
+    rows = U[counts > 0].astype(np.float64)
+    off = np.abs(rows - np.median(rows, axis=0))
+    near = rows[(off <= INLIER * MAD_TO_SIGMA * np.median(off, axis=0)).all(axis=1)]
+    near = near if len(near) > 2 * U.shape[1] else rows
+    spread = np.atleast_2d(np.cov(near.T)) if len(near) > 1 else np.eye(U.shape[1])
+    # a component that no row has could not be divided by
+    spread[np.diag_indices_from(spread)] += 1e-9 * max(float(np.trace(spread)), np.finfo(float).tiny)
+    return UsualRows(near.mean(axis=0), np.linalg.inv(spread))
+
+
+def inlier_shares(engine: Engine, side: Side, U: Floats, V: Floats, scale: float) -> Floats:
+    """The share of each row's entries within 4 noise scales; NaN for rows without entries."""
+    shares = np.full(side.n_rows, np.nan)
+    for start, stop in side.blocks():
+        inside = np.abs(engine.residuals(side, U, V, start, stop)) < INLIER * scale
+        below = np.concatenate([[0], np.cumsum(inside)])[side.indptr[start : stop + 1] - side.indptr[start]]
+        counts = np.diff(side.indptr[start : stop + 1])
+        np.divide(np.diff(below), counts, out=shares[start:stop], where=counts > 0)
+    return shares
+
+
+def lost_rows(shares: Floats, side: Side, rank: int, usual: float | None = None) -> Any:
+    """Rows with too few inliers (``usual`` is the median share) and enough entries to try again, worst first."""
+    if np.isnan(shares).all():
+        return np.empty(0, dtype=np.intp)
+    usual = float(np.nanmedian(shares)) if usual is None else usual
+    worst = np.argsort(shares, kind="stable")[:MOST_LOST]
+    return worst[(side.counts()[worst] > rank) & (shares[worst] < STARVED * usual)]
+
+
+def is_thin(side: Side, n_others: int, rank: int, own_mean: bool = False) -> bool:
+    """Whether rows are many, and a usual one has few entries per component but more than it could always explain."""
+    counts = side.counts()
+    usual = float(np.median(counts[counts > 0]))
+    return rank > 0 and side.n_rows > MANY * n_others and FEWEST * (rank + own_mean) <= usual <= THIN * rank
+
+
+def thin_rows(side: Side, rank: int) -> Any:
+    """Rows with entries, but few of them per factor."""
+    counts = side.counts()
+    return np.flatnonzero((counts > 0) & (counts <= THIN * rank))
+
+
+def refit_rows(side: Side, rows: Any, U: Floats, V: Floats, scale: float, usual: UsualRows, seed: int) -> int:
+    """Refit some rows of U in place; returns how many moved by a noise scale or more at one of their entries."""
+    counts, rank, moved = side.counts(), V.shape[1], 0
+    for length in np.unique(counts[rows]):
+        # the same subsets for all rows of a length: what happens to a row must not depend on the others
+        used = np.arange(0, length, -(-length // LONGEST))
+        count = used.size
+        drawn = np.random.default_rng(seed).random((SUBSETS, count))
+        kept = min(rank, count)
+        chosen = np.zeros((SUBSETS, count))
+        np.put_along_axis(chosen, np.argpartition(drawn, kept - 1, axis=1)[:, :kept], 1.0, axis=1)
+        same = rows[counts[rows] == length]
+        # in parts, so that no array has more than about a million numbers
+        for part in np.array_split(same, -(-same.size * SUBSETS * (count + rank * rank) // (1 << 20))):
+            at = side.indptr[part][:, None] + used
+            X, y = V[side.indices[at]].astype(np.float64), side.values[at].astype(np.float64)
+            before = U[part].astype(np.float64)
+            found = _best(X, y, before, scale, usual, chosen)
+            U[part] = found
+            change = np.abs(np.einsum("nik,nk->ni", X, found - before)).max(axis=1)
+            moved += int((change > scale).sum())
+    return moved
+
+
+def _best(X: Floats, y: Floats, current: Floats, scale: float, usual: UsualRows, chosen: Floats) -> Floats:
+    """Of rows of one length: the candidates of the smallest cost, refined."""
+    y = y - X @ usual.centre
+    current = current - usual.centre
+    squares = (X[:, :, :, None] * X[:, :, None, :]).reshape(*X.shape[:2], -1)
+
+    def solve(inside: Floats) -> Floats:
+        """The ridge solutions, one per set of entries."""
+        rank = X.shape[2]
+        gram = (inside @ squares).reshape(*inside.shape[:2], rank, rank) / scale**2 + usual.precision
+        return np.asarray(np.linalg.solve(gram, ((inside * y[:, None]) @ X / scale**2)[..., None])[..., 0])
+
+    def off(rows: Floats) -> Floats:
+        return np.asarray((rows @ X.transpose(0, 2, 1) - y[:, None]) / scale)
+
+    def cheapest(rows: Floats, count: int) -> Floats:
+        far = np.einsum("nki,ij,nkj->nk", rows, usual.precision, rows)
+        cost = np.minimum(off(rows) ** 2, REJECT**2).sum(axis=2) + far
+        best = np.argsort(cost, axis=1, kind="stable")[:, :count]
+        return np.take_along_axis(rows, best[..., None], axis=1)
+
+    start = solve(np.broadcast_to(chosen, (len(X), *chosen.shape)))
+    nothing = np.zeros_like(current)
+    rows = np.concatenate([current[:, None], nothing[:, None], cheapest(start, REFINED)], axis=1)
+    for _ in range(STEPS):
+        rows = solve((np.abs(off(rows)) < REJECT).astype(np.float64))
+    return cheapest(rows, 1)[:, 0] + usual.centre
+
+
+# ------------------------------------------------------------------------------------------------------- gains
+
+
+@dataclass(frozen=True, eq=False)
+class FittedLines:
+    """Factors and means of the rows (or the columns) of a fitted matrix; means are zeros without ``own_mean``."""
+
+    factors: Floats
+    means: Floats
+    own_mean: bool
+
+    def usual(self, counts: Any) -> UsualRows:
+        """Where the factors of usual lines lie, the mean last."""
+        return usual_rows(np.hstack([self.factors, self.means[:, None]]) if self.own_mean else self.factors, counts)
+
+
+def gains(side: Side, rows: FittedLines, columns: FittedLines, mean: float, scale: float, seed: int) -> Floats:
+    """By how much the model predicts each row's entries better than the row's own mean does; NaN without entries.
+
+    A residual does not tell a careless rater from an odd one: with as many components as a row has entries anything is
+    explained. So every entry is predicted from the other entries of its row, by columns that were fitted to other rows.
+    The unit is the squared error that own means leave of a usual entry, errors cut off at 3.5 noise scales: 0 is no
+    better than the own mean, less than 0 is worse.
+    """
+    fold = np.random.default_rng(seed).permutation(side.n_rows) % FOLDS
+    level, unit = mean + float(np.median(columns.means)), max(scale, float(np.finfo(side.values.dtype).tiny))
+    usual = rows.usual(side.counts())
+    own_usual = UsualRows(np.zeros(1), np.full((1, 1), unit**-2.0))  # the usual level counts as one more entry
+    found, left, count = np.full(side.n_rows, np.nan), 0.0, 0
+    for part in range(FOLDS):
+        factors, means = _columns_of_others(side, rows, columns, mean, unit, fold != part)
+        for i in np.flatnonzero((fold == part) & (side.counts() > 0)):
+            at = slice(side.indptr[i], side.indptr[i + 1])
+            y, across = side.values[at].astype(np.float64), side.indices[at]
+            given = side.sample_weight[at] if side.sample_weight.size else np.ones(y.size)
+            model = left_out(_design(factors[across], rows.own_mean), y - mean - means[across], given, unit, usual)
+            alone = left_out(np.ones((y.size, 1)), y - level, given, unit, own_usual)
+            errors = np.minimum(np.abs([alone, model]), REJECT * unit) ** 2
+            found[i] = np.average(errors[0] - errors[1], weights=given)
+            left, count = left + float(errors[0].sum()), count + y.size
+    return np.asarray(found / (left / count)) if left > 0 else np.where(np.isnan(found), np.nan, 0.0)
+
+
+def left_out(X: Floats, y: Floats, given: Floats, scale: float, usual: UsualRows) -> Floats:
+    """What is left of each entry if it is predicted from the others, by a robust fit with what is usual as a prior."""
+    found, weight, inverse = _solve(X, y, given, scale, usual)
+    leverage = weight * np.einsum("ij,jk,ik->i", X, inverse, X)
+    return np.asarray((y - X @ found) / np.maximum(1 - leverage, np.finfo(float).eps))
+
+
+def _solve(X: Floats, y: Floats, given: Floats, scale: float, usual: UsualRows) -> tuple[Floats, Floats, Floats]:
+    """Factors of one line by Huber's weights, the weights of its entries and the inverse of their moments."""
+    found = usual.centre
+    for _ in range(STEPS):
+        far = np.abs(y - X @ found) / (1.345 * scale)
+        weight = given / np.maximum(far, 1.0) / scale**2
+        inverse = np.linalg.inv((X * weight[:, None]).T @ X + usual.precision)
+        found = inverse @ (X.T @ (weight * y) + usual.precision @ usual.centre)
+    return found, weight, inverse
+
+
+def _design(factors: Floats, own_mean: bool) -> Floats:
+    return np.hstack([factors, np.ones((len(factors), 1))]) if own_mean else factors
+
+
+def _columns_of_others(
+    side: Side, rows: FittedLines, columns: FittedLines, mean: float, scale: float, used: Any
+) -> tuple[Floats, Floats]:
+    """Factors and means of the columns, fitted to some rows only; those that no such row has are usual ones."""
+    i = side.row_of()
+    kept = np.flatnonzero(used[i])
+    kept = kept[np.argsort(side.indices[kept], kind="stable")]
+    i, j = i[kept], side.indices[kept]
+    y = side.values[kept] - mean - rows.means[i]
+    given = side.sample_weight[kept] if side.sample_weight.size else np.ones(kept.size)
+    n, rank = columns.factors.shape
+    usual = columns.usual(np.bincount(side.indices, minlength=n))
+    ends = np.searchsorted(j, np.arange(n + 1))
+    found = np.tile(usual.centre, (n, 1))
+    for column in np.flatnonzero(np.diff(ends)):
+        at = slice(ends[column], ends[column + 1])
+        X = _design(rows.factors[i[at]], columns.own_mean)
+        found[column] = _solve(X, y[at], given[at], scale, usual)[0]
+    return found[:, :rank], found[:, rank] if columns.own_mean else np.zeros(n)
