@@ -53,6 +53,7 @@ def _feed(digest: Any, part: Any) -> None:
         for value in part:
             _feed(digest, value)
     else:
+        part = part if hasattr(part, "shape") or isinstance(part, Sequence) else np.asarray(part)
         shape = part.shape if hasattr(part, "shape") else len(part)
         digest.update(repr((shape, list(getattr(part, "columns", ())))).encode())
         digest.update(row_keys(part))

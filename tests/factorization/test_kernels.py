@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from selfpaced.factorization.engine import Engine, WeightedSolve, compiled_weight, resolve
+from selfpaced.factorization.engine import Engine, WeightedSolve, resolve
 from selfpaced.factorization.entries import from_csr
-from selfpaced.regularizers import REGISTRY, from_loss, get
-from selfpaced.regularizers.program import OPERATIONS
+from selfpaced.regularizers import REGISTRY, get
 
 NUMPY = Engine(compiled=False)
 RULES = [name for name in REGISTRY if name not in ("logarithmic", "channel")]
@@ -70,28 +69,6 @@ def test_compiled_equals_numpy_for_every_rule(entries, factors, rule, n_threads)
     NUMPY.sweep(entries, W, H, step)
     np.testing.assert_allclose(U, W, atol=1e-8)
     np.testing.assert_allclose(V, H, atol=1e-8)
-
-
-def awkward(loss, lam):
-    return lam * np.log1p(np.array(loss) / lam)  # insists on an array
-
-
-@needs_numba
-def test_a_users_loss_that_cannot_be_recorded_takes_the_general_path_and_agrees(entries, factors):
-    solve = WeightedSolve(from_loss(awkward), 0.8, ridge=0.1, eps=0.1)
-    assert compiled_weight(solve, np.float64) is None
-    U, V = (factor.copy() for factor in factors)
-    Engine(True).sweep(entries, U, V, solve)
-    NUMPY.sweep(entries, *factors, solve)
-    np.testing.assert_allclose(U, factors[0], atol=1e-8)
-
-
-@needs_numba
-def test_the_kernels_know_every_operation_of_a_program():
-    from selfpaced.factorization import kernels
-
-    assert {*kernels.OPCODES, "clip"} == set(OPERATIONS)  # a clip is encoded as a bend
-    assert len(set(kernels.OPCODES.values())) == len(kernels.OPCODES)
 
 
 @needs_numba

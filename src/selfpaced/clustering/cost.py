@@ -1,9 +1,4 @@
-"""A rule at a pace, as the kernels need it: latent loss and relative weight of squared distances.
-
-The rules' formulas are written for every limit and every array library. The inner loop of k-means evaluates them on
-views x restarts x clusters x samples numbers per sweep, always finite, non-negative and float32: there they run as
-programs of in-place steps, several times faster, and where a rule has none it is called as it is.
-"""
+"""A rule at a pace, as the kernels need it: latent loss and relative weight of squared distances."""
 
 from __future__ import annotations
 
@@ -14,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..regularizers import Regularizer
-from ..regularizers.program import latent_program
 
 Floats = NDArray[Any]
 
@@ -45,11 +39,10 @@ class Cost:
         """Latent loss in the units of the distances, divided by the rule's largest weight (slope 1 at zero)."""
         if self.rule is None:
             return distance
-        program = latent_program(self.rule, self.lam, self.unit, distance.dtype)
-        if program is not None:
-            return program(distance)
-        value = self.rule.latent(distance / distance.dtype.type(self.unit), self.lam)
-        return np.asarray(value * distance.dtype.type(self.unit / float(self.rule.max_weight(self.lam))))
+        unit = distance.dtype.type(self.unit)
+        with np.errstate(all="ignore"):  # finite, non-negative numbers: the quick formula will do
+            value = self.rule._quick_latent(np, distance / unit, self.lam)
+        return np.asarray(value * (unit / distance.dtype.type(self.rule.max_weight(self.lam))))
 
     def weight(self, distance: Floats) -> Floats:
         """Weight relative to its maximum, in [0, 1]."""

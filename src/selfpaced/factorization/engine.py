@@ -7,7 +7,6 @@ import importlib.util
 import logging
 import math
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +14,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..regularizers import GroupRegularizer
-from ..regularizers.program import Program, record, weight_program
 from .entries import NO_MEANS, Entries, Floats, Means, Side
 
 logger = logging.getLogger(__name__)
@@ -79,16 +77,6 @@ class WeightedSolve:
         return np.asarray(weights, dtype=residuals.dtype)
 
 
-_PLAIN = record(lambda xp, loss: xp.ones_like(loss), np.float64)
-
-
-def compiled_weight(solve: WeightedSolve, dtype: Any) -> Program | None:
-    """The weight of the rule as the compiled loop runs it; None if all entries have to be weighed between two loops."""
-    if solve.plain:
-        return _PLAIN
-    return None if solve.grouped else weight_program(solve.regularizer, solve.lam, np.dtype(dtype))
-
-
 @functools.cache
 def _say_slower() -> None:
     logger.warning(
@@ -132,10 +120,42 @@ class Engine:
             U[:, free] = own
 
     def _solve(self, side: Side, U: Floats, V: Floats, solve: WeightedSolve, by_row: bool) -> None:
-        if self.compiled:
-            self._half_compiled(side, U, V, solve, by_row)
-        else:
-            self._half_numpy(side, U, V, solve, by_row)
+        """Block by block: the IRLS weights of the entries, then one weighted ridge solve per row."""
+        # The weights of a group rule depend on all entries; the groups are the rows of the matrix.
+        groups = side.row_of() if by_row else side.indices
+        given = solve.relative_weight(self.residuals(side, U, V), groups) if solve.grouped else None
+        pairs = None if self.compiled else _pairs(V)
+        for start, stop in side.blocks():
+            low, high = int(side.indptr[start]), int(side.indptr[stop])
+            known = None if given is None else given[low:high]
+            weights = self._weights(side, U, V, solve, start, stop, known)
+            if pairs is None:
+                self._solve_compiled(side, U, V, weights, solve.ridge, start, stop)
+            else:
+                _solve_rows(side, U, V, pairs, weights, solve.ridge, start, stop)
+
+    def _weights(
+        self, side: Side, U: Floats, V: Floats, solve: WeightedSolve, start: int, stop: int, given: Floats | None
+    ) -> Floats:
+        """IRLS weights of the entries of some rows: over max(|residual|, eps) for the absolute loss."""
+        part = slice(side.indptr[start], side.indptr[stop])
+        own = side.sample_weight[part] if side.sample_weight.size else None
+        if solve.plain and solve.quadratic:
+            return np.ones_like(side.values[part]) if own is None else own
+        residuals = self.residuals(side, U, V, start, stop)
+        weights = solve.relative_weight(residuals) if given is None else given
+        if not solve.quadratic:
+            weights = weights / np.maximum(np.abs(residuals), residuals.dtype.type(solve.eps))
+        return weights if own is None else weights * own
+
+    def _solve_compiled(
+        self, side: Side, U: Floats, V: Floats, weights: Floats, ridge: float, start: int, stop: int
+    ) -> None:
+        from . import kernels
+
+        arrays = (side.indptr, side.indices, side.values, np.ascontiguousarray(weights, dtype=U.dtype), U, V)
+        span = (start, stop, int(side.indptr[start]))
+        kernels.solve_rows(*arrays, U.dtype.type(ridge), *span, n_threads=self.n_threads)
 
     def sweep(self, entries: Entries, U: Floats, V: Floats, solve: WeightedSolve) -> None:
         """One half-step for the rows, one for the columns."""
@@ -164,47 +184,6 @@ class Engine:
         kernels.residuals_at(rows, columns, values, U, V, out)
         return out
 
-    def _half_numpy(self, side: Side, U: Floats, V: Floats, solve: WeightedSolve, by_row: bool) -> None:
-        given = self._group_weights(side, U, V, solve, by_row) if solve.grouped else None
-
-        def weigh(residuals: Floats, start: int, stop: int) -> Floats:
-            part = slice(side.indptr[start], side.indptr[stop])
-            weights = solve.relative_weight(residuals) if given is None else given[part]
-            if not solve.quadratic:
-                weights = weights / np.maximum(np.abs(residuals), residuals.dtype.type(solve.eps))
-            if side.sample_weight.size:
-                weights = weights * side.sample_weight[part]
-            return weights
-
-        _solve_rows(side, U, V, weigh, solve.ridge)
-
-    def _group_weights(self, side: Side, U: Floats, V: Floats, solve: WeightedSolve, by_row: bool) -> Floats:
-        """Weights of a group rule: not elementwise, so all entries at once; the groups are the matrix's rows."""
-        return solve.relative_weight(self.residuals(side, U, V), side.row_of() if by_row else side.indices)
-
-    def _half_compiled(self, side: Side, U: Floats, V: Floats, solve: WeightedSolve, by_row: bool) -> None:
-        from . import kernels
-
-        real = U.dtype.type
-        numbers = (real(1 / solve.unit), real(solve.eps), real(solve.ridge), solve.quadratic)
-        arrays = (side.indptr, side.indices, side.values, side.sample_weight)
-        program = compiled_weight(solve, U.dtype)
-        code = kernels.encode(_PLAIN if program is None else program, U.dtype)
-        if program is not None:
-            none, span = np.empty(0, dtype=U.dtype), (0, side.n_rows, 0)
-            kernels.solve_rows(*arrays, none, U, V, code, *numbers, *span, n_threads=self.n_threads)
-            return
-        everything = self._group_weights(side, U, V, solve, by_row) if solve.grouped else None
-        for start, stop in side.blocks():
-            low, high = int(side.indptr[start]), int(side.indptr[stop])
-            if everything is None:
-                given = solve.relative_weight(self.residuals(side, U, V, start, stop))
-            else:
-                given = everything[low:high]
-            given = np.ascontiguousarray(given, dtype=U.dtype)
-            span = (start, stop, low)
-            kernels.solve_rows(*arrays, given, U, V, code, *numbers, *span, n_threads=self.n_threads)
-
 
 # The NumPy path. The Gram matrices of all rows are one sparse product: with Z the pairwise products of V's columns,
 # row i of W Z is the lower half of sum_j w_ij v_j v_j^T.
@@ -225,22 +204,23 @@ def _residuals_at(rows: Any, columns: Any, values: Floats, U: Floats, V: Floats,
     return out
 
 
-def _solve_rows(side: Side, U: Floats, V: Floats, weigh: Callable[[Floats, int, int], Floats], ridge: float) -> None:
-    """Update U in place: per row the exact ridge solution under the weights of its current residuals.
+def _pairs(V: Floats) -> Floats:
+    """Products of every two columns of V, the lower half."""
+    lower = np.tril_indices(V.shape[1])
+    return np.asarray(V[:, lower[0]] * V[:, lower[1]])
 
-    ``weigh(residuals, start, stop)`` gives the IRLS weights of rows start to stop.
-    """
-    r = V.shape[1]
+
+def _solve_rows(
+    side: Side, U: Floats, V: Floats, pairs: Floats, weights: Floats, ridge: float, start: int, stop: int
+) -> None:
+    """Update rows start to stop of U in place: per row the exact ridge solution under these weights."""
+    low, high = side.indptr[start], side.indptr[stop]
+    r, shape = V.shape[1], (stop - start, V.shape[0])
     lower = np.tril_indices(r)
-    pairs = V[:, lower[0]] * V[:, lower[1]]
-    for start, stop in side.blocks():
-        low, high = side.indptr[start], side.indptr[stop]
-        weights = weigh(_residuals_rows(side, U, V, start, stop), start, stop)
-        shape = (stop - start, V.shape[0])
-        indptr, indices = side.indptr[start : stop + 1] - low, side.indices[low:high]
-        gram = np.empty((stop - start, r, r), dtype=U.dtype)
-        gram[:, lower[0], lower[1]] = sp.csr_array((weights, indices, indptr), shape) @ pairs
-        gram[:, lower[1], lower[0]] = gram[:, lower[0], lower[1]]
-        gram[:, np.arange(r), np.arange(r)] += U.dtype.type(ridge)
-        targets = sp.csr_array((weights * side.values[low:high], indices, indptr), shape) @ V
-        U[start:stop] = np.linalg.solve(gram, targets[:, :, None])[:, :, 0]
+    indptr, indices = side.indptr[start : stop + 1] - low, side.indices[low:high]
+    gram = np.empty((stop - start, r, r), dtype=U.dtype)
+    gram[:, lower[0], lower[1]] = sp.csr_array((weights, indices, indptr), shape) @ pairs
+    gram[:, lower[1], lower[0]] = gram[:, lower[0], lower[1]]
+    gram[:, np.arange(r), np.arange(r)] += U.dtype.type(ridge)
+    targets = sp.csr_array((weights * side.values[low:high], indices, indptr), shape) @ V
+    U[start:stop] = np.linalg.solve(gram, targets[:, :, None])[:, :, 0]

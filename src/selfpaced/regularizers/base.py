@@ -27,8 +27,7 @@ class Regularizer(ABC):
     """A self-paced regularizer in the loss form (Definition 1 of Fan et al., 2017).
 
     A subclass is a frozen dataclass that gives ``_latent`` and ``_weight`` as formulas of an array namespace
-    ``xp``, a loss and a pace ``lam``; only shape constants are fields, ``lam`` is always an argument. The same
-    formulas run in the fast loops of the tasks (:mod:`selfpaced.regularizers.program`).
+    ``xp``, a loss and a pace ``lam``; only shape constants are fields, ``lam`` is always an argument.
 
     Attributes
     ----------

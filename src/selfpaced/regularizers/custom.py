@@ -13,8 +13,6 @@ import numpy as np
 
 from .arrays import Array
 from .base import Formula, Regularizer
-from .derivative import derivative
-from .recording import Node
 
 # a choice: losses and paces at which a user's formula is looked at, three decades and one to each side of 1
 _PROBES = np.geomspace(1e-3, 1e3, 25)
@@ -171,8 +169,6 @@ def _autodiff(function: Any, loss: Array, lam: Any) -> Array:
         import jax
 
         return jax.grad(lambda x: function(x, lam).sum())(loss)
-    if isinstance(loss, Node):
-        return derivative(function(loss, lam), loss)
     raise TypeError(f"no automatic differentiation for arrays of type {type(loss).__name__}")
 
 
