@@ -34,17 +34,10 @@ FOLDS = 5  # cost: parts of the rows, of which each is predicted by columns fitt
 
 @dataclass(frozen=True, eq=False)
 class UsualRows:
-    """Where the factors of usual rows lie.
-
-    Attributes
-    ----------
-    centre : ndarray of shape (rank,)
-    precision : ndarray of shape (rank, rank)
-        The inverse of their covariance.
-    """
+    """Where the factors of usual rows lie."""
 
     centre: Floats
-    precision: Floats
+    precision: Floats  # the inverse of their covariance
 
     def less(self, mean: float) -> UsualRows:
         """The same with something taken off the last factor."""
