@@ -178,4 +178,4 @@ def public_sets() -> Iterator[tuple[str, np.ndarray, dict[str, Any]]]:
         for place, view in enumerate(kept["X"].ravel()):
             dense = view.toarray() if sparse.issparse(view) else np.asarray(view)
             views[f"view {place}"] = (dense if len(dense) == n else dense.T).astype(float)
-        yield path.stem, np.unique(kept["y"], return_inverse=True)[1], views
+        yield path.stem, np.unique(kept["y"].ravel(), return_inverse=True)[1], views

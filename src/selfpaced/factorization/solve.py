@@ -329,7 +329,11 @@ class Solver:
         return replace(run, fit=replace(run.fit, scale=HALF_STEP / REJECT * grid.error)) if met else run
 
     def _polished(self, run: FactorRun) -> FactorRun:
-        return replace(run, fit=self._polish(run.fit.copied(), self.recipe.polish))
+        """Polish, refit what is still lost now that the noise scale is exact, and polish again."""
+        fit = self._polish(run.fit.copied(), self.recipe.polish)
+        changed = sum(self._refit(fit, by_row, run.seed, thin=False) for by_row in (True, False) if self.recipe.rescue)
+        fit = self._polish(fit, 3) if changed else fit
+        return replace(run, fit=fit, rescued=run.rescued + changed)
 
     def _polish(self, fit: Factorized, sweeps: int) -> Factorized:
         """Least squares on what lies within 3.5 noise scales: the efficiency that the L1 loss gives away.
