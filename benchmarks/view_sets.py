@@ -170,8 +170,8 @@ def counted_sets(seed: int) -> Iterator[tuple[str, int, Any]]:
         yield name, len(np.unique(target)), {view: block[rows] for view, block in views.items()}
 
 
-def public_sets() -> Iterator[tuple[str, int, dict[str, Any]]]:
-    """Name, number of classes and views of the public sets in ``views`` of SELFPACED_DATA, if any."""
+def public_sets() -> Iterator[tuple[str, np.ndarray, dict[str, Any]]]:
+    """Name, classes and views of the public sets in ``views`` of SELFPACED_DATA, if any."""
     for path in sorted((Path(os.environ.get("SELFPACED_DATA", "")) / "views").glob("*.mat")):
         kept = loadmat(path)
         n = kept["y"].size
@@ -179,4 +179,4 @@ def public_sets() -> Iterator[tuple[str, int, dict[str, Any]]]:
         for place, view in enumerate(kept["X"].ravel()):
             dense = view.toarray() if sparse.issparse(view) else np.asarray(view)
             views[f"view {place}"] = (dense if len(dense) == n else dense.T).astype(float)
-        yield path.stem, len(np.unique(kept["y"])), views
+        yield path.stem, np.unique(kept["y"].ravel(), return_inverse=True)[1], views

@@ -249,7 +249,6 @@ FACTORIZATION = {
     "rank 3": Case(MF(3), matrix),
     "rank 3, no rescue, no polish": Case(MF(3, rescue=False, polish=0), matrix),
     "rank 3, random start": Case(MF(3, init="random"), matrix),
-    "rank 3, two starts": Case(MF(3, n_init=2), matrix),
     **{
         f"rank 3, {rule}": Case(MF(3, rule), matrix)
         for rule in ("hard", "welsch", "huber", "linear", "barron", "logistic", "diversity")

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from selfpaced import SelfPacedMultiViewKMeans
 from selfpaced.clustering import paced
-from selfpaced.clustering.rules import pace_of, resolve
+from selfpaced.clustering.paced import pace_of, resolve
 from selfpaced.datasets import make_multiview_digits
 from selfpaced.pacing import Fixed, Geometric, Ladder, Span, Stages, half_loss
 from selfpaced.regularizers import REGISTRY, Regularizer, Welsch, from_loss
@@ -168,6 +168,21 @@ def test_a_noise_view_gets_less_weight():
     assert clustering_accuracy(y, found.labels_) == 1
     weight = dict(zip(found.view_names_, found.view_weight_, strict=True))
     assert weight["noise"] < 0.7 * min(weight["a"], weight["b"])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_a_shuffled_view_gets_a_low_weight(share):
+    views, y = blobs(n=300, widths=(4, 5, 6), spread=1.0)
+    rng = np.random.default_rng(3)
+    views[1] = views[1][rng.permutation(300)]
+    lost = rng.random(300) < share
+    views[0][lost] = np.nan
+    found = model().fit(views)
+    assert found.view_weight_[1] < 0.1 * min(found.view_weight_[0], found.view_weight_[2])
+    assert clustering_accuracy(y, found.labels_) > 0.95
+    np.testing.assert_array_equal(found.predict(views), found.labels_)
+    same = model(view_scaling="zscore").fit(views)
+    assert same.view_weight_[1] > 0.3 * same.view_weight_.max()
 
 
 @pytest.mark.parametrize("embedding", [None, "spectral"])

@@ -33,7 +33,7 @@ def test_unsure_if_there_are_no_clusters(seed):
         found = counted(np.random.default_rng(seed).normal(size=(200, 4)), range(2, 7))
     assert found.n_clusters_status_ == "unsure"
     assert "unsure" in found.termination_
-    assert found.cluster_agreement_[found.n_clusters_] == max(found.cluster_agreement_.values())
+    assert found.cluster_agreement_[found.n_clusters_] < 0.5
 
 
 def test_many_small_clusters_are_counted():

@@ -1,4 +1,4 @@
-"""Strays are marked, tails are not."""
+"""Outliers are marked, tails are not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def groups(n, d, seed=0):
 
 
 def marked(X, **setting):
-    return SelfPacedMultiViewKMeans(2, n_init=5, random_state=0, **setting).fit(X)
+    return SelfPacedMultiViewKMeans(2, random_state=0, **setting).fit(X)
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])

@@ -185,25 +185,6 @@ def test_score_gains_nothing_beyond_the_true_rank(made):
     assert search.best_params_ == {"rank": 4}
 
 
-def test_starts_are_compared_by_objective(made):
-    found = SelfPacedMF(4, n_init=3, random_state=0).fit(made.data)
-    assert len(found.objective_) == 3
-    assert rmse(found, made.truth) < 0.055
-
-
-def test_a_bad_start_loses_against_a_good_one():
-    """Cold half-quadratic starts often fail; of several the objective picks one that did not."""
-    made = make_low_rank(60, 60, 2, random_state=3)
-    setting = {"pace": Fixed(1.5), "init": "random", "rescue": False, "polish": 0, "max_sweeps": 150}
-    errors = [
-        rmse(SelfPacedMF(2, "welsch", random_state=seed, **setting).fit(made.data), made.truth) for seed in range(6)
-    ]
-    best = SelfPacedMF(2, "welsch", n_init=6, random_state=0, **setting).fit(made.data)
-    assert max(errors) > 0.5
-    assert rmse(best, made.truth) < 0.1
-    assert np.ptp(best.objective_) > 10
-
-
 def test_callback_sees_every_stage_and_can_stop(made):
     seen = []
 
@@ -230,7 +211,7 @@ def interrupt_at(monkeypatch, call):
     monkeypatch.setattr(Engine, "sweep", sweep)
 
 
-@pytest.mark.parametrize("call", [29, 33, 36, 40, 43])
+@pytest.mark.parametrize("call", [29, 31, 33, 36, 40])
 def test_an_interrupt_keeps_the_last_complete_part(made, model, monkeypatch, call):
     """28 sweeps of the warm start come first; then the path, rescue and polish."""
     interrupt_at(monkeypatch, call)
@@ -243,15 +224,6 @@ def test_an_interrupt_keeps_the_last_complete_part(made, model, monkeypatch, cal
     assert sum(c.chosen for c in found.path_) == 1
     np.testing.assert_allclose(found.transform(made.data).shape, found.row_factors_.shape)
     assert rmse(found, made.truth) < 0.3
-
-
-def test_an_interrupt_of_a_second_start_keeps_the_first(made, monkeypatch):
-    first = SelfPacedMF(random_state=0, **GIVEN).fit(made.data)
-    interrupt_at(monkeypatch, first.n_iter_ + 5)
-    found = SelfPacedMF(n_init=3, random_state=0, **GIVEN)
-    with pytest.raises(KeyboardInterrupt, match="kept"):
-        found.fit(made.data)
-    np.testing.assert_allclose(found.reconstruct(), first.reconstruct(), rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", [SelfPacedMF, PRMF])
@@ -333,7 +305,7 @@ def test_prmf_minimises_its_objective(made):
     rough = PRMF(4, max_iter=5, random_state=0).fit(made.data)
     assert rough.n_iter_ == 5
     fine = PRMF(4, max_iter=60, random_state=0).fit(made.data)
-    assert fine.objective_ < rough.objective_
+    assert np.nansum(fine.sample_loss_) < np.nansum(rough.sample_loss_)
     assert rmse(fine, made.truth) < 0.2
     assert (fine.entry_weight_[~np.isnan(made.data)] == 1).all()
     better = PRMF(4, rescue=True, polish=8, random_state=0).fit(made.data)
@@ -353,7 +325,6 @@ def test_prmf_minimises_its_objective(made):
         ({"ridge": -1.0}, ValueError, "ridge must be 'auto' or a finite number >= 0, got -1.0"),
         ({"center": "row"}, ValueError, "center must be 'auto', 'both', 'rows', 'columns' or None, got 'row'"),
         ({"max_rank": 0}, ValueError, "max_rank must be None or an integer >= 1, got 0"),
-        ({"n_init": 0}, ValueError, "n_init must be an integer >= 1 and <= 10000, got 0"),
         ({"polish": -1}, ValueError, "polish must be"),
         ({"init": "svd"}, ValueError, "init must be 'warm' or 'random', got 'svd'"),
         ({"init": "random"}, ValueError, "needs a rank"),

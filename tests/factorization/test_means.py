@@ -228,12 +228,6 @@ def test_components_that_only_the_whole_matrix_shows():
     assert np.sqrt(np.mean((model.reconstruct() - truth) ** 2)) < 0.11
 
 
-def test_a_second_start_has_the_rank_of_the_first(made):
-    model = SelfPacedMF(4, center="both", n_init=2, random_state=0).fit(made.data + 3)
-    assert model.rank_ == 4
-    assert len(model.objective_) == 2
-
-
 @pytest.mark.parametrize("seed", [0, 1])
 def test_noise_has_no_further_components(seed):
     """Some rows of noise have many entries, others few; what is chosen on a part of them is not extended."""

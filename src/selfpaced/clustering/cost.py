@@ -15,20 +15,11 @@ Floats = NDArray[Any]
 
 @dataclass(frozen=True)
 class Cost:
-    """The latent loss of one rule at one pace; ``rule=None`` is the plain squared distance.
+    """The latent loss of one rule at one pace; ``rule=None`` is the plain squared distance."""
 
-    Attributes
-    ----------
-    rule : Regularizer or None
-        The elementwise rule.
-    lam : float
-        Its pace.
-    unit : float
-        Distances are divided by it before they meet the rule: rules that are not free of scale need it.
-    """
-
-    rule: Regularizer | None = None
-    lam: float = float("inf")
+    rule: Regularizer | None = None  # the elementwise rule
+    lam: float = float("inf")  # its pace
+    # distances are divided by it before they meet the rule: rules that are not free of scale need it
     unit: float = 1.0
 
     @property

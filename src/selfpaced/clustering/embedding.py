@@ -18,11 +18,10 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.neighbors import NearestNeighbors
 
-from .distinct import Distinct
 from .kernels import Block, Views
+from .seeding import Distinct
 
 Floats = NDArray[Any]
-DENSE = 64  # cost: up to this many samples the eigenvectors come from a dense solver
 
 
 def unit_rows(rows: Floats) -> Floats:
@@ -60,7 +59,7 @@ def leading_vectors(graph: Any, components: int) -> Floats:
     n, wanted = normal.shape[0], components - known.shape[1]
     if wanted == 0:
         return known
-    if n <= max(DENSE, 2 * components + 1):
+    if n <= max(64, 2 * components + 1):  # few samples: a dense solver is faster
         rest = np.linalg.eigh(normal.toarray() - 2 * known @ known.T)[1][:, ::-1][:, :wanted]
         return np.hstack([known, rest])
     rest = _lanczos(

@@ -20,13 +20,12 @@ from ..parameters import KINDS, Rule
 from ..robust import outlier_probability
 from ..selection import Decision, path_of, sentence
 from ..solver import Callback
-from .distinct import Distinct
 from .embedding import SpectralEmbedding
 from .kernels import Sweep, Views, distances, sweep
-from .n_clusters import Count, count_clusters, numbers
+from .n_clusters import Count, count_clusters, numbers, view_trust
 from .outliers import mean_loss, usual_loss
-from .paced import Clustering, Plan, fit_paced
-from .rules import pace_of, resolve
+from .paced import Clustering, Plan, fit_paced, pace_of, resolve
+from .seeding import Distinct
 from .views import (
     Scaler,
     ViewInput,
@@ -60,8 +59,9 @@ class SelfPacedMultiViewKMeans(
     ----------
     n_clusters : int, "auto" or a range of integers, default=8
         Number of clusters. "auto" (2 to the square root of the number of samples) or a range: the number on which
-        halves of the samples, clustered apart, agree and have most in common. If they agree on none, the best guess
-        is used with a warning, see ``n_clusters_status_``. At most 2,000 samples take part in that choice.
+        halves of the samples, clustered apart, agree and have most in common; without excellent agreement, the number
+        of the largest modularity of the neighbours graph. If halves hardly agree on it, there is a warning, see
+        ``n_clusters_status_``. At most 2,000 samples take part in that choice.
     regularizer : str, Regularizer or None, default="welsch"
         Any elementwise rule of :mod:`selfpaced.regularizers` by name or instance, one made by ``from_loss``, or
         ``"mspl"`` (the logistic rule of multi-view self-paced learning). None is plain k-means.
@@ -72,11 +72,11 @@ class SelfPacedMultiViewKMeans(
         ``"zscore"`` gives every column unit variance and then every view total variance one; ``"variance"`` only
         the latter; ``"unit-row"`` gives every sample length one in every view. ``"auto"`` chooses for every view by
         its form: unit rows, then total variance one, for counts and tf-idf (non-negative, mostly zeros), z-scores for
-        all others.
+        all others. Of three views or more, each then counts as far as its own clusters agree with those of the others.
     embedding : {None, "spectral"}, default=None
         Cluster per-view and joint spectral embeddings of nearest-neighbour graphs instead of the views.
     n_neighbors : int, default=10
-        Neighbours of those graphs.
+        Neighbours of those graphs, and of the graph that the number of clusters is chosen by.
     n_init : int, default=20
         Restarts, from greedy k-means++.
     n_keep : int, default=5
@@ -104,7 +104,7 @@ class SelfPacedMultiViewKMeans(
     n_clusters_ : int
         Number of clusters, chosen or given.
     n_clusters_status_ : {"given", "chosen", "unsure"}
-        "unsure" if the halves agree on no number (adjusted Rand index below 0.5).
+        "unsure" if halves do not agree on the chosen number (adjusted Rand index below 0.5).
     cluster_agreement_ : dict
         Number of clusters -> agreement of halves of the samples (adjusted Rand index); empty if the number was given.
     cluster_centers_ : array (k, d), or list or dict of them, as the views came
@@ -112,7 +112,8 @@ class SelfPacedMultiViewKMeans(
     sample_weight_, sample_loss_ : array (n, V)
         Relative weight in [0, 1] and squared distance in scaled units, per sample and view; 0 for a missing view.
     view_weight_ : array (V,)
-        Mean relative weight of every view.
+        Mean relative weight of every view, times its agreement with the others if ``view_scaling="auto"`` and
+        without an embedding: near 0 for a view that has nothing in common with the others.
     view_agreement_ : array (V,)
         Adjusted Rand index between the nearest centres of every view alone and the labels; near 0 for a view that
         has nothing in common with the others.
@@ -229,15 +230,22 @@ class SelfPacedMultiViewKMeans(
         if len(tried) == 1:
             count = Count(tried[0], {})
         else:
-            count = count_clusters(distinct.views(self._unscaled_columns(data, blocks, weight)), tried, rng)
+            views = distinct.views(self._unscaled_columns(data, blocks, weight))
+            count = count_clusters(views, tried, self.n_neighbors, rng)
         self.n_clusters_, self.cluster_agreement_ = count.n_clusters, count.agreement
         self.n_clusters_status_ = count.status
+        trust = np.ones(len(blocks))
+        if self.view_scaling == "auto" and self.embedding is None:
+            trust = view_trust(distinct.views(data), self.n_clusters_, int(rng.integers(2**31)))
+            self._scalers = [s.weighted(share) for s, share in zip(self._scalers, trust, strict=True)]
+            data, _ = assemble(self._scalers, blocks, weight, self._dtype)
         if self.embedding is not None:
             self._embedding, data = SpectralEmbedding.fit(data, distinct, self.n_clusters_, self.n_neighbors)
         plan = self._plan(len(blocks))
         found = fit_paced(distinct.views(data), self.n_clusters_, plan, rng, self.callback)
         self._cost, self._centers = found.cost, [center[None] for center in found.centers]
         self._store(found, data, blocks, distinct, X)
+        self.view_weight_[: len(trust)] *= trust
         self._warn(found)
         return self
 
@@ -417,8 +425,8 @@ class SelfPacedMultiViewKMeans(
         if self.n_clusters_status_ == "unsure":
             best = self.cluster_agreement_[self.n_clusters_]
             warnings.warn(
-                f"the number of clusters is unsure: halves of the samples agree by {best:.2f} at best (adjusted Rand "
-                f"index), for {self.n_clusters_} clusters; give n_clusters if you know it",
+                f"the number of clusters is unsure: halves of the samples agree by {best:.2f} (adjusted Rand index) on "
+                f"{self.n_clusters_} clusters; give n_clusters if you know it",
                 ConvergenceWarning,
                 stacklevel=4,
             )

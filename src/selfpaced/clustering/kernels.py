@@ -37,17 +37,10 @@ class Holed:
     """Rows of which some cells are not known.
 
     Squared distances are taken over the cells that are, and scaled up to all columns.
-
-    Attributes
-    ----------
-    filled : array (n, d)
-        The rows, 0 where a cell is not known: the mean of a centred column.
-    known : array (n, d) of 0 and 1
-        Which cells are known.
     """
 
-    filled: Floats
-    known: Floats
+    filled: Floats  # the rows, 0 where a cell is not known: the mean of a centred column
+    known: Floats  # which cells are known
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -74,21 +67,11 @@ def filled(block: Block) -> Any:
 
 @dataclass(frozen=True)
 class Views:
-    """Scaled views of the same n samples, ready for the kernels.
+    """Scaled views of the same n samples, ready for the kernels."""
 
-    Attributes
-    ----------
-    blocks : tuple of array or CSR matrix, each (n, d_v)
-        Rows of missing views hold zeros.
-    present : array (V, n) of bool or None
-        Which view is there for which sample; None if all are.
-    weight : array (n,) or None
-        Sample weights; None if all are one.
-    """
-
-    blocks: tuple[Block, ...]
-    present: NDArray[np.bool_] | None = None
-    weight: Floats | None = None
+    blocks: tuple[Block, ...]  # rows of missing views hold zeros
+    present: NDArray[np.bool_] | None = None  # which view is there for which sample; None if all are
+    weight: Floats | None = None  # sample weights; None if all are one
 
     @property
     def n(self) -> int:

@@ -1,12 +1,15 @@
-"""The number of clusters on which two halves of the samples agree.
+"""The number of clusters and the trust in views, by the agreement of clusterings.
 
+The number is one on which halves of the samples agree, or one that a neighbours graph shows.
 Each half is clustered on its own and labels the other half too. The adjusted Rand index of the two labellings tells
 which numbers of clusters are stable. Their mutual information, in nats and adjusted for chance, grows while real
-clusters are separated and stands still when one is split at random.
+clusters are separated and stands still when one is split at random. Without excellent agreement the number is that of
+the largest modularity: the share of a neighbours graph's edges inside its spectral clusters, less that of random edges.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,22 +23,22 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 from sklearn.neighbors import NearestNeighbors
 
+from .embedding import leading_vectors, unit_rows
 from .kernels import Views, filled
 from .outliers import usual_loss
 
 Floats = NDArray[Any]
-Labels = NDArray[np.int32]
 
 # Measured by benchmarks/clustering.py (count).
-STABLE = 0.5  # agreement of the halves from which a number is a candidate
-ENOUGH = 0.97  # of the largest agreement times information among the candidates
-COMPONENTS = 60  # principal components that take part
+STABLE = 0.5  # agreement of the halves below which the number is unsure
+ENOUGH = 0.97  # of the largest value (information times agreement, or modularity): the smallest such number is taken
 
+EXCELLENT = 0.9  # convention: adjusted Rand index of an excellent recovery (Steinley 2004)
+COMPONENTS = 60  # cost: principal components that take part
 SPLITS = 3  # cost: pairs of halves
 RESTARTS = 10  # cost: of every half and number
 SAMPLES = 2000  # cost: most that take part
-NEIGHBORS = 5  # a choice: the distance to this neighbour tells isolated samples
-ISOLATED = 3.5  # convention: robust standard deviations of that log distance; outliers take no part
+ISOLATED = 3.5  # convention: robust standard deviations of the log distance to a neighbour; outliers take no part
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Count:
             return ""
         agreed = f"agreement of halves {self.agreement[self.n_clusters]:.2f}"
         tried = f"of {min(self.agreement)} to {max(self.agreement)}"
-        unsure = f", unsure: below {STABLE} for every number" if self.status == "unsure" else ""
+        unsure = f", unsure: below {STABLE}" if self.status == "unsure" else ""
         return f"{self.n_clusters} clusters {tried} ({agreed}{unsure}); "
 
 
@@ -76,8 +79,8 @@ def numbers(n_clusters: Any) -> tuple[int, ...]:
     return tuple(sorted({int(k) for k in tried}))
 
 
-def count_clusters(data: Views, tried: tuple[int, ...], rng: np.random.Generator) -> Count:
-    """Choose the number of clusters by the agreement of halves; ``tried`` empty means 2 to the root of the samples."""
+def count_clusters(data: Views, tried: tuple[int, ...], neighbors: int, rng: np.random.Generator) -> Count:
+    """Choose the number of clusters; ``tried`` empty means 2 to the root of the number of samples."""
     few = data if data.n <= SAMPLES else data.take(np.sort(rng.choice(data.n, SAMPLES, replace=False)))
     tried = tried or tuple(range(2, max(2, math.isqrt(few.n)) + 1))
     if few.n < 4 * max(tried):
@@ -86,11 +89,29 @@ def count_clusters(data: Views, tried: tuple[int, ...], rng: np.random.Generator
     orders = [rng.permutation(len(rows)) for _ in range(SPLITS)]
     seed = int(rng.integers(2**31))
     found = {k: np.mean([_agreement(rows, weight, order, k, seed) for order in orders], axis=0) for k in tried}
-    agreement = {k: float(alike) for k, (alike, _) in found.items()}
-    worth = {k: float(alike * common) for k, (alike, common) in found.items() if alike >= STABLE}
-    if not worth:
-        return Count(max(agreement, key=agreement.__getitem__), agreement)
-    return Count(min(k for k in worth if worth[k] >= ENOUGH * max(worth.values())), agreement)
+    worth = {k: float(alike * common) for k, (alike, common) in found.items() if alike >= EXCELLENT}
+    worth = worth or modularity(few, tried, neighbors, seed)
+    chosen = min(k for k in worth if worth[k] >= ENOUGH * max(worth.values()))
+    return Count(chosen, {k: float(alike) for k, (alike, _) in found.items()})
+
+
+def modularity(data: Views, tried: tuple[int, ...], neighbors: int, seed: int) -> dict[int, float]:
+    """Modularity of the spectral clusters of the views' joint neighbours graph, by their number."""
+    graph = sp.csr_matrix((data.n, data.n))
+    for v, block in enumerate(data.blocks):
+        here = np.arange(data.n) if data.present is None else np.flatnonzero(data.present[v])
+        rows = filled(block)[here]
+        near = NearestNeighbors(n_neighbors=min(neighbors, len(here) - 1)).fit(rows).kneighbors_graph()
+        whole = sp.csr_matrix((np.ones(len(here)), (here, np.arange(len(here)))), shape=(data.n, len(here)))
+        graph = graph + whole @ (near + near.T) @ whole.T
+    degree = np.asarray(graph.sum(axis=1)).ravel() / graph.sum()
+    vectors, found = leading_vectors(graph, max(tried)), {}
+    for k in tried:
+        labels = KMeans(k, n_init=RESTARTS // 2, random_state=seed).fit_predict(unit_rows(vectors[:, :k]))
+        member = sp.csr_matrix((np.ones(data.n), (labels, np.arange(data.n))))
+        inside = (member @ graph @ member.T).diagonal().sum() / graph.sum()
+        found[k] = float(inside - np.square(member @ degree).sum())
+    return found
 
 
 def principal_components(data: Views) -> Floats:
@@ -107,7 +128,7 @@ def principal_components(data: Views) -> Floats:
 
 def _usual_samples(rows: Floats, weight: Floats | None) -> tuple[Floats, Floats | None]:
     """The samples without isolated ones, for which k-means would need clusters of their own."""
-    nearest = NearestNeighbors(n_neighbors=min(NEIGHBORS, len(rows) - 1)).fit(rows)
+    nearest = NearestNeighbors(n_neighbors=min(5, len(rows) - 1)).fit(rows)
     gap = nearest.kneighbors()[0][:, -1]
     if not gap.any():
         return rows, weight
@@ -117,7 +138,7 @@ def _usual_samples(rows: Floats, weight: Floats | None) -> tuple[Floats, Floats 
 
 
 def _agreement(rows: Floats, weight: Floats | None, order: Any, k: int, seed: int) -> tuple[float, float]:
-    """Rand index and common information of two halves, mean of both directions."""
+    """Adjusted Rand index and common information of two halves, mean of both directions."""
     parts = order[: len(order) // 2], order[len(order) // 2 :]
     models = [
         KMeans(k, n_init=RESTARTS, random_state=seed).fit(rows[part], None, None if weight is None else weight[part])
@@ -132,7 +153,28 @@ def _agreement(rows: Floats, weight: Floats | None, order: Any, k: int, seed: in
     return float(np.mean(alike)), float(np.mean(common))
 
 
-def _entropy(labels: Labels) -> float:
+def _entropy(labels: NDArray[np.int32]) -> float:
     share = np.bincount(labels) / len(labels)
     share = share[share > 0]
     return float(-(share * np.log(share)).sum())
+
+
+def view_trust(data: Views, clusters: int, seed: int) -> Floats:
+    """How far the clusters of each view alone agree with those of the other views, relative to the best view.
+
+    The agreement is the mean adjusted Rand index with the other views. Two views agree equally with each other.
+    """
+    if len(data.blocks) < 3 or clusters < 2:
+        return np.ones(len(data.blocks))
+    few = data.take(np.linspace(0, data.n - 1, min(data.n, SAMPLES)).astype(np.intp))
+    there = np.ones((len(few.blocks), few.n), bool) if few.present is None else few.present
+    labels = np.full(there.shape, -1)
+    for own, block, here in zip(labels, few.blocks, there, strict=True):
+        if here.sum() > clusters:
+            own[here] = KMeans(clusters, n_init=3, random_state=seed).fit_predict(filled(block)[here])
+    agreement = np.eye(len(labels))
+    for i, j in itertools.combinations(range(len(labels)), 2):
+        both = (labels[i] >= 0) & (labels[j] >= 0)
+        agreement[i, j] = agreement[j, i] = max(adjusted_rand_score(labels[i][both], labels[j][both]), 0.0)
+    others = agreement.sum(axis=0) - 1
+    return np.asarray(others / others.max()) if others.max() > 0 else np.ones(len(labels))

@@ -12,9 +12,7 @@ from ..robust.scales import MAD_TO_SIGMA, weighted_quantile
 
 Floats = NDArray[Any]
 
-LEAST = 1e-12  # numerical safety: of the largest loss; samples at their centre have no logarithm
 FEW = 0.15  # a choice: the share left out below which they count again in the end, lest a tail be cut ever shorter
-ROUNDS = 5  # cost: of leaving out what is far off; more change nothing
 
 
 @dataclass(frozen=True)
@@ -23,19 +21,11 @@ class UsualLoss:
 
     Losses are compared as logarithms. Of clusters with heavy tails (incomes, counts) many samples lie several
     deviations above the median without anything being wrong, and on that scale their tail is that of a normal.
-
-    Attributes
-    ----------
-    median : float
-    spread : float
-        The standard deviation of log losses above the median.
-    least : float
-        Smaller losses are not told apart.
     """
 
     median: float
-    spread: float
-    least: float
+    spread: float  # the standard deviation of log losses above the median
+    least: float  # smaller losses are not told apart
 
     def excess(self, loss: Floats) -> Floats:
         """How far the log losses are above the median; 0 below it."""
@@ -54,10 +44,10 @@ def usual_loss(loss: Floats, weight: Floats | None, threshold: float) -> UsualLo
     Up to the last round the smaller of the spreads below and above the median is taken: outliers widen the upper one,
     and many samples near their centre the lower.
     """
-    least = max(LEAST * float(loss.max()), float(np.finfo(float).tiny))
+    least = max(1e-12 * float(loss.max()), float(np.finfo(float).tiny))
     logs = np.log(np.maximum(np.asarray(loss, dtype=float), least))
     kept = np.ones(logs.size, bool)
-    for _ in range(ROUNDS):
+    for _ in range(5):  # more change nothing
         low, middle, high = _quartiles(logs[kept], None if weight is None else weight[kept])
         kept = logs <= middle + threshold * MAD_TO_SIGMA * min(middle - low, high - middle)
     if np.average(kept, weights=weight) > 1 - FEW:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..pacing import Ladder, Pacing, Span
-from ..regularizers import Hard, Regularizer, Welsch
+from ..fitting import check_rule
+from ..pacing import Fixed, Geometric, Ladder, Pacing, Span, check_pace
+from ..regularizers import Hard, Logistic, Regularizer, Welsch
 from ..selection import Trial
 from ..solver import Callback, Solution, Stage, State, walk
 from .cost import Cost
@@ -29,39 +30,62 @@ PRUNE = {1: 2, 3: 1 << 30}  # stage -> divisor of the restarts that go on after 
 
 SUBSET = 10_000  # cost: of at least twice as many samples, the stages before the last see only so many
 
-WELSCH = Welsch()
+# theory: not free of scale; what the median starting loss is scaled to before it meets the rule. At 4 the logistic
+# weight falls from near 1 to near 0 within the spread of the losses; the logarithmic rule lives in (0, 1).
+_TYPICAL = {"logistic": 4.0, "channel": 4.0, "logarithmic": 0.1}
+
+# a choice, made on development data.
+# Last half-weight loss as a multiple of the median starting loss, and the number of stages.
+_END = {"hard": (3.2, 16), "tls": (3.2, 16), "logistic": (3.2, 16), "channel": (3.2, 16)}
+_DEFAULT_END = (2.2, 8)
+UNEVEN = 1.8  # times as far for views of different spread
+
+
+def resolve(regularizer: Any) -> Regularizer | None:
+    """The rule of this name or instance; ``"mspl"`` is the logistic rule, None is plain k-means."""
+    if regularizer is None:
+        return None
+    if isinstance(regularizer, str) and regularizer.lower() == "mspl":
+        return Logistic()
+    return check_rule(regularizer)
+
+
+def pace_of(rule: Regularizer | None, pace: Any, uneven: bool = False) -> tuple[Pacing, float | None]:
+    """The pacing that the parameter ``pace`` asks for, and the median loss that it is meant for (None: as it is).
+
+    "auto" runs from one median loss to the rule's own end; "paper" starts at half the samples and grows lam by 1.05.
+    ``uneven`` views were not brought to one variance. The median loss is then that of the middle view, and the
+    pace has to run further for the wider views to be heard.
+    """
+    pace = check_pace(pace)
+    if rule is None:
+        return Ladder((1.0,)), None
+    if isinstance(pace, float):
+        return Fixed(pace), None
+    typical = _TYPICAL.get(rule.name, 1.0)
+    if isinstance(pace, Pacing):
+        return pace, typical
+    if pace == "paper":
+        return Geometric(), typical
+    end, stages = _END.get(rule.name, _DEFAULT_END)
+    if uneven:
+        end, stages = UNEVEN * end, 2 * stages
+    return Span(1.0, end, stages), typical
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How the path is to run.
+    """How the path is to run."""
 
-    Attributes
-    ----------
-    rule : Regularizer or None
-        The elementwise rule; None is plain k-means.
-    pacing : Pacing
-        The pace of that rule.
-    typical : float or None
-        What the median starting loss is scaled to for rules that are not free of scale; None keeps its unit.
-    restarts, keep : int
-        Restarts, and those that outlive the first stages.
-    max_iter : int
-        Most sweeps at the last pace.
-    tol : float
-        Relative change of the objective at which it has converged.
-    robust : bool
-        False starts from plain k-means++ and plain steps, for data that cannot hold gross outliers.
-    """
-
-    rule: Regularizer | None
-    pacing: Pacing
+    rule: Regularizer | None  # the elementwise rule; None is plain k-means
+    pacing: Pacing  # the pace of that rule
+    # what the median starting loss is scaled to for rules that are not free of scale; None keeps its unit
     typical: float | None
-    restarts: int
+    restarts: int  # restarts, and those that outlive the first stages
     keep: int
-    max_iter: int
-    tol: float
-    robust: bool = True
+    max_iter: int  # most sweeps at the last pace
+    tol: float  # relative change of the objective at which it has converged
+    robust: bool = True  # false starts from plain k-means++ and plain steps, for data that cannot hold gross outliers
 
     def unit(self, median: float) -> float:
         """What distances are divided by before they meet the rule, given their median at the start."""
@@ -94,29 +118,15 @@ class Clustering:
 
 @dataclass(frozen=True, eq=False)
 class Restarts:
-    """The batched restarts between two sweeps.
+    """The batched restarts between two sweeps."""
 
-    Attributes
-    ----------
-    views, norms : Views, array
-        The samples that take part.
-    centers : list of arrays
-        Of every restart, one array per view.
-    last : Sweep or None
-        What the last sweep found.
-    sweeps, stage : int
-        How many sweeps and stages there were.
-    changed, converged : bool
-        Whether the last sweep changed a label; whether the last stage came to rest.
-    """
-
-    views: Views
+    views: Views  # the samples that take part
     norms: Floats
-    centers: list[Floats]
-    last: Sweep | None = None
-    sweeps: int = 0
+    centers: list[Floats]  # of every restart, one array per view
+    last: Sweep | None = None  # what the last sweep found
+    sweeps: int = 0  # how many sweeps and stages there were
     stage: int = 0
-    changed: bool = True
+    changed: bool = True  # whether the last sweep changed a label; whether the last stage came to rest
     converged: bool = False
 
     @property
@@ -301,7 +311,7 @@ def _start(
 
 def _wide(median: float) -> Cost:
     """Welsch with half weight at a multiple of the median loss."""
-    return Cost(WELSCH, math.sqrt(WIDE * max(median, 1e-30) / math.log(2)))
+    return Cost(Welsch(), math.sqrt(WIDE * max(median, 1e-30) / math.log(2)))
 
 
 def _finish(now: Restarts, views: Views, cost: Cost, trials: list[Trial], interrupted: bool) -> Clustering:

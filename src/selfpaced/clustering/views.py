@@ -19,12 +19,12 @@ from .kernels import Holed, Views
 Floats = NDArray[Any]
 SMALL = 1 << 18  # cost: numbers in all views up to which the work is done in double precision
 
+
 SCALINGS: tuple[str, ...] = ("zscore", "variance", "unit-row", "none")
 
 # What tells rows that are directions (counts, tf-idf, ink), measured by benchmarks/clustering.py (scaling).
 MOSTLY = 0.5  # share of zeros from which the spread of a column only says how rare it is
 ODD = 0.01  # share of the other cells that may be negative: a typo does not change the form of a view
-MOST_ROWS = 0.5  # theory: the majority of the rows decides
 FEW = 5  # convention: fewer columns hold no direction worth the name
 
 
@@ -142,6 +142,10 @@ class Scaler:
         known = ~np.isnan(out)
         return Holed(np.where(known, out, 0).astype(dtype, copy=False), known.astype(dtype))
 
+    def weighted(self, share: float) -> Scaler:
+        """The same with squared distances times ``share``, but never none."""
+        return replace(self, scale=self.scale / np.sqrt(max(share, 1e-3)))
+
     def invert(self, centers: Floats) -> Floats:
         """Centres in the units the view came in (for ``unit-row``, of its unit rows)."""
         return centers.astype(np.float64) * self.scale + self.center
@@ -227,7 +231,7 @@ def is_direction(rows: Any) -> bool:
     else:
         filled, negative = np.count_nonzero(rows, axis=1), np.count_nonzero(rows < 0, axis=1)
     counts = (filled <= (1 - MOSTLY) * rows.shape[1]) & (negative <= ODD * filled)
-    return bool(counts[filled > 0].mean() > MOST_ROWS) if filled.any() else False
+    return bool(counts[filled > 0].mean() > 0.5) if filled.any() else False
 
 
 def _moments(rows: Any, weight: Floats | None) -> tuple[Floats, Floats]:

@@ -24,8 +24,6 @@ from .rows import REJECT, FittedLines, gains, inlier_shares, lost_rows, refit_ro
 from .solve import FactorRun, Solver
 from .start import lever, typical_size
 
-ROW_SWEEPS = 10  # cost: L1 half-steps for a new row, before the rule and the polish
-
 
 class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """The fitted side of :class:`SelfPacedMF` and :class:`PRMF`; not for direct use."""
@@ -380,7 +378,7 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     def _fit_rows(self, engine: Engine, side: Side, U: Floats, V: Floats) -> None:
         """L1, the rule, the polish and the refit, as far as the training rows went through them."""
         last = self._step
-        for eps in np.geomspace(max(self._wide, last.eps), last.eps, ROW_SWEEPS):
+        for eps in np.geomspace(max(self._wide, last.eps), last.eps, 10):
             engine.half(side, U, V, WeightedSolve(None, math.inf, self._ridge, float(eps)))
         if last.regularizer is not None:
             self._repeat(engine, side, U, V, last)

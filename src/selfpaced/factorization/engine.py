@@ -21,30 +21,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class WeightedSolve:
-    """What one weighted ridge solve needs to know.
+    """What one weighted ridge solve needs to know."""
 
-    Attributes
-    ----------
-    regularizer : Regularizer, GroupRegularizer or None
-        The rule; None weighs all entries alike.
-    lam : float
-        The pace, ``inf`` for the plain model.
-    ridge : float
-        The L2 penalty of the factors.
-    eps : float
-        Residuals below it are not told apart: the smoothing of the absolute value.
-    quadratic : bool
-        Whether the base loss is r^2 (no IRLS) instead of abs(r).
-    unit : float
-        Losses are divided by it before the rule sees them; 1 unless the rule has a scale of its own.
-    """
-
-    regularizer: Any
-    lam: float
-    ridge: float
-    eps: float = 0.0
-    quadratic: bool = False
-    unit: float = 1.0
+    regularizer: Any  # the rule; None weighs all entries alike
+    lam: float  # the pace, ``inf`` for the plain model
+    ridge: float  # the L2 penalty of the factors
+    eps: float = 0.0  # residuals below it are not told apart: the smoothing of the absolute value
+    quadratic: bool = False  # whether the base loss is r^2 (no IRLS) instead of abs(r)
+    unit: float = 1.0  # losses are divided by it before the rule sees them; 1 unless the rule has a scale of its own
 
     def at(self, **changes: Any) -> WeightedSolve:
         return replace(self, **changes)

@@ -20,32 +20,17 @@ Factors = tuple[Floats, Floats]
 
 # cost: scales are estimated from at most this many entries; their standard error is then about 0.3 %.
 SCALE_ENTRIES = 100_000
-GRID_ENTRIES = 10_000  # cost: entries that are looked at for a grid
-SAME = 10.0  # numerical safety: roundings of the largest value; what differs by less is the same value
-NEAR = 0.1  # numerical safety: of a step; so far may values be off their grid
 ON_GRID = 0.95  # a choice: the share of the values that have to lie on a grid, the commonest value left aside
 
 
 @dataclass(frozen=True)
 class Side:
-    """Entries grouped by row (or, transposed, by column).
+    """Entries grouped by row (or, transposed, by column)."""
 
-    Attributes
-    ----------
-    indptr : ndarray of int64
-        Row i holds the entries ``indptr[i]`` to ``indptr[i + 1]``.
-    indices : ndarray of int32
-        The column of every entry.
-    values : ndarray
-        The value of every entry, float32 or float64.
-    sample_weight : ndarray
-        One weight per entry, or an empty array if all are 1.
-    """
-
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
-    values: Floats
-    sample_weight: Floats
+    indptr: NDArray[np.int64]  # row i holds the entries ``indptr[i]`` to ``indptr[i + 1]``
+    indices: NDArray[np.int32]  # the column of every entry
+    values: Floats  # the value of every entry, float32 or float64
+    sample_weight: Floats  # one weight per entry, or an empty array if all are 1
 
     @property
     def n_rows(self) -> int:
@@ -85,18 +70,10 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class ValueGrid:
-    """Values in equal steps: stars, counts, zeros and ones, decimals.
+    """Values in equal steps: stars, counts, zeros and ones, decimals."""
 
-    Attributes
-    ----------
-    error : float
-        The standard deviation of what was lost if the values were rounded to the grid.
-    common : ndarray of bool
-        Which entries of the sample have the commonest value.
-    """
-
-    error: float
-    common: NDArray[np.bool_]
+    error: float  # the standard deviation of what was lost if the values were rounded to the grid
+    common: NDArray[np.bool_]  # which entries of the sample have the commonest value
 
 
 @dataclass(frozen=True)
@@ -167,8 +144,9 @@ def grid_of(values: Floats) -> ValueGrid | None:
     >>> grid_of(np.random.default_rng(0).normal(size=100)) is None
     True
     """
-    some = values[:: max(values.size // GRID_ENTRIES, 1)]
-    unit = SAME * float(np.finfo(values.dtype).eps) * float(np.abs(some).max(initial=0.0))
+    some = values[:: max(values.size // 10_000, 1)]
+    # what differs by less than ten roundings of the largest value is the same value
+    unit = 10 * float(np.finfo(values.dtype).eps) * float(np.abs(some).max(initial=0.0))
     if not unit > 0:
         return None
     distinct, counts = np.unique(np.rint(some.astype(np.float64) / unit), return_counts=True)
@@ -178,7 +156,7 @@ def grid_of(values: Floats) -> ValueGrid | None:
     step, commonest = float(np.diff(repeated).min()), int(np.argmax(counts))
     places = (distinct - distinct[commonest]) / step
     counts[commonest] = 0
-    if counts[np.abs(places - np.rint(places)) < NEAR].sum() < ON_GRID * counts.sum():
+    if counts[np.abs(places - np.rint(places)) < 0.1].sum() < ON_GRID * counts.sum():
         return None
     return ValueGrid(step * unit / math.sqrt(12), np.abs(values - distinct[commonest] * unit) < step * unit / 2)
 
@@ -211,15 +189,9 @@ def from_csr(matrix: Any, sample_weight: Floats | None = None, *, both: bool = T
 
 @dataclass(frozen=True)
 class Means:
-    """Which means are part of the model.
+    """Which means are part of the model."""
 
-    Attributes
-    ----------
-    rows, columns : bool
-        Whether every row, every column has a mean of its own.
-    """
-
-    rows: bool = False
+    rows: bool = False  # whether every row, every column has a mean of its own
     columns: bool = False
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ..fitting import Interruptible, Progress, all_or_nothing, interrupted_sentence, raise_interrupted
+from ..fitting import Progress, all_or_nothing, interrupted_sentence, raise_interrupted
 from ..pacing import Fixed, Geometric, Pacing, check_pace
 from ..parameters import KINDS
 from ..path import Candidate
@@ -26,7 +25,7 @@ from .entries import NO_MEANS, Levels, Means
 from .inputs import Observed, observe
 from .outliers import fit_cell_errors
 from .rank import LEAST, MEANS_ONLY, NOT_CHECKED, RECOVERED, UNRELIABLE, FormChoice, choose_form, fit_quality
-from .solve import RIDGE_END, FactorRun, Recipe, Solver, best_run
+from .solve import RIDGE_END, FactorRun, Recipe, Solver
 from .start import centred, ridge_bound
 
 
@@ -70,12 +69,8 @@ class SelfPacedMF(Factorization):
     polish : int or bool, default=8
         Least-squares sweeps at the end, up to four times as many as long as the noise scale falls; 0 where outliers are
         hardly larger than the noise.
-    n_init : int, default=1
-        Number of starts; the one with the smallest latent objective is kept.
     warm_sweeps : int, default=28
         Sweeps of the warm start.
-    inner : int, default=1
-        Sweeps per pace.
     max_sweeps : int, default=200
         Where a path without a stop of its own ends, with a warning.
     tol : float, default=1e-4
@@ -140,10 +135,8 @@ class SelfPacedMF(Factorization):
         One record per pace, the plain start first; the score is minus the noise scale.
     plain_ : PRMF
         The start of the path, as a fitted estimator.
-    objective_ : list of float
-        The latent objective of every start, if there was more than one.
     n_iter_ : int
-        All sweeps of the chosen start, warm start included, those of the choice of rank, ridge and means not.
+        All sweeps, those of the warm start included, those of the choice of rank, ridge and means not.
     n_rescued_ : int
         Rows and columns that were refitted.
     missing_rows_, missing_columns_ : ndarray of int
@@ -184,9 +177,7 @@ class SelfPacedMF(Factorization):
         init: str = "warm",
         rescue: bool = True,
         polish: int | bool = 8,
-        n_init: int = 1,
         warm_sweeps: int = 28,
-        inner: int = 1,
         max_sweeps: int = 200,
         tol: float = 1e-4,
         bounds: tuple[float, float] | None = None,
@@ -205,9 +196,7 @@ class SelfPacedMF(Factorization):
         self.init = init
         self.rescue = rescue
         self.polish = polish
-        self.n_init = n_init
         self.warm_sweeps = warm_sweeps
-        self.inner = inner
         self.max_sweeps = max_sweeps
         self.tol = tol
         self.bounds = bounds
@@ -258,9 +247,9 @@ class SelfPacedMF(Factorization):
         self._long = None if long is None else tuple(long)
         rank = self._check_rank(self.rank, observed.matrix.shape)
         entries = self._entries(observed)
-        streams = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_init)
-        with Progress(self, total=self.n_init * (self.warm_sweeps + 11 + recipe.polish)).running() as progress:
-            choice = self._choice(engine, observed, rank, means, int(streams[0]))
+        self._seed = seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        with Progress(self, total=self.warm_sweeps + 11 + recipe.polish).running() as progress:
+            choice = self._choice(engine, observed, rank, means, seed)
             guarded = False
             if choice is not None:
                 rank, means, guarded = choice.form.rank, (choice.form.means,), choice.form.guarded
@@ -273,14 +262,14 @@ class SelfPacedMF(Factorization):
             solver = Solver(
                 centre.engine, centre.entries, recipe, bound, progress.tick, self.callback, centre.levels, centre.cut
             )
-            runs = self._runs(solver, rank, streams)
-        run, self.objective_ = best_run(solver, runs)
-        self._polished, self._seed = bool(recipe.polish), int(streams[0])
-        self.n_iter_, self.n_rescued_ = run.sweeps, run.rescued
+            factors = solver.grown_start(rank, np.random.default_rng(seed))
+            warm = solver.sweeps
+            run = solver.follow(factors, seed)
+        self._polished, self.n_iter_, self.n_rescued_ = bool(recipe.polish), run.sweeps + warm, run.rescued
         levels = centre.levels
         self.plain_ = self._plain(run, solver, levels)
         self._remember(solver)
-        del solver, centre, runs  # the entries by column go before the weights come: peak memory
+        del solver, centre  # the entries by column go before the weights come: peak memory
         held_out = 0.0 if choice is None else fit_cell_errors(choice.form.errors).scale
         self._keep(run, engine, side, observed, levels, held_out)
         self._tell(run, choice)
@@ -297,23 +286,6 @@ class SelfPacedMF(Factorization):
         # a stream of its own: the fit to all entries is the same whether the form was found or given
         rng = np.random.default_rng([seed, 1])
         return choose_form(engine, (observed.matrix, observed.sample_weight), form, self.max_rank, rng)
-
-    def _runs(self, solver: Solver, rank: int | None, streams: Any) -> list[FactorRun]:
-        """One run per start; once there is one, Ctrl-C ends the search for a better."""
-        runs: list[FactorRun] = []
-        for seed in streams:
-            guard = Interruptible()
-            with guard if runs else nullcontext():
-                solver.sweeps = 0
-                factors = solver.grown_start(rank, np.random.default_rng(int(seed)))
-                warm, rank = solver.sweeps, solver.engine.means.rank(factors[0])
-                run = solver.follow(factors, int(seed))
-                runs.append(replace(run, sweeps=run.sweeps + warm))
-            if guard.interrupted:
-                runs[0] = replace(runs[0], interrupted=True)
-            if any(run.interrupted for run in runs):
-                break
-        return runs
 
     def _tell(self, run: FactorRun, choice: FormChoice | None) -> None:
         """Path, quality and closing sentence, and a warning if the fit is not to be relied on."""
@@ -372,7 +344,6 @@ class SelfPacedMF(Factorization):
             ridge=RIDGE_END if isinstance(self.ridge, str) else float(self.ridge),
             warm_sweeps=int(self.warm_sweeps),
             warm=self.init == "warm",
-            inner=int(self.inner),
             max_sweeps=int(self.max_sweeps),
             tol=float(self.tol),
             rescue=bool(self.rescue),

@@ -22,33 +22,16 @@ _DTYPES = (np.float64, np.float32)
 
 @dataclass(frozen=True)
 class Observed:
-    """What was observed.
+    """What was observed."""
 
-    Attributes
-    ----------
-    matrix : CSR array
-        Stored entries are the observed ones; indices sorted, no duplicates.
-    sample_weight : ndarray or None
-        One positive weight per stored entry.
-    size : int
-        How many entries were given, observed or not.
-    position : ndarray or None
-        The place of every stored entry among them; None: the same.
-    wrap : callable
-        Gives one value per given entry the layout of the input.
-    row_labels, column_labels : ndarray or None
-    sparse : bool
-        Whether the input listed its entries.
-    """
-
-    matrix: Any
-    sample_weight: Floats | None
-    size: int
-    position: Any
-    wrap: Callable[[Floats], Any]
+    matrix: Any  # stored entries are the observed ones; indices sorted, no duplicates
+    sample_weight: Floats | None  # one positive weight per stored entry
+    size: int  # how many entries were given, observed or not
+    position: Any  # the place of every stored entry among them; None: the same
+    wrap: Callable[[Floats], Any]  # gives one value per given entry the layout of the input
     row_labels: Any = None
     column_labels: Any = None
-    sparse: bool = True
+    sparse: bool = True  # whether the input listed its entries
 
     def restore(self, values: Floats) -> Any:
         """``values``, one per stored entry, in the layout of the input; NaN where nothing was seen."""
@@ -216,8 +199,9 @@ def _from_dense(estimator: Any, X: Any, mask: Any, sample_weight: Any, reset: bo
             return type(frame)(whole, schema=frame.columns, orient="row")
         return type(frame)(whole, index=frame.index, columns=frame.columns)
 
-    labels = [] if frame is None else [labels_of(getattr(frame, "index", None)), labels_of(frame.columns)]
-    return Observed(matrix, weights, values.size, np.flatnonzero(seen), wrap, *labels or (None, None), sparse=False)
+    rows, columns = (None, None) if frame is None else (getattr(frame, "index", None), frame.columns)
+    position = np.flatnonzero(seen)
+    return Observed(matrix, weights, values.size, position, wrap, labels_of(rows), labels_of(columns), sparse=False)
 
 
 def _stored(given: Any, weights: Floats | None, seen: Any) -> tuple[Any, Floats | None, int, Any]:

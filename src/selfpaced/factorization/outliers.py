@@ -15,10 +15,7 @@ from .engine import WeightedSolve
 from .entries import Floats, Side
 
 CORES = (3.0, math.inf)  # theory: degrees of freedom; Student's t with heavy tails, and the normal
-STEPS = 50  # cost: of the EM algorithm
-SETTLED = 1e-4  # cost: relative change of the scale at which it ends
 FEW_ERRORS = 0.05  # a choice: the share of errors that the EM algorithm starts at
-QUARTER = {3.0: 0.2767, math.inf: 0.3186}  # theory: lower quartile of the absolute core
 
 
 @dataclass(frozen=True)
@@ -27,17 +24,6 @@ class CellErrors:
 
     A model that leaves structure in its residuals makes them heavy-tailed. With a normal core that misfit would be
     taken for errors; a t core has room for it.
-
-    Attributes
-    ----------
-    df : float
-        Degrees of freedom of the core; infinite is the normal.
-    scale : float
-        Scale of the core.
-    share : float
-        Share of errors.
-    least, reach : float
-        Errors are uniform in size between these two.
 
     Examples
     --------
@@ -48,10 +34,10 @@ class CellErrors:
     (True, True)
     """
 
-    df: float
-    scale: float
-    share: float
-    least: float
+    df: float  # degrees of freedom of the core; infinite is the normal
+    scale: float  # scale of the core
+    share: float  # share of errors
+    least: float  # errors are uniform in size between these two
     reach: float
 
     def log_core(self, residuals: Floats) -> Floats:
@@ -113,15 +99,15 @@ def _expect_maximise(size: Floats, start: CellErrors, floor: float) -> tuple[flo
     """Log likelihood and mixture after the EM algorithm, from the lower quartile."""
     if not size.size:
         return 0.0, replace(start, share=0.0)
-    now = replace(start, scale=max(float(np.quantile(size, 0.25)) / QUARTER[start.df], floor))
-    for _ in range(STEPS):
+    now = replace(start, scale=max(float(np.quantile(size, 0.25) / stats.t.isf(0.375, start.df)), floor))
+    for _ in range(50):
         wrong = now.probability(size)
         z2 = np.square(size / now.scale)
         weight = (1 - wrong) * (1.0 if math.isinf(now.df) else (now.df + 1) / (now.df + z2))
         variance = float((weight * size**2).sum() / max(float((1 - wrong).sum()), 1.0))
         share = min(float(wrong.mean()), 0.5)
         before, now = now.scale, replace(now, scale=max(math.sqrt(variance), floor), share=share)
-        if share < 1 / size.size or abs(now.scale - before) <= SETTLED * before:
+        if share < 1 / size.size or abs(now.scale - before) <= 1e-4 * before:
             break
     mixed = np.log1p(-now.share) + now.log_core(size)
     return float(np.where(size > now.least, np.logaddexp(mixed, now.log_errors), mixed).sum()), now

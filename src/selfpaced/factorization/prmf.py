@@ -50,8 +50,6 @@ class PRMF(Factorization):
     ----------
     components_, row_factors_, entry_weight_, sample_loss_, outliers_, rank_, scale_, n_iter_, termination_
         As in :class:`SelfPacedMF`; the weights are all 1.
-    objective_ : float
-        The value of the objective, unsmoothed.
 
     References
     ----------
@@ -125,7 +123,6 @@ class PRMF(Factorization):
             run = solver.follow(factors, seed)
         self._polished, self._seed = bool(recipe.polish), seed
         self.n_iter_ = run.sweeps + warm
-        self.objective_ = solver.objective(run.fit, math.inf)
         self._remember(solver)
         levels = centred(engine, entries).levels
         side = entries.by_row

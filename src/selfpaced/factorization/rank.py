@@ -118,35 +118,17 @@ class FormFit:
 
 @dataclass(eq=False)
 class FormSearch:
-    """Ranks, ridges and means compared on held-out entries.
+    """Ranks, ridges and means compared on held-out entries."""
 
-    Attributes
-    ----------
-    engine : Engine
-        The kernels, without means.
-    entries, holdout : Entries, Holdout
-        What is fitted and what is predicted.
-    rank, ridge : number or None
-        None is to be found.
-    cap : int
-        The largest rank.
-    rng : numpy.random.Generator
-        Of the starts.
-    guarded : bool
-        Whether starts leave out what is far off.
-    shown : set of int
-        Ranks that showed in the singular values of a start.
-    """
-
-    engine: Engine
-    entries: Entries
+    engine: Engine  # the kernels, without means
+    entries: Entries  # what is fitted and what is predicted
     holdout: Holdout
-    rank: int | None
+    rank: int | None  # None is to be found, as for the ridge
     ridge: float | None
-    cap: int
-    rng: np.random.Generator
-    guarded: bool = False
-    shown: set[int] = field(default_factory=set)
+    cap: int  # the largest rank
+    rng: np.random.Generator  # of the starts
+    guarded: bool = False  # whether starts leave out what is far off
+    shown: set[int] = field(default_factory=set)  # ranks that showed in the singular values of a start
 
     def solver(self, centre: Centred, ridge: float = RIDGE_END) -> Solver:
         recipe = Recipe(get("mixture"), None, ridge, rescue=False)
@@ -314,34 +296,16 @@ def _mean(trial: Trial) -> float:
 
 @dataclass(frozen=True, eq=False)
 class FormChoice:
-    """What the held-out entries say.
+    """What the held-out entries say."""
 
-    Attributes
-    ----------
-    form, alone : FormFit
-        What is to be fitted, and the means alone.
-    trials : tuple of Trial
-        The means alone, then every rank with its best ridge.
-    index : int
-        Which of them was chosen.
-    gain : Gap
-        By how much the chosen form is ahead of the means alone, in biweight loss.
-    places : tuple of ndarray
-        Rows and columns of the held-out entries, and their values.
-    at_cap : bool
-        Whether the rank is the largest that was looked for, although the entries may support a larger one.
-    room : int
-        Components that all entries may support beyond it; 0 where all of them were looked at.
-    """
-
-    form: FormFit
+    form: FormFit  # what is to be fitted, and the means alone
     alone: FormFit
-    trials: tuple[Trial, ...]
-    index: int
-    gain: Gap
-    places: tuple[Any, Any, Floats]
-    at_cap: bool
-    room: int = 0
+    trials: tuple[Trial, ...]  # the means alone, then every rank with its best ridge
+    index: int  # which of them was chosen
+    gain: Gap  # by how much the chosen form is ahead of the means alone, in biweight loss
+    places: tuple[Any, Any, Floats]  # rows and columns of the held-out entries, and their values
+    at_cap: bool  # whether the rank is the largest that was looked for, although the entries may support a larger one
+    room: int = 0  # components that all entries may support beyond it; 0 where all of them were looked at
 
     @property
     def fraction(self) -> float:
@@ -401,25 +365,14 @@ def choose_form(
 
 @dataclass(frozen=True)
 class FitQuality:
-    """What the held-out entries say about a fit.
+    """What the held-out entries say about a fit."""
 
-    Attributes
-    ----------
-    status : str
-        One of "recovered", "means only" and "unreliable".
-    error, means_error : float
-        Median absolute error of the held-out entries, predicted by the factorization and by the means alone.
-    z : float
-        Standard errors by which the factorization is ahead.
-    cause : str
-        What makes a fit unreliable; empty otherwise.
-    """
-
-    status: str
+    status: str  # one of "recovered", "means only" and "unreliable"
+    # median absolute error of the held-out entries, predicted by the factorization and by the means alone
     error: float
     means_error: float
-    z: float
-    cause: str = ""
+    z: float  # standard errors by which the factorization is ahead
+    cause: str = ""  # what makes a fit unreliable; empty otherwise
 
     def __str__(self) -> str:
         figures = f"held-out error {self.error:.3g}, means alone {self.means_error:.3g}, {self.z:.1f} standard errors"

@@ -7,6 +7,7 @@ entries, with the distribution of the other rows as a prior.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +27,7 @@ REJECT = 3.5  # noise scales beyond which an entry does not count
 
 MOST_LOST = 500  # cost: beyond so many lost rows it is the model that is wrong
 LONGEST = 2000  # cost: entries of a row that take part
-SUBSETS = 100  # cost: random ones of a row's entries
+SUBSETS = 1000  # cost: random ones of a row's entries at most
 REFINED = 8  # cost: the best of them, which are refined
 STEPS = 3  # cost: of a refinement
 FOLDS = 5  # cost: parts of the rows, of which each is predicted by columns fitted to the others
@@ -34,17 +35,10 @@ FOLDS = 5  # cost: parts of the rows, of which each is predicted by columns fitt
 
 @dataclass(frozen=True, eq=False)
 class UsualRows:
-    """Where the factors of usual rows lie.
-
-    Attributes
-    ----------
-    centre : ndarray of shape (rank,)
-    precision : ndarray of shape (rank, rank)
-        The inverse of their covariance.
-    """
+    """Where the factors of usual rows lie."""
 
     centre: Floats
-    precision: Floats
+    precision: Floats  # the inverse of their covariance
 
     def less(self, mean: float) -> UsualRows:
         """The same with something taken off the last factor."""
@@ -75,12 +69,17 @@ def inlier_shares(engine: Engine, side: Side, U: Floats, V: Floats, scale: float
 
 
 def lost_rows(shares: Floats, side: Side, rank: int, usual: float | None = None) -> Any:
-    """Rows with too few inliers (``usual`` is the median share) and enough entries to try again, worst first."""
+    """Rows with too few inliers (``usual`` is the median share) and enough entries to try again, worst first.
+
+    If a tenth of the entries are wrong, rows with few entries per component may be lost up to the median share.
+    """
     if np.isnan(shares).all():
         return np.empty(0, dtype=np.intp)
     usual = float(np.nanmedian(shares)) if usual is None else usual
     worst = np.argsort(shares, kind="stable")[:MOST_LOST]
-    return worst[(side.counts()[worst] > rank) & (shares[worst] < STARVED * usual)]
+    counts = side.counts()[worst]
+    bar = np.where((counts <= THIN * rank) & (usual < 0.9), usual, STARVED * usual)
+    return worst[(counts > rank) & (shares[worst] < bar)]
 
 
 def is_thin(side: Side, n_others: int, rank: int, own_mean: bool = False) -> bool:
@@ -99,17 +98,19 @@ def thin_rows(side: Side, rank: int) -> Any:
 def refit_rows(side: Side, rows: Any, U: Floats, V: Floats, scale: float, usual: UsualRows, seed: int) -> int:
     """Refit some rows of U in place; returns how many moved by a noise scale or more at one of their entries."""
     counts, rank, moved = side.counts(), V.shape[1], 0
+    # enough for a subset without errors if 60 % of the entries are right, but for one chance in a hundred
+    subsets = int(min(SUBSETS, max(math.log(0.01) / math.log1p(-(0.6**rank)), 100)))
     for length in np.unique(counts[rows]):
         # the same subsets for all rows of a length: what happens to a row must not depend on the others
         used = np.arange(0, length, -(-length // LONGEST))
         count = used.size
-        drawn = np.random.default_rng(seed).random((SUBSETS, count))
+        drawn = np.random.default_rng(seed).random((subsets, count))
         kept = min(rank, count)
-        chosen = np.zeros((SUBSETS, count))
+        chosen = np.zeros((subsets, count))
         np.put_along_axis(chosen, np.argpartition(drawn, kept - 1, axis=1)[:, :kept], 1.0, axis=1)
         same = rows[counts[rows] == length]
         # in parts, so that no array has more than about a million numbers
-        for part in np.array_split(same, -(-same.size * SUBSETS * (count + rank * rank) // (1 << 20))):
+        for part in np.array_split(same, -(-same.size * subsets * (count + rank * rank) // (1 << 20))):
             at = side.indptr[part][:, None] + used
             X, y = V[side.indices[at]].astype(np.float64), side.values[at].astype(np.float64)
             before = U[part].astype(np.float64)

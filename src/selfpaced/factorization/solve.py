@@ -35,8 +35,6 @@ from .start import (
 )
 
 # a choice, made on development data.
-FIRST_SWEEPS = 3  # at the first pace: the warm start has to forget its outliers
-RESCUE_SWEEPS = 3
 LONGER = 4  # times as many sweeps at most, if the polish is not at its end
 STILL = 0.99  # of the noise scale before the sweep: the polish is not at its end
 TRUNCATION = 1.005  # a normal cut at 3.5 sigma looks narrower than it is: by 1.003 in theory
@@ -60,7 +58,6 @@ class Recipe:
     ridge: float
     warm_sweeps: int = 28
     warm: bool = True
-    inner: int = 1
     max_sweeps: int = 200
     tol: float = 1e-4
     rescue: bool = True
@@ -252,7 +249,7 @@ class Solver:
         return replace(self._finished(run), sweeps=self.sweeps, interrupted=run.interrupted or guard.interrupted)
 
     def _paced(self, run: FactorRun, residuals: Floats) -> FactorRun:
-        """Walk along the pace, one stage per few sweeps with the weights fused into them."""
+        """Walk along the pace, a sweep per stage with the weights fused into it."""
         rule = self.recipe.regularizer
         grouped = isinstance(rule, GroupRegularizer)
         groups = self.entries.sample[0] if grouped else None
@@ -312,7 +309,7 @@ class Solver:
         fit = run.fit.copied()
         changed = sum(self._refit(fit, by_row, run.seed, thin=False) for by_row in (True, False))
         if changed:
-            for _ in range(RESCUE_SWEEPS):
+            for _ in range(3):
                 residuals = self._sweep(fit, fit.step, "rescue")
             scale = self._scale(residuals)
             fit = replace(fit, scale=scale, step=fit.step.at(eps=self._eps(scale)))
@@ -332,7 +329,11 @@ class Solver:
         return replace(run, fit=replace(run.fit, scale=HALF_STEP / REJECT * grid.error)) if met else run
 
     def _polished(self, run: FactorRun) -> FactorRun:
-        return replace(run, fit=self._polish(run.fit.copied(), self.recipe.polish))
+        """Polish, refit what is still lost now that the noise scale is exact, and polish again."""
+        fit = self._polish(run.fit.copied(), self.recipe.polish)
+        changed = sum(self._refit(fit, by_row, run.seed, thin=False) for by_row in (True, False) if self.recipe.rescue)
+        fit = self._polish(fit, 3) if changed else fit
+        return replace(run, fit=fit, rescued=run.rescued + changed)
 
     def _polish(self, fit: Factorized, sweeps: int) -> Factorized:
         """Least squares on what lies within 3.5 noise scales: the efficiency that the L1 loss gives away.
@@ -418,20 +419,6 @@ class Solver:
         lines.target[:, lines.free] = u
         return moved
 
-    def objective(self, fit: Factorized, lam: float) -> float:
-        """The latent objective at a pace, for the comparison of starts."""
-        residuals = self.engine.sampled_residuals(self.entries, fit.U, fit.V)
-        loss = fit.step.at(quadratic=False).loss(residuals)
-        rule = self.recipe.regularizer
-        if rule is None:
-            latent = loss
-        elif isinstance(rule, GroupRegularizer):
-            latent = rule.bind(self.entries.sample[0]).latent(loss, lam)
-        else:
-            latent = relative(rule).latent(loss, lam)
-        total = float(np.sum(latent, dtype=np.float64)) * fit.step.unit * self.entries.size / loss.size
-        return total + 0.5 * self.ridge * float(np.vdot(fit.U, fit.U) + np.vdot(fit.V, fit.V))
-
 
 @dataclass(frozen=True, eq=False)
 class FusedSweeps:
@@ -441,18 +428,16 @@ class FusedSweeps:
     first_scale: float
 
     def __call__(self, lam: float, state: State[Factorized]) -> State[Factorized]:
-        """A few sweeps at one pace."""
-        solver, inner = self.solver, self.solver.recipe.inner
+        """One sweep at a pace."""
+        solver = self.solver
         fit = state.model.copied()
         step = fit.step.at(lam=lam, eps=solver._eps(fit.scale))
-        sweeps = inner if state.inner else max(FIRST_SWEEPS, inner)
-        for _ in range(sweeps):
-            residuals = solver._sweep(fit, step, "path")
+        residuals = solver._sweep(fit, step, "path")
         scale = solver._scale(residuals)
         weights = step.relative_weight(residuals, solver.entries.sample[0])
         if np.mean(weights) < STARVING or scale > SPOILT * self.first_scale:
             raise DeadEnd(f"at lam = {lam:.4g} hardly any entry has weight (open the pace)", back_to_start=True)
-        return State(replace(fit, step=step, scale=scale), step.loss(residuals), weights, sweeps)
+        return State(replace(fit, step=step, scale=scale), step.loss(residuals), weights, 1)
 
 
 def _unit(rule: Any, scale: float) -> float:
@@ -469,13 +454,4 @@ def _unit(rule: Any, scale: float) -> float:
     return scale
 
 
-def best_run(solver: Solver, runs: list[FactorRun]) -> tuple[FactorRun, list[float]]:
-    """The run of the smallest latent objective, all compared at the same pace, and all objectives."""
-    if len(runs) == 1:
-        return runs[0], []
-    lam = min(runs, key=lambda run: run.fit.scale).lam
-    objectives = [solver.objective(run.fit, lam) for run in runs]
-    return runs[int(np.argmin(objectives))], objectives
-
-
-__all__ = ["REJECT", "RIDGE_END", "SMOOTHING", "FactorRun", "Factorized", "Recipe", "Solver", "best_run"]
+__all__ = ["REJECT", "RIDGE_END", "SMOOTHING", "FactorRun", "Factorized", "Recipe", "Solver"]

@@ -26,18 +26,15 @@ RANK_FLOOR = 0.03  # singular values below this share of the largest one are noi
 
 LEVER = 30.0  # numerical safety: the means' constant in units of a factor: they see 1/900 of the factors' ridge
 MEAN_SWEEPS = 8  # cost: L1 sweeps for the means alone
-FREE = 1e-6  # numerical safety: the ridge where means are all there is
 
 # Measured by benchmarks/factorization.py, parts offsets and quality.
 CUT = 2.0  # of a guarded start, in scales of what the means leave; at 3 one-sided errors of 45 % are not left out
 CROWDED = 0.3  # the share of the entries whose shortest interval shows where the right ones are
 
 AT_ONCE = 6  # cost: components looked for at a time
-FLIPS = 2  # cost: draws of signs
 BEYOND = (
     1.155  # theory: of noise's largest singular value; 4 / sqrt(3) against 2 (Gavish and Donoho), else it adds noise
 )
-LOOSE = 1e-2  # cost: the precision of singular values
 
 QUARTILE = 0.3186  # theory: of the absolute standard normal
 
@@ -130,24 +127,12 @@ def continuation(bound: float, first: float, last: float, sweeps: int, settle: f
 
 @dataclass(frozen=True, eq=False)
 class Centred:
-    """Entries less first robust means; the means go on being fitted from there.
+    """Entries less first robust means; the means go on being fitted from there."""
 
-    Attributes
-    ----------
-    engine : Engine
-        It knows which means are part of the model.
-    entries : Entries
-        What is left of the entries.
-    levels : Levels
-        What was taken off.
-    cut : float
-        What is farther off does not count in a guarded start; else infinite.
-    """
-
-    engine: Engine
-    entries: Entries
-    levels: Levels
-    cut: float = math.inf
+    engine: Engine  # it knows which means are part of the model
+    entries: Entries  # what is left of the entries
+    levels: Levels  # what was taken off
+    cut: float = math.inf  # what is farther off does not count in a guarded start; else infinite
 
 
 def lever(entries: Entries) -> float:
@@ -175,11 +160,11 @@ def centred(engine: Engine, entries: Entries, guarded: bool = False) -> Centred:
     middle = np.full(m, crowded(values) if guarded else np.median(values), entries.dtype)
     start = entries.shifted(middle, np.zeros(n, entries.dtype))
     U, V = means.join(*none, lever(start))
-    floor, cut = FREE * typical_size(start), math.inf
+    floor, cut = 1e-6 * typical_size(start), math.inf
     for _ in range(MEAN_SWEEPS):
         if guarded:
             cut = _cut(engine.sampled_residuals(start, U, V))
-        descend(engine, start, (U, V), [FREE], floor, lambda _: None, cut=cut)
+        descend(engine, start, (U, V), [1e-6], floor, lambda _: None, cut=cut)
     _, _, rows, columns = means.split(U, V)
     rows = middle + rows
     rest = entries.shifted(rows, columns)
@@ -240,11 +225,11 @@ def further_components(residuals: Any, most: int, rng: np.random.Generator) -> t
         return None
     start = rng.standard_normal(min(residuals.shape))
     noise = 0.0
-    for _ in range(FLIPS):
+    for _ in range(2):
         flipped = residuals.copy()
         flipped.data = flipped.data * rng.choice([-1.0, 1.0], residuals.data.size)
-        noise = max(noise, float(svds(flipped, 1, v0=start, tol=LOOSE, return_singular_vectors=False)[0]))
-    left, values, right = svds(residuals, count, v0=start, tol=LOOSE)
+        noise = max(noise, float(svds(flipped, 1, v0=start, tol=1e-2, return_singular_vectors=False)[0]))
+    left, values, right = svds(residuals, count, v0=start, tol=1e-2)
     found = values > BEYOND * noise
     if not found.any():
         return None
