@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.linear_model import LinearRegression, Ridge
 
 from selfpaced import SelfPacedLinearRegression
-from selfpaced.engines import MemoryTable, spool, write_suspects
+from selfpaced.distributed import MemoryTable, spool, write_suspects
 from selfpaced.linear import regression, regression_tables
 from selfpaced.pacing import Geometric, Stages
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from selfpaced import SelfPacedLogisticRegression, suspects
-from selfpaced.engines import MemoryTable, contents, drawn
+from selfpaced.distributed import MemoryTable, contents, drawn
 from selfpaced.linear import _folds
 from selfpaced.pacing import Geometric, Stages
 from selfpaced.regularizers import REGISTRY, Regularizer, get

@@ -13,7 +13,7 @@ import pytest
 from pyarrow import csv, dataset, parquet
 
 from selfpaced import SelfPacedLogisticRegression, suspects
-from selfpaced.engines import MemoryTable, scratch, sources, spool, write_suspects
+from selfpaced.distributed import MemoryTable, scratch, sources, spool, write_suspects
 
 polars = pytest.importorskip("polars", reason="lazy frames need polars")
 
@@ -261,7 +261,7 @@ def test_nothing_stays_after_an_error_or_an_interrupt(tmp_path):
 def test_nothing_stays_after_a_kill(tmp_path):
     code = (
         "import numpy as np, os, signal\n"
-        "from selfpaced.engines import spool\n"
+        "from selfpaced.distributed import spool\n"
         f"table = spool(iter([(np.eye(3), np.arange(3))]), scratch={str(tmp_path)!r})\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )

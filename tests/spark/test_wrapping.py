@@ -6,10 +6,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason='tables on Spark need the extra "spark"')
 
+from selfpaced.distributed.spark_expressions import outlier_column, weight_column
 from selfpaced.regularizers import REGISTRY, get
 from selfpaced.robust import outlier_probability
 from selfpaced.spark import CrossFit, CrossFitModel
-from selfpaced.spark.expressions import outlier_column, weight_column
 
 ROWS = 800
 

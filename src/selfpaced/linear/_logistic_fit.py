@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..assessment import SUSPECT, look_by_share
-from ..engines import ContentSample, MemoryTable, Table
+from ..distributed import ContentSample, MemoryTable, Table
 from ..fitting import Progress
 from ..label_noise import ChannelModels, NoiseModel, confident_error, design_effect, rate_scores, share_to_check
 from ..pacing import Pacing

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arguments import check_label_array, encoded_labels, speaking_of, told_label
 from ..assessment import Array, Assessment, AssessmentMixin, Labels, fingerprint, piece_by_piece
-from ..engines import ClassWeightedTable, MemoryTable, Table, from_dask, is_dask, is_source, lazy_for_dask, opened
+from ..distributed import ClassWeightedTable, MemoryTable, Table, from_dask, is_dask, is_source, lazy_for_dask, opened
 from ..fitting import (
     CallbackSupportMixin,
     Interruptible,
@@ -217,8 +217,9 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features; scaling matters as for any logistic regression with a penalty.  Or a table that is not in
-            memory: a :class:`~selfpaced.engines.Table`, or a source of batches as :func:`selfpaced.engines.spool`
-            takes it.  The model is the same; ``assessment_`` then covers a sample of the rows.
+            memory: a :class:`~selfpaced.distributed.Table`, or a source of batches as
+            :func:`selfpaced.distributed.spool` takes it.  The model is the same; ``assessment_``
+            then covers a sample of the rows.
         y : array-like of shape (n_samples,), or str
             Labels, numbers or strings; for a source of batches, the name of their column.
         sample_weight : array-like of shape (n_samples,), optional

@@ -5,8 +5,8 @@ from .facts import Facts, classes_of, facts_of, one_sided
 from .sample import ContentSample, contents, drawn
 from .scratch import ScratchTable, opened, parse_bytes, spool
 from .sources import is_files, is_source
-from .suspects import write_suspects
 from .table import Block, ClassWeightedTable, MemoryTable, Rows, Sums, Table, added, aligned, joined
+from .write_suspects import write_suspects
 
 __all__ = [
     "Block",

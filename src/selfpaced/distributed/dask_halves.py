@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..engines import Block, drawn
-from ..engines.dask_table import DaskTable
 from ..fingerprint import mixed, row_keys
+from . import Block, drawn
+from .dask_table import DaskTable
 
 SAMPLE = 20_000  # cost: rows that are brought here, by which models are assessed and compared
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from ..assessment import LEVELS, without_rows
-from .packing import as_lists
-from .table import feature_column, number
+from .spark_packing import as_lists
+from .spark_table import feature_column, number
 
 DIAGNOSIS = "_selfpaced_diagnosis"  # convention: a column that is there while the others are made of it
 

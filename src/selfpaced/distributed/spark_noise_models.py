@@ -15,13 +15,13 @@ from pyspark.ml.functions import vector_to_array
 from pyspark.sql import functions as F
 
 from ..assessment import UNLIKELY, look_by_residuals
-from ..engines import one_sided
 from ..label_noise import fit_channel, logits_from_proba, one_rate_likelihood
 from ..regularizers import get
 from ..robust import efficient_rule, madn, outlier_share, residual_scale, tukey_loss, weighted_quantile
 from ..robust.rules import TUKEY
 from ..value_noise import EVEN_ODDS, assess_values
-from .expressions import outlier_column, right_label_column, weight_column
+from . import one_sided
+from .spark_expressions import outlier_column, right_label_column, weight_column
 
 LEAST_WEIGHT = 1e-6  # numerical safety: a row of no weight at all is an error to some estimators
 

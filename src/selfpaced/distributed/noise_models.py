@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ..assessment import UNLIKELY, Assessment, Labels, Values, look_by_residuals, look_by_share
-from ..engines import Block, one_sided
 from ..label_noise import NoiseModel, fit_channel, logits_from_proba, one_rate_likelihood
 from ..robust import residual_scale
 from ..selection import Decision, Trial, plain_or_paced
 from ..value_noise import EVEN_ODDS, WITHOUT, ValueAssessment, assess_values, nearest, numeric_features
 from ..value_noise import Rows as ValueRows
+from . import Block, one_sided
 
 LEAST_WEIGHT = 1e-6  # numerical safety: a row of no weight at all is an error to some estimators
 

@@ -1,4 +1,8 @@
-"""Logistic and linear regression of this library as estimators of Spark ML."""
+"""Models of Spark frames, for tables that lie on a Spark cluster: estimators of Spark ML.
+
+`SelfPacedLogisticRegression` and `SelfPacedLinearRegression` are those of this library, fitted to rows where they lie;
+`CrossFit` wraps any estimator of Spark ML that takes weights.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,22 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from pyspark.ml import Estimator, Model
+
+try:
+    from pyspark.ml import Estimator, Model
+except ImportError as error:
+    raise ImportError('selfpaced.spark needs pyspark: pip install "selfpaced[spark]", and Java 17 or newer') from error
+
 from pyspark.ml.linalg import DenseMatrix, DenseVector, Vectors
 from pyspark.ml.param import TypeConverters
 from pyspark.ml.util import DefaultParamsReadable, DefaultParamsWritable
 
-from .. import linear
-from .assessing import label_columns, value_columns
-from .parameters import TableParams, parameter, require_java
-from .saving import Saved, check_saveable
-from .table import SparkTable
+from . import linear
+from .distributed.spark_assessing import label_columns, value_columns
+from .distributed.spark_crossfit import CrossFit, CrossFitModel
+from .distributed.spark_parameters import TableParams, parameter, require_java
+from .distributed.spark_saving import Saved, check_saveable
+from .distributed.spark_table import SparkTable
 
 
 class _LinearParams(TableParams):
@@ -245,8 +255,11 @@ class SelfPacedLinearRegression(_RegressionParams, _LinearEstimator):
 
 
 __all__ = [
+    "CrossFit",
+    "CrossFitModel",
     "SelfPacedLinearRegression",
     "SelfPacedLinearRegressionModel",
     "SelfPacedLogisticRegression",
     "SelfPacedLogisticRegressionModel",
+    "SparkTable",
 ]

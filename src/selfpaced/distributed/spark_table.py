@@ -16,14 +16,14 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ..engines import Block, Facts, Rows, added, classes_of, joined
-from ..linear.regression_tables import many
-from .packing import PACKED, RESULT, Place, Shape, gather, merge, pack, pick, run, spread
+from . import Block, Facts, Rows, added, classes_of, joined
+from .spark_packing import PACKED, RESULT, Place, Shape, gather, merge, pack, pick, run, spread
 
 Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
 
 BLOCK_BYTES = 1 << 25  # cost: of the features of a block: few calls, and several fit into an executor's memory
+FEW_ROWS = 50_000  # cost: up to which rows lie in one place, in the order of their ids, as they would in memory
 FEW_PARTS = 64  # cost: partitions whose answers come here one by one; more are added up first
 
 
@@ -72,7 +72,7 @@ class SparkTable:
         rows = frame.select(*chosen)
         rows = rows if id is None else rows.sortWithinPartitions("id")  # a block that is made again is the same
         self._keep(rows.mapInArrow(partial(pack, labels=labels, least=BLOCK_BYTES), schema))
-        if not many(self.n, self.n_features) and len(self.places) > 1:
+        if self.n <= FEW_ROWS and len(self.places) > 1:
             packed, few = self.packed, partial(gather, shape=self._shape(None), labels=labels, most=BLOCK_BYTES)
             self._keep(packed.coalesce(1).mapInArrow(few, schema))
             packed.unpersist()

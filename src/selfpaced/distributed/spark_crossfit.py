@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 from ..assessment import LEVELS, SUSPECT
 from ..path import Candidate
 from ..selection import Decision, Trial, path_of, plain_or_paced, sentence
-from .noise_models import Settled, reading
-from .parameters import TableParams, parameter, require_java
+from .spark_noise_models import Settled, reading
+from .spark_parameters import TableParams, parameter, require_java
 
 SAMPLE = 20_000  # cost: held-out rows that are read and compared here
 FOLD, WEIGHT = "_selfpaced_fold", "_selfpaced_weight"

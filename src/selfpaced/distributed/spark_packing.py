@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..engines import Block, ContentSample, Rows, added, aligned, facts_of, joined
+from . import Block, ContentSample, Rows, added, aligned, facts_of, joined
 
 Place = tuple[int, int]
 

@@ -14,14 +14,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..assessment import Assessment
-from ..engines import Block
-from ..engines.dask_table import DaskTable, table
 from ..fitting import all_or_nothing
 from ..label_noise import NoiseModel, logits_from_proba
 from ..selection import Decision, Trial, path_of, sentence
-from .halves import Halves, Piece, features_of, half_of
+from . import Block
+from .dask_halves import Halves, Piece, features_of, half_of
+from .dask_stages import RepeatedStages
+from .dask_table import DaskTable, table
 from .noise_models import LabelNoiseModel, ValueNoiseModel
-from .stages import RepeatedStages
 
 
 class _Wrapper(BaseEstimator):
