@@ -21,10 +21,9 @@ from pyspark.ml.param import TypeConverters
 from pyspark.ml.util import DefaultParamsReadable, DefaultParamsWritable
 
 from . import linear
-from .distributed.spark_assessing import label_columns, value_columns
+from .distributed.spark_columns import linear_columns
 from .distributed.spark_crossfit import CrossFit, CrossFitModel
-from .distributed.spark_parameters import TableParams, parameter, require_java
-from .distributed.spark_saving import Saved, check_saveable
+from .distributed.spark_parameters import Saved, TableParams, check_saveable, parameter, require_java
 from .distributed.spark_table import SparkTable
 
 
@@ -101,6 +100,9 @@ class _LinearModel(_LinearParams, Model, Saved):
         """What was chosen, and why."""
         return str(self.fitted.termination_)
 
+    def _transform(self, dataset: Any) -> Any:
+        return linear_columns(self, dataset)
+
 
 class _LogisticParams(_LinearParams):
     C = parameter("C", 'inverse strength of the penalty, or "auto"')
@@ -156,9 +158,6 @@ class SelfPacedLogisticRegressionModel(_LogisticParams, _LinearModel):
     def interceptVector(self) -> DenseVector:
         """Intercepts, as many as lines of ``coefficientMatrix``."""
         return Vectors.dense(np.asarray(self.fitted.intercept_, dtype=float))
-
-    def _transform(self, dataset: Any) -> Any:
-        return label_columns(self, dataset)
 
 
 class SelfPacedLogisticRegression(_LogisticParams, _LinearEstimator):
@@ -230,9 +229,6 @@ class SelfPacedLinearRegressionModel(_RegressionParams, _LinearModel):
     def intercept(self) -> float:
         """The intercept."""
         return float(self.fitted.intercept_)
-
-    def _transform(self, dataset: Any) -> Any:
-        return value_columns(self, dataset)
 
 
 class SelfPacedLinearRegression(_RegressionParams, _LinearEstimator):

@@ -1,12 +1,11 @@
 """Where rows lie: in memory, or in files that do not fit into it; models ask for sums over blocks and a few rows."""
 
 from .dask_input import from_dask, is_dask, lazy_for_dask, refuse_dask
-from .facts import Facts, classes_of, facts_of, one_sided
+from .facts import Facts, classes_of, facts_of
 from .sample import ContentSample, contents, drawn
-from .scratch import ScratchTable, opened, parse_bytes, spool
+from .scratch import ScratchTable, opened, parse_bytes, spool, write_suspects
 from .sources import is_files, is_source
 from .table import Block, ClassWeightedTable, MemoryTable, Rows, Sums, Table, added, aligned, joined
-from .write_suspects import write_suspects
 
 __all__ = [
     "Block",
@@ -30,7 +29,6 @@ __all__ = [
     "is_source",
     "joined",
     "lazy_for_dask",
-    "one_sided",
     "opened",
     "parse_bytes",
     "refuse_dask",

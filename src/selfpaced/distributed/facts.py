@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ..arguments import one_kind
-from .table import Array, Block
+from .table import Array, Block, total
 
 
 class Facts(NamedTuple):
@@ -41,46 +41,20 @@ def facts_of(block: Block, labels: bool, gaps: bool = False) -> Facts:
             fault = f"{float(np.min(weight))!r} in sample_weight"
     if fault or not n:
         return Facts(n, {}, dtype, d, fault)
-    return Facts(n, _labels(given, weight) if labels else {0: _mass(weight, n)}, dtype, d)
+    return Facts(n, _labels(given, weight) if labels else {0: total(weight, n)}, dtype, d)
 
 
 def classes_of(known: Sequence[Facts], labels: bool) -> tuple[Array | None, Array]:
     """The labels of all blocks, sorted, and their weights; None and one number where they hold values."""
-    total: dict[Any, float] = {}
+    found: dict[Any, float] = {}
     for facts in known:
         for label, mass in facts.labels.items():
-            total[label] = total.get(label, 0.0) + mass
+            found[label] = found.get(label, 0.0) + mass
     if not labels:
-        return None, np.array([total[0]])
-    classes = label_array(total)
+        return None, np.array([found[0]])
+    classes = label_array(found)
     order = np.argsort(classes, kind="stable")
-    return classes[order], np.array(list(total.values()))[order]
-
-
-def one_sided(classes: Sequence[Any], mass: Any) -> str:
-    """Why two halves of a table cannot predict each other's labels; empty if they can.
-
-    The half that has no row of a label knows nothing of it.
-
-    Parameters
-    ----------
-    classes : sequence
-        The labels.
-    mass : array-like of shape (2, n_classes)
-        Weight of every label in each half.
-
-    Examples
-    --------
-    >>> one_sided(["a", "b"], [[5, 1], [6, 0]])
-    "all rows of the label 'b' are in one half of the table: correct or remove them, or add others of it"
-    >>> one_sided(["a", "b"], [[5, 1], [6, 2]])
-    ''
-    """
-    least = np.asarray(mass).min(axis=0)
-    if np.all(least > 0):
-        return ""
-    rare = np.asarray(classes[int(np.argmin(least))]).item()
-    return f"all rows of the label {rare!r} are in one half of the table: correct or remove them, or add others of it"
+    return classes[order], np.array(list(found.values()))[order]
 
 
 def label_array(distinct: Iterable[Any]) -> Array:
@@ -103,10 +77,6 @@ def _labels(given: Any, weight: Any) -> dict[Any, float]:
     return dict(zip(distinct.tolist(), mass.tolist(), strict=True))
 
 
-def _mass(weight: Any, n: int) -> float:
-    return float(n if weight is None else np.sum(weight))
-
-
 def _fault(values: Any, name: str, gaps: bool = False) -> str:
     """The first entry that is no number, in words."""
     numbers = np.asarray(values, dtype=np.float64)
@@ -117,4 +87,4 @@ def _fault(values: Any, name: str, gaps: bool = False) -> str:
     return f"{'' if gaps else 'NaN or '}infinity in {name}, row {row}"
 
 
-__all__ = ["Facts", "classes_of", "facts_of", "label_array", "one_sided"]
+__all__ = ["Facts", "classes_of", "facts_of", "label_array"]

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from ..arguments import one_kind
+from ..fitting import reach
 from .facts import label_array
 from .table import Array
 
 TURNED = 4096  # cost: rows that are turned from columns at a time, so that they stay in the cache
-SINGLE, DOUBLE = 1e17, 1e100  # numerical safety: numbers of 32 and 64 bits whose squares are numbers
 MOST_LABELS = 10_000  # a choice: more are probably values
 
 
@@ -76,15 +76,6 @@ def raw_batches(source: Any, rows: int) -> Iterator[Any]:
             "a table in batches must be a pyarrow dataset, a polars LazyFrame (polars >= 1.34), an iterator of batches "
             f"or names of files, got {type(source).__name__}"
         )
-
-
-def n_rows(source: Any) -> int | None:
-    """How many rows there are, where that is known without reading them."""
-    if is_files(source):
-        source = _dataset(source)
-    if _is_dataset(source) and type(getattr(source, "format", None)).__name__ == "ParquetFileFormat":
-        return int(source.count_rows())
-    return None
 
 
 def n_columns(source: Any) -> int:
@@ -218,7 +209,7 @@ def _chunked(column: Any) -> bool:
 
 def _check(batch: Batch) -> None:
     """Gaps, infinities and numbers beyond reach, by the row they are in."""
-    limit = SINGLE if batch.X.dtype == np.float32 else DOUBLE
+    limit = reach(batch.X.dtype)[1]
     if batch.X.max(initial=0.0) <= limit and batch.X.min(initial=0.0) >= -limit:  # neither where there is a NaN
         return
     row, place = np.argwhere(~(np.abs(batch.X) <= limit))[0].tolist()
@@ -284,4 +275,4 @@ def _distinct(labels: Any) -> tuple[list[Any], Array]:
     return distinct.tolist(), codes.reshape(-1)
 
 
-__all__ = ["Batch", "LabelCodes", "is_files", "is_source", "n_columns", "n_rows", "raw_batches", "read"]
+__all__ = ["Batch", "LabelCodes", "is_files", "is_source", "n_columns", "raw_batches", "read"]

@@ -1,7 +1,9 @@
-"""Where rows lie, and the little that a model asks of them: sums over blocks, some rows, a column."""
+"""Where rows lie, and the little that a model asks of them: sums over blocks, and some rows."""
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -12,6 +14,7 @@ from scipy import sparse
 Array = NDArray[Any]
 Rows = NDArray[np.intp]
 Result = TypeVar("Result")
+logger = logging.getLogger(__name__)
 
 
 class Block(NamedTuple):
@@ -83,9 +86,24 @@ class Table(Protocol):
         """These rows, by ascending numbers."""
         ...
 
-    def map(self, function: Callable[..., Array], *args: Any) -> Any:
-        """``function(block, *args)``, one value or line per row, as a column of whatever the table is made of."""
-        ...
+
+class CountedPasses:
+    """A table that counts its passes and logs them; ``_sum`` makes one."""
+
+    n: int
+    passes = 0
+
+    def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
+        """The sum over blocks, in their order, of ``function(block, *args)``: one pass."""
+        began = time.perf_counter()
+        self.passes += 1
+        total: Result = self._sum(function, args)
+        name = getattr(function, "__name__", "sum")
+        logger.info("pass %d, %s: %d rows (%.2f s)", self.passes, name, self.n, time.perf_counter() - began)
+        return total
+
+    def _sum(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        raise NotImplementedError
 
 
 class MemoryTable:
@@ -126,7 +144,7 @@ class MemoryTable:
         self.block, self.classes, self.names = Block(X, y, weight), classes, names
         self.n, self.n_features = X.shape
         self.dtype = X.dtype
-        self.mass = np.bincount(y, weight, len(classes)) if classes is not None else np.array([_total(weight, self.n)])
+        self.mass = np.bincount(y, weight, len(classes)) if classes is not None else np.array([total(weight, self.n)])
         self._cuts = np.linspace(0, self.n, n_blocks + 1).astype(int).tolist()
 
     def _blocks(self) -> list[Block]:
@@ -140,16 +158,12 @@ class MemoryTable:
 
     def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
         """The sum over blocks of ``function(block, *args)``."""
-        total: Result = added(function(block, *args) for block in self._blocks())
-        return total
+        found: Result = added(function(block, *args) for block in self._blocks())
+        return found
 
     def take(self, rows: Rows) -> Block:
         """These rows."""
         return self.block.rows(rows)
-
-    def map(self, function: Callable[..., Array], *args: Any) -> Array:
-        """``function(block, *args)`` of all rows, as an array."""
-        return np.concatenate([function(block, *args) for block in self._blocks()])
 
 
 class ClassWeightedTable:
@@ -163,17 +177,13 @@ class ClassWeightedTable:
 
     def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
         """The sum over blocks of ``function(block, *args)``."""
-        total: Result = self.table.reduce(_weighed, self.factors, self.places, function, *args)
-        return total
+        found: Result = self.table.reduce(_weighed, self.factors, self.places, function, *args)
+        return found
 
     def take(self, rows: Rows) -> Block:
         """These rows."""
         found: Block = _weighed(self.table.take(rows), self.factors, self.places, Block.rows, slice(None))
         return found
-
-    def map(self, function: Callable[..., Array], *args: Any) -> Any:
-        """``function(block, *args)``, one value or line per row."""
-        return self.table.map(_weighed, self.factors, self.places, function, *args)
 
 
 def _weighed(block: Block, factors: Array, places: Array | None, function: Callable[..., Any], *args: Any) -> Any:
@@ -182,16 +192,14 @@ def _weighed(block: Block, factors: Array, places: Array | None, function: Calla
     return function(block._replace(y=block.y if places is None else places[block.y], weight=weight), *args)
 
 
-def _total(weight: Array | None, n: int) -> float:
+def total(weight: Array | None, n: int) -> float:
+    """The weight of n rows."""
     return float(n if weight is None else weight.sum())
 
 
 def added(results: Any) -> Any:
     """The sum of what blocks gave, in their order."""
-    total: Any = 0
-    for result in results:
-        total = total + result
-    return total
+    return sum(results, start=0)
 
 
 def aligned(X: Array) -> Array:
@@ -214,4 +222,17 @@ def joined(blocks: Sequence[Block]) -> Block:
     )
 
 
-__all__ = ["Array", "Block", "ClassWeightedTable", "MemoryTable", "Rows", "Sums", "Table", "added", "aligned", "joined"]
+__all__ = [
+    "Array",
+    "Block",
+    "ClassWeightedTable",
+    "CountedPasses",
+    "MemoryTable",
+    "Rows",
+    "Sums",
+    "Table",
+    "added",
+    "aligned",
+    "joined",
+    "total",
+]

@@ -132,6 +132,7 @@ class LogisticTrainer:
         self.sampled, self.numbers = many(self.sample), None
         if not self.sampled and not isinstance(table, MemoryTable):
             table, self.numbers = self._gathered(table), self.sample.rows
+            groups = None if groups is None else groups[self.numbers]
             self.sample = replace(self.sample, rows=np.arange(table.n))
         self.table, self.groups = table, groups
         if groups is not None and isinstance(table, MemoryTable):

@@ -241,7 +241,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
             On Ctrl-C.  If there was a complete model by then, the estimator keeps the best one.
         """
         if is_dask(X):
-            X, y, sample_weight = from_dask(X, y, sample_weight, labels=True), None, None
+            X, y, sample_weight, groups = from_dask(X, y, sample_weight, groups, labels=True), None, None, None
         if isinstance(X, Table) or is_source(X):
             for name, value in (("trusted", trusted), ("groups", groups)):
                 if value is not None:
@@ -290,7 +290,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
             self.n_features_in_ = table.n_features
             if table.names is not None:
                 self.feature_names_in_ = np.asarray(table.names, dtype=object)
-            trainer = LogisticTrainer(table, len(classes), self._settings(), progress, self._previous(classes))
+            previous, groups = self._previous(classes), getattr(X, "groups", None)
+            trainer = LogisticTrainer(table, len(classes), self._settings(), progress, previous, groups)
             fit, interrupted = self._run(trainer)
             self._keep(fit, classes, table.dtype)
             rows, numbers = trainer.assessed

@@ -71,6 +71,8 @@ _VALUES = {
     "factorization.row_refit.UsualRows",
     "linear.inference.Inference",
     "linear.units.Units",
+    "distributed.crossfit.LabelNoiseModel",
+    "distributed.crossfit.ValueNoiseModel",
     "value_noise.assessment.ValueAssessment",
     "value_noise.mixture.Mixture",
     "value_noise.scales.TargetScale",
