@@ -197,6 +197,11 @@ def test_files_that_are_not_alike(tmp_path, kind):
     write("d", table.rename(columns={"label": "y"}))
     with pytest.raises(ValueError, match=rf"same columns: '.*d.{kind}' has other columns: \['x0', .*'y'\]"):
         spool(pattern, "label")
+    write("d", table.assign(x1=table["x1"].astype(str) + "!"))
+    with pytest.raises(
+        ValueError, match=rf"same types: '.*d.{kind}' has .*string in the column 'x1', and others double"
+    ):
+        spool(pattern, "label")
     with pytest.raises(ValueError, match="X must name files, got the folder"):
         spool(str(tmp_path), "label")
 

@@ -1,11 +1,23 @@
 """Where rows lie: in memory, or in files that do not fit into it; models ask for sums over blocks and a few rows."""
 
 from .dask_input import from_dask, is_dask, lazy_for_dask, refuse_dask
-from .facts import Facts, classes_of, facts_of
 from .sample import ContentSample, contents, drawn
 from .scratch import ScratchTable, opened, parse_bytes, spool, write_suspects
 from .sources import is_files, is_source
-from .table import Block, ClassWeightedTable, MemoryTable, Rows, Sums, Table, added, aligned, joined
+from .table import (
+    Block,
+    ClassWeightedTable,
+    Facts,
+    MemoryTable,
+    Rows,
+    Sums,
+    Table,
+    added,
+    aligned,
+    classes_of,
+    facts_of,
+    joined,
+)
 
 __all__ = [
     "Block",

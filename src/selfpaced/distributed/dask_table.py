@@ -11,8 +11,7 @@ import dask.array as da
 import numpy as np
 from scipy import sparse
 
-from .facts import Facts, classes_of, facts_of
-from .table import Block, CountedPasses, Rows, added, aligned, joined
+from .table import Block, CountedPasses, Facts, Rows, added, aligned, classes_of, facts_of, joined
 
 logger = logging.getLogger(__name__)
 

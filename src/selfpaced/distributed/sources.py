@@ -16,8 +16,7 @@ import numpy as np
 
 from ..arguments import one_kind
 from ..fitting import reach
-from .facts import label_array
-from .table import Array
+from .table import Array, label_array
 
 TURNED = 4096  # cost: rows that are turned from columns at a time, so that they stay in the cache
 MOST_LABELS = 10_000  # a choice: more are probably values
@@ -118,7 +117,12 @@ def _dataset(paths: Any) -> Any:
 
 
 def _same_columns(whole: Any) -> None:
-    """Every file must have every column, in whatever order."""
+    """Every file must have every column, in whatever order, and numbers where the others have numbers."""
+    import pyarrow as pa
+
+    def numeric(kind: Any) -> bool:
+        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
     for fragment in whole.get_fragments():
         own = fragment.physical_schema.names
         if set(own) != set(whole.schema.names):
@@ -126,6 +130,12 @@ def _same_columns(whole: Any) -> None:
             alone = lacking and set(own) <= set(whole.schema.names)
             differs = f"lacks the column {lacking[0]!r}" if alone else f"has other columns: {own!r}"
             raise ValueError(f"files must have the same columns: {fragment.path!r} {differs}")
+        for one in fragment.physical_schema:
+            known = whole.schema.field(one.name).type
+            empty = pa.types.is_null(one.type) or pa.types.is_null(known)
+            if not (empty or one.type == known or (numeric(one.type) and numeric(known))):
+                told = f"{fragment.path!r} has {one.type} in the column {one.name!r}, and others {known}"
+                raise ValueError(f"files must have the same types: {told}")
 
 
 def _dataset_batches(source: Any, rows: int) -> Iterator[Any]:

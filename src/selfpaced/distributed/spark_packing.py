@@ -16,9 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .facts import facts_of
 from .sample import ContentSample
-from .table import Block, Rows, added, aligned, joined
+from .table import Block, Rows, added, aligned, facts_of, joined
 
 Place = tuple[int, int]
 

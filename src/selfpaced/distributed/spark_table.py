@@ -14,9 +14,8 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from .facts import Facts, classes_of
 from .spark_packing import PACKED, RESULT, Place, Shape, gather, merge, pack, pick, run
-from .table import Block, CountedPasses, Rows, added, joined
+from .table import Block, CountedPasses, Facts, Rows, added, classes_of, joined
 
 BLOCK_BYTES = 1 << 25  # cost: of the features of a block: few calls, and several fit into an executor's memory
 FEW_ROWS = 50_000  # cost: up to which rows lie in one place, in the order of their ids, as they would in memory
