@@ -84,7 +84,7 @@ def files(paths, scratch):
     from pyarrow import parquet
 
     from selfpaced import SelfPacedLogisticRegression
-    from selfpaced.engines import spool, write_suspects
+    from selfpaced.distributed import spool, write_suspects
     from selfpaced.linear._blocks import gradient
     from selfpaced.linear._loss import Latent
     from selfpaced.regularizers import get
@@ -126,7 +126,7 @@ def memory(n, scratch):
     from sklearn.linear_model import LogisticRegression
 
     from selfpaced import SelfPacedLogisticRegression
-    from selfpaced.engines import MemoryTable
+    from selfpaced.distributed import MemoryTable
     from selfpaced.linear._blocks import gradient
     from selfpaced.linear._loss import Latent
     from selfpaced.regularizers import get

@@ -55,7 +55,7 @@ def test_a_class_name_means_one_thing():
     assert len(homes) > 100
     twins = {name: paths for name, paths in homes.items() if len(paths) > 1}
     # The same models, as users of clusters know them.
-    spark = "selfpaced/spark/linear.py"
+    spark = "selfpaced/spark.py"
     assert twins == {
         "SelfPacedLinearRegression": ["selfpaced/linear/regression.py", spark],
         "SelfPacedLogisticRegression": ["selfpaced/linear/logistic.py", spark],

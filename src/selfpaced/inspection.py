@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .arguments import integer, number
 from .assessment import LEVELS, SUSPECT, Assessment, AssessmentMixin, DelegatedAssessment
-from .engines import is_dask
+from .distributed import is_dask
 
 __all__ = [
     "SUSPECT",
@@ -99,7 +99,7 @@ def suspects(
     if order not in ("probability", "impact"):
         raise ValueError(f"order must be 'probability' or 'impact', got {order!r}")
     if is_dask(X):
-        from .engines.dask_results import suspects_of
+        from .distributed.dask_results import suspects_of
 
         if n is not None or order == "impact":
             raise ValueError(
@@ -199,7 +199,7 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float = SUSPECT) -> Any
     """
     threshold = number("threshold", threshold, 0, 1, "in [0, 1]")
     if is_dask(X):
-        from .engines.dask_results import issues_of
+        from .distributed.dask_results import issues_of
 
         return issues_of(_assessing(fitted), X, y, partial(_issues, threshold=threshold))
     table = _issues(assessment_of(fitted, X, y), threshold)

@@ -70,8 +70,7 @@ def test_suspects_are_written_though_the_first_rows_have_none(as_json, price_tsv
     frame = pd.read_csv(path, sep="\t")
     frame = pd.concat([frame.drop(index=wrong), frame.loc[wrong]])
     frame.to_csv("sorted.csv", index=False)
-    monkeypatch.setattr("selfpaced.engines.scratch.PIECES", 1)
-    monkeypatch.setattr("selfpaced.engines.scratch.PIECE", 64)  # blocks of 64 rows
+    monkeypatch.setattr("selfpaced.distributed.scratch.READ_BYTES", 64)  # blocks of 64 rows
     result = as_json("fit", "sorted.csv", "--target", "price", "--memory", "100MB")
     found = pd.read_parquet("run/suspects.parquet")
     likely = found[found["level"] == "likely error"]

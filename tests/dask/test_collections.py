@@ -83,6 +83,33 @@ def test_fit_gives_the_model_of_memory(data, memory, form):
     np.testing.assert_allclose(model.noise_rate_interval_, memory.noise_rate_interval_, atol=1e-6)
 
 
+@pytest.mark.parametrize("form", ["array", "memory", "frame", "series"])
+def test_groups_are_held_out_together_as_in_memory(data, form):
+    X, y, _ = data
+    groups = np.array([f"g{i}" for i in np.arange(900) // 30])
+    known = SelfPacedLogisticRegression().fit(X, y, groups=groups)
+    assert known.noise_rate_interval_ != SelfPacedLogisticRegression().fit(X, y).noise_rate_interval_
+    rows = da.from_array(X, (200, 4)), da.from_array(y, 200)
+    frame = dd.from_pandas(frame_of(X, y, groups).rename(columns={"weight": "group"}), npartitions=4, sort=False)
+    given = {
+        "array": (*rows, da.from_array(groups, 200)),
+        "memory": (*rows, groups),
+        "frame": (frame, "label", "group"),
+        "series": (frame[list("abcd")], frame["label"], frame["group"]),
+    }[form]
+    model = SelfPacedLogisticRegression().fit(given[0], given[1], groups=given[2])
+    assert model.n_features_in_ == 4
+    assert model.noise_rate_ == pytest.approx(known.noise_rate_, rel=1e-8)
+    np.testing.assert_allclose(model.noise_rate_interval_, known.noise_rate_interval_, rtol=1e-8)
+
+
+def test_a_missing_group_is_refused(data):
+    X, y, _ = data
+    groups = np.where(np.arange(900) == 700, np.nan, np.arange(900) // 30)
+    with pytest.raises(ValueError, match="groups must not be missing, got a gap in row 700"):
+        SelfPacedLogisticRegression().fit(da.from_array(X, (200, 4)), y, groups=da.from_array(groups, 200))
+
+
 def test_predictions_are_lazy_and_those_of_memory(data, memory):
     forms = collections(data)
     for form in ("arrays", "unknown chunk sizes", "frame and series"):

@@ -21,7 +21,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from selfpaced import SelfPacedLogisticRegression
 from selfpaced import suspects as suspects_in_memory
 from selfpaced.dask import CrossFitClassifier, CrossFitRegressor, losses, suspects, table, weights
-from selfpaced.dask.stages import RepeatedStages
+from selfpaced.distributed.dask_stages import RepeatedStages
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file
 pytestmark = pytest.mark.filterwarnings("ignore:Parameter n_jobs will be ignored:UserWarning")  # lightgbm's own

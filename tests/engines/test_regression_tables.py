@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.linear_model import LinearRegression, Ridge
 
 from selfpaced import SelfPacedLinearRegression
-from selfpaced.engines import MemoryTable, spool, write_suspects
+from selfpaced.distributed import MemoryTable, spool, write_suspects
 from selfpaced.linear import regression, regression_tables
 from selfpaced.pacing import Geometric, Stages
 
@@ -28,7 +28,7 @@ def elsewhere(X, y, n_blocks=7, weight=None):
 
     class Table:
         n, n_features, dtype, names, classes, mass = own.n, own.n_features, own.dtype, None, None, own.mass
-        reduce, take, map = own.reduce, own.take, own.map
+        reduce, take = own.reduce, own.take
 
     return Table()
 

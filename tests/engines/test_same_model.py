@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from selfpaced import SelfPacedLogisticRegression, suspects
-from selfpaced.engines import MemoryTable, contents, drawn
+from selfpaced.distributed import MemoryTable, contents, drawn
 from selfpaced.linear import _folds
 from selfpaced.pacing import Geometric, Stages
 from selfpaced.regularizers import REGISTRY, Regularizer, get
@@ -40,7 +40,7 @@ def elsewhere(X, y, n_blocks=7, weight=None):
 
     class Table:
         n, n_features, dtype, names, classes, mass = own.n, own.n_features, own.dtype, None, own.classes, own.mass
-        reduce, take, map = own.reduce, own.take, own.map
+        reduce, take = own.reduce, own.take
 
     return Table()
 

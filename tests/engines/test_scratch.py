@@ -13,7 +13,7 @@ import pytest
 from pyarrow import csv, dataset, parquet
 
 from selfpaced import SelfPacedLogisticRegression, suspects
-from selfpaced.engines import MemoryTable, scratch, sources, spool, write_suspects
+from selfpaced.distributed import MemoryTable, scratch, sources, spool, write_suspects
 
 polars = pytest.importorskip("polars", reason="lazy frames need polars")
 
@@ -78,26 +78,21 @@ def test_batches_of_arrays_with_weights():
 
 
 def test_rows_come_back_as_they_were(monkeypatch):
-    monkeypatch.setattr(scratch, "PIECE", 1)  # many small blocks
-    monkeypatch.setattr(scratch, "PIECES", 1)
+    monkeypatch.setattr(scratch, "READ_BYTES", 1)  # many small blocks
     table = frame()
     with spool(pieces(table), "label") as spooled:
         blocks = [(block.X.copy(), block.y.copy()) for block in spooled.blocks()]
         assert len(blocks) > 20
         np.testing.assert_array_equal(np.concatenate([X for X, _ in blocks]), table.iloc[:, :4].to_numpy())
         np.testing.assert_array_equal(spooled.classes[np.concatenate([y for _, y in blocks])], table["label"])
-        for near, span in ((0, 1000), (1 << 20, 1000), (1 << 20, 1 << 20)):  # one by one, and in spans of some rows
-            monkeypatch.setattr(scratch, "NEAR", near)
-            monkeypatch.setattr(scratch, "SPAN", span)
-            taken = spooled.take(np.array([3, 700, 701, 1499]))
-            np.testing.assert_array_equal(taken.X, table.iloc[[3, 700, 701, 1499], :4].to_numpy())
-            np.testing.assert_array_equal(spooled.classes[taken.y], table["label"][[3, 700, 701, 1499]])
-        np.testing.assert_array_equal(np.concatenate(list(spooled.map(lambda block: block.X[:, 0]))), table["x0"])
+        taken = spooled.take(np.array([3, 700, 701, 1499]))
+        np.testing.assert_array_equal(taken.X, table.iloc[[3, 700, 701, 1499], :4].to_numpy())
+        np.testing.assert_array_equal(spooled.classes[taken.y], table["label"][[3, 700, 701, 1499]])
         assert spooled.mass.tolist() == table["label"].value_counts().sort_index().tolist()
 
 
 def test_labels_that_do_not_come_in_their_order(monkeypatch):
-    monkeypatch.setattr(scratch, "SPAN", 7)
+    monkeypatch.setattr(scratch, "READ_BYTES", 7)
     labels = np.array(["c", "a", "b", "a", "d"] * 5)
     with spool(iter([(np.eye(25), labels)])) as table:
         np.testing.assert_array_equal(table.classes[table.take(np.arange(25)).y], labels)
@@ -175,19 +170,6 @@ def test_tables_hold_their_labels():
         SelfPacedLogisticRegression().fit(pieces(frame()), np.zeros(4))
 
 
-def test_the_disk_is_asked_first(monkeypatch, tmp_path):
-    parts(frame(), tmp_path)
-    usage = type("Usage", (), {"free": scratch.LEFT_FREE + 20_000})  # of the 72,000 bytes that it takes
-    monkeypatch.setattr(scratch.shutil, "disk_usage", lambda _: usage)
-    written = []
-    monkeypatch.setattr(scratch, "_write", lambda *args: written.append(args))
-    with pytest.raises(OSError, match="choose another folder"):
-        spool(str(tmp_path / "*.parquet"), "label", scratch=tmp_path)
-    assert not written
-    with pytest.raises(ValueError, match="scratch must be a folder"):
-        spool(pieces(frame()), "label", scratch=tmp_path / "absent")
-
-
 def test_a_disk_that_is_full_all_the_same(monkeypatch, tmp_path):
     def full(*args):
         raise OSError(28, "No space left on device")
@@ -214,6 +196,11 @@ def test_files_that_are_not_alike(tmp_path, kind):
         spool(pattern, "label")
     write("d", table.rename(columns={"label": "y"}))
     with pytest.raises(ValueError, match=rf"same columns: '.*d.{kind}' has other columns: \['x0', .*'y'\]"):
+        spool(pattern, "label")
+    write("d", table.assign(x1=table["x1"].astype(str) + "!"))
+    with pytest.raises(
+        ValueError, match=rf"same types: '.*d.{kind}' has .*string in the column 'x1', and others double"
+    ):
         spool(pattern, "label")
     with pytest.raises(ValueError, match="X must name files, got the folder"):
         spool(str(tmp_path), "label")
@@ -261,7 +248,7 @@ def test_nothing_stays_after_an_error_or_an_interrupt(tmp_path):
 def test_nothing_stays_after_a_kill(tmp_path):
     code = (
         "import numpy as np, os, signal\n"
-        "from selfpaced.engines import spool\n"
+        "from selfpaced.distributed import spool\n"
         f"table = spool(iter([(np.eye(3), np.arange(3))]), scratch={str(tmp_path)!r})\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )

@@ -9,11 +9,10 @@ import pytest
 pytest.importorskip("pyspark", reason='tables on Spark need the extra "spark"')
 
 from selfpaced import SelfPacedLinearRegression, SelfPacedLogisticRegression
-from selfpaced.engines import MemoryTable, contents
+from selfpaced.distributed import MemoryTable, contents, spark_table
+from selfpaced.distributed.spark_packing import run
 from selfpaced.linear import _folds, regression_tables
 from selfpaced.spark import SparkTable
-from selfpaced.spark import table as spark_table
-from selfpaced.spark.packing import run
 
 EDGE = _folds.MANY
 MODELS = {"label": lambda: SelfPacedLogisticRegression(C=1.0, tol=1e-2), "value": SelfPacedLinearRegression}
@@ -42,6 +41,7 @@ def shuffled(spark, data):
 def one_edge(monkeypatch):
     """A sample decides above as many rows of values as of labels; above so many, blocks stay where they are."""
     monkeypatch.setattr(regression_tables, "DECIDING", EDGE)
+    monkeypatch.setattr(spark_table, "FEW_ROWS", EDGE)
 
 
 @pytest.fixture
@@ -86,8 +86,7 @@ def test_neither_do_400_blocks(shuffled, data, small_blocks, target):
 
 
 def test_sums_of_neighbours_come_in_their_order(spark, monkeypatch):
-    monkeypatch.setattr(regression_tables, "DECIDING", 1)
-    monkeypatch.setattr(regression_tables, "ROWS_PER_FEATURE", 1)
+    monkeypatch.setattr(spark_table, "FEW_ROWS", 1)
     monkeypatch.setattr(spark_table, "FEW_PARTS", 1)
     frame = spark.range(24, numPartitions=12).selectExpr("cast(id as double) as x", "0.0 as y").where("x > 5")
     memory = MemoryTable(np.arange(6.0, 24.0)[:, None], np.zeros(18, dtype=int), classes=np.zeros(1))

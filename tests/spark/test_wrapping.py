@@ -6,17 +6,14 @@ import pytest
 
 pytest.importorskip("pyspark", reason='tables on Spark need the extra "spark"')
 
-from selfpaced.regularizers import REGISTRY, get
-from selfpaced.robust import outlier_probability
 from selfpaced.spark import CrossFit, CrossFitModel
-from selfpaced.spark.expressions import outlier_column, weight_column
 
 ROWS = 800
 
 
 @pytest.fixture(scope="module")
 def data(spark):
-    """Rows whose labels, values and places are partly wrong, and which ones."""
+    """Rows whose labels and values are partly wrong, and which ones."""
     from pyspark.ml.feature import VectorAssembler
 
     rng = np.random.default_rng(0)
@@ -26,10 +23,8 @@ def data(spark):
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "id": np.arange(ROWS)})
     frame["clean"], frame["label"] = right.astype(float), (right ^ wrong).astype(float)
     frame["value"] = X @ [1.0, -2.0] + 3 + 0.2 * rng.normal(size=ROWS) + np.where(wrong, 15.0, 0.0)
-    frame["p"] = np.where(right, 100.0, -100.0) + X[:, 0]
-    frame["q"] = X[:, 1] + np.where(wrong, rng.uniform(20.0, 60.0, ROWS), 0.0)
     rows = VectorAssembler(inputCols=["a", "b"], outputCol="features").transform(spark.createDataFrame(frame))
-    rows = VectorAssembler(inputCols=["p", "q"], outputCol="place").transform(rows).coalesce(2).persist()
+    rows = rows.coalesce(2).persist()
     yield frame, wrong, rows
     rows.unpersist()
 
@@ -39,27 +34,13 @@ def assessed(frame):
     return {name: np.array([row[name] for row in found]) for name in found[0].asDict()}
 
 
-def test_columns_are_the_formulas_of_the_rules(spark):
-    losses = [0.0, 1e-6, 0.3, 1.0, 2.5, 40.0, 1e6]
-    frame = spark.createDataFrame([(x,) for x in losses], "x double").coalesce(1)
-    names = [name for name in REGISTRY if name not in ("diversity", "group-sqrt")]
-    paces = {name: 1.5 if get(name).lam_range[1] > 2 else 0.3 for name in names}
-    columns = [weight_column(get(name), paces[name], frame["x"]).alias(name) for name in names]
-    rows = frame.select(*columns, outlier_column(frame["x"], 0.5, 0.1, 40.0).alias("outlier")).collect()
-    for name in names:
-        expected = get(name).relative_weight(np.array(losses), paces[name])
-        np.testing.assert_allclose([row[name] for row in rows], expected, rtol=1e-9, atol=1e-12, err_msg=name)
-    expected = outlier_probability(losses, 0.5, 0.1, reach=40.0)
-    np.testing.assert_allclose([row["outlier"] for row in rows], expected, rtol=1e-9)
-
-
 def test_values_with_outliers(data, tmp_path):
     from pyspark.ml.regression import LinearRegression
 
-    frame, wrong, rows = data
+    _, wrong, rows = data
     plain = LinearRegression(labelCol="value")
     model = CrossFit(estimator=plain, idCol="id").fit(rows)
-    assert model.termination.startswith("The paced model was chosen: its score on unseen rows is higher by")
+    assert model.termination.endswith("of the rows are grossly wrong, and it is better on the others.")
     assert model.path[0].lam == np.inf
     np.testing.assert_allclose(model.fitted.coefficients.toArray(), [1.0, -2.0], atol=0.05)
     assert model.fitted.intercept == pytest.approx(3.0, abs=0.05)
@@ -72,9 +53,7 @@ def test_values_with_outliers(data, tmp_path):
     assert ((found["noiseProbability"] > 0.5) == wrong).mean() > 0.99
     assert ((found["level"] == "likely error") == (found["noiseProbability"] > 0.5)).all()
     assert wrong[found["level"] != ""].mean() > 0.9
-    residual = frame["value"] - found["prediction"]
-    expected = get("tukey").relative_weight(residual.to_numpy() ** 2 / model.settled.numbers["unit"], model.settled.lam)
-    np.testing.assert_allclose(found["selfPacedWeight"], np.maximum(expected, 1e-6), rtol=1e-8)
+    np.testing.assert_allclose(found["selfPacedWeight"], np.maximum(1 - found["noiseProbability"], 1e-6))
 
 
 def test_values_of_boosted_trees(data):
@@ -82,7 +61,7 @@ def test_values_of_boosted_trees(data):
 
     _, wrong, rows = data
     model = CrossFit(estimator=GBTRegressor(labelCol="value", maxIter=3, maxDepth=3, seed=1), idCol="id").fit(rows)
-    assert model.termination.startswith("The paced model was chosen")
+    assert model.path[1].chosen
     assert model.noiseRate == pytest.approx(wrong.mean(), abs=0.03)
     found = assessed(model.unseen(rows))
     assert ((found["noiseProbability"] > 0.5) == wrong).mean() > 0.95
@@ -103,19 +82,6 @@ def test_labels_of_a_forest(data, tmp_path):
     assert (assessed(model.transform(rows))["prediction"] == frame["clean"]).mean() > 0.9
 
 
-def test_distances_of_clusters(data):
-    from pyspark.ml.clustering import KMeans
-
-    frame, wrong, rows = data
-    model = CrossFit(estimator=KMeans(k=2, seed=1, featuresCol="place"), idCol="id").fit(rows)
-    assert model.termination.startswith("The paced model was chosen")
-    centres = np.array(sorted(centre.tolist() for centre in model.fitted.clusterCenters()))
-    good = frame[~wrong].groupby("clean")["q"].mean()  # the left side first
-    np.testing.assert_allclose(centres[:, 1], good, atol=0.1)
-    found = assessed(model.transform(rows))
-    assert ((found["noiseProbability"] > 0.5) == wrong).mean() > 0.95
-
-
 def test_nothing_wrong_keeps_the_plain_model(data):
     from pyspark.ml.classification import LogisticRegression
 
@@ -125,7 +91,7 @@ def test_nothing_wrong_keeps_the_plain_model(data):
     assert model.termination == "The plain model was kept: held-out labels do not plainly show that any are wrong."
     np.testing.assert_array_equal(model.fitted.coefficients.toArray(), plain.fit(rows).coefficients.toArray())
     found = assessed(model.transform(rows))
-    assert (found["noiseProbability"] == 0).all()
+    assert (found["noiseProbability"] < 0.001).all()
     assert (found["selfPacedWeight"] == 1).all()
     assert "expected" not in model.transform(rows.drop("clean")).columns
 
@@ -160,6 +126,7 @@ def test_a_label_of_one_half_keeps_the_plain_model(data, tmp_path):
 
 def test_what_is_wrong_is_named(data):
     from pyspark.ml.classification import LinearSVC
+    from pyspark.ml.clustering import KMeans
     from pyspark.ml.feature import PCA
     from pyspark.ml.regression import LinearRegression
 
@@ -168,5 +135,7 @@ def test_what_is_wrong_is_named(data):
         CrossFit(estimator=LinearRegression(labelCol="value")).fit(rows)
     with pytest.raises(ValueError, match="estimator must have a weightCol, got PCA"):
         CrossFit(estimator=PCA(k=1), idCol="id").fit(rows)
+    with pytest.raises(ValueError, match="estimator must have a labelCol, got KMeans"):
+        CrossFit(estimator=KMeans(k=2), idCol="id").fit(rows)
     with pytest.raises(ValueError, match="must tell probabilities of labels, got LinearSVC"):
         CrossFit(estimator=LinearSVC(), idCol="id").fit(rows)

@@ -24,7 +24,7 @@ from .models import build, model_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from selfpaced.engines import ScratchTable
+    from selfpaced.distributed import ScratchTable
     from selfpaced.tables import TableBatches
 
     from .console import Console
@@ -95,7 +95,7 @@ class Encoded:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Describe, encode, fit, and stream the suspects."""
-    from selfpaced.engines import parse_bytes, spool, write_suspects
+    from selfpaced.distributed import parse_bytes, spool, write_suspects
     from selfpaced.persistence import save
 
     from .atomic_output import staged

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engines import Block, Sums, Table
+from ..distributed import Block, Sums, Table
 from ..label_noise import NoiseModel
 from ._loss import Latent, Objective, Vector, loss_of_scores
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from ..engines import Block, ContentSample, MemoryTable, Table, drawn
+from ..distributed import Block, ContentSample, MemoryTable, Table, drawn
 from ..fingerprint import Keys
 from ..folds import COPIES, N_FOLDS, Rows, hash_folds, row_keys
 from ..selection import effective_size

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..assessment import SUSPECT, look_by_share
-from ..engines import ContentSample, MemoryTable, Table
+from ..distributed import ContentSample, MemoryTable, Table
 from ..fitting import Progress
 from ..label_noise import ChannelModels, NoiseModel, confident_error, design_effect, rate_scores, share_to_check
 from ..pacing import Pacing
@@ -132,6 +132,7 @@ class LogisticTrainer:
         self.sampled, self.numbers = many(self.sample), None
         if not self.sampled and not isinstance(table, MemoryTable):
             table, self.numbers = self._gathered(table), self.sample.rows
+            groups = None if groups is None else groups[self.numbers]
             self.sample = replace(self.sample, rows=np.arange(table.n))
         self.table, self.groups = table, groups
         if groups is not None and isinstance(table, MemoryTable):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..engines import Block, Sums, Table
+from ..distributed import Block, Sums, Table
 from ._least_squares import Factor, independent_axes, triangular
 
 Floats = NDArray[np.floating[Any]]

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arguments import check_label_array, encoded_labels, speaking_of, told_label
 from ..assessment import Array, Assessment, AssessmentMixin, Labels, fingerprint, piece_by_piece
-from ..engines import ClassWeightedTable, MemoryTable, Table, from_dask, is_dask, is_source, lazy_for_dask, opened
+from ..distributed import ClassWeightedTable, MemoryTable, Table, from_dask, is_dask, is_source, lazy_for_dask, opened
 from ..fitting import (
     CallbackSupportMixin,
     Interruptible,
@@ -217,8 +217,9 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Features; scaling matters as for any logistic regression with a penalty.  Or a table that is not in
-            memory: a :class:`~selfpaced.engines.Table`, or a source of batches as :func:`selfpaced.engines.spool`
-            takes it.  The model is the same; ``assessment_`` then covers a sample of the rows.
+            memory: a :class:`~selfpaced.distributed.Table`, or a source of batches as
+            :func:`selfpaced.distributed.spool` takes it.  The model is the same; ``assessment_``
+            then covers a sample of the rows.
         y : array-like of shape (n_samples,), or str
             Labels, numbers or strings; for a source of batches, the name of their column.
         sample_weight : array-like of shape (n_samples,), optional
@@ -240,7 +241,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
             On Ctrl-C.  If there was a complete model by then, the estimator keeps the best one.
         """
         if is_dask(X):
-            X, y, sample_weight = from_dask(X, y, sample_weight, labels=True), None, None
+            X, y, sample_weight, groups = from_dask(X, y, sample_weight, groups, labels=True), None, None, None
         if isinstance(X, Table) or is_source(X):
             for name, value in (("trusted", trusted), ("groups", groups)):
                 if value is not None:
@@ -289,7 +290,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
             self.n_features_in_ = table.n_features
             if table.names is not None:
                 self.feature_names_in_ = np.asarray(table.names, dtype=object)
-            trainer = LogisticTrainer(table, len(classes), self._settings(), progress, self._previous(classes))
+            previous, groups = self._previous(classes), getattr(X, "groups", None)
+            trainer = LogisticTrainer(table, len(classes), self._settings(), progress, previous, groups)
             fit, interrupted = self._run(trainer)
             self._keep(fit, classes, table.dtype)
             rows, numbers = trainer.assessed

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arguments import speaking_of
 from ..assessment import Assessment, AssessmentMixin, Values, fingerprint, look_by_residuals
-from ..engines import MemoryTable, Table, from_dask, is_dask, is_source, lazy_for_dask, opened
+from ..distributed import MemoryTable, Table, from_dask, is_dask, is_source, lazy_for_dask, opened
 from ..fitting import (
     CallbackSupportMixin,
     Interruptible,
@@ -211,8 +211,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Or a table that is not in memory: a :class:`~selfpaced.engines.Table` of values, or a source of batches as
-            :func:`selfpaced.engines.spool` takes it. Of more than 50,000 rows a sample then sets the
+            Or a table that is not in memory: a :class:`~selfpaced.distributed.Table` of values, or a source of
+            batches as :func:`selfpaced.distributed.spool` takes it. Of more than 50,000 rows a sample then sets the
             pace and assesses the values, and all rows are fitted; ``assessment_`` is that of the sample.
         y : array-like of shape (n_samples,), or str
             Values; of a source of batches the name of their column.

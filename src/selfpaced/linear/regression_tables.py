@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from ..engines import Block, ContentSample, Table, drawn
+from ..distributed import Block, ContentSample, Table, drawn
 from ..fitting import FitInterrupted, Interruptible, Progress, interrupted_sentence
 from ..robust import ResidualRule
 from ..value_noise import EVEN_ODDS

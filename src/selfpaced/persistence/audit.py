@@ -67,6 +67,8 @@ _VALUES = {
     "factorization.rows.UsualRows",
     "linear.inference.Inference",
     "linear.units.Units",
+    "distributed.crossfit.LabelNoiseModel",
+    "distributed.crossfit.ValueNoiseModel",
     "value_noise.assessment.ValueAssessment",
     "value_noise.mixture.Mixture",
     "value_noise.scales.TargetScale",

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arguments import check_label_array, speaking_of
 from ..assessment import UNLIKELY, Assessment, Labels, fingerprint, look_by_share
-from ..engines import refuse_dask
+from ..distributed import refuse_dask
 from ..fitting import Progress, all_or_nothing, check_rule, few_threads, raise_interrupted, with_callbacks
 from ..pacing import check_pace
 from ..parameters import KINDS

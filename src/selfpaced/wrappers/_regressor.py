@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..arguments import speaking_of
 from ..assessment import Assessment, Values, fingerprint, look_by_residuals
-from ..engines import refuse_dask
+from ..distributed import refuse_dask
 from ..fitting import (
     Progress,
     all_or_nothing,

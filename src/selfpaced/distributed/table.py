@@ -1,17 +1,22 @@
-"""Where rows lie, and the little that a model asks of them: sums over blocks, some rows, a column."""
+"""Where rows lie, and the little that a model asks of them: sums over blocks, and some rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..arguments import one_kind
+
 Array = NDArray[Any]
 Rows = NDArray[np.intp]
 Result = TypeVar("Result")
+logger = logging.getLogger(__name__)
 
 
 class Block(NamedTuple):
@@ -83,9 +88,24 @@ class Table(Protocol):
         """These rows, by ascending numbers."""
         ...
 
-    def map(self, function: Callable[..., Array], *args: Any) -> Any:
-        """``function(block, *args)``, one value or line per row, as a column of whatever the table is made of."""
-        ...
+
+class CountedPasses:
+    """A table that counts its passes and logs them; ``_sum`` makes one."""
+
+    n: int
+    passes = 0
+
+    def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
+        """The sum over blocks, in their order, of ``function(block, *args)``: one pass."""
+        began = time.perf_counter()
+        self.passes += 1
+        total: Result = self._sum(function, args)
+        name = getattr(function, "__name__", "sum")
+        logger.info("pass %d, %s: %d rows (%.2f s)", self.passes, name, self.n, time.perf_counter() - began)
+        return total
+
+    def _sum(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        raise NotImplementedError
 
 
 class MemoryTable:
@@ -126,7 +146,7 @@ class MemoryTable:
         self.block, self.classes, self.names = Block(X, y, weight), classes, names
         self.n, self.n_features = X.shape
         self.dtype = X.dtype
-        self.mass = np.bincount(y, weight, len(classes)) if classes is not None else np.array([_total(weight, self.n)])
+        self.mass = np.bincount(y, weight, len(classes)) if classes is not None else np.array([total(weight, self.n)])
         self._cuts = np.linspace(0, self.n, n_blocks + 1).astype(int).tolist()
 
     def _blocks(self) -> list[Block]:
@@ -140,16 +160,12 @@ class MemoryTable:
 
     def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
         """The sum over blocks of ``function(block, *args)``."""
-        total: Result = added(function(block, *args) for block in self._blocks())
-        return total
+        found: Result = added(function(block, *args) for block in self._blocks())
+        return found
 
     def take(self, rows: Rows) -> Block:
         """These rows."""
         return self.block.rows(rows)
-
-    def map(self, function: Callable[..., Array], *args: Any) -> Array:
-        """``function(block, *args)`` of all rows, as an array."""
-        return np.concatenate([function(block, *args) for block in self._blocks()])
 
 
 class ClassWeightedTable:
@@ -163,17 +179,13 @@ class ClassWeightedTable:
 
     def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
         """The sum over blocks of ``function(block, *args)``."""
-        total: Result = self.table.reduce(_weighed, self.factors, self.places, function, *args)
-        return total
+        found: Result = self.table.reduce(_weighed, self.factors, self.places, function, *args)
+        return found
 
     def take(self, rows: Rows) -> Block:
         """These rows."""
         found: Block = _weighed(self.table.take(rows), self.factors, self.places, Block.rows, slice(None))
         return found
-
-    def map(self, function: Callable[..., Array], *args: Any) -> Any:
-        """``function(block, *args)``, one value or line per row."""
-        return self.table.map(_weighed, self.factors, self.places, function, *args)
 
 
 def _weighed(block: Block, factors: Array, places: Array | None, function: Callable[..., Any], *args: Any) -> Any:
@@ -182,16 +194,14 @@ def _weighed(block: Block, factors: Array, places: Array | None, function: Calla
     return function(block._replace(y=block.y if places is None else places[block.y], weight=weight), *args)
 
 
-def _total(weight: Array | None, n: int) -> float:
+def total(weight: Array | None, n: int) -> float:
+    """The weight of n rows."""
     return float(n if weight is None else weight.sum())
 
 
 def added(results: Any) -> Any:
     """The sum of what blocks gave, in their order."""
-    total: Any = 0
-    for result in results:
-        total = total + result
-    return total
+    return sum(results, start=0)
 
 
 def aligned(X: Array) -> Array:
@@ -214,4 +224,99 @@ def joined(blocks: Sequence[Block]) -> Block:
     )
 
 
-__all__ = ["Array", "Block", "ClassWeightedTable", "MemoryTable", "Rows", "Sums", "Table", "added", "aligned", "joined"]
+# ------------------------------------------------------------------------- what is known of a block before any fit
+
+
+class Facts(NamedTuple):
+    """Rows of a block, labels with their weights, type and number of the features, and the first fault in words."""
+
+    n: int
+    labels: dict[Any, float]
+    dtype: Any
+    n_features: int
+    fault: str = ""
+
+
+def facts_of(block: Block, labels: bool, gaps: bool = False) -> Facts:
+    """What is known of a block whose target is as it was given: labels, or values; features may have gaps or not."""
+    X, given, weight = block
+    n, d = int(X.shape[0]), int(X.shape[1])
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    if len(given) != n or (weight is not None and len(weight) != n):
+        return Facts(n, {}, dtype, d, f"{len(given)} labels or values for {n} rows")
+    fault = _fault(X.data if sparse.issparse(X) else np.asarray(X), "X", gaps)
+    if not labels or given.dtype.kind == "f":
+        fault = fault or _fault(given, "y")
+    elif given.dtype.kind == "O":
+        row = next((row for row, label in enumerate(given.tolist()) if label is None or label != label), None)
+        fault = fault or ("" if row is None else f"a gap in y, row {row}")
+    if weight is not None:
+        fault = fault or _fault(np.asarray(weight), "sample_weight")
+        if not fault and n and float(np.min(weight)) < 0:
+            fault = f"{float(np.min(weight))!r} in sample_weight"
+    if fault or not n:
+        return Facts(n, {}, dtype, d, fault)
+    return Facts(n, _labels(given, weight) if labels else {0: total(weight, n)}, dtype, d)
+
+
+def classes_of(known: Sequence[Facts], labels: bool) -> tuple[Array | None, Array]:
+    """The labels of all blocks, sorted, and their weights; None and one number where they hold values."""
+    found: dict[Any, float] = {}
+    for facts in known:
+        for label, mass in facts.labels.items():
+            found[label] = found.get(label, 0.0) + mass
+    if not labels:
+        return None, np.array([found[0]])
+    classes = label_array(found)
+    order = np.argsort(classes, kind="stable")
+    return classes[order], np.array(list(found.values()))[order]
+
+
+def label_array(distinct: Iterable[Any]) -> Array:
+    """Distinct labels as an array in which they stay distinct."""
+    known = list(distinct)
+    one_kind(known)
+    labels = np.array(known)
+    names, counts = np.unique(labels, return_counts=True)
+    if names.size < labels.size:
+        alike = [label for label, found in zip(known, labels, strict=True) if found == names[counts.argmax()]]
+        raise ValueError(f"y must hold labels that one type of numbers tells apart, got {alike[0]!r} and {alike[1]!r}")
+    return labels
+
+
+def _labels(given: Any, weight: Any) -> dict[Any, float]:
+    if given.dtype.kind == "O":
+        one_kind(set(given.tolist()))
+    distinct, codes = np.unique(given, return_inverse=True)
+    mass = np.bincount(codes.reshape(-1), weight, minlength=len(distinct))
+    return dict(zip(distinct.tolist(), mass.tolist(), strict=True))
+
+
+def _fault(values: Any, name: str, gaps: bool = False) -> str:
+    """The first entry that is no number, in words."""
+    numbers = np.asarray(values, dtype=np.float64)
+    right = ~np.isinf(numbers) if gaps else np.isfinite(numbers)
+    if right.all():
+        return ""
+    row = int(np.argwhere(~right)[0][0])
+    return f"{'' if gaps else 'NaN or '}infinity in {name}, row {row}"
+
+
+__all__ = [
+    "Array",
+    "Block",
+    "ClassWeightedTable",
+    "CountedPasses",
+    "Facts",
+    "MemoryTable",
+    "Rows",
+    "Sums",
+    "Table",
+    "added",
+    "aligned",
+    "classes_of",
+    "facts_of",
+    "joined",
+    "label_array",
+    "total",
+]

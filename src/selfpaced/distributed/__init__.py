@@ -1,12 +1,23 @@
 """Where rows lie: in memory, or in files that do not fit into it; models ask for sums over blocks and a few rows."""
 
 from .dask_input import from_dask, is_dask, lazy_for_dask, refuse_dask
-from .facts import Facts, classes_of, facts_of, one_sided
 from .sample import ContentSample, contents, drawn
-from .scratch import ScratchTable, opened, parse_bytes, spool
+from .scratch import ScratchTable, opened, parse_bytes, spool, write_suspects
 from .sources import is_files, is_source
-from .suspects import write_suspects
-from .table import Block, ClassWeightedTable, MemoryTable, Rows, Sums, Table, added, aligned, joined
+from .table import (
+    Block,
+    ClassWeightedTable,
+    Facts,
+    MemoryTable,
+    Rows,
+    Sums,
+    Table,
+    added,
+    aligned,
+    classes_of,
+    facts_of,
+    joined,
+)
 
 __all__ = [
     "Block",
@@ -30,7 +41,6 @@ __all__ = [
     "is_source",
     "joined",
     "lazy_for_dask",
-    "one_sided",
     "opened",
     "parse_bytes",
     "refuse_dask",

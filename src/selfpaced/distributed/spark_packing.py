@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..engines import Block, ContentSample, Rows, added, aligned, facts_of, joined
+from .sample import ContentSample
+from .table import Block, Rows, added, aligned, facts_of, joined
 
 Place = tuple[int, int]
 
@@ -154,16 +155,6 @@ def pick(batches: Iterable[Any], shape: Shape, wanted: dict[Place, Rows]) -> Ite
     yield from _answer(part, found or None)
 
 
-def spread(
-    batches: Iterable[Any], shape: Shape, function: Callable[..., Any], args: tuple[Any, ...], starts: dict[Place, int]
-) -> Iterator[Any]:
-    """``function(block, *args)``, one value or line per row, beside the number of the row."""
-    for batch, i in _cells(batches):
-        values = np.asarray(function(_block(batch, i, shape), *args), dtype=np.float64)
-        rows = pa.array(starts[_place(batch, i)] + np.arange(len(values)))
-        yield pa.RecordBatch.from_pydict({"row": rows, "value": as_lists(values) if values.ndim > 1 else values})
-
-
 def as_lists(values: Any) -> Any:
     """Lines of a table as an Arrow column of lists."""
     n, d = values.shape
@@ -212,4 +203,4 @@ def _ids(batch: Any, i: int) -> Any:
     return batch.column("ids")[i].values if "ids" in batch.schema.names else None
 
 
-__all__ = ["PACKED", "RESULT", "Place", "Shape", "as_lists", "gather", "merge", "pack", "pick", "run", "spread"]
+__all__ = ["PACKED", "RESULT", "Place", "Shape", "as_lists", "gather", "merge", "pack", "pick", "run"]

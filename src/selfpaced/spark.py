@@ -1,4 +1,8 @@
-"""Logistic and linear regression of this library as estimators of Spark ML."""
+"""Models of Spark frames, for tables that lie on a Spark cluster: estimators of Spark ML.
+
+`SelfPacedLogisticRegression` and `SelfPacedLinearRegression` are those of this library, fitted to rows where they lie;
+`CrossFit` wraps any estimator of Spark ML that takes weights.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from pyspark.ml import Estimator, Model
+
+try:
+    from pyspark.ml import Estimator, Model
+except ImportError as error:
+    raise ImportError('selfpaced.spark needs pyspark: pip install "selfpaced[spark]", and Java 17 or newer') from error
+
 from pyspark.ml.linalg import DenseMatrix, DenseVector, Vectors
 from pyspark.ml.param import TypeConverters
 from pyspark.ml.util import DefaultParamsReadable, DefaultParamsWritable
 
-from .. import linear
-from .assessing import label_columns, value_columns
-from .parameters import TableParams, parameter, require_java
-from .saving import Saved, check_saveable
-from .table import SparkTable
+from . import linear
+from .distributed.spark_columns import linear_columns
+from .distributed.spark_crossfit import CrossFit, CrossFitModel
+from .distributed.spark_parameters import Saved, TableParams, check_saveable, parameter, require_java
+from .distributed.spark_table import SparkTable
 
 
 class _LinearParams(TableParams):
@@ -91,6 +100,9 @@ class _LinearModel(_LinearParams, Model, Saved):
         """What was chosen, and why."""
         return str(self.fitted.termination_)
 
+    def _transform(self, dataset: Any) -> Any:
+        return linear_columns(self, dataset)
+
 
 class _LogisticParams(_LinearParams):
     C = parameter("C", 'inverse strength of the penalty, or "auto"')
@@ -146,9 +158,6 @@ class SelfPacedLogisticRegressionModel(_LogisticParams, _LinearModel):
     def interceptVector(self) -> DenseVector:
         """Intercepts, as many as lines of ``coefficientMatrix``."""
         return Vectors.dense(np.asarray(self.fitted.intercept_, dtype=float))
-
-    def _transform(self, dataset: Any) -> Any:
-        return label_columns(self, dataset)
 
 
 class SelfPacedLogisticRegression(_LogisticParams, _LinearEstimator):
@@ -221,9 +230,6 @@ class SelfPacedLinearRegressionModel(_RegressionParams, _LinearModel):
         """The intercept."""
         return float(self.fitted.intercept_)
 
-    def _transform(self, dataset: Any) -> Any:
-        return value_columns(self, dataset)
-
 
 class SelfPacedLinearRegression(_RegressionParams, _LinearEstimator):
     """:class:`selfpaced.SelfPacedLinearRegression` on a Spark frame: the same model, as an estimator of Spark ML.
@@ -245,8 +251,11 @@ class SelfPacedLinearRegression(_RegressionParams, _LinearEstimator):
 
 
 __all__ = [
+    "CrossFit",
+    "CrossFitModel",
     "SelfPacedLinearRegression",
     "SelfPacedLinearRegressionModel",
     "SelfPacedLogisticRegression",
     "SelfPacedLogisticRegressionModel",
+    "SparkTable",
 ]

@@ -15,9 +15,8 @@ import numpy as np
 from ..fingerprint import Keys, mixed, row_keys
 from .table import Array, Block, Rows, Table
 
-SLACK = 4  # cost: times the size asked for at which samples that are added up are sorted and cut down
-LIKELY = 2  # cost: times the size asked for that blocks keep at first: enough unless most rows are copies
-EACH = 10  # a choice: rows of every class that a sample has where the table has them: two for each fold
+SPARE = 4  # cost: times the size asked for that samples may have until they are cut down: rows may be copies
+EACH = 10  # a choice: rows of every class that a sample has if the table has them: two for each fold
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +39,6 @@ class ContentSample:
         Weight of each class in the whole table.
     n : int
         Rows that were seen; those of no weight are never in the sample.
-    bound : ndarray of uint64 or None
-        For each class the key above which nothing of it is wanted any more, once enough were seen.
     """
 
     size: int
@@ -51,33 +48,24 @@ class ContentSample:
     weight: Array
     mass: Array
     n: int
-    bound: Any = None
 
     def __add__(self, other: Any) -> ContentSample:
         """The sample of both parts; sorted and cut down now and then only, see `settled`."""
         if not isinstance(other, ContentSample):
             return NotImplemented
-        kept = self._wanted(other)
         both = ContentSample(
             self.size,
-            np.concatenate([self.keys, other.keys[kept]]),
-            np.concatenate([self.codes, other.codes[kept]]),
-            np.concatenate([self.rows, other.rows[kept] + self.n]),
-            np.concatenate([self.weight, other.weight[kept]]),
+            np.concatenate([self.keys, other.keys]),
+            np.concatenate([self.codes, other.codes]),
+            np.concatenate([self.rows, other.rows + self.n]),
+            np.concatenate([self.weight, other.weight]),
             self.mass + other.mass,
             self.n + other.n,
-            self.bound,
         )
-        return both.settled() if len(both.keys) > SLACK * self.size else both
+        return both.settled() if len(both.keys) > 2 * SPARE * self.size else both
 
     def __radd__(self, other: Any) -> ContentSample:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum(parts) works
-
-    def _wanted(self, other: ContentSample) -> Any:
-        """What of another sample can still be in that of both."""
-        if self.bound is None:
-            return slice(None)
-        return other.keys <= self.bound[other.codes]
 
     def settled(self) -> ContentSample:
         """Sorted, equal rows of equal class once, and no more than are asked for."""
@@ -115,7 +103,7 @@ class ContentSample:
         bound[self.codes[last]] = np.maximum(self.keys[last], limit_of(self.keys, size))
         kept = np.flatnonzero(self.keys <= bound[self.codes])
         parts = (self.keys[kept], self.codes[kept], self.rows[kept], self.weight[kept])
-        return ContentSample(size, *parts, self.mass, self.n, bound)
+        return ContentSample(size, *parts, self.mass, self.n)
 
     @property
     def sample_weight(self) -> Array | None:
@@ -135,7 +123,7 @@ class ContentSample:
 
 def drawn(table: Table, seed: int, size: int, n_classes: int) -> ContentSample:
     """The sample of a table: one pass or, where most rows are copies of others, two."""
-    share = LIKELY * size / max(table.n, 1)
+    share = SPARE * size / max(table.n, 1)
     if share < 1:
         ceiling = np.uint64(int(share * 2**64))
         found = table.reduce(contents, seed, size, n_classes, ceiling).settled()

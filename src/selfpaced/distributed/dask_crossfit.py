@@ -2,26 +2,112 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask
 import dask.array as da
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..assessment import Assessment
-from ..engines import Block
-from ..engines.dask_table import DaskTable, table
+from ..fingerprint import mixed, row_keys
 from ..fitting import all_or_nothing
 from ..label_noise import NoiseModel, logits_from_proba
-from ..selection import Decision, Trial, path_of, sentence
-from .halves import Halves, Piece, features_of, half_of
-from .noise_models import LabelNoiseModel, ValueNoiseModel
-from .stages import RepeatedStages
+from .crossfit import SAMPLE, LabelNoiseModel, ValueNoiseModel, cross_fit
+from .dask_stages import RepeatedStages
+from .dask_table import DaskTable, table
+from .sample import drawn
+from .table import Block
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """Rows split by their content, so that copies of a row are in the same half.
+
+    Attributes
+    ----------
+    table : DaskTable
+        The rows.
+    seed : int
+        Decides the split.
+    sizes : ndarray of shape (n_blocks, 2)
+        Rows of each half in every block.
+    mass : ndarray of shape (2, n_classes)
+        Weight of every class in each half; of values, of all rows.
+    weighted : bool
+        Whether the rows have weights.
+    """
+
+    table: DaskTable
+    seed: int
+    sizes: NDArray[np.intp]
+    mass: NDArray[np.floating[Any]]
+    weighted: bool
+
+    @classmethod
+    def of(cls, table: DaskTable, seed: int) -> Halves:
+        """One pass."""
+        count = dask.delayed(_counted, pure=False, traverse=False)
+        found = dask.compute(*[count(part, seed, len(table.mass)) for part in table.parts])
+        sizes, mass, weighted = zip(*found, strict=True)
+        return cls(table, seed, np.array(sizes), np.sum(mass, axis=0), any(weighted))
+
+    def sample(self) -> tuple[Block, NDArray[np.intp]]:
+        """Some rows, by what they hold, with the weight that each stands for; and which half they are in."""
+        n_classes = 0 if self.table.classes is None else len(self.table.classes)
+        sample = drawn(self.table, self.seed, SAMPLE, n_classes)
+        order = np.argsort(sample.rows)
+        rows, weight = self.table.take(sample.rows[order]), sample.sample_weight
+        if sparse.issparse(rows.X):
+            raise ValueError("X must have dense blocks for a wrapped estimator, got sparse ones")
+        return rows._replace(weight=None if weight is None else weight[order]), half_of(rows.X, self.seed)
+
+    def pieces(self, half: int) -> list[Piece]:
+        """The blocks of one half that have any rows."""
+        pick = dask.delayed(_picked, pure=False, traverse=False)
+        counted = zip(self.table.parts, self.sizes[:, half], strict=True)
+        return [Piece(pick(part, self.seed, half), int(n)) for part, n in counted if n]
+
+    def target(self, pieces: Sequence[Piece]) -> Any:
+        """Their codes or values as a Dask array."""
+        kind = np.float64 if self.table.classes is None else np.intp
+        return _array([Piece(block[1], n) for block, n in pieces], (), kind)
+
+    def weight(self, pieces: Sequence[Piece], own: Sequence[Any] | None = None) -> Any:
+        """Their weights as a Dask array, times others of each block; None where there are none."""
+        if own is None:
+            return _array([Piece(block[2], n) for block, n in pieces], (), np.float64) if self.weighted else None
+        times = dask.delayed(_times, pure=False, traverse=False)
+        both = [Piece(times(block, weight), n) for (block, n), weight in zip(pieces, own, strict=True)]
+        return _array(both, (), np.float64)
+
+
+class Piece(NamedTuple):
+    """A delayed block, or a part of one, and the number of its rows."""
+
+    block: Any
+    n: int
+
+
+def features_of(table: DaskTable, pieces: Sequence[Piece]) -> Any:
+    """Features of blocks as a Dask array of known chunks."""
+    return _array([Piece(block[0], n) for block, n in pieces], (table.n_features,), table.dtype)
+
+
+def _array(pieces: Sequence[Piece], shape: tuple[int, ...], dtype: Any) -> Any:
+    return da.concatenate([da.from_delayed(part, (n, *shape), dtype=dtype) for part, n in pieces])
+
+
+def half_of(X: Any, seed: int) -> NDArray[np.intp]:
+    """In which half rows are: not told by the same bits that draw the sample."""
+    return (mixed(row_keys(X), seed + 1) & np.uint64(1)).astype(np.intp)
 
 
 class _Wrapper(BaseEstimator):
@@ -70,42 +156,27 @@ class _Wrapper(BaseEstimator):
         return self
 
     def _run(self, halves: Halves, stages: RepeatedStages) -> None:
-        """The path, by models of halves: of unseen rows what is wrong, weights by it, and whether they help."""
-        if not halves.mass.all():
-            noise_model = self._noise_model.silent(halves.table.classes, halves.mass)
-            self._end(halves, stages, None, noise_model, [Trial(math.inf, "plain")], Decision(0, noise_model.reason))
-            return
-        seen, half = halves.sample()
-        models = self._both(halves, stages, "plain fit")
-        before = stages.run("plain models asked", partial(self._unseen, models, seen, half))
-        noise_model = self._noise_model.of(halves.table.classes, seen, before)
-        trials, decision = [Trial(math.inf, "plain")], Decision(0, noise_model.reason)
-        if not noise_model.reason:
-            paced = noise_model.weighing()
-            weighted = self._both(halves, stages, "weighted fit", models, paced)
-            after = stages.run("weighted models asked", partial(self._unseen, weighted, seen, half))
-            trials, decision = paced.choose(seen, before, after)
-            if decision.index:
-                models, noise_model = weighted, paced
-        self._end(halves, stages, models, noise_model, trials, decision, seen.weight)
+        """Decide by models of halves, and fit the kept kind to all rows."""
+        sample = halves.sample() if halves.mass.all() else None
 
-    def _end(
-        self, halves: Halves, stages: RepeatedStages, models: Any, noise_model: Any, trials: Any, decision: Decision,
-        sample_weight: Any = None,
-    ) -> None:  # fmt: skip
-        """The kept kind of model, of all rows, and what is known of it."""
-        given = (models, noise_model) if decision.index else ()
-        name = "weighted fit" if decision.index else "plain fit"
+        def fitted(*given: Any) -> list[Any]:
+            name = "weighted fit" if given else "plain fit"
+            return [stages.run(f"{name} of half {k + 1}", partial(self._fitted, halves, (k,), *given)) for k in (0, 1)]
+
+        def predicted(models: Any) -> tuple[Block, Any]:
+            assert sample is not None
+            rows, half = sample
+            return rows, stages.run("predictions of the sample", partial(self._unseen, models, rows, half))
+
+        kept = cross_fit(self._noise_model, halves.table.classes, halves.mass, fitted, predicted)
+        given = (kept.models, kept.noise_model) if kept.weighted else ()
+        name = "weighted fit" if given else "plain fit"
         self.estimator_ = stages.run(name, partial(self._fitted, halves, (0, 1), *given))
-        self.fold_estimators_ = [self.estimator_] * 2 if models is None else models
-        self.seed_, self.noise_model_ = halves.seed, noise_model
-        self.lam_, (self.noise_rate_, self.noise_rate_interval_) = noise_model.lam, noise_model.rate
-        self.path_ = path_of(trials, decision, sample_weight)
-        self.termination_, self.repeated_ = sentence(trials, decision), tuple(stages.repeated)
-
-    def _both(self, halves: Halves, stages: RepeatedStages, name: str, *given: Any) -> list[Any]:
-        """A model of each half."""
-        return [stages.run(f"{name} of half {k + 1}", partial(self._fitted, halves, (k,), *given)) for k in (0, 1)]
+        self.fold_estimators_ = [self.estimator_] * 2 if kept.models is None else kept.models
+        self.seed_, self.noise_model_ = halves.seed, kept.noise_model
+        self.lam_, (self.noise_rate_, self.noise_rate_interval_) = kept.noise_model.lam, kept.noise_model.rate
+        self.path_, self.termination_ = kept.path, kept.termination
+        self.repeated_ = tuple(stages.repeated)
 
     def _fitted(self, halves: Halves, parts: tuple[int, ...], models: Any = None, noise_model: Any = None) -> Any:
         """The wrapped estimator, fitted to one half or to both; weights are made of (rows, models, pace) each time."""
@@ -120,11 +191,11 @@ class _Wrapper(BaseEstimator):
             ]
         weight = halves.weight(every, own)
         given = {} if weight is None else {"sample_weight": weight}
-        return clone(self.estimator).fit(halves.features(every), halves.target(every), **given)
+        return clone(self.estimator).fit(features_of(halves.table, every), halves.target(every), **given)
 
     def _assessed_pieces(self, halves: Halves, pieces: list[Piece], model: Any, noise_model: Any) -> list[Any]:
         """Delayed assessments of blocks, by a model that has not seen their rows."""
-        said = self._ask(model, halves.features(pieces)).to_delayed().ravel().tolist()
+        said = self._ask(model, features_of(halves.table, pieces)).to_delayed().ravel().tolist()
         call, known = dask.delayed(_assessed, pure=False, traverse=False), _shared(noise_model)
         return [call(piece.block, own, known) for piece, own in zip(pieces, said, strict=True)]
 
@@ -267,6 +338,21 @@ def _shared(noise_model: Any) -> Any:
 
 
 # ----------------------------------------------------------------------------------------------- on the workers
+
+
+def _counted(block: Block, seed: int, n_classes: int) -> tuple[Any, Any, bool]:
+    half = half_of(block.X, seed)
+    codes = block.y if n_classes > 1 else np.zeros(len(half), dtype=np.intp)
+    mass = np.bincount(half * n_classes + codes, block.weight, minlength=2 * n_classes)
+    return np.bincount(half, minlength=2), mass.reshape(2, n_classes), block.weight is not None
+
+
+def _picked(block: Block, seed: int, half: int) -> Block:
+    return block.rows(np.flatnonzero(half_of(block.X, seed) == half))
+
+
+def _times(block: Block, weight: Any) -> Any:
+    return weight if block.weight is None else weight * block.weight
 
 
 def _by_the_other(half: Any, first: Any, second: Any) -> Any:

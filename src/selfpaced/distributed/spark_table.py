@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import pickle
-import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
-from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from pyspark import StorageLevel
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ..engines import Block, Facts, Rows, added, classes_of, joined
-from ..linear.regression_tables import many
-from .packing import PACKED, RESULT, Place, Shape, gather, merge, pack, pick, run, spread
-
-Result = TypeVar("Result")
-logger = logging.getLogger(__name__)
+from .spark_packing import PACKED, RESULT, Place, Shape, gather, merge, pack, pick, run
+from .table import Block, CountedPasses, Facts, Rows, added, classes_of, joined
 
 BLOCK_BYTES = 1 << 25  # cost: of the features of a block: few calls, and several fit into an executor's memory
+FEW_ROWS = 50_000  # cost: up to which rows lie in one place, in the order of their ids, as they would in memory
 FEW_PARTS = 64  # cost: partitions whose answers come here one by one; more are added up first
 
 
-class SparkTable:
+class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
     """A table whose blocks lie packed in the cache of a Spark session; use it in a ``with`` statement, or close it.
 
     Parameters
@@ -58,7 +53,7 @@ class SparkTable:
         labels: bool = True,
     ) -> None:
         self.names = None if isinstance(features, str) else [str(name) for name in features]
-        self.passes, self._labels, self._dtype = 0, labels, single_or_double(frame, features)
+        self._labels, self._dtype = labels, single_or_double(frame, features)
         chosen = [
             feature_column(frame, features).alias("features"),
             number(frame, target, "target").alias("y"),
@@ -72,7 +67,7 @@ class SparkTable:
         rows = frame.select(*chosen)
         rows = rows if id is None else rows.sortWithinPartitions("id")  # a block that is made again is the same
         self._keep(rows.mapInArrow(partial(pack, labels=labels, least=BLOCK_BYTES), schema))
-        if not many(self.n, self.n_features) and len(self.places) > 1:
+        if self.n <= FEW_ROWS and len(self.places) > 1:
             packed, few = self.packed, partial(gather, shape=self._shape(None), labels=labels, most=BLOCK_BYTES)
             self._keep(packed.coalesce(1).mapInArrow(few, schema))
             packed.unpersist()
@@ -126,15 +121,9 @@ class SparkTable:
         near = (F.col("part") / F.lit(step)).cast("int")
         return answers.repartition(step, near).mapInArrow(partial(merge, step=step), RESULT)
 
-    def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
-        """The sum over blocks, in their order, of ``function(block, *args)``: one pass."""
-        began = time.perf_counter()
-        self.passes += 1
+    def _sum(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         ask = partial(run, shape=self._shape(self.classes), function=function, args=args)
-        total: Result = added(_collected(self._merged(self._asked(["X", "y", "weight"], ask))))
-        name = getattr(function, "__name__", "sum")
-        logger.info("pass %d, %s: %d rows (%.2f s)", self.passes, name, self.n, time.perf_counter() - began)
-        return total
+        return added(_collected(self._merged(self._asked(["X", "y", "weight"], ask))))
 
     def take(self, rows: Rows) -> Block:
         """These rows, by ascending numbers, brought here."""
@@ -157,24 +146,11 @@ class SparkTable:
         found = [one for answer in _collected(self._asked(["X", "y", "weight", *more], ask)) for one in answer]
         return sorted(found, key=lambda one: one[0])
 
-    def map(self, function: Callable[..., Any], *args: Any) -> Any:
-        """``function(block, *args)``, one value or line per row, as a Spark frame of row numbers and values."""
-        shown = np.asarray(function(self.take(np.arange(1)), *args))
-        starts = dict(zip(self.places, self.starts.tolist(), strict=True))
-        ask = partial(spread, shape=self._shape(self.classes), function=function, args=args, starts=starts)
-        kind = "double" if shown.ndim == 1 else "array<double>"
-        return self.packed.drop("ids").mapInArrow(ask, f"row long, value {kind}")
-
     def close(self) -> None:
         """Give the cache back."""
         self.packed.unpersist()
 
-    def __enter__(self) -> SparkTable:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

@@ -1,7 +1,8 @@
-"""Parameters that the estimators and models of this room share, as Spark ML has them."""
+"""Parameters as Spark ML has them, and models as folders: what estimators and models on Spark share."""
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 from pathlib import Path
@@ -9,7 +10,10 @@ from typing import Any, TypeVar
 
 from pyspark import SparkContext
 from pyspark.ml.param import Param, Params, TypeConverters
+from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
 from pyspark.sql.utils import is_remote
+
+from .. import persistence
 
 Self = TypeVar("Self", bound="TableParams")
 
@@ -112,4 +116,64 @@ class TableParams(Params):
         return self.getOrDefault(self.predictionCol)
 
 
-__all__ = ["TableParams", "parameter", "require_java"]
+# ---------------------------------------------------------------------------------------------------------- saving
+
+
+def write_object(session: Any, path: str, value: Any) -> None:
+    """Write a fitted model, or what it is made of, as a skops file in a frame."""
+    content = io.BytesIO()
+    persistence.save(value, content)
+    frame = session.createDataFrame([(bytearray(content.getvalue()),)], "content binary")
+    frame.coalesce(1).write.parquet(path)
+
+
+def read_object(session: Any, path: str) -> Any:
+    """Read what `write_object` has written."""
+    return persistence.load(bytes(session.read.parquet(path).first()["content"]))
+
+
+def check_saveable(instance: Any) -> None:
+    """Parameters are saved as JSON: names and numbers."""
+    for param, value in instance.extractParamMap().items():
+        if not isinstance(value, str | int | float | list | dict | None):
+            raise ValueError(f"{param.name} must be a name or a number to be saved, got {value!r}")
+
+
+class _Writer(MLWriter):
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def saveImpl(self, path: str) -> None:
+        check_saveable(self.model)
+        DefaultParamsWriter.saveMetadata(self.model, path, self.sparkSession)
+        write_object(self.sparkSession, f"{path}/model", self.model.fitted)
+
+
+class _Reader(MLReader):
+    def __init__(self, cls: Any) -> None:
+        super().__init__()
+        self.cls = cls
+
+    def load(self, path: str) -> Any:
+        metadata = DefaultParamsReader.loadMetadata(path, self.sparkSession)
+        model = self.cls(read_object(self.sparkSession, f"{path}/model"))
+        model._resetUid(metadata["uid"])
+        DefaultParamsReader.getAndSetParams(model, metadata)
+        return model
+
+
+class Saved(MLWritable, MLReadable):
+    """A model that holds a fitted estimator of this library as ``fitted``."""
+
+    def write(self) -> Any:
+        """What writes the model; ``save(path)`` calls it."""
+        return _Writer(self)
+
+    @classmethod
+    def read(cls) -> Any:
+        """What reads a model; ``load(path)`` calls it."""
+        return _Reader(cls)
+
+
+__all__ = ["Saved", "TableParams", "check_saveable", "parameter", "read_object", "require_java", "write_object"]

@@ -13,8 +13,8 @@ try:
 except ImportError as error:
     raise ImportError('selfpaced.dask needs Dask: pip install "selfpaced[dask]"') from error
 
-from ..engines.dask_results import losses, suspects, weights
-from ..engines.dask_table import DaskTable, table
-from .wrapping import CrossFitClassifier, CrossFitRegressor
+from .distributed.dask_crossfit import CrossFitClassifier, CrossFitRegressor
+from .distributed.dask_results import losses, suspects, weights
+from .distributed.dask_table import DaskTable, table
 
 __all__ = ["CrossFitClassifier", "CrossFitRegressor", "DaskTable", "losses", "suspects", "table", "weights"]

@@ -1,7 +1,7 @@
 """Tables larger than memory on one machine: read and turned into rows once, then passed over in a scratch file.
 
 A pass over the scratch file costs about what one over memory does; decoding Parquet again for every pass would cost
-several times that (``benchmarks/engines.py``). Rows are read with plain reads: the pages of a memory map would count as
+several times that (``benchmarks/scale.py``). Rows are read with plain reads: the pages of a memory map would count as
 memory of the process. The files have no name, so that they vanish with the process, however it ends.
 """
 
@@ -11,30 +11,24 @@ import logging
 import math
 import os
 import re
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import pairwise
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .sources import Batch, LabelCodes, n_columns, n_rows, read
-from .table import Array, Block, Rows, Table, added
+from ..assessment import AssessmentMixin
+from .sources import Batch, LabelCodes, n_columns, read
+from .table import Array, Block, CountedPasses, Rows, Table, added, total
 
 logger = logging.getLogger(__name__)
-Result = TypeVar("Result")
 
-PIECE = 1 << 21  # cost: bytes that a model works through at a time, with two numbers more a row: they stay in the cache
-PIECES = 2  # cost: of these that are read at a time in a pass, so that calls cost little and none is cut
-SPAN = 1 << 20  # cost: bytes that are read at a time to find some entries among them
-NEAR = 1 << 15  # cost: bytes between entries up to which reading them too costs less than one call for each entry
-LEFT_FREE = 1 << 28  # a choice: bytes of the disk that others may need
-BATCH_SHARE = 16  # a choice: of the memory, what one batch may take; decoders hold several and copies of them
+READ_BYTES = 1 << 22  # cost: bytes that are read at a time in a pass: few calls, and blocks that stay in the cache
 LEAST_MEMORY = 1 << 26  # numerical safety: less is no budget that anything here would keep to
 # convention: decimal units, and binary ones with an i
 _UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -55,7 +49,7 @@ def parse_bytes(text: str | int | float) -> int:
     return size
 
 
-class ScratchTable:
+class ScratchTable(CountedPasses, AbstractContextManager["ScratchTable"]):
     """A table of rows in a scratch file; use it in a ``with`` statement, or close it.
 
     Made by `spool`. Blocks that a pass gives are overwritten by the next: functions must not keep them.
@@ -67,7 +61,6 @@ class ScratchTable:
         self.names: Sequence[str] | None = None
         self.classes: Array | None = None
         self.mass: Array = np.zeros(1)
-        self.passes = 0
         self._rows, self._given, self._weights = (self._file() for _ in range(3))
         self._weighted = False
 
@@ -96,7 +89,7 @@ class ScratchTable:
         except OSError as error:  # the files have no name that it could tell
             where = f"the scratch file in {str(self.folder)!r} cannot be written: {error.strerror}"
             raise OSError(error.errno, f"{where}; choose another folder (scratch)") from error
-        mass = np.bincount(given, weight) if self.labels is not None else np.array([_total(weight, len(X))])
+        mass = np.bincount(given, weight) if self.labels is not None else np.array([total(weight, len(X))])
         self.mass = _longer(self.mass, len(mass)) + _longer(mass, len(self.mass))
         self.n += len(X)
 
@@ -127,8 +120,8 @@ class ScratchTable:
 
     def _sort_codes(self, place: Array) -> None:
         """Labels were numbered as they came: write their places in the order of the classes, once for all passes."""
-        for first in range(0, self.n, SPAN):
-            given = np.empty(min(SPAN, self.n - first), dtype=np.int32)
+        for first in range(0, self.n, READ_BYTES):
+            given = np.empty(min(READ_BYTES, self.n - first), dtype=np.int32)
             _read(self._given, given, first * given.itemsize)
             self._given.seek(first * given.itemsize)
             _write(self._given, place[given])
@@ -146,7 +139,7 @@ class ScratchTable:
 
     def blocks(self) -> Iterator[Block]:
         """Every row, block by block, in the same buffers."""
-        size = min(self.n, PIECES * max(64, PIECE // (self.width + 2 * self.dtype.itemsize)))
+        size = min(self.n, max(64, READ_BYTES // (self.width + 2 * self.dtype.itemsize)))
         X = np.empty((size, self.n_features), dtype=self.dtype)
         given = np.empty(size, dtype=self._given_type)
         weight = np.empty(size) if self._weighted else None
@@ -158,14 +151,8 @@ class ScratchTable:
                 _read(self._weights, weight[:m], first * 8)
             yield Block(X[:m], given[:m], None if weight is None else weight[:m])
 
-    def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
-        """The sum over blocks of ``function(block, *args)``: one pass."""
-        began = time.perf_counter()
-        self.passes += 1
-        total: Result = added(function(block, *args) for block in self.blocks())
-        name = getattr(function, "__name__", "sum")
-        logger.info("pass %d, %s: %d rows (%.2f s)", self.passes, name, self.n, time.perf_counter() - began)
-        return total
+    def _sum(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        return added(function(block, *args) for block in self.blocks())
 
     def take(self, rows: Rows) -> Block:
         """These rows, by ascending numbers."""
@@ -174,27 +161,11 @@ class ScratchTable:
         return Block(X, self._entries(self._given, self._given_type, rows), weight)
 
     def _entries(self, file: IO[bytes], dtype: np.dtype[Any], rows: Rows, shape: tuple[int, ...] = ()) -> Array:
-        """Entries of a file: by spans that hold some of them, or where they are far apart one by one."""
         out = np.empty((len(rows), *shape), dtype=dtype)
-        size = max(dtype.itemsize * math.prod(shape), 1)
-        if self.n * size > NEAR * len(rows):
-            for place, row in enumerate(np.asarray(rows).tolist()):
-                _read(file, out[place : place + 1], row * size)
-            return out
-        length = max(1, SPAN // size)
-        span = np.empty((min(length, self.n), *shape), dtype=dtype)
-        cuts = np.searchsorted(rows, np.arange(0, self.n + length, length)).tolist()
-        for number, (begin, end) in enumerate(pairwise(cuts)):
-            if end > begin:
-                first = number * length
-                m = min(length, self.n - first)
-                _read(file, span[:m], first * size)
-                out[begin:end] = span[:m][rows[begin:end] - first]
+        size = dtype.itemsize * math.prod(shape)
+        for place, row in enumerate(np.asarray(rows).tolist()):
+            _read(file, out[place : place + 1], row * size)
         return out
-
-    def map(self, function: Callable[..., Array], *args: Any) -> Iterator[Array]:
-        """``function(block, *args)``, block by block, while it is asked for."""
-        return (np.array(function(block, *args)) for block in self.blocks())
 
     # -------------------------------------------------------------------------------------------- closing
 
@@ -203,12 +174,7 @@ class ScratchTable:
         for file in (self._rows, self._given, self._weights):
             file.close()
 
-    def __enter__(self) -> ScratchTable:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -253,19 +219,15 @@ def spool(
     folder = Path(tempfile.gettempdir() if scratch is None else scratch)
     if not folder.is_dir():
         raise ValueError(f"scratch must be a folder, got {str(folder)!r}")
-    budget, expected = parse_bytes(memory), n_rows(source)
-    table, began = ScratchTable(folder, labels), time.perf_counter()
+    # a batch takes a sixteenth of the memory: decoders hold several, and copies of them
+    size = int(np.clip(parse_bytes(memory) // 16 // (8 * n_columns(source)), 1 << 10, 1 << 16))
+    table, began, told = ScratchTable(folder, labels), time.perf_counter(), 1 << 10
     try:
-        rows = 1 << 10  # until the width is known
-        for batch in read(source, target, weight, _batch_rows(source, budget)):
-            wanted = batch.X.nbytes + 16 * len(batch.X)
-            if not table.n and expected is not None:
-                wanted = max(wanted, wanted // len(batch.X) * expected)
-            _check_disk(folder, wanted)
+        for batch in read(source, target, weight, size):
             table.write(batch)
-            if table.n >= rows:
+            if table.n >= told:
                 logger.info("read %d rows (%.1f s)", table.n, time.perf_counter() - began)
-                rows = 2 * table.n
+                told = 2 * table.n
         return table.done()
     except BaseException:
         table.close()
@@ -289,18 +251,62 @@ def opened(X: Any, y: Any, sample_weight: Any, *, labels: bool) -> Iterator[Tabl
         yield table
 
 
-def _batch_rows(source: Any, budget: int) -> int:
-    """Rows of a batch that take their share of the memory at most."""
-    return int(np.clip(budget // BATCH_SHARE // (8 * n_columns(source)), 1 << 10, 1 << 16))
+def write_suspects(
+    model: AssessmentMixin,
+    table: ScratchTable,
+    path: str | os.PathLike[str],
+    *,
+    threshold: float = 0.5,
+    numbers: Callable[[Array], Array] | None = None,
+) -> NDArray[np.intp]:
+    """Assess every row of a table and write those of both levels to a Parquet file, in the order of the rows.
 
+    Parameters
+    ----------
+    model : fitted estimator
+        Of the table, or of another with the same columns.
+    table : ScratchTable
+        The rows.
+    path : path-like
+        The file; it appears when it is complete.
+    threshold : float, default=0.5
+        Rows whose probability of being wrong is above it are likely errors; rows worth a look are written too. 0 writes
+        all rows, with their weights.
+    numbers : callable, optional
+        Takes the numbers of rows in the table to those that are written.
 
-def _check_disk(folder: Path, wanted: int) -> None:
-    free = shutil.disk_usage(folder).free
-    if free < wanted + LEFT_FREE:
-        raise OSError(
-            f"the scratch file needs {wanted / 1e9:.2f} GB more in {str(folder)!r}, which has {free / 1e9:.2f} GB "
-            "free: choose another folder (scratch)"
-        )
+    Returns
+    -------
+    ndarray of int
+        Number of rows of each level: not listed, worth a look, likely errors.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError('writing Parquet needs pyarrow: pip install "selfpaced[io]"') from error
+    if not 0 <= threshold <= 1:
+        raise ValueError(f"threshold must be between 0 and 1, got {threshold!r}")
+    target, first, counts, writer = Path(path), 0, np.zeros(3, dtype=np.intp), None
+    part = target.with_name(f".{target.name}.part")
+    try:
+        for block in table.blocks():
+            own = first + np.arange(len(block.y))
+            assessed: Any = replace(model._assess(block.X, block.y), numbers=own if numbers is None else numbers(own))
+            levels = assessed.levels(threshold)
+            rows = np.arange(len(own)) if threshold == 0 else np.flatnonzero(levels)
+            columns = pa.table({name: np.asarray(values) for name, values in assessed.table(rows, levels).items()})
+            writer = parquet.ParquetWriter(part, columns.schema) if writer is None else writer
+            writer.write_table(columns.cast(writer.schema))
+            first, counts = first + len(block.y), counts + np.bincount(levels, minlength=3)
+        if writer is not None:
+            writer.close()
+            os.replace(part, target)
+    finally:
+        if writer is not None:
+            writer.close()
+        part.unlink(missing_ok=True)
+    return counts
 
 
 def _write(file: IO[bytes], values: Array) -> None:
@@ -328,12 +334,8 @@ def _bytes(values: Array) -> memoryview:
     return memoryview(flat).cast("B") if values.size else memoryview(b"")
 
 
-def _total(weight: Array | None, n: int) -> float:
-    return float(n if weight is None else weight.sum())
-
-
 def _longer(values: Array, length: int) -> Array:
     return values if len(values) >= length else np.concatenate([values, np.zeros(length - len(values))])
 
 
-__all__ = ["ScratchTable", "opened", "parse_bytes", "spool"]
+__all__ = ["ScratchTable", "opened", "parse_bytes", "spool", "write_suspects"]

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from ..arguments import one_kind
-from .facts import label_array
-from .table import Array
+from ..fitting import reach
+from .table import Array, label_array
 
 TURNED = 4096  # cost: rows that are turned from columns at a time, so that they stay in the cache
-SINGLE, DOUBLE = 1e17, 1e100  # numerical safety: numbers of 32 and 64 bits whose squares are numbers
 MOST_LABELS = 10_000  # a choice: more are probably values
 
 
@@ -78,15 +77,6 @@ def raw_batches(source: Any, rows: int) -> Iterator[Any]:
         )
 
 
-def n_rows(source: Any) -> int | None:
-    """How many rows there are, where that is known without reading them."""
-    if is_files(source):
-        source = _dataset(source)
-    if _is_dataset(source) and type(getattr(source, "format", None)).__name__ == "ParquetFileFormat":
-        return int(source.count_rows())
-    return None
-
-
 def n_columns(source: Any) -> int:
     """How many columns there are, or may be where that is not known beforehand."""
     if hasattr(source, "collect_schema"):
@@ -127,7 +117,12 @@ def _dataset(paths: Any) -> Any:
 
 
 def _same_columns(whole: Any) -> None:
-    """Every file must have every column, in whatever order."""
+    """Every file must have every column, in whatever order, and numbers where the others have numbers."""
+    import pyarrow as pa
+
+    def numeric(kind: Any) -> bool:
+        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
     for fragment in whole.get_fragments():
         own = fragment.physical_schema.names
         if set(own) != set(whole.schema.names):
@@ -135,6 +130,12 @@ def _same_columns(whole: Any) -> None:
             alone = lacking and set(own) <= set(whole.schema.names)
             differs = f"lacks the column {lacking[0]!r}" if alone else f"has other columns: {own!r}"
             raise ValueError(f"files must have the same columns: {fragment.path!r} {differs}")
+        for one in fragment.physical_schema:
+            known = whole.schema.field(one.name).type
+            empty = pa.types.is_null(one.type) or pa.types.is_null(known)
+            if not (empty or one.type == known or (numeric(one.type) and numeric(known))):
+                told = f"{fragment.path!r} has {one.type} in the column {one.name!r}, and others {known}"
+                raise ValueError(f"files must have the same types: {told}")
 
 
 def _dataset_batches(source: Any, rows: int) -> Iterator[Any]:
@@ -218,7 +219,7 @@ def _chunked(column: Any) -> bool:
 
 def _check(batch: Batch) -> None:
     """Gaps, infinities and numbers beyond reach, by the row they are in."""
-    limit = SINGLE if batch.X.dtype == np.float32 else DOUBLE
+    limit = reach(batch.X.dtype)[1]
     if batch.X.max(initial=0.0) <= limit and batch.X.min(initial=0.0) >= -limit:  # neither where there is a NaN
         return
     row, place = np.argwhere(~(np.abs(batch.X) <= limit))[0].tolist()
@@ -284,4 +285,4 @@ def _distinct(labels: Any) -> tuple[list[Any], Array]:
     return distinct.tolist(), codes.reshape(-1)
 
 
-__all__ = ["Batch", "LabelCodes", "is_files", "is_source", "n_columns", "n_rows", "raw_batches", "read"]
+__all__ = ["Batch", "LabelCodes", "is_files", "is_source", "n_columns", "raw_batches", "read"]

@@ -18,9 +18,6 @@ Result = TypeVar("Result")
 
 ATTEMPTS = 3  # a choice: a stage that loses workers as often as this would lose them again
 INTERVAL = 1.0  # a choice: seconds between two looks at the workers
-LOOKS = 3  # a choice: looks in a row at which no worker does anything, until nothing is to be expected any more
-HELD = 0.1  # a choice: seconds for which a thread is held so that the next call goes to another
-PATIENCE = 300.0  # a choice: seconds for a worker to come where none is left
 
 
 class RepeatedStages:
@@ -54,7 +51,7 @@ class RepeatedStages:
                 why = str(error).strip().split("\n")[0]
                 logger.warning("%s: %d of %d workers died (%s); again", name, len(dead), len(workers), why)
                 self.repeated.append(name)
-                self.client.wait_for_workers(1, timeout=PATIENCE)
+                self.client.wait_for_workers(1, timeout=300)
             else:
                 logger.info("%s (%.2f s)", name, time.perf_counter() - began)
                 return found
@@ -70,7 +67,7 @@ class RepeatedStages:
             while not ended.wait(INTERVAL):
                 lost = not workers <= set(self.client.nthreads())
                 idle = idle + 1 if lost and not any(self.client.processing().values()) else 0
-                if idle >= LOOKS:  # what runs on others will end by itself, and must not be cut short
+                if idle >= 3:  # what runs on others will end by itself, and must not be cut short
                     states = list(self.client.futures.items())
                     waiting = [key for key, state in states if key not in before and state.status == "pending"]
                     self.client.cancel([Future(key, self.client) for key in waiting])
@@ -108,7 +105,7 @@ def _forget_network(number: int) -> int:
     Of as many calls as a worker has threads, each must find one of its own: hence the wait.
     """
     sys.modules["lightgbm.basic"]._LIB.LGBM_NetworkFree()
-    time.sleep(HELD)
+    time.sleep(0.1)
     return number
 
 

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
 from scipy import sparse
 
-from .facts import Facts, classes_of, facts_of
-from .table import Block, Rows, added, aligned, joined
+from .table import Block, CountedPasses, Facts, Rows, added, aligned, classes_of, facts_of, joined
 
-Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
 
 
-class DaskTable:
+class DaskTable(CountedPasses):
     """A table whose blocks are those of Dask collections; made by `table`.
 
     Parameters
@@ -37,14 +34,18 @@ class DaskTable:
 
     Attributes
     ----------
+    groups : DaskGroups or None
+        The group of every row.
     n_unlabelled : int
         Rows without a label. They keep their numbers, have weight 0 and are never listed.
     """
 
+    groups: DaskGroups | None = None
+
     def __init__(
         self, parts: Sequence[Any], names: Sequence[str] | None, *, labels: bool, persist: bool, gaps: bool = False
     ) -> None:
-        self.names, self.passes = names, 0
+        self.names = names
         if persist:  # at once: what is asked first would read everything, and the blocks again
             parts = list(dask.persist(*parts))
         known, without = self._known(parts, labels, gaps)
@@ -74,38 +75,44 @@ class DaskTable:
             logger.warning("%d of %d rows have no label and are left out", sum(without), sum(f.n for f in known))
         return list(known), list(without)
 
-    def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
-        """The sum over blocks, in their order, of ``function(block, *args)``: one pass."""
-        began = time.perf_counter()
-        self.passes += 1
+    def _sum(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         call = dask.delayed(_call, pure=False, traverse=False)
         blocks = [part for part, n in zip(self.parts, self.sizes, strict=True) if n]
-        total: Result = added(dask.compute(*[call(part, function, args) for part in blocks]))
-        name = getattr(function, "__name__", "sum")
-        logger.info("pass %d, %s: %d rows (%.2f s)", self.passes, name, self.n, time.perf_counter() - began)
-        return total
+        return added(dask.compute(*[call(part, function, args) for part in blocks]))
 
     def take(self, rows: Rows) -> Block:
         """These rows, by ascending numbers, brought here."""
         wanted = np.split(rows, np.searchsorted(rows, self.starts[1:]))
         pick = dask.delayed(_pick, pure=False, traverse=False)
-        picks = [
-            pick(part, own - start)
-            for part, own, start in zip(self.parts, wanted, self.starts, strict=True)
-            if len(own)
-        ]
-        return joined(dask.compute(*picks))
+        blocks = zip(self.parts, wanted, self.starts, strict=True)
+        return joined(dask.compute(*[pick(part, own - start) for part, own, start in blocks if len(own)]))
 
-    def map(self, function: Callable[..., Any], *args: Any) -> Any:
-        """``function(block, *args)``, one value or line per row, as a Dask array in the order of the rows."""
-        shown = np.asarray(function(self.take(np.arange(1)), *args))
-        call = dask.delayed(_call, pure=False, traverse=False)
-        pieces = [
-            da.from_delayed(call(part, function, args), (int(n), *shown.shape[1:]), dtype=shown.dtype)
-            for part, n in zip(self.parts, self.sizes, strict=True)
-            if n
-        ]
-        return da.concatenate(pieces)
+
+class DaskGroups:
+    """A column of groups in the blocks of X, of which some rows are brought here: ``groups[rows]`` are their codes."""
+
+    def __init__(self, X: Any, groups: Any) -> None:
+        if is_frame(X):
+            X = X[[groups]] if isinstance(groups, str) and groups in X.columns else X[[]]
+        self.parts = paired(X, groups, name="groups")[0]
+
+    def of(self, table: DaskTable) -> DaskGroups:
+        """The same, with the row numbers of a table."""
+        self.starts = table.starts
+        return self
+
+    def __getitem__(self, rows: Rows) -> Rows:
+        order = np.argsort(rows, kind="stable")
+        wanted = np.split(rows[order], np.searchsorted(rows[order], self.starts[1:]))
+        pick = dask.delayed(_pick_groups, pure=False, traverse=False)
+        blocks = zip(self.parts, wanted, self.starts, strict=True)
+        found = np.concatenate(dask.compute(*[pick(part, own - start) for part, own, start in blocks if len(own)]))
+        absent = found != found
+        if absent.any():
+            raise ValueError(f"groups must not be missing, got a gap in row {rows[order][np.argmax(absent)]}")
+        codes = np.empty(len(rows), dtype=np.intp)
+        codes[order] = np.unique(found.astype(str), return_inverse=True)[1]
+        return codes
 
 
 def table(
@@ -152,15 +159,15 @@ def table(
     return DaskTable(parts, names, labels=labels, persist=persist, gaps=gaps)
 
 
-def paired(X: Any, y: Any, sample_weight: Any = None) -> tuple[list[Any], list[str] | None]:
+def paired(X: Any, y: Any, sample_weight: Any = None, name: str = "y") -> tuple[list[Any], list[str] | None]:
     """Delayed tuples of features, labels or values, and weights or None for every block; names of the features."""
     if is_frame(X):
-        return _of_frame(X, y, sample_weight)
+        return _of_frame(X, y, sample_weight, name)
     if not isinstance(X, da.Array) or X.ndim != 2:
         raise TypeError(f"X must be a Dask array with two dimensions or a Dask DataFrame, got {type(X).__name__}")
     X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
     features = X.to_delayed().ravel().tolist()
-    columns = [_in_blocks(name, column, X) for name, column in (("y", y), ("sample_weight", sample_weight))]
+    columns = [_in_blocks(name, column, X) for name, column in ((name, y), ("sample_weight", sample_weight))]
     return [dask.delayed(tuple(part)) for part in zip(features, *columns, strict=True)], None
 
 
@@ -207,11 +214,11 @@ def _from_memory(name: str, column: Any, X: Any) -> Any:
     return da.from_array(values, chunks=max(len(values), 1))
 
 
-def _of_frame(X: Any, y: Any, sample_weight: Any) -> tuple[list[Any], list[str]]:
+def _of_frame(X: Any, y: Any, sample_weight: Any, target: str) -> tuple[list[Any], list[str]]:
     """A data frame is split by ONE ``to_delayed``: partitions may be fused, and others then have other lengths."""
     taken: list[str | None] = []
     features = [str(name) for name in X.columns]
-    for name, column in (("y", y), ("sample_weight", sample_weight)):
+    for name, column in ((target, y), ("sample_weight", sample_weight)):
         if column is None or isinstance(column, str):
             if column is not None and column not in X.columns:
                 raise ValueError(f"{name} must name a column, one of {list(X.columns)!r}, got {column!r}")
@@ -306,4 +313,12 @@ def _pick(block: Block, rows: Rows) -> Block:
     return block.rows(rows)
 
 
-__all__ = ["DaskTable", "is_frame", "labelled", "paired", "table"]
+def _pick_groups(part: tuple[Any, Any, Any], rows: Rows) -> Any:
+    """As objects, gaps as NaN."""
+    import pandas as pd
+
+    found = pd.Series(np.asarray(part[1])[rows], dtype=object)
+    return found.where(found.notna(), np.nan).to_numpy()
+
+
+__all__ = ["DaskGroups", "DaskTable", "is_frame", "labelled", "paired", "table"]

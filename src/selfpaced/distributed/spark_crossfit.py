@@ -1,0 +1,320 @@
+"""Any estimator of Spark ML that takes weights, cross-fitted: what held-out predictions cannot explain counts less."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from pyspark.ml import Estimator, Model
+from pyspark.ml.functions import vector_to_array
+from pyspark.ml.param import TypeConverters
+from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
+from pyspark.sql import functions as F
+
+from ..assessment import Assessment
+from .crossfit import SAMPLE, LabelNoiseModel, Outcome, ValueNoiseModel, cross_fit
+from .spark_columns import ask, diagnosed, diagnosis_columns
+from .spark_parameters import TableParams, parameter, read_object, require_java, write_object
+from .table import Block
+
+FOLD, WEIGHT = "_selfpaced_fold", "_selfpaced_weight"
+
+
+class Predictions(NamedTuple):
+    """How the predictions of a wrapped estimator are read: as probabilities of labels, or as values."""
+
+    labels: bool
+    estimator: Any
+
+    @classmethod
+    def of(cls, estimator: Any) -> Predictions:
+        """By the parameters that the estimator has."""
+        for name in ("weightCol", "labelCol"):
+            if not estimator.hasParam(name):
+                raise ValueError(f"estimator must have a {name}, got {type(estimator).__name__}")
+        labels = estimator.hasParam("probabilityCol")
+        if estimator.hasParam("rawPredictionCol") and not labels:
+            raise ValueError(f"estimator must tell probabilities of labels, got {type(estimator).__name__}")
+        return cls(labels, estimator)
+
+    @property
+    def given(self) -> Any:
+        """The column of given labels or values."""
+        return F.col(self.estimator.getLabelCol()).cast("double")
+
+    @property
+    def said(self) -> Any:
+        """The predictions of a row as a list."""
+        if self.labels:
+            return vector_to_array(F.col(self.estimator.getProbabilityCol()))
+        return F.array(F.col(self.estimator.getPredictionCol()).cast("double"))
+
+    @property
+    def weight(self) -> Any:
+        """The column of the user's weights; 1 without one."""
+        inner = self.estimator
+        named = inner.isDefined("weightCol") and inner.getWeightCol()
+        return F.col(inner.getWeightCol()).cast("double") if named else F.lit(1.0)
+
+    def block(self, rows: list[Any]) -> tuple[Block, Any]:
+        """A sample that was brought here as a block without features, and the predictions of its rows."""
+        given, said = np.array([row.given for row in rows]), np.array([row.said for row in rows], dtype=float)
+        weight = np.array([row.weight for row in rows], dtype=float)
+        y = given.astype(np.intp if self.labels else float)
+        return Block(None, y, None if np.all(weight == 1.0) else weight), said if self.labels else said[:, 0]
+
+    def diagnosis(self, noise_model: Any) -> Any:
+        """The column of what is thought of each row."""
+        lean, labels = noise_model.without_rows(), self.labels
+
+        def about(said: Any, given: Any) -> dict[str, Any]:
+            known = np.isin(given, lean.classes) if labels else np.isfinite(given)
+
+            def assess(rows: Any) -> Assessment:
+                y, own = (given[rows].astype(np.intp), said[rows]) if labels else (given[rows], said[rows, 0])
+                found: Assessment = lean.assessed(Block(None, y), own)
+                return found
+
+            return diagnosed(given, known, assess)
+
+        return ask(about, self.said, self.given)
+
+
+class _WrapperParams(TableParams):
+    estimator = parameter("estimator", "an estimator of Spark ML with a weightCol")
+    seed = parameter("seed", "splits the rows into halves", TypeConverters.toInt)
+
+    def _defaults_set(self) -> None:
+        self._setDefault(
+            seed=0, selfPacedWeightCol="selfPacedWeight", noiseProbabilityCol="noiseProbability",
+            expectedCol="expected", levelCol="level",
+        )  # fmt: skip
+
+    def _folded(self, frame: Any) -> Any:
+        """Rows with their fold: by their id, wherever they lie."""
+        return frame.withColumn(FOLD, F.pmod(self._hashed(0), F.lit(2)))
+
+    def _hashed(self, more: int) -> Any:
+        name = self.optional("idCol")
+        if name is None:
+            raise ValueError("idCol must name a column that tells rows apart: it decides the half of a row")
+        return F.xxhash64(F.lit(self.getOrDefault("seed") + more), F.col(str(name)))
+
+    def _by_the_other(self, models: Any, folded: Any, made: Any, folds: tuple[int, ...] = (0, 1)) -> Any:
+        """``made(predictions)`` of every row, or those of one fold, by the model that has not seen it."""
+        parts = [made(models[1 - fold].transform(folded.where(F.col(FOLD) == fold))) for fold in folds]
+        return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+
+    def write(self) -> Any:
+        """What writes it; ``save(path)`` calls it."""
+        return _WrapperWriter(self)
+
+    @classmethod
+    def read(cls) -> Any:
+        """What reads it; ``load(path)`` calls it."""
+        return _WrapperReader(cls)
+
+
+class CrossFitModel(_WrapperParams, Model, MLWritable, MLReadable):
+    """A fitted :class:`CrossFit`.
+
+    ``transform`` adds what the wrapped model adds and, if the frame has labels or values, the weight of a row, the
+    probability that it is wrong, what is expected, and its level. A model that remembers its rows finds little wrong
+    with them: ask `unseen` about the rows of the fit.
+
+    Attributes
+    ----------
+    fitted : Model
+        The wrapped estimator's model of all rows.
+    folds : list of Model
+        Those of both halves of the rows.
+    noiseModel : LabelNoiseModel or ValueNoiseModel
+        The noise model, and whether rows were weighted by it.
+    path : tuple of Candidate
+        The plain and the weighted model, with their scores on unseen rows.
+    termination : str
+        What was kept, and why.
+    """
+
+    def __init__(self, fitted: Any, found: Outcome) -> None:
+        super().__init__()
+        self._defaults_set()
+        self.fitted, self.folds = fitted, [fitted] * 2 if found.models is None else found.models
+        self.noiseModel, self.path, self.termination = found.noise_model, found.path, found.termination
+
+    @property
+    def noiseRate(self) -> float:
+        """Estimated share of wrong rows; NaN if it cannot be estimated."""
+        return float(self.noiseModel.rate[0])
+
+    @property
+    def noiseRateInterval(self) -> tuple[float, float]:
+        """Interval of the noise rate, of about 95 %."""
+        low, high = self.noiseModel.rate[1]
+        return float(low), float(high)
+
+    def _assessed(self, predicted: Any) -> Any:
+        said = Predictions.of(self.getOrDefault("estimator")).diagnosis(self.noiseModel)
+        return predicted.withColumns(diagnosis_columns(self, said))
+
+    def _transform(self, dataset: Any) -> Any:
+        predicted = self.fitted.transform(dataset)
+        labelled = self.getOrDefault("estimator").getLabelCol() in dataset.columns
+        return self._assessed(predicted) if labelled else predicted
+
+    def unseen(self, dataset: Any) -> Any:
+        """Rows of the fit, known by their ids, each assessed by a model that had not seen it."""
+        return self._by_the_other(self.folds, self._folded(dataset), self._assessed).drop(FOLD)
+
+
+class CrossFit(_WrapperParams, Estimator, MLWritable, MLReadable):
+    """Fit any estimator of Spark ML that has a ``weightCol``, with less weight for rows that it cannot explain.
+
+    Takes classifiers with probabilities and regressors. Rows are split into two halves by a hash of their id. A model
+    of each half predicts the other half. A sample of these predictions gives the noise model (label noise, or gross
+    errors in values). Weighted models of both halves are compared with the plain ones on
+    rows they have not seen, and the better kind is fitted to all rows. The cost is three plain fits, or two if nothing
+    is found to be wrong. The noise model is the one of :class:`selfpaced.dask.CrossFitClassifier` and
+    :class:`selfpaced.dask.CrossFitRegressor`; this library has to be installed on the executors.
+
+    This is not the algorithm of :class:`selfpaced.SelfPacedClassifier`, which fits soft labels.
+
+    Parameters
+    ----------
+    estimator : Estimator
+        What is wrapped; its columns and its ``weightCol`` stay in force.
+    idCol : str
+        A column that tells rows apart.
+    seed : int, default=0
+        Splits the rows into halves.
+    selfPacedWeightCol, noiseProbabilityCol, expectedCol, levelCol : str
+        Columns that the model adds. A level is "likely error", "worth a look" or empty.
+    """
+
+    def __init__(self, **params: Any) -> None:
+        require_java()
+        super().__init__()
+        self._defaults_set()
+        self.setParams(**params)
+
+    def _fit(self, dataset: Any) -> CrossFitModel:
+        inner = self.getOrDefault("estimator")
+        read, folded = Predictions.of(inner), self._folded(dataset)
+        labels, mass = self._mass(read, folded)
+        weighing = inner.copy({inner.getParam("weightCol"): WEIGHT})
+
+        def fitted(models: Any = None, noise_model: Any = None) -> list[Any]:
+            if models is None:
+                return [inner.fit(_half(folded.where(F.col(FOLD) == fold))) for fold in (0, 1)]
+            # one half at a time: that of both would have the tasks of both
+            parts = [self._weighted(read, folded, models, noise_model, (fold,)) for fold in (0, 1)]
+            return [weighing.fit(_half(part)) for part in parts]
+
+        def predicted(models: Any) -> tuple[Block, Any]:
+            return read.block(self._sample(read, models, folded))
+
+        classes = np.arange(max(labels) + 1.0) if read.labels else None
+        mass = mass if classes is None or np.all(mass) else _of_every(labels, mass, len(classes))
+        kind = LabelNoiseModel if read.labels else ValueNoiseModel
+        found = cross_fit(kind, classes, mass, fitted, predicted)
+        if found.weighted:
+            model = weighing.fit(self._weighted(read, folded, found.models, found.noise_model))
+        else:
+            model = inner.fit(dataset)
+        made = CrossFitModel(model, found)
+        made._resetUid(self.uid)
+        copied: CrossFitModel = self._copyValues(made)
+        return copied
+
+    def _mass(self, read: Predictions, folded: Any) -> tuple[list[Any], Any]:
+        """The labels (one, for values), and the weight of each in both halves."""
+        group = read.given if read.labels else F.lit(0.0)
+        groups = folded.groupBy(F.col(FOLD).alias("fold"), group.alias("label"))
+        found = groups.agg(F.sum(read.weight).alias("mass")).collect()
+        if any(row["label"] is None or math.isnan(row["label"]) for row in found):
+            raise ValueError("labelCol must not have gaps, got rows without a label")
+        labels = sorted({row["label"] for row in found})
+        mass = np.zeros((2, max(len(labels), 1)))
+        for row in found:
+            mass[int(row["fold"]), labels.index(row["label"])] = row["mass"]
+        return labels, mass
+
+    def _sample(self, read: Predictions, models: Any, folded: Any) -> list[Any]:
+        """Predictions of unseen rows: the same rows for any models."""
+
+        def made(predicted: Any) -> Any:
+            seen = {"order": self._hashed(1), "weight": read.weight, "given": read.given, "said": read.said}
+            return predicted.select(*[own.alias(name) for name, own in seen.items()])
+
+        found: list[Any] = self._by_the_other(models, folded, made).orderBy("order").limit(SAMPLE).collect()
+        return found
+
+    def _weighted(
+        self, read: Predictions, folded: Any, models: Any, noise_model: Any, folds: tuple[int, ...] = (0, 1)
+    ) -> Any:
+        """The frame with weights by models that have not seen the rows: made from the frame, and from no weights."""
+
+        def made(predicted: Any) -> Any:
+            weight = read.diagnosis(noise_model)["weight"] * read.weight
+            return predicted.select(*folded.columns, weight.alias(WEIGHT))
+
+        return self._by_the_other(models, folded, made, folds)
+
+
+def _of_every(labels: list[float], mass: Any, count: int) -> Any:
+    """The weight of every label from 0 on; labels that no row has do not count as absent from one half."""
+    every = np.ones((2, count))
+    every[:, np.asarray(labels, dtype=np.intp)] = mass
+    return every
+
+
+def _half(frame: Any) -> Any:
+    """Half of the rows in half of the partitions, if every core still has one: a task costs as much as many rows."""
+    count, cores = frame.rdd.getNumPartitions(), frame.sparkSession.sparkContext.defaultParallelism
+    return frame.coalesce((count + 1) // 2) if count >= 2 * cores else frame
+
+
+# ---------------------------------------------------------------------------------------------------------- saving
+
+
+class _WrapperWriter(MLWriter):
+    def __init__(self, instance: Any) -> None:
+        super().__init__()
+        self.instance = instance
+
+    def saveImpl(self, path: str) -> None:
+        own = self.instance.copy()
+        inner = own.getOrDefault("estimator")
+        own.clear(own.estimator)
+        if isinstance(own, CrossFitModel):
+            for name, model in (("model", own.fitted), ("fold0", own.folds[0]), ("fold1", own.folds[1])):
+                model.save(f"{path}/{name}")
+            found = [own.noiseModel.without_rows(), own.path, own.termination]
+            write_object(self.sparkSession, f"{path}/outcome", found)
+        inner.save(f"{path}/estimator")
+        DefaultParamsWriter.saveMetadata(own, path, self.sparkSession)
+
+
+class _WrapperReader(MLReader):
+    def __init__(self, cls: Any) -> None:
+        super().__init__()
+        self.cls = cls
+
+    def load(self, path: str) -> Any:
+        metadata = DefaultParamsReader.loadMetadata(path, self.sparkSession)
+        if self.cls is CrossFitModel:
+            model, *folds = (self._part(f"{path}/{name}") for name in ("model", "fold0", "fold1"))
+            found = CrossFitModel(model, Outcome(folds, *read_object(self.sparkSession, f"{path}/outcome")))
+        else:
+            found = self.cls()
+        found._resetUid(metadata["uid"])
+        DefaultParamsReader.getAndSetParams(found, metadata)
+        found.setParams(estimator=self._part(f"{path}/estimator"))
+        return found
+
+    def _part(self, path: str) -> Any:
+        return DefaultParamsReader.loadParamsInstance(path, self.sparkSession)
+
+
+__all__ = ["CrossFit", "CrossFitModel"]
