@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -158,7 +158,9 @@ def _shown(value: Any) -> str:
 # --------------------------------------------------------------------------------------- contributing columns
 
 
-def columns_against(model: Any, X: Any, y: Any, rows: Any, confident: Any) -> list[list[str]]:
+def columns_against(
+    model: Any, X: Any, y: Any, rows: Any, confident: Any, parts: Mapping[str, tuple[slice, Any]] | None = None
+) -> list[list[str]]:
     """Return the columns that contribute most to the expected label or value of some rows, the strongest first.
 
     Each column in turn is set to the median of confident rows with the same label (or a similar value). Its
@@ -177,6 +179,9 @@ def columns_against(model: Any, X: Any, y: Any, rows: Any, confident: Any) -> li
         Positions of the rows to explain. At most the first 1,000 are, or fewer if there are more than 50 columns.
     confident : array-like of int
         Positions of the rows to compare with, see `confident_rows`.
+    parts : mapping of str to (slice, callable), optional
+        Columns that share features, as texts do in `TableEncoder`: the features, and what gives a column's part in
+        them for some rows. The part is set to the mean of the confident rows.
 
     Returns
     -------
@@ -195,13 +200,15 @@ def columns_against(model: Any, X: Any, y: Any, rows: Any, confident: Any) -> li
     table, given = _dense(X), np.asarray(y)
     if table is None or not rows.size or not confident.size or X.shape[1] > QUERIES:
         return [[] for _ in rows]
-    groups: dict[str, list[int]] = {}
+    groups: dict[str, list[int]] = {name: [] for name in parts or ()}
+    shared = {j for place, _ in (parts or {}).values() for j in range(place.start, place.stop)}
     for place, name in enumerate(_names(model, X)):
-        groups.setdefault(name.partition("=")[0].removesuffix(" is missing"), []).append(place)
+        if place not in shared:
+            groups.setdefault(name.partition("=")[0].removesuffix(" is missing"), []).append(place)
     asked = rows[: min(EXPLAINED, QUERIES // len(groups))]
     alike = _alike(model, given, asked, confident)
     before = _agreement(model, _taken(table, asked), given[asked])
-    gains = _once_usual(model, table, given[asked], asked, alike, list(groups.values())) - before[:, None]
+    gains = _once_usual(model, table, given[asked], asked, alike, groups, parts or {}) - before[:, None]
     # no column explains a value that is far from all others
     amiss = np.zeros(asked.size) if is_classifier(model) else -before
     names = np.array(list(groups), dtype=object)
@@ -255,22 +262,38 @@ def _alike(model: Any, given: Any, rows: Any, confident: Any) -> list[tuple[Any,
     return [(np.array([place]), order[at : at + LIKE]) for place, at in enumerate(starts)]
 
 
-def _once_usual(model: Any, table: Any, given: Any, rows: Any, alike: Any, groups: list[list[int]]) -> Any:
+def _once_usual(
+    model: Any, table: Any, given: Any, rows: Any, alike: Any, groups: dict[str, list[int]], parts: Any
+) -> Any:
     """Agreement of every row with its label or value after a group of its columns is set to the usual cell."""
     agreement = np.empty((rows.size, len(groups)))
     at_once = max(1, BATCH // rows.size)
     for start in range(0, len(groups), at_once):
-        some = groups[start : start + at_once]
+        some = list(groups.items())[start : start + at_once]
         repeated = np.tile(rows, len(some))
         changed = _taken(table, repeated)
-        for block, places in enumerate(some):
+        for block, (name, places) in enumerate(some):
+            inside = slice(block * rows.size, (block + 1) * rows.size)
             for place in places:
                 source = repeated.copy()
-                source[block * rows.size : (block + 1) * rows.size] = _usual(_column(table, place), rows, alike)
+                source[inside] = _usual(_column(table, place), rows, alike)
                 changed = _replaced(changed, place, table, source)
+            if name in parts:
+                _shift(changed, inside, *parts[name], rows, alike)
         found = _agreement(model, changed, np.tile(given, len(some)))
         agreement[:, start : start + len(some)] = found.reshape(len(some), rows.size).T
     return agreement
+
+
+def _shift(changed: Any, inside: slice, place: slice, read: Any, rows: Any, alike: Any) -> None:
+    """Replace a column's part in shared features by the mean part of similar confident rows, in place."""
+    own = read(rows)
+    own = own.toarray() if hasattr(own, "tocsr") else own
+    usual = np.empty(own.shape)
+    for which, like in alike:
+        usual[which] = np.asarray(read(like).mean(axis=0))
+    cells = changed.iloc if hasattr(changed, "iloc") else changed
+    cells[inside, place] += usual - own
 
 
 def _usual(column: Any, rows: Any, alike: Any) -> Any:

@@ -41,6 +41,7 @@ def suspicious(
     *,
     threshold: float,
     undecided: np.ndarray | None = None,
+    parts: Any = None,
 ) -> pd.DataFrame:
     """Return the likely errors and the rows worth a look, most suspicious first.
 
@@ -58,6 +59,8 @@ def suspicious(
         Rows with a larger probability of being wrong are likely errors.
     undecided : ndarray of int, optional
         Rows of the table that an earlier run has listed and nobody has decided about. They stay in the list.
+    parts : mapping, optional
+        What text columns contribute to the features, see `TableEncoder.text_parts`.
 
     Returns
     -------
@@ -74,7 +77,7 @@ def suspicious(
     rows = given.rows[places]
     lines = table.lines.of(rows)
     reference = confident_rows(model.assessment_.weight, places)
-    against = columns_against(model, features, given.fitted, places, reference)
+    against = columns_against(model, features, given.fitted, places, reference, parts)
     conditional = "probability_if_noisy"
     return pd.DataFrame(
         {

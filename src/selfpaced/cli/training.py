@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -156,7 +155,10 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         from .suspects import suspicious
 
         undecided = undecided_rows(args, written)
-        found = suspicious(paced(model), features, given, table, threshold=args.threshold, undecided=undecided)
+        parts = encoder.text_parts(encodings.frame)
+        found = suspicious(
+            paced(model), features, given, table, threshold=args.threshold, undecided=undecided, parts=parts
+        )
         found, too_few = _assessable(found, given, table, confirmed)
     pipeline = joined(encoder, model)
     marks = tuple(row_marks(written, np.concatenate([found["row"], too_few["row"]]).astype(np.intp)))
@@ -198,15 +200,15 @@ class Encodings:
 
     def all(self, kind: str) -> tuple[TableEncoder, Any]:
         """The encoder, and the features of all rows: a data frame, or a sparse matrix if there is only text."""
-        from selfpaced.tables import TableWarning
-
         if kind not in self._known:
-            encoder = self.encoder(kind).fit(self.frame)
+            encoder = self.encoder(kind)
+            features = encoder.fit_transform(self.frame)
             if not encoder.sparse_:
+                import pandas as pd
+
                 encoder.set_output(transform="pandas")
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", TableWarning)  # the notes tell
-                self._known[kind] = encoder, encoder.transform(self.frame)
+                features = pd.DataFrame(features, columns=encoder.get_feature_names_out(), copy=False)
+            self._known[kind] = encoder, features
         return self._known[kind]
 
 
