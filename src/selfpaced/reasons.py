@@ -21,20 +21,17 @@ __all__ = ["columns_against", "common_patterns", "confident_rows"]
 
 Mask = NDArray[np.bool_]
 
-MOST_RULES = 4  # display: rules of a list
 FEWEST = 5  # display: rows that a rule must cover
 LEVELS = 50  # cost: values of a column that are tried, the most frequent ones
 CHANCE = 0.001  # convention: significance level of a rule, over all rules that were tried
 LEAST_LIFT = 1.5  # display: times the usual share of listed rows from which on a rule is shown
-SAMPLE = 50_000  # cost: rows looked at
+SAMPLE = 20_000  # cost: rows that are looked at, or compared with
 LIKE = 50  # cost: confident rows of similar value that a row is compared with, in a regression
-NAMED = 3  # display: columns that are named
 EXPLAINED = 1_000  # cost: rows whose contributing columns are found
 QUERIES = 50_000  # cost: changed rows that the model predicts, over all columns
 BATCH = 5_000  # cost: changed rows per call of the model
 DENSE = 10_000_000  # cost: cells of a sparse table that is made dense
 TRUSTED = 0.8  # display: weight from which on a row is compared with
-REFERENCES = 20_000  # cost: confident rows that are compared with
 BESIDE = 0.4  # display: of the contribution of the strongest column, below which another is not named
 LEAST_SHARE = 0.15  # display: of the residual, below which a column is not named
 
@@ -82,7 +79,7 @@ def common_patterns(cells: pd.DataFrame, suspect: Mask) -> list[tuple[str, int, 
     least = float(chi2.isf(CHANCE / max(len(conditions), 1), 1))
     left = np.ones(len(cells), dtype=bool)
     found: list[tuple[str, int, int, float]] = []
-    while len(found) < MOST_RULES and np.count_nonzero(suspect & left) >= FEWEST:
+    while len(found) < 4 and np.count_nonzero(suspect & left) >= FEWEST:
         best = _best(conditions, suspect, left, least)
         if best is None:
             break
@@ -226,8 +223,8 @@ def confident_rows(weight: Any, suspects: Any) -> NDArray[np.intp]:
     trusted = weight >= min(TRUSTED, float(np.median(weight)))
     trusted[suspects] = False
     found = np.flatnonzero(trusted)
-    if found.size > REFERENCES:
-        found = np.sort(np.random.default_rng(0).choice(found, REFERENCES, replace=False))
+    if found.size > SAMPLE:
+        found = np.sort(np.random.default_rng(0).choice(found, SAMPLE, replace=False))
     return found
 
 
@@ -245,7 +242,7 @@ def _names(model: Any, X: Any) -> list[str]:
 
 def _strongest(names: Any, gain: Any, amiss: float) -> list[str]:
     """The strongest columns that explain a part of the residual."""
-    order = np.argsort(-gain, kind="stable")[:NAMED]
+    order = np.argsort(-gain, kind="stable")[:3]
     least = max(BESIDE * gain[order[0]], LEAST_SHARE * amiss, 0.0)
     return [str(names[j]) for j in order if gain[j] > least]
 
@@ -279,14 +276,15 @@ def _once_usual(
                 source[inside] = _usual(_column(table, place), rows, alike)
                 changed = _replaced(changed, place, table, source)
             if name in parts:
-                _shift(changed, inside, *parts[name], rows, alike)
+                _shift(changed, inside, parts[name], rows, alike)
         found = _agreement(model, changed, np.tile(given, len(some)))
         agreement[:, start : start + len(some)] = found.reshape(len(some), rows.size).T
     return agreement
 
 
-def _shift(changed: Any, inside: slice, place: slice, read: Any, rows: Any, alike: Any) -> None:
+def _shift(changed: Any, inside: slice, part: tuple[slice, Any], rows: Any, alike: Any) -> None:
     """Replace a column's part in shared features by the mean part of similar confident rows, in place."""
+    place, read = part
     own = read(rows)
     own = own.toarray() if hasattr(own, "tocsr") else own
     usual = np.empty(own.shape)

@@ -146,25 +146,6 @@ def test_export_writes_the_filtered_rows(page, tmp_path):
     assert {"row", "given", "weight"} <= set(table[0])
 
 
-def test_export_marks_what_a_spreadsheet_would_run(browser, tmp_path):
-    n, evil = 4, '=HYPERLINK("http://evil.example","x")'
-    table = ReportTable(
-        (
-            ReportColumn("row", "Row", "integer", list(range(n))),
-            ReportColumn("given", "Given", "text", [evil, "-5", "@x", "fine"]),
-        ),
-        n,
-    )
-    page = tmp_path / "page.html"
-    page.write_text(render(Summary("t", "labels", "s", suspects=table)), encoding="utf-8")
-    show(browser, page)
-    browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
-    browser.find_element(By.ID, "export").click()
-    downloaded(browser, tmp_path / "suspects.csv")
-    with (tmp_path / "suspects.csv").open(encoding="utf-8", newline="") as file:
-        assert [row["given"] for row in csv.DictReader(file)] == [f"'{evil}", "-5", "'@x", "fine"]
-
-
 def test_the_page_runs_no_script_but_its_own_and_loads_nothing(page):
     policy = page.find_element(By.CSS_SELECTOR, "meta[http-equiv='Content-Security-Policy']").get_attribute("content")
     assert "default-src 'none'" in policy

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .cells import CellLevels
 from .columns import CategoryColumn, Column, DateColumn, Note, NotUsed, NumberColumn, describe, levels_of
-from .errors import TableWarning, suggestion
 from .strings import JointText
+from .text import TableWarning, suggestion
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,6 @@ __all__ = ["TableEncoder"]
 COMPONENTS = {"linear": 120, "tree": 30}  # cost, weighed by benchmarks/tables.py: components of all text columns
 LARGE = 10_000_000  # cost: cells above which features are kept in single precision
 BLOCK = 1 << 20  # cost: cells that are encoded at a time, 8 MB
-SHOWN = 5  # display: columns that are named one by one
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -53,7 +52,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Decimal sign of columns whose numbers could be read either way (``1,234``). By default the other columns tell;
         if they do not, such a column is read as text.
     max_levels : int, default=40
-        CellLevels that become a feature each; of a column with more, the frequent ones do.
+        Levels that become a feature each; of a column with more, the frequent ones do.
     n_components : int, optional
         Components of all texts together, by default 120 for linear models and 30 for trees. If it is given, the output
         is never sparse.
@@ -137,14 +136,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             for name in frame.columns
             if name not in self.exclude
         }
-        linear, self.columns_ = self.kind == "linear", []
+        linear = self.kind == "linear"
+        self.columns_: list[Column] = []
         for column in self._described(frame, levels):
             if isinstance(column, CategoryColumn):
                 self.columns_.append(column.fit(_present(levels[column.name]), linear, self.max_levels))
             else:
                 self.columns_.append(column.fit(frame[column.name], linear))
         if not self.columns_:
-            shown = "; ".join(f"{name!r}: {why}" for name, why in self.not_used_[:SHOWN])
+            shown = "; ".join(f"{name!r}: {why}" for name, why in self.not_used_[:5])
             raise ValueError(f"no column can be used: {shown or 'there is none'}")
         texts = {name: _present(levels[name]) for name in self.names_of("text")}
         self.sparse_ = len(texts) == len(self.columns_) and linear and self.n_components is None
@@ -259,7 +259,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                     _tell_unread(column, series, bad)
             if not self.sparse_:
                 yield column.name, slice(begin, begin := begin + len(column.names(linear))), read
-        for name, levels in texts if self.text_ is not None else ():
+        for name, levels in texts:
+            assert self.text_ is not None  # it was fitted to these columns
             table = self.text_.table(name, levels) if tables is None else tables[name]
             place = slice(begin, begin + self.text_.width)
             yield name, place, lambda rows, table=table, codes=levels.codes: table[codes[rows]]

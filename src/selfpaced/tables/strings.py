@@ -17,7 +17,6 @@ __all__ = ["JointText"]
 HASHES = 1 << 15  # cost: buckets of the n-grams of all columns; eight times as many take four times as long
 SHIFT = 7919  # a choice: a prime, by which the buckets of one column are moved against those of the one before
 LONG = 8  # a choice: words of a cell, on average, from which words are counted and not letters
-STEPS = 3  # cost: power iterations of the SVD
 
 
 class JointText(BaseEstimator):
@@ -54,7 +53,7 @@ class JointText(BaseEstimator):
             self.buckets_ = np.flatnonzero(times > min(times.max() - 1, 1))
         else:
             size = min(self.n_components, min(rows.shape) - 1)
-            self.svd_ = TruncatedSVD(size, n_iter=STEPS, random_state=self.random_state)
+            self.svd_ = TruncatedSVD(size, n_iter=3, random_state=self.random_state)
             self.svd_.set_output(transform="default")
             spread = float(self.svd_.fit_transform(rows).var(axis=0).sum())
             self.scale_ = float(np.sqrt(spread / len(columns))) or 1.0  # a text weighs as much as a column of numbers
