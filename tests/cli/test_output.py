@@ -3,6 +3,8 @@
 import hashlib
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -101,3 +103,15 @@ def test_two_runs_into_one_folder_leave_the_files_of_one(folder):
         (first / "b.txt").write_text("first")
     assert content(folder / "run") == {"a.txt": "first", "b.txt": "first"}
     assert json.loads((folder / "run" / RECORD).read_text()).keys() == set(NAMES)
+
+
+def test_a_run_that_was_killed_leaves_the_files_of_the_last_one(folder):
+    write(folder / "run", "old")
+    script = "import os, signal\nfrom pathlib import Path\nfrom selfpaced.cli.console import Console\n"
+    script += "from selfpaced.cli.output import staged\n"
+    script += "with staged(Path('run'), ['a.txt', 'b.txt'], Console()) as stage:\n"
+    script += "    (stage / 'a.txt').write_text('half')\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    subprocess.run([sys.executable, "-c", script], check=False)
+    assert [path for path in (folder / "run").iterdir() if path.is_dir()]
+    write(folder / "run", "next")
+    assert content(folder / "run") == {"a.txt": "next", "b.txt": "next"}

@@ -130,6 +130,13 @@ def test_one_list_can_be_shown_alone(browser, classified, tmp_path):
     assert "40 %" in rows(page)[0][4]  # not the 4 % that any are wrong and this one is
     page.find_elements(By.CSS_SELECTOR, "#lists button")[1].click()
     assert [int(row[1]) for row in rows(page)] == [5]
+    press = page.find_element(By.TAG_NAME, "body").send_keys
+    press("l")
+    assert len(rows(page)) == 2  # rows worth a look
+    press("l")
+    assert len(rows(page)) == 3  # both lists again
+    press("f")
+    assert page.switch_to.active_element.get_attribute("id") == "by-state"
     assert_clean(page)
 
 
@@ -144,6 +151,25 @@ def test_export_writes_the_filtered_rows(page, tmp_path):
         table = list(csv.DictReader(file))
     assert len(table) == count
     assert {"row", "given", "weight"} <= set(table[0])
+
+
+def test_export_marks_what_a_spreadsheet_would_run(browser, tmp_path):
+    n, evil = 4, '=HYPERLINK("http://evil.example","x")'
+    table = ReportTable(
+        (
+            ReportColumn("row", "Row", "integer", list(range(n))),
+            ReportColumn("given", "Given", "text", [evil, "-5", "@x", "fine"]),
+        ),
+        n,
+    )
+    page = tmp_path / "page.html"
+    page.write_text(render(Summary("t", "labels", "s", suspects=table)), encoding="utf-8")
+    show(browser, page)
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    browser.find_element(By.ID, "export").click()
+    downloaded(browser, tmp_path / "suspects.csv")
+    with (tmp_path / "suspects.csv").open(encoding="utf-8", newline="") as file:
+        assert [row["given"] for row in csv.DictReader(file)] == [f"'{evil}", "-5", "'@x", "fine"]
 
 
 def test_the_page_runs_no_script_but_its_own_and_loads_nothing(page):

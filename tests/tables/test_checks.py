@@ -112,6 +112,17 @@ def test_a_rare_class_is_no_leak():
     assert columns_named(notices(frame, "y", y, task="classification")) == []
 
 
+def test_header_identifiers_and_skew():
+    y = np.exp(RNG.normal(0, 2, size=200))
+    frame = pd.DataFrame({"patient": RNG.permutation(200) + 1000, "x": RNG.normal(size=200), "cost": y})
+    told = notices(frame, "cost", y, task="regression")
+    assert told[0].startswith("column 'patient' has another whole number in every row")
+    assert told[1].startswith("the values of 'cost' are skewed (half are below")
+    headless = pd.DataFrame({"Adelie": ["Adelie", "Gentoo"] * 20, "39.1": RNG.normal(size=40), "Dream": ["Dream"] * 40})
+    told = notices(headless, "Adelie", headless["Adelie"].to_numpy(), task="classification")
+    assert told[0].startswith("the first line looks like data ('Adelie', '39.1', 'Dream', ...)")
+
+
 @pytest.mark.parametrize("word", ["AVG", "Total", "N = 567", "mean"])
 def test_a_summary_below_the_rows_is_told(word):
     name = [f"client {i}" for i in range(60)]

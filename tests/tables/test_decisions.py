@@ -86,9 +86,9 @@ def test_marks_are_texts_to_a_spreadsheet_and_know_a_row_in_any_file(tmp_path):
 
 def test_a_file_from_a_spreadsheet_is_read(tmp_path):
     path = tmp_path / "suspects.csv"
-    path.write_text('row;expected;decision;why\r\n3;b;relabel;"two\r\nlines"\r\n1;x;;\r\n2;x;DROP;\r\n', "utf-8-sig")
+    path.write_text('row;expected;decision;why\r\n3;\'=b;relabel;"two\r\nlines"\r\n1;x;;\r\n2;x;DROP;\r\n', "utf-8-sig")
     answers = read_answers(path)
-    assert [(a.row, a.what, a.value, a.line) for a in answers] == [(3, "replace", "b", 2), (2, "drop", "", 5)]
+    assert [(a.row, a.what, a.value, a.line) for a in answers] == [(3, "replace", "=b", 2), (2, "drop", "", 5)]
 
 
 def test_it_is_part_of_the_package():

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .data import add_data_arguments, add_decisions
 from .models import add_model_arguments
 
@@ -176,5 +178,5 @@ def _write(frame: pd.DataFrame, table: LoadedTable, out: Path) -> int:
 
 def _text(value: Any) -> str:
     if isinstance(value, float):
-        return "" if value != value else f"{value:.6g}"
+        return "" if value != value else np.format_float_positional(float(f"{value:.6g}"), trim="-")
     return str(value)

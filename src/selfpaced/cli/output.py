@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -35,6 +36,7 @@ __all__ = [
 ]
 
 RECORD = ".selfpaced.json"  # convention: hidden, beside the results: the hash of every file that a run has written
+STAGE = ".selfpaced-"  # convention: prefix of the folders of unfinished runs, before the number of the process
 DECISIONS = "decisions.csv"  # convention: the user's decisions
 _CSV, _TSV, _PARQUET = (".csv", ".txt", ".data"), (".tsv", ".tab"), (".parquet", ".pq")
 
@@ -94,7 +96,8 @@ def staged(folder: Path, names: list[str], console: Console, *, force: bool = Fa
     folder.mkdir(parents=True, exist_ok=True)
     try:
         _refuse_foreign(folder, names, force)
-        with tempfile.TemporaryDirectory(prefix=".selfpaced-", dir=folder) as stage:
+        _remove_abandoned(folder)
+        with tempfile.TemporaryDirectory(prefix=f"{STAGE}{os.getpid()}-", dir=folder) as stage:
             yield Path(stage)
             with console.shield():
                 _refuse_foreign(folder, names, force)
@@ -107,6 +110,18 @@ def staged(folder: Path, names: list[str], console: Console, *, force: bool = Fa
         for parent in made:
             with suppress(OSError):
                 parent.rmdir()
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove what runs that were killed have left behind."""
+    for stage in folder.glob(f"{STAGE}*"):
+        number = stage.name.removeprefix(STAGE).partition("-")[0]
+        try:
+            os.kill(int(number), 0)  # does nothing to a process that lives
+        except ProcessLookupError:
+            shutil.rmtree(stage, ignore_errors=True)
+        except (ValueError, OverflowError, OSError):
+            continue
 
 
 def _refuse_foreign(folder: Path, names: list[str], force: bool) -> None:
@@ -193,8 +208,9 @@ def format_of(path: Path) -> tuple[str, bool]:
 
 
 def write_frame(frame: pd.DataFrame, path: Path) -> None:
-    """Write a data frame; the file appears when it is complete."""
+    """Write a data frame; the file appears when it is complete. Texts are made safe for spreadsheets."""
     from selfpaced.persistence import replacing
+    from selfpaced.tables.formulas import guarded_frame
 
     separator, packed = format_of(path)
     with replacing(path) as stream:
@@ -202,18 +218,19 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
             frame.to_parquet(stream, index=False)
             return
         with _text(stream, packed) as text:
-            frame.to_csv(text, index=False, sep=separator, lineterminator="\n")
+            guarded_frame(frame).to_csv(text, index=False, sep=separator, lineterminator="\n")
 
 
 def write_rows(rows: Iterable[list[str]], path: Path, separator: str, dialect: Dialect) -> int:
-    """Write records of text and return how many there are."""
+    """Write records of text, made safe for spreadsheets, and return how many there are."""
     from selfpaced.persistence import replacing
+    from selfpaced.tables.formulas import guarded
 
     count = 0
     with replacing(path) as stream, _text(stream, format_of(path)[1], dialect.encoding) as text:
         writer = csv.writer(text, delimiter=separator, lineterminator=dialect.newline)
         for row in rows:
-            writer.writerow(row)
+            writer.writerow([guarded(cell) for cell in row])
             count += 1
     return count
 

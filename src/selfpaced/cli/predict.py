@@ -123,8 +123,10 @@ def predictions(model: Any, table: Any) -> pd.DataFrame:
 
 def _to_stdout(result: pd.DataFrame) -> None:
     """In blocks, so that a million rows are not held twice."""
+    from selfpaced.tables.formulas import guarded_frame
+
     for start in range(0, len(result), 50_000):
         text = io.StringIO()
-        result.iloc[start : start + 50_000].to_csv(text, index=False, header=start == 0)
+        guarded_frame(result.iloc[start : start + 50_000]).to_csv(text, index=False, header=start == 0)
         sys.stdout.write(text.getvalue())
     sys.stdout.flush()

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..assessment import LEVELS, Labels
-from ..formatting import listed, number, percent
+from ..formatting import number, percent, unused_columns
 from ..inspection import look_through
 from ..path import BINS, Candidate, trust_in_words
 from ..reasons import columns_against, common_patterns, confident_rows
@@ -89,7 +89,6 @@ def summarise(
     shown = None if table is None else make_table(table, limit=max_rows)
     shown, review = _reviewable(shown, section, title or section.name)
     path, cells = tuple(_steps(section)), X if cells is None else cells
-    unused = [f"{name} ({reason})" for name, reason in not_used]
     return Summary(
         title=title or section.name,
         kind=section.kind,
@@ -97,7 +96,7 @@ def summarise(
         noun=section.noun,
         conclusion=section.conclusion(*_counted(shown)),
         notices=tuple(notices),
-        not_used=f"Not used: {listed(unused)}." if unused else "",
+        not_used=unused_columns(not_used),
         termination=section.termination,
         note=note or "",
         facts=tuple(section.facts()),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..fingerprint import mixed
+from .formulas import unguarded_table
 from .reading import is_parquet, require_arrow, to_frame
 from .text import TableError, TextFile
 
@@ -196,7 +197,7 @@ class TableBatches:
                 table = pa.Table.from_batches([batch])
                 if any(pa.types.is_binary(kind) for kind in table.schema.types):
                     raise TableError(path, f"is not written in {file.dialect.encoding}: give its --encoding")
-                yield to_frame(table.select(self.columns))
+                yield to_frame(unguarded_table(table.select(self.columns)))
         if broken:
             file.refuse_broken(self.skip_broken)
 

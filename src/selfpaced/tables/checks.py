@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fingerprint import row_keys
-from ..formatting import percent, plural
+from ..formatting import number, percent, plural
 from .cells import CellLevels, NumberFormat
+from .columns import counts_rows
 from .text import suggestion
 
 if TYPE_CHECKING:
@@ -67,11 +68,14 @@ def notices(frame: pd.DataFrame, target: str, labels: Any, *, task: str, exclude
     labels = np.asarray(labels)
     features = frame.drop(columns=[target, *exclude], errors="ignore")
     told = [*_spaced_labels(frame[target]), *_label_notices(labels)] if task == "classification" else []
-    told += summary_rows(frame)
+    told += [*_header(frame), *summary_rows(frame)]
     rows = min(len(frame), max(CELLS // max(features.shape[1], 1), ENOUGH_ROWS))
     places = np.linspace(0, len(frame) - 1, rows).astype(np.intp)
     told += _leaks(features.iloc[places], target, labels[places], task)
-    if task == "classification":
+    told += _identifiers(features)
+    if task == "regression":
+        told += _skew(target, labels.astype(float))
+    else:
         count, groups = conflicting_duplicates(features, labels)
         if count:
             what = f"{count:,} rows are equal in every column but have different labels"
@@ -145,6 +149,38 @@ def _column(column: pd.Series) -> str:
         return ""
     examples = ", ".join(repr(text) for text in odd.unique()[:3])
     return f"has numbers, but {plural(len(odd), 'cell')} of text (such as {examples})"
+
+
+def _header(frame: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence if the first line was data: most names are numbers, or cells of their own column."""
+    names = [str(name) for name in frame.columns]
+    numbers = [re.fullmatch(r"-?\d*\.?\d+(\.\d+)?", name) is not None for name in names]
+    cells = [any(isinstance(cell, str) and cell == name for cell in frame[name].iloc[:1000]) for name in frame.columns]
+    if 2 * int(np.sum(np.logical_or(numbers, cells))) > len(names):
+        shown = ", ".join(map(repr, names[:4]))
+        yield f"the first line looks like data ({shown}, ...): is there no header? (--no-header)"
+
+
+def _identifiers(features: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence on whole numbers of which every row has its own, unless they only count the rows."""
+    from pandas.api import types
+
+    for place, kind in enumerate(features.dtypes):
+        if types.is_integer_dtype(kind) and len(features) >= ENOUGH_ROWS:
+            column, name = features.iloc[:, place], str(features.columns[place])
+            if column.is_unique and not (column.notna().all() and counts_rows(column.to_numpy())):
+                what = f"column {name!r} has another whole number in every row"
+                yield f"{what}: is it an identifier? (--exclude {shlex.quote(name)})"
+
+
+def _skew(target: str, values: NDArray[np.float64]) -> Iterator[str]:
+    """Yield a sentence if the mean of positive values is more than three times their median."""
+    middle, mean = float(np.median(values)), float(np.mean(values))
+    if len(values) >= ENOUGH_ROWS and values.min() >= 0 and mean > 3 * middle > 0:
+        what = (
+            f"the values of {target!r} are skewed (half are below {number(middle, 4)}, their mean is {number(mean, 4)})"
+        )
+        yield f"{what}: their logarithm may be easier to model"
 
 
 def _leaks(features: pd.DataFrame, target: str, labels: NDArray[Any], task: str) -> Iterator[str]:

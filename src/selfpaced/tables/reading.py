@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .formulas import unguarded
 from .text import Dialect, TableError, TableWarning, TextFile, records, suggestion, warn
 
 if TYPE_CHECKING:
@@ -143,7 +144,8 @@ def text_rows(table: LoadedTable) -> Iterator[list[str]]:
     """Return the records of a text file as they are written: the header first, then the rows of ``table.frame``."""
     assert table.path is not None
     width = table.lines.width
-    return (cells for _, cells in records(table.path, table.dialect) if len(cells) == width)
+    found = (cells for _, cells in records(table.path, table.dialect) if len(cells) == width)
+    return ([unguarded(cell) for cell in cells] for cells in found)
 
 
 def _read_text(file: TextFile, skip_broken: bool, text: Collection[str]) -> LoadedTable:

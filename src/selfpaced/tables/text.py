@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from .cells import CellLevels, are_codes, separator_of
+from .formulas import unguarded, unguarded_table
 
 __all__ = ["Dialect", "TableError", "TableWarning", "TextFile", "records", "suggestion", "warn"]
 
 # What counts as "no value" in a text file. "None" and "-" are left to the column types: they are also words.
 NULLS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "#N/A", "<NA>", "?"]
 PIECE = 1 << 22  # cost: bytes of text that are read at a time
+UNPACKED = 1 << 28  # a choice: bytes that a gzipped file may unpack into, however small it is
 _BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _ZEROS = re.compile(rb'[,;\t|"\n]0\d')
 _NUMBER = re.compile(r"\s*[-+]?(\d[\d.,]*|[.,]\d+)(?:[eE][-+]?\d+)?\s*")
@@ -94,13 +96,17 @@ class TextFile:
         _check_encoding(path, encoding)
         if decimal not in ("", ".", ","):
             raise ValueError(f"decimal must be '', '.' or ',', got {decimal!r}")
-        lines = quotes = 0
+        lines = quotes = size = 0
         head, last, zeros = b"", b"", False
         try:
             with _binary(path) as stream:
                 while block := stream.read(PIECE):
                     lines += block.count(b"\n")
                     quotes += block.count(b'"')
+                    size += len(block)
+                    if size > max(UNPACKED, 200 * path.stat().st_size):
+                        what = "unpacks into more than 200 times its size, as tables do not; if it is one"
+                        raise TableError(path, f"{what}, unpack it first")
                     zeros = zeros or _ZEROS.search(block) is not None or _ZEROS.search(last + block[:2]) is not None
                     head, last = head or block[: 1 << 16], block[-2:]
         except (EOFError, OSError, zlib.error) as error:
@@ -160,7 +166,7 @@ class TextFile:
             raise TableError(self.path, f"cannot be read as a table: {error}") from error
         if any(pa.types.is_binary(kind) for kind in table.schema.types):
             raise UnicodeDecodeError("utf-8", b"", 0, 1, "invalid bytes")
-        return table, len(broken)
+        return unguarded_table(table), len(broken)
 
     def codes(self, integers: Collection[str]) -> set[str]:
         """Return the columns of whole numbers whose leading zeros tell that they are codes."""
@@ -225,7 +231,7 @@ def _column_names(path: Path, dialect: Dialect) -> tuple[list[str], int]:
     if cells and all(_NUMBER.fullmatch(cell) for cell in cells):
         what = "the first line holds numbers, not column names: say that there is no header (--no-header)"
         raise TableError(path, what, end)
-    names = [cell.strip() or f"column_{i + 1}" for i, cell in enumerate(cells)]
+    names = [unguarded(cell.strip()) or f"column_{i + 1}" for i, cell in enumerate(cells)]
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         warn(f"{path}: the column name {twice[0]!r} appears more than once; later ones get a number")

@@ -231,8 +231,11 @@ function start() {
     get("next").disabled = get("last").disabled = page >= pages - 1;
   };
 
+  // as selfpaced.tables.formulas: a spreadsheet would run such a text, so it is marked as one
+  const RISKY = /^'*[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20][\s\S]/, NUMERAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
   const quote = (value) => {
-    const text = value === null ? "" : String(value);
+    const given = value === null ? "" : String(value);
+    const text = typeof value === "string" && RISKY.test(given) && !NUMERAL.test(given) ? `'${given}` : given;
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
 
