@@ -5,7 +5,7 @@
 A CSV of 1e6 rows and 30 columns (--quick: 1e5 rows), a tenth of its labels wrong. Every measurement is a process of
 its own: the packages are imported and a small file is fitted first, then the clock starts and the peak of resident
 memory is reset. Time is given as a multiple of `pandas.read_csv` with its defaults, memory as a multiple of the table
-as pandas holds it; the better of two runs of each. To hold: processor time <= 3, memory <= 2.
+as pandas holds it; the better of two runs of each. To hold: processor time <= 3, memory <= 2.5.
 """
 
 import argparse
@@ -156,8 +156,8 @@ def main() -> None:
         about = f"`python benchmarks/large_csv.py{' --quick' * args.quick}`, Python {platform.python_version()}, "
         about += f"OMP_NUM_THREADS={threads}. Reading, preparing, fitting, suspects with neighbours, report and"
         about += " files are all in the time; memory is the peak beyond the imported packages, in pandas tables; the"
-        about += " better of two runs of each. To hold: processor time <= 3 times that of pandas, memory <= 2 tables."
-        verdict = "met" if worst[0] <= 3 and worst[1] <= 2 else "NOT met"
+        about += " better of two runs of each. To hold: processor time <= 3 times that of pandas, memory <= 2.5 tables."
+        verdict = "met" if worst[0] <= 3 and worst[1] <= 2.5 else "NOT met"
         about += f" At most {worst[0]:.1f} and {worst[1]:.1f} here: {verdict}."
         about += f"\n\n{NOTE}\n\n" + "\n".join(f"- {line}" for line in steps)
         RESULT.write_text("# A large CSV\n\n" + about + "\n\n" + "\n".join(lines) + "\n")

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from selfpaced import SelfPacedClassifier, SelfPacedLinearRegression, SelfPacedLogisticRegression
+from selfpaced import SelfPacedClassifier, SelfPacedLinearRegression, SelfPacedLogisticRegression, TableEncoder
 from selfpaced.reasons import columns_against, common_patterns
 
 pd = pytest.importorskip("pandas")
@@ -129,6 +129,26 @@ def test_a_pipeline_is_asked_about_its_raw_columns():
     model = make_pipeline(encode, SelfPacedLogisticRegression()).fit(X, y)
     named = columns_against(model, X, y, np.arange(40), np.arange(40, n))
     assert all(names[:1] == ["city"] for names in named)
+
+
+@pytest.mark.parametrize("only_text", [False, True])
+def test_texts_that_share_features_are_named_apart(only_text):
+    y = np.where(RNG.random(300) < 0.5, "boat", "car")
+    words = {"boat": "sails over the wide river", "car": "drives down the long road"}
+    table = pd.DataFrame(
+        {
+            "report": [f"{words[kind]} on day {RNG.integers(10**6)}" for kind in y],
+            "remark": [f"nothing of note {RNG.integers(10**6)} today" for _ in y],
+        }
+    )
+    table = table if only_text else table.assign(size=RNG.normal(size=300))
+    y[:20] = np.where(y[:20] == "boat", "car", "boat")
+    encoder = TableEncoder()
+    features = encoder.fit_transform(table)
+    model = SelfPacedLogisticRegression().fit(features, y)
+    parts = encoder.text_parts(table)
+    named = columns_against(model, features, y, np.arange(20), np.arange(20, 300), parts)
+    assert all(names[:1] == ["report"] for names in named)
 
 
 def test_what_it_costs_is_bounded():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
-__all__ = ["count", "duration", "listed", "number", "percent", "plural", "rate_in_words"]
+__all__ = ["count", "duration", "listed", "number", "percent", "plural", "rate_in_words", "unused_columns"]
 
 
 def count(value: int) -> str:
@@ -76,6 +77,16 @@ def listed(names: list[str], most: int = 8) -> str:
     """
     rest = f" and {count(len(names) - most)} more" if len(names) > most else ""
     return ", ".join(names[:most]) + rest
+
+
+def unused_columns(columns: Iterable[tuple[str, str]]) -> str:
+    """Return the columns that were not used, each with the reason.
+
+    >>> unused_columns([("order_id", "identifier"), ("n2", "empty")])
+    'Not used: order_id (identifier), n2 (empty).'
+    """
+    found = [f"{name} ({reason})" for name, reason in columns]
+    return f"Not used: {listed(found)}." if found else ""
 
 
 def rate_in_words(rate: float, interval: tuple[float, float] | None) -> str:

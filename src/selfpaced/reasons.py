@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,20 +21,17 @@ __all__ = ["columns_against", "common_patterns", "confident_rows"]
 
 Mask = NDArray[np.bool_]
 
-MOST_RULES = 4  # display: rules of a list
 FEWEST = 5  # display: rows that a rule must cover
 LEVELS = 50  # cost: values of a column that are tried, the most frequent ones
 CHANCE = 0.001  # convention: significance level of a rule, over all rules that were tried
 LEAST_LIFT = 1.5  # display: times the usual share of listed rows from which on a rule is shown
-SAMPLE = 50_000  # cost: rows looked at
+SAMPLE = 20_000  # cost: rows that are looked at, or compared with
 LIKE = 50  # cost: confident rows of similar value that a row is compared with, in a regression
-NAMED = 3  # display: columns that are named
 EXPLAINED = 1_000  # cost: rows whose contributing columns are found
 QUERIES = 50_000  # cost: changed rows that the model predicts, over all columns
 BATCH = 5_000  # cost: changed rows per call of the model
 DENSE = 10_000_000  # cost: cells of a sparse table that is made dense
 TRUSTED = 0.8  # display: weight from which on a row is compared with
-REFERENCES = 20_000  # cost: confident rows that are compared with
 BESIDE = 0.4  # display: of the contribution of the strongest column, below which another is not named
 LEAST_SHARE = 0.15  # display: of the residual, below which a column is not named
 
@@ -82,7 +79,7 @@ def common_patterns(cells: pd.DataFrame, suspect: Mask) -> list[tuple[str, int, 
     least = float(chi2.isf(CHANCE / max(len(conditions), 1), 1))
     left = np.ones(len(cells), dtype=bool)
     found: list[tuple[str, int, int, float]] = []
-    while len(found) < MOST_RULES and np.count_nonzero(suspect & left) >= FEWEST:
+    while len(found) < 4 and np.count_nonzero(suspect & left) >= FEWEST:
         best = _best(conditions, suspect, left, least)
         if best is None:
             break
@@ -158,7 +155,9 @@ def _shown(value: Any) -> str:
 # --------------------------------------------------------------------------------------- contributing columns
 
 
-def columns_against(model: Any, X: Any, y: Any, rows: Any, confident: Any) -> list[list[str]]:
+def columns_against(
+    model: Any, X: Any, y: Any, rows: Any, confident: Any, parts: Mapping[str, tuple[slice, Any]] | None = None
+) -> list[list[str]]:
     """Return the columns that contribute most to the expected label or value of some rows, the strongest first.
 
     Each column in turn is set to the median of confident rows with the same label (or a similar value). Its
@@ -177,6 +176,9 @@ def columns_against(model: Any, X: Any, y: Any, rows: Any, confident: Any) -> li
         Positions of the rows to explain. At most the first 1,000 are, or fewer if there are more than 50 columns.
     confident : array-like of int
         Positions of the rows to compare with, see `confident_rows`.
+    parts : mapping of str to (slice, callable), optional
+        Columns that share features, as texts do in `TableEncoder`: the features, and what gives a column's part in
+        them for some rows. The part is set to the mean of the confident rows.
 
     Returns
     -------
@@ -195,13 +197,15 @@ def columns_against(model: Any, X: Any, y: Any, rows: Any, confident: Any) -> li
     table, given = _dense(X), np.asarray(y)
     if table is None or not rows.size or not confident.size or X.shape[1] > QUERIES:
         return [[] for _ in rows]
-    groups: dict[str, list[int]] = {}
+    groups: dict[str, list[int]] = {name: [] for name in parts or ()}
+    shared = {j for place, _ in (parts or {}).values() for j in range(place.start, place.stop)}
     for place, name in enumerate(_names(model, X)):
-        groups.setdefault(name.partition("=")[0].removesuffix(" is missing"), []).append(place)
+        if place not in shared:
+            groups.setdefault(name.partition("=")[0].removesuffix(" is missing"), []).append(place)
     asked = rows[: min(EXPLAINED, QUERIES // len(groups))]
     alike = _alike(model, given, asked, confident)
     before = _agreement(model, _taken(table, asked), given[asked])
-    gains = _once_usual(model, table, given[asked], asked, alike, list(groups.values())) - before[:, None]
+    gains = _once_usual(model, table, given[asked], asked, alike, groups, parts or {}) - before[:, None]
     # no column explains a value that is far from all others
     amiss = np.zeros(asked.size) if is_classifier(model) else -before
     names = np.array(list(groups), dtype=object)
@@ -219,8 +223,8 @@ def confident_rows(weight: Any, suspects: Any) -> NDArray[np.intp]:
     trusted = weight >= min(TRUSTED, float(np.median(weight)))
     trusted[suspects] = False
     found = np.flatnonzero(trusted)
-    if found.size > REFERENCES:
-        found = np.sort(np.random.default_rng(0).choice(found, REFERENCES, replace=False))
+    if found.size > SAMPLE:
+        found = np.sort(np.random.default_rng(0).choice(found, SAMPLE, replace=False))
     return found
 
 
@@ -238,7 +242,7 @@ def _names(model: Any, X: Any) -> list[str]:
 
 def _strongest(names: Any, gain: Any, amiss: float) -> list[str]:
     """The strongest columns that explain a part of the residual."""
-    order = np.argsort(-gain, kind="stable")[:NAMED]
+    order = np.argsort(-gain, kind="stable")[:3]
     least = max(BESIDE * gain[order[0]], LEAST_SHARE * amiss, 0.0)
     return [str(names[j]) for j in order if gain[j] > least]
 
@@ -255,22 +259,39 @@ def _alike(model: Any, given: Any, rows: Any, confident: Any) -> list[tuple[Any,
     return [(np.array([place]), order[at : at + LIKE]) for place, at in enumerate(starts)]
 
 
-def _once_usual(model: Any, table: Any, given: Any, rows: Any, alike: Any, groups: list[list[int]]) -> Any:
+def _once_usual(
+    model: Any, table: Any, given: Any, rows: Any, alike: Any, groups: dict[str, list[int]], parts: Any
+) -> Any:
     """Agreement of every row with its label or value after a group of its columns is set to the usual cell."""
     agreement = np.empty((rows.size, len(groups)))
     at_once = max(1, BATCH // rows.size)
     for start in range(0, len(groups), at_once):
-        some = groups[start : start + at_once]
+        some = list(groups.items())[start : start + at_once]
         repeated = np.tile(rows, len(some))
         changed = _taken(table, repeated)
-        for block, places in enumerate(some):
+        for block, (name, places) in enumerate(some):
+            inside = slice(block * rows.size, (block + 1) * rows.size)
             for place in places:
                 source = repeated.copy()
-                source[block * rows.size : (block + 1) * rows.size] = _usual(_column(table, place), rows, alike)
+                source[inside] = _usual(_column(table, place), rows, alike)
                 changed = _replaced(changed, place, table, source)
+            if name in parts:
+                _shift(changed, inside, parts[name], rows, alike)
         found = _agreement(model, changed, np.tile(given, len(some)))
         agreement[:, start : start + len(some)] = found.reshape(len(some), rows.size).T
     return agreement
+
+
+def _shift(changed: Any, inside: slice, part: tuple[slice, Any], rows: Any, alike: Any) -> None:
+    """Replace a column's part in shared features by the mean part of similar confident rows, in place."""
+    place, read = part
+    own = read(rows)
+    own = own.toarray() if hasattr(own, "tocsr") else own
+    usual = np.empty(own.shape)
+    for which, like in alike:
+        usual[which] = np.asarray(read(like).mean(axis=0))
+    cells = changed.iloc if hasattr(changed, "iloc") else changed
+    cells[inside, place] += usual - own
 
 
 def _usual(column: Any, rows: Any, alike: Any) -> Any:

@@ -54,10 +54,10 @@ def test_help_needs_no_heavy_package():
 
 def test_python_m_is_the_same():
     done = subprocess.run(
-        [sys.executable, "-m", "selfpaced", "list", "welsch"], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "selfpaced", "check-loss", "welsch"], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0
-    assert "exp(-l/lam^2)" in done.stdout
+    assert "welsch" in done.stdout
 
 
 def test_an_error_is_an_object_too(selfpaced, folder):
@@ -124,23 +124,7 @@ def test_steps_are_lines_in_a_log_and_a_bar_on_a_terminal(selfpaced, folder, mon
     assert "\x1b" not in out
 
 
-# -------------------------------------------------------------------------------------------------- list, check
-
-
-def test_list_shows_every_rule(selfpaced, as_json):
-    _, out, _ = selfpaced("list")
-    for name, rule in REGISTRY.items():
-        assert f"{name}" in out
-        assert rule.formula.weight in out
-    rules = as_json("list")["rules"]
-    assert [rule["name"] for rule in rules] == list(REGISTRY)
-    assert as_json("list", "mixture")["rules"][0]["name"] == "mixture-zhao"
-
-
-def test_list_of_an_unknown_rule(selfpaced):
-    code, _, err = selfpaced("list", "hubber")
-    assert code == 2
-    assert "did you mean 'huber'?" in err
+# --------------------------------------------------------------------------------------------------- check-loss
 
 
 LOSSES = """

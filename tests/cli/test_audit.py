@@ -53,7 +53,7 @@ def test_columns_named_after_the_labels_and_arrays(as_json, predictions):
 
 def test_the_decisions_of_a_review_clean_the_table(as_json, selfpaced, predictions):
     pytest.importorskip("jinja2", reason='the page needs the extra "report"')
-    from selfpaced.cli.serving import DecisionFile
+    from selfpaced.cli.review import DecisionFile
 
     as_json("audit", "predictions.csv", "--label", "y", "--probabilities", "p_dog,p_cat")
     assert "predictions.csv" in Path("audit/report.html").read_text()

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfpaced.cli.atomic_output import RECORD
+from selfpaced.cli.output import RECORD
 from selfpaced.persistence import load, metadata
 
 
@@ -71,7 +71,7 @@ def test_fit_writes_everything(selfpaced, shop, shop_csv):
     assert metrics["not_used"] == []
     low, high = metrics["noise_rate_interval"]
     assert low < wrong.mean() < high
-    assert metrics["comparison"]["plain"]["lam"] is None
+    assert metrics["path"][-1]["lam"] is None
     assert sum(candidate["chosen"] for candidate in metrics["path"]) == 1
 
     model = load("run/model.skops")

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfpaced.cli.inspect import column_findings
+from selfpaced.tables import column_findings
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from selfpaced.cli.serving import DecisionFile
+from selfpaced.cli.review import DecisionFile
 
 
 def test_it_serves_saves_and_ends_cleanly(as_json, shop_csv):
@@ -58,9 +58,9 @@ def suspects(folder):
     return Path("run")
 
 
-def test_two_reviews_of_one_run_lose_no_decision(suspects, monkeypatch):
-    first, second = DecisionFile(suspects), DecisionFile(suspects)
-    other, read = threading.Thread(target=second.decide, args=("5", "drop")), first.read
+def test_two_decisions_at_once_are_both_kept(suspects, monkeypatch):
+    file = DecisionFile(suspects)
+    other, read = threading.Thread(target=file.decide, args=("5", "drop")), file.read
 
     def slowly():
         found = read()
@@ -69,8 +69,8 @@ def test_two_reviews_of_one_run_lose_no_decision(suspects, monkeypatch):
             other.join(0.5)  # it would be through by now, and its decision lost, did it not wait
         return found
 
-    monkeypatch.setattr(first, "read", slowly)
-    first.decide("1", "keep")
+    monkeypatch.setattr(file, "read", slowly)
+    file.decide("1", "keep")
     other.join()
     assert DecisionFile(suspects).decisions() == {"1": "keep", "5": "drop"}
 

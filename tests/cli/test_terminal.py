@@ -56,9 +56,9 @@ def test_only_slow_steps_have_a_bar(capfd, monkeypatch, slow):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     console = Console()
-    with console.progress(3), console.step("fitting"):
+    with console.progress(), console.step("fitting"):
         time.sleep(0.5)
-    assert ("1/3 fitting" in capfd.readouterr().err) == (slow < 1)
+    assert ("fitting" in capfd.readouterr().err) == (slow < 1)
     assert console.timing() == f"Time: {console.seconds['fitting']:.1f} s (fitting 100 %)."
 
 

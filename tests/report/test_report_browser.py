@@ -130,6 +130,13 @@ def test_one_list_can_be_shown_alone(browser, classified, tmp_path):
     assert "40 %" in rows(page)[0][4]  # not the 4 % that any are wrong and this one is
     page.find_elements(By.CSS_SELECTOR, "#lists button")[1].click()
     assert [int(row[1]) for row in rows(page)] == [5]
+    press = page.find_element(By.TAG_NAME, "body").send_keys
+    press("l")
+    assert len(rows(page)) == 2  # rows worth a look
+    press("l")
+    assert len(rows(page)) == 3  # both lists again
+    press("f")
+    assert page.switch_to.active_element.get_attribute("id") == "by-state"
     assert_clean(page)
 
 

@@ -1,16 +1,17 @@
 """A network on the page: its epochs, its suspects, and their pictures."""
 
 import base64
+import io
 import math
-import struct
-import zlib
 
 import numpy as np
 import pytest
 
 from selfpaced.assessment import Assessment, TrainedNetwork, Values
 from selfpaced.report import render, summarise
-from selfpaced.report.thumbnails import MOST_BYTES, SIDE, png, thumbnails
+from selfpaced.report.thumbnails import MOST_BYTES, SIDE, thumbnails
+
+Image = pytest.importorskip("PIL.Image", reason="pictures need Pillow")
 
 
 def training(phases=("look", "look", "paced", "paced"), n=30, **rest):
@@ -34,21 +35,9 @@ def training(phases=("look", "look", "paced", "paced"), n=30, **rest):
 
 
 def pixels(url):
-    """What a decoder sees: the pixels of a PNG whose lines are not filtered."""
-    data = base64.b64decode(url.removeprefix("data:image/png;base64,"))
-    assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    place, parts = 8, {}
-    while place < len(data):
-        (length,) = struct.unpack(">I", data[place : place + 4])
-        name, content = data[place + 4 : place + 8], data[place + 8 : place + 8 + length]
-        assert struct.unpack(">I", data[place + 8 + length : place + 12 + length])[0] == zlib.crc32(name + content)
-        parts[name], place = content, place + 12 + length
-    width, height, depth, kind = struct.unpack(">IIBB", parts[b"IHDR"][:10])
-    channels = {0: 1, 4: 2, 2: 3, 6: 4}[kind]
-    lines = np.frombuffer(zlib.decompress(parts[b"IDAT"]), dtype=np.uint8).reshape(height, 1 + width * channels)
-    assert depth == 8
-    assert not lines[:, 0].any()
-    return lines[:, 1:].reshape(height, width, channels)
+    """What a decoder sees: height, width, channels."""
+    shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(url.removeprefix("data:image/png;base64,")))))
+    return shown if shown.ndim == 3 else shown[:, :, None]
 
 
 def test_the_epochs_are_the_path():
@@ -104,13 +93,13 @@ def test_other_values_share_one_scale():
     assert (grey == 128).all()  # values in [0, 1] keep their place
 
 
-def test_large_pictures_shrink_to_means():
+def test_large_pictures_shrink():
     picture = np.zeros((3 * SIDE, SIDE + 1), dtype=np.uint8)
-    picture[:3, :3] = 90
+    picture[:30, :30] = 90
     shown = pixels(thumbnails([picture])[0])
     assert shown.shape == (SIDE, -(-(SIDE + 1) // 3), 1)
-    assert shown[0, 0, 0] == 90
-    assert shown[1:].max() == 0
+    assert shown[5, 5, 0] == 90
+    assert shown[15:].max() == 0
 
 
 def test_a_page_holds_so_many_bytes_of_pictures_and_no_more():
@@ -123,4 +112,3 @@ def test_a_page_holds_so_many_bytes_of_pictures_and_no_more():
 def test_what_is_no_picture_is_refused():
     with pytest.raises(ValueError, match=r"a picture must be .* got \(7, 9, 9\)"):
         thumbnails([np.zeros((7, 9, 9))])
-    assert png(np.zeros((1, 1, 1)))[:4] == b"\x89PNG"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from selfpaced.report import vega as module
+from selfpaced.report import page as module
 
 vl_convert = pytest.importorskip("vl_convert", reason="the report needs vl-convert-python")
 

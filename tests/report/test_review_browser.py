@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfpaced.cli.serving import serve
+from selfpaced.cli.review import serve
 from selfpaced.report import report
 from selfpaced.tables import apply_decisions
 

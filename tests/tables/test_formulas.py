@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from selfpaced.cli.writing import write_frame, write_rows
+from selfpaced.cli.output import write_frame, write_rows
 from selfpaced.tables import read_table, text_rows
 from selfpaced.tables.formulas import guarded, unguarded
 

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from . import errors
-from .console import Console
+from .console import CODES, Console, Exit, classify
 
 __all__ = ["main"]
 
@@ -26,7 +25,6 @@ COMMANDS = {
     "clean": "write a copy of the table without its likely errors",
     "predict": "predict with a model that selfpaced fit has saved",
     "demo": "run an example with known errors",
-    "list": "show the weighting rules and their formulas",
     "check-loss": "test a loss function of your own",
     "reproduce": "repeat the tables and figures of the paper",
 }
@@ -39,7 +37,7 @@ Learn from a table in which some labels or values are wrong.
 selfpaced fits a model that the errors do not spoil, estimates how many there
 are, and lists the rows to check: likely errors, and rows worth a look.
 """
-EPILOG = "exit codes:\n" + "\n".join(f"  {code:>3}  {text}" for code, text in errors.CODES.items())
+EPILOG = "exit codes:\n" + "\n".join(f"  {code:>3}  {text}" for code, text in CODES.items())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,14 +47,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         parser = _parser(command)
     except ImportError as error:
-        return Console().fail(str(error), errors.PACKAGE)
+        return Console().fail(str(error), Exit.PACKAGE)
     try:
         args = parser.parse_args(words)
     except SystemExit as end:
         return int(end.code or 0)
     if args.command is None:
         parser.print_help()
-        return errors.OK
+        return Exit.OK
     if args.command in ELSEWHERE:  # it has worker processes, and handles Ctrl-C itself
         return int(args.run(args))
     console = Console(quiet=bool(getattr(args, "quiet", False)), as_json=bool(getattr(args, "json", False)))
@@ -73,7 +71,7 @@ def _run(args: argparse.Namespace, console: Console) -> int:
         return _interrupted(console)
     except BrokenPipeError:
         _close_output()  # the reader (head, less) has seen enough
-        return errors.OK
+        return Exit.OK
     except Exception as error:
         if console.signal is not None:  # some compiled code turns an interrupt into an error of its own
             return _interrupted(console)
@@ -81,13 +79,13 @@ def _run(args: argparse.Namespace, console: Console) -> int:
             raise
         if isinstance(error, OSError):
             _close_output()
-        code, message = errors.classify(error)
+        code, message = classify(error)
         return console.fail(message, code)
 
 
 def _interrupted(console: Console) -> int:
     console.end()
-    code = errors.TERMINATED if console.signal == signal.SIGTERM else errors.INTERRUPTED
+    code = Exit.TERMINATED if console.signal == signal.SIGTERM else Exit.INTERRUPTED
     return console.fail("interrupted; no incomplete file was left", code)
 
 
@@ -112,7 +110,7 @@ class _Parser(argparse.ArgumentParser):
     """Prints the error first, and points to the help instead of printing the usage."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(errors.USAGE, f"{self.prog}: error: {message}\nTry: {self.prog} --help\n")
+        self.exit(Exit.USAGE, f"{self.prog}: error: {message}\nTry: {self.prog} --help\n")
 
 
 def _parser(command: str | None) -> argparse.ArgumentParser:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .atomic_output import folder_name
-from .console import plain_data
+from .console import UsageError
 from .data import add_data_arguments, find_target, open_table
-from .errors import UsageError
+from .output import add_output
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +41,6 @@ examples:
   selfpaced review audit                                                     then decide about the suspects
 """
 FILES = ["suspects.csv", "metrics.json", "report.html"]
-SHOWN = 5  # display: suspects and columns that are named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,36 +57,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--classes", metavar="LABELS", help="label of each column of probabilities, separated by commas")
     group.add_argument("--groups", metavar="COLUMN", help="rows that belong together, such as visits of a patient")
     group.add_argument("--features", metavar="FILE", type=Path, help="embeddings, .npy: neighbours, duplicates, misfit")
-    group = parser.add_argument_group("results")
-    group.add_argument(
-        "--out", type=folder_name, default=Path("audit"), metavar="OUT", help="folder of the results (default: audit)"
-    )
-    group.add_argument("--force", action="store_true", help="overwrite files that selfpaced did not create")
-    group.add_argument("--no-report", action="store_true", help="leave report.html out")
+    add_output(parser, "audit")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Audit, write everything at once, and say what came out."""
-    from .atomic_output import staged
-    from .writing import write_frame
+    from selfpaced.tables import row_marks
+
+    from .output import staged, write_frame, write_json, write_page
+    from .suspects import with_cells
 
     if args.data is None:
         raise UsageError("DATA must be a table of labels and probabilities, got nothing")
-    with staged(args.out, FILES, console, force=args.force) as stage, console.progress(3):
+    with staged(args.out, FILES, console, force=args.force) as stage, console.progress():
         with console.step(f"reading {args.data}"):
             table = open_table(args)
             labels, probs, classes, used = _read(table, args, console)
         with console.step("fitting the label-noise model"):
             audit = _audited(table, args, labels, probs, classes)
         with console.step("writing"):
-            found = _suspects(audit, table, args.label)
-            written = ["suspects.csv", "metrics.json"]
+            found = _suspects(audit, table)
+            marks = row_marks(table.frame, found["row"].to_numpy(dtype=np.intp))
             cells = table.frame.drop(columns=used)
-            write_frame(_with_cells(found, cells.drop(columns=args.label)), stage / "suspects.csv")
+            listed = with_cells(found, cells.drop(columns=args.label), args.label, marks)
+            write_frame(listed, stage / "suspects.csv")
             measured = _metrics(audit, found, args)
-            text = json.dumps(plain_data(measured), indent=2, ensure_ascii=False, allow_nan=False)
-            (stage / "metrics.json").write_text(text + "\n", encoding="utf-8")
-            if not args.no_report and _page(audit, found, cells, args, stage / "report.html", console):
+            write_json(measured, stage / "metrics.json")
+            written = ["suspects.csv", "metrics.json"]
+            shown = found.drop(columns=["weight", "probability_if_noisy"]).assign(target=args.label, fingerprint=marks)
+            content = {"suspects": shown, "cells": cells, "title": f"{args.label} in {Path(args.data).name}"}
+            if not args.no_report and write_page(stage / "report.html", console, audit.audited(), **content):
                 written.append("report.html")
     _tell(audit, found, [str(args.out / name) for name in written], args, console)
     console.result({**measured, "files": [str(args.out / name) for name in written]})
@@ -147,7 +144,7 @@ def _named_after(columns: list[str], known: list[Any]) -> list[Any]:
         if {str(label) for label in known} <= set(names):
             return _matching(names, known)
     raise UsageError(
-        f"the columns {columns[:SHOWN]!r} are not named after the labels {known[:SHOWN]!r}; say which label each has "
+        f"the columns {columns[:5]!r} are not named after the labels {known[:5]!r}; say which label each has "
         "with --classes"
     )
 
@@ -186,29 +183,15 @@ def _audited(
 # ----------------------------------------------------------------------------------------------------- writing
 
 
-def _suspects(audit: LabelAudit, table: LoadedTable, label: str) -> pd.DataFrame:
-    """The suspects with their lines, a place for a decision, and the fingerprint of their row."""
+def _suspects(audit: LabelAudit, table: LoadedTable) -> pd.DataFrame:
+    """Return the suspects with their lines."""
     import pandas as pd
 
-    from selfpaced.tables import row_marks
+    from .suspects import line_column
 
     found = pd.DataFrame(audit.suspects()).drop(columns="label_quality")
-    rows = found["row"].to_numpy(dtype=np.int64)
-    lines = table.lines.of(rows)
-    found.insert(1, "line", pd.array([None] * len(rows) if lines is None else lines, dtype="Int64"))
-    for name in ("weight", "noise_probability", "probability_if_noisy"):
-        found[name] = found[name].round(4)
-    return found.assign(decision="", target=label, fingerprint=list(row_marks(table.frame, rows)))
-
-
-def _with_cells(found: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    """The suspects with the cells of their rows; columns that have a name of ours are called ``table.NAME``."""
-    import pandas as pd
-
-    shown = cells.iloc[found["row"].to_numpy()].set_axis(found.index)
-    shown.columns = pd.Index([f"table.{name}" if name in found else name for name in shown.columns])
-    ours = found.drop(columns=["target", "fingerprint"])
-    return pd.concat([ours, shown, found[["target", "fingerprint"]]], axis=1)
+    found.insert(1, "line", line_column(table, found["row"].to_numpy(dtype=np.int64)))
+    return found.round(dict.fromkeys(("weight", "noise_probability", "probability_if_noisy"), 4))
 
 
 def _metrics(audit: LabelAudit, found: pd.DataFrame, args: argparse.Namespace) -> dict[str, Any]:
@@ -234,22 +217,6 @@ def _metrics(audit: LabelAudit, found: pd.DataFrame, args: argparse.Namespace) -
     }
 
 
-def _page(
-    audit: LabelAudit, found: pd.DataFrame, cells: pd.DataFrame, args: argparse.Namespace, path: Path, console: Console
-) -> bool:
-    """The page, unless the packages for it are not installed."""
-    try:
-        from selfpaced.report import report
-
-        shown = found.drop(columns=["weight", "probability_if_noisy", "decision"])
-        title = f"{args.label} in {Path(args.data).name}"
-        report(audit.audited(), path=path, suspects=shown, cells=cells, title=title)
-    except ImportError as error:
-        console.warn(f"no report: {error}")
-        return False
-    return True
-
-
 def _tell(
     audit: LabelAudit, found: pd.DataFrame, written: list[str], args: argparse.Namespace, console: Console
 ) -> None:
@@ -257,7 +224,7 @@ def _tell(
     console.tell("\n" + audit.summary())
     if len(found):
         place = "line" if found["line"].notna().any() else "row"
-        shown = found.head(SHOWN)[[place, "level", "given", "expected", "noise_probability"]]
+        shown = found.head()[[place, "level", "given", "expected", "noise_probability"]]
         console.say()
         console.table(
             [place, "level", "given", "expected", "wrong"], shown.astype(str).to_numpy().tolist(), left=(1, 2, 3)

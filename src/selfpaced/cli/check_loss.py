@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from .errors import FOUND, UsageError
+from .console import Exit, UsageError
 
 if TYPE_CHECKING:
     from .console import Console
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         raise UsageError(f"{args.loss} cannot be checked: {error}") from error
     console.say(str(report))
     console.result(_data(args.loss, report))
-    return 0 if report else FOUND
+    return 0 if report else Exit.FOUND
 
 
 def _all(console: Console) -> int:

@@ -1,9 +1,9 @@
-"""Output to the user: results on standard output, everything else on standard error."""
+"""Output to the user: results on standard output, everything else on standard error; exit codes and signals."""
 
 from __future__ import annotations
 
+import errno
 import json
-import logging
 import math
 import os
 import signal
@@ -12,8 +12,9 @@ import textwrap
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, TextIO
 
 from selfpaced.formatting import duration, percent
@@ -21,11 +22,74 @@ from selfpaced.formatting import duration, percent
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["Console", "plain_data"]
+__all__ = ["CODES", "Console", "Exit", "UsageError", "classify", "plain_data"]
 
 WIDTH = 80  # convention: columns of a terminal
 GAP = 2  # display: spaces between the columns of a table
 SLOW = 2.0  # display: seconds after which a step gets a bar of its own
+
+
+class Exit(IntEnum):
+    """Exit codes as shells know them; 1: found something, 2: usage, 70: sysexits, 128 + n: signal n."""
+
+    OK = 0
+    FOUND = 1
+    USAGE = 2
+    DATA = 3
+    REFUSED = 4
+    DISK = 5
+    PACKAGE = 6
+    INTERNAL = 70
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+#: Exit codes and what they mean, as the help shows them.
+CODES = {
+    Exit.OK: "success",
+    Exit.FOUND: "inspect or check-loss has found something",
+    Exit.USAGE: "wrong arguments",
+    Exit.DATA: "the data cannot be read or fitted",
+    Exit.REFUSED: "the model file is not trusted and was not opened",
+    Exit.DISK: "a file could not be written",
+    Exit.PACKAGE: "an optional package is missing",
+    Exit.INTERNAL: "an error in selfpaced itself",
+    Exit.INTERRUPTED: "interrupted by Ctrl-C (143: terminated); no incomplete file is left",
+}
+
+
+class UsageError(ValueError):
+    """The arguments of the command do not fit together or do not fit the data."""
+
+
+def classify(error: BaseException) -> tuple[int, str]:
+    """Return the exit code and the message of an error."""
+    from selfpaced.persistence import UntrustedFileError
+
+    if isinstance(error, UsageError):
+        return Exit.USAGE, str(error)
+    if isinstance(error, UntrustedFileError):
+        return Exit.REFUSED, str(error)
+    if isinstance(error, ModuleNotFoundError):  # an ImportError of the library names the extra
+        return Exit.PACKAGE, f'the command line needs {error.name}: pip install "selfpaced[cli]"'
+    if isinstance(error, ImportError):
+        return Exit.PACKAGE, str(error)
+    if isinstance(error, MemoryError):
+        return Exit.DATA, "the table does not fit into memory"
+    if isinstance(error, OSError):
+        return Exit.DISK, _disk(error)
+    if isinstance(error, ValueError | TypeError):  # a TableError, too
+        return Exit.DATA, str(error)
+    return Exit.INTERNAL, f"{type(error).__name__}: {error} (run again with --debug to see where)"
+
+
+def _disk(error: OSError) -> str:
+    where = f" {error.filename}" if error.filename else ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"no space left on the disk to write{where}; no incomplete file was left"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"no permission to write{where}: {error.strerror}"
+    return f"{error.strerror or error}{':' if where else ''}{where}"
 
 
 class Console:
@@ -47,7 +111,6 @@ class Console:
         self.ended = False
         self._shielded = False
         self._bar: Progress | None = None
-        self._total = 0
 
     # ------------------------------------------------------------------------------------------- results
 
@@ -132,26 +195,21 @@ class Console:
     # ------------------------------------------------------------------------------------------ progress
 
     @contextmanager
-    def progress(self, total: int) -> Iterator[None]:
-        """Show a bar for every slow one of ``total`` steps on a terminal; elsewhere each step is a line."""
+    def progress(self) -> Iterator[None]:
+        """Show a bar for every slow step on a terminal; elsewhere each step is a line."""
         from rich.console import Console as Screen
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         if self.quiet or not sys.stderr.isatty():
             yield
             return
-        words, detail = TextColumn("{task.description}"), TextColumn("[dim]{task.fields[detail]}")
-        columns = (SpinnerColumn(), words, BarColumn(bar_width=24), TimeElapsedColumn(), detail)
-        with Progress(*columns, console=Screen(stderr=True), transient=True) as bar, _stages(self._detail):
-            self._bar, self._total = bar, total
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
+        with Progress(*columns, console=Screen(stderr=True), transient=True) as bar:
+            self._bar = bar
             try:
                 yield
             finally:
                 self._bar = None
-
-    def _detail(self, text: str) -> None:
-        if self._bar is not None and self._bar.task_ids:
-            self._bar.update(self._bar.task_ids[-1], detail=text)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -171,8 +229,7 @@ class Console:
         if bar is None:
             yield
             return
-        place = f"{len(self.seconds) + 1}/{self._total}"
-        task = bar.add_task(f"{place} {name}", total=None, visible=False, detail="")
+        task = bar.add_task(name, total=None, visible=False)
         timer = threading.Timer(SLOW, bar.update, [task], {"visible": True})
         timer.daemon = True
         timer.start()
@@ -260,24 +317,3 @@ def plain_data(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if isinstance(value, str | int | bool | type(None)) else str(value)
-
-
-@contextmanager
-def _stages(show: Callable[[str], None]) -> Iterator[None]:
-    """Pass on what estimators log about their stages."""
-    logger = logging.getLogger("selfpaced")
-
-    class Listener(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            show(record.getMessage())
-
-    handler, level, propagate = Listener(), logger.level, logger.propagate
-    logger.addHandler(handler)
-    logger.setLevel(logging.DEBUG)
-    logger.propagate = False
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
-        logger.propagate = propagate

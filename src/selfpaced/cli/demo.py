@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +10,8 @@ import numpy as np
 from selfpaced.formatting import percent, rate_in_words
 from selfpaced.path import end_in_words
 
-from .atomic_output import folder_name
-from .console import plain_data
 from .models import add_model_arguments, share
+from .output import add_output
 
 if TYPE_CHECKING:
     from .console import Console
@@ -35,34 +32,30 @@ examples:
   selfpaced demo --noise 0.4 --seed 3
 """
 FILES = ["report.html", "suspects.csv", "metrics.json"]
-FOLDS = 5  # cost: fits of both models
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``demo``."""
     add_model_arguments(parser, seed="seed of the wrong labels (default 0)")
-    group = parser.add_argument_group("results")
+    group = add_output(parser, "demo", report=False)
     group.add_argument("--noise", type=share, default=0.2, metavar="SHARE", help="share of wrong labels (default 0.2)")
-    group.add_argument("--out", type=folder_name, default=Path("demo"), metavar="OUT", help="folder (default: demo)")
-    group.add_argument("--force", action="store_true", help="overwrite files that selfpaced did not create")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Fit to wrong labels, compare with the right ones, write the page."""
     from selfpaced import __version__
 
-    from .atomic_output import staged
     from .data import TARGET, built_in
     from .fit import write_report
-    from .training import STEPS, train
-    from .writing import write_frame
+    from .output import staged, write_frame, write_json
+    from .training import train
 
     frame, wrong = built_in(args.seed, args.noise)
     if args.model == "auto":
         args.model = "logistic"
     vars(args).update(data=None, target=TARGET, task="auto", exclude=[], categorical=[], merge_labels=[], frame=frame)
     with staged(args.out, FILES, console, force=args.force) as stage:
-        with console.progress(STEPS + 2):
+        with console.progress():
             result = train(args, console)
             with console.step("cross-validation"):
                 measured = _compared(result, wrong)
@@ -71,8 +64,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
                 written = ["report.html"] * write_report(result, stage / "report.html", console)
         facts = {"selfpaced": __version__, "noise": args.noise, "seed": args.seed, "models": measured}
         facts |= {"noise_rate": result.model.noise_rate_, "termination": result.model.termination_}
-        text = json.dumps(plain_data(facts), indent=2, allow_nan=False)
-        (stage / "metrics.json").write_text(text + "\n", encoding="utf-8")
+        write_json(facts, stage / "metrics.json")
     written += ["suspects.csv", "metrics.json"]
     _tell(result, measured, wrong, console)
     console.tell(f"\nWritten: {', '.join(str(args.out / name) for name in written)}")
@@ -102,7 +94,7 @@ def _accuracy(result: Training) -> dict[str, Any]:
     given, frame = result.target.values, result.table.frame
     truth = make_shelter(random_state=0)[result.target.name].to_numpy(dtype=str)
     hits: dict[str, list[float]] = {"plain": [], "self-paced": []}
-    for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(frame, given):
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(frame, given):
         pipeline = clone(result.pipeline).fit(frame.iloc[train], given[train])
         features = pipeline[:-1].transform(frame.iloc[test])
         for name, model in (("plain", pipeline[-1].plain_), ("self-paced", pipeline[-1])):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .atomic_output import folder_name
-from .console import plain_data
 from .data import add_data_arguments, add_decisions, add_large_arguments, is_large
 from .models import add_model_arguments
+from .output import add_output
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,14 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_data_arguments(parser)
     add_model_arguments(parser)
     add_large_arguments(parser)
-    group = parser.add_argument_group("decisions")
-    add_decisions(group)
-    group = parser.add_argument_group("results")
-    group.add_argument(
-        "--out", type=folder_name, default=Path("run"), metavar="OUT", help="output folder (default: run)"
-    )
-    group.add_argument("--force", action="store_true", help="overwrite files that selfpaced did not create")
-    group.add_argument("--no-report", action="store_true", help="do not write report.html")
+    add_decisions(parser.add_argument_group("decisions"))
+    add_output(parser, "run")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -64,20 +56,22 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return run_large(args, console)
     from selfpaced.persistence import save
 
-    from .atomic_output import DECISIONS, staged
-    from .rounds import decisions_so_far, round_of, suspects_file
+    from .output import DECISIONS, staged, write_frame, write_json
+    from .suspects import decisions_so_far, round_of, with_cells
     from .terminal import tell, tell_next
-    from .training import STEPS, facts_of, metrics, train
-    from .writing import write_frame
+    from .training import facts_of, metrics, train
 
-    carried = args.decisions is not None and not _is_there(args.decisions, args.out / DECISIONS)
+    kept = args.out / DECISIONS
+    carried = args.decisions is not None and not (kept.exists() and kept.samefile(args.decisions))
     with staged(args.out, [*FILES, DECISIONS] if carried else FILES, console, force=args.force) as stage:
-        with console.progress(STEPS + 1):
+        with console.progress():
             result = train(args, console)
             with console.step("writing"):
                 facts = facts_of(result.target, result.model_name, result.merges)
                 save(result.pipeline, stage / "model.skops", facts=facts)
-                write_frame(suspects_file(result), stage / "suspects.csv")
+                cells = result.table.frame.drop(columns=result.target.name)
+                found = with_cells(result.listed, cells, result.target.name, result.marks)
+                write_frame(found, stage / "suspects.csv")
                 written = [name for name in FILES if name != "report.html"]
                 so_far = decisions_so_far(args.decisions) if carried else ()
                 if len(so_far):
@@ -86,43 +80,31 @@ def run(args: argparse.Namespace, console: Console) -> int:
                 if not args.no_report and write_report(result, stage / "report.html", console):
                     written.append("report.html")
         measured = metrics(result, console) | round_of(args, result)
-        text = json.dumps(plain_data(measured), indent=2, ensure_ascii=False, allow_nan=False)
-        (stage / "metrics.json").write_text(text + "\n", encoding="utf-8")
+        write_json(measured, stage / "metrics.json")
     tell(result, measured, console)
     tell_next(result, measured, [str(args.out / name) for name in written], str(args.out), console)
     console.result({**measured, "files": [str(args.out / name) for name in written]})
     return 0
 
 
-def _is_there(path: Path, place: Path) -> bool:
-    return path.exists() and place.exists() and path.samefile(place)
-
-
 def write_report(result: Training, path: Path, console: Console) -> bool:
-    """The page, unless the packages for it are not installed."""
-    try:
-        from selfpaced.report import report
-    except ImportError as error:
-        console.warn(f"no report: {error}")
-        return False
+    """Write the page of a fit."""
+    from .output import write_page
+
     name = result.table.path.name if result.table.path is not None else "the built-in table"
-    try:
-        report(
-            result.model,
-            result.features,
-            result.target.fitted,
-            path,
-            suspects=_shown(result),
-            cells=result.table.frame,
-            title=f"{result.target.name} in {name}",
-            note=None if result.choice is None else result.choice.sentence(result.target.name),
-            notices=result.notices,
-            not_used=result.not_used,
-        )
-    except ImportError as error:
-        console.warn(f"no report: {error}")
-        return False
-    return True
+    return write_page(
+        path,
+        console,
+        result.model,
+        result.features,
+        result.target.fitted,
+        suspects=_shown(result),
+        cells=result.table.frame,
+        title=f"{result.target.name} in {name}",
+        note=None if result.choice is None else result.choice.sentence(result.target.name),
+        notices=result.notices,
+        not_used=result.encoder.not_used_,
+    )
 
 
 def _shown(result: Training) -> pd.DataFrame:

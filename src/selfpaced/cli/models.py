@@ -1,24 +1,46 @@
-"""The models that can be asked for by name."""
+"""The models that can be asked for by name, and ``--model auto``: which one fits a table, by held-out rows."""
 
 from __future__ import annotations
 
 import argparse
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from .choice import log_scale
-from .errors import UsageError
+from selfpaced.formatting import number
 
-__all__ = ["MODELS", "add_model_arguments", "build", "kind_of", "model_of", "on_log_scale", "paced", "share"]
+from .console import UsageError
+from .data import log_scale
 
-MODELS = ("logistic", "ridge", "hist-gradient-boosting", "random-forest")
-SHORT = {"boosting": "hist-gradient-boosting", "forest": "random-forest"}
-_TASK = {"logistic": "classification", "ridge": "regression"}
+__all__ = ["MODELS", "ModelChoice", "add_model_arguments", "build", "choose", "kind_of", "model_of", "paced", "share"]
+
+LINEAR, RIDGE, FLEXIBLE = "logistic", "ridge", "hist-gradient-boosting"
+MODELS = (LINEAR, RIDGE, FLEXIBLE, "random-forest")
+SHORT = {"boosting": FLEXIBLE, "forest": "random-forest"}
+_TASK = {LINEAR: "classification", RIDGE: "regression"}
+_NAMES = {LINEAR: "logistic regression", FLEXIBLE: "boosting", RIDGE: "ridge regression"}
+
+FOLDS = 3  # cost: each holds a third out
+MANY = 1_000  # cost: rows above which a third of them is held out once, and not every row
+ROWS = 3_000  # cost: rows that are compared, which tell a difference of a few hundredths of a nat
+FAR_AHEAD = 1.2  # a choice, weighed by benchmarks/tables.py: times the information that boosting must have, too
+BETTER = 0.95  # a choice, weighed by benchmarks/tables.py: of the error of boosting, below which ridge is taken
+# cost: half of the trees of boosting decide as all do (benchmarks/tables.py), and small classes need a penalty
+QUICK = {"max_iter": 50, "l2_regularization": 1.0}
+
+Encode = Callable[[str, np.ndarray], tuple[Any, list[int]]]
+Folds = list[tuple[np.ndarray, np.ndarray]]
+
+
+# ------------------------------------------------------------------------------------------------- by its name
 
 
 def add_model_arguments(parser: argparse.ArgumentParser, *, seed: str = "random seed (default 0)") -> None:
-    """The arguments of every command that fits."""
+    """Add the arguments of every command that fits."""
     group = parser.add_argument_group("model")
     group.add_argument(
         "--model",
@@ -27,7 +49,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, seed: str = "random 
         help="auto (default): logistic (or boosting, if it is far ahead) for classes; for values ridge or boosting, on "
         "the plain or a log scale, whichever predicts held-out rows better",
     )
-    group.add_argument("--regularizer", metavar="RULE", help="weighting rule (see: selfpaced list)")
+    group.add_argument("--regularizer", metavar="RULE", help="weighting rule (see: selfpaced check-loss)")
     group.add_argument("--pace", metavar="PACE", default="auto", help="auto (default), paper, or a number (lam)")
     group.add_argument(
         "--threshold",
@@ -37,16 +59,25 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, seed: str = "random 
         help="rows more probably wrong than this are likely errors (default 0.5)",
     )
     group.add_argument(
-        "--groups",
-        metavar="COLUMN",
-        help="rows that belong together, such as visits of a patient; no feature",
+        "--groups", metavar="COLUMN", help="rows that belong together, such as visits of a patient; no feature"
     )
     group.add_argument("--seed", type=int, default=0, metavar="N", help=seed)
     group.add_argument("--jobs", type=int, default=None, metavar="N", help="number of parallel jobs")
 
 
+def share(text: str) -> float:
+    """Parse a number strictly between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 < value < 1.0:
+        raise argparse.ArgumentTypeError(f"must be a number between 0 and 1, got {text!r}")
+    return value
+
+
 def model_of(args: argparse.Namespace, task: str) -> str:
-    """The model's name ("auto" if the data decide), or an error if it cannot do the task."""
+    """Return the model's name ("auto" if the data decide), or raise an error if it cannot do the task."""
     name: str = SHORT.get(args.model, args.model)
     if _TASK.get(name, task) != task:
         target = "classes" if task == "classification" else "values"
@@ -54,56 +85,54 @@ def model_of(args: argparse.Namespace, task: str) -> str:
     return name
 
 
-def on_log_scale(model: Any, values: np.ndarray) -> Any:
-    """A model of the logarithm of the values, which predicts the values."""
+def kind_of(name: str) -> str:
+    """Return which features a model wants."""
+    return "linear" if name in _TASK else "tree"
+
+
+def build(name: str, task: str, args: argparse.Namespace, categorical: list[int], logged: Any = None) -> Any:
+    """Return an unfitted self-paced model.
+
+    ``categorical`` are the positions of features that are ranks of categories; ``logged`` are the values, if a model
+    of their logarithm is asked for.
+    """
     from sklearn.compose import TransformedTargetRegressor
 
-    to_log, from_log = log_scale(values)
+    import selfpaced
+
+    options: dict[str, Any] = {"random_state": args.seed, "pace": _pace(args.pace)}
+    if args.regularizer is not None:
+        options["regularizer"] = _rule(args.regularizer)
+    if name == LINEAR:
+        return selfpaced.SelfPacedLogisticRegression(**options)
+    if name == RIDGE:
+        model: Any = selfpaced.SelfPacedLinearRegression(alpha=1.0, **options)
+    else:
+        wrapper = selfpaced.SelfPacedClassifier if task == "classification" else selfpaced.SelfPacedRegressor
+        model = wrapper(_trees(name, task, args, categorical), **options)
+    if logged is None:
+        return model
+    to_log, from_log = log_scale(logged)
     return TransformedTargetRegressor(model, func=to_log, inverse_func=from_log, check_inverse=False)
 
 
 def paced(model: Any) -> Any:
-    """The self-paced model itself, without a change of scale around it."""
+    """Return the self-paced model itself, without a change of scale around it."""
     return getattr(model, "regressor_", model)
 
 
-def kind_of(name: str) -> str:
-    """Which preprocessing a model wants."""
-    return "linear" if name in _TASK else "tree"
-
-
-def build(name: str, task: str, args: argparse.Namespace, categorical: list[int]) -> Any:
-    """An unfitted self-paced model; ``categorical`` are the positions of features that are ranks of categories."""
-    options: dict[str, Any] = {"random_state": args.seed, "pace": _pace(args.pace)}
-    if args.regularizer is not None:
-        options["regularizer"] = _rule(args.regularizer)
-    if name == "logistic":
-        from selfpaced import SelfPacedLogisticRegression
-
-        return SelfPacedLogisticRegression(**options)
-    if name == "ridge":
-        from selfpaced import SelfPacedLinearRegression
-
-        return SelfPacedLinearRegression(alpha=1.0, **options)
-    return _wrapped(name, task, args, categorical, options)
-
-
-def _wrapped(name: str, task: str, args: argparse.Namespace, categorical: list[int], options: dict[str, Any]) -> Any:
+def _trees(name: str, task: str, args: argparse.Namespace, categorical: list[int]) -> Any:
     from sklearn import ensemble
-
-    from selfpaced import SelfPacedClassifier, SelfPacedRegressor
 
     classify = task == "classification"
     if name == "random-forest":
         forest = ensemble.RandomForestClassifier if classify else ensemble.RandomForestRegressor
-        inner = forest(random_state=args.seed, n_jobs=args.jobs)
-    else:
-        known: dict[str, Any] = {"random_state": args.seed, "categorical_features": categorical or None}
-        if classify:
-            inner = ensemble.HistGradientBoostingClassifier(**known)
-        else:  # gross errors move a median less than a mean
-            inner = ensemble.HistGradientBoostingRegressor(loss="absolute_error", **known)
-    return (SelfPacedClassifier if classify else SelfPacedRegressor)(inner, **options)
+        return forest(random_state=args.seed, n_jobs=args.jobs)
+    known: dict[str, Any] = {"random_state": args.seed, "categorical_features": categorical or None}
+    if classify:
+        return ensemble.HistGradientBoostingClassifier(**known)
+    # gross errors move a median less than a mean
+    return ensemble.HistGradientBoostingRegressor(loss="absolute_error", **known)
 
 
 def _rule(name: str) -> str:
@@ -122,18 +151,191 @@ def _pace(text: str) -> str | float:
     try:
         value = float(text)
     except ValueError:
-        raise UsageError(f"--pace must be auto, paper or a positive number, got {text!r}") from None
+        value = -1.0
     if not value > 0:
         raise UsageError(f"--pace must be auto, paper or a positive number, got {text!r}")
     return value
 
 
-def share(text: str) -> float:
-    """A number strictly between 0 and 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 < value < 1.0:
-        raise argparse.ArgumentTypeError(f"must be a number between 0 and 1, got {text!r}")
-    return value
+# ------------------------------------------------------------------------------------------------ by held-out rows
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A model that was compared.
+
+    ``figure`` is the mean log-likelihood of held-out labels, or the typical error in the unit of the target.
+    ``likelihood`` is that of held-out values, by which scales of one model are compared.
+    """
+
+    model: str
+    log_scale: bool
+    figure: float
+    likelihood: float = math.nan
+
+    def __str__(self) -> str:
+        return f"{number(self.figure)} with {_NAMES[self.model]}{' on a log scale' * self.log_scale}"
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """The model that was chosen, what it was compared with (nothing if there were too few rows), and on which rows.
+
+    For labels, ``gain`` is how many nats per row boosting is ahead of logistic regression, with its standard ``error``.
+    """
+
+    model: str
+    log: bool = False
+    contenders: tuple[Contender, ...] = ()
+    gain: float = math.nan
+    error: float = math.nan
+    rows: int = 0
+
+    def sentence(self, target: str) -> str:
+        """Return what was compared, and what came out."""
+        name = _NAMES[self.model].capitalize()
+        if not self.contenders:
+            return f"{name} is used: there are too few rows to compare it with boosting."
+        if math.isnan(self.gain):
+            chosen = next(c for c in self.contenders if (c.model, c.log_scale) == (self.model, self.log))
+            second = min((c for c in self.contenders if c.model != self.model), key=lambda one: one.figure)
+            return f"Typical error in {target}: {chosen}, {second}."
+        better = _NAMES[FLEXIBLE if self.gain > 0 else LINEAR]
+        why = "" if self.model == FLEXIBLE or self.gain <= 0 else "; boosting is used only if it is far ahead"
+        return (
+            f"{name} is used: on {self.rows:,} held-out rows {better} predicts the given labels better by "
+            f"{abs(self.gain):.3f} nats per row (standard error {self.error:.3f}){why}."
+        )
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The same for machines."""
+        compared = [asdict(one) for one in self.contenders]
+        return {"model": self.model, "log_scale": self.log, "rows": self.rows, "compared": compared}
+
+
+def choose(encode: Encode, target: np.ndarray, task: str, seed: int, least: int = 1) -> ModelChoice:
+    """Compare models on held-out rows.
+
+    Labels: logistic regression and boosting, by the likelihood of the given labels under a noise model with one rate.
+    A wrong label costs any good model about the same, so that the two differ by what they know of the right ones.
+    Logistic regression lists errors better and is preferred unless boosting is far ahead: by two standard errors, and
+    by a fifth of what logistic regression knows beyond the frequencies of the classes.
+
+    Values: ridge regression and boosting, each on the plain and on the log scale. Boosting takes the scale on which
+    held-out values are likelier, under errors with heavy tails. It is robust and lists errors better; ridge regression
+    is taken if its error in the unit of the target is smaller by 5 %. That error is the mean size over held-out
+    rows, without the tenth of the rows with the largest.
+
+    Parameters
+    ----------
+    encode : callable
+        ``encode(kind, rows)`` gives features of these rows for a model of this kind ("linear", "tree"), and which of
+        them are categories.
+    target : ndarray
+        Labels or values of all rows.
+    task : {"classification", "regression"}
+    seed : int
+        Of the sample of rows and of the folds.
+    least : int
+        Rows that are needed for a comparison.
+
+    Returns
+    -------
+    ModelChoice
+    """
+    from selfpaced.fitting import few_threads
+
+    rows = np.sort(np.random.default_rng(seed).permutation(target.size)[:ROWS])
+    if task == "classification":  # every class has a row in every fold
+        _, codes, counts = np.unique(target[rows], return_inverse=True, return_counts=True)
+        rows = rows[counts[codes] >= FOLDS] if np.count_nonzero(counts >= FOLDS) >= 2 else rows[:0]
+    if rows.size < max(least, 2 * FOLDS):
+        return ModelChoice(LINEAR if task == "classification" else RIDGE)
+    compare = _classes if task == "classification" else _values
+    with few_threads(rows.size):
+        return compare(encode, target[rows], rows, seed)
+
+
+def _classes(encode: Encode, labels: np.ndarray, rows: np.ndarray, seed: int) -> ModelChoice:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold
+
+    codes = np.unique(labels, return_inverse=True)[1]
+    folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(rows, codes))
+    folds = folds[: 1 if rows.size > MANY else FOLDS]
+    tree, places = encode("tree", rows)
+    boosting = HistGradientBoostingClassifier(random_state=seed, categorical_features=places or None, **QUICK)
+    plain = _likelihood(LogisticRegression(max_iter=1000), encode("linear", rows)[0], codes, folds)
+    flexible = _likelihood(boosting, tree, codes, folds)
+    gap = flexible - plain
+    gain, error = float(gap.mean()), float(gap.std(ddof=1) / math.sqrt(gap.size))
+    frequency = np.bincount(codes) / codes.size
+    unknown = float(-frequency @ np.log(frequency))  # nats per row that the frequencies of the classes leave open
+    informed = unknown + flexible.mean() > FAR_AHEAD * max(unknown + plain.mean(), 0.0)
+    contenders = (Contender(LINEAR, False, float(plain.mean())), Contender(FLEXIBLE, False, float(flexible.mean())))
+    ahead = informed and gain > 2.0 * error
+    return ModelChoice(FLEXIBLE if ahead else LINEAR, False, contenders, gain, error, int(gap.size))
+
+
+def _likelihood(model: Any, X: Any, codes: np.ndarray, folds: Folds) -> np.ndarray:
+    """Return the log-likelihood of each held-out label under a noise model with one rate."""
+    from sklearn.base import clone
+    from sklearn.exceptions import ConvergenceWarning
+
+    from selfpaced.label_noise import fit_channel, logits_from_proba
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a fit that is nearly done tells enough
+        proba = [clone(model).fit(X[train], codes[train]).predict_proba(X[test]) for train, test in folds]
+    logits, codes = logits_from_proba(np.concatenate(proba)), codes[np.concatenate([test for _, test in folds])]
+    channel = fit_channel(logits, codes, class_conditional=False, shift=False)
+    given = channel.given_proba(logits)[np.arange(codes.size), codes]
+    return np.asarray(np.log(np.maximum(given, np.finfo(float).tiny)))
+
+
+def _values(encode: Encode, values: np.ndarray, rows: np.ndarray, seed: int) -> ModelChoice:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.model_selection import KFold
+
+    from selfpaced import SelfPacedLinearRegression
+
+    folds = list(KFold(FOLDS, shuffle=True, random_state=seed).split(rows))[: 1 if rows.size > MANY else FOLDS]
+    tree, places = encode("tree", rows)
+    boosting = HistGradientBoostingRegressor(
+        loss="absolute_error", random_state=seed, categorical_features=places or None
+    )
+    models = {RIDGE: (SelfPacedLinearRegression(alpha=1.0), encode("linear", rows)[0]), FLEXIBLE: (boosting, tree)}
+    tried = {
+        name: [_tried(name, model, X, values, log, folds) for log in (False, True)]
+        for name, (model, X) in models.items()
+    }
+    ridge = min(tried[RIDGE], key=lambda one: one.figure)
+    flexible = max(tried[FLEXIBLE], key=lambda one: one.likelihood)
+    best = ridge if ridge.figure < BETTER * flexible.figure else flexible
+    return ModelChoice(best.model, best.log_scale, (*tried[RIDGE], *tried[FLEXIBLE]), rows=rows.size)
+
+
+def _tried(name: str, model: Any, X: Any, values: np.ndarray, log: bool, folds: Folds) -> Contender:
+    """Return the held-out errors of a model on one scale."""
+    from scipy.stats import t
+    from sklearn.base import clone
+
+    to_log, from_log = log_scale(values)
+    scaled = to_log(values) if log else values
+    tests = np.concatenate([test for _, test in folds])
+    fits = [clone(model).fit(X[train], scaled[train]).predict(X[test]) for train, test in folds]
+    predicted, given = np.concatenate(fits), values[tests]
+    with np.errstate(over="ignore"):
+        errors = np.sort(np.abs(given - (from_log(predicted) if log else predicted)))
+    typical = float(errors[: max(int(0.9 * errors.size), 1)].mean())
+    residuals = scaled[tests] - predicted
+    middle = max(float(np.median(np.abs(residuals))), np.finfo(float).tiny)
+    # heavy tails (Student t with 2 degrees) at the best scale around the one that fits the middle half
+    likelihoods = [
+        float(np.mean(t.logpdf(residuals / scale, 2)) - np.log(scale)) for scale in middle * np.geomspace(0.5, 2.0, 5)
+    ]
+    slope = given if to_log is np.log else np.hypot(1.0, given)
+    change = float(np.log(slope).mean()) if log else 0.0
+    return Contender(name, log, typical, max(likelihoods) - change)

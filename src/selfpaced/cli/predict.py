@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .console import UsageError
 from .data import add_data_arguments
-from .errors import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,13 +60,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
     """Load, predict, write."""
     from selfpaced.persistence import load
 
-    from .atomic_output import check_target, settle
     from .data import open_table
+    from .output import check_target, write_frame
 
-    settle(args.model.parent)
     if not args.model.is_file():
         raise UsageError(f"no model file {str(args.model)!r}; selfpaced fit writes one")
-    with console.progress(3):
+    with console.progress():
         with console.step(f"opening {args.model}"):
             model = load(args.model, trusted=args.trust)
         with console.step(f"reading {args.data or 'the built-in table'}"):
@@ -76,8 +75,6 @@ def run(args: argparse.Namespace, console: Console) -> int:
         with console.step("predicting"):
             result = predictions(model, table)
     if args.out is not None:
-        from .writing import write_frame
-
         write_frame(result, Path(args.out))
         console.say(f"{len(result):,} predictions written to {args.out}")
     elif not console.as_json:

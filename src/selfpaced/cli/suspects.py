@@ -1,7 +1,12 @@
-"""The two lists of a fit: likely errors and rows worth a look, with their place in the file and the reason."""
+"""The two lists of a fit, with place and reason of each row; and what became of them in the next round."""
 
 from __future__ import annotations
 
+import argparse
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +18,19 @@ if TYPE_CHECKING:
 
     from selfpaced.tables import LoadedTable
 
+    from .console import Console
     from .data import Target
+    from .training import Training
 
-__all__ = ["COLUMNS", "suspicious"]
+__all__ = [
+    "decisions_so_far",
+    "line_column",
+    "round_of",
+    "suspicious",
+    "tell_of_merges",
+    "undecided_rows",
+    "with_cells",
+]
 
 COLUMNS = (
     "row",
@@ -41,6 +56,7 @@ def suspicious(
     *,
     threshold: float,
     undecided: np.ndarray | None = None,
+    parts: Any = None,
 ) -> pd.DataFrame:
     """Return the likely errors and the rows worth a look, most suspicious first.
 
@@ -58,6 +74,8 @@ def suspicious(
         Rows with a larger probability of being wrong are likely errors.
     undecided : ndarray of int, optional
         Rows of the table that an earlier run has listed and nobody has decided about. They stay in the list.
+    parts : mapping, optional
+        What text columns contribute to the features, see `TableEncoder.text_parts`.
 
     Returns
     -------
@@ -72,14 +90,13 @@ def suspicious(
     found = _listed(model, features, given, threshold, undecided)
     places = found["row"].to_numpy(dtype=np.int64)
     rows = given.rows[places]
-    lines = table.lines.of(rows)
     reference = confident_rows(model.assessment_.weight, places)
-    against = columns_against(model, features, given.fitted, places, reference)
+    against = columns_against(model, features, given.fitted, places, reference, parts)
     conditional = "probability_if_noisy"
     return pd.DataFrame(
         {
             "row": rows,
-            "line": pd.array([None] * len(rows) if lines is None else lines, dtype="Int64"),
+            "line": line_column(table, rows),
             "level": found["level"].to_numpy(),
             "given": given.values[places],
             "expected": _rounded(given.in_unit(found["expected"].to_numpy())),
@@ -177,3 +194,115 @@ def _value_reason(near: np.ndarray, given: float, expected: float) -> str:
         return ""
     ends = list(dict.fromkeys(number(end, 4) for end in (low, high)))
     return f"the {len(near)} most similar rows have {' to '.join(ends)}"
+
+
+# ------------------------------------------------------------------------------------------ from round to round
+
+
+def with_cells(found: pd.DataFrame, cells: pd.DataFrame, target: str, marks: Sequence[str]) -> pd.DataFrame:
+    """Return the suspects with an empty column for the decision, the cells of their rows, and their fingerprints.
+
+    Columns of the table that have one of our names are called ``table.NAME``.
+    """
+    import pandas as pd
+
+    ours = {*COLUMNS, "decision", "target", "fingerprint"}
+    shown = cells.iloc[found["row"].to_numpy(dtype=np.intp)].set_axis(found.index)
+    shown.columns = pd.Index([f"table.{name}" if name in ours else name for name in shown.columns])
+    known = pd.DataFrame({"target": target, "fingerprint": list(marks)}, index=found.index)
+    return pd.concat([found.assign(decision=""), shown, known], axis=1)
+
+
+def line_column(table: LoadedTable, rows: np.ndarray) -> Any:
+    """Return the lines of rows as a column; empty cells if rows have no lines."""
+    import pandas as pd
+
+    lines = table.lines.of(rows)
+    return pd.array([None] * len(rows) if lines is None else lines, dtype="Int64")
+
+
+def decisions_so_far(path: Path) -> pd.DataFrame:
+    """Return all decisions until now, to continue from."""
+    import pandas as pd
+
+    from selfpaced.tables import read_answers
+
+    words = {"keep": "keep", "drop": "drop"}
+    return pd.DataFrame(
+        [
+            {
+                "row": answer.row,
+                "decision": words.get(answer.what, f"relabel to {answer.value}"),
+                "target": answer.target,
+                "fingerprint": answer.mark,
+            }
+            for answer in read_answers(path)
+        ],
+        columns=["row", "decision", "target", "fingerprint"],
+    )
+
+
+def tell_of_merges(args: argparse.Namespace, console: Console) -> None:
+    """Warn if the last run merged labels and this one does not."""
+    try:
+        merges = {f"{label}={other}" for label, other in _last_run(args)["merged_labels"].items()}
+    except (KeyError, AttributeError):
+        return
+    if missing := sorted(merges - set(args.merge_labels)):
+        options = " ".join(f"--merge-labels {shlex.quote(text)}" for text in missing)
+        console.warn(f"the last run merged labels, and this one does not: add {options}")
+
+
+def round_of(args: argparse.Namespace, result: Training) -> dict[str, Any]:
+    """Return the number of the round, the rows listed before, those of them still undecided, and the new rows."""
+    now = set(result.suspects["row"].tolist())
+    if args.decisions is None:
+        return {"round": 1, "rows_before": None, "undecided": 0, "new": len(now)}
+    before = _listed_before(args.decisions)
+    undecided = now & set(() if before is None else before)
+    number = _last_run(args).get("round", 1)
+    return {
+        "round": number + 1 if isinstance(number, int) else 2,
+        "rows_before": None if before is None else len(before),
+        "undecided": len(undecided),
+        "new": len(now) - len(undecided),
+    }
+
+
+def undecided_rows(args: argparse.Namespace, frame: pd.DataFrame) -> np.ndarray | None:
+    """Return the rows that the last run listed and nobody has decided about, if they are still the same rows."""
+    from selfpaced.tables import read_answers, row_marks
+
+    path = getattr(args, "decisions", None)
+    before = None if path is None else _listed_before(path)
+    if not before:
+        return None
+    decided = {answer.row for answer in read_answers(path)}
+    rows = [row for row in before if row not in decided and 0 <= row < len(frame)]
+    return np.array([row for row, mark in zip(rows, row_marks(frame, rows), strict=True) if before[row] == mark], int)
+
+
+def _last_run(args: argparse.Namespace) -> dict[str, Any]:
+    """``metrics.json`` of the run that the decisions are about; empty if it is not there."""
+    for folder in dict.fromkeys((args.decisions.parent, Path(getattr(args, "out", None) or "run"))):
+        try:
+            found = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _listed_before(decisions: Path) -> dict[int, str] | None:
+    """Rows and fingerprints of the last run's list: a filled-in suspects.csv, or the one beside decisions.csv."""
+    from selfpaced.tables import TableError, read_table, text_rows
+
+    for path in (decisions, decisions.parent / "suspects.csv"):
+        try:
+            header, *rows = text_rows(read_table(path))
+        except (OSError, TableError):
+            continue
+        records = [dict(zip(header, row, strict=True)) for row in rows]
+        if {"level", "row", "fingerprint"} <= set(header):
+            return {int(float(record["row"])): record["fingerprint"] for record in records}
+    return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from selfpaced.formatting import count, listed, number, percent, plural, rate_in_words
+from selfpaced.formatting import count, number, percent, plural, rate_in_words, unused_columns
 from selfpaced.path import end_in_words
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .console import Console
     from .training import Training
 
-__all__ = ["accuracy_in_words", "likely_errors", "not_used", "show_lists", "summary", "tell", "tell_next", "two_lists"]
+__all__ = ["accuracy_in_words", "likely_errors", "show_lists", "summary", "tell", "tell_next", "two_lists"]
 
 CELL = 18  # display: characters of a label
 FIRST = 5  # display: rows of each list
@@ -31,7 +31,7 @@ def summary(model: Any, measured: dict[str, Any], console: Console) -> None:
     """Print what was found in a few sentences."""
     target, used = measured["target"], sum(map(len, measured["columns"].values()))
     console.tell(f"\n{two_lists(measured)} among {plural(measured['rows_fitted'], 'row')}.", strong=True)
-    unused = not_used(measured)
+    unused = unused_columns((one["column"], one["reason"]) for one in measured["not_used"])
     console.tell(f"{target!r} was predicted from {plural(used, 'column')}." + (f" {unused}" if unused else ""))
     sentences = [measured.get("model_choice"), end_in_words(measured["termination"], model.path_)]
     sentences += [accuracy_in_words(measured), _typical_error(measured), _wrong_values(measured)]
@@ -55,16 +55,6 @@ def likely_errors(number_of: int) -> str:
     ('No likely errors', '1 likely error', '1,200 likely errors')
     """
     return plural(number_of, "likely error") if number_of else "No likely errors"
-
-
-def not_used(measured: dict[str, Any]) -> str:
-    """Return the columns that were not used, each with the reason.
-
-    >>> not_used({"not_used": [{"column": "order_id", "reason": "identifier"}, {"column": "n2", "reason": "empty"}]})
-    'Not used: order_id (identifier), n2 (empty).'
-    """
-    found = [f"{one['column']} ({one['reason']})" for one in measured.get("not_used", ())]
-    return f"Not used: {listed(found)}." if found else ""
 
 
 def accuracy_in_words(measured: dict[str, Any]) -> str:

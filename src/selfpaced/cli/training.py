@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .choice import ROWS, ModelChoice, choose
-from .data import Target, decided, find_target, merged, merges_of, open_table
-from .models import build, kind_of, model_of, on_log_scale, paced
-from .rounds import tell_of_merges, undecided_rows
+from .console import UsageError
+from .data import Target, check_columns, decided, find_target, merged, merges_of, open_table
+from .models import ROWS, ModelChoice, build, choose, kind_of, model_of, paced
+from .suspects import line_column, suspicious, tell_of_merges, undecided_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,23 +23,18 @@ if TYPE_CHECKING:
     from .console import Console
 
 __all__ = [
-    "STEPS",
     "Encodings",
     "Training",
-    "candidate",
     "check_classes",
-    "check_columns",
-    "columns_of",
-    "describe",
     "facts_of",
     "joined",
     "metrics",
+    "model_facts",
     "noticed",
     "tell_notes",
     "train",
 ]
 
-STEPS = 4  # display: of `train`
 FEWEST_ROWS = 10  # a choice: rows of a class below which no row of it is assessed
 
 
@@ -49,31 +42,9 @@ FEWEST_ROWS = 10  # a choice: rows of a class below which no row of it is assess
 class Training:
     """Everything a fit on a table has made.
 
-    Attributes
-    ----------
-    table : LoadedTable
-    target : Target
-    model_name : str
-    pipeline : Pipeline
-        From raw table to prediction, fitted.
-    features : pandas.DataFrame or sparse matrix
-        What the model saw, one row per label.
-    suspects : pandas.DataFrame
-        ``row, line, level, given, expected, weight, noise_probability, why, against``.
-    too_few : pandas.DataFrame
-        Rows of classes that are too small to assess: ``row, line, level, given``.
-    choice : ModelChoice or None
-        How the model was chosen, where the data decided.
-    review : Reviewed or None
-        The table as a person has corrected it, where ``--decisions`` says how.
-    marks : list of str
-        Fingerprints of the suspects' rows in the file, before any correction; then of the rows in ``too_few``.
-    notices : tuple of str
-        What was noticed of the table before the fit.
-    merges : dict of str to str
-        Labels that were merged, and into which.
-    threshold : float
-        Probability of being wrong above which a row is a likely error.
+    ``suspects`` has the columns ``row, line, level, given, expected, weight, noise_probability, why, against``;
+    ``too_few`` holds the rows of classes that are too small to assess. ``marks`` are the fingerprints of the rows of
+    both in the file, before any correction. ``review`` is the table as ``--decisions`` corrects it.
     """
 
     table: LoadedTable
@@ -108,9 +79,11 @@ class Training:
         return self.suspects[self.suspects["level"] == "likely error"]
 
     @property
-    def not_used(self) -> list[tuple[str, str]]:
-        """Columns that are no features, each with the reason."""
-        return list(self.encoder.not_used_)
+    def listed(self) -> pd.DataFrame:
+        """The suspects, and after them the rows of classes that are too small to assess."""
+        import pandas as pd
+
+        return pd.concat([self.suspects, self.too_few], ignore_index=True)
 
     @property
     def encoder(self) -> TableEncoder:
@@ -130,7 +103,7 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         if review is not None:
             table = replace(table, frame=review.corrected)
             tell_of_merges(args, console)
-        table, done = merged(table, merges, args)
+        table, merges, done = merged(table, args, merges)
         given = find_target(table, args, console)
         if review is not None:
             given = given.without(review.dropped)
@@ -146,17 +119,17 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         encoder, features = encodings.all(kind_of(name))
         tell_notes(encoder, table, given, console)
     with console.step(f"fitting plain and self-paced {name.replace('-', ' ')}"):
-        model = build(name, given.task, args, encoder.categorical_features_)
-        model = on_log_scale(model, given.values) if given.log else model
+        model = build(name, given.task, args, encoder.categorical_features_, given.values if given.log else None)
         confirmed = None if review is None else review.confirmed[given.rows]
         together = None if args.groups is None else table.frame[args.groups].to_numpy(dtype=object)[given.rows]
         known = {"trusted": confirmed, "groups": together}
         model.fit(features, given.values, **{name: rows for name, rows in known.items() if rows is not None})
     with console.step("listing the rows to check"):
-        from .suspects import suspicious
-
         undecided = undecided_rows(args, written)
-        found = suspicious(paced(model), features, given, table, threshold=args.threshold, undecided=undecided)
+        parts = encoder.text_parts(encodings.frame) if len(encoder.names_of("text")) > 1 else None
+        found = suspicious(
+            paced(model), features, given, table, threshold=args.threshold, undecided=undecided, parts=parts
+        )
         found, too_few = _assessable(found, given, table, confirmed)
     pipeline = joined(encoder, model)
     marks = tuple(row_marks(written, np.concatenate([found["row"], too_few["row"]]).astype(np.intp)))
@@ -166,28 +139,23 @@ def train(args: argparse.Namespace, console: Console) -> Training:
 
 
 class Encodings:
-    """Features of the rows with a label, encoded once for each kind of model.
-
-    Parameters
-    ----------
-    table : LoadedTable
-    given : Target
-    args : argparse.Namespace
-        With ``categorical`` and ``exclude``.
-    """
+    """Features of the rows with a label, encoded once for each kind of model."""
 
     def __init__(self, table: LoadedTable, given: Target, args: argparse.Namespace) -> None:
+        apart = [given.name, *args.exclude, *([] if args.groups is None else [args.groups])]
         self.frame, self.decimal = _labelled(table, given), table.dialect.decimal
-        self.categorical, self.exclude = args.categorical, list({given.name: 0, **dict.fromkeys(_apart(args), 0)})
+        self.categorical, self.exclude = args.categorical, list(dict.fromkeys(apart))
         self._known: dict[str, tuple[TableEncoder, Any]] = {}
 
     def __call__(self, kind: str, rows: np.ndarray) -> tuple[Any, list[int]]:
         """Features of some rows as an array, and which of them are categories."""
         if len(self.frame) <= ROWS:
             encoder, features = self.all(kind)
-            return (features.to_numpy() if hasattr(features, "columns") else features)[rows], _places(encoder)
+            return (features.to_numpy() if hasattr(features, "columns") else features)[
+                rows
+            ], encoder.categorical_features_
         encoder = self.encoder(kind)
-        return encoder.fit_transform(self.frame.iloc[rows]), _places(encoder)
+        return encoder.fit_transform(self.frame.iloc[rows]), encoder.categorical_features_
 
     def encoder(self, kind: str, n_components: int | None = None) -> TableEncoder:
         """An encoder that is not fitted yet."""
@@ -198,25 +166,16 @@ class Encodings:
 
     def all(self, kind: str) -> tuple[TableEncoder, Any]:
         """The encoder, and the features of all rows: a data frame, or a sparse matrix if there is only text."""
-        from selfpaced.tables import TableWarning
-
         if kind not in self._known:
-            encoder = self.encoder(kind).fit(self.frame)
+            encoder = self.encoder(kind)
+            features = encoder.fit_transform(self.frame)
             if not encoder.sparse_:
+                import pandas as pd
+
                 encoder.set_output(transform="pandas")
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", TableWarning)  # the notes tell
-                self._known[kind] = encoder, encoder.transform(self.frame)
+                features = pd.DataFrame(features, columns=encoder.get_feature_names_out(), copy=False)
+            self._known[kind] = encoder, features
         return self._known[kind]
-
-
-def _apart(args: argparse.Namespace) -> list[str]:
-    """Columns that are no features because the user says so."""
-    return [*args.exclude, *([] if args.groups is None else [args.groups])]
-
-
-def _places(encoder: TableEncoder) -> list[int]:
-    return encoder.categorical_features_
 
 
 def _assessable(
@@ -234,15 +193,8 @@ def _assessable(
         small = counts[codes] < FEWEST_ROWS
         small &= True if confirmed is None else ~confirmed
     rows = given.rows[small]
-    lines = table.lines.of(rows)
-    apart = pd.DataFrame(
-        {
-            "row": rows,
-            "line": pd.array([None] * len(rows) if lines is None else lines, dtype="Int64"),
-            "level": "too few to assess",
-            "given": given.values[small],
-        }
-    )
+    apart = pd.DataFrame({"row": rows, "line": line_column(table, rows), "given": given.values[small]})
+    apart.insert(2, "level", "too few to assess")
     return found[~found["row"].isin(rows)].reset_index(drop=True), apart
 
 
@@ -269,19 +221,6 @@ def _labelled(table: LoadedTable, given: Target) -> pd.DataFrame:
     return table.frame if given.rows.size == len(table.frame) else table.frame.iloc[given.rows]
 
 
-def check_columns(table: LoadedTable, args: argparse.Namespace) -> None:
-    """Columns that are named must be there."""
-    from selfpaced.tables import suggestion
-
-    from .errors import UsageError
-
-    groups = [] if getattr(args, "groups", None) is None else [args.groups]  # commands without a model have none
-    for option, names in (("exclude", args.exclude), ("categorical", args.categorical), ("groups", groups)):
-        for name in names:
-            if name not in table.frame.columns:
-                raise UsageError(f"--{option}: the table has no column {name!r}{suggestion(name, table.frame.columns)}")
-
-
 def tell_notes(encoder: TableEncoder, table: LoadedTable, given: Target, console: Console) -> None:
     """Say how columns were read, if a user should know."""
     for note in encoder.notes_:
@@ -293,8 +232,6 @@ def check_classes(given: Target) -> None:
     """One class cannot be learnt; many classes are probably values."""
     if given.task != "classification":
         return
-    from .errors import UsageError
-
     classes = np.unique(given.values)
     if classes.size < 2:
         raise UsageError(f"the target {given.name!r} has only one class, {str(classes[0])!r}: nothing to tell apart")
@@ -312,81 +249,58 @@ def joined(encoder: TableEncoder, model: Any) -> Any:
     return Pipeline([("table", encoder), ("model", model)])
 
 
-def columns_of(encoder: TableEncoder) -> dict[str, Any]:
-    """What the columns of a table hold, and which are not used, as data."""
-    kinds = {"numeric": "number", "categorical": "category", "date": "date", "text": "text"}
-    return {
-        "columns": {name: encoder.names_of(kind) for name, kind in kinds.items()},
-        "not_used": [{"column": name, "reason": reason} for name, reason in encoder.not_used_],
-    }
-
-
 def facts_of(given: Target, model: str, merges: dict[str, str]) -> dict[str, Any]:
-    """What a model file says about the target it was fitted to."""
+    """Return what a model file says about the target it was fitted to."""
     return {"target": given.name, "task": given.task, "model": model, "merged_labels": merges}
 
 
-def describe(run: Training) -> dict[str, Any]:
-    """The plain model against the chosen one, as the model's own path has scored them."""
-    path = run.model.path_
-    plain = next((c for c in path if math.isinf(c.lam)), None)
-    chosen = next((c for c in path if c.chosen), None)
-    score = "held-out score on the given labels" if run.target.task == "classification" else "minus the robust loss"
-    return {"score": score, "plain": plain and candidate(plain), "chosen": chosen and candidate(chosen)}
-
-
-def candidate(found: Any) -> dict[str, Any]:
-    """A candidate of the path as data."""
-    keys = ("label", "lam", "score", "spread", "mean_weight", "cost")
-    return {key: getattr(found, key) for key in keys}
-
-
-def _typical_error(run: Training) -> dict[str, float] | None:
-    """The median absolute residual of the plain and of the chosen model, in the unit of the target."""
-    if run.target.task == "classification":
-        return None
-    models = {"plain": run.model.plain_, "chosen": run.model}
-    expected = {name: run.target.in_unit(model.predict(run.features)) for name, model in models.items()}
-    errors = {name: np.abs(run.target.values - values) for name, values in expected.items()}
-    return {name: float(np.median(error)) for name, error in errors.items()}
-
-
-def metrics(run: Training, console: Console) -> dict[str, Any]:
-    """What ``metrics.json`` holds."""
+def model_facts(model: Any, encoder: TableEncoder, given: Target) -> dict[str, Any]:
+    """Return what ``metrics.json`` holds about any fitted model and the columns it uses."""
     from selfpaced import __version__
     from selfpaced.inspection import held_out_accuracy
 
-    model = run.model
+    kinds = {"numeric": "number", "categorical": "category", "date": "date", "text": "text"}
+    keys = ("label", "lam", "score", "spread", "mean_weight", "cost", "chosen")
     return {
         "selfpaced": __version__,
-        "data": str(run.table.path) if run.table.path is not None else "built-in",
-        "rows": len(run.table.frame),
-        "rows_fitted": int(run.target.rows.size),
-        "target": run.target.name,
-        "task": run.target.task,
-        "merged_labels": run.merges,
-        "model": run.model_name,
-        "model_choice": None if run.choice is None else run.choice.sentence(run.target.name),
-        "models_compared": None if run.choice is None else run.choice.data,
-        "log_scale": run.target.log,
-        "features": int(run.features.shape[1]),
-        **columns_of(run.encoder),
-        "comparison": describe(run),
-        "held_out_accuracy": held_out_accuracy(model) if run.target.task == "classification" else None,
+        "columns": {name: encoder.names_of(kind) for name, kind in kinds.items()},
+        "not_used": [{"column": name, "reason": reason} for name, reason in encoder.not_used_],
+        "held_out_accuracy": held_out_accuracy(model) if given.task == "classification" else None,
         "lam": model.lam_,
-        "mean_weight": float(np.mean(model.assessment_.weight)),
         "noise_rate": model.noise_rate_,
         "noise_rate_interval": model.noise_rate_interval_,
         "noise_rate_if_any": getattr(model, "noise_rate_if_any_", None),
-        "misfit": getattr(model.assessment_.diagnosis, "misfit", None),
-        "misfit_words": getattr(model.assessment_.diagnosis, "misfit_words", ""),
-        "typical_error": _typical_error(run),
+        "termination": model.termination_,
+        "path": [{key: getattr(found, key) for key in keys} for found in model.path_],
+    }
+
+
+def metrics(run: Training, console: Console) -> dict[str, Any]:
+    """Return what ``metrics.json`` holds."""
+    model, target, diagnosis = run.model, run.target, run.model.assessment_.diagnosis
+    typical = None
+    if target.task == "regression":
+        expected = {"plain": model.plain_.predict(run.features), "chosen": model.predict(run.features)}
+        errors = {name: np.abs(target.values - target.in_unit(values)) for name, values in expected.items()}
+        typical = {name: float(np.median(error)) for name, error in errors.items()}
+    return {
+        **facts_of(target, run.model_name, run.merges),
+        **model_facts(model, run.encoder, target),
+        "data": str(run.table.path) if run.table.path is not None else "built-in",
+        "rows": len(run.table.frame),
+        "rows_fitted": int(target.rows.size),
+        "model_choice": None if run.choice is None else run.choice.sentence(target.name),
+        "models_compared": None if run.choice is None else run.choice.data,
+        "log_scale": target.log,
+        "features": int(run.features.shape[1]),
+        "mean_weight": float(np.mean(model.assessment_.weight)),
+        "misfit": getattr(diagnosis, "misfit", None),
+        "misfit_words": getattr(diagnosis, "misfit_words", ""),
+        "typical_error": typical,
         "likely_errors": len(run.likely),
         "worth_a_look": len(run.suspects) - len(run.likely),
         "too_few_to_assess": {str(name): int(n) for name, n in run.too_few["given"].value_counts().items()},
         "expected_precision": dict(zip(("likely_errors", "worth_a_look_if_any"), run.precision, strict=True)),
         "notices": list(run.notices),
-        "termination": model.termination_,
-        "path": [candidate(found) | {"chosen": found.chosen} for found in model.path_],
         "seconds": dict(console.seconds),
     }

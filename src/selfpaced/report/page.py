@@ -7,16 +7,18 @@ import hashlib
 import html
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from ..datasets import cache_directory
 from ..persistence import replacing
 from .charts import charts, lam_text
 from .data import Summary
 from .summarise import MAX_ROWS, summarise
-from .vega import vega
 
 
 def report(
@@ -181,3 +183,27 @@ def _asset(name: str) -> Any:
     from markupsafe import Markup
 
     return Markup(files("selfpaced.report").joinpath("assets", name).read_text(encoding="utf-8"))
+
+
+@cache
+def vega() -> Any:
+    """Return the script of Vega-Lite, which draws the figures: taken from the installed vl-convert package.
+
+    Bundling takes a second or more, so the script is kept in the cache directory, under the version it was made by.
+    """
+    from markupsafe import Markup
+
+    try:
+        kept = cache_directory() / f"vega-{version('vl-convert-python')}.js"
+    except PackageNotFoundError as error:
+        raise ImportError('the report needs vl-convert-python: pip install "selfpaced[report]"') from error
+    with suppress(OSError):  # not there yet, or not readable: make it
+        return Markup(kept.read_text(encoding="utf-8"))
+    import vl_convert
+
+    script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    with suppress(OSError):  # a cache that cannot be written only costs the second again
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(kept) as stream:
+            stream.write(script.encode())
+    return Markup(script)

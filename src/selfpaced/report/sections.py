@@ -13,7 +13,6 @@ from ..formatting import count, number, percent, plural
 from ..inspection import suspect_table
 from ..path import weight_histogram
 from ..solver import Solution
-from .audits import AuditSection
 from .data import Fact, Grid, ViewWeights
 from .supervised import AssessedSection, Floats, LabelSection, Section, ValueSection
 from .tables import as_columns, key_of
@@ -218,6 +217,34 @@ class NetworkSection(Section):
         for key in ("label_quality", "probability_if_noisy"):
             table.pop(key, None)
         return table
+
+
+class AuditSection(Section):
+    """An audit of labels."""
+
+    model: AuditedLabels
+
+    def __init__(self, model: AuditedLabels) -> None:
+        super().__init__(model)
+        self.assessment: Assessment | None = model.assessment
+        self.kind = "audit" if model.assessment is None else "classification"
+        self.noun, self.pictures = "labels", model.pictures
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    def sentence(self) -> str:
+        return self.model.sentence
+
+    def conclusion(self, likely: int, look: int) -> str:  # noqa: ARG002
+        return self.model.headline
+
+    def facts(self) -> list[Fact]:
+        return [Fact(*fact) for fact in self.model.facts]
+
+    def suspects(self, X: Any, y: Any) -> dict[str, Any]:  # noqa: ARG002
+        return {name: values for name, values in self.model.table.items() if name != "label_quality"}
 
 
 #: What an assessment is about -> its section.

@@ -12,13 +12,20 @@ columns of a table as people keep it into features with names.
 
 from .batches import TableBatches, matching_files
 from .cells import CellLevels, NumberFormat
+from .checks import (
+    column_findings,
+    conflicting_duplicates,
+    label_text,
+    label_variants,
+    merge_labels,
+    notices,
+    read_merges,
+    summary_rows,
+)
 from .decisions import Reviewed, RowDecision, apply_decisions, read_answers, row_marks
 from .encoder import TableEncoder
-from .errors import TableError, TableWarning, suggestion
-from .labels import label_text, label_variants, merge_labels, read_merges
-from .notices import conflicting_duplicates, notices, summary_rows
-from .reading import LoadedTable, read_table, text_rows
-from .text import Dialect, Lines
+from .reading import Lines, LoadedTable, read_table, text_rows
+from .text import Dialect, TableError, TableWarning, suggestion
 
 __all__ = [
     "CellLevels",
@@ -33,6 +40,7 @@ __all__ = [
     "TableError",
     "TableWarning",
     "apply_decisions",
+    "column_findings",
     "conflicting_duplicates",
     "label_text",
     "label_variants",

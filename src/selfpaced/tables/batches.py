@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..fingerprint import mixed
-from .bombs import refuse_parquet_bomb
-from .errors import TableError
-from .reading import _frame, _reading, _require, _without_marks, first_types, number_types, zero_led
-from .text import Dialect, FileFacts, column_names, find_dialect, find_open_quote, report_broken, scan
+from .formulas import unguarded_table
+from .reading import is_parquet, require_arrow, to_frame
+from .text import TableError, TextFile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,36 +20,17 @@ if TYPE_CHECKING:
 __all__ = ["TableBatches", "matching_files"]
 
 _KEY = "\0key"
-PIECE = 1 << 22  # cost: bytes of text that are read at a time; each becomes a batch
 
 
 def matching_files(pattern: str) -> list[Path]:
-    """Files by a name or a pattern (``data/*.parquet``), in the order of their names."""
+    """Return files by a name or a pattern (``data/*.parquet``), in the order of their names."""
     found = [Path(path) for path in sorted(glob(pattern, recursive=True)) if Path(path).is_file()]
     if not found and Path(pattern).is_file():
         return [Path(pattern)]
     if not found:
-        raise TableError(
-            pattern, f"no file matches this pattern in {str(Path(pattern).parent)!r}; is the folder right?"
-        )
+        where = str(Path(pattern).parent)
+        raise TableError(pattern, f"no file matches this pattern in {where!r}; is the folder right?")
     return found
-
-
-def _kind(kind: Any) -> str:
-    """What a type of Arrow holds, in a word; empty if nothing."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if pa.types.is_null(kind):
-        return ""
-    if pa.types.is_boolean(kind):
-        return "true and false"
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return "numbers"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return "text"
-    return "dates" if pa.types.is_date(kind) or pa.types.is_timestamp(kind) else str(kind)
 
 
 class TableBatches:
@@ -89,53 +68,45 @@ class TableBatches:
         skip_broken: bool = False,
         decimal: str = "",
     ) -> None:
-        _require("pandas")
-        _require("pyarrow")
-        self.paths, self.rows, self.skip_broken = list(paths), rows, skip_broken
-        self.parquet = [path.name.lower().endswith((".parquet", ".pq")) for path in self.paths]
-        self.as_text = False
-        self._text: dict[Path, tuple[FileFacts, Dialect, list[str], int]] = {}
-        for path, parquet in zip(self.paths, self.parquet, strict=True):
-            if not parquet:
-                facts = scan(path)
-                dialect = find_dialect(path, facts, separator, header, encoding, decimal)
-                if facts.quotes % 2:
-                    find_open_quote(path, dialect)
-                self._text[path] = (facts, dialect, *column_names(path, dialect))
-            else:
-                refuse_parquet_bomb(path, path)
-        signs = {dialect.decimal for _, dialect, _, _ in self._text.values()} - {""}
+        require_arrow()
+        self.paths, self.rows, self.skip_broken, self.as_text = list(paths), rows, skip_broken, False
+        self._text = {
+            path: TextFile.open(path, separator, header, encoding, decimal)
+            for path in self.paths
+            if not is_parquet(path)
+        }
+        signs = {file.dialect.decimal for file in self._text.values()} - {""}
         self.decimal = decimal or (signs.pop() if len(signs) == 1 else "")
         self._types: dict[str, Any] | None = None
-        self.columns = self._names(self.paths[0])
-        for path in self.paths:
-            own = self._names(path)
-            if set(own) != set(self.columns):
-                lacking = [name for name in self.columns if name not in own]
-                if set(own) <= set(self.columns):
-                    raise TableError(path, f"lacks the column {lacking[0]!r} of {self.paths[0]}")
-                raise TableError(path, f"has other columns than {self.paths[0]}: {own!r}")
-        self._check_kinds()
+        schemas = {path: self._schema(path) for path in self.paths}
+        self.columns = list(schemas[self.paths[0]].names)
+        for path, schema in schemas.items():
+            lacking = [name for name in self.columns if name not in schema.names]
+            if set(schema.names) < set(self.columns):
+                raise TableError(path, f"lacks the column {lacking[0]!r} of {self.paths[0]}")
+            if set(schema.names) != set(self.columns):
+                raise TableError(path, f"has other columns than {self.paths[0]}: {schema.names!r}")
 
-    def _check_kinds(self) -> None:
-        """Refuse Parquet files that disagree on what a column holds."""
+    def _schema(self, path: Path) -> Any:
+        """Return the names and types of a file; Parquet files must agree on what a column holds."""
+        import pyarrow as pa
         from pyarrow import parquet
 
-        known: dict[str, tuple[str, Path]] = {}
-        for path in (path for path, packed in zip(self.paths, self.parquet, strict=True) if packed):
-            for one in parquet.read_schema(path):
-                kind = _kind(one.type)
-                other, first = known.setdefault(one.name, (kind, path)) if kind else (kind, path)
-                if other != kind:
-                    raise TableError(path, f"the column {one.name!r} holds {kind} here and {other} in {first}")
-
-    def _names(self, path: Path) -> list[str]:
-        from pyarrow import parquet
-
-        return self._text[path][2] if path in self._text else list(parquet.read_schema(path).names)
+        if path in self._text:
+            return pa.schema([(name, pa.null()) for name in self._text[path].names])
+        try:
+            schema = parquet.read_schema(path)
+            first = next((one for one in self.paths if one not in self._text), path)
+            if first != path:
+                pa.unify_schemas([parquet.read_schema(first), schema], promote_options="permissive")
+        except pa.ArrowTypeError as error:
+            raise TableError(path, f"holds other kinds of cells than {first}: {error}") from error
+        except (pa.ArrowInvalid, OSError) as error:
+            raise TableError(path, f"cannot be read as Parquet: {error}") from error
+        return schema
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
-        """Every batch, in the order of the rows."""
+        """Yield every batch, in the order of the rows."""
         for path in self.paths:
             batches = self._text_batches(path) if path in self._text else self._parquet_batches(path)
             for batch in batches:
@@ -143,7 +114,7 @@ class TableBatches:
                     yield batch
 
     def sample(self, count: int, seed: int = 0) -> tuple[pd.DataFrame, int]:
-        """Random rows, in their order, and how many there are in all; every row where there are no more."""
+        """Return random rows, in their order, and how many there are in all; every row if there are no more."""
         import pyarrow as pa
 
         try:
@@ -155,7 +126,7 @@ class TableBatches:
             return self._sample(count, seed)
 
     def _sample(self, count: int, seed: int) -> tuple[pd.DataFrame, int]:
-        """The rows whose numbers, scattered by the seed, are the smallest."""
+        """Return the rows whose numbers, scattered by the seed, are the smallest."""
         import pandas as pd
 
         kept: list[pd.DataFrame] = []
@@ -166,15 +137,11 @@ class TableBatches:
             kept.append(batch[chosen].assign(**{_KEY: keys[chosen]}))
             n += len(batch)
             if sum(map(len, kept)) > 2 * count:
-                merged = pd.concat(kept, ignore_index=True)
-                limit = np.partition(merged[_KEY].to_numpy(), count - 1)[count - 1]
-                kept = [merged[merged[_KEY] <= limit]]
+                kept = [_smallest(kept, count)]
+                limit = kept[0][_KEY].max()
         if not n:
             raise TableError(self.paths[0], "has no rows")
-        merged = pd.concat(kept, ignore_index=True)
-        if len(merged) > count:
-            limit = np.partition(merged[_KEY].to_numpy(), count - 1)[count - 1]
-            merged = merged[merged[_KEY] <= limit]
+        merged = _smallest(kept, count) if sum(map(len, kept)) > count else pd.concat(kept, ignore_index=True)
         return merged.drop(columns=_KEY).reset_index(drop=True), n
 
     def _parquet_batches(self, path: Path) -> Iterator[pd.DataFrame]:
@@ -184,61 +151,44 @@ class TableBatches:
         try:
             with parquet.ParquetFile(path, memory_map=True, pre_buffer=False) as file:
                 for batch in file.iter_batches(batch_size=self.rows, columns=self.columns, use_threads=False):
-                    yield _frame(pa.Table.from_batches([batch]))
+                    yield to_frame(pa.Table.from_batches([batch]))
         except pa.ArrowInvalid as error:
             raise TableError(path, f"cannot be read as Parquet: {error}") from error
 
-    def _options(self, path: Path, skip_row: Any) -> tuple[Any, Any, Any]:
-        """How Arrow reads one of the text files."""
-        from pyarrow import csv as arrow_csv
-
-        facts, dialect, names, skip = self._text[path]
-        reading, converting = _reading(names, skip, replace(dialect, decimal=self.decimal))
-        reading.block_size = PIECE
-        quoted = facts.quotes > 0
-        parsing = arrow_csv.ParseOptions(
-            delimiter=dialect.separator, newlines_in_values=quoted, invalid_row_handler=skip_row
-        )
-        return reading, parsing, converting
-
     def _column_types(self) -> dict[str, Any]:
-        """The types of columns, one for all text files: numbers where every file has them, else text."""
+        """Return the types of columns, one for all text files: numbers if every file has them, else text."""
         import pyarrow as pa
 
         if self._types is None:
-            files = {path: first_types(path, *self._options(path, lambda _: "skip")) for path in self._text}
-            numbers = {path: number_types(types) for path, types in files.items()}
-            words = {
-                name
-                for path, types in files.items()
-                for name, kind in types.items()
-                if name not in numbers[path] and not pa.types.is_null(kind)
-            }
-            for path, (facts, dialect, names, skip) in self._text.items():
-                integers = [name for name, kind in numbers[path].items() if pa.types.is_integer(kind)]
-                words |= zero_led(path, names, skip, facts, dialect, set(integers) - words)
-            found = {name: kind for types in numbers.values() for name, kind in types.items()}
-            mixed_kinds = {name: pa.string() for name in words if name in found}
-            floats = {n: t for types in numbers.values() for n, t in types.items() if pa.types.is_floating(t)}
-            self._types = {**found, **floats, **mixed_kinds}
+            numbers, words = dict[str, Any](), set[str]()
+            for file in self._text.values():
+                types = self._first_types(file)
+                whole = {name for name, kind in types.items() if pa.types.is_integer(kind)}
+                floats = {name for name, kind in types.items() if pa.types.is_floating(kind)}
+                numbers |= {name: pa.int64() for name in whole - set(numbers)} | dict.fromkeys(floats, pa.float64())
+                words |= {name for name, kind in types.items() if not pa.types.is_null(kind)} - whole - floats
+                words |= file.codes(whole - words)
+            self._types = {name: pa.string() if name in words else kind for name, kind in numbers.items()}
         return self._types
+
+    def _first_types(self, file: TextFile) -> dict[str, Any]:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        with (
+            pa.input_stream(str(file.path), compression="detect") as stream,
+            arrow_csv.open_csv(stream, *file.options([], self.decimal)) as batches,
+        ):
+            return {one.name: one.type for one in batches.schema}
 
     def _text_batches(self, path: Path) -> Iterator[pd.DataFrame]:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        _, dialect, names, _ = self._text[path]
-        broken: list[None] = []
-
-        def skip_row(_: Any) -> str:
-            broken.append(None)
-            return "skip"
-
-        reading, parsing, converting = self._options(path, skip_row)
-        if self.as_text:
-            converting.column_types = dict.fromkeys(names, pa.string())
-        else:
-            converting.column_types = self._column_types()
+        file, broken = self._text[path], list[Any]()
+        reading, parsing, converting = file.options(broken, self.decimal)
+        text = dict.fromkeys(file.names, pa.string())
+        converting.column_types = text if self.as_text else self._column_types()
         with (
             pa.input_stream(str(path), compression="detect") as stream,
             arrow_csv.open_csv(stream, reading, parsing, converting) as batches,
@@ -246,7 +196,15 @@ class TableBatches:
             for batch in batches:
                 table = pa.Table.from_batches([batch])
                 if any(pa.types.is_binary(kind) for kind in table.schema.types):
-                    raise TableError(path, f"is not written in {dialect.encoding}: give its --encoding")
-                yield _frame(_without_marks(table.select(self.columns)))
+                    raise TableError(path, f"is not written in {file.dialect.encoding}: give its --encoding")
+                yield to_frame(unguarded_table(table.select(self.columns)))
         if broken:
-            report_broken(path, dialect, len(names), self.skip_broken)
+            file.refuse_broken(self.skip_broken)
+
+
+def _smallest(kept: list[pd.DataFrame], count: int) -> pd.DataFrame:
+    import pandas as pd
+
+    merged = pd.concat(kept, ignore_index=True)
+    limit = np.partition(merged[_KEY].to_numpy(), count - 1)[count - 1]
+    return merged[merged[_KEY] <= limit]

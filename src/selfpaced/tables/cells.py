@@ -18,7 +18,6 @@ __all__ = ["CellLevels", "DateFormat", "NumberFormat", "are_codes", "are_days", 
 ENOUGH = 0.9  # a choice: share of the cells that have to read as numbers (or dates) for the column to be one
 ODD = 0.02  # a choice: share of the cells up to which endings that are no unit count as unreadable
 PROBED = 200  # cost: cells from which the format of dates is guessed
-LONGEST = 40  # a choice: letters of a date at most
 
 # convention: spellings of a missing value, in lower case
 MISSING = frozenset([
@@ -261,7 +260,7 @@ class DateFormat:
     @classmethod
     def find(cls, levels: CellLevels) -> DateFormat | None:
         """Return the one format in which the cells of a column are dates; None if there is none."""
-        probe = [text for text in levels.shown[:PROBED] if re.search(r"\d", text) and len(text) < LONGEST]
+        probe = [text for text in levels.shown[:PROBED] if re.search(r"\d", text)]
         if len(probe) < ENOUGH * min(len(levels.shown), PROBED):
             return None
         shares = {form: levels.share(~np.isnat(cls(form).parse(levels))) for form in _guesses(probe)}

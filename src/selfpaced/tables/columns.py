@@ -23,8 +23,6 @@ FARTHEST = 10.0  # numerical safety: standard deviations at which a number is cu
 LEAST = 5  # a choice: rows of a level with a feature of its own; others share one
 FREQUENT = (10, 0.005)  # a choice: rows, and share of them, of a level of many that has a flag besides its letters
 MOST_CODES = 250  # numerical safety: scikit-learn's boosting takes at most 255 categories
-SHOWN = 40  # display: letters of a cell
-DAY = 86400.0  # convention: seconds
 # convention: the calendar
 _CYCLES = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
 
@@ -165,7 +163,7 @@ class DateColumn:
         """Find the first date and whether there are times."""
         dates = self.values(series)[0]
         known = dates[~np.isnat(dates)].astype(np.int64)
-        self.first, self.hours = int(known.min()), bool(np.mod(known, DAY).any())
+        self.first, self.hours = int(known.min()), bool(np.mod(known, 86400).any())
         if linear:
             self.scaled = vars(StandardScale.fit(self._days(dates), spans=False))
         return self
@@ -186,7 +184,7 @@ class DateColumn:
         return dates, levels.row_of(int(bad[0])) if bad.size else -1
 
     def _days(self, dates: NDArray[Any]) -> NDArray[np.float64]:
-        return np.where(np.isnat(dates), np.nan, (dates.astype(np.int64).astype(float) - self.first) / DAY)
+        return np.where(np.isnat(dates), np.nan, (dates.astype(np.int64).astype(float) - self.first) / 86400)
 
     def reader(self, series: pd.Series, linear: bool) -> tuple[Reader, int]:
         """Return what gives the features of some rows, and the first row whose cell is no date, or -1."""
@@ -359,7 +357,7 @@ def _unread(levels: CellLevels, bad: NDArray[np.bool_], name: str, what: str) ->
         return []
     count, first = int(levels.counts[bad].sum()), int(bad.argmax())
     cells = f"{count:,} cell{'s are' if count > 1 else ' is'} not {what} and count{'s' * (count == 1)} as missing"
-    return [Note(name, f"{cells}, first {levels.shown[first][:SHOWN]!r}", levels.row_of(first))]
+    return [Note(name, f"{cells}, first {levels.shown[first][:40]!r}", levels.row_of(first))]
 
 
 def _are_identifiers(levels: CellLevels) -> bool:

@@ -18,37 +18,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fingerprint import row_keys
-from .errors import TableError
 from .reading import read_table, text_rows
+from .text import TableError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DECISION_COLUMNS", "Reviewed", "RowDecision", "apply_decisions", "read_answers", "row_marks"]
+__all__ = ["Reviewed", "RowDecision", "apply_decisions", "read_answers", "row_marks"]
 
-#: What a file of decisions holds; the first two are asked for, the others help.
-DECISION_COLUMNS = ("row", "decision", "given", "expected", "target", "fingerprint")
-NAMED = 5  # display: lines of refused decisions that are named one by one
 _WORDS = re.compile(r"(keep|drop|relabel|set)\b\s*(?:to\b)?\s*(.*)", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)
 class RowDecision:
-    """What was decided about one row.
+    """What was decided about one row, which was read at ``line``.
 
-    Attributes
-    ----------
-    row : int
-        Position in the table.
-    what : {"keep", "replace", "drop"}
-    value : str
-        The new label or value; empty unless it is replaced.
-    mark : str
-        Fingerprint of the row that was assessed; empty where it is not known.
-    target : str
-        Column of the label or value; empty where it is not known.
-    line : int
-        Where it was read.
+    ``what`` is "keep", "replace" (by ``value``) or "drop". ``mark`` is the fingerprint of the row that was assessed and
+    ``target`` the column of its label; both are empty if they are not known.
     """
 
     row: int
@@ -94,12 +80,8 @@ class Reviewed:
         return np.delete(self.confirmed, self.dropped)
 
     def __str__(self) -> str:
-        parts = (f"{len(rows):,} {word}" for rows, word in zip(*self._counted, strict=True) if len(rows))
-        return ", ".join(parts) or "nothing decided"
-
-    @property
-    def _counted(self) -> tuple[Any, Any]:
-        return (self.replaced, self.dropped, self.kept), ("corrected", "dropped", "kept as they are")
+        counts = {"corrected": self.replaced, "dropped": self.dropped, "kept as they are": self.kept}
+        return ", ".join(f"{len(rows):,} {word}" for word, rows in counts.items() if len(rows)) or "nothing decided"
 
 
 def apply_decisions(table: pd.DataFrame, decisions: Any, *, target: str | None = None) -> Reviewed:
@@ -137,7 +119,10 @@ def apply_decisions(table: pd.DataFrame, decisions: Any, *, target: str | None =
     source = str(decisions) if isinstance(decisions, str | os.PathLike) else "decisions"
     answers = read_answers(decisions)
     _check_rows(table, answers, source)
-    rows = {what: _positions(a.row for a in answers if a.what == what) for what in ("keep", "replace", "drop")}
+    rows = {
+        what: np.array(sorted(a.row for a in answers if a.what == what), dtype=np.intp)
+        for what in ("keep", "replace", "drop")
+    }
     corrected = table
     if rows["replace"].size:
         column = target or next((answer.target for answer in answers if answer.target), "")
@@ -187,7 +172,7 @@ def _records(table: Any) -> Iterator[dict[str, str]]:
 
 
 def _answers(records: Sequence[Mapping[str, str]], source: str, lines: Sequence[int]) -> list[RowDecision]:
-    for name in DECISION_COLUMNS[:2]:
+    for name in ("row", "decision"):
         if records and name not in records[0]:
             raise TableError(source, f"is no table of decisions: it has no column {name!r}")
     found: dict[int, RowDecision] = {}
@@ -222,10 +207,6 @@ def _answer(record: Mapping[str, str], source: str, line: int) -> RowDecision:
 # --------------------------------------------------------------------------------------------------- applying
 
 
-def _positions(rows: Iterator[int]) -> NDArray[np.intp]:
-    return np.sort(np.fromiter(rows, dtype=np.intp))
-
-
 def _check_rows(table: pd.DataFrame, answers: Sequence[RowDecision], source: str) -> None:
     """Refuse decisions about rows that are not there, or not what they were."""
     for answer in answers:
@@ -235,8 +216,8 @@ def _check_rows(table: pd.DataFrame, answers: Sequence[RowDecision], source: str
     marks = row_marks(table, [answer.row for answer in marked]) if marked else []
     stale = [answer for answer, mark in zip(marked, marks, strict=True) if answer.mark != mark]
     if stale:
-        named = ", ".join(f"line {answer.line} (row {answer.row})" for answer in stale[:NAMED])
-        more = f" and {len(stale) - NAMED:,} more" if len(stale) > NAMED else ""
+        named = ", ".join(f"line {answer.line} (row {answer.row})" for answer in stale[:5])
+        more = f" and {len(stale) - 5:,} more" if len(stale) > 5 else ""
         what = f"the table has changed since it was assessed: {named}{more}; nothing was applied"
         raise TableError(source, f"{what}. Fit again, or remove these lines")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .cells import CellLevels
 from .columns import CategoryColumn, Column, DateColumn, Note, NotUsed, NumberColumn, describe, levels_of
-from .errors import TableWarning, suggestion
 from .strings import JointText
+from .text import TableWarning, suggestion
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,6 @@ __all__ = ["TableEncoder"]
 COMPONENTS = {"linear": 120, "tree": 30}  # cost, weighed by benchmarks/tables.py: components of all text columns
 LARGE = 10_000_000  # cost: cells above which features are kept in single precision
 BLOCK = 1 << 20  # cost: cells that are encoded at a time, 8 MB
-SHOWN = 5  # display: columns that are named one by one
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -53,7 +52,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Decimal sign of columns whose numbers could be read either way (``1,234``). By default the other columns tell;
         if they do not, such a column is read as text.
     max_levels : int, default=40
-        CellLevels that become a feature each; of a column with more, the frequent ones do.
+        Levels that become a feature each; of a column with more, the frequent ones do.
     n_components : int, optional
         Components of all texts together, by default 120 for linear models and 30 for trees. If it is given, the output
         is never sparse.
@@ -124,32 +123,37 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        frame = _frame(X)
+        self._fit(_frame(X))
+        return self
+
+    def _fit(self, frame: pd.DataFrame) -> tuple[dict[str, CellLevels | None], dict[str, Any]]:
+        """Fit, and return the levels of the columns and the features of the levels of texts."""
         self._check(frame)
         self.feature_names_in_ = np.asarray(frame.columns, dtype=object)
         self.n_features_in_ = frame.shape[1]
-        self.not_used_: list[tuple[str, str]] = []
-        self.notes_: list[Note] = []
-        self.columns_: list[Column] = []
         levels = {
             name: levels_of(frame[name], categorical=name in self.categorical)
             for name in frame.columns
             if name not in self.exclude
         }
+        linear = self.kind == "linear"
+        self.columns_: list[Column] = []
         for column in self._described(frame, levels):
-            found = levels[column.name]
-            if isinstance(column, CategoryColumn) and found is not None:
-                self.columns_.append(column.fit(found, self.kind == "linear", self.max_levels))
-            elif not isinstance(column, CategoryColumn):
-                self.columns_.append(column.fit(frame[column.name], self.kind == "linear"))
+            if isinstance(column, CategoryColumn):
+                self.columns_.append(column.fit(_present(levels[column.name]), linear, self.max_levels))
+            else:
+                self.columns_.append(column.fit(frame[column.name], linear))
         if not self.columns_:
-            shown = "; ".join(f"{name!r}: {why}" for name, why in self.not_used_[:SHOWN])
+            shown = "; ".join(f"{name!r}: {why}" for name, why in self.not_used_[:5])
             raise ValueError(f"no column can be used: {shown or 'there is none'}")
-        self._fit_text({c.name: levels[c.name] for c in self.columns_ if c.kind == "text"})
-        cells = len(frame) * len(self.get_feature_names_out())
-        auto = "float32" if cells >= LARGE and not self.sparse_ else "float64"
-        self.dtype_ = auto if self.dtype == "auto" else str(np.dtype(self.dtype))
-        return self
+        texts = {name: _present(levels[name]) for name in self.names_of("text")}
+        self.sparse_ = len(texts) == len(self.columns_) and linear and self.n_components is None
+        components = 0 if self.sparse_ else self.n_components or COMPONENTS[self.kind]
+        self.text_ = JointText(components, self.random_state) if texts else None
+        tables = {} if self.text_ is None else self.text_.fit(texts)
+        large = len(frame) * len(self.get_feature_names_out()) >= LARGE and not self.sparse_
+        self.dtype_ = ("float32" if large else "float64") if self.dtype == "auto" else str(np.dtype(self.dtype))
+        return levels, tables
 
     def _check(self, frame: pd.DataFrame) -> None:
         if self.kind not in ("linear", "tree"):
@@ -185,21 +189,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.notes_ = [note for _, notes in found.values() for note in notes]
         return [column for column, _ in found.values() if not isinstance(column, NotUsed)]
 
-    def _fit_text(self, texts: dict[str, Any]) -> None:
-        """Learn the features of all texts together."""
-        self.sparse_ = len(texts) == len(self.columns_) and self.kind == "linear" and self.n_components is None
-        self.text_: JointText | None = None
-        if texts:
-            components = 0 if self.sparse_ else self.n_components or COMPONENTS[self.kind]
-            self.text_ = JointText(components, self.random_state).fit(texts)
-
     # --------------------------------------------------------------------------------------------------- encoding
 
-    def fit_transform(self, X: Any, y: Any = None, **_: Any) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, **_: Any) -> Any:  # noqa: ARG002
         """Fit, and return the features; `notes_` tells of cells that could not be read."""
+        frame = _frame(X)
+        levels, tables = self._fit(frame)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TableWarning)
-            return self.fit(X, y).transform(X)
+            return self._encode(frame, self._readers(frame, levels, tables))
 
     def transform(self, X: Any) -> Any:
         """Encode the rows of a table; further columns do not matter.
@@ -213,9 +211,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_features), or sparse matrix for a table of nothing but text
         """
         frame = self._known(X)
-        readers = list(self._readers(frame))
+        return self._encode(frame, self._readers(frame))
+
+    def _encode(self, frame: pd.DataFrame, found: Iterator[tuple[str, slice, Any]]) -> Any:
+        readers = [(place, read) for _, place, read in found]
         if self.sparse_:
-            return sum(matrix for _, matrix in readers)
+            return sum(read(slice(None)) for _, read in readers)
         out = np.zeros((len(frame), len(self.get_feature_names_out())), dtype=self.dtype_)
         step = max(BLOCK // out.shape[1], 1)
         for begin in range(0, len(frame), step):  # all columns of some rows: these stay in cache
@@ -224,10 +225,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 out[rows, place] += read(rows)
         return out
 
-    def column_parts(self, X: Any) -> dict[str, list[tuple[slice, Any]]]:
-        """Return what each column contributes to the features, which are the sum of these parts.
-
-        With the coefficients of a linear model, ``values @ coef[place]`` is what a column contributes to its score.
+    def text_parts(self, X: Any) -> dict[str, tuple[slice, Any]]:
+        """Return what each text column contributes to the features of all texts, which are the sum of these parts.
 
         Parameters
         ----------
@@ -235,25 +234,23 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        dict of str to list of (slice, array)
-            For every column that is used, its features and their values, one row per row of `X`. A text column has two
-            parts: its frequent levels, and its share in the components of all texts.
+        dict of str to (slice, callable)
+            The features of the texts, and a function that gives a column's part in them for some rows of `X`.
         """
-        frame, texts = self._known(X), self.names_of("text")
-        names = texts if self.sparse_ else [*(column.name for column in self.columns_), *texts]
-        parts: dict[str, list[tuple[slice, Any]]] = {name: [] for name in names}
-        for name, (place, read) in zip(names, self._readers(frame), strict=True):
-            parts[name].append((place, read if self.sparse_ else read(slice(0, len(frame)))))
-        return parts
+        texts = set(self.names_of("text"))
+        found = list(self._readers(self._known(X)))[-len(texts) :] if texts else []
+        return {name: (place, read) for name, place, read in found}
 
-    def _readers(self, frame: pd.DataFrame) -> Iterator[tuple[slice, Any]]:
-        """Yield the features that columns fill, and what gives them for some rows; texts come last."""
+    def _readers(
+        self, frame: pd.DataFrame, known: Mapping[str, CellLevels | None] | None = None, tables: Any = None
+    ) -> Iterator[tuple[str, slice, Any]]:
+        """Yield columns, the features that they fill, and what gives these for some rows; texts come last."""
         linear, begin = self.kind == "linear", 0
         texts: list[tuple[str, CellLevels]] = []
         for column in self.columns_:
             series = frame[column.name]
             if isinstance(column, CategoryColumn):
-                levels = CellLevels.of(series)
+                levels = CellLevels.of(series) if known is None else _present(known[column.name])
                 texts += [(column.name, levels)] * column.many
                 read = column.reader(levels, linear)
             else:
@@ -261,12 +258,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 if bad >= 0:
                     _tell_unread(column, series, bad)
             if not self.sparse_:
-                yield slice(begin, begin := begin + len(column.names(linear))), read
-        if self.text_ is not None:
-            for name, levels in texts:
-                table, place = self.text_.table(name, levels), slice(begin, begin + self.text_.width)
-                codes = levels.codes
-                yield place, table[codes] if self.sparse_ else (lambda rows, t=table, c=codes: t[c[rows]])
+                yield column.name, slice(begin, begin := begin + len(column.names(linear))), read
+        for name, levels in texts:
+            assert self.text_ is not None  # it was fitted to these columns
+            table = self.text_.table(name, levels) if tables is None else tables[name]
+            place = slice(begin, begin + self.text_.width)
+            yield name, place, lambda rows, table=table, codes=levels.codes: table[codes[rows]]
 
     def _known(self, X: Any) -> pd.DataFrame:
         check_is_fitted(self, "columns_")
@@ -321,6 +318,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             state["columns_"] = [kinds[kind](**values) for kind, values in json.loads(state["columns_"])]
             state["notes_"] = [Note(*values) for values in json.loads(state["notes_"])]
         super().__setstate__(state)
+
+
+def _present(levels: CellLevels | None) -> CellLevels:
+    assert levels is not None  # columns of strings have levels
+    return levels
 
 
 def _tell_unread(column: NumberColumn | DateColumn, series: pd.Series, row: int) -> None:

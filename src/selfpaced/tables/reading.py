@@ -2,44 +2,61 @@
 
 from __future__ import annotations
 
-import codecs
-import gzip
+import difflib
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .bombs import refuse_parquet_bomb
-from .cells import CellLevels, are_codes
-from .errors import TableError
-from .filling import ReadColumns, fill
-from .formulas import unguarded, unguarded_column
-from .text import (
-    SEPARATORS,
-    Dialect,
-    FileFacts,
-    Lines,
-    column_names,
-    find_dialect,
-    find_open_quote,
-    longest_line,
-    records,
-    report_broken,
-    scan,
-    warn,
-)
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .formulas import unguarded
+from .text import Dialect, TableError, TableWarning, TextFile, records, suggestion, warn
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LoadedTable", "read_table", "text_rows"]
+__all__ = ["Dialect", "Lines", "LoadedTable", "TableError", "TableWarning", "read_table", "suggestion", "text_rows"]
 
-# What counts as "no value" in a text file. "None" and "-" are left to the column types: they are also words.
-NULLS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "#N/A", "<NA>", "?"]
-STREAMED = 1 << 26  # cost: bytes of text above which a file is read piece by piece (benchmarks/large_csv.py)
-PIECE = 1 << 20  # cost: larger ones leave the processor's cache: half as fast at 16 MB
+
+@dataclass(frozen=True)
+class Lines:
+    """The line of a file at which each data row begins.
+
+    Parameters
+    ----------
+    path : Path or None
+        The text file; None if rows have no lines (Parquet, a frame in memory).
+    dialect : Dialect
+        How it is written.
+    width : int
+        Number of columns.
+    first : int or None
+        Line of the first row if every row has exactly one line; None if the file has to be read for them.
+    """
+
+    path: Path | None = None
+    dialect: Dialect = field(default_factory=Dialect)
+    width: int = 0
+    first: int | None = None
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        assert self.path is not None
+        starts = (line for line, cells in records(self.path, self.dialect) if len(cells) == self.width)
+        if self.dialect.header:
+            next(starts, None)
+        return np.fromiter(starts, dtype=np.int64)
+
+    def of(self, rows: ArrayLike) -> NDArray[np.int64] | None:
+        """Return the lines, from 1, of data rows counted from 0; None if there are no lines."""
+        rows = np.asarray(rows, dtype=np.int64)
+        if self.path is None:
+            return None
+        return rows + self.first if self.first is not None else self._starts[rows]
 
 
 @dataclass(frozen=True)
@@ -77,7 +94,7 @@ def read_table(
     decimal: str = "",
     text: Collection[str] = (),
 ) -> LoadedTable:
-    """Read a CSV, TSV or Parquet file, gzipped or not.
+    """Read a CSV or TSV file, gzipped or not, or a Parquet file.
 
     Rows with too many or too few fields are errors that name their line. Numbers and ISO dates get their types;
     everything else, ``true`` and ``false`` included, stays the text it is. So do digits with leading zeros (``02139``).
@@ -87,7 +104,7 @@ def read_table(
     path : path-like
         ``.parquet``/``.pq`` is Parquet, everything else is text; ``.gz`` is unpacked on the fly.
     separator : str, optional
-        Between fields; found from the first line where not given (``.tsv`` means tab).
+        Between fields; found from the first line if not given (``.tsv`` means tab).
     header : bool, default=True
         Whether the first line holds the column names; without, columns are ``column_1``, ``column_2``, ...
     encoding : str, optional
@@ -109,183 +126,69 @@ def read_table(
         The file is absent, empty, not a table, or has a broken row.
     """
     path = Path(path)
-    _require("pandas")
-    _require("pyarrow")
-    if path.is_dir() or not path.exists():
-        raise TableError(path, "is a directory, not a file" if path.is_dir() else _absent(path))
+    require_arrow()
     if not path.is_file():
-        raise TableError(path, "is a pipe or a device, and a table is read twice: write it to a file first")
-    if encoding is not None and not _is_encoding(encoding):
-        raise TableError(path, f"encoding must be one that Python knows, such as utf-8 or cp1252, got {encoding!r}")
-    if decimal not in ("", ".", ","):
-        raise ValueError(f"decimal must be '', '.' or ',', got {decimal!r}")
-    if path.name.lower().endswith((".parquet", ".pq", ".parquet.gz", ".pq.gz")):
+        raise TableError(path, "is not a regular file, and a table is read twice" if path.exists() else _absent(path))
+    if is_parquet(path):
         return _read_parquet(path, decimal)
-    facts = scan(path)
-    dialect = find_dialect(path, facts, separator, header, encoding, decimal)
     try:
-        return _read_text(path, facts, dialect, skip_broken, text)
+        return _read_text(TextFile.open(path, separator, header, encoding, decimal), skip_broken, text)
     except UnicodeDecodeError:
         if encoding is not None:
             raise TableError(path, f"is not written in {encoding!r}; pass another encoding") from None
-        dialect = replace(dialect, encoding="cp1252")
         warn(f"{path}: is not UTF-8; read as Windows-1252. Pass the encoding if letters look wrong.")
-        return _read_text(path, facts, dialect, skip_broken, text)
+        return _read_text(TextFile.open(path, separator, header, "cp1252", decimal), skip_broken, text)
 
 
 def text_rows(table: LoadedTable) -> Iterator[list[str]]:
-    """The records of a text file as they are written: the header first, then the rows of ``table.frame``."""
+    """Return the records of a text file as they are written: the header first, then the rows of ``table.frame``."""
     assert table.path is not None
     width = table.lines.width
     found = (cells for _, cells in records(table.path, table.dialect) if len(cells) == width)
     return ([unguarded(cell) for cell in cells] for cells in found)
 
 
-def _read_text(path: Path, facts: FileFacts, dialect: Dialect, skip_broken: bool, text: Collection[str]) -> LoadedTable:
-    names, skip = column_names(path, dialect)
-    if facts.quotes % 2:
-        find_open_quote(path, dialect)
-    text = {name for name in names if unguarded(name) in text}
-    found, broken = _arrow(path, names, skip, facts, dialect, text)
-    codes = zero_led(path, names, skip, facts, dialect, found.integers - text)
+def _read_text(file: TextFile, skip_broken: bool, text: Collection[str]) -> LoadedTable:
+    import pyarrow as pa
+
+    text = {name for name in file.names if name in text}
+    table, broken = file.read(text)
+    integers = {one.name for one in table.schema if pa.types.is_integer(one.type)}
+    codes = file.codes(integers - text)
     if codes:
-        found, broken = _arrow(path, names, skip, facts, dialect, text | codes)
+        table, broken = file.read(text | codes)
     if broken:
-        report_broken(path, dialect, len(names), skip_broken)
-    if not found.n:
-        raise TableError(path, "has column names but no rows" if dialect.header else "has no rows")
-    simple = not broken and facts.lines == found.n + skip
-    lines = Lines(path, dialect, len(names), skip + 1 if simple else None)
-    frame = found.beside(_frame(_without_marks(found.table)))
-    return LoadedTable(frame, path, "csv", lines, dialect)
+        file.refuse_broken(skip_broken)
+    if not table.num_rows:
+        raise TableError(file.path, "has column names but no rows" if file.dialect.header else "has no rows")
+    simple = not broken and file.lines == table.num_rows + file.skip
+    lines = Lines(file.path, file.dialect, len(file.names), file.skip + 1 if simple else None)
+    return LoadedTable(to_frame(table), file.path, "csv", lines, file.dialect)
 
 
-def _without_marks(table: Any) -> Any:
-    """Texts as they were before they were made safe for spreadsheets."""
+# ------------------------------------------------------------------------------------------------------ parquet
+
+
+def is_parquet(path: Path) -> bool:
+    """Return whether a file is Parquet by its name."""
+    return path.suffix.lower() in (".parquet", ".pq")
+
+
+def _read_parquet(path: Path, decimal: str) -> LoadedTable:
     import pyarrow as pa
-
-    for position, kind in enumerate(table.schema.types):
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            column = unguarded_column(table.column(position))
-            table = table.set_column(position, table.schema.names[position], column)
-    return table.rename_columns([unguarded(name) for name in table.schema.names])
-
-
-def _arrow(
-    path: Path, names: list[str], skip: int, facts: FileFacts, dialect: Dialect, text: Collection[str]
-) -> tuple[ReadColumns, int]:
-    """The columns of the file, and how many rows did not fit."""
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    def read(streaming: bool) -> tuple[ReadColumns, int]:
-        broken: list[None] = []
-        reading, converting = _reading(names, skip, dialect)
-
-        def skip_row(_: Any) -> str:
-            broken.append(None)
-            return "skip"
-
-        parsing = arrow_csv.ParseOptions(
-            delimiter=dialect.separator,
-            newlines_in_values=facts.quotes > 0,
-            invalid_row_handler=skip_row,
-        )
-        converting.column_types = dict.fromkeys(text, pa.string())
-        if streaming:
-            reading.block_size = min(PIECE, STREAMED // 4)
-            numbers = number_types(first_types(path, reading, parsing, converting))
-            converting.column_types = {**numbers, **dict.fromkeys(text, pa.string())}
-            broken.clear()
-        with pa.input_stream(str(path), compression="detect") as stream:
-            if streaming:
-                with arrow_csv.open_csv(stream, reading, parsing, converting) as batches:
-                    return fill(batches, facts.lines), len(broken)
-            return ReadColumns.of(arrow_csv.read_csv(stream, reading, parsing, converting)), len(broken)
+    from pyarrow import parquet
 
     try:
-        found, broken = _read_within(read, facts)
-    except UnicodeDecodeError:
-        raise
+        table = parquet.read_table(path)
     except (pa.ArrowInvalid, OSError) as error:
-        if "straddling" in str(error):
-            what = f"a row is longer than {PIECE >> 20} MB, as rows of tables are not"
-            raise TableError(path, what, longest_line(path, dialect)) from error
-        raise TableError(path, f"cannot be read as a table: {error}") from error
-    if any(pa.types.is_binary(kind) for kind in found.table.schema.types):
-        raise UnicodeDecodeError("utf-8", b"", 0, 1, "invalid bytes")
-    return found, broken
+        raise TableError(path, f"cannot be read as Parquet: {error}") from error
+    if not table.num_rows:
+        raise TableError(path, "has no rows")
+    return LoadedTable(to_frame(table), path, "parquet", dialect=replace(Dialect(), decimal=decimal))
 
 
-def first_types(path: Path, reading: Any, parsing: Any, converting: Any) -> dict[str, Any]:
-    """Return the types of the columns as the beginning of a file tells them."""
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    with (
-        pa.input_stream(str(path), compression="detect") as stream,
-        arrow_csv.open_csv(stream, reading, parsing, converting) as batches,
-    ):
-        return {one.name: one.type for one in batches.schema}
-
-
-def number_types(types: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of numbers: a type that is told takes a third less time to read than one Arrow has found."""
-    import pyarrow as pa
-
-    return {name: kind for name, kind in types.items() if pa.types.is_floating(kind) or pa.types.is_integer(kind)}
-
-
-def zero_led(
-    path: Path, names: list[str], skip: int, facts: FileFacts, dialect: Dialect, integers: Collection[str]
-) -> set[str]:
-    """Return the columns of digits whose leading zeros tell that they are codes, read as text once more."""
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    if not integers or not (facts.zeros or dialect.separator not in SEPARATORS):
-        return set()
-    reading, converting = _reading(names, skip, dialect)
-    reading.block_size = max(facts.size // 64, PIECE)
-    converting.include_columns = [name for name in names if name in integers]
-    converting.column_types = dict.fromkeys(converting.include_columns, pa.string())
-    parsing = arrow_csv.ParseOptions(
-        delimiter=dialect.separator, newlines_in_values=facts.quotes > 0, invalid_row_handler=lambda _: "skip"
-    )
-    with pa.input_stream(str(path), compression="detect") as stream:
-        table = arrow_csv.read_csv(stream, reading, parsing, converting)
-    return {name for name in converting.include_columns if are_codes(CellLevels.of(table.column(name).to_pandas()))}
-
-
-def _reading(names: list[str], skip: int, dialect: Dialect) -> tuple[Any, Any]:
-    """How Arrow is to read the text, and what it takes for a value."""
-    from pyarrow import csv as arrow_csv
-
-    codec = {"utf-8-sig": "utf-8"}.get(dialect.encoding, dialect.encoding)
-    reading = arrow_csv.ReadOptions(column_names=names, skip_rows=skip, encoding=codec)
-    converting = arrow_csv.ConvertOptions(
-        null_values=NULLS,
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=True,
-        true_values=[],
-        false_values=[],
-        decimal_point=dialect.decimal or ".",
-    )
-    return reading, converting
-
-
-def _read_within(read: Callable[[bool], tuple[ReadColumns, int]], facts: FileFacts) -> tuple[ReadColumns, int]:
-    """Read a large file piece by piece, which holds no text in memory, if its beginning tells the types truly."""
-    import pyarrow as pa
-
-    if facts.size >= STREAMED:
-        with suppress(pa.ArrowInvalid):
-            return read(True)
-    return read(False)
-
-
-def _frame(table: Any) -> pd.DataFrame:
-    """Arrow to pandas without a second copy: each column's memory is given up as soon as it is converted."""
+def to_frame(table: Any) -> pd.DataFrame:
+    """Return an Arrow table as a data frame; each column's memory is given up as soon as it is converted."""
     import pandas as pd
     import pyarrow as pa
 
@@ -301,43 +204,16 @@ def _frame(table: Any) -> pd.DataFrame:
     return frame
 
 
-def _read_parquet(path: Path, decimal: str) -> LoadedTable:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        if path.suffix.lower() == ".gz":
-            scan(path, text=False)
-            with gzip.open(path) as stream:
-                source: Any = pa.BufferReader(stream.read())
-        else:
-            source = path
-        refuse_parquet_bomb(path, source)
-        table = parquet.read_table(source)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise TableError(path, f"cannot be read as Parquet: {error}") from error
-    if not table.num_rows:
-        raise TableError(path, "has no rows")
-    return LoadedTable(_frame(table), path, "parquet", dialect=Dialect(decimal=decimal))
-
-
-def _is_encoding(name: str) -> bool:
-    try:
-        return bool(codecs.lookup(name)._is_text_encoding)
-    except (LookupError, ValueError):
-        return False
-
-
 def _absent(path: Path) -> str:
-    import difflib
-
     folder = path.parent if path.parent.is_dir() else Path()
     near = difflib.get_close_matches(path.name, [p.name for p in folder.iterdir()], n=1)
     return "no such file" + (f"; did you mean {str(path.parent / near[0])!r}?" if near else "")
 
 
-def _require(module: str) -> None:
+def require_arrow() -> None:
+    """Refuse to read without pandas and pyarrow, with the extra that installs them."""
     import importlib.util
 
-    if importlib.util.find_spec(module) is None:
-        raise ImportError(f'reading tables needs {module}: pip install "selfpaced[io]"')
+    for module in ("pandas", "pyarrow"):
+        if importlib.util.find_spec(module) is None:
+            raise ImportError(f'reading tables needs {module}: pip install "selfpaced[io]"')

@@ -17,7 +17,6 @@ __all__ = ["JointText"]
 HASHES = 1 << 15  # cost: buckets of the n-grams of all columns; eight times as many take four times as long
 SHIFT = 7919  # a choice: a prime, by which the buckets of one column are moved against those of the one before
 LONG = 8  # a choice: words of a cell, on average, from which words are counted and not letters
-STEPS = 3  # cost: power iterations of the SVD
 
 
 class JointText(BaseEstimator):
@@ -38,36 +37,27 @@ class JointText(BaseEstimator):
         self.n_components = n_components
         self.random_state = random_state
 
-    def fit(self, columns: dict[str, CellLevels]) -> JointText:
-        """Learn the weights of the n-grams and the components.
-
-        Parameters
-        ----------
-        columns : dict of str to CellLevels
-            The cells of every column.
-
-        Returns
-        -------
-        self
-        """
+    def fit(self, columns: dict[str, CellLevels]) -> dict[str, Any]:
+        """Learn the weights of the n-grams and the components; return the features of the levels of every column."""
         self.names_ = list(columns)
         self.long_ = [float(np.mean([text.count(" ") + 1 for text in one.texts])) >= LONG for one in columns.values()]
-        self.tfidf_ = [
-            TfidfTransformer(sublinear_tf=True).fit(_hashing(long).transform(levels.texts))
-            for long, levels in zip(self.long_, columns.values(), strict=True)
-        ]
-        rows = sum(self._bag(name, levels)[levels.codes] for name, levels in columns.items())
+        self.tfidf_: list[TfidfTransformer] = []
+        bags = {}
+        for place, (name, levels) in enumerate(columns.items()):
+            counts = _hashing(self.long_[place]).transform(levels.texts)
+            self.tfidf_.append(TfidfTransformer(sublinear_tf=True).fit(counts))
+            bags[name] = self._weighted(place, counts)
+        rows = sum(bags[name][levels.codes] for name, levels in columns.items())
         if not self.n_components:  # a bucket of one row only tells that row
             times = np.bincount(rows.indices, minlength=HASHES)
             self.buckets_ = np.flatnonzero(times > min(times.max() - 1, 1))
-            return self
-        self.svd_ = TruncatedSVD(
-            min(self.n_components, min(rows.shape) - 1), n_iter=STEPS, random_state=self.random_state
-        )
-        self.svd_.set_output(transform="default")
-        spread = float(self.svd_.fit_transform(rows).var(axis=0).sum())
-        self.scale_ = float(np.sqrt(spread / len(columns))) or 1.0  # a column of text weighs as much as one of numbers
-        return self
+        else:
+            size = min(self.n_components, min(rows.shape) - 1)
+            self.svd_ = TruncatedSVD(size, n_iter=3, random_state=self.random_state)
+            self.svd_.set_output(transform="default")
+            spread = float(self.svd_.fit_transform(rows).var(axis=0).sum())
+            self.scale_ = float(np.sqrt(spread / len(columns))) or 1.0  # a text weighs as much as a column of numbers
+        return {name: self._features(bag) for name, bag in bags.items()}
 
     @property
     def width(self) -> int:
@@ -76,19 +66,20 @@ class JointText(BaseEstimator):
 
     def table(self, name: str, levels: CellLevels) -> Any:
         """Return the features of every level of a column, and of a missing cell in the last row (zeros)."""
-        bag = self._bag(name, levels)
+        place = self.names_.index(name)
+        if not levels.texts:
+            return self._features(sparse.csr_matrix((1, HASHES), dtype=np.float32))
+        return self._features(self._weighted(place, _hashing(self.long_[place]).transform(levels.texts)))
+
+    def _features(self, bag: Any) -> Any:
         return bag[:, self.buckets_] if not self.n_components else self.svd_.transform(bag) / self.scale_
 
-    def _bag(self, name: str, levels: CellLevels) -> Any:
+    def _weighted(self, place: int, counts: Any) -> Any:
         """Return the weights of a column's n-grams; the same word in another column has another bucket."""
-        place = self.names_.index(name)
-        bag = sparse.csr_matrix((1, HASHES), dtype=np.float32)
-        if levels.texts:
-            weighted = self.tfidf_[place].transform(_hashing(self.long_[place]).transform(levels.texts))
-            weighted.indices = ((weighted.indices.astype(np.int64) + SHIFT * place) % HASHES).astype(np.int32)
-            weighted.has_sorted_indices = False
-            bag = sparse.vstack([weighted, bag], format="csr")
-        return bag
+        weighted = self.tfidf_[place].transform(counts)
+        weighted.indices = ((weighted.indices.astype(np.int64) + SHIFT * place) % HASHES).astype(np.int32)
+        weighted.has_sorted_indices = False
+        return sparse.vstack([weighted, sparse.csr_matrix((1, HASHES), dtype=np.float32)], format="csr")
 
 
 def _hashing(long: bool) -> HashingVectorizer:

@@ -1,34 +1,70 @@
-"""Text files as they are written: lines, quotes, separators, encodings."""
+"""Text files as they are written: lines, quotes, separators, encodings; and what is wrong with a file, and where."""
 
 from __future__ import annotations
 
 import csv
+import difflib
 import gzip
 import io
+import os
 import re
 import sys
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from .cells import CellLevels, are_codes, separator_of
+from .formulas import unguarded, unguarded_table
 
-from .bombs import refuse_bomb
-from .cells import separator_of
-from .errors import TableError, TableWarning
+__all__ = ["Dialect", "TableError", "TableWarning", "TextFile", "records", "suggestion", "warn"]
 
-SEPARATORS = (",", ";", "\t", "|")
-_BLOCK = 1 << 22  # cost: bytes read at a time, 4 MB
+# What counts as "no value" in a text file. "None" and "-" are left to the column types: they are also words.
+NULLS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "#N/A", "<NA>", "?"]
+PIECE = 1 << 22  # cost: bytes of text that are read at a time
+UNPACKED = 1 << 28  # a choice: bytes that a gzipped file may unpack into, however small it is
 _BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _ZEROS = re.compile(rb'[,;\t|"\n]0\d')
-_DIGITS = re.compile(r"[-+]?(\d[\d.,]*|[.,]\d+)(?:[eE][-+]?\d+)?")
-_NUMBER = re.compile(r"\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*")
+_NUMBER = re.compile(r"\s*[-+]?(\d[\d.,]*|[.,]\d+)(?:[eE][-+]?\d+)?\s*")
+
+
+class TableError(ValueError):
+    """A file that cannot be read as a table.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    line : int or None
+        The line, from 1, where it breaks.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], message: str, line: int | None = None) -> None:
+        self.path, self.line = Path(path), line
+        where = f"{self.path}:{line}" if line is not None else f"{self.path}"
+        super().__init__(f"{where}: {message}")
+
+
+class TableWarning(UserWarning):
+    """Something in a table was left out or read in a particular way."""
+
+
+def suggestion(name: str, known: Iterable[Any]) -> str:
+    """Return ``"; did you mean ...?"`` for a name that is nearly one of the known ones, else the known ones.
+
+    >>> suggestion("lable", ["label", "age"])
+    "; did you mean 'label'?"
+    """
+    names = [str(other) for other in known]
+    folded = {other.casefold().strip(): other for other in names}
+    near = difflib.get_close_matches(str(name).casefold().strip(), list(folded), n=1, cutoff=0.5)
+    if near:
+        return f"; did you mean {folded[near[0]]!r}?"
+    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    return f"; its columns are {shown}"
 
 
 @dataclass(frozen=True)
@@ -43,107 +79,149 @@ class Dialect:
 
 
 @dataclass(frozen=True)
-class FileFacts:
-    """What one pass over the bytes tells: number of lines, quotes and bytes, the beginning, and leading zeros."""
+class TextFile:
+    """A text file as one pass over its bytes tells: how it is written, names, lines, quotes, leading zeros."""
 
+    path: Path
+    dialect: Dialect
+    names: list[str]
+    skip: int
     lines: int
-    quotes: int
-    size: int
-    head: bytes
-    zeros: bool = False
+    quoted: bool
+    zeros: bool
+
+    @classmethod
+    def open(cls, path: Path, separator: str | None, header: bool, encoding: str | None, decimal: str) -> TextFile:
+        """Look through a file."""
+        _check_encoding(path, encoding)
+        if decimal not in ("", ".", ","):
+            raise ValueError(f"decimal must be '', '.' or ',', got {decimal!r}")
+        lines = quotes = size = 0
+        head, last, zeros = b"", b"", False
+        try:
+            with _binary(path) as stream:
+                while block := stream.read(PIECE):
+                    lines += block.count(b"\n")
+                    quotes += block.count(b'"')
+                    size += len(block)
+                    if size > max(UNPACKED, 200 * path.stat().st_size):
+                        what = "unpacks into more than 200 times its size, as tables do not; if it is one"
+                        raise TableError(path, f"{what}, unpack it first")
+                    zeros = zeros or _ZEROS.search(block) is not None or _ZEROS.search(last + block[:2]) is not None
+                    head, last = head or block[: 1 << 16], block[-2:]
+        except (EOFError, OSError, zlib.error) as error:
+            raise TableError(path, f"cannot be read: {error}") from error
+        if not head.strip():
+            raise TableError(path, "is empty")
+        wide = head.startswith((b"\xff\xfe", b"\xfe\xff"))
+        if b"\0" in head and not wide:
+            raise TableError(path, "is not text; CSV, TSV and Parquet (.parquet) can be read")
+        dialect = _dialect(path, head, separator, header, encoding, decimal)
+        names, skip = _column_names(path, dialect)
+        if quotes % 2:
+            for _ in records(path, dialect, strict=True):
+                pass
+        return cls(path, dialect, names, skip, lines + (last[-1:] != b"\n"), quotes > 0, zeros or wide)
+
+    def options(self, broken: list[Any], decimal: str | None = None) -> tuple[Any, Any, Any]:
+        """Return how Arrow is to read the file; rows that do not fit are added to ``broken``."""
+        from pyarrow import csv as arrow_csv
+
+        def skip_row(row: Any) -> str:
+            broken.append(row)
+            return "skip"
+
+        codec = {"utf-8-sig": "utf-8"}.get(self.dialect.encoding, self.dialect.encoding)
+        reading = arrow_csv.ReadOptions(
+            column_names=self.names, skip_rows=self.skip, encoding=codec, block_size=min(PIECE, 1 << 20)
+        )
+        parsing = arrow_csv.ParseOptions(
+            delimiter=self.dialect.separator, newlines_in_values=self.quoted, invalid_row_handler=skip_row
+        )
+        converting = arrow_csv.ConvertOptions(
+            null_values=NULLS,
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=True,
+            true_values=[],
+            false_values=[],
+            decimal_point=(self.dialect.decimal if decimal is None else decimal) or ".",
+        )
+        return reading, parsing, converting
+
+    def read(self, text: Collection[str], only: list[str] | None = None) -> tuple[Any, int]:
+        """Return the columns of the file as an Arrow table, and how many rows did not fit."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        broken: list[Any] = []
+        reading, parsing, converting = self.options(broken)
+        converting.column_types = dict.fromkeys(text, pa.string())
+        converting.include_columns = only or []
+        try:
+            with pa.input_stream(str(self.path), compression="detect") as stream:
+                table = arrow_csv.read_csv(stream, reading, parsing, converting)
+        except UnicodeDecodeError:
+            raise
+        except (pa.ArrowInvalid, OSError) as error:
+            raise TableError(self.path, f"cannot be read as a table: {error}") from error
+        if any(pa.types.is_binary(kind) for kind in table.schema.types):
+            raise UnicodeDecodeError("utf-8", b"", 0, 1, "invalid bytes")
+        return unguarded_table(table), len(broken)
+
+    def codes(self, integers: Collection[str]) -> set[str]:
+        """Return the columns of whole numbers whose leading zeros tell that they are codes."""
+        if not integers or not (self.zeros or self.dialect.separator not in ",;\t|"):
+            return set()
+        table, _ = self.read(integers, [name for name in self.names if name in integers])
+        return {name for name in table.schema.names if are_codes(CellLevels.of(table.column(name).to_pandas()))}
+
+    def refuse_broken(self, skip: bool) -> None:
+        """Name the lines of rows that do not fit: an error for the first, or one warning for all."""
+        width = len(self.names)
+        broken = [(line, cells) for line, cells in records(self.path, self.dialect) if len(cells) != width]
+        if skip:
+            lines = ", ".join(str(line) for line, _ in broken[:5]) + (", ..." if len(broken) > 5 else "")
+            warn(f"{self.path}: {len(broken):,} broken rows left out (lines {lines})")
+            return
+        line, cells = broken[0]
+        text = self.dialect.separator.join(cells)
+        what = f"{len(cells)} field{'s' * (len(cells) != 1)}, where the header has {width}"
+        if "\n" in text:
+            what += "; a quote that is opened here is closed lines later or never"
+        more = f" ({len(broken) - 1:,} more such rows)" if len(broken) > 1 else ""
+        shown = text if len(text) <= 60 else text[:57] + "..."
+        message = f"the row has {what}{more}: {shown!r}. Correct it, or leave such rows out with --skip-broken"
+        raise TableError(self.path, message, line)
 
 
-@dataclass(frozen=True)
-class Lines:
-    """The line of a file at which each data row begins.
-
-    Parameters
-    ----------
-    path : Path or None
-        The text file; None where rows have no lines (Parquet, a frame in memory).
-    dialect : Dialect
-        How it is written.
-    width : int
-        Number of columns.
-    first : int or None
-        Line of the first row where every row has exactly one line; None where the file has to be walked.
-    """
-
-    path: Path | None = None
-    dialect: Dialect = field(default_factory=Dialect)
-    width: int = 0
-    first: int | None = None
-
-    @cached_property
-    def _starts(self) -> NDArray[np.int64]:
-        assert self.path is not None
-        starts = (line for line, cells in records(self.path, self.dialect) if len(cells) == self.width)
-        if self.dialect.header:
-            next(starts, None)
-        return np.fromiter(starts, dtype=np.int64)
-
-    def of(self, rows: ArrayLike) -> NDArray[np.int64] | None:
-        """Lines, from 1, of data rows counted from 0; None where there are no lines."""
-        rows = np.asarray(rows, dtype=np.int64)
-        if self.path is None:
-            return None
-        return rows + self.first if self.first is not None else self._starts[rows]
-
-
-def scan(path: Path, *, text: bool = True) -> FileFacts:
-    """One pass over the bytes."""
-    newlines = returns = quotes = size = 0
-    head, last, packed, zeros = b"", b"", path.suffix.lower() == ".gz", False
+def _check_encoding(path: Path, encoding: str | None) -> None:
     try:
-        with _binary(path) as stream:
-            while block := stream.read(_BLOCK):
-                newlines += block.count(b"\n")
-                returns += block.count(b"\r") if not newlines else 0
-                quotes += block.count(b'"')
-                size += len(block)
-                if packed:
-                    refuse_bomb(path, size)
-                zeros = zeros or _ZEROS.search(block) is not None or _ZEROS.search(last + block[:2]) is not None
-                head, last = head or block[: 1 << 16], block[-2:]
-    except (EOFError, gzip.BadGzipFile, OSError, zlib.error) as error:
-        raise TableError(path, f"cannot be read: {error}") from error
-    if not head.strip():
-        raise TableError(path, "is empty")
-    if text and b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise TableError(path, "is not text; CSV, TSV and Parquet (.parquet) can be read")
-    count = newlines or returns
-    zeros = zeros or b"\0" in head  # UTF-16 has other bytes between them
-    return FileFacts(count + (last[-1:] not in (b"\n", b"\r")), quotes, size, head, zeros)
+        "".encode(encoding or "utf-8")
+    except LookupError:
+        what = f"encoding must be one that Python knows, such as utf-8 or cp1252, got {encoding!r}"
+        raise TableError(path, what) from None
 
 
-def find_dialect(
-    path: Path, facts: FileFacts, separator: str | None, header: bool, encoding: str | None, decimal: str = ""
-) -> Dialect:
+def _dialect(path: Path, head: bytes, separator: str | None, header: bool, encoding: str | None, sign: str) -> Dialect:
+    """Return how a file is written, from its beginning."""
     if encoding is None:
-        encoding = next((name for mark, name in _BOMS.items() if facts.head.startswith(mark)), "utf-8")
-    text = facts.head.decode(encoding, errors="replace")
-    head = text.splitlines()[:50]
+        encoding = next((name for mark, name in _BOMS.items() if head.startswith(mark)), "utf-8")
+    text = head.decode(encoding, errors="replace")
+    lines = text.splitlines()[:50]
     if separator is None:
-        plain = re.sub(r'"[^"]*"', "", next((line for line in head if line.strip()), ""))
-        counts = {sign: plain.count(sign) for sign in SEPARATORS}
-        best = max(counts, key=lambda sign: counts[sign])
-        tab = path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab"))
-        separator = "\t" if tab and counts["\t"] else best if counts[best] else ","
+        plain = re.sub(r'"[^"]*"', "", next((line for line in lines if line.strip()), ""))
+        tab = path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab")) and "\t" in plain
+        separator = "\t" if tab else max(",;\t|", key=plain.count)
     if len(separator) != 1 or separator in '"\r\n':
         raise ValueError(f"separator must be one character, no quote and no line break, got {separator!r}")
-    newline = "\r\n" if "\r\n" in text else "\n"
-    return Dialect(separator, encoding, decimal or _decimal(head[1:], separator), header, newline)
+    cells = {cell.strip() for record in csv.reader(lines[1:], delimiter=separator) for cell in record}
+    signs = {separator_of(number[1]) for cell in cells if (number := _NUMBER.fullmatch(cell))} - {""}
+    decimal = sign or (signs.pop() if len(signs) == 1 else "")
+    return Dialect(separator, encoding, decimal, header, "\r\n" if "\r\n" in text else "\n")
 
 
-def _decimal(lines: list[str], separator: str) -> str:
-    """Return the decimal sign of the numbers in some lines; nothing if there is none, or both."""
-    cells = {cell.strip() for record in csv.reader(lines, delimiter=separator) for cell in record}
-    found = {separator_of(digits[1]) for cell in cells if (digits := _DIGITS.fullmatch(cell))} - {""}
-    return found.pop() if len(found) == 1 else ""
-
-
-def column_names(path: Path, dialect: Dialect) -> tuple[list[str], int]:
-    """SchemaColumn names, unique and not empty, and how many lines they take."""
+def _column_names(path: Path, dialect: Dialect) -> tuple[list[str], int]:
+    """Return the column names, unique and not empty, and how many lines they take."""
     with _text(path, dialect) as stream:
         reader = csv.reader(stream, delimiter=dialect.separator)
         cells = next((record for record in reader if record), [])
@@ -151,78 +229,35 @@ def column_names(path: Path, dialect: Dialect) -> tuple[list[str], int]:
     if not dialect.header:
         return [f"column_{i + 1}" for i in range(len(cells))], 0
     if cells and all(_NUMBER.fullmatch(cell) for cell in cells):
-        raise TableError(
-            path,
-            "the first line holds numbers, not column names: say that there is no header (--no-header)",
-            end,
-        )
-    names = [cell.strip() or f"column_{i + 1}" for i, cell in enumerate(cells)]
+        what = "the first line holds numbers, not column names: say that there is no header (--no-header)"
+        raise TableError(path, what, end)
+    names = [unguarded(cell.strip()) or f"column_{i + 1}" for i, cell in enumerate(cells)]
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         warn(f"{path}: the column name {twice[0]!r} appears more than once; later ones get a number")
-    return _unique(names), end
-
-
-def _unique(names: list[str]) -> list[str]:
-    taken, seen, result = set(names), set(), []
+    taken, found = set(names), dict[str, None]()
     for name in names:
-        if name in seen:
-            number = 1
-            while f"{name}.{number}" in taken:
-                number += 1
-            name = f"{name}.{number}"
-            taken.add(name)
-        seen.add(name)
-        result.append(name)
-    return result
+        number = 1
+        while name in found or (number > 1 and name in taken):
+            name, number = f"{name.rpartition('.')[0] if number > 1 else name}.{number}", number + 1
+        found[name] = None
+    return list(found), end
 
 
-def report_broken(path: Path, dialect: Dialect, width: int, skip: bool) -> None:
-    """Find the lines of rows that do not fit: an error for the first, or one warning for all."""
-    broken = [(line, cells) for line, cells in records(path, dialect) if len(cells) != width]
-    line, cells = broken[0]
-    text = dialect.separator.join(cells)
-    text = text if len(text) <= 60 else text[:57] + "..."
-    more = f" ({len(broken) - 1:,} more such rows)" if len(broken) > 1 else ""
-    what = f"{len(cells)} field{'s' * (len(cells) != 1)}, where the header has {width}"
-    if "\n" in text:
-        what += "; a quote that is opened here is closed lines later or never"
-    if not skip:
-        message = f"the row has {what}{more}: {text!r}. Mend it, or leave such rows out with --skip-broken"
-        raise TableError(path, message, line)
-    lines = ", ".join(str(line) for line, _ in broken[:5]) + (", ..." if len(broken) > 5 else "")
-    warn(f"{path}: {len(broken):,} broken rows left out (lines {lines})")
-
-
-def find_open_quote(path: Path, dialect: Dialect) -> None:
-    """Name the line of a quote that is never closed: it would swallow the rest of the file."""
+def records(path: Path, dialect: Dialect, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line at which it begins, and the cells, of every record that is not blank."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
-    begin = 1
     with _text(path, dialect) as stream:
-        reader = csv.reader(stream, delimiter=dialect.separator, strict=True)
+        reader = csv.reader(stream, delimiter=dialect.separator, strict=strict)
+        begin = 1
         try:
-            for _ in reader:
+            for record in reader:
+                if record:
+                    yield begin, record
                 begin = reader.line_num + 1
         except csv.Error as error:
             if "unexpected end" in str(error):
                 raise TableError(path, "a quote is opened here and never closed", begin) from None
-
-
-def longest_line(path: Path, dialect: Dialect) -> int:
-    """The line on which the longest record begins."""
-    return max(records(path, dialect), key=lambda record: sum(map(len, record[1])))[0]
-
-
-def records(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
-    """Line at which it begins, and cells, of every record that is not blank."""
-    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
-    with _text(path, dialect) as stream:
-        reader = csv.reader(stream, delimiter=dialect.separator)
-        begin = 1
-        for record in reader:
-            if record:
-                yield begin, record
-            begin = reader.line_num + 1
 
 
 def _text(path: Path, dialect: Dialect) -> IO[str]:

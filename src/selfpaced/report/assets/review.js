@@ -187,6 +187,7 @@ function start() {
     window.suspectTable.download(table, "decisions.csv");
   });
 
+  const size = () => Number(get("page-size").value);
   document.addEventListener("keydown", (event) => {
     const inField = event.target.closest("input:not([type=checkbox]), select, textarea");
     if (inField || event.ctrlKey || event.metaKey || event.altKey || !get("keys").checked) return;
@@ -195,10 +196,11 @@ function start() {
       j: () => move(cursor + 1), k: () => move(cursor - 1), u: undo,
       1: () => choose(i, choices(i)[0][0]), 2: () => choose(i, choices(i)[1][0]), 3: () => choose(i, choices(i)[2][0]),
       4: () => other(i, document.querySelector("#table tr.current .decision")),
-      Enter: () => window.suspectTable.toggle(i), "/": () => get("search").focus(),
+      Enter: () => window.suspectTable.toggle(i), "/": () => get("search").focus(), f: () => get("by-state").focus(),
+      l: window.suspectTable.nextList, n: () => move(cursor + size()), p: () => move(cursor - size()),
     }[event.key];
     if (event.key === "Enter" && event.target.closest("button, a, summary")) return; // it presses that button
-    if (!act || (i === undefined && event.key !== "/")) return;
+    if (!act || (i === undefined && !"/fl".includes(event.key))) return;
     event.preventDefault();
     act();
   });

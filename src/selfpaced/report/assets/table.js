@@ -145,6 +145,7 @@ function start() {
       button.type = "button";
       button.ariaPressed = String(name === list);
       button.addEventListener("click", () => { list = name; review?.start(); switches(); refresh(); });
+      button.title = "l: the next list";
       return button;
     });
     get("lists").replaceChildren(...buttons);
@@ -230,14 +231,11 @@ function start() {
     get("next").disabled = get("last").disabled = page >= pages - 1;
   };
 
-  const isNumeral = (text) => /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text);
-
-  const RISKY = /^'*[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20][\s\S]/;
-
+  // as selfpaced.tables.formulas: a spreadsheet would run such a text, so it is marked as one
+  const RISKY = /^'*[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20][\s\S]/, NUMERAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
   const quote = (value) => {
     const given = value === null ? "" : String(value);
-    // as selfpaced.tables.formulas: a spreadsheet would run such a text, so it is marked as one
-    const text = typeof value === "string" && RISKY.test(given) && !isNumeral(given) ? `'${given}` : given;
+    const text = typeof value === "string" && RISKY.test(given) && !NUMERAL.test(given) ? `'${given}` : given;
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
 
@@ -265,6 +263,7 @@ function start() {
   get("search").addEventListener("input", () => { clearTimeout(pause); pause = setTimeout(refresh, 120); });
   window.suspectTable = {
     shown: () => shown, refresh, redraw: draw, download, toggle: (i) => toggle(i, true), format,
+    nextList: () => (get("lists").querySelector("[aria-pressed=true] + button") ?? get("lists").querySelector("button"))?.click(),
     reveal: (position) => { page = Math.floor(position / Number(get("page-size").value)); draw(); },
   };
   switches();

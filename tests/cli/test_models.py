@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from selfpaced import TableEncoder
-from selfpaced.cli.choice import FLEXIBLE, LINEAR, choose
+from selfpaced.cli.models import FLEXIBLE, LINEAR, choose
 from selfpaced.datasets import flip_symmetric
 from selfpaced.persistence import load
 
@@ -68,7 +68,7 @@ def test_a_class_of_two_rows_takes_no_part_and_few_rows_keep_the_line():
 
 
 def test_only_a_sample_of_many_rows_is_asked(monkeypatch):
-    monkeypatch.setattr("selfpaced.cli.choice.ROWS", 300)
+    monkeypatch.setattr("selfpaced.cli.models.ROWS", 300)
     frame, labels = line()
     choice = chosen(frame, labels)
     assert choice.rows == 300
