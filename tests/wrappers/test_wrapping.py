@@ -24,26 +24,16 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from selfpaced import SelfPacedClassifier, SelfPacedRegressor, SuspectFilter
-from selfpaced.wrappers._wrapper import decide_cross_fit, seeded
 
 
 def test_seeds_are_set_only_where_unset() -> None:
-    pipe = make_pipeline(StandardScaler(), RandomForestClassifier())
-    assert seeded(pipe, 0)[-1].random_state == seeded(pipe, 0)[-1].random_state
-    assert isinstance(seeded(pipe, 0)[-1].random_state, int)
+    X, _, noisy = moons(60)
+    pipe = make_pipeline(StandardScaler(), RandomForestClassifier(3))
+    first, second = (SelfPacedClassifier(pipe).fit(X, noisy).estimator_[-1].random_state for _ in range(2))
+    assert isinstance(first, int)
+    assert first == second
     assert pipe[-1].random_state is None
-    assert seeded(RandomForestClassifier(random_state=5), 0).random_state == 5
-
-
-def test_the_gap_between_seen_and_unseen_rows_decides() -> None:
-    rng = np.random.default_rng(0)
-    unseen = (rng.random(500) < 0.3).astype(float)
-    assert decide_cross_fit("auto", np.zeros(500), unseen, unit="error")[0]
-    cross, why = decide_cross_fit("auto", unseen, unseen, unit="error")
-    assert not cross
-    assert "in-sample" in why
-    assert decide_cross_fit(True, unseen, unseen, unit="error")[0]
-    assert not decide_cross_fit(False, np.zeros(500), unseen, unit="error")[0]
+    assert SelfPacedClassifier(RandomForestClassifier(3, random_state=5)).fit(X, noisy).estimator_.random_state == 5
 
 
 class Threads(DummyClassifier):

@@ -14,19 +14,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..arguments import check_label_array, speaking_of
-from ..assessment import UNLIKELY, Assessment, Labels, fingerprint, look_by_share
-from ..distributed import refuse_dask
-from ..fitting import Progress, all_or_nothing, check_rule, few_threads, raise_interrupted, with_callbacks
+from ..assessment import UNLIKELY, Assessment, Labels, look_by_share
 from ..pacing import check_pace
 from ..parameters import KINDS
 from ..path import Candidate
-from ..regularizers import Regularizer, relative
+from ..regularizers import Regularizer
 from ..selection import path_of
-from ._cases import Array
-from ._default_labels import fit_default
-from ._paced_labels import fit_paced_labels
-from ._routing import available_with, n_rows, take_rows
-from ._soft_labels import as_logits, confirmed, fit_soft, output_kind, read_output, rival_loss
+from ._default_labels import fit_default_labels
+from ._paced import fit_paced_labels
+from ._routing import Array, available_with
+from ._soft_labels import as_logits, confirmed, output_kind, read_output, rival_loss
 from ._wrapper import Found, Task, Wrapper
 
 __all__ = ["SelfPacedClassifier"]
@@ -39,9 +36,7 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
     every row from other rows: a forest on halves of the rows, and a ridge logistic regression. A label-noise model
     turns their predictions into the probability :math:`q_{ij}` that class :math:`j` is the true label of row :math:`i`.
     The wrapped model is then fitted once, to these soft labels: each row is repeated for every label that it may have,
-    with the weight :math:`q_{ij}`. The better the reference models predict held-out labels compared with the wrapped
-    model, the more the soft labels follow them. If they are clearly worse and no noise is detected, the plain model is
-    used.
+    with the weight :math:`q_{ij}`.
 
     If ``pace``, ``regularizer`` or ``cross_fit`` is set, the algorithm of the paper runs instead: the model's losses
     :math:`\ell_i = \log(1 + \max_{j \ne y_i} p_{ij} / p_{i y_i})` give the weights
@@ -68,9 +63,8 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
         included; a wide sparse one is for the logistic regression alone), and uses the model itself if X is no such
         table. "self" is the model itself; classifiers of your own are fitted on folds.
     tune : bool, default=True
-        Whether a more regularised variant of a known model (LightGBM, histogram boosting, forests) may be used, if it
-        predicts held-out labels better. Only parameters that are at their defaults are changed; ``tuned_params_`` and
-        ``termination_`` name them.
+        Whether a known model (LightGBM, histogram boosting, forests) is regularised more, on up to 2,000 rows. Only
+        parameters that are at their defaults are changed; ``tuned_params_`` and ``termination_`` name them.
     cross_fit : "auto" or bool, default="auto"
         With a pace: whether the model's own losses come from models that have not seen the row. "auto" cross-fits if
         the plain model is clearly better on the rows it has seen, because it then memorises wrong labels.
@@ -114,12 +108,9 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
         Parameters of the wrapped model that were changed, see ``tune``.
     lam_ : float
         The pace; for soft labels the loss at which a label is as probably wrong as right; ``inf`` for the plain model.
-    class_unit_ : ndarray of shape (n_classes,)
-        The unit of the losses of each class.
     path_ : tuple of Candidate
         Every candidate: pace, score on unseen rows (``nan`` if there is none) with its standard error, mean weight,
-        cost. For soft labels the score is the mean log-likelihood of given labels under one noise rate, by the
-        reference models and, for the plain model, by the model itself.
+        cost. Soft labels are not compared by a score.
     termination_ : str
         What was chosen, and why.
     noise_rate_, noise_rate_interval_ : float, tuple of float
@@ -189,95 +180,50 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
     def _default_estimator(self) -> Any:
         return HistGradientBoostingClassifier()
 
-    # ---------------------------------------------------------------------------------------------- fitting
+    def _checked_target(self, y: Any) -> tuple[Array, Array | None]:
+        if y is None:
+            raise ValueError("This SelfPacedClassifier estimator requires y to be passed, but the target y is None.")
+        if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+            raise ValueError(
+                f"y must have one column, got shape {np.shape(y)}: fit one model per target "
+                "(sklearn.multioutput.MultiOutputClassifier does)"
+            )
+        with speaking_of("y", "labels, one for each row"):
+            y = column_or_1d(y, warn=True)
+        known = np.ones(len(y), dtype=bool)
+        if y.dtype.kind in "fO":
+            known = np.array([value is not None and value == value for value in y], dtype=bool)
+        if not known.any():
+            raise ValueError("y must hold at least one label, got only missing values")
+        if not known.all():
+            y = y[known] if y.dtype.kind != "O" else np.array(y[known].tolist())
+        if y.dtype.kind == "f" and np.isinf(y).any():
+            raise ValueError("y must hold finite labels, got infinity. Input y contains infinity or a value too large.")
+        check_label_array(y)
+        check_classification_targets(y)
+        return y, None if known.all() else known
 
-    @with_callbacks
-    @all_or_nothing
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        groups: Any = None,
-        trusted: Any = None,
-        **fit_params: Any,
-    ) -> SelfPacedClassifier:
-        """Fit to labels some of which may be wrong.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Passed to the wrapped model as it is.
-        y : array-like of shape (n_samples,)
-            Labels, numbers or strings. Rows whose label is missing (NaN or None) are left out of the fit, with a note
-            in ``termination_``; ``predict`` gives their labels afterwards.
-        sample_weight : array-like of shape (n_samples,), optional
-            How often each row counts, up to a common factor. Whole numbers are counts: a row of weight 2 beside rows of
-            weight 1 is that row twice. Other weights are relative and stand for Kish's effective number of rows. A row
-            of weight 0 is only assessed. The wrapped model gets these frequencies times the self-paced weights; if it
-            takes no weights, rows are repeated.
-        groups : array-like of shape (n_samples,), optional
-            Rows of one group are never split between fitting and assessing.
-        trusted : array-like of bool of shape (n_samples,), optional
-            Rows that a person has confirmed: they keep their full weight and are never listed as suspects.
-        **fit_params
-            Passed on to the wrapped model's ``fit``; entries with one value per row are cut along.
-
-        Returns
-        -------
-        self
-        """
-        if self._has_pace and self.reference_models != "auto":
+    def _fit(self, task: Task) -> Found:
+        if not self._has_pace:
+            return fit_default_labels(task, self.reference_models, tune=self.tune, keep_plain=self.keep_plain)
+        if self.reference_models != "auto":
             raise ValueError(
                 "reference_models must be 'auto' if pace, regularizer or cross_fit are given, because the model then "
                 f"weighs rows by its own losses, got {self.reference_models!r}"
             )
-        refuse_dask(X)
-        X, y, groups = indexable(X, y, groups)
-        X, y, labelled, (sample_weight, groups, trusted) = _labelled(X, y, (sample_weight, groups, trusted))
-        classes, codes = np.unique(y, return_inverse=True)
-        mark = fingerprint(X, codes)  # before the fit, which may change X in place
-        with few_threads(n_rows(X)), Progress(self, X, y).running() as progress:
-            task = self._task(X, y, sample_weight, groups, trusted, fit_params, progress)
-            task = replace(task, codes=codes, classes=classes)
-            found = self._fit_paced(task) if self._has_pace else self._fit_default(task)
-        self._store(found, task, mark)
-        if labelled is not None:
-            self.termination_ += f" {int(np.sum(~labelled))} rows without a label were left out; predict labels them."
-        self.labelled_ = labelled
-        if found.interrupted:
-            raise_interrupted(self)
-        return self
-
-    def _fit_default(self, task: Task) -> Found:
-        return fit_default(task, self.reference_models, tune=self.tune, keep_plain=self.keep_plain)
-
-    def _fit_paced(self, task: Task) -> Found:
-        rule = relative(check_rule(self._rule))
-        with task.progress.stage("plain fit"):
-            plain = fit_soft(task, np.eye(np.asarray(task.classes).size)[task.codes])
-        return fit_paced_labels(task, rule, check_pace(self.pace), self.cross_fit, plain)
-
-    @property
-    def _rule(self) -> Any:
-        return "hard" if isinstance(self.regularizer, str) and self.regularizer == "auto" else self.regularizer
+        return fit_paced_labels(task, self._rule, check_pace(self.pace), self.cross_fit)
 
     def _store(self, found: Found, task: Task, mark: str) -> None:
-        chosen, reading, codes = found.chosen, found.chosen.fit, np.asarray(task.codes)
+        chosen, reading, codes = found.chosen, found.chosen.fit, task.codes
         self.classes_ = np.asarray(task.classes)
-        details = {
-            "reference_weights_": {}, "tuned_params_": {}, "class_unit_": np.ones(self.classes_.size),
-            **(found.details or {}),
-        }  # fmt: skip
-        rule = relative(check_rule(self._rule)) if self._has_pace else None
+        rule = self._rule if self._has_pace else None
         diagnosis = Labels(self.classes_, codes, reading.clean, found.reference)
         self.assessment_ = Assessment(
-            "labels", diagnosis, reading.losses / details["class_unit_"][codes], chosen.lam, rule, mark,
+            "labels", diagnosis, reading.losses, chosen.lam, rule, mark,
             held_out=found.cross, given_weight=chosen.weight if rule is None and not chosen.plain else None,
             trusted=task.trusted, look=look_by_share(diagnosis.evidence, float(np.mean(diagnosis.support < UNLIKELY))),
         )  # fmt: skip
-        for name, value in details.items():
-            setattr(self, name, value)
+        self.reference_weights_, self.tuned_params_ = dict(found.weights), dict(found.params)
         self.estimator_ = found.model
         if found.plain is not None:
             self.plain_ = found.plain
@@ -304,7 +250,7 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
 
     def _assess(self, X: Any, y: Array) -> Assessment:
         logits = self.clean_logits(X)
-        losses = rival_loss(self.noise_model_.proba(logits), y) / self.class_unit_[y]
+        losses = rival_loss(self.noise_model_.proba(logits), y)
         diagnosis, rule = Labels(self.classes_, y, logits, self.noise_model_), self.assessment_.rule
         weight = None if rule is not None or np.isinf(self.lam_) else 1.0 - diagnosis.wrong
         look = self.assessment_.look
@@ -359,7 +305,7 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
         raw = self._read(X)
         if self._kind == "predict_proba" and self.noise_model_.scale == 1.0:
             return raw
-        return np.asarray(self.noise_model_.proba(self._logits(raw)), dtype=raw.dtype)
+        return np.asarray(self.noise_model_.proba(as_logits(raw, self._kind)), dtype=raw.dtype)
 
     @available_with("predict_proba", "decision_function")
     def predict_log_proba(self, X: Any) -> Array:
@@ -388,42 +334,11 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
         ndarray of shape (n_samples, n_classes)
         """
         check_is_fitted(self, "estimator_")
-        return self._logits(self._read(X))
-
-    def _logits(self, raw: Array) -> Array:
-        return as_logits(raw, self._kind)
+        return as_logits(self._read(X), self._kind)
 
     def _read(self, X: Any) -> Array:
         labels = np.arange(self.classes_.size) if self._encoded else self.classes_
         return read_output(self.estimator_, X, kind=self._kind, labels=labels)
-
-
-def _labelled(X: Any, y: Any, per_row: tuple[Any, ...]) -> tuple[Any, Array, Array | None, list[Any]]:
-    """Return the rows that have a label, which they are (None: all of them), and what else belongs to them."""
-    if y is None:
-        raise ValueError("This SelfPacedClassifier estimator requires y to be passed, but the target y is None.")
-    if np.ndim(y) == 2 and np.shape(y)[1] > 1:
-        raise ValueError(
-            f"y must have one column, got shape {np.shape(y)}: fit one model per target "
-            "(sklearn.multioutput.MultiOutputClassifier does)"
-        )
-    with speaking_of("y", "labels, one for each row"):
-        y = column_or_1d(y, warn=True)
-    known = np.ones(len(y), dtype=bool)
-    if y.dtype.kind in "fO":
-        known = np.array([value is not None and value == value for value in y], dtype=bool)
-    if not known.any():
-        raise ValueError("y must hold at least one label, got only missing values")
-    labelled = None if known.all() else known
-    if labelled is not None:
-        X, y = take_rows(X, known), y[known]
-        y = y if y.dtype.kind != "O" else np.array(y.tolist())
-        per_row = tuple(value if np.ndim(value) == 0 else np.asarray(value)[known] for value in per_row)
-    if y.dtype.kind == "f" and np.isinf(y).any():
-        raise ValueError("y must hold finite labels, got infinity. Input y contains infinity or a value too large.")
-    check_label_array(y)
-    check_classification_targets(y)
-    return X, y, labelled, list(per_row)
 
 
 def _codes_of(given: Array, classes: Array) -> Array:

@@ -4,48 +4,69 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.stats import norm
-from sklearn.base import clone
+from scipy.special import softmax
 
-from ..label_noise import NoiseModel, one_rate_likelihood
-from ..selection import Decision, Trial, mean_and_error
-from ._cases import Array, Cases, cases_of, numeric_table
-from ._known_models import REGULARISED, changed_params, told
-from ._posterior import LEAST_RATE, Posterior, logarithms, posterior_of
-from ._reference_models import ForestReference, LogisticReference, ModelReference, ReferenceModel
-from ._routing import weight_route
+from ..label_noise import (
+    UNDECIDED,
+    ChannelModels,
+    NoiseModel,
+    Suspicion,
+    fit_channel,
+    logits_from_proba,
+    one_rate_likelihood,
+    symmetric,
+)
+from ..selection import Decision, Trial
+from ._reference_models import ReferenceModel, reference_models
+from ._routing import Array
 from ._soft_labels import (
     Fitted,
     Reading,
     as_logits,
     confirmed,
     fit_soft,
+    fitted_scale,
     layout_words,
     output_kind,
     read_output,
     rival_loss,
-    scaled_to,
 )
-from ._wrapper import Found, Task, seeded
+from ._wrapper import Found, Task, changed_params, told
 
-__all__ = ["MIN_ROWS", "fit_default", "unassessed"]
+__all__ = ["LEAST_RATE", "MIN_ROWS", "fit_default_labels", "unassessed"]
 
-MIN_ROWS = 40  # a choice: fewer rows are not split into folds, and fewer rows per class are not compared
-N_FOLDS = 5  # convention: five-fold cross-validation, as in scikit-learn
-CLEARLY = 2.0  # theory: standard errors, about 95 %
-LEAN = 0.25  # benchmarks/wrappers.py --part labels: largest share of P(true | x) in the soft labels
-ONE_HALF_ROWS = 2_000  # cost: rows above which one half of them is enough to compare models
-SOFT = "the fit to soft labels"
+MIN_ROWS = 40  # a choice: fewer rows are not split into folds
+TUNED_ROWS = 2_000  # a choice: rows up to which known models are regularised; more rows may need many small leaves
+
+# a choice, made on development data.
+HEAVY_RATE = 0.25  # noise rate from which the reference models are fitted again, to soft labels
+LEAST_RATE = 0.05  # noise rate below which disagreement is taken for overlap of classes
+LEAN = 0.25  # share of P(true | x) in the soft labels, for labels that are wrong near the border
+PULL = 0.5  # how far class totals move from the posterior's to the given ones
+
+# Measured by benchmarks/wrappers.py --part claims and labels.
+CONFIDENT = 0.8  # mean confidence of the reference models from which noise explains their errors
+DECISIVE = 8.0  # nats by which noise must explain labels better than overlap, if they are less confident
+UNINFORMATIVE = 0.1  # probability of noise, and of any signal, below which a rate cannot be estimated
+LEAST_CONFUSION = 0.2  # each pair of classes is confused at least at this share of one rate for all
+
+# name of a class -> parameter -> (default, changed value); measured by benchmarks/wrappers.py --part labels
+REGULARISED: Mapping[str, Mapping[str, tuple[Any, Any]]] = {
+    "LGBMClassifier": {"num_leaves": (31, 7), "min_child_samples": (20, 50)},
+    "HistGradientBoostingClassifier": {"max_leaf_nodes": (31, 7), "min_samples_leaf": (20, 50)},
+    "RandomForestClassifier": {"min_samples_leaf": (1, 5)},
+    "ExtraTreesClassifier": {"min_samples_leaf": (1, 5)},
+}
 
 
-def fit_default(task: Task, references: Any = "auto", *, tune: bool = True, keep_plain: bool = False) -> Found:
-    """Fit a classifier to the soft labels of reference models, or the plain model if they are worse than it.
+def fit_default_labels(task: Task, references: Any = "auto", *, tune: bool = True, keep_plain: bool = False) -> Found:
+    """Fit a classifier to the soft labels of reference models, or the plain model if there are too few rows.
 
     Parameters
     ----------
@@ -54,7 +75,7 @@ def fit_default(task: Task, references: Any = "auto", *, tune: bool = True, keep
     references : "auto", "self", classifier or sequence of those
         The reference models.
     tune : bool
-        Whether known models may be regularised more.
+        Whether known models are regularised more.
     keep_plain : bool
         Whether the plain model is fitted although another may be chosen.
 
@@ -62,184 +83,76 @@ def fit_default(task: Task, references: Any = "auto", *, tune: bool = True, keep
     -------
     Found
     """
-    codes, n_classes = np.asarray(task.codes), np.asarray(task.classes).size
-    cases = cases_of(task.X, codes, n_classes, task.prior, task.groups, task.trusted)
     plain = _plain(task) if keep_plain else None
-    if n_classes < 2 or cases.n_units < MIN_ROWS:
-        why = f"{cases.n_units} rows of {n_classes} classes are too few to estimate noise"
-        return unassessed(task, plain or _plain(task), why if n_classes > 1 else "there is only one class")
+    if len(task.classes) < 2 or task.n_units < MIN_ROWS:
+        return unassessed(task, plain or _plain(task))
     try:
-        return _fit_soft(task, cases, references, tune, plain)
+        return _fit_soft(task, references, tune, plain)
     except KeyboardInterrupt:
         if plain is None:
             raise
-        return replace(unassessed(task, plain, "no candidate could be completed"), interrupted=True)
-
-
-def _fit_soft(task: Task, cases: Cases, references: Any, tune: bool, plain: Fitted | None) -> Found:
-    """Run the reference models, compare them with the model, and fit it to soft labels or as it is."""
-    codes, n_classes, began = np.asarray(task.codes), cases.n_classes, time.perf_counter()
-    with task.progress.stage("reference models"):
-        models = _references(task, cases, references)
-        posterior = posterior_of(cases, models)
-    with task.progress.stage("comparison with the model"):
-        lead = _compared(task, cases, posterior, models, tune)
-    reading, weights = _reading(posterior, cases), posterior.weights
-    n, cost = len(codes), time.perf_counter() - began
-    first = Trial(math.inf, "plain", lead.own[cases.of_row], np.ones(n), 0.0, reading)
-    if not lead.soft(posterior):
-        plain = plain or _plain(task)
-        decision = Decision(0, _words(posterior, lead))
-        return _found(task, [first], decision, reading, plain, plain, posterior, {"reference_weights_": weights})
-    soft = confirmed(task, posterior.soft(cases.codes, lead.lean)[cases.of_row])
-    with task.progress.stage("final fit"):
-        chosen = fit_soft(lead.task, soft)
-    weight, scores = soft[np.arange(n), codes], lead.references[cases.of_row]
-    trial = Trial(_even_loss(posterior, n_classes), SOFT, scores, weight, cost, reading)
-    parts = [_words(posterior, lead), layout_words(task)]
-    if lead.params:
-        parts.append(f"regularised with {told(lead.params)}")
-    details = {"reference_weights_": weights, "tuned_params_": lead.params}
-    return _found(task, [first, trial], Decision(1, "; ".join(parts)), reading, chosen, plain, posterior, details)
+        return replace(unassessed(task, plain), interrupted=True)
 
 
 def _plain(task: Task) -> Fitted:
     with task.progress.stage("plain fit"):
-        return fit_soft(task, np.eye(np.asarray(task.classes).size)[task.codes])
+        return fit_soft(task, task.hard)
 
 
-# ---------------------------------------------------------------------------------------------------- reference models
+def unassessed(task: Task, plain: Fitted) -> Found:
+    """Return the plain model, if there is too little data (or time) for anything else."""
+    n, k = len(task.y), len(task.classes)
+    why = f"{task.n_units} rows of {k} classes are too few to estimate noise" if k > 1 else "there is only one class"
+    identity = NoiseModel.identity(k)
+    only = Trial(math.inf, "plain", None, np.ones(n), fit=Reading(np.zeros((n, k)), np.zeros(n), identity))
+    return Found(
+        plain.model, plain.model, [only], Decision(0, why), labels=plain.labels, noise=identity, reference=identity
+    )
 
 
-def _references(task: Task, cases: Cases, asked: Any) -> list[ReferenceModel]:
-    """Return the reference models; the model itself if X is no table of numbers."""
-    given = None if task.automatic else cases.given_splits(task.splits(N_FOLDS))
-    if isinstance(asked, str) and asked == "auto":
-        table = numeric_table(task.X, cases.first, cases.n_used)
-        if table is None:
-            return [_own(task, cases, given)]
-        logistic = LogisticReference(table, cases, cases.splits(N_FOLDS, task.seed) if given is None else given)
-        if sparse.issparse(table):
-            return [logistic]
-        return [ForestReference(table, cases, given, task.seed, task.n_jobs), logistic]
-    several = asked if isinstance(asked, list | tuple) else [asked]
-    return [_own(task, cases, given) if isinstance(one, str) else _other(task, cases, one, given) for one in several]
-
-
-def _own(task: Task, cases: Cases, given: Any) -> ModelReference:
-    """Return the wrapped model on halves of the rows, twice: half-trained models memorise less."""
-    halves = [half for number in range(2) for half in cases.splits(2, task.seed + number)]
-    return ModelReference("the model itself", task, cases, halves if given is None else given)
-
-
-def _other(task: Task, cases: Cases, estimator: Any, given: Any) -> ModelReference:
-    model = seeded(estimator, task.seed)
-    other = replace(task, estimator=model, route=weight_route(model), fit_params={})
-    splits = cases.splits(N_FOLDS, task.seed) if given is None else given
-    return ModelReference(type(estimator).__name__, other, cases, splits)
-
-
-# ------------------------------------------------------------------------------------------- comparison with the base
-
-
-@dataclass(frozen=True, eq=False)
-class Lead:
-    """The reference models compared with the wrapped model, on rows that neither has seen.
-
-    Attributes
-    ----------
-    task : Task
-        With the estimator that is fitted, regularised or not.
-    params : mapping
-        Parameters that were changed.
-    z : float
-        By how many standard errors the reference models predict given labels better; NaN: not compared.
-    own, references : ndarray of shape (n_cases,)
-        Log-likelihood of the given labels by the model and by the reference models; NaN: not compared.
-    """
-
-    task: Task
-    params: Mapping[str, Any]
-    z: float
-    own: Array
-    references: Array
-
-    @property
-    def lean(self) -> float:
-        """Share of P(true | x) in the soft labels: the better they are, the more."""
-        return 0.0 if math.isnan(self.z) else LEAN * float(norm.cdf(self.z))
-
-    def soft(self, posterior: Posterior) -> bool:
-        """Return whether the model is fitted to soft labels."""
-        return posterior.rate >= LEAST_RATE or self.z >= -CLEARLY
-
-
-def _compared(task: Task, cases: Cases, posterior: Posterior, models: list[ReferenceModel], tune: bool) -> Lead:
-    """Fit the model, and a more regularised one, to halves of the rows, and compare them with the references."""
-    unknown = np.full(len(cases.codes), np.nan)
-    halves = cases.splits(2, task.seed)[: 1 if cases.n_used > ONE_HALF_ROWS else 2]
-    few = cases.n_used < MIN_ROWS * cases.n_classes
-    if few or not halves or any(isinstance(model, ModelReference) for model in models):
-        return Lead(task, {}, math.nan, unknown, unknown)
-    asked = np.unique(np.concatenate([test for _, test in halves]))
-    params = changed_params(task.estimator, REGULARISED) if tune else {}
-    variants: list[dict[str, Any]] = [{}, params] if params else [{}]
-    logits = [posterior.logits, *(logarithms(_variant(task, cases, halves, one)) for one in variants)]
-    weight = cases.weight[asked]
-    likely = one_rate_likelihood([each[asked] for each in logits], cases.codes[asked], weight)
-    # the more regularised variant, unless it is clearly worse: on noisy labels the other one looks better than it is
-    best = len(variants) - int(mean_and_error(likely[-1] - likely[1], weight).z < -CLEARLY)
-    scores = np.full((2, len(cases.codes)), np.nan)
-    scores[:, asked] = likely[[0, best]]
-    z = mean_and_error(likely[0] - likely[best], weight).z
-    chosen = task if best == 1 else replace(task, estimator=clone(task.estimator).set_params(**params))
-    return Lead(chosen, variants[best - 1], z, scores[1], scores[0])
-
-
-def _variant(task: Task, cases: Cases, halves: Any, params: Mapping[str, Any]) -> Array:
-    """Return held-out predictions of the model; on half of the rows, leaves may be half as large."""
-    half = {name: max(1, value // 2) if "min_" in name else value for name, value in params.items()}
-    model = clone(task.estimator).set_params(**half) if params else task.estimator
-    return ModelReference("", replace(task, estimator=model), cases, halves).predict(cases.hard)
+def _fit_soft(task: Task, references: Any, tune: bool, plain: Fitted | None) -> Found:
+    """Run the reference models and fit the model to soft labels."""
+    began, (rows, of_row) = time.perf_counter(), task.distinct()
+    with task.progress.stage("reference models"):
+        posterior = posterior_of(rows, reference_models(rows, references))
+    clean, few = posterior.clean[of_row], task.n_used <= TUNED_ROWS
+    params = changed_params(task.estimator, REGULARISED) if tune and few else {}
+    logits = np.log(np.maximum(clean, np.finfo(float).tiny))
+    reading = Reading(logits - logits.mean(axis=1, keepdims=True), rival_loss(clean, task.codes), posterior.channel)
+    soft, cost = confirmed(task, posterior.soft(rows.codes)[of_row]), time.perf_counter() - began
+    with task.progress.stage("final fit"):
+        chosen = fit_soft(task.with_params(params), soft)
+    weight, even = soft[np.arange(len(soft)), task.codes], _even_loss(posterior.rate, len(task.classes))
+    trials = [
+        Trial(math.inf, "plain", None, np.ones(len(soft)), 0.0, reading),
+        Trial(even, "the fit to soft labels", None, weight, cost, reading),
+    ]
+    words = [_words(posterior), layout_words(task), *([f"regularised with {told(params)}"] if params else [])]
+    return Found(
+        chosen.model, None if plain is None else plain.model, trials, Decision(1, "; ".join(words)), True,
+        labels=chosen.labels, noise=_scaled(task, reading, chosen), reference=posterior.channel,
+        weights=posterior.weights, params=params,
+    )  # fmt: skip
 
 
 # -------------------------------------------------------------------------------------------------------------- results
 
 
-def _words(posterior: Posterior, lead: Lead) -> str:
+def _words(posterior: Posterior) -> str:
     """Return what the reference models say about the labels."""
     rate, (low, high) = posterior.channel.noise_rate, posterior.channel.interval
-    if posterior.uninformative:
+    if math.isnan(rate):
         return f"the features say too little about the labels to estimate a label-error rate ({low:.0%} to {high:.0%})"
     if posterior.rate >= LEAST_RATE:
         claim = "" if low > 0.0 else "possible "
         return f"{claim}label-error rate {rate:.0%} ({low:.0%} to {high:.0%})"
-    compared = "" if math.isnan(lead.z) else f"; the reference models lead by {lead.z:.1f} standard errors"
-    return f"no label noise detected{compared}"
+    return "no label noise detected"
 
 
-def _even_loss(posterior: Posterior, n_classes: int) -> float:
+def _even_loss(rate: float, n_classes: int) -> float:
     """Return the loss at which a label is as probably wrong as right."""
-    rate = min(max(posterior.rate, LEAST_RATE), 1.0 - 1e-9)
+    rate = min(max(rate, LEAST_RATE), 1.0 - 1e-9)
     return float(np.log1p((1.0 - rate) * (n_classes - 1) / rate))
-
-
-def _reading(posterior: Posterior, cases: Cases) -> Reading:
-    clean = posterior.clean[cases.of_row]
-    logits = np.log(np.maximum(clean, np.finfo(float).tiny))
-    losses = rival_loss(clean, cases.codes[cases.of_row])
-    return Reading(logits - logits.mean(axis=1, keepdims=True), losses, posterior.channel)
-
-
-def _found(
-    task: Task, trials: list[Trial], decision: Decision, reading: Reading, chosen: Fitted, plain: Fitted | None,
-    posterior: Posterior, details: Mapping[str, Any],
-) -> Found:  # fmt: skip
-    noise = _scaled(task, reading, chosen)
-    return Found(
-        chosen.model, None if plain is None else plain.model, trials, decision, True, labels=chosen.labels, noise=noise,
-        reference=posterior.channel, details=details,
-    )  # fmt: skip
 
 
 def _scaled(task: Task, reading: Reading, chosen: Fitted) -> NoiseModel:
@@ -248,15 +161,181 @@ def _scaled(task: Task, reading: Reading, chosen: Fitted) -> NoiseModel:
     if kind == "predict_proba":
         return channel
     raw = read_output(chosen.model, task.X, kind=kind, labels=chosen.labels)
-    scale = scaled_to(as_logits(raw, kind), channel.proba(reading.clean), task.prior)
-    doubt = channel.suspicion
+    target = softmax(reading.clean, axis=1)
+
+    def cross_entropy(z: Array) -> Array:
+        return np.asarray(np.logaddexp.reduce(z, axis=1) - (target * z).sum(axis=1))
+
+    scale, doubt = fitted_scale(as_logits(raw, kind), task.weight, cross_entropy), channel.suspicion
     return replace(channel, scale=scale, suspicion=None if doubt is None else replace(doubt, scale=scale))
 
 
-def unassessed(task: Task, plain: Fitted, why: str) -> Found:
-    """Return the plain model, if there is too little data (or time) for anything else."""
-    n, k = len(task.y), np.asarray(task.classes).size
-    identity = NoiseModel.identity(k)
-    only = Trial(math.inf, "plain", None, np.ones(n), fit=Reading(np.zeros((n, k)), np.zeros(n), identity))
-    decision = Decision(0, why)
-    return Found(plain.model, plain.model, [only], decision, labels=plain.labels, noise=identity, reference=identity)
+# ----------------------------------------------------------------------------------------------------------- posterior
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Probabilities of the true label of every case.
+
+    Attributes
+    ----------
+    clean : ndarray of shape (n_cases, n_classes)
+        P(true | x) by the reference models, which have not seen the given label.
+    channel : NoiseModel
+        From logarithms of ``clean`` to the probability that a label is wrong; noise rate and interval. No label is more
+        probably wrong than there is any noise.
+    rate : float
+        The noise rate if there is any noise: used for the fit, which loses little if there is none.
+    weights : dict of str to float
+        The weight of each reference model.
+    logits : ndarray of shape (n_cases, n_classes)
+        Stacked logarithms of the reference predictions.
+    """
+
+    clean: Array
+    channel: NoiseModel
+    rate: float
+    weights: dict[str, float]
+    logits: Array
+
+    def soft(self, codes: Array) -> Array:
+        """Return P(true | x, given) at a rate of at least 5 %, mixed with a share of P(true | x)."""
+        n_classes = self.clean.shape[1]
+        transition = self.channel.transition if self.rate >= LEAST_RATE else symmetric(LEAST_RATE, n_classes)
+        return (1.0 - LEAN) * _in_view(self.clean, transition, codes) + LEAN * self.clean
+
+
+def posterior_of(task: Task, references: Mapping[str, ReferenceModel]) -> Posterior:
+    """Stack the predictions of reference models and estimate what each label should be."""
+    hard, codes, weight = task.hard, task.codes, task.weight
+    predicted = [logarithms(reference(hard)) for reference in references.values()]
+    shares = stacked(predicted, codes, weight)
+    logits, used = _pooled(predicted, shares), weight > 0.0
+    channel = fit_channel(logits[used], codes[used], sample_weight=weight[used], by_share=True)
+    claim = _claim(logits[used], [each[used] for each in predicted], codes[used], weight[used], channel)
+    clean, transition = channel.proba(logits), channel.transition
+    # given class totals count as far as noise does not differ between classes, which moves them
+    pull = PULL * (1.0 - channel.model_weights[-1])
+    totals = np.average((1.0 - pull) * _in_view(clean, transition, codes) + pull * hard, axis=0, weights=weight)
+    clean = with_totals(clean, transition, codes, weight, totals)
+    if channel.noise_rate >= HEAVY_RATE:
+        # Models of soft labels predict the clean label: no noise model; average with the first predictions.
+        soft = confirmed(task, _in_view(clean, transition, codes))
+        again = softmax(_pooled([logarithms(reference(soft)) for reference in references.values()], shares), axis=1)
+        clean = _normal(np.sqrt(again * np.maximum(clean, 1e-6)))
+        clean = with_totals(clean, transition, codes, weight, totals)
+    weights = dict(zip(references, shares.tolist(), strict=True))
+    return Posterior(clean, _of_clean(channel, claim), channel.noise_rate, weights, logits)
+
+
+def logarithms(proba: Array) -> Array:
+    """Return logarithms of floored probabilities that sum to 1."""
+    floored = np.exp(logits_from_proba(proba))
+    return np.asarray(np.log(floored / floored.sum(axis=1, keepdims=True)))
+
+
+def _claim(logits: Array, predicted: Sequence[Array], codes: Array, weight: Array, channel: NoiseModel) -> NoiseModel:
+    """Return a noise model that may say "none".
+
+    If classes overlap, predictions of forests level off, which looks like noise. Noise is claimed if the reference
+    models are confident of most rows and each of them detects it, or if it explains labels decisively better.
+    """
+    models = ChannelModels.of(logits, codes, weight, by_share=True)
+    claim, even = models.assessed(), 1.0 / logits.shape[1]
+    sure = float(np.average((channel.proba(logits).max(axis=1) - even) / (1.0 - even), weights=weight))
+    certain = models.gain >= DECISIVE or (sure >= CONFIDENT and _all_detect(predicted, codes, weight))
+    if claim.suspicion is None or certain:
+        return claim
+    doubt = replace(claim.suspicion, share=min(claim.suspicion.share, UNDECIDED))
+    return replace(claim, interval=(0.0, claim.interval[1]), suspicion=doubt)
+
+
+def _all_detect(predicted: Sequence[Array], codes: Array, weight: Array) -> bool:
+    """Return whether every informative reference model detects noise by itself."""
+    if len(predicted) == 1:
+        return True
+    claims = [ChannelModels.of(each, codes, weight, by_share=True).assessed() for each in predicted]
+    return all(one.interval[0] > 0.0 for one in claims if one.suspicion is None or one.suspicion.share >= UNINFORMATIVE)
+
+
+def _of_clean(channel: NoiseModel, claim: NoiseModel) -> NoiseModel:
+    """Return the noise model of clean probabilities.
+
+    The rate is that of the models with noise: an average with "none" would be half of it whenever evidence is thin.
+    Interval and suspicion are those of the model that may say "none". If predictions say nothing, the rate is NaN.
+    """
+    share, signal = (1.0, 1.0) if claim.suspicion is None else (claim.suspicion.share, claim.suspicion.signal)
+    rate, (low, high) = 0.0 if share < UNINFORMATIVE else channel.noise_rate, claim.interval
+    if _uninformative(claim):
+        rate = math.nan
+    else:
+        low, high = min(low, rate), max(high, rate)
+    return replace(
+        channel, scale=1.0, bias=np.zeros_like(channel.bias), noise_rate=rate, interval=(low, high),
+        suspicion=Suspicion(1.0, _least_confusion(channel), share, signal=signal),
+    )  # fmt: skip
+
+
+def _uninformative(channel: NoiseModel) -> bool:
+    """Return whether no noise is detected because predictions say nothing about labels."""
+    doubt = channel.suspicion
+    return doubt is not None and doubt.share < UNINFORMATIVE and doubt.signal < UNINFORMATIVE
+
+
+def _least_confusion(channel: NoiseModel) -> Array:
+    """Return the transition matrix by which rows are ranked: every class may be confused with every other.
+
+    Labels that are wrong near the border of two classes are often all on one side by chance. A rate of 0 for the other
+    class would rank its labels last, whatever the reference models predict.
+    """
+    one_rate = symmetric(max(channel.noise_rate, LEAST_RATE), channel.n_classes)
+    return _normal(np.maximum(channel.transition, LEAST_CONFUSION * one_rate))
+
+
+# ------------------------------------------------------------------------------------------------- stacking
+
+
+def stacked(predicted: Sequence[Array], codes: Array, weight: Array) -> Array:
+    """Return the weights of reference models: the mean of a grid of weights, by their likelihood of the given labels.
+
+    >>> right = np.log([[0.9, 0.1], [0.1, 0.9]] * 50)
+    >>> stacked([right, -right], np.array([0, 1] * 50), np.ones(100)).round(2).tolist()
+    [0.83, 0.17]
+    """
+    n = len(predicted)
+    if n == 1:
+        return np.ones(1)
+    thirds = [part for part in product(range(4), repeat=n) if sum(part) == 3]
+    grid = np.vstack([np.array(thirds) / 3.0, np.full(n, 1.0 / n)])
+    evidence = one_rate_likelihood([_pooled(predicted, shares) for shares in grid], codes, weight) @ weight
+    likely = np.exp(evidence - evidence.max())
+    return np.asarray(likely @ grid / likely.sum())
+
+
+def _pooled(predicted: Sequence[Array], shares: Array) -> Array:
+    return np.asarray(np.tensordot(shares, np.stack(predicted), axes=1))
+
+
+# -------------------------------------------------------------------------------------------- probabilities
+
+
+def _in_view(clean: Array, transition: Array, codes: Array) -> Array:
+    """Return P(true | x, given), in proportion to P(true | x) P(given | true)."""
+    return _normal(np.maximum(clean * transition[:, codes].T, np.finfo(float).tiny))
+
+
+def with_totals(clean: Array, transition: Array, codes: Array, weight: Array, totals: Array) -> Array:
+    """Return clean probabilities with one factor per class, such that the posterior has these totals."""
+    factor = np.ones(len(totals))
+    for _ in range(50):
+        now = np.average(_in_view(clean * factor, transition, codes), axis=0, weights=weight)
+        change = totals / np.maximum(now, 1e-9)
+        factor *= change
+        factor /= factor.mean()
+        if np.abs(change - 1.0).max() < 1e-4:
+            break
+    return _normal(np.maximum(clean * factor, np.finfo(float).tiny))
+
+
+def _normal(rows: Array) -> Array:
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))

@@ -11,29 +11,17 @@ from sklearn.utils import column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from ..arguments import speaking_of
-from ..assessment import Assessment, Values, fingerprint, look_by_residuals
-from ..distributed import refuse_dask
-from ..fitting import (
-    Progress,
-    all_or_nothing,
-    check_rule,
-    check_size,
-    check_values,
-    few_threads,
-    raise_interrupted,
-    trusting,
-    with_callbacks,
-)
+from ..assessment import Assessment, Values, look_by_residuals
+from ..fitting import check_size, check_values, trusting
 from ..pacing import check_pace
 from ..parameters import KINDS
 from ..path import Candidate
-from ..regularizers import Regularizer, relative
+from ..regularizers import Regularizer
 from ..selection import path_of
 from ..value_noise import Rows, assess_values, numeric_features
-from ._cases import Array
-from ._default_values import fit_default_values, sigma_of
-from ._paced_values import fit_paced_values
-from ._routing import n_rows
+from ._default_values import fit_default_values
+from ._paced import fit_paced_values, sigma_of
+from ._routing import Array
 from ._wrapper import Found, Task, Wrapper
 
 __all__ = ["SelfPacedRegressor"]
@@ -184,55 +172,22 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
     def _default_estimator(self) -> Any:
         return HistGradientBoostingRegressor()
 
-    @with_callbacks
-    @all_or_nothing
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        groups: Any = None,
-        trusted: Any = None,
-        **fit_params: Any,
-    ) -> SelfPacedRegressor:
-        """Fit to values some of which may be gross errors.
+    def _checked_target(self, y: Any) -> tuple[Array, Array | None]:
+        if y is None:
+            raise ValueError("This SelfPacedRegressor estimator requires y to be passed, but the target y is None.")
+        target = column_or_1d(check_values(y), warn=True)
+        with speaking_of("y", "numbers, one for each row"):
+            target = target if target.dtype.kind == "f" else target.astype(np.float64)
+        if not np.isfinite(target).all():
+            raise ValueError("y must be finite; got NaN or infinity. Input y contains NaN or infinity.")
+        check_size("y", target)
+        return np.asarray(target), None
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Passed to the wrapped model as it is.
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-            How often each row counts, up to a common factor. Whole numbers are counts: a row of weight 2 beside rows of
-            weight 1 is that row twice. Other weights are relative and stand for Kish's effective number of rows. A row
-            of weight 0 is only assessed. The wrapped model gets these frequencies times the self-paced weights; if it
-            takes no weights, rows are repeated.
-        groups : array-like of shape (n_samples,), optional
-            Rows of one group are never split between fitting and assessing.
-        trusted : array-like of bool of shape (n_samples,), optional
-            Rows that a person has confirmed: they keep their full weight and are never listed as suspects.
-        **fit_params
-            Passed on to the wrapped model's ``fit``; entries with one value per row are cut along.
-
-        Returns
-        -------
-        self
-        """
-        refuse_dask(X)
-        X, y, groups = indexable(X, y, groups)
-        y = _checked_target(y)
-        mark = fingerprint(X, y.astype(np.float64))  # before the fit, which may change X in place
-        with few_threads(n_rows(X)), Progress(self, X, y).running() as progress:
-            task = self._task(X, y, sample_weight, groups, trusted, fit_params, progress)
-            found = None if self._has_pace else fit_default_values(task, tune=self.tune, keep_plain=self.keep_plain)
-            if found is None:
-                rule = "hard" if isinstance(self.regularizer, str) and self.regularizer == "auto" else self.regularizer
-                rule, pace = relative(check_rule(rule)), check_pace(self.pace)
-                found = fit_paced_values(task, rule, pace, float(self.efficiency), self.cross_fit)
-        self._store(found, task, mark)
-        if found.interrupted:
-            raise_interrupted(self)
-        return self
+    def _fit(self, task: Task) -> Found:
+        found = None if self._has_pace else fit_default_values(task, tune=self.tune, keep_plain=self.keep_plain)
+        if found is not None:
+            return found
+        return fit_paced_values(task, self._rule, check_pace(self.pace), self.cross_fit, float(self.efficiency))
 
     def _store(self, found: Found, task: Task, mark: str) -> None:
         chosen, made = found.chosen, found.chosen.fit
@@ -258,13 +213,13 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
         self.regularizer_, self.loss_unit_ = made.rule.regularizer, made.rule.unit
         self.scale_, self.misfit_check_ = sigma, checked
         self.noise_rate_, self.noise_rate_interval_ = checked.rate, checked.interval
-        self.tuned_params_: dict[str, Any] = dict((found.details or {}).get("tuned_params_", {}))
+        self.tuned_params_: dict[str, Any] = dict(found.params)
         self.path_: tuple[Candidate, ...] = path_of(found.trials, found.decision, task.prior)
         self.termination_ = found.termination
 
     def _assessed_rows(self, X: Any, y: Any) -> tuple[Any, Array]:
         X, y = indexable(X, y)
-        return X, _checked_target(y).astype(np.float64)
+        return X, self._checked_target(y)[0].astype(np.float64)
 
     def _assess(self, X: Any, y: Array) -> Assessment:
         expected = np.asarray(self.estimator_.predict(X), dtype=float).reshape(-1)
@@ -287,15 +242,3 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
         """
         check_is_fitted(self, "estimator_")
         return np.asarray(self.estimator_.predict(X))
-
-
-def _checked_target(y: Any) -> Array:
-    if y is None:
-        raise ValueError("This SelfPacedRegressor estimator requires y to be passed, but the target y is None.")
-    target = column_or_1d(check_values(y), warn=True)
-    with speaking_of("y", "numbers, one for each row"):
-        target = target if target.dtype.kind == "f" else target.astype(np.float64)
-    if not np.isfinite(target).all():
-        raise ValueError("y must be finite; got NaN or infinity. Input y contains NaN or infinity.")
-    check_size("y", target)
-    return np.asarray(target)

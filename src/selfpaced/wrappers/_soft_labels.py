@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.class_weight import compute_class_weight
 
 from ..fingerprint import mixed
 from ..label_noise import NoiseModel, logits_from_proba
-from ._cases import Array
-from ._routing import fit_entries, groups_keyword, last_step, n_rows, take_rows
+from ._routing import Array, fit_entries, last_step, n_rows, take_rows
 from ._wrapper import Task
 
 __all__ = [
     "Fitted",
-    "MeanOfModels",
     "Reading",
     "as_logits",
-    "as_probabilities",
     "confirmed",
     "fit_soft",
-    "layout",
+    "fitted_scale",
     "layout_words",
     "output_kind",
+    "probabilities",
     "read_output",
     "rival_loss",
-    "scaled_to",
     "soft_label_rows",
 ]
 
 NEGLIGIBLE_LABEL = 0.02  # cost: labels less probable than this get no row of their own: a choice
-DIGITS = 6  # numerical safety: of probabilities; a tree decides ties by the last bit, which differs between processors
-DRAWS = 5  # cost: models with drawn labels, for estimators that take no weights
-EARLY_STOPPING_ROWS = 10_000  # theory: rows above which scikit-learn's boosting stops early on a validation part
+DRAWN_MODELS = 5  # cost: models with drawn labels, for estimators that take no weights
 
 
 def soft_label_rows(X: Any, probs: Any, classes: Any = None) -> tuple[Any, Array, Array]:
@@ -85,7 +83,7 @@ def soft_label_rows(X: Any, probs: Any, classes: Any = None) -> tuple[Any, Array
 
 def _entries(soft: Array) -> tuple[Array, Array, Array]:
     """Return row, class and weight of every label that is not negligible."""
-    kept = np.round(soft, DIGITS)
+    kept = np.round(soft, 6)  # a tree decides ties by the last bit, which differs between processors
     likeliest = np.arange(len(kept)), soft.argmax(axis=1)
     kept[likeliest] = np.maximum(kept[likeliest], NEGLIGIBLE_LABEL)  # with very many classes, none may be probable
     kept[kept < NEGLIGIBLE_LABEL] = 0.0
@@ -104,7 +102,7 @@ class Fitted(NamedTuple):
     labels: Array
 
 
-def layout(task: Task) -> str:
+def _layout(task: Task) -> str:
     """Return how rows are passed to the estimator: "repeated", "weighted" or "drawn".
 
     Each row is repeated for every label that it may have. If the estimator holds rows out by itself, duplicates would
@@ -113,55 +111,38 @@ def layout(task: Task) -> str:
     """
     if not task.route.takes_weights:
         return "drawn"
-    inside = task.estimator.get_params(deep=True).values() if hasattr(task.estimator, "get_params") else ()
-    nested = [task.estimator, *(value for value in inside if isinstance(value, BaseEstimator))]
-    holds_out = any(_holds_out(value, 2 * len(task.y)) for value in nested)
-    return "weighted" if holds_out and groups_keyword(task.estimator) is None else "repeated"
+    nested = [task.estimator, *task.estimator.get_params(deep=True).values()]
+    holds_out = any(_holds_out(one, 2 * len(task.codes)) for one in nested if isinstance(one, BaseEstimator))
+    return "weighted" if holds_out else "repeated"
 
 
 def layout_words(task: Task) -> str:
     """Return the layout as part of a sentence."""
-    name, how = type(last_step(task.estimator)).__name__, layout(task)
+    name, how = type(last_step(task.estimator)).__name__, _layout(task)
     if how == "drawn":
-        return f"mean of {DRAWS} models with drawn labels, because {task.route.reason}"
+        return f"mean of {DRAWN_MODELS} models with drawn labels, because {task.route.reason}"
     if how == "weighted":
         return f"rows keep their given labels and are weighted, because {name} holds rows out by itself"
     return "each row is repeated for every label that it may have"
 
 
-def _holds_out(estimator: Any, n: int) -> bool:
+def _holds_out(estimator: BaseEstimator, n: int) -> bool:
     """Return whether an estimator holds rows out: folds, a validation part, probabilities from folds."""
-    given = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    given = estimator.get_params(deep=False)
     if ("cv" in given and not isinstance(given["cv"], str)) or given.get("probability") is True:
         return True
     # GradientBoosting has no switch: a number of rounds without progress turns early stopping on
     early = given.get("early_stopping", "validation_fraction" in given and given.get("n_iter_no_change") is not None)
-    return early is True or (early == "auto" and n > EARLY_STOPPING_ROWS)
+    return early is True or (early == "auto" and n > 10_000)  # as scikit-learn's boosting does
 
 
 def confirmed(task: Task, soft: Array) -> Array:
     """Return probabilities of labels that are 1 for labels confirmed by a person."""
-    if task.trusted is None:
-        return soft
-    return np.where(task.trusted[:, None], np.eye(soft.shape[1])[task.codes], soft)
+    return soft if task.trusted is None else np.where(task.trusted[:, None], task.hard, soft)
 
 
 def fit_soft(task: Task, soft: Array, rows: Array | None = None) -> Fitted:
-    """Fit the estimator to probabilities of labels, on all rows or some.
-
-    Parameters
-    ----------
-    task : Task
-        Rows and estimator.
-    soft : ndarray of shape (n_rows, n_classes)
-        Probabilities of the labels.
-    rows : ndarray of int, optional
-        Rows to fit to.
-
-    Returns
-    -------
-    Fitted
-    """
+    """Fit the estimator to probabilities of labels, on all rows or some."""
     labels = np.asarray(task.classes)
     try:
         return Fitted(_fit(task, soft, rows), labels)
@@ -175,70 +156,56 @@ def fit_soft(task: Task, soft: Array, rows: Array | None = None) -> Fitted:
 
 
 def _fit(task: Task, soft: Array, rows: Array | None) -> Any:
-    given = np.asarray(task.codes)
+    given, prior, how = task.codes, task.weight, _layout(task)
     index = np.arange(len(given)) if rows is None else np.asarray(rows)
-    prior = np.ones(len(given)) if task.prior is None else task.prior
     index = index[prior[index] > 0.0]
-    certain, how = bool(np.all(soft[index, given[index]] == 1.0)), layout(task)
+    certain = bool(np.all(soft[index, given[index]] == 1.0))
     if not certain and how != "weighted":  # the order of the entries follows from their content
         index = index[np.lexsort((given[index], task.keys[index]))]
     if how == "drawn":
         index = np.repeat(index, np.rint(prior[index]).astype(np.intp))
         if certain:
             return _fit_entries(task, index, given[index], None)
-        draws = [_drawn(task, soft, (draw + 0.5) / DRAWS)[index] for draw in range(DRAWS)]
+        draws = [_drawn(task, soft, (draw + 0.5) / DRAWN_MODELS)[index] for draw in range(DRAWN_MODELS)]
         models = [_fit_entries(task, index, codes, None) for codes in draws]
         return MeanOfModels.of(models, np.asarray(task.classes)[np.unique(draws)])
     if certain or how == "weighted":
         return _fit_entries(task, index, given[index], soft[index, given[index]] * prior[index])
     place, codes, weight = _entries(soft[index])
-    return _fit_entries(task, index[place], codes, weight * prior[index[place]])
+    weight = weight * prior[index[place]]
+    return _fit_entries(_balanced(task, codes, weight), index[place], codes, weight)
 
 
 def _drawn(task: Task, soft: Array, part: float) -> Array:
     """Draw a label for every row; over all parts, each label is drawn as often as its probability says."""
-    start = mixed(task.keys + np.asarray(task.codes).astype(np.uint64), 0) / 2.0**64
+    start = mixed(task.keys + task.codes.astype(np.uint64), 0) / 2.0**64
     passed = ((start + part)[:, None] % 1.0 > np.cumsum(soft, axis=1)).sum(axis=1)
     return np.asarray(np.minimum(passed, soft.shape[1] - 1))
 
 
 def _fit_entries(task: Task, index: Array, codes: Array, weight: Array | None) -> Any:
-    keyword = groups_keyword(task.estimator)
-    groups = None if keyword is None else {keyword: index if task.groups is None else np.asarray(task.groups)[index]}
-    return fit_entries(
-        _balanced(task, index, codes, weight), task.X, np.asarray(task.classes)[codes], index, weight, task.route,
-        groups=groups, fit_params=task.fit_params,
-    )  # fmt: skip
+    labels = np.asarray(task.classes)[codes]
+    return fit_entries(clone(task.estimator), task.X, labels, index, weight, task.route, task.fit_params)
 
 
-def _balanced(task: Task, index: Array, codes: Array, weight: Array | None) -> Any:
-    """Return a clone; if rows are repeated, balanced class weights are those of the probabilities."""
-    model = clone(task.estimator)
-    if weight is None or np.unique(index).size == index.size:
-        return model
+def _balanced(task: Task, codes: Array, weight: Array) -> Task:
+    """Return the task with balanced class weights of the probabilities, as repeated rows would count too often."""
     asked = [
         key
-        for key, value in model.get_params(deep=True).items()
+        for key, value in task.estimator.get_params(deep=True).items()
         if key.endswith("class_weight") and isinstance(value, str) and value.startswith("balanced")
     ]
     if not asked:
-        return model
-    labels = np.asarray(task.classes)
-    total = np.bincount(codes, weight, minlength=labels.size)
-    known = np.flatnonzero(total > 0.0)
-    factor = total.sum() / (known.size * total[known])
-    weights = dict(zip(labels[known].tolist(), factor.tolist(), strict=True))
-    return model.set_params(**dict.fromkeys(asked, weights))
+        return task
+    y = np.asarray(task.classes)[codes]
+    known = np.unique(y)
+    factors = compute_class_weight("balanced", classes=known, y=y, sample_weight=weight)
+    weights = dict(zip(known.tolist(), factors.tolist(), strict=True))
+    return task.with_params(dict.fromkeys(asked, weights))
 
 
 class MeanOfModels(ClassifierMixin, BaseEstimator):
-    """The mean of fitted models: of their probabilities, or of their predictions if they have none.
-
-    Attributes
-    ----------
-    models_ : list of classifiers
-    classes_ : ndarray
-    """
+    """The mean of fitted models: of their probabilities, or of their predictions if they have none."""
 
     @classmethod
     def of(cls, models: Sequence[Any], classes: Array) -> MeanOfModels:
@@ -251,41 +218,17 @@ class MeanOfModels(ClassifierMixin, BaseEstimator):
         return mean
 
     def fit(self, X: Any, y: Any) -> MeanOfModels:
-        """Refuse to fit: the mean is made of fitted models.
-
-        Parameters
-        ----------
-        X, y
-            Not used.
-        """
+        """Refuse to fit: the mean is made of fitted models."""
         raise NotImplementedError("a mean of fitted models is not fitted again; fit the wrapper")
 
     def predict_proba(self, X: Any) -> Array:
-        """Return mean probabilities, one column per class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
+        """Return mean probabilities, one column per class."""
         kind = "predict_proba" if output_kind(self.models_[0]) == "predict_proba" else "predict"
         parts = [read_output(model, X, kind=kind, labels=self.classes_) for model in self.models_]
         return np.asarray(np.mean(parts, axis=0))
 
     def predict(self, X: Any) -> Array:
-        """Return the class of the largest mean.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Return the class of the largest mean."""
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
 
@@ -304,20 +247,6 @@ def read_output(model: Any, X: Any, *, kind: str, labels: Array) -> Array:
     """Return the output of `model` with one column per entry of `labels`.
 
     Classes the model has not seen in its training rows get probability 0 or the smallest decision of the row.
-
-    Parameters
-    ----------
-    model : fitted classifier
-    X : array-like
-        Rows.
-    kind : str
-        From `output_kind`.
-    labels : ndarray of shape (n_classes,)
-        Sorted labels as the model sees them.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes)
     """
     raw = np.asarray(getattr(model, kind)(X))
     if kind == "predict_proba" and raw.ndim == 2 and np.isnan(raw).any():
@@ -346,13 +275,9 @@ def as_logits(output: Array, kind: str) -> Array:
     return logits_from_proba(output)
 
 
-def as_probabilities(output: Array, kind: str) -> Array:
+def probabilities(output: Array, kind: str) -> Array:
     """Return probabilities of an output matrix; decisions are taken for logits."""
-    if kind != "decision_function":
-        return np.asarray(output, dtype=float)
-    logits = as_logits(output, kind)
-    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+    return softmax(as_logits(output, kind), axis=1) if kind == "decision_function" else np.asarray(output, dtype=float)
 
 
 def rival_loss(proba: Array, codes: Array) -> Array:
@@ -361,9 +286,6 @@ def rival_loss(proba: Array, codes: Array) -> Array:
     With two classes this is the log-loss. With more it stays at or below log 2 exactly for the most probable label,
     however many classes share the rest.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> rival_loss(np.array([[0.5, 0.25, 0.25]]), np.array([0])).round(3)
     array([0.405])
     """
@@ -386,35 +308,22 @@ class Reading:
         Losses of the given labels.
     channel : NoiseModel
         The noise model.
-    unseen : ndarray of shape (n_samples, n_classes) or None
-        Raw logits of every row by models not fitted on it.
-    correct : ndarray of shape (n_samples,) or None
-        Share of those models that predict the given label.
-    model : classifier or None
-        The model of all rows, if losses are in-sample.
-    number : int
-        How many rounds of weighted fits came before.
     """
 
     clean: Array
     losses: Array
     channel: NoiseModel
-    unseen: Array | None = None
-    correct: Array | None = None
-    model: Any = None
-    number: int = 0
 
 
-def scaled_to(logits: Array, target: Array, weight: Any = None) -> float:
-    """Return the factor on logits at which their probabilities are nearest to these, in cross-entropy."""
+def fitted_scale(logits: Array, weight: Array, cost: Callable[[Array], Array]) -> float:
+    """Return the factor on centred logits at which the sum of their costs is smallest, with a prior near 2."""
     centred = logits - logits.mean(axis=1, keepdims=True)
     spread = float(np.average(np.abs(centred).mean(axis=1), weights=weight))
     if spread == 0.0:
         return 1.0
 
-    def cost(log_scale: float) -> float:
-        z = np.exp(log_scale) / spread * centred
-        return float(np.average(np.logaddexp.reduce(z, axis=1) - (target * z).sum(axis=1), weights=weight))
+    def total(log_scale: float) -> float:
+        return float(weight @ cost(np.exp(log_scale) / spread * centred)) + 0.5 * (log_scale - math.log(2.0)) ** 2
 
-    best = minimize_scalar(cost, bounds=(-4.0, 5.0), method="bounded", options={"xatol": 1e-3})
+    best = minimize_scalar(total, bounds=(-4.0, 5.0), method="bounded", options={"xatol": 1e-3})
     return float(np.exp(best.x)) / spread
