@@ -8,11 +8,6 @@ from scipy import sparse
 from sklearn.linear_model import LinearRegression, RidgeCV
 
 from selfpaced import SelfPacedLinearRegression
-from selfpaced.linear._initial import elemental_start
-from selfpaced.linear._least_squares import Factor, build
-from selfpaced.linear._rare_levels import RareColumns
-from selfpaced.linear._ridge_fallback import _left_out
-from selfpaced.linear.levels import _direction, agreeing_levels
 
 
 def far_outliers(n: int, p: int, share: float, size: float, seed: int):
@@ -35,16 +30,6 @@ def test_far_outliers_that_are_nearly_half_are_found(n: int, p: int, share: floa
         error = np.sum((np.r_[model.intercept_, model.coef_] - truth) ** 2) * n / (p + 1)
         assert np.sqrt(error) < 5
         assert not model.sample_weight_[: int(share * n)].any()
-
-
-def test_random_subsets_lead_to_the_majority() -> None:
-    X, y, truth = far_outliers(100, 4, 0.45, 50.0, 0)
-    squares = build(X, y)
-    coef, intercept = squares.coefficients(elemental_start(squares, np.random.RandomState(0)))
-    np.testing.assert_allclose(np.r_[intercept, coef], truth, atol=1.0)
-    again = elemental_start(squares, np.random.RandomState(0))
-    np.testing.assert_array_equal(again, elemental_start(squares, np.random.RandomState(0)))
-    assert elemental_start(build(np.random.default_rng(0).normal(size=(200, 30)), y.repeat(2)), None) is None
 
 
 def levels(seed: int, n: int = 100, share: float = 0.1, size: float = 20.0):
@@ -93,20 +78,6 @@ def test_a_level_that_the_sample_misses_is_fitted_on_all_rows() -> None:
     assert model.sample_weight_[:12].min() > 0
 
 
-def test_rare_columns_are_known_by_their_rows() -> None:
-    X = np.random.default_rng(0).normal(size=(60, 4))
-    X[:, 1], X[:, 2] = 7.0, 0.0
-    X[50:52, 1], X[:40, 2] = (1.0, 2.0), 1.0
-    found = RareColumns.of(X)
-    assert found.columns.tolist() == [1]
-    assert np.flatnonzero(found.rows(X)).tolist() == [50, 51]
-    assert RareColumns.of(X[:, [0, 2, 3]]) is None
-    thin = np.where(X == 7.0, 0.0, X)
-    assert RareColumns.of(sparse.csr_array(thin)).columns.tolist() == [1]
-    # nearly every row in a level of its own: nothing is common to all
-    assert RareColumns.of(np.repeat(np.eye(20), 2, axis=0)) is None
-
-
 def scarce(share: float, n: int = 60, p: int = 30):
     """Eight features of thirty count; a few rows far off, and features of new rows."""
     rng = np.random.default_rng(5)
@@ -145,40 +116,18 @@ def test_more_features_than_rows_have_a_scale() -> None:
 # ---------------------------------------------------------------------------------------------------- levels
 
 
-def test_a_level_goes_where_most_of_its_rows_agree() -> None:
+@pytest.mark.parametrize("dependent", [False, True])
+def test_a_level_goes_where_most_of_its_rows_agree(dependent: bool) -> None:
     rng = np.random.default_rng(0)
     level = np.repeat(np.arange(4), [60, 50, 6, 22])
-    X = np.column_stack([rng.normal(size=138), *(level == j for j in (1, 2, 3))]).astype(float)
-    y = X @ [1.0, 5.0, 5.0, 5.0] + 0.1 * rng.normal(size=138)
+    columns = range(4) if dependent else range(1, 4)  # all four and an intercept depend on each other
+    X = np.column_stack([rng.normal(size=138), *(level == j for j in columns)]).astype(float)
+    y = X[:, 0] + 5 * (level > 0) + 0.1 * rng.normal(size=138)
     y[110:112] += 50  # two of six
     y[116:125] += 50  # nine of twenty-two
-    squares = build(X, y)
-    owned = squares.solve((np.abs(y - X @ [1.0, 5.0, 55.0, 55.0]) < 1).astype(float))
-    coef = squares.coefficients(agreeing_levels(squares, owned))[0]
-    np.testing.assert_allclose(coef, [1, 5, 5, 5], atol=0.3)
-    fine = squares.solve((np.abs(y - X @ [1.0, 5.0, 5.0, 5.0]) < 1).astype(float))
-    assert agreeing_levels(squares, fine) is fine
-
-
-@pytest.mark.parametrize("dependent", [False, True])
-def test_levels_move_in_the_coordinates_of_the_problem(dependent: bool) -> None:
-    rng = np.random.default_rng(0)
-    level = rng.integers(0, 3, size=60)
-    columns = range(3) if dependent else range(1, 3)  # all three and an intercept depend on each other
-    X = np.column_stack([rng.normal(size=60), *(level == j for j in columns)]).astype(float)
-    squares = build(X, X @ np.arange(X.shape[1]))
-    assert (squares.back.ndim == 2) == dependent
-    np.testing.assert_allclose(squares.matrix @ _direction(squares, 2), X[:, 2], atol=1e-10)
-
-
-def test_rows_left_out_have_a_closed_form() -> None:
-    rng = np.random.default_rng(0)
-    X, y, weights = rng.normal(size=(12, 20)), rng.normal(size=12), rng.uniform(0.2, 1.0, size=12)
-    squares = build(X, y).damped(0.01)
-    quick = _left_out(squares, weights, squares.solve(weights))
-    for row in range(3):
-        others = np.where(np.arange(12) == row, 0.0, weights)
-        assert quick[row] == pytest.approx(squares.residuals(squares.solve(others))[row], rel=1e-6)
+    model = SelfPacedLinearRegression().fit(X, y)
+    effects = model.predict(np.column_stack([np.zeros(4), np.eye(4)[:, list(columns)]]))
+    np.testing.assert_allclose(effects - effects[0], [0, 5, 5, 5], atol=0.3)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -193,9 +142,3 @@ def test_more_features_than_rows_and_outliers(seed: int) -> None:
     errors = [np.mean((one.predict(new) - new @ coef) ** 2) for one in (model, peer)]
     assert errors[0] < errors[1]  # once the plain fit was kept, ten times worse
     assert model.alpha_ > 0
-
-
-def test_a_factor_solves_for_many_right_sides() -> None:
-    root = np.random.default_rng(0).normal(size=(4, 6)) * np.array([[1.0], [10.0], [0.1], [3.0]])
-    gram = root @ root.T
-    np.testing.assert_allclose(Factor.of(gram).solve(np.eye(4)) @ gram, np.eye(4), atol=1e-9)  # columns of any size

@@ -17,7 +17,8 @@ from ..regularizers import relative as relative_rule
 from ..robust import EfficientStop, ResidualRule, efficient_pace
 from ..selection import Decision, Trial
 from ..solver import alternate
-from ._irls import fit_scale, objective, robust_start, settle
+from ._initial import robust_start
+from ._irls import fit_scale, objective, settle
 from ._least_squares import Squares, exact_floor
 from ._regression_fit import (
     ROWS_PER_COEFFICIENT,

@@ -14,22 +14,109 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from ..robust import m_scale, weighted_quantile
+from ..robust import largest_sigma, m_scale, truncated_sigma, weighted_quantile
 from ..robust.scales import BIWEIGHT, MAD_TO_SIGMA
-from ._least_squares import Squares
+from ..robust.sigma import CUTOFF
+from ._least_squares import Squares, exact_floor
+from ._rare_levels import CommonPart, agreeing_levels
 
-__all__ = ["column_medians", "elemental_start", "majority_share", "s_estimate", "sensitivity_start"]
+__all__ = ["WIDE", "robust_start", "s_estimate", "sensitivity_start"]
 
 Floats = NDArray[np.floating[Any]]
-# a choice, made on development data.
+# Measured by benchmarks/regression.py linear and far.
+GROWTH = 1.5  # of the cut per stage of the way up: a gap between good residuals and outliers must not be jumped
+MUCH_TIGHTER = 0.4  # the sigma by which a start from random subsets wins, relative to the other one's
 DIRECTIONS = 10  # sensitivity directions tried at each end of the spectrum: vertical outliers, then leverage
 
+SUBSET = 1000  # cost: rows that the search for a start looks at, unless 10 per column are more
+WIDE = 600  # cost: columns up to which the search for a start pays; beyond, least absolute deviations
 DRAWS = 300  # cost: random subsets of as many rows as coefficients
 CONCENTRATED = 10  # cost: of these, the best are concentrated
-CONCENTRATIONS = 3  # cost: times
-
 BATCHED = 24  # cost: columns up to which all normal matrices of a round come from one product
+
+
+# ---------------------------------------------------------------------------------------------------- the search
+
+
+def robust_start(squares: Squares, rng: np.random.RandomState) -> tuple[Floats, float]:
+    """Return a fit that up to 40 % outliers do not own, and its M-scale (inf if only a part of the rows was seen).
+
+    Beyond 600 columns the search costs too much, and least absolute deviations are led upward: they stand vertical
+    outliers, not leverage.
+    """
+    if squares.n_columns > WIDE:
+        return _upward(squares, _least_absolute(squares)), math.inf
+    wanted = max(SUBSET, 10 * squares.n_columns)
+    whole = squares.n_rows <= wanted
+    index = np.arange(squares.n_rows) if whole else np.sort(rng.choice(squares.n_rows, wanted, replace=False))
+    part = squares if whole and not sparse.issparse(squares.matrix) else squares.subset(index)
+    common = CommonPart.of(part)
+    b, majority = _searched(part if common is None else common.squares, rng)
+    if common is not None:
+        b = common.whole(b, squares)
+    if whole:
+        return agreeing_levels(squares, b), majority
+    # One step of hard selection on all rows carries the fit of the subset over.
+    size = np.abs(squares.residuals(b))
+    cut = max(CUTOFF * largest_sigma(size, squares.sample_weight, dof=squares.dof).sigma, exact_floor(squares))
+    return squares.solve((size <= cut).astype(np.float64), b), math.inf
+
+
+def _searched(part: Squares, rng: np.random.RandomState) -> tuple[Floats, float]:
+    """Return the better of two starts, each refined to an S-estimate and led upward, and its M-scale.
+
+    Random subsets win by a much smaller sigma only: then the other start is a compromise between good rows and
+    outliers, as happens if these are nearly half. By a little they would win with tight clusters of outliers.
+    """
+    b, majority, sigma = _led(part, sensitivity_start(part)[0])
+    drawn = _elemental_start(part, rng)
+    if drawn is not None:
+        other = _led(part, drawn)
+        if other[2] < MUCH_TIGHTER * sigma:
+            return other[:2]
+    return b, majority
+
+
+def _led(part: Squares, start: Floats) -> tuple[Floats, float, float]:
+    """Return the fit that a rough start leads to, the M-scale of its S-estimate and its sigma."""
+    b, majority = s_estimate(part, start)
+    b = _upward(part, b)
+    return b, majority, truncated_sigma(part.residuals(b), part.sample_weight)
+
+
+def _upward(squares: Squares, b: Floats, max_iter: int = 30) -> Floats:
+    """Hard self-pacing: from the easy half, the cut grows to 2.5 sigma of the fit's own good residuals."""
+    floor, weight = exact_floor(squares), squares.sample_weight
+    size = np.abs(squares.residuals(b))
+    cut = weighted_quantile(size, majority_share(squares), weight)
+    for stage in range(max_iter):
+        limit = max(CUTOFF * largest_sigma(size, weight, dof=squares.dof).sigma, floor)
+        if stage and cut >= limit * (1 - 1e-3):
+            break
+        cut = max(min(max(limit, cut), GROWTH * cut), floor)
+        inside = size <= cut
+        if np.average(inside, weights=weight) * squares.size < squares.dof + 1:
+            break
+        b = squares.solve(inside.astype(np.float64), b)
+        size = np.abs(squares.residuals(b))
+    return b
+
+
+def _least_absolute(squares: Squares, max_iter: int = 10) -> Floats:
+    """Return the least absolute deviations, roughly: the start if the features are too many for the search."""
+    b = squares.solve()
+    for _ in range(max_iter):
+        size = np.abs(squares.residuals(b))
+        floor = 0.05 * weighted_quantile(size, 0.5, squares.sample_weight)
+        if not floor > 0:
+            break
+        b = squares.solve(floor / np.maximum(size, floor), b)
+    return b
+
+
+# -------------------------------------------------------------------------------------------------- rough starts
 
 
 def sensitivity_start(squares: Squares, *, rounds: int = 5) -> tuple[Floats, float]:
@@ -53,7 +140,7 @@ def sensitivity_start(squares: Squares, *, rounds: int = 5) -> tuple[Floats, flo
     return best, best_scale
 
 
-def elemental_start(squares: Squares, rng: np.random.RandomState) -> Floats | None:
+def _elemental_start(squares: Squares, rng: np.random.RandomState) -> Floats | None:
     """The fit of smallest M-scale that random subsets of as many rows as coefficients lead to.
 
     Each of the best few is fitted again and again to the half that is nearest to it. Beyond 24 columns hardly any
@@ -66,7 +153,7 @@ def elemental_start(squares: Squares, rng: np.random.RandomState) -> Floats | No
     sizes = np.abs(squares.target[:, None] - squares.matrix @ fits)
     best = np.argsort(column_quantiles(sizes, share, squares.sample_weight))[:CONCENTRATED]
     fits, sizes = fits[:, best], sizes[:, best]
-    for _ in range(CONCENTRATIONS):
+    for _ in range(3):
         fits = fits_of(squares, sizes <= column_quantiles(sizes, share, squares.sample_weight))
         sizes = np.abs(squares.target[:, None] - squares.matrix @ fits)
     return np.asarray(fits[:, int(np.argmin(column_scales(sizes, squares)))])

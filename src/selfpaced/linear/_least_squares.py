@@ -156,6 +156,13 @@ class Squares:
         diagonal = np.asarray(product.sum(axis=1), dtype=np.float64).ravel()
         return diagonal if weights is None else weights * diagonal
 
+    def left_out(self, residuals: Floats, weights: Floats | None = None) -> Floats:
+        """Residuals of each row as if it had been left out of the weighted fit; as they are if columns are too many."""
+        if sparse.issparse(self.matrix) and self.n_columns > DENSE_GRAM:
+            return residuals
+        leverage = self.leverage(weights) * (1.0 if self.sample_weight is None else self.sample_weight)
+        return np.asarray(residuals / np.maximum(1 - leverage, math.sqrt(np.finfo(np.float64).eps)))
+
     def unit_ridge(self) -> Floats:
         """The ridge in these coordinates for alpha = 1."""
         back = np.square(self.back)

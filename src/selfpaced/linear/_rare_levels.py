@@ -1,8 +1,8 @@
-"""Columns that a handful of rows alone determine, such as rare levels: fitted after the rest, as in an M-S estimate.
+"""Directions that a few rows alone determine, such as rare levels: fitted after the rest, as in an M-S estimate.
 
 A start that looks for the majority leaves such rows out, and nothing is left to say what their coefficient is; or it
-calls them outliers of a coefficient that nobody has estimated. So the search looks at the other rows only, and the rare
-columns then get the least absolute deviations of their own rows (Maronna and Yohai, 2000).
+calls them outliers of a coefficient that nobody has estimated. So the search looks at the other rows only. What these
+leave open then gets the least absolute deviations of the rows put aside (Maronna and Yohai, 2000).
 """
 
 from __future__ import annotations
@@ -15,66 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from ..robust import truncated_sigma, tukey_loss, weighted_quantile
+from ..robust.sigma import CUTOFF
 from ._least_squares import Squares
+from ._rejection import FAR, row_sizes
 
-__all__ = ["CommonPart", "RareColumns", "least_absolute_deviations"]
+__all__ = ["CommonPart", "agreeing_levels"]
 
 Floats = NDArray[np.floating[Any]]
-RARE = 5  # a choice: rows at most that differ from all others in a rare column
-MOST_ASIDE = 0.25  # a choice: share of the rows that may be put aside for rare columns; else rarer ones only are
-NO_EFFECT = 0.1  # a choice: of a row, by which a rare column is drawn to no effect: enough to settle a tie
-HEAD = 64  # cost: rows by which ordinary columns are known at once
-
-
-@dataclass(frozen=True, eq=False)
-class RareColumns:
-    """Columns with one value in all but a few of the rows that are looked at."""
-
-    columns: NDArray[np.intp]
-    usual: Floats
-
-    @classmethod
-    def of(cls, X: Any, index: NDArray[np.intp] | slice = slice(None)) -> RareColumns | None:
-        """Those of some rows of X; None where there are none, or where nearly every row is in one."""
-        rows = X[index]
-        n = rows.shape[0]
-        columns, usual = _candidates(rows)
-        for most in range(RARE, 0, -1):
-            other = differing(rows, columns, usual)
-            few = np.asarray(other.sum(axis=0)).ravel() <= most
-            columns, usual, other = columns[few], usual[few], other[:, few]
-            if np.asarray(other.sum(axis=1)).astype(bool).sum() <= MOST_ASIDE * n:
-                break
-        else:
-            return None
-        return cls(columns, usual) if other.sum() or (columns.size and n < X.shape[0]) else None
-
-    def rows(self, X: Any) -> NDArray[np.bool_]:
-        """Which rows have another value than the usual one in a rare column."""
-        return np.asarray(differing(X, self.columns, self.usual).sum(axis=1)).ravel() > 0
-
-
-def _candidates(rows: Any) -> tuple[NDArray[np.intp], Floats]:
-    """Columns that may be rare by their first rows, and the value most of their rows have."""
-    if sparse.issparse(rows):
-        counts = np.bincount(rows.indices, minlength=rows.shape[1])
-        columns = np.flatnonzero(counts <= RARE)
-        return columns, np.zeros(columns.size, dtype=rows.dtype)
-    first = np.sort(rows[: 2 * RARE + 1], axis=0)
-    usual = first[len(first) // 2]
-    columns = np.flatnonzero((rows[:HEAD] != usual).sum(axis=0) <= RARE)
-    return columns, usual[columns]
-
-
-def differing(X: Any, columns: NDArray[np.intp], usual: Floats) -> Any:
-    """A table of where these columns have another value than their usual one."""
-    taken = X[:, columns]
-    return (taken != 0) if sparse.issparse(X) else taken != usual
+# Measured by benchmarks/regression.py rare and ablation.
+ALONE = 0.2  # leverage of one of five rows that determine a direction together
+MOST_ASIDE = 0.25  # share of the rows that may be put aside at once
+NO_EFFECT = 0.1  # of a row, by which an open direction is drawn to no effect: enough to settle a tie
 
 
 @dataclass(frozen=True, eq=False)
 class CommonPart:
-    """A problem without the rows of rare columns, in coordinates that its rows determine.
+    """A problem without its rows of high leverage, in coordinates that the other rows determine.
 
     Attributes
     ----------
@@ -89,40 +46,55 @@ class CommonPart:
     free: Floats
 
     @classmethod
-    def of(cls, part: Squares, lone: NDArray[np.bool_]) -> CommonPart:
-        """The part of a dense problem outside the lone rows."""
-        common = part.rows(np.flatnonzero(~lone))
+    def of(cls, part: Squares) -> CommonPart | None:
+        """Return the part of a dense problem outside the rows of high leverage; None if they determine nothing alone.
+
+        Rows of high leverage may hide others, so they are looked for again among the rest.
+        """
+        if part.dof > ALONE * part.size:  # the leverage of a usual row is as high
+            return None
+        common, mass = part, part.n_rows if part.sample_weight is None else float(part.sample_weight.sum())
+        for _ in range(2):
+            leverage = common.leverage() * (mass / part.size)  # of a single row
+            most = max(ALONE, weighted_quantile(leverage, 1 - MOST_ASIDE, common.sample_weight))
+            common = common.rows(np.flatnonzero(leverage <= most * (1 + 1e-9)))
         matrix = np.asarray(common.matrix, dtype=np.float64)
         weight = common.sample_weight
         weighted = matrix if weight is None else matrix * np.sqrt(weight)[:, None]
-        _, singular, axes = linalg.svd(weighted, full_matrices=False)
-        precision = max(matrix.shape) * float(np.finfo(part.matrix.dtype).eps)
+        few = np.zeros((max(part.n_columns - len(weighted), 0), part.n_columns))  # so that all columns have axes
+        _, singular, axes = linalg.svd(np.concatenate([weighted, few]), full_matrices=False)
+        precision = max(common.size, part.n_columns) * float(np.finfo(part.matrix.dtype).eps)
         rank = int(np.sum(singular > singular.max(initial=0.0) * 10 * precision))
+        if rank == part.n_columns:
+            return None
         turn = axes[:rank].T * (math.sqrt(common.size) / singular[:rank])
         ridge = np.square(turn).T @ common.ridge
         return cls(replace(common, matrix=matrix @ turn, ridge=ridge), turn, axes[rank:].T)
 
-    def whole(self, c: Floats, squares: Squares, rare: RareColumns, lone: NDArray[np.bool_]) -> Floats:
-        """The fit of all rows: that of the common ones, and least absolute deviations of the lone rows.
+    def whole(self, c: Floats, squares: Squares) -> Floats:
+        """Return the fit of all rows: that of the common ones, and least absolute deviations in what these leave open.
 
-        Two rows of a level that contradict each other have every value between them as least absolute deviations: of
-        these the one nearest to no effect is taken, because the outlier is usually the row that is farther off.
+        Each row counts the same however far out it is in an open direction, and rows of unusual features count less.
+        Two rows of a level that contradict each other have every value between them as least absolute deviations: the
+        one nearest to no effect is taken, because the outlier is usually the row that is farther off.
         """
+        lead = int(squares.fit_intercept)
         b = self.turn @ c
-        rows = squares.rows(np.flatnonzero(lone))
-        if not (self.free.shape[1] and rows.n_rows):
-            return b
-        effects = squares.jacobian()[rare.columns + int(squares.fit_intercept)]
-        b = b - self.free @ linalg.lstsq(effects @ self.free, effects @ b)[0]  # no effect of a rare column
+        b = b - self.free @ linalg.lstsq(self.free[lead:], b[lead:])[0]  # no effect
+        reach = np.linalg.norm(squares.matrix @ self.free, axis=1)
+        index = np.flatnonzero(reach > 1e-6 * reach.max(initial=0.0))
+        if not index.size:
+            return np.asarray(b)
+        rows = squares.rows(index)
         table = np.asarray(rows.matrix @ self.free, dtype=np.float64)
-        left = rows.residuals(b)
-        weight = np.ones(len(left)) if rows.sample_weight is None else rows.sample_weight
-        twice, target = np.concatenate([table, table]), np.r_[left, np.zeros(len(left))]
-        return np.asarray(b + self.free @ least_absolute_deviations(twice, target, np.r_[weight, NO_EFFECT * weight]))
+        usual = np.square(FAR / np.maximum(row_sizes(squares)[index], FAR))
+        weight = usual * (1.0 if rows.sample_weight is None else rows.sample_weight) / reach[index]
+        twice, target = np.concatenate([table, table]), np.r_[rows.residuals(b), np.zeros(len(table))]
+        return np.asarray(b + self.free @ _least_absolute(twice, target, np.r_[weight, NO_EFFECT * weight]))
 
 
-def least_absolute_deviations(table: Floats, target: Floats, weight: Floats, max_iter: int = 30) -> Floats:
-    """Least absolute deviations of a small problem, by reweighted least squares."""
+def _least_absolute(table: Floats, target: Floats, weight: Floats, max_iter: int = 30) -> Floats:
+    """Return the least absolute deviations of a small problem, by reweighted least squares."""
     d, size = np.zeros(table.shape[1]), np.ones(len(target))
     for _ in range(max_iter):
         root = np.sqrt(weight / size)[:, None]
@@ -133,3 +105,38 @@ def least_absolute_deviations(table: Floats, target: Floats, weight: Floats, max
         if moved <= 1e-6 * float(np.max(np.abs(d), initial=0.0)):
             break
     return d
+
+
+def agreeing_levels(squares: Squares, b: Floats, rounds: int = 3) -> Floats:
+    """Return the fit with every level of a category where most of its rows agree.
+
+    Far outliers in a level of a few rows can own its coefficient while all other levels are fitted well: no direction
+    of the whole fit parts them, and random subsets seldom hold good rows of every level. Only the rows of a level
+    depend on its coefficient, so each level is looked at by itself.
+    """
+    X, weight = squares.source, squares.sample_weight
+    if X is None or sparse.issparse(X):
+        return b
+    low, high = X.min(axis=0), X.max(axis=0)
+    two = np.flatnonzero(np.all((low == X) | (high == X), axis=0) & (low < high))
+    rarer = np.where(2 * np.sum(high == X, axis=0) <= len(X), high, low)
+    levels = [np.flatnonzero(X[:, j] == rarer[j]) for j in two]
+    for _ in range(rounds if levels else 0):
+        residuals = squares.residuals(b)
+        sigma = truncated_sigma(residuals, weight)
+        moved = residuals.copy()
+        for rows in levels if sigma > 0 else ():
+            moved[rows] -= _better_place(moved[rows], sigma, np.ones(len(rows)) if weight is None else weight[rows])
+        if np.array_equal(moved, residuals):
+            break
+        b = squares.solve((np.abs(moved) <= CUTOFF * truncated_sigma(moved, weight)).astype(np.float64), b)
+    return b
+
+
+def _better_place(residuals: Floats, sigma: float, weight: Floats) -> float:
+    """Return by how much a level has to move for most of its rows to agree; 0 if they do."""
+    places = np.sort(residuals)[:: max(len(residuals) // 50, 1)]
+    losses = weight @ tukey_loss(residuals[:, None] - places, sigma)
+    best = int(losses.argmin())
+    enough = weight @ tukey_loss(residuals, sigma) - float(weight.max())  # one row is within the rule's own shape
+    return float(places[best]) if losses[best] < enough else 0.0

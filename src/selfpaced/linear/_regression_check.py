@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
 
 from ..fitting import trusting
 from ..regularizers import get
@@ -25,14 +24,13 @@ from ..value_noise import (
     repeated_value,
 )
 from ._irls import fit_scale
-from ._least_squares import DENSE_GRAM, Squares, exact_floor
+from ._least_squares import exact_floor
 from ._regression_fit import Attempt, RegressionFit
 from ._rejection import rejected_rows, row_sizes
 
 __all__ = ["by_residuals", "checked", "trusting_regression"]
 
 Floats = NDArray[np.floating[Any]]
-ROWS_PER_COEFFICIENT = 50  # cost: with more, a row's own influence on its residual is too small to be worked out
 
 
 def checked(
@@ -68,7 +66,6 @@ def checked(
         features=numeric_features(X),
         sample_weight=squares.sample_weight,
         groups=groups,
-        lines=False,
         random_state=random_state,
     )
     if not (choose and assessment.asked):
@@ -90,15 +87,13 @@ def _nearest(
     fit: RegressionFit, assessment: ValueAssessment, rejected: NDArray[np.bool_], without: RegressionFit | None
 ) -> RegressionFit:
     """Return the fit that is nearest to the rows that are right; the plain one unless another is nearer."""
-    squares = fit.squares
     rivals = [] if fit.trial.plain else [fit]
     if without is not None:
         rivals.append(without)
-    residuals = [unseen_residuals(squares, one.best.residuals, one.trial.weight) for one in rivals]
-    plain = unseen_residuals(squares, fit.plain.residuals, None)
     # rejected rows would decide for the plain fit, which follows them
     compared = replace(assessment, wrong=np.where(rejected, 1.0, assessment.wrong))
-    number = nearest(residuals, plain, compared, squares.sample_weight)
+    residuals = [fit.squares.left_out(one.best.residuals, one.trial.weight) for one in rivals]
+    number = nearest(residuals, fit.squares.left_out(fit.plain.residuals), compared, fit.squares.sample_weight)
     if number is not None:
         return rivals[number]
     if fit.trial.plain:
@@ -111,7 +106,7 @@ def _nearest(
 def _without(fit: RegressionFit, trusted: NDArray[np.bool_]) -> RegressionFit:
     """Return the least-squares fit without the gross rows."""
     began, weights = time.perf_counter(), trusted.astype(float)
-    b = fit.squares.solve(weights)
+    b = fit.squares.solve(weights, fit.best.b)  # what the other rows leave open stays
     attempt = Attempt(b, fit.squares.residuals(b), ResidualRule(get("hard")))
     trial = Trial(EVEN_ODDS, WITHOUT, None, weights, time.perf_counter() - began, attempt)
     share = 1 - float(np.average(weights, weights=fit.squares.sample_weight))
@@ -125,19 +120,6 @@ def _without(fit: RegressionFit, trusted: NDArray[np.bool_]) -> RegressionFit:
         n_iter=1,
         warning="",
     )
-
-
-def unseen_residuals(squares: Squares, residuals: Floats, weights: Floats | None) -> Floats:
-    """Return the residual of each row by a fit without it."""
-    large = squares.size > ROWS_PER_COEFFICIENT * squares.dof
-    if large or (sparse.issparse(squares.matrix) and squares.n_columns > DENSE_GRAM):
-        return residuals
-    total = squares.total(weights)
-    inverse = linalg.pinvh(squares.gram(total))
-    matrix = squares.matrix.toarray() if sparse.issparse(squares.matrix) else squares.matrix
-    leverage = np.einsum("ij,jk,ik->i", matrix, inverse, matrix, optimize=True)
-    leverage = leverage if total is None else leverage * total
-    return np.asarray(residuals / np.maximum(1 - leverage, 1 / len(residuals)))
 
 
 def trusting_regression(fit: RegressionFit, trusted: NDArray[np.bool_]) -> RegressionFit:

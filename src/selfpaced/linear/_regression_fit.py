@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import chi2
 
 from ..path import Candidate
 from ..regularizers import Regularizer, get
 from ..robust import (
-    OutlierShare,
     ResidualRule,
     ResidualScale,
     efficient_lam,
@@ -27,24 +25,19 @@ from ..robust import (
 )
 from ..robust.sigma import CUTOFF
 from ..selection import Decision, Trial, path_of, sentence
-from ._irls import Reweighted, fit_scale, robust_start, settle
+from ..value_noise import repeated_value
+from ._initial import robust_start
+from ._irls import Reweighted, fit_scale, settle
 from ._least_squares import Squares, exact_floor
-from .support import absurd_rows
+from ._rejection import absurd_rows
 
 __all__ = ["Attempt", "RegressionFit", "RegressionSettings", "automatic", "plain_fit"]
 
 Floats = NDArray[np.floating[Any]]
-# a choice, made on development data.
-GUARD = 1.08  # a stage may not raise the M-scale of the residuals by more than this
-SECOND = 0.9  # of the efficiency, where a first try lets the majority down
-WIDER = 1.1  # times its sigma is what the first reweighting may find at most
-ROWS_PER_COEFFICIENT = 3  # below, outliers and a flexible fit cannot be told apart
-
-LEVEL = 0.99  # convention: of the tests that the plain fit has to pass
-SLACK = 1.1  # a choice: sigma itself is an estimate
+GUARD = 1.08  # a choice: an efficient rule may not raise the M-scale of the residuals by more than this
+ROWS_PER_COEFFICIENT = 3  # a choice: below, outliers and a flexible fit cannot be told apart
+LEVEL = 0.99  # convention: of the test for the largest residual of a plain fit, whose sigma may be 10 % too small
 EXACT = 5.0  # numerical safety: of the size of rounding, within which a residual is none (Tukey's rule reaches 4.7)
-GATHERED = 0.2  # theory: of the residuals within 2.5 sigma, the share within one: 0.69 of normal, 0.4 of even ones
-REST = 200  # a choice: rows besides a repeated value, from which on somebody is asked about them
 EXACT_SHARE = 0.6  # a choice: of rows fitted exactly, from which the others are outliers of that fit
 
 
@@ -139,10 +132,6 @@ class RegressionFit:
         scale = fit_scale(self.squares, self.plain.residuals)
         return replace(self, decision=Decision(0, reason), scale=scale)
 
-    def outliers(self) -> OutlierShare:
-        """The share of rows that the noise of the chosen fit does not explain."""
-        return outlier_share(self.best.residuals, self.sigma, self.squares.sample_weight)
-
     def path(self, trusted: NDArray[np.bool_] | None = None) -> tuple[Candidate, ...]:
         """Every fit with its score: minus the mean Tukey loss of all rows at one common sigma, unless it has one."""
         trials = [
@@ -216,63 +205,47 @@ def automatic(plain: RegressionFit, settings: RegressionSettings) -> Iterator[Re
     yield upward
     fit = _efficient(upward, settings, majority, floor)
     yield fit
-    yield _exact(fit, floor) if fit.scale.sigma <= floor else _prefer_plain(fit, settings.efficiency)
+    yield _exact(fit, floor) if fit.scale.sigma <= floor else _prefer_plain(fit)
 
 
 def _efficient(upward: RegressionFit, settings: RegressionSettings, majority: float, floor: float) -> RegressionFit:
     """The rule at the pace where it wastes little on clean data, unless it lets the majority down."""
     squares, rule_name, before = upward.squares, settings.regularizer.name or "custom", upward.scale
-    options, fit = {"tol": settings.tol}, upward
-    for target in (settings.efficiency, SECOND * settings.efficiency):
-        began = time.perf_counter()
-        rule, lam = efficient_rule(settings.regularizer, max(before.sigma, floor), target)
-        rough = settle(squares, rule, lam, upward.best.b, max_iter=2, **options).model
-        residuals = rough.residuals if rough.residuals.size else upward.best.residuals
-        sigma = max(min(fit_scale(squares, residuals).sigma, WIDER * before.sigma, majority), floor)
-        rule, lam = efficient_rule(settings.regularizer, sigma, target)
-        solution = settle(squares, rule, lam, rough.b, max_iter=settings.max_iter, **options)
-        if not solution.stages:  # no row has weight at this pace
-            continue
-        found = solution.model
-        label = f"{rule_name}, {target:.0%} efficient"
-        trial = paced_trial(found, lam, label, rule, solution.weights, began)
-        fit = replace(
-            fit,
-            trials=(*fit.trials, trial),
-            n_iter=solution.stages[-1].inner,
-            warning="" if found.converged else unsettled(lam, settings.max_iter),
-        )
-        after = fit_scale(squares, found.residuals)
-        if after.majority <= max(GUARD * before.majority, floor):
-            scale = ResidualScale(max(after.sigma, floor), after.majority)
-            reason = f"the sigma of its good residuals is {scale.sigma:.4g}"
-            return replace(fit, decision=Decision(len(fit.trials) - 1, reason), scale=scale)
+    began = time.perf_counter()
+    rule, lam = efficient_rule(settings.regularizer, max(before.sigma, floor), settings.efficiency)
+    rough = settle(squares, rule, lam, upward.best.b, tol=settings.tol, max_iter=2).model
+    residuals = rough.residuals if rough.residuals.size else upward.best.residuals
+    # the first reweighting may find a sigma that is a tenth larger at most
+    sigma = max(min(fit_scale(squares, residuals).sigma, 1.1 * before.sigma, majority), floor)
+    rule, lam = efficient_rule(settings.regularizer, sigma, settings.efficiency)
+    solution = settle(squares, rule, lam, rough.b, tol=settings.tol, max_iter=settings.max_iter)
     reason = (
         f"{rule_name} at an efficient pace would raise the scale of the majority by more than {GUARD - 1:.0%} of "
         f"sigma = {before.sigma:.4g}"
     )
-    return replace(fit, decision=Decision(1, reason))
+    if not solution.stages:  # no row has weight at this pace
+        return replace(upward, decision=Decision(1, reason))
+    found = solution.model
+    trial = paced_trial(found, lam, f"{rule_name}, {settings.efficiency:.0%} efficient", rule, solution.weights, began)
+    fit = replace(
+        upward,
+        trials=(*upward.trials, trial),
+        n_iter=solution.stages[-1].inner,
+        warning="" if found.converged else unsettled(lam, settings.max_iter),
+    )
+    after = fit_scale(squares, found.residuals)
+    if after.majority > max(GUARD * before.majority, floor):
+        return replace(fit, decision=Decision(1, reason))
+    scale = ResidualScale(max(after.sigma, floor), after.majority)
+    return replace(fit, decision=Decision(2, f"the sigma of its good residuals is {scale.sigma:.4g}"), scale=scale)
 
 
-def _prefer_plain(fit: RegressionFit, efficiency: float) -> RegressionFit:
-    """Keep the plain fit where it differs from the paced one by no more than clean data explain.
-
-    Least squares is the efficient fit at the normal, so the squared distance of the two, in units of the paced
-    fit's extra variance, is chi-squared (Hausman 1978); and no residual may be an outlier by itself.
-    """
-    squares, sigma = fit.squares, fit.scale.sigma
-    step = squares.matrix @ (fit.plain.b - fit.best.b)
-    weight = squares.sample_weight
-    extra = sigma**2 * (1 / efficiency - 1)
-    distance = float(np.sum(np.square(step) if weight is None else weight * np.square(step))) / extra
-    if weight is not None:
-        distance *= squares.size / float(weight.sum())
-    residuals = fit.best.residuals
-    share = outlier_share(residuals, sigma, weight)
-    largest = float(np.max(np.abs(residuals))) / sigma
-    limit = -SLACK * float(ndtri((1 - LEVEL) / 2 / squares.size))
-    if distance <= chi2.ppf(LEVEL, squares.dof) and share.low == 0 and largest <= limit:
-        return replace(fit, decision=Decision(0, f"it agrees with {fit.trial.label} and no residual is an outlier"))
+def _prefer_plain(fit: RegressionFit) -> RegressionFit:
+    """Keep the plain fit if no residual of the paced one is an outlier: least squares is then the efficient fit."""
+    size, sigma, weight = fit.squares.size, fit.scale.sigma, fit.squares.sample_weight
+    largest = float(np.max(np.abs(fit.best.residuals))) / sigma
+    if outlier_share(fit.best.residuals, sigma, weight).low == 0 and largest <= -1.1 * ndtri((1 - LEVEL) / 2 / size):
+        return replace(fit, decision=Decision(0, f"no residual of {fit.trial.label} is an outlier"))
     return fit
 
 
@@ -280,10 +253,10 @@ def _prefer_plain(fit: RegressionFit, efficiency: float) -> RegressionFit:
 
 
 def _gathered(fit: RegressionFit) -> bool:
-    """Whether the good residuals lie around zero, as those of a fit do."""
+    """Whether the good residuals lie around zero: of those within 2.5 sigma, 69 % of normal ones are within one."""
     size, weight = np.abs(fit.best.residuals), fit.squares.sample_weight
     near, good = (float(np.average(size <= cut * fit.scale.sigma, weights=weight)) for cut in (1.0, CUTOFF))
-    return near >= GATHERED * good
+    return near >= 0.2 * good
 
 
 def _without_majority(fit: RegressionFit) -> RegressionFit:
@@ -303,25 +276,23 @@ def _spread_of_all(fit: RegressionFit, reason: str) -> RegressionFit:
 
 
 def _exact(fit: RegressionFit, floor: float) -> RegressionFit:
-    """What can be said where the scale of the residuals is that of rounding.
+    """What can be said if the scale of the residuals is that of rounding.
 
-    An exact fit of most rows is no coincidence, unless it only repeats a value that the target itself repeats (zeros,
-    often): then the rest are the message, and not outliers of that value. A bare half is no majority.
+    An exact fit of most rows is no coincidence, unless these rows have no more different values than there are
+    coefficients (zeros, often): then it says nothing of the rest. A bare half is no majority.
     """
     squares, weight = fit.squares, fit.squares.sample_weight
     exact = np.abs(fit.best.residuals) <= EXACT * floor
     share = float(np.average(exact, weights=weight))
-    usual = float(np.median(squares.target[exact])) if exact.any() else math.nan
-    repeats = np.abs(squares.target - usual) <= EXACT * floor
-    if np.sum(repeats & exact) > np.sum(exact) / 2:
-        said = (
-            f"{float(np.average(repeats, weights=weight)):.0%} of the rows have the value {usual + squares.offset:.4g}"
-        )
-        kept = _spread_of_all(fit, f"{said}, and a fit of these says nothing of the rest")
-        return replace(kept, final=bool(np.sum(~repeats) < REST))
+    values = np.unique(np.round(squares.target[exact] / (2 * EXACT * floor)))
+    if len(values) <= squares.dof:
+        usual = float(np.median(squares.target[exact])) + squares.offset
+        shown = f"one of {len(values)} values" if len(values) > 1 else f"the value {usual:.4g}"
+        reason = f"{share:.0%} of the rows have {shown}, and a fit of these says nothing of the rest"
+        alone = len(values) == 1 and repeated_value(squares.target, weight) is None  # hardly any other row
+        return replace(_spread_of_all(fit, reason), final=alone)
     if share < EXACT_SHARE:
-        return _spread_of_all(
-            fit, f"{fit.trial.label} fits {share:.0%} of the rows and only these, which is no majority"
-        )
+        reason = f"{fit.trial.label} fits {share:.0%} of the rows and only these, which is no majority"
+        return _spread_of_all(fit, reason)
     reason = f"{share:.0%} of the rows are fitted exactly"
     return replace(fit, decision=replace(fit.decision, reason=reason), scale=ResidualScale(floor, fit.scale.majority))

@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import linalg, sparse
 from scipy.stats import rankdata
 
 from ..robust import madn, second_heap, weighted_quantile
-from ._least_squares import Squares, exact_floor
+from ._least_squares import DENSE_GRAM, Squares, exact_floor
 
-__all__ = ["CUT", "FAR", "rejected_rows", "row_sizes"]
+__all__ = ["ABSURD", "CUT", "FAR", "absurd_rows", "rejected_rows", "row_sizes"]
 
 Floats = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]
 # Measured by benchmarks/regression.py tables.
 FAR = 2.0  # times the size of the median row, from which on features are unusual
 CUT = 3.0  # standard errors, below which a residual of an unusual row or a shift of ranks says nothing
+ABSURD = 10.0  # a choice: times the largest residual of the plain fit
 EXTREME = 0.85  # mean rank of |y - median| of misled rows, above which the relation bends there
 
 
@@ -30,13 +31,17 @@ def row_sizes(squares: Squares) -> Floats:
     """
     X = squares.source if squares.source is not None else squares.matrix
     X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
-    size = np.abs(X - np.median(X, axis=0))
-    unit = np.array([np.median(column[column > 0]) if column.any() else 1.0 for column in size.T])
-    size /= unit
+    weight = squares.sample_weight
+    size = np.abs(X - [weighted_quantile(column, 0.5, weight) for column in X.T])
+    size /= [_median_of_nonzero(column, weight) for column in size.T]
     largest = np.maximum(size.max(axis=1, initial=0.0), np.finfo(float).tiny)  # squares of these may overflow
     distance = largest * np.sqrt(np.mean(np.square(size / largest[:, None]), axis=1))
-    usual = float(np.median(distance)) or float(np.median(distance[distance > 0])) if distance.any() else 1.0
-    return np.asarray(distance / usual)
+    return np.asarray(distance / (weighted_quantile(distance, 0.5, weight) or _median_of_nonzero(distance, weight)))
+
+
+def _median_of_nonzero(size: Floats, weight: Floats | None) -> float:
+    used = size > 0
+    return weighted_quantile(size[used], 0.5, None if weight is None else weight[used]) if used.any() else 1.0
 
 
 def rejected_rows(squares: Squares, residuals: Floats, sizes: Floats) -> Mask:
@@ -71,3 +76,23 @@ def misled_rows(squares: Squares, residuals: Floats, sigma: float, sizes: Floats
 def _mean_rank(values: Floats, rows: Mask) -> float:
     """Return the mean rank of some of the values, between 0 and 1."""
     return float(np.mean((rankdata(values)[rows] - 0.5) / len(values)))
+
+
+def absurd_rows(
+    squares: Squares, residuals: Floats, plain: Floats, weights: Floats, sigma: float, trusted: Mask | None = None
+) -> Mask:
+    """Rows that a fit predicts absurdly although nothing shows that they are wrong.
+
+    Absurd is ten times as far off as the worst row of the plain fit. Nothing shows that a row is wrong if it is
+    trusted, or if the rows in the fit determine its prediction so poorly that the residual is within its error.
+    """
+    size = np.abs(residuals)
+    absurd = size > max(ABSURD * float(np.abs(plain).max(initial=0.0)), exact_floor(squares))
+    if absurd.any() and squares.n_columns <= DENSE_GRAM:
+        values, axes = linalg.eigh(squares.gram(squares.total(weights)))
+        least = float(np.finfo(np.float64).eps) * values[-1]
+        turned = np.asarray(squares.matrix[np.flatnonzero(absurd)] @ axes, dtype=np.float64)
+        error = sigma * np.sqrt(1 + (np.square(turned) / np.maximum(values, least)).sum(axis=1))
+        known = size[absurd] > CUT * error
+        absurd[absurd] = ~known if trusted is None else ~known | trusted[absurd]
+    return absurd

@@ -7,7 +7,6 @@ ridge is needed is asked of the rows left out in turn, which have a closed form.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +17,8 @@ from numpy.typing import NDArray
 
 from ..robust import ResidualScale, efficient_rule, m_scale, tukey_loss
 from ..selection import Decision, gap
-from ._irls import WIDE, fit_scale, robust_start, settle
+from ._initial import WIDE, robust_start
+from ._irls import fit_scale, settle
 from ._least_squares import Squares, exact_floor
 from ._regression_fit import ROWS_PER_COEFFICIENT, RegressionFit, RegressionSettings, paced_trial, unsettled
 
@@ -44,12 +44,12 @@ def penalised(plain: RegressionFit, settings: RegressionSettings) -> Iterator[Re
     heavy = squares.damped(extra)
     b = robust_start(heavy, settings.rng)[0]
     weights = _weights(heavy, settings, b)
-    common = max(m_scale(_left_out(heavy, weights, b), squares.sample_weight), exact_floor(squares))
+    common = max(m_scale(heavy.left_out(heavy.residuals(b), weights), squares.sample_weight), exact_floor(squares))
     scored = []
     for factor in RIDGES:
         tried = squares.damped(factor * extra)
         fitted = tried.solve(weights, b)
-        loss = tukey_loss(_left_out(tried, weights, fitted), common)
+        loss = tukey_loss(tried.left_out(tried.residuals(fitted), weights), common)
         scored.append((float(np.average(loss, weights=squares.sample_weight)), factor * extra, fitted))
     _, extra, b = min(scored, key=lambda entry: entry[0])
     yield _chosen(plain, settings, squares.damped(extra), b, extra, common, began)
@@ -87,10 +87,10 @@ def _chosen(
     trial = paced_trial(found, lam, label, rule, solution.weights, began)
     # The plain fit may go through every row: the limit of a small ridge says what it would do without each of them.
     limit = plain.squares.damped(SMALL * extra)
-    without = _left_out(limit, None, limit.solve())
+    without = limit.left_out(limit.residuals(limit.solve()))
     trials = (
         replace(first, scores=-tukey_loss(without, common)),
-        replace(trial, scores=-tukey_loss(_left_out(squares, solution.weights, found.b), common)),
+        replace(trial, scores=-tukey_loss(squares.left_out(found.residuals, solution.weights), common)),
     )
     ahead = gap(trials[1], trials[0], squares.sample_weight)
     through = plain.squares.dof >= plain.squares.n_rows  # a fit through every row has no claim to be kept
@@ -129,9 +129,3 @@ def _weights(squares: Squares, settings: RegressionSettings, b: Floats) -> Float
     rule, lam = efficient_rule(settings.regularizer, sigma, settings.efficiency)
     rough = settle(squares, rule, lam, b, tol=1e-3, max_iter=10)
     return rough.weights if rough.stages else rule.weights(residuals, lam)
-
-
-def _left_out(squares: Squares, weights: Floats | None, b: Floats) -> Floats:
-    """Residuals of each row as if it had been left out of the weighted fit."""
-    leverage = squares.leverage(weights)
-    return squares.residuals(b) / np.maximum(1 - leverage, math.sqrt(np.finfo(np.float64).eps))

@@ -45,9 +45,9 @@ from ._given_pace import fits
 from ._least_squares import DENSE_GRAM, build
 from ._regression_check import by_residuals, checked, trusting_regression
 from ._regression_fit import RegressionFit, RegressionSettings, plain_fit, unsettled
+from ._rejection import ABSURD
 from .inference import RegressionSummary, infer
 from .regression_tables import TableEnd, fit_table, many
-from .support import ABSURD
 from .units import Units
 
 __all__ = ["SelfPacedLinearRegression"]

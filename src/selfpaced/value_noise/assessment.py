@@ -17,7 +17,6 @@ from ..robust import outlier_probability, outlier_share
 from ..robust.outliers import NORMAL_95
 from ..selection import effective_size, frequencies, mean_and_error
 from .mixture import NEAR, Mixture, fit_mixture
-from .pattern import GROSS, even_and_normal
 from .reference import Reference, Rows, best_references
 
 __all__ = [
@@ -32,16 +31,13 @@ __all__ = [
 
 Array = NDArray[np.floating[Any]]
 MIN_ROWS = 60  # a choice: with fewer, misfit and gross errors cannot be told apart, and the model's residuals decide
-SAMPLE = 2000  # cost: rows that reference models are fitted to
-FOLDS = 3  # cost: of those rows
-FEW, RARE_SHARE = 10, 0.002  # a choice: outliers so few show no pattern, unless they are a smaller share of many rows
+SAMPLE = 2000  # cost: rows that reference models are fitted to, in three folds
+GROSS = 4.0  # theory: sigmas; 0.006 % of normal errors lie beyond
 VISIBLE = 0.05  # a choice: share of errors that stand out at least, if any do; below, an interval would say nothing
+MANY = 0.1  # share of errors that count on a less likely scale alone: benchmarks/regression.py messy and tables
 ATOM = 0.15  # a choice: share of one repeated value (zero, often) that no residual can assess
-TWICE = 2.0  # a choice: times the next most frequent value; small counts repeat each other
 EVEN_ODDS = 0.5  # convention: above, a value is more probably wrong than right
-CERTAIN = 0.99  # convention: probability from which on a value is wrong whatever the share of outliers
 WITHOUT = "without gross rows"  # label of the candidate that leaves them out
-POOR = 0.02  # a choice: share of misfit values from which on it is reported
 DOUBTED = 1.0  # standard errors that a gain must have if no gross errors were found: benchmarks/regression.py tables
 
 
@@ -106,7 +102,7 @@ class ValueAssessment:
     def sentence(self) -> str:
         """What misfit there is, as a part of a sentence; empty if there is little."""
         words = self.references[0].words if self.references else ""
-        if self.misfit < POOR or not words:
+        if self.misfit < 0.02 or not words:
             return ""
         return f"{self.misfit:.1%} of the values are far from this model but near to {words}"
 
@@ -121,8 +117,7 @@ class ValueAssessment:
         if not self.references:
             residuals, share = rows.y - rows.guesses[0], max(self.rate, self.least)
             return outlier_probability(residuals, self.sigma, share, reach=self.reach)
-        parts = [m.gross(r.of(rows).standardised(rows.y)) for r, m in zip(self.references, self.mixtures, strict=True)]
-        wrong = np.max(parts, axis=0)
+        wrong = _gross(self.mixtures, [reference.of(rows).standardised(rows.y) for reference in self.references])
         return wrong if self.atom is None else np.where(rows.y == self.atom, 0.0, wrong)
 
 
@@ -134,7 +129,6 @@ def assess_values(
     features: Array | None = None,
     sample_weight: Array | None = None,
     groups: Any = None,
-    lines: bool = True,
     random_state: Any = 0,
 ) -> ValueAssessment:
     """Assess the values of a regression.
@@ -153,8 +147,6 @@ def assess_values(
         Frequencies of the rows, up to a common factor.
     groups : array-like of shape (n,), optional
         Rows of one group are predicted by models of other groups.
-    lines : bool, default=True
-        Whether to try a line: not if the model is one.
     random_state : int, RandomState or None
         Draws rows and folds.
 
@@ -170,15 +162,13 @@ def assess_values(
     >>> slope, intercept = np.polyfit(x, price, 1)
     >>> line = intercept + slope * x
     >>> found = assess_values(price, (line,), sigma=np.median(np.abs(price - line)), features=x[:, None])
-    >>> found.rate, found.misfit > 0.02, found.references[0].scale.name
-    (0.0, True, 'log')
+    >>> found.rate, found.misfit > 0.02, found.references[0].words
+    (0.0, True, 'the logarithm of the target')
     """
     sample_weight = None if sample_weight is None else frequencies(sample_weight)
     rows = Rows(np.asarray(y, dtype=float), guesses, features, sample_weight)
     first = by_model(rows.y, guesses[0], sigma, sample_weight)
-    z = (rows.y - guesses[0]) / sigma if sigma > 0 else np.zeros(len(y))
-    gross = float(np.sum((np.abs(z) > GROSS) * (1.0 if sample_weight is None else sample_weight)))
-    if rows.size < MIN_ROWS or not gross > 0:
+    if rows.size < MIN_ROWS or not (sigma > 0 and np.any(np.abs(rows.y - guesses[0]) > GROSS * sigma)):
         return first
     atom = repeated_value(rows.y, sample_weight)
     assessed = np.arange(len(y)) if atom is None else np.flatnonzero(rows.y != atom)
@@ -186,12 +176,10 @@ def assess_values(
     # by what rows hold: neither their order nor a copy of one matters
     keys = row_keys(guesses[0][:, None] if features is None else features)
     sample = _sample(assessed[np.argsort(mixed(keys[assessed], seed), kind="stable")], rows)
-    if (gross >= FEW or gross < RARE_SHARE * rows.size) and even_and_normal(z[sample], rows.take(sample).inputs):
-        return first
     known = None if groups is None else np.asarray(groups)[sample]
-    folds = make_folds(keys[sample], None, cv=FOLDS, groups=known, random_state=seed)
+    folds = make_folds(keys[sample], None, cv=3, groups=known, random_state=seed)
     drawn = replace(rows.take(sample), weight=None)
-    return _by_references(rows, first, sample, assessed, atom, best_references(drawn, folds, lines))
+    return _by_references(rows, first, sample, assessed, atom, best_references(drawn, folds))
 
 
 def _sample(order: np.ndarray, rows: Rows) -> np.ndarray:
@@ -209,7 +197,7 @@ def by_model(y: Array, predicted: Array, sigma: float, sample_weight: Array | No
     used = residuals if sample_weight is None else residuals[sample_weight > 0]
     reach, least = float(np.abs(used).max(initial=0.0)), 1.0 / max(effective_size(sample_weight, len(residuals)), 2)
     wrong = outlier_probability(residuals, sigma, max(share.estimate, least), reach=reach)
-    gross = float(np.average(wrong > CERTAIN, weights=sample_weight))
+    gross = float(np.average(wrong > 0.99, weights=sample_weight))
     rate = share.estimate if share.low > 0 else min(gross, share.estimate)
     return ValueAssessment(wrong, rate, (share.low, share.high), sigma, reach=reach, least=least)
 
@@ -220,7 +208,7 @@ def repeated_value(y: Array, sample_weight: Array | None = None) -> float | None
     counts = np.bincount(place.reshape(-1), sample_weight)
     common, total = int(counts.argmax()), float(counts.sum())
     second = np.partition(counts, -2)[-2] if len(counts) > 1 else 0.0
-    often = counts[common] >= max(ATOM * total, TWICE * second) and total - counts[common] >= MIN_ROWS
+    often = counts[common] >= max(ATOM * total, 2 * second) and total - counts[common] >= MIN_ROWS
     return float(values[common]) if often else None
 
 
@@ -232,16 +220,21 @@ def _by_references(
     atom: float | None,
     references: tuple[Reference, ...],
 ) -> ValueAssessment:
-    """Return the assessment in units of the reference models: gross errors are those of any of them."""
-    wrong, far, mixtures = np.zeros(len(rows.y)), np.ones(len(rows.y), dtype=bool), []
+    """Return the assessment in units of the reference models."""
+    wrong, far, scores = np.zeros(len(rows.y)), np.ones(len(rows.y), dtype=bool), []
     for reference in references:
         z = np.zeros(len(rows.y))
         if len(np.unique(sample)) < len(assessed):
             z[assessed] = reference.of(rows.take(assessed)).standardised(rows.y[assessed])
         z[sample] = reference.standardised(rows.y[sample])
-        mixtures.append(fit_mixture(z[sample]))
-        far[assessed] &= mixtures[-1].distance(z[assessed]) > NEAR
-        wrong[assessed] = np.maximum(wrong[assessed], mixtures[-1].gross(z[assessed]))
+        scores.append(z)
+    mixtures = [fit_mixture(z[sample]) for z in scores]
+    for mixture, z in zip(mixtures, scores, strict=True):
+        far[assessed] &= mixture.distance(z[assessed]) > NEAR
+    # a small gross part on a scale that is less likely is the far end of a skewed target
+    used = [k for k, mixture in enumerate(mixtures) if k == 0 or mixtures[0].found or mixture.share >= MANY]
+    references, mixtures = tuple(references[k] for k in used), [mixtures[k] for k in used]
+    wrong[assessed] = _gross(mixtures, [scores[k][assessed] for k in used])
     far[np.setdiff1d(np.arange(len(far)), assessed)] = False
     shares = (wrong, far & (wrong <= EVEN_ODDS), (first.wrong > EVEN_ODDS) & (wrong <= EVEN_ODDS))
     rate, tail, misfit = (float(np.average(share, weights=rows.weight)) for share in shares)
@@ -255,6 +248,11 @@ def _by_references(
         first, wrong=wrong, rate=rate, interval=(low, high), misfit=misfit, references=bare, mixtures=tuple(mixtures),
         atom=atom, lost=far,
     )  # fmt: skip
+
+
+def _gross(mixtures: Sequence[Mixture], scores: Sequence[Array]) -> Array:
+    """Return how probably values are gross errors, by any of the references."""
+    return np.asarray(np.max([mixture.gross(z) for mixture, z in zip(mixtures, scores, strict=True)], axis=0))
 
 
 def _visible(y: Array, reference: Reference, mixture: Mixture) -> float:

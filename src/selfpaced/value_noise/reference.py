@@ -1,7 +1,8 @@
 """Reference models of a target: what was to be expected of each row, and how far off it may be.
 
-Each is fitted to other rows than it predicts. The user's own model is one of them; a robust line and boosted trees, on
-several scales of the target, are the others. The likeliest is the reference: rows that it predicts are no errors.
+Each is fitted to other rows than it predicts. The user's own model is one of them, and a robust line for the logarithm
+of the target is another; boosted trees may add to both. The likeliest is the reference: rows that it predicts are no
+errors.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.stats import cauchy
 from scipy.stats import t as student
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import HuberRegressor
 from sklearn.pipeline import make_pipeline
@@ -23,21 +25,47 @@ from sklearn.preprocessing import StandardScaler
 
 from ..fitting import few_threads
 from ..folds import Split
-from ..robust import madn
-from .scales import TargetScale, target_scales
+from ..robust import madn, weighted_quantile
 
-__all__ = ["Reference", "Rows", "best_references"]
+__all__ = ["Reference", "Rows", "best_references", "numeric_features"]
 
 Array = NDArray[np.floating[Any]]
+COLUMNS = 200  # cost: features up to which they are all looked at; beyond, the model's own predictions have to do
+POSITIVE = 0.85  # of the values must be positive for a logarithm: benchmarks/regression.py errors
 BOOSTED = 100  # a choice: rows from which on trees are tried
 SHARES = (0.01, 0.05, 0.12, 0.25, 0.45)  # a choice: of values that no model has to account for
-TREES, LEAVES, BINS = 40, 8, 64  # cost: of a boosted model
-FAR = 20.0  # numerical safety: spreads of the target beyond which values count as this far
-CUT = 3.0  # a choice: spreads of residuals beyond which they do not draw a boosted mean farther
-WIDE = 5.0  # a choice: spreads of the target over which unaccounted values lie
-DEGREES = 4.0  # a choice: of the t distribution by which models are compared; normal tails trust too much
 EVIDENCE, ERRORS = 5.0, 2.0  # nats and standard errors that a model must be ahead by: benchmarks/regression.py errors
-TINY = 0.05  # numerical safety: of the median residual; below, its logarithm says nothing
+TINY = 1e-300  # numerical safety: in place of a spread of zero
+
+
+def numeric_features(X: Any) -> Array | None:
+    """Return a table of numbers (text and categories as codes), or None if X is too wide or no table.
+
+    >>> numeric_features([[1, 2], [3, 4]]).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    >>> numeric_features(np.array([["a", 1.5], ["b", 2.5]], dtype=object)).tolist()
+    [[0.0, 1.5], [1.0, 2.5]]
+    """
+    shape = np.shape(X)
+    if len(shape) != 2 or not 0 < shape[1] <= COLUMNS:
+        return None
+    if sparse.issparse(X):
+        return np.asarray(X.toarray(), dtype=float)
+    if hasattr(X, "iloc"):
+        return np.column_stack([_column(X.iloc[:, j]) for j in range(shape[1])])
+    table = np.asarray(X)
+    if table.dtype.kind in "fiub":
+        return np.asarray(table, dtype=float)
+    return np.column_stack([_column(table[:, j]) for j in range(shape[1])])
+
+
+def _column(values: Any) -> Array:
+    try:
+        numbers = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        codes: Array = np.unique(np.asarray(values).astype(str), return_inverse=True)[1].astype(float)
+        return codes
+    return np.where(np.isinf(numbers), np.nan, numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +99,10 @@ class Rows:
         """How many rows they count as."""
         return float(len(self.y) if self.weight is None else self.weight.sum())
 
-    @property
-    def inputs(self) -> Array:
-        """Features, and what the user's model expects."""
-        guess = self.guesses[0][:, None]
-        return guess if self.features is None else np.hstack([self.features, guess])
+    def inputs(self, middle: Array) -> Array:
+        """Return the features, what the user's model expects, and what a reference does."""
+        columns = (self.guesses[0], middle)
+        return np.column_stack(columns if self.features is None else (self.features, *columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,37 +111,49 @@ class Reference:
 
     Attributes
     ----------
-    scale : TargetScale
-        Of the target.
-    lines, trees, spreads : tuple of regressors
-        The mean of ``lines`` is the expectation (empty: the user's model), that of ``trees`` is added to it, and that
-        of ``spreads`` is the logarithm of the spread (empty: it is even).
+    least : float or None
+        On the scale of the logarithm the smallest value it is taken of: predictions below are lifted to it. None is the
+        target's own scale.
     middle, spread : ndarray of shape (n,)
         Expectation and spread of the rows it was made on, by models that had not seen the row.
-    even : float
-        The spread, or its factor if it is uneven.
+    even, smallest : float
+        The spread, or its factor if it is uneven, and the smallest one.
+    trees, spreads, lines : tuple of regressors
+        The mean of ``lines`` is the expectation (empty: the user's model), that of ``trees`` is added to it, and that
+        of ``spreads`` is the logarithm of the spread (empty: it is even).
     """
 
-    scale: TargetScale
+    least: float | None
     middle: Array
     spread: Array
     even: float
-    lines: tuple[Any, ...] = ()
+    smallest: float = TINY
     trees: tuple[Any, ...] = ()
     spreads: tuple[Any, ...] = ()
+    lines: tuple[Any, ...] = ()
+
+    def forward(self, y: Array) -> Array:
+        """Return values on the scale of this reference."""
+        return y if self.least is None else np.asarray(np.log(np.maximum(y, self.least)))
+
+    def holds(self, y: Array) -> NDArray[np.bool_]:
+        """Return which values the scale has a place for."""
+        return np.ones(len(y), dtype=bool) if self.least is None else y > 0
 
     def standardised(self, y: Array) -> Array:
         """Return the residuals in units of their spread, of the rows it was made on."""
-        return np.asarray((self.scale.forward(y) - self.middle) / self.spread)
+        return np.asarray((self.forward(y) - self.middle) / self.spread)
 
     def of(self, rows: Rows) -> Reference:
         """Return the same reference for other rows."""
-        middle = _mean(self.lines, rows.inputs) if self.lines else self.scale.forward(rows.guesses[0])
+        middle = self.forward(rows.guesses[0])
+        if self.lines:
+            middle = _mean(self.lines, rows.inputs(middle))
         if self.trees:
-            middle = middle + _mean(self.trees, np.c_[rows.inputs, middle])
+            middle = middle + _mean(self.trees, rows.inputs(middle))
         spread = np.full(len(rows.y), self.even)
         if self.spreads:
-            spread = self.even * np.exp(_mean(self.spreads, np.c_[rows.inputs, middle]))
+            spread = np.maximum(self.even * np.exp(_mean(self.spreads, rows.inputs(middle))), self.smallest)
         return replace(self, middle=middle, spread=spread)
 
     @property
@@ -124,17 +163,9 @@ class Reference:
             "a robust line" if self.lines else "",
             "boosted trees" if self.trees else "",
             "a spread that differs from row to row" if self.spreads else "",
-            self.scale.words,
+            "" if self.least is None else "the logarithm of the target",
         ]
         return " with ".join(part for part in parts if part)
-
-
-@dataclass(frozen=True, eq=False)
-class _Scored:
-    """A reference with its log density of every row."""
-
-    reference: Reference
-    density: Array
 
 
 class _Comparison:
@@ -143,67 +174,98 @@ class _Comparison:
     def __init__(self, rows: Rows, folds: Sequence[Split]) -> None:
         self.rows, self.folds = rows, folds
         centred = rows.y - np.median(rows.y)
-        unit = WIDE * (madn(centred) or float(np.std(centred)) or 1.0)
-        self.anything = -np.log(np.pi * unit * (1 + (centred / unit) ** 2))
+        self.anything = cauchy.logpdf(centred, scale=5 * (madn(centred) or float(np.std(centred)) or 1.0))
 
-    def scored(self, reference: Reference) -> _Scored:
-        """Score with the log density at the likeliest share of values that it need not account for."""
-        y, scale = self.rows.y, reference.scale
-        core = student.logpdf(reference.standardised(y), DEGREES) - np.log(reference.spread) + scale.log_slope(y)
-        core = np.where(scale.holds(y), core, -np.inf)
+    def density(self, reference: Reference) -> Array:
+        """Return the log density of every row, at the likeliest share of values that need not be accounted for."""
+        y = self.rows.y
+        core = student.logpdf(reference.standardised(y), 4) - np.log(reference.spread)
+        if reference.least is not None:  # densities on two scales become comparable by the slope
+            core = np.where(reference.holds(y), core - reference.forward(y), -np.inf)
         tried = [np.logaddexp(np.log1p(-share) + core, np.log(share) + self.anything) for share in SHARES]
-        return _Scored(reference, max(tried, key=np.sum))
+        return np.asarray(max(tried, key=np.sum))
 
-    def best(self, candidates: Sequence[_Scored]) -> _Scored:
-        """Return the likeliest; an earlier one unless a later one is clearly ahead."""
-        kept = candidates[0]
-        for candidate in candidates[1:]:
-            gain = candidate.density - kept.density
-            if gain.sum() > max(EVIDENCE, ERRORS * float(gain.std()) * np.sqrt(len(gain))):
-                kept = candidate
-        return kept
+    def better(self, kept: Reference, other: Reference | None) -> Reference:
+        """Return the other one if it is clearly ahead."""
+        if other is None:
+            return kept
+        gain = self.density(other) - self.density(kept)
+        ahead = gain.sum() > max(EVIDENCE, ERRORS * float(gain.std()) * np.sqrt(len(gain)))
+        return other if ahead else kept
 
-    def around(self, scale: TargetScale, middle: Array, **models: Any) -> _Scored:
+    def around(self, least: float | None, middle: Array, **models: Any) -> Reference:
         """Return a reference with one spread for all rows."""
-        residuals = (scale.forward(self.rows.y) - middle)[scale.holds(self.rows.y)]
-        even = madn(residuals - np.median(residuals)) or float(np.std(residuals)) or 1e-300
-        return self.scored(Reference(scale, middle, np.full(len(middle), even), even, **models))
+        found = Reference(least, middle, np.ones(len(middle)), 1.0, **models)
+        residuals = found.standardised(self.rows.y)[found.holds(self.rows.y)]
+        smallest = max(_resolution(found.forward(self.rows.y)), TINY)
+        even = max(madn(residuals - np.median(residuals)) or float(np.std(residuals)), smallest)
+        return replace(found, spread=np.full(len(middle), even), even=even, smallest=smallest)
 
-    def unseen(
-        self, make: Callable[[], Any], inputs: Array, target: Array, held: NDArray[np.bool_]
-    ) -> tuple[Array, tuple[Any, ...]] | None:
+    def line(self, one: Reference) -> Reference | None:
+        """Return a robust line on the same scale, fitted to values that are not too far away."""
+        t = one.forward(self.rows.y)
+        centre = float(np.median(t))
+        unit = 20 * (madn(t - centre) or float(np.std(t)) or 1.0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it need not be exact
+            try:
+                found = self._unseen(_line, one, np.clip(t, centre - unit, centre + unit))
+            except ValueError:  # the solver of HuberRegressor gives up on some tables
+                return None
+        return None if found is None else self.around(one.least, found[0], lines=found[1])
+
+    def with_trees(self, one: Reference) -> Reference | None:
+        """Return the same expectation with what boosted means of its residuals, the far ones clipped, add to it."""
+        residuals, held = one.standardised(self.rows.y) * one.even, one.holds(self.rows.y)
+        centre = float(np.median(residuals[held]))
+        added = self._unseen(self._boosted, one, np.clip(residuals, centre - 3 * one.even, centre + 3 * one.even))
+        return None if added is None else self.around(one.least, one.middle + added[0], trees=added[1], lines=one.lines)
+
+    def uneven(self, one: Reference) -> Reference | None:
+        """Return the same expectation with a spread that follows from the row."""
+        size, held = np.abs(one.standardised(self.rows.y)), one.holds(self.rows.y)
+        typical = max(float(np.median(size[held])), TINY)
+        found = self._unseen(self._boosted, one, np.log(np.clip(size, max(0.05 * typical, TINY), 20 * typical)))
+        if found is None:
+            return None
+        factor = np.exp(found[0])
+        even = max(one.even * madn(size[held] / factor[held]), TINY)
+        return replace(one, spread=np.maximum(even * factor, one.smallest), even=even, spreads=found[1])
+
+    def _boosted(self) -> Any:
+        return HistGradientBoostingRegressor(
+            max_iter=40, max_leaf_nodes=8, min_samples_leaf=int(np.clip(len(self.rows.y) // 100, 5, 20)),
+            learning_rate=0.2, max_bins=64, early_stopping=False, random_state=0,
+        )  # fmt: skip
+
+    def _unseen(self, make: Callable[[], Any], one: Reference, target: Array) -> tuple[Array, tuple[Any, ...]] | None:
         """Return predictions by models that were not fitted to the row, and the models; None if they are of no use.
 
         They are if the model of the first fold predicts its own rows no better than the median.
         """
+        inputs, held = self.rows.inputs(one.middle), one.holds(self.rows.y)
         out, models = np.empty(len(target)), []
         for train, test in self.folds:
             train, asked = train[held[train]], test[held[test]]
-            model = _fitted(make(), inputs[train], target[train])
-            if model is None:
-                return None
-            models.append(model)
-            out[test] = model.predict(inputs[test])
-            centre = float(np.median(target[train]))
-            sizes = [float(np.mean(np.abs(target[asked] - m))) if asked.size else 0.0 for m in (out[asked], centre)]
-            if len(models) == 1 and asked.size and sizes[0] >= sizes[1]:
+            models.append(make().fit(inputs[train], target[train]))
+            out[test] = models[-1].predict(inputs[test])
+            errors = [np.abs(target[asked] - guess).sum() for guess in (out[asked], np.median(target[train]))]
+            if len(models) == 1 and asked.size and errors[0] >= errors[1]:
                 return None
         return out, tuple(models)
 
 
-def _fitted(model: Any, inputs: Array, target: Array) -> Any | None:
-    """Return a fitted model; None if its solver fails."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # it need not be exact
-        warnings.simplefilter("ignore", RuntimeWarning)
-        try:
-            return model.fit(inputs, target)
-        except ValueError:  # the solver of HuberRegressor gives up on some tables
-            return None
-
-
 def _mean(models: Sequence[Any], inputs: Array) -> Array:
     return np.asarray(np.mean([model.predict(inputs) for model in models], axis=0))
+
+
+def _resolution(y: Array) -> float:
+    """Return half the distance of a usual value to the next one: a smaller spread would only say that values repeat."""
+    values, counts = np.unique(y, return_counts=True)
+    gaps = np.r_[np.inf, np.diff(values), np.inf]
+    return (
+        0.5 * weighted_quantile(np.minimum(gaps[:-1], gaps[1:]), 0.5, counts.astype(float)) if len(values) > 1 else 0.0
+    )
 
 
 def _line() -> Any:
@@ -211,17 +273,10 @@ def _line() -> Any:
     return make_pipeline(imputer, StandardScaler(), HuberRegressor(max_iter=100))
 
 
-def _boosted(n_rows: int) -> Any:
-    return HistGradientBoostingRegressor(
-        max_iter=TREES, max_leaf_nodes=LEAVES, min_samples_leaf=int(np.clip(n_rows // 100, 5, 20)), learning_rate=0.2,
-        max_bins=BINS, early_stopping=False, random_state=0,
-    )  # fmt: skip
-
-
-def best_references(rows: Rows, folds: Sequence[Split], lines: bool = True) -> tuple[Reference, ...]:
+def best_references(rows: Rows, folds: Sequence[Split]) -> tuple[Reference, ...]:
     """Return the likeliest reference: the user's model on the target's own scale unless another is clearly ahead.
 
-    If it is on another scale, the likeliest on the target's own scale comes second: errors of one size stand out there,
+    If it is on the logarithm, the likeliest on the target's own scale comes second: errors of one size stand out there,
     which a logarithm would draw back among the others.
 
     Parameters
@@ -230,68 +285,21 @@ def best_references(rows: Rows, folds: Sequence[Split], lines: bool = True) -> t
         To be predicted.
     folds : sequence of (train, test)
         Each row is in one test part.
-    lines : bool, default=True
-        Whether to try a line on the target's own scale: not if the user's model is one.
 
     Returns
     -------
     tuple of Reference
     """
-    comparison = _Comparison(rows, folds)
-    first: list[_Scored] = []
-    for scale in target_scales(rows.y):
-        first.append(comparison.around(scale, scale.forward(rows.guesses[0])))
-        if rows.features is not None and (lines or scale.name != "none"):
-            first += _by_line(comparison, scale)
-    best = comparison.best(first)
-    found = [best]
-    if best.reference.scale.name != "none":
-        found.append(comparison.best([one for one in first if one.reference.scale.name == "none"]))
+    comparison, positive = _Comparison(rows, folds), rows.y > 0
+    found = [comparison.around(None, rows.guesses[0])]
+    if positive.mean() >= POSITIVE:
+        least = float(rows.y[positive].min())
+        log = comparison.around(least, np.log(np.maximum(rows.guesses[0], least)))
+        if rows.features is not None:
+            log = comparison.better(log, comparison.line(log))
+        found = [log, *found] if comparison.better(found[0], log) is log else found
     if len(rows.y) >= BOOSTED:
         with few_threads(len(rows.y)):
-            found = [_grown(comparison, one) for one in found]
-    return tuple(one.reference for one in found)
-
-
-def _grown(comparison: _Comparison, one: _Scored) -> _Scored:
-    """Return a reference with what boosted trees add to it, and with a spread that they find."""
-    one = comparison.best([one, *_with_trees(comparison, one)])
-    return comparison.best([one, *_uneven(comparison, one)])
-
-
-def _by_line(comparison: _Comparison, scale: TargetScale) -> list[_Scored]:
-    """Return a robust line on a scale, fitted to values in units of their spread that are not too far away."""
-    held = scale.holds(comparison.rows.y)
-    t = scale.forward(comparison.rows.y)
-    centre = float(np.median(t[held]))
-    unit = madn(t[held] - centre) or float(np.std(t[held])) or 1.0
-    found = comparison.unseen(_line, comparison.rows.inputs, np.clip(t, centre - FAR * unit, centre + FAR * unit), held)
-    return [] if found is None else [comparison.around(scale, found[0], lines=found[1])]
-
-
-def _with_trees(comparison: _Comparison, best: _Scored) -> list[_Scored]:
-    """Return the same expectation with what boosted means of its residuals, the far ones clipped, add to it."""
-    found, y = best.reference, comparison.rows.y
-    residuals, held = found.scale.forward(y) - found.middle, found.scale.holds(y)
-    middle = float(np.median(residuals[held]))
-    residuals = np.clip(residuals, middle - CUT * found.even, middle + CUT * found.even)
-    inputs = np.c_[comparison.rows.inputs, found.middle]
-    added = comparison.unseen(lambda: _boosted(len(y)), inputs, residuals, held)
-    if added is None:
-        return []
-    return [comparison.around(found.scale, found.middle + added[0], lines=found.lines, trees=added[1])]
-
-
-def _uneven(comparison: _Comparison, best: _Scored) -> list[_Scored]:
-    """Return the same expectation with a spread that follows from the row."""
-    found, y = best.reference, comparison.rows.y
-    inputs, held = np.c_[comparison.rows.inputs, found.middle], found.scale.holds(y)
-    size = np.abs(found.scale.forward(y) - found.middle)
-    typical = max(float(np.median(size[held])), 1e-300)
-    log_size = np.log(np.clip(size, max(TINY * typical, 1e-300), FAR * typical))
-    spread = comparison.unseen(lambda: _boosted(len(y)), inputs, log_size, held)
-    if spread is None:
-        return []
-    factor = np.exp(spread[0])
-    even = madn(found.standardised(y)[held] * found.even / factor[held]) or 1e-300
-    return [comparison.scored(replace(found, spread=even * factor, even=even, spreads=spread[1]))]
+            found = [comparison.better(one, comparison.with_trees(one)) for one in found]
+            found = [comparison.better(one, comparison.uneven(one)) for one in found]
+    return tuple(found)
