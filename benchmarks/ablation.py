@@ -62,7 +62,7 @@ SWITCHES = {  # what is patched, and options of the estimator
     "repetitions": ([("folds", "REPETITIONS", 1)], {}),
     "misfit check": ([("fit", "misfit_check", _nothing)], {}),
     "likely errors of both models": ([("misfit", "PROMISED", 0.0)], {}),
-    "rates of pairs of classes": ([("noise", "_MAX_PAIRWISE", 2)], {}),
+    "rates of pairs of classes": ([("classes", "MAX_PAIRWISE", 2)], {}),
     "one class recorded as another": ([("classes", "_one_way", _none)], {}),
     "shift": ([], {"shift": False}),
     "limits of the shift": ([], {"shift": True}),

@@ -343,10 +343,9 @@ class LogisticTrainer:
             error = confident_error(scores, codes, rows.held_weight)[1]
             suspect = error >= CLEAN or bool(np.any(channel.noise_probability(scores, codes) > SUSPECT))
             check = misfit_check(fits, scores, channel) if suspect else None
-            most, likely = (1.0, 1.0) if check is None else check.rates(channel)
-            if min(most, likely) < channel.noise_rate:
-                channel = models.assessed(most, shift=shift, likely=likely)
-            channel = channel if check is None else check.applied(channel)
+            if check is not None:
+                most = check.most(channel)
+                channel = check.applied(models.assessed(most, shift) if most < channel.noise_rate else channel)
             channel = channel.unless_established(confirmed=check is None or check.agrees)
         full = self._sample_rows.scores(fit.params)
         changed = channel.decide(full) != predicted(full)

@@ -27,7 +27,6 @@ AXES = 5  # principal components whose products are taken
 BUMPS, FEW_FEATURES = 30, 20  # rows nearness to which is a feature, and features above which all rows are far apart
 REFERENCE_C = 0.03  # inverse penalty of the reference model, which has more to penalise
 DOUBT, BETTER = 1.0, 2.0  # standard errors of lead at which the reference model starts to count, and counts fully
-MOSTLY = 0.5  # share of what the linear model calls wrong that counts as all of it
 PROMISED = 0.7  # a choice: share of the likely errors that both models must contradict; the precision to reach
 
 RANKS = 32  # cost: quantiles between which normal scores are interpolated
@@ -57,8 +56,8 @@ class MisfitCheck:
     channel: NoiseModel
     ahead: float
     explained: float
-    confirmed: bool = True
-    agreement: float = 1.0
+    confirmed: bool
+    agreement: float
 
     @property
     def better(self) -> bool:
@@ -75,20 +74,14 @@ class MisfitCheck:
         """How certain it is that it explains more, 0 to 1."""
         return float(np.clip((self.ahead - DOUBT) / (BETTER - DOUBT), 0.0, 1.0))
 
-    def rates(self, channel: NoiseModel) -> tuple[float, float]:
-        """The largest credible noise rate, and the rate for probabilities.
-
-        The largest rate is the nearer to its own, the more certain it is that it explains more. Probabilities use the
-        mean of both rates if this model doubts the noise that the linear one sees.
-        """
+    def most(self, channel: NoiseModel) -> float:
+        """The largest credible noise rate, the nearer to its own, the more certain it is that it explains more."""
         trust = self.trust
         if np.any(channel.bias):
             # Different error rates per class make even regions of mixed labels, which a flexible model copies without
-            # predicting any of them. There it must predict what the linear model misses.
-            trust *= min(1.0, self.explained / MOSTLY)
-        own, other = channel.noise_rate, self.channel.noise_rate
-        doubts = self.channel.interval[0] == 0 < channel.interval[0]
-        return own - trust * max(own - other, 0.0), 0.5 * (own + other) if doubts else 1.0
+            # predicting any of them. There it must predict half of what the linear model misses.
+            trust *= min(1.0, 2.0 * self.explained)
+        return channel.noise_rate - trust * max(channel.noise_rate - self.channel.noise_rate, 0.0)
 
     def applied(self, channel: NoiseModel) -> NoiseModel:
         """The linear model's noise model, with posteriors that both models support and an interval that covers both.
@@ -133,15 +126,17 @@ def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitC
         np.log(np.maximum(model.given_proba(seen)[at, codes], 1e-12)) for model, seen in ((channel, scores), (own, z))
     ]
     agrees, missed = predicted(z) == codes, channel.decide(scores) != codes
-    wrong = channel.noise_probability(scores, codes)
-    doubted = wrong * missed * (1.0 if weight is None else weight)
-    explained = float(doubted @ agrees / max(doubted.sum(), np.finfo(float).tiny))
-    likely = missed & (wrong > SUSPECT)
-    agreement = float(np.mean(~agrees[likely])) if likely.any() else 1.0
+    wrong = channel.noise_probability(scores, codes) * missed
+    doubted, likely = wrong if weight is None else wrong * weight, wrong > SUSPECT
     single = channel.unless_established().noise_probability(scores, codes) > SUSPECT
     confirmed = own.unless_established().noise_probability(z[single], codes[single]) > SUSPECT
-    ahead = mean_and_error(likelihoods[1] - likelihoods[0], weight, size).z
-    return MisfitCheck(own, ahead, explained, bool(confirmed.all()), agreement)
+    return MisfitCheck(
+        own,
+        ahead=mean_and_error(likelihoods[1] - likelihoods[0], weight, size).z,
+        explained=float(doubted @ agrees / max(doubted.sum(), np.finfo(float).tiny)),
+        confirmed=bool(confirmed.all()),
+        agreement=float(np.mean(~agrees[likely])) if likely.any() else 1.0,
+    )
 
 
 def bends(X: Vector, weight: Vector | None) -> NDArray[np.float32]:
