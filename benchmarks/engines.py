@@ -85,7 +85,7 @@ def files(paths, scratch):
 
     from selfpaced import SelfPacedLogisticRegression
     from selfpaced.engines import spool, write_suspects
-    from selfpaced.linear._blocks import gradient
+    from selfpaced.linear._loss import gradient
     from selfpaced.linear._loss import Latent
     from selfpaced.regularizers import get
 
@@ -127,7 +127,7 @@ def memory(n, scratch):
 
     from selfpaced import SelfPacedLogisticRegression
     from selfpaced.engines import MemoryTable
-    from selfpaced.linear._blocks import gradient
+    from selfpaced.linear._loss import gradient
     from selfpaced.linear._loss import Latent
     from selfpaced.regularizers import get
 

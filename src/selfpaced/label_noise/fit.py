@@ -269,9 +269,7 @@ def _average(models: Sequence[Model], weights: Array) -> NoiseModel:
 # ---------------------------------------------------------------------------------- where there may be no noise
 
 
-def _assessed(
-    models: Sequence[Model], z: Array, codes: Codes, weight: Array, most: float, fully: bool
-) -> NoiseModel:
+def _assessed(models: Sequence[Model], z: Array, codes: Codes, weight: Array, most: float, fully: bool) -> NoiseModel:
     """Scale and rate from all models, the shift and the suspicion from those with noise."""
     noisy = [m for m in models if m.noisy]
     noise, weights = _average(noisy, _weights(_evidence(noisy))), _at_most(most, models, _weights(_evidence(models)))

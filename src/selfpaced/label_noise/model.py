@@ -1,4 +1,4 @@
-"""A fitted label-noise model: clean probabilities, the posterior of an error, and what held-out logits say by themselves."""
+"""A fitted label-noise model, the posterior of an error, and what held-out logits say without one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The misfit check: what a more flexible reference model explains was misfit of the linear model, not label noise.
 
 A linear model that misses a bend sees wrong labels wherever the bend is. So the same folds are fitted once more with
-squares and products of the features, ranks of skewed features and, if features are few, nearness to some rows. If that
+squares of the features, ranks of skewed features and, if features are few, nearness to some rows. If that
 model explains the held-out labels better, the noise rate is its own, and the interval covers both.
 """
 
@@ -23,7 +23,6 @@ from ._loss import Latent, Vector, predicted
 # Measured by benchmarks/classification.py --part development.
 CLIPPED = 3.0  # standard deviations: beyond, a square would be all leverage
 SKEWED = 0.1  # standard deviations between mean and median from which the ranks of a feature are used
-AXES = 5  # principal components whose products are taken
 BUMPS, FEW_FEATURES = 30, 20  # rows nearness to which is a feature, and features above which all rows are far apart
 REFERENCE_C = 0.03  # inverse penalty of the reference model, which has more to penalise
 DOUBT, BETTER = 1.0, 2.0  # standard errors of lead at which the reference model starts to count, and counts fully
@@ -37,27 +36,13 @@ STEPS = 15  # cost: iterations of its fold fits
 
 @dataclass(frozen=True, eq=False)
 class MisfitCheck:
-    """What the reference model says about the held-out rows.
+    """What the reference model says about the held-out rows."""
 
-    Attributes
-    ----------
-    channel : NoiseModel
-        Label-noise model of its own scores.
-    ahead : float
-        Standard errors by which it explains the held-out labels better than the linear model.
-    explained : float
-        Share of the labels that it predicts among those that the linear model misses and calls wrong.
-    confirmed : bool
-        Whether it finds the same single errors as the linear model.
-    agreement : float
-        Share of the linear model's likely errors whose label it contradicts, too.
-    """
-
-    channel: NoiseModel
-    ahead: float
-    explained: float
-    confirmed: bool
-    agreement: float
+    channel: NoiseModel  # of its own scores
+    ahead: float  # standard errors by which it explains the held-out labels better than the linear model
+    explained: float  # share of the labels that it predicts among those that the linear model misses and calls wrong
+    confirmed: bool  # whether it finds the same single errors as the linear model
+    agreement: float  # share of the linear model's likely errors whose label it contradicts, too
 
     @property
     def better(self) -> bool:
@@ -140,18 +125,13 @@ def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitC
 
 
 def bends(X: Vector, weight: Vector | None) -> NDArray[np.float32]:
-    """Return scaled and clipped features, squares, products of principal components, ranks, and nearness to rows."""
+    """Return scaled and clipped features, squares, ranks of skewed ones, and nearness to some rows."""
     mean = np.average(X, axis=0, weights=weight)
     scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
     Z = ((X - mean) / np.where(scale > 0, scale, 1.0)).astype(np.float32)
     ranks = [_normal_scores(Z[:, j])[:, None] for j in np.flatnonzero(np.abs(np.median(Z, axis=0)) > SKEWED)]
     np.clip(Z, -CLIPPED, CLIPPED, out=Z)
-    _, axes = np.linalg.eigh(Z.T @ Z)
-    parts = Z @ axes[:, ::-1][:, :AXES]
-    parts = np.clip(parts / np.maximum(parts.std(axis=0), 1e-6), -CLIPPED, CLIPPED)
-    i, j = np.triu_indices(parts.shape[1], 1)
-    near = [_nearness(Z, along=parts[:, 0])] if Z.shape[1] <= FEW_FEATURES else []
-    return np.hstack([Z, Z**2, parts[:, i] * parts[:, j], *ranks, *near])
+    return np.hstack([Z, Z**2, *ranks, *([_nearness(Z)] if Z.shape[1] <= FEW_FEATURES else [])])
 
 
 def _normal_scores(column: Vector) -> NDArray[np.float32]:
@@ -161,9 +141,9 @@ def _normal_scores(column: Vector) -> NDArray[np.float32]:
     return np.asarray(np.interp(column, np.sort(column)[knots], scores), dtype=np.float32)
 
 
-def _nearness(Z: Vector, along: Vector) -> Vector:
-    """Nearness of each row to rows that lie spread along an axis, whatever the order of the rows."""
-    some = Z[np.argsort(along, kind="stable")[:: -(-len(Z) // BUMPS)]]
+def _nearness(Z: Vector) -> Vector:
+    """Nearness of each row to some rows that lie spread over the table, whatever the order of the rows."""
+    some = Z[np.argsort(Z.sum(axis=1), kind="stable")[:: -(-len(Z) // BUMPS)]]
     distance = np.square(Z).sum(axis=1)[:, None] - 2 * Z @ some.T + np.square(some).sum(axis=1)
     bumps = np.exp(-distance / Z.shape[1])
     return np.asarray(bumps / np.maximum(bumps.std(axis=0), 1e-6))  # of unit variance, as the penalty expects
