@@ -7,9 +7,8 @@ import numpy as np
 from engine_clock import Clock, each
 
 from selfpaced import SelfPacedLogisticRegression
-from selfpaced.linear._loss import TableObjective, gradient
 from selfpaced.linear._lbfgs import minimize
-from selfpaced.linear._loss import Latent, Objective
+from selfpaced.linear._loss import Latent, Objective, TableObjective, gradient
 from selfpaced.regularizers import get
 
 BYTES = 8  # of a feature

@@ -43,18 +43,19 @@ class _Form(NamedTuple):
 
 _RATE, _CLASS_RATES = _Form(False, 1), _Form(True, 2)
 
-# theory: log scale, rate of class 0, rate of class 1; several starts, because the likelihood has two basins
-# (a flat sigmoid without noise, a steep one with noise).
-_STARTS = {
-    0: ((0.4, 0.0, 0.0), (-1.0, 0.0, 0.0)),
-    1: ((0.4, 0.03, 0.03), (1.4, 0.3, 0.3)),
-    2: ((1.1, 0.3, 0.05), (1.1, 0.05, 0.3), (0.7, 0.1, 0.1), (1.4, 0.3, 0.3)),
-}
-
 
 def _starts(form: _Form) -> Array:
-    """Parameters of a model to start from: log scale, bias, rate logits 0 and 1."""
-    scale, *rates = np.array(_STARTS[form.rates]).T
+    """Parameters to start from: log scale, bias, rate logits 0 and 1.
+
+    Several, because the likelihood has two basins: a flat sigmoid without noise, a steep one with noise.
+    """
+    scale, *rates = np.transpose(
+        [
+            ((0.4, 0.0, 0.0), (-1.0, 0.0, 0.0)),
+            ((0.4, 0.03, 0.03), (1.4, 0.3, 0.3)),
+            ((1.1, 0.3, 0.05), (1.1, 0.05, 0.3), (0.7, 0.1, 0.1), (1.4, 0.3, 0.3)),
+        ][form.rates]
+    )
     share = np.maximum(np.array(rates), 1e-9) / MAX_RATE
     return np.column_stack([scale, np.zeros(len(scale)), np.clip(np.log(share / (1 - share)), -12, None).T])
 

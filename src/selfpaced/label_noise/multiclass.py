@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
@@ -9,17 +12,11 @@ from scipy.optimize import minimize
 from .binary import MAX_RATE
 from .model import Array, Model, softmax
 
-# a choice: the largest rate, as a share of the one at which labels say nothing, and the pseudo-counts that hold a free
-# transition matrix near one rate, as a share of the rows.
-MAX_SHARE = 0.96
-PSEUDO_COUNTS = 0.25
+PSEUDO_COUNTS = 0.25  # a choice: what holds a free transition matrix near one rate, as a share of the rows
 MAX_PAIRWISE = 30  # cost: classes above which there is no rate per pair
 UNEQUAL = 4.0  # a choice: how many times the rows of the smallest class the largest has where classes are unequal
 ONE_WAY = 1.5  # theory: standard errors of the score by which one class is mistaken for another, to be looked at
 ENOUGH = 1000  # cost: rows that tell a scale and one rate where candidates are compared
-
-_STARTS = ((1.5, 0.03), (4.0, 0.3))  # theory: a scale and a rate in each of the two basins, without noise and with it
-_OPTIONS = {"maxiter": 60, "ftol": 1e-7, "gtol": 1e-5}
 
 
 class _MulticlassLikelihood:
@@ -32,7 +29,7 @@ class _MulticlassLikelihood:
         self.k, self.n = z.shape
         self.z, self.y, self.weight = z, y, weight
         self.own = (y, np.arange(self.n))  # the place of given labels
-        self.max_rate = MAX_SHARE * (self.k - 1) / self.k
+        self.max_rate = 2 * MAX_RATE * (self.k - 1) / self.k  # labels say nothing at (k - 1) / k
         # wrong labels fall on the other classes alike, or in proportion to how many rows these have
         self.share = np.full(self.k, 1.0 / self.k) if share is None else share
         self.spread = self.share / (1.0 - self.share)
@@ -162,7 +159,7 @@ def _softmax(z: Array) -> Array:
 def _one_rate(like: _MulticlassLikelihood, max_iter: int = 25) -> tuple[Array, float]:
     """Log scale and logit of one rate by damped Fisher scoring from both basins, and the value there."""
     best, lowest = np.zeros(2), np.inf
-    for scale, rate in _STARTS:
+    for scale, rate in ((1.5, 0.03), (4.0, 0.3)):  # in each of the two basins, without noise and with it
         r = rate / like.max_rate
         x, damping = np.array([np.log(scale), np.log(r / (1 - r))]), 1e-2
         value, grad, fisher = like.simple(x)
@@ -182,6 +179,11 @@ def _one_rate(like: _MulticlassLikelihood, max_iter: int = 25) -> tuple[Array, f
         if value < lowest:
             best, lowest = x, value
     return best, lowest
+
+
+def _minimum(function: Callable[..., tuple[float, Array]], start: Array, *args: Any) -> Any:
+    options = {"maxiter": 60, "ftol": 1e-7, "gtol": 1e-5}
+    return minimize(function, start, args=args, jac=True, method="L-BFGS-B", options=options)
 
 
 def _scaled(z: Array, weight: Array) -> tuple[Array, float]:
@@ -227,10 +229,7 @@ def _without_noise(like: _MulticlassLikelihood, unit: float, shift: bool) -> lis
     """A scale; a scale and a bias."""
     models, start = [], np.array([np.log(1.5)])
     for bias in [False, True][: 1 + shift]:
-        run = minimize(
-            like.unbiased, np.r_[start, np.zeros(like.k)] if bias else start, jac=True, method="L-BFGS-B",
-            options=_OPTIONS,
-        )  # fmt: skip
+        run = _minimum(like.unbiased, np.r_[start, np.zeros(like.k)] if bias else start)
         start, shifts = run.x[:1], run.x[1:] if bias else np.zeros(like.k)
         evidence = -run.fun * like.n - (like.k - 1) * bias
         scale = float(np.exp(np.clip(run.x[0], -6, 5))) / unit
@@ -242,7 +241,7 @@ def _class_conditional(like: _MulticlassLikelihood, log_scale: float, rate: floa
     k, base = like.k, like.transition(rate)
     prior = PSEUDO_COUNTS * like.n / k * base
     start = np.r_[log_scale, np.zeros(k), np.log(np.maximum(base, 1e-3)).ravel()]
-    run = minimize(like.full, start, args=(prior,), jac=True, method="L-BFGS-B", options=_OPTIONS)
+    run = _minimum(like.full, start, prior)
     scale, bias = float(np.exp(np.clip(run.x[0], -4, 5))), run.x[1 : 1 + k]
     transition = softmax(run.x[1 + k :].reshape(k, k))
     share = np.average(_softmax(scale * like.z + bias[:, None]), axis=1, weights=like.weight)
@@ -261,7 +260,7 @@ def _one_way(like: _MulticlassLikelihood, clean_scale: float, unit: float) -> li
     for rate in (0.1, 0.35):
         r = rate / MAX_RATE
         start = np.r_[max(np.log(clean_scale), -4.0), np.zeros(k), np.log(r / (1 - r))]
-        runs.append(minimize(like.one_way, start, args=(a, b), jac=True, method="L-BFGS-B", options=_OPTIONS))
+        runs.append(_minimum(like.one_way, start, a, b))
     best = min(runs, key=lambda one: float(one.fun))
     rate, scale, bias = one_way_rate(best.x), float(np.exp(np.clip(best.x[0], -4, 5))), best.x[1:-1]
     share = float(np.average(_softmax(scale * like.z + bias[:, None])[a], weights=like.weight))

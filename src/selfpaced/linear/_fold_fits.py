@@ -16,11 +16,12 @@ from scipy import sparse
 
 from ._folds import FoldRows
 from ._lbfgs import Metric, minimize_all
-from ._loss import WIDEST, Latent, Objective, Vector
+from ._loss import BLOCK_BYTES, WIDEST, Latent, Objective, Vector
 
 TOLERANCE = 1e-3  # cost: gradient entry, in coordinates of unit curvature, at which a fold fit ends
 SURE = 80.0  # numerical safety: a score beyond which exp overflows in single precision, and probabilities are 0 or 1
-BLOCK = 1 << 17  # cost: scores that are made at a time, so that they stay in the cache
+STEPS = 12  # cost: iterations of a fold fit
+BLOCK = BLOCK_BYTES // 16  # cost: scores that are made at a time, with three temporaries of single precision
 _IDENTITY = Metric(lambda gradient, _: gradient, curvature=False)
 
 
@@ -76,7 +77,7 @@ class FoldFits:
         """Forget the coordinates, which are made again if they are needed."""
         self.__dict__.pop("coordinates", None)
 
-    def fit(self, candidates: Sequence[Spec], max_iter: int) -> list[FoldModel]:
+    def fit(self, candidates: Sequence[Spec], max_iter: int = STEPS) -> list[FoldModel]:
         """Fit all candidates outside all folds at once, and score what was held out."""
         n_fits, shape = len(self.weight), (self.n_outputs, self.everything.n_features + 1)
         blank = None if all(c.start is not None for c in candidates) else self._class_shares()

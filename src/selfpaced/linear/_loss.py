@@ -28,7 +28,6 @@ Codes = NDArray[np.intp]
 
 BLOCK_BYTES = 1 << 21  # cost: 2 MB, which stay in the processor's cache
 WIDEST = 400  # cost: features above which curvatures are not factorised
-_TINY = 1e-300  # numerical safety: no logarithm of zero
 
 
 @dataclass(frozen=True)
@@ -55,13 +54,13 @@ class Latent:
     def __call__(self, prob: Vector, codes: Codes) -> tuple[Vector, Vector | None]:
         """Latent loss and relative weight (None: all 1) from the probability of the given label."""
         if self.plain:
-            return -np.log(np.maximum(prob, _TINY)), None
+            return -np.log(np.maximum(prob, 1e-300)), None
         exponent = self._exponent
         if exponent is not None:
             own = float(exponent) if exponent.ndim == 0 else exponent[codes].astype(prob.dtype, copy=False)
             weight = _power(prob, own)
             return (1 - weight) / own, weight
-        loss = -np.log(np.maximum(prob, _TINY))
+        loss = -np.log(np.maximum(prob, 1e-300))
         lam = self.lam if np.ndim(self.lam) == 0 else np.asarray(self.lam)[codes]
         return self._rule.latent(loss, lam), self.weight(loss, codes)
 

@@ -1,7 +1,7 @@
 """The misfit check: what a more flexible reference model explains was misfit of the linear model, not label noise.
 
 A linear model that misses a bend sees wrong labels wherever the bend is. So the same folds are fitted once more with
-squares of the features, ranks of skewed features and, if features are few, nearness to some rows. If that
+squares and products of the features, ranks of skewed features and, if features are few, nearness to some rows. If that
 model explains the held-out labels better, the noise rate is its own, and the interval covers both.
 """
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from ..assessment import SUSPECT
 from ..label_noise import MISFIT, UNDECIDED, NoiseModel, fit_channel
@@ -23,15 +24,14 @@ from ._loss import Latent, Vector, predicted
 # Measured by benchmarks/classification.py --part development.
 CLIPPED = 3.0  # standard deviations: beyond, a square would be all leverage
 SKEWED = 0.1  # standard deviations between mean and median from which the ranks of a feature are used
+AXES = 5  # principal components whose products are taken
 BUMPS, FEW_FEATURES = 30, 20  # rows nearness to which is a feature, and features above which all rows are far apart
 REFERENCE_C = 0.03  # inverse penalty of the reference model, which has more to penalise
-DOUBT, BETTER = 1.0, 2.0  # standard errors of lead at which the reference model starts to count, and counts fully
+BETTER = 2.0  # standard errors of lead at which the reference model counts fully; one less, and it does not count
 PROMISED = 0.7  # a choice: share of the likely errors that both models must contradict; the precision to reach
 
-RANKS = 32  # cost: quantiles between which normal scores are interpolated
-CHECKED = 2500  # cost: rows of the check at most
-WIDEST = 100  # cost: features above which products say little and cost much
-STEPS = 15  # cost: iterations of its fold fits
+CHECKED = 1500  # cost: rows of the check at most, as in benchmarks/classification.py
+MANY_FEATURES = 100  # cost: features above which there is no check
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class MisfitCheck:
     @property
     def trust(self) -> float:
         """How certain it is that it explains more, 0 to 1."""
-        return float(np.clip((self.ahead - DOUBT) / (BETTER - DOUBT), 0.0, 1.0))
+        return float(np.clip(self.ahead - BETTER + 1.0, 0.0, 1.0))
 
     def most(self, channel: NoiseModel) -> float:
         """The largest credible noise rate, the nearer to its own, the more certain it is that it explains more."""
@@ -95,14 +95,14 @@ class MisfitCheck:
 def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitCheck | None:
     """Fit the reference model outside the same folds; None if features are sparse or too many."""
     rows = fits.rows
-    if sparse.issparse(rows.X) or rows.X.shape[1] > WIDEST:
+    if sparse.issparse(rows.X) or rows.X.shape[1] > MANY_FEATURES:
         return None
     step = -(-rows.n // CHECKED)
     kept = rows.held % step == 0
     rows, scores = rows.every(step), scores[kept]
     total = float(rows.n if rows.weight is None else rows.weight.sum())
     flexible = FoldFits(replace(rows, X=bends(rows.X, rows.weight), folds=rows.folds[:1]), total, True)
-    z = flexible.fit([Spec(Latent(), REFERENCE_C)], STEPS)[0].scores
+    z = flexible.fit([Spec(Latent(), REFERENCE_C)])[0].scores
     codes, weight, size = rows.held_codes, rows.evidence_weight, rows.evidence_size
     pairs = rows.n_classes == 2  # cost: one rate for more classes
     own = fit_channel(z, codes, sample_weight=weight, class_conditional=pairs, noiseless=True, size=size)
@@ -125,25 +125,27 @@ def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitC
 
 
 def bends(X: Vector, weight: Vector | None) -> NDArray[np.float32]:
-    """Return scaled and clipped features, squares, ranks of skewed ones, and nearness to some rows."""
+    """Return scaled and clipped features, squares, products of principal components, ranks, and nearness to rows."""
     mean = np.average(X, axis=0, weights=weight)
     scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
     Z = ((X - mean) / np.where(scale > 0, scale, 1.0)).astype(np.float32)
     ranks = [_normal_scores(Z[:, j])[:, None] for j in np.flatnonzero(np.abs(np.median(Z, axis=0)) > SKEWED)]
     np.clip(Z, -CLIPPED, CLIPPED, out=Z)
-    return np.hstack([Z, Z**2, *ranks, *([_nearness(Z)] if Z.shape[1] <= FEW_FEATURES else [])])
+    parts = Z @ np.linalg.eigh(Z.T @ Z)[1][:, ::-1][:, :AXES]
+    parts = np.clip(parts / np.maximum(parts.std(axis=0), 1e-6), -CLIPPED, CLIPPED)
+    i, j = np.triu_indices(parts.shape[1], 1)
+    near = [_nearness(Z, along=parts[:, 0])] if Z.shape[1] <= FEW_FEATURES else []
+    return np.hstack([Z, Z**2, parts[:, i] * parts[:, j], *ranks, *near])
 
 
 def _normal_scores(column: Vector) -> NDArray[np.float32]:
     """Normal scores of the ranks: incomes and counts act by their order, and a logarithm fails at zero."""
-    knots = np.linspace(0, len(column) - 1, min(RANKS, len(column))).astype(np.intp)
-    scores = ndtri((knots + 0.5) / len(column))
-    return np.asarray(np.interp(column, np.sort(column)[knots], scores), dtype=np.float32)
+    return np.asarray(ndtri((rankdata(column) - 0.5) / len(column)), dtype=np.float32)
 
 
-def _nearness(Z: Vector) -> Vector:
-    """Nearness of each row to some rows that lie spread over the table, whatever the order of the rows."""
-    some = Z[np.argsort(Z.sum(axis=1), kind="stable")[:: -(-len(Z) // BUMPS)]]
+def _nearness(Z: Vector, along: Vector) -> Vector:
+    """Nearness of each row to rows that lie spread along an axis, whatever the order of the rows."""
+    some = Z[np.argsort(along, kind="stable")[:: -(-len(Z) // BUMPS)]]
     distance = np.square(Z).sum(axis=1)[:, None] - 2 * Z @ some.T + np.square(some).sum(axis=1)
     bumps = np.exp(-distance / Z.shape[1])
     return np.asarray(bumps / np.maximum(bumps.std(axis=0), 1e-6))  # of unit variance, as the penalty expects

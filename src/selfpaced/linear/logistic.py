@@ -124,8 +124,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
     noise_rate_if_any_ : float
         Expected share of wrong labels if any are wrong; NaN if it was not estimated.
     misfit_check_ : "linear" or "quadratic"
-        Result of the misfit check.  "quadratic": a flexible reference model (squares, ranks of skewed features
-        and, with few features, nearness to some rows) explains held-out labels better, and its noise rate is
+        Result of the misfit check.  "quadratic": a flexible reference model (squares, products, ranks of skewed
+        features and, with few features, nearness to some rows) explains held-out labels better, and its noise rate is
         used.  "linear": it does not, or the check was not needed.
     assessment_ : Assessment
         Assessment of the training rows; ``assess`` returns the same for other rows.
