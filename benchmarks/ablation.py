@@ -1,7 +1,7 @@
 """What each mechanism of the logistic regression earns: one is switched off, and the difference is printed.
 
     python benchmarks/shipped.py                       # once: the tables
-    python benchmarks/ablation.py [--seeds 1] [--only paces shift ...] [--save]
+    python benchmarks/ablation.py [--seeds 1] [--every 1] [--only paces shift ...] [--save]
 
 Development tables (more_datasets.py), clean and with seven kinds of noise. A cell is the difference to the present
 code, mean over the tables (standard error), in points: accuracy on clean labels, average precision of the wrong labels
@@ -146,6 +146,7 @@ def row(label, found, base):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--every", type=int, default=1, help="take every n-th table")
     parser.add_argument("--only", nargs="*", choices=list(SWITCHES), default=list(SWITCHES))
     parser.add_argument("--save", action="store_true", help="also write results/ablation.md")
     options = parser.parse_args()
@@ -154,7 +155,7 @@ def main():
     columns = [*noisy_fits.NOISES, *ranked, "covers", "likely errors that are wrong", "likely, clean", "time"]
     lines = ["| switched off | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     print("\n".join(lines), flush=True)
-    names = more_datasets.DEVELOPMENT
+    names = more_datasets.DEVELOPMENT[:: options.every]
     base = measured(names, options.seeds, [], {})
     lines.append(row("nothing", base, {key: dict.fromkeys(record, 0.0) for key, record in base.items()}))
     print(lines[-1], flush=True)

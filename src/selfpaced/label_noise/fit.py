@@ -125,8 +125,9 @@ class ChannelModels:
         z, codes, weight = _checked(logits, y, sample_weight)
         if len(codes) == 0 or weight.sum() <= 0 or np.ptp(z - z.mean(axis=1, keepdims=True)) == 0:
             return cls([], z, codes, weight)
-        weight = weight * ((effective_size(weight, len(weight)) if size is None else size) / weight.sum())
-        self = cls([], z, codes, weight, _judged(codes, weight, z.shape[1]))
+        weight = weight * (effective_size(weight, len(weight)) / weight.sum())
+        judged = _judged(codes, weight, z.shape[1])
+        self = cls([], z, codes, weight if size is None else weight * (size / weight.sum()), judged)
         z, codes, weight = self.rows
         if z.shape[1] == 2:
             self.models[:] = fit_binary(z[:, 1] - z[:, 0], codes, weight, class_conditional, shift, noiseless)
