@@ -7,16 +7,16 @@
 development  25 KEEL tables (more_datasets.py), looked at freely.
 fresh        32 tables of R packages (fresh_datasets.py), listed before the first look; one look per design.
 third        16 others, listed before the third look.
-three        the paper's data sets in the paper's folds; ``--seeds 10`` is one deal of ten folds.
-nothing      labels at random, labels drawn from a model, the same table with folds dealt ten times.
+three        the paper's data sets in the paper's folds; ``--seeds 10`` is one split into ten folds.
+nothing      labels at random, labels drawn from a model, the same table with ten splits into folds.
 stability    how much of the lists stays under another random_state, and when 3 % of the rows are deleted.
 schedule     ``pace="paper"`` for each rule of the paper's table, C given and chosen, beside the paper's own figure.
 
-Labels are clean, wrong at random (10, 20, 40 %), by class (35 and 5 % in turn), near the border (20 %) or in a region
-(half of the labels of 30 % of the rows). All methods run with their defaults and see the same rows, scaling and labels;
-nothing is chosen with clean labels. Answers are cached cell by cell, so a run can be stopped and taken up again;
-``--library`` computes the rows of the library with the code of another revision. Needs the packages of ``.[peers]`` and
-``experiments``.
+Labels are clean, wrong at random (5, 10, 20, 40 %), by class (35 and 5 % in turn), near the border (20 %) or in a
+region (half of the labels of 30 % of the rows). All methods run with their defaults and see the same rows, scaling and
+labels; nothing is chosen with clean labels. Answers are cached cell by cell, so a run can be stopped and taken up
+again; ``--library`` computes the rows of the library with the code of another revision. Needs the packages of
+``.[peers]`` and ``experiments``.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ class Tables:
 
     def lines(self) -> list[str]:
         return [
-            f"{len(self.names)} tables, {self.seeds} seeds of split, noise and model.",
+            f"{len(self.names)} tables, {self.seeds} seed{'s' * (self.seeds > 1)} of split, noise and model.",
             "",
             *self.mean_of("Accuracy, %", "accuracy", 1),
             *self.gains("plain"),
@@ -281,7 +281,7 @@ class Tables:
 
 
 def nothing_part(options: argparse.Namespace) -> list[str]:
-    """Where there is nothing to be found, and how much depends on the deal of the folds."""
+    """Where there is nothing to be found, and how much depends on the split into folds."""
     shapes = [(300, 5, 2), (1000, 20, 2), (600, 10, 3)]
     draws = range(10 * options.seeds)
     rows = {}
@@ -324,7 +324,7 @@ def nothing_part(options: argparse.Namespace) -> list[str]:
     columns = ("suspects", "spread of suspects", "claimed rate", "predictions that differ")
     return [
         *lines,
-        "One table of 2,201 rows and three coarse columns, folds dealt by ten seeds.",
+        "One table of 2,201 rows and three coarse columns, split into folds by ten seeds.",
         "",
         *_table("labels", moved, columns),
     ]

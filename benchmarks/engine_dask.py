@@ -7,9 +7,8 @@ import numpy as np
 from engine_clock import Clock, each
 
 from selfpaced import SelfPacedLogisticRegression
-from selfpaced.linear._blocks import TableObjective, gradient
 from selfpaced.linear._lbfgs import minimize
-from selfpaced.linear._loss import Latent, Objective
+from selfpaced.linear._loss import Latent, Objective, TableObjective, gradient
 from selfpaced.regularizers import get
 
 BYTES = 8  # of a feature
@@ -63,7 +62,7 @@ def a_pass(table):
 def plain_fit(table):
     """The plain model from zero, in the geometry of some rows, by the same block function and minimiser."""
     some = table.take(np.linspace(0, table.n - 1, DESCRIBED).astype(np.intp))
-    thin = Objective([some.X], some.y, 2, ridge=1.0 / table.n)
+    thin = Objective(some.X, some.y, 2, ridge=1.0 / table.n)
     whole = TableObjective(table, 2, float(table.n), ridge=1.0 / table.n)
     return minimize(whole, np.zeros(whole.size), metric=thin.curvature(), tol=1e-4 * thin.unit)
 

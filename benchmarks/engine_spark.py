@@ -10,8 +10,7 @@ import numpy as np
 from engine_clock import Clock, each
 
 from selfpaced import SelfPacedLogisticRegression
-from selfpaced.linear._blocks import gradient
-from selfpaced.linear._loss import Latent
+from selfpaced.linear._loss import Latent, gradient
 from selfpaced.regularizers import get
 from selfpaced.spark import CrossFit, SparkTable
 

@@ -85,8 +85,7 @@ def files(paths, scratch):
 
     from selfpaced import SelfPacedLogisticRegression
     from selfpaced.distributed import spool, write_suspects
-    from selfpaced.linear._blocks import gradient
-    from selfpaced.linear._loss import Latent
+    from selfpaced.linear._loss import Latent, gradient
     from selfpaced.regularizers import get
 
     pa.set_cpu_count(1)
@@ -127,8 +126,7 @@ def memory(n, scratch):
 
     from selfpaced import SelfPacedLogisticRegression
     from selfpaced.distributed import MemoryTable
-    from selfpaced.linear._blocks import gradient
-    from selfpaced.linear._loss import Latent
+    from selfpaced.linear._loss import Latent, gradient
     from selfpaced.regularizers import get
 
     parts = list(chunks(n))

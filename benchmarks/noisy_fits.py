@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from selfpaced import datasets
 from selfpaced_experiments.cells import Cell
 
-NOISES = ("clean", "10 %", "20 %", "40 %", "35/5 %", "border 20 %", "region")
+NOISES = ("clean", "5 %", "10 %", "20 %", "40 %", "35/5 %", "border 20 %", "region")
 OURS, BALANCED = "selfpaced", "selfpaced, balance .5"
 PEERS = ("plain", "LR CV", "cleanlab", "oracle")
 PAPER = ("paper: breast", "paper: spambase", "paper: svmguide1")

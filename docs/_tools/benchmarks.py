@@ -13,7 +13,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "BENCHMARKS.md"
 RESULTS = ROOT / "benchmarks" / "results"
-BLOCK = re.compile(r"(<!-- copy (?P<page>\w+) \| (?P<heading>.+?) \| (?P<number>\d+) -->\n).*?(<!-- /copy -->)", re.DOTALL)
+BLOCK = re.compile(
+    r"(<!-- copy (?P<page>\w+) \| (?P<heading>.+?) \| (?P<number>\d+) -->\n).*?(<!-- /copy -->)", re.DOTALL
+)
 
 
 def tables(page: str, heading: str) -> list[str]:

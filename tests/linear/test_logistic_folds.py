@@ -158,3 +158,19 @@ def test_a_confirmed_label_of_one_row_is_no_suspect():
     assert model.assessment_.wrong[7] == 0.0
     assert 7 not in suspects(model)["row"].tolist()
     assert model.predict_proba(X)[7, list(model.classes_).index("barolino")] > 0
+
+
+@pytest.mark.parametrize("tiny", [(1, 2, 1), (2, 2), (6,)])
+def test_tiny_classes_do_not_hide_wrong_labels_between_large_ones(tiny):
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 3, 600)
+    X = rng.standard_normal((600, 5))
+    X[:, :3] += 2.5 * np.eye(3)[y]
+    given, wrong = flip_symmetric(y, 0.06, random_state=2)
+    given[: sum(tiny)] = np.repeat(3 + np.arange(len(tiny)), tiny)
+    model = SelfPacedLogisticRegression().fit(X, given)
+    likely = model.assessment_.levels() == 2
+    assert likely.sum() > 20
+    assert wrong[likely].mean() > 0.8
+    assert not likely[: sum(tiny)].any()  # too few rows to be judged
+    assert 0.02 < model.noise_rate_ < 0.1

@@ -240,7 +240,7 @@ def _with_reference(
         return model, None
     low, high = min(model.interval[0], other.interval[0]), max(model.interval[1], other.interval[1])
     if other.noise_rate < model.noise_rate:
-        model = models.assessed(other.noise_rate, likely=other.noise_rate)
+        model = models.assessed(other.noise_rate)
     return replace(model, interval=(low, high)), (other.unless_established(), reference)
 
 

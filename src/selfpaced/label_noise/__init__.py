@@ -18,11 +18,21 @@ probability and predicted label can never disagree.
 from __future__ import annotations
 
 from .fit import MISFIT, ChannelModels, fit_channel, one_rate_likelihood
-from .groups import design_effect, rate_scores
-from .lists import share_to_check
-from .model import UNDECIDED, NoiseModel, Suspicion, confident_error, logits_from_proba, symmetric
+from .model import (
+    CLEAN,
+    UNDECIDED,
+    NoiseModel,
+    Suspicion,
+    confident_error,
+    design_effect,
+    logits_from_proba,
+    rate_scores,
+    share_to_check,
+    symmetric,
+)
 
 __all__ = [
+    "CLEAN",
     "MISFIT",
     "UNDECIDED",
     "ChannelModels",

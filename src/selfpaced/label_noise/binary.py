@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .model import Array, Model
 
-_MAX_RATE = 0.48  # theory: beyond 1/2 the classes have swapped names; how near: a choice
-_FREE = 0.04  # numerical safety: what is left of the prior on log scales below 0 where they are free
-_BINS = 128  # of the margins, for speed: a choice
+MAX_RATE = 0.48  # theory: beyond 1/2 the classes have swapped names; how near: a choice
+BINS = 128  # cost: bins of the margins
 
 
 def _bins(margin: Array, y: NDArray[np.intp], weight: Array) -> tuple[Array, Array, Array]:
@@ -20,41 +19,45 @@ def _bins(margin: Array, y: NDArray[np.intp], weight: Array) -> tuple[Array, Arr
     mass: Array = np.bincount(inverse, weight).astype(float)
     ones: Array = np.bincount(inverse, weight * y).astype(float)
     before = np.cumsum(mass) - mass
-    index = np.minimum((before * (_BINS / mass.sum())).astype(np.intp), _BINS - 1)
-    m, sums, positive = (
-        np.bincount(index, part, minlength=_BINS).astype(float) for part in (mass, mass * values, ones)
-    )
+    index = np.minimum((before * (BINS / mass.sum())).astype(np.intp), BINS - 1)
+    m, sums, positive = (np.bincount(index, part, minlength=BINS).astype(float) for part in (mass, mass * values, ones))
     used = m > 0
     return sums[used] / m[used], m[used], positive[used]
 
 
-@dataclass(frozen=True)
-class _Form:
+class _Form(NamedTuple):
     """What a model may use: a shift of the margins, and no, one common or one rate per class."""
 
     shift: bool
     rates: int
 
+    @property
+    def projection(self) -> Array:
+        """The subspace of the four parameters."""
+        out = np.eye(4)
+        if self.rates < 2:
+            out[2:, 2:] = 0.5 * self.rates
+        out[1, 1] = float(self.shift)
+        return out
 
-_CLEAN, _CLEAN_SHIFT = _Form(False, 0), _Form(True, 0)
-_RATE, _RATE_SHIFT, _CLASS_RATES = _Form(False, 1), _Form(True, 1), _Form(True, 2)
 
-# theory: model, log scale, rate of class 0, rate of class 1; several starts, because the likelihood has two basins
-# (a flat sigmoid without noise, a steep one with noise).
-_STARTS = (
-    (_CLEAN, 0.4, 0.0, 0.0),
-    (_CLEAN, -1.0, 0.0, 0.0),
-    (_CLEAN_SHIFT, 0.4, 0.0, 0.0),
-    (_CLEAN_SHIFT, -1.0, 0.0, 0.0),
-    (_RATE, 0.4, 0.03, 0.03),
-    (_RATE, 1.4, 0.3, 0.3),
-    (_RATE_SHIFT, 0.4, 0.03, 0.03),
-    (_RATE_SHIFT, 1.4, 0.3, 0.3),
-    (_CLASS_RATES, 1.1, 0.3, 0.05),
-    (_CLASS_RATES, 1.1, 0.05, 0.3),
-    (_CLASS_RATES, 0.7, 0.1, 0.1),
-    (_CLASS_RATES, 1.4, 0.3, 0.3),
-)
+_RATE, _CLASS_RATES = _Form(False, 1), _Form(True, 2)
+
+
+def _starts(form: _Form) -> Array:
+    """Parameters to start from: log scale, bias, rate logits 0 and 1.
+
+    Several, because the likelihood has two basins: a flat sigmoid without noise, a steep one with noise.
+    """
+    scale, *rates = np.transpose(
+        [
+            ((0.4, 0.0, 0.0), (-1.0, 0.0, 0.0)),
+            ((0.4, 0.03, 0.03), (1.4, 0.3, 0.3)),
+            ((1.1, 0.3, 0.05), (1.1, 0.05, 0.3), (0.7, 0.1, 0.1), (1.4, 0.3, 0.3)),
+        ][form.rates]
+    )
+    share = np.maximum(np.array(rates), 1e-9) / MAX_RATE
+    return np.column_stack([scale, np.zeros(len(scale)), np.clip(np.log(share / (1 - share)), -12, None).T])
 
 
 class _BinaryLikelihood:
@@ -67,11 +70,11 @@ class _BinaryLikelihood:
 
     def __init__(self, x: Array, mass: Array, ones: Array, free: bool = False) -> None:
         self.x, self.mass, self.ones = x, mass, ones
-        self.hold = _FREE if free else 1.0
+        self.hold = 0.04 if free else 1.0
 
     def forward(self, p: Array) -> tuple[Array, ...]:
         scale = np.exp(np.clip(p[:, :1], -4, 5))
-        rate = _MAX_RATE / (1 + np.exp(-np.clip(p[:, 2:], -12, 12)))
+        rate = MAX_RATE / (1 + np.exp(-np.clip(p[:, 2:], -12, 12)))
         clean = 0.5 + 0.5 * np.tanh(0.5 * (scale * self.x + p[:, 1:2]))
         contrast = 1 - rate.sum(axis=1, keepdims=True)
         q = np.clip(rate[:, :1] + contrast * clean, 1e-9, 1 - 1e-9)
@@ -86,7 +89,7 @@ class _BinaryLikelihood:
         """Gradient and Fisher information; in the rates themselves instead of their logits on request."""
         _, scale, rate, clean, contrast, q = state
         slope = contrast * clean * (1 - clean)
-        chain = np.ones_like(rate) if by_rate else rate * (1 - rate / _MAX_RATE)
+        chain = np.ones_like(rate) if by_rate else rate * (1 - rate / MAX_RATE)
         jac = np.stack([slope * scale * self.x, slope, (1 - clean) * chain[:, :1], -clean * chain[:, 1:]], axis=1)
         variance = q * (1 - q)
         grad = np.matmul(jac, ((self.mass * q - self.ones) / variance)[:, :, None])[:, :, 0]
@@ -97,16 +100,6 @@ class _BinaryLikelihood:
         fisher[:, 0, 0] += held
         fisher[:, 1, 1] += 1
         return grad, fisher
-
-
-def _projection(form: _Form) -> Array:
-    """The subspace of the four parameters that a model may use."""
-    out = np.eye(4)
-    if form.rates < 2:
-        out[2:, 2:] = 0.5 * form.rates
-    if not form.shift:
-        out[1, 1] = 0.0
-    return out
 
 
 def _scoring(likelihood: _BinaryLikelihood, p: Array, project: Array, max_iter: int = 25) -> tuple[Array, Array]:
@@ -139,22 +132,18 @@ def fit_binary(
     """The models that are allowed, each at the better of its starts."""
     unit = np.average(np.abs(margin), weights=weight) / 2 + 1e-9
     likelihood = _BinaryLikelihood(*_bins(margin / unit, y, weight), free=noiseless)
-    forms = [_RATE] + [_RATE_SHIFT] * shift + [_CLASS_RATES] * (shift and class_conditional)
-    forms += ([_CLEAN] + [_CLEAN_SHIFT] * shift) * noiseless
-    starts = [s for s in _STARTS if s[0] in forms]
-    p = np.array([[s[1], 0.0, _logit(s[2]), _logit(s[3])] for s in starts])
-    project = np.stack([_projection(s[0]) for s in starts])
-    p, value = _scoring(likelihood, p, project)
+    forms = [_RATE] + [_Form(True, 1)] * shift + [_CLASS_RATES] * (shift and class_conditional)
+    forms += ([_Form(False, 0)] + [_Form(True, 0)] * shift) * noiseless
+    starts = [_starts(form) for form in forms]
+    which = np.repeat(np.arange(len(forms)), [len(own) for own in starts])
+    project = np.stack([forms[i].projection for i in which])
+    p, value = _scoring(likelihood, np.concatenate(starts), project)
     models = []
-    for form in forms:
-        best = min((i for i, s in enumerate(starts) if s[0] == form), key=lambda i: value[i])
+    for i, form in enumerate(forms):
+        best = min(np.flatnonzero(which == i), key=lambda at: value[at])
         cost = value[best] + form.shift + (form.rates == 2)
         models.append(_binary_model(likelihood, p[best : best + 1], project[best], cost, unit, form.rates > 0))
     return models
-
-
-def _logit(rate: float) -> float:
-    return -12.0 if rate == 0 else float(np.log(rate / _MAX_RATE / (1 - rate / _MAX_RATE)))
 
 
 def _binary_model(
@@ -185,16 +174,14 @@ def one_rate_binary(margins: Array, y: NDArray[np.intp], weight: Array) -> Array
     """Log-likelihood of every given label under scale and one rate, fitted to each row of ``margins`` at once."""
     units = np.average(np.abs(margins), axis=1, weights=weight) / 2 + 1e-9
     binned = [_bins(margin / unit, y, weight) for margin, unit in zip(margins, units, strict=True)]
-    x, mass, ones = (_padded([part[i] for part in binned]) for i in range(3))
-    starts = [s for s in _STARTS if s[0] == _RATE]
-    first = np.array([[s[1], 0.0, _logit(s[2]), _logit(s[3])] for s in starts])
-    m, count = len(margins), len(starts)
-    repeated = [np.repeat(part, count, axis=0) for part in (x, mass, ones)]
-    likelihood = _BinaryLikelihood(repeated[0], repeated[1], repeated[2], free=True)
-    p, value = _scoring(likelihood, np.tile(first, (m, 1)), np.tile(_projection(_RATE), (m * count, 1, 1)))
+    first, m = _starts(_RATE), len(margins)
+    count = len(first)
+    x, mass, ones = (np.repeat(_padded([part[i] for part in binned]), count, axis=0) for i in range(3))
+    likelihood = _BinaryLikelihood(x, mass, ones, free=True)
+    p, value = _scoring(likelihood, np.tile(first, (m, 1)), np.tile(_RATE.projection, (m * count, 1, 1)))
     best = np.arange(m) * count + value.reshape(m, count).argmin(axis=1)
     scale = np.exp(np.clip(p[best, :1], -4, 5)) / units[:, None]
-    rate = _MAX_RATE / (1 + np.exp(-np.clip(p[best, 2:3], -12, 12)))
+    rate = MAX_RATE / (1 + np.exp(-np.clip(p[best, 2:3], -12, 12)))
     own = 0.5 + 0.5 * np.tanh(0.5 * scale * margins * (2.0 * y - 1.0))
     return np.asarray(np.log(rate + (1 - 2 * rate) * own))
 

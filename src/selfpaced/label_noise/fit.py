@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,26 +12,20 @@ from scipy.special import ndtr
 
 from ..selection import effective_size
 from .binary import fit_binary, one_rate_binary
-from .model import Array, Model, NoiseModel, Suspicion, as_matrix, softmax, symmetric
+from .model import FEWEST, Array, Model, NoiseModel, Suspicion, as_matrix, softmax, symmetric
 from .multiclass import fit_multiclass, one_rate_multiclass
 
 __all__ = ["ChannelModels", "fit_channel", "one_rate_likelihood"]
 
-_MAX_PAIRWISE = 30  # classes: a cap on cost; there are K^2 rates, and rarely the rows to tell them from one
-_LEVEL = 1.959963984540054  # theory: Phi^-1(0.975), for intervals of 95 %
+Codes = NDArray[np.intp]
 
-# a choice on the tables of benchmarks/classification.py --part development.
+LEVEL = 1.959963984540054  # theory: Phi^-1(0.975), for intervals of 95 %
+# benchmarks/classification.py --part development chose these.
 MISFIT = 0.03  # standard deviation of the rate that a wrong link function alone brings about, at most
 FEIGNED = 0.2  # the same as a share of the errors that overlap explains: without overlap no link function feigns noise
-_CONVINCING = 2.0  # nats that noise must gain for an interval without 0
-_TO_SYMMETRIC = 0.5  # how far the transition by which labels are doubted goes towards one rate for all
-
-# benchmarks/classification.py --part development: odds of noise when labels are doubted. A list to look at may be too
-# long rather than empty, and of 20 % wrong labels it holds more so, at no lower precision.
-_ODDS = 2.0
-_ENOUGH = 500  # cost: rows on which the common scale is found
-_LEAST_DOUBT = 0.01  # numerical safety: the smallest rate by which labels are ranked
-_CUTS = (1.0, 0.75, 0.5, 0.25, 0.0)  # a choice: shares of a shift that are tried
+CONVINCING = 2.0  # nats that noise must gain for an interval without 0
+ODDS = 2.0  # prior odds of noise when labels are doubted: a list to look at may be too long rather than empty
+LEAST_DOUBT = 0.01  # numerical safety: the smallest rate by which labels are ranked
 
 
 def fit_channel(
@@ -41,11 +36,11 @@ def fit_channel(
     class_conditional: bool = True,
     shift: bool = True,
     noiseless: bool = False,
-    by_share: bool = False,
-    most: float = 1.0,
     size: float | None = None,
 ) -> NoiseModel:
     """Fit the noise channel to out-of-fold logits and noisy labels.
+
+    With more than two classes, labels of classes with fewer than ten rows are not judged: they are taken to be right.
 
     Parameters
     ----------
@@ -62,14 +57,9 @@ def fit_channel(
         Also consider a bias and, with ``class_conditional``, rates that differ between classes.  With False the most
         probable class of every row stays as the logits have it: only their scale and one rate are fitted.
     noiseless : bool
-        Also consider that no label is wrong.  Noise then has to earn its place: a rate pays for the range that it
-        could have had, the rate never exceeds the noisy error of the logits, the interval reaches down to 0 unless
-        noise is significant, and a shift is cut back where it costs noisy accuracy.
-    by_share : bool
-        With more than two classes of unequal size, also consider that wrong labels fall on the others in proportion to
-        their rows.
-    most : float
-        With ``noiseless``, the largest rate that is believed: what another model tells that explains more.
+        Also consider that no label is wrong.  A rate then pays for the range that it could have had, the rate never
+        exceeds the noisy error of the logits, the interval reaches down to 0 unless noise is significant, and a shift
+        is cut back where it costs noisy accuracy.
     size : float, optional
         How many independent rows the rows are worth, where the weights do not say it.
 
@@ -94,9 +84,9 @@ def fit_channel(
     >>> clean.noise_rate < 0.01, clean.interval[0]
     (True, 0.0)
     """
-    options = {"class_conditional": class_conditional, "shift": shift, "noiseless": noiseless, "by_share": by_share}
+    options = {"class_conditional": class_conditional, "shift": shift, "noiseless": noiseless}
     models = ChannelModels.of(logits, y, sample_weight, size=size, **options)
-    return models.assessed(most) if noiseless else models.averaged()
+    return models.assessed() if noiseless else models.averaged()
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,13 +98,16 @@ class ChannelModels:
     models : list of Model
         Those with noise first; none where there is nothing to fit to.
     logits, codes, weight : ndarray
-        What they were fitted to; weights sum to the number of independent rows.
+        The rows; weights sum to the number of independent rows.
+    classes : ndarray or None
+        The classes with rows enough to be judged, to which the models were fitted; None: all.
     """
 
     models: list[Model]
     logits: Array
-    codes: NDArray[np.intp]
+    codes: Codes
     weight: Array
+    classes: Codes | None = None
 
     @classmethod
     def of(
@@ -127,19 +120,30 @@ class ChannelModels:
         class_conditional: bool = True,
         shift: bool = True,
         noiseless: bool = True,
-        by_share: bool = False,
     ) -> ChannelModels:
         """Fit the models; see `fit_channel`."""
         z, codes, weight = _checked(logits, y, sample_weight)
         if len(codes) == 0 or weight.sum() <= 0 or np.ptp(z - z.mean(axis=1, keepdims=True)) == 0:
             return cls([], z, codes, weight)
-        weight = weight * ((effective_size(weight, len(weight)) if size is None else size) / weight.sum())
+        weight = weight * (effective_size(weight, len(weight)) / weight.sum())
+        judged = _judged(codes, weight, z.shape[1])
+        self = cls([], z, codes, weight if size is None else weight * (size / weight.sum()), judged)
+        z, codes, weight = self.rows
         if z.shape[1] == 2:
-            models = fit_binary(z[:, 1] - z[:, 0], codes, weight, class_conditional, shift, noiseless)
+            self.models[:] = fit_binary(z[:, 1] - z[:, 0], codes, weight, class_conditional, shift, noiseless)
         else:
-            pairwise = shift and class_conditional and z.shape[1] <= _MAX_PAIRWISE
-            models = fit_multiclass(z, codes, weight, pairwise, shift, noiseless, by_share)
-        return cls(models, z, codes, weight)
+            self.models[:] = fit_multiclass(z, codes, weight, shift and class_conditional, shift, noiseless)
+        return self
+
+    @cached_property
+    def rows(self) -> tuple[Array, Codes, Array]:
+        """Logits, codes and weights of the classes that are judged."""
+        if self.classes is None:
+            return self.logits, self.codes, self.weight
+        code = np.full(self.logits.shape[1], -1)
+        code[self.classes] = np.arange(len(self.classes))
+        own = np.flatnonzero(code[self.codes] >= 0)
+        return self.logits[np.ix_(own, self.classes)], code[self.codes[own]], self.weight[own]
 
     @property
     def gain(self) -> float:
@@ -148,11 +152,9 @@ class ChannelModels:
 
     def averaged(self) -> NoiseModel:
         """The mean of all models, by their evidence."""
-        if not self.models:
-            return NoiseModel.identity(self.logits.shape[1])
-        return _average(self.models, _weights(_evidence(self.models)))
+        return self._of_all(_average(self.models, _weights(_evidence(self.models))) if self.models else None)
 
-    def assessed(self, most: float = 1.0, shift: bool | str = "auto", likely: float = 1.0) -> NoiseModel:
+    def assessed(self, most: float = 1.0, shift: bool | str = "auto") -> NoiseModel:
         """Return the noise model if there may be no noise, with a rate of at most ``most``.
 
         Parameters
@@ -162,13 +164,16 @@ class ChannelModels:
         shift : "auto", True or False
             How decisions follow different error rates per class: as far as held-out accuracy on the given labels does
             not fall and no more rows move than the rate can explain; fully; or not at all.
-        likely : float
-            Rate for the probabilities of clean labels, if it is lower.
         """
         models = [m for m in self.models if shift or not np.any(m.bias)]
-        if not models:
-            return NoiseModel.identity(self.logits.shape[1])
-        return _assessed(models, self.logits, self.codes, self.weight, most, likely, shift is True)
+        return self._of_all(_assessed(models, *self.rows, most, shift is True) if models else None)
+
+    def _of_all(self, model: NoiseModel | None) -> NoiseModel:
+        """A model of the classes that are judged as one of all classes."""
+        n_classes = self.logits.shape[1]
+        if model is None:
+            return NoiseModel.identity(n_classes)
+        return model if self.classes is None else model.among(self.classes, n_classes)
 
 
 def one_rate_likelihood(logits: Sequence[ArrayLike], y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
@@ -208,13 +213,22 @@ def one_rate_likelihood(logits: Sequence[ArrayLike], y: ArrayLike, sample_weight
     return one_rate_multiclass(stack, codes, weight)
 
 
-def _checked(logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Array, NDArray[np.intp], Array]:
+def _checked(logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Array, Codes, Array]:
     z, codes = as_matrix(logits), np.asarray(y, dtype=np.intp)
     if len(z) != len(codes):
         raise ValueError(f"logits and y must have the same length; got {len(z)} and {len(codes)}")
     if not np.isfinite(z).all():
         raise ValueError("logits must be finite; take logits_from_proba() of probabilities that reach 0 or 1")
     return z, codes, np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+
+
+def _judged(codes: Codes, weight: Array, n_classes: int) -> Codes | None:
+    """The classes with enough rows; None if these are all, or too few to compare.
+
+    Wrong labels that a model spreads over all classes alike would be missed between large classes beside a tiny one.
+    """
+    enough = np.flatnonzero(np.bincount(codes, weight, minlength=n_classes) >= FEWEST)
+    return enough if 2 <= len(enough) < n_classes else None
 
 
 # ------------------------------------------------------------------------------------------------ averages
@@ -228,8 +242,7 @@ def _evidence(models: Sequence[Model]) -> Array:
     evidence = np.array([m.evidence for m in models])
     if all(m.noisy for m in models):
         return evidence
-    occam = [np.log(min(1.0, 5.0 * m.error + 1e-9)) if m.noisy else 0.0 for m in models]
-    return np.asarray(evidence + np.array(occam))
+    return np.asarray(evidence + [np.log(min(1.0, 5.0 * m.error + 1e-9)) if m.noisy else 0.0 for m in models])
 
 
 def _weights(evidence: Array) -> Array:
@@ -249,7 +262,7 @@ def _average(models: Sequence[Model], weights: Array) -> NoiseModel:
         bias=mean("bias"),
         transition=mean("transition"),
         noise_rate=rate,
-        interval=(float(max(0.0, rate - _LEVEL * spread)), float(min(1.0, rate + _LEVEL * spread))),
+        interval=(float(max(0.0, rate - LEVEL * spread)), float(min(1.0, rate + LEVEL * spread))),
         model_weights=tuple(float(w) for w in weights),
     )
 
@@ -257,25 +270,22 @@ def _average(models: Sequence[Model], weights: Array) -> NoiseModel:
 # ---------------------------------------------------------------------------------- where there may be no noise
 
 
-def _assessed(
-    models: Sequence[Model], z: Array, codes: NDArray[np.intp], weight: Array, most: float, likely: float, fully: bool
-) -> NoiseModel:
+def _assessed(models: Sequence[Model], z: Array, codes: Codes, weight: Array, most: float, fully: bool) -> NoiseModel:
     """Scale and rate from all models, the shift and the suspicion from those with noise."""
     noisy = [m for m in models if m.noisy]
     noise, weights = _average(noisy, _weights(_evidence(noisy))), _at_most(most, models, _weights(_evidence(models)))
     full = _average(models, weights)
-    scale = _common_scale([m.scale for m in models], _at_most(likely, models, weights), z)
+    scale = _common_scale([m.scale for m in models], weights, z)
     expected = _expected_rate(noise)
     moved = noise.bias / noise.scale
     moved = moved if fully else _affordable(z, moved, codes, weight, expected)
     error = 1.0 - float(np.average((z + moved).argmax(axis=1) == codes, weights=weight))
     signal = _signal(models, codes, weight)
     rate = min(signal * full.noise_rate, error)
-    doubt = max(expected, _LEAST_DOUBT)
-    own = _at_rate(noise, doubt)
-    transition = (1 - _TO_SYMMETRIC) * own + _TO_SYMMETRIC * symmetric(doubt, z.shape[1])
+    doubt = max(expected, LEAST_DOUBT)
     overlap = 1.0 - float(np.average(softmax(noise.scale * z + noise.bias).max(axis=1), weights=weight))
     low, high = _interval(noise, models, error, float(weight.sum()), min(MISFIT, FEIGNED * overlap))
+    share = signal * float(weights[: len(noisy)].sum())
     return NoiseModel(
         scale=scale,
         bias=scale * moved,
@@ -286,8 +296,8 @@ def _assessed(
         rate_if_any=min(expected, error),
         suspicion=Suspicion(
             noise.scale,
-            transition,
-            _doubted(signal * float(weights[: len(noisy)].sum())),
+            0.5 * (_at_rate(noise, doubt) + symmetric(doubt, z.shape[1])),
+            max(ODDS * share / (ODDS * share + 1 - share), LEAST_DOUBT),
             clean_scale=max((m for m in models if not m.noisy), key=lambda m: m.evidence).scale,
             size=float(weight.sum()),
             signal=signal,
@@ -300,7 +310,7 @@ def _expected_rate(noise: NoiseModel) -> float:
 
     The most likely rate changes with the split if many rates are about as likely; their mean does not.
     """
-    error = max((noise.interval[1] - noise.noise_rate) / _LEVEL, 1e-6)
+    error = max((noise.interval[1] - noise.noise_rate) / LEVEL, 1e-6)
     ends = (np.array([0.0, 0.5]) - noise.noise_rate) / error
     height, mass = np.exp(-0.5 * ends**2) / np.sqrt(2 * np.pi), float(np.diff(ndtr(ends))[0])
     if mass < 1e-6:  # beyond 1/2, which three classes and more allow
@@ -310,23 +320,17 @@ def _expected_rate(noise: NoiseModel) -> float:
 
 def _at_rate(noise: NoiseModel, rate: float) -> Array:
     """The transition of a channel with another rate, between classes as before."""
-    factor = min(rate / max(noise.noise_rate, _LEAST_DOUBT), 1 / max(1 - np.diag(noise.transition).min(), 1e-12))
+    factor = min(rate / max(noise.noise_rate, LEAST_DOUBT), 1 / max(1 - np.diag(noise.transition).min(), 1e-12))
     off = factor * (noise.transition - np.diag(np.diag(noise.transition)))
     return np.asarray(off + np.diag(1 - off.sum(axis=1)))
 
 
-def _signal(models: Sequence[Model], codes: NDArray[np.intp], weight: Array) -> float:
-    """How sure it is that the logits tell labels at all, 0 to 1: where they do not, no label can be called wrong."""
+def _signal(models: Sequence[Model], codes: Codes, weight: Array) -> float:
+    """Probability that the logits are informative; if they are not, no label can be called wrong."""
     counts = np.bincount(codes, weight)
     counts = counts[counts > 0]
-    guessed = float(counts @ np.log(counts / counts.sum()))
-    gain = max(m.evidence for m in models) - guessed
-    return float(1.0 - np.exp(-max(gain - _CONVINCING, 0.0)))
-
-
-def _doubted(share: float) -> float:
-    """Probability of noise at the odds by which labels are doubted; never none, which would rank no row."""
-    return max(_ODDS * share / (_ODDS * share + 1 - share), _LEAST_DOUBT)
+    gain = max(m.evidence for m in models) - float(counts @ np.log(counts / counts.sum()))
+    return float(1.0 - np.exp(-max(gain - CONVINCING, 0.0)))
 
 
 def _common_scale(scales: Sequence[float], weights: Array, z: Array, max_iter: int = 20) -> float:
@@ -334,7 +338,7 @@ def _common_scale(scales: Sequence[float], weights: Array, z: Array, max_iter: i
 
     The mean of the scales would let a model that half believes in noise, and is sure of everything, make the rest sure.
     """
-    z = z[:: max(1, len(z) // _ENOUGH)]
+    z = z[:: max(1, len(z) // 500)]  # cost: so many rows tell a scale
     target = np.sum([w * softmax(s * z) for w, s in zip(weights, scales, strict=True)], axis=0)
     low, high = min(scales), max(scales)
     scale = float(np.exp(weights @ np.log(scales)))
@@ -358,7 +362,7 @@ def _at_most(most: float, models: Sequence[Model], weights: Array) -> Array:
         return weights
     noisy = np.array([m.noisy for m in models])
     left = most / rate
-    # Noise may have been so plain that nothing is left of the models without it.
+    # Noise may have been so significant that nothing is left of the models without it.
     clean = np.where(noisy, 0.0, np.maximum(weights, np.finfo(float).tiny))
     return np.where(noisy, left * weights, (1 - left * weights[noisy].sum()) * clean / clean.sum())
 
@@ -370,9 +374,9 @@ def _interval(noise: NoiseModel, models: Sequence[Model], error: float, n: float
     of the classes may be the labels' or the model's, and the labels cannot tell.
     """
     largest = min(error + 2 * np.sqrt(error * (1 - error) / n), 1.0)
-    if _gain(models) < _CONVINCING:
+    if _gain(models) < CONVINCING:
         return 0.0, float(largest)
-    spread = np.hypot(noise.interval[1] - noise.noise_rate, _LEVEL * misfit)
+    spread = np.hypot(noise.interval[1] - noise.noise_rate, LEVEL * misfit)
     return float(max(0.0, noise.noise_rate - spread)), float(min(noise.noise_rate + spread, largest))
 
 
@@ -382,11 +386,11 @@ def _gain(models: Sequence[Model]) -> float:
     return float(max(max(with_noise) - max(without), with_noise[0] - without[0]))
 
 
-def _affordable(z: Array, shift: Array, codes: NDArray[np.intp], weight: Array, rate: float) -> Array:
+def _affordable(z: Array, shift: Array, codes: Codes, weight: Array, rate: float) -> Array:
     """The largest part of a shift that costs no accuracy on the given labels and moves no more rows than the rate."""
     before = z.argmax(axis=1)
     right = float(weight @ (before == codes))
-    for part in _CUTS:
+    for part in (1.0, 0.75, 0.5, 0.25):
         decided = (z + part * shift).argmax(axis=1)
         changed = decided != before
         if not changed.any():

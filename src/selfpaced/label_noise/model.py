@@ -1,4 +1,4 @@
-"""A fitted label-noise model: clean probabilities, and the posterior that a given label is wrong."""
+"""A fitted label-noise model, the posterior of an error, and what held-out logits say without one."""
 
 from __future__ import annotations
 
@@ -15,23 +15,14 @@ from ..selection import effective_size
 Array = NDArray[np.floating[Any]]
 UNDECIDED = 0.499  # theory: below even odds, so that no label is a likely error unless noise is established
 CHANCE = 0.05  # theory: expected rows as far from their label by overlap alone, below which a single error is certain
+FEWEST = 10  # a choice: rows of a class below which its labels are not judged
+CLEAN = 0.03  # benchmarks/ablation.py: confident error by class below which labels look clean
+CONTRADICTED = 0.75  # a choice: share of the labels that held-out predictions contradict which are worth a look
 
 
 @dataclass(frozen=True)
 class Model:
-    """One fitted channel model.
-
-    Attributes
-    ----------
-    scale, bias, transition
-        See `NoiseModel`.
-    evidence : float
-        Log-likelihood less the number of parameters beside the scale and the first rate.
-    rate, error : float
-        Share of wrong labels and its standard error; both 0 in a model without noise.
-    noisy : bool
-        Whether labels may be wrong in it at all.
-    """
+    """One of the models that are averaged: its evidence, and its share of wrong labels with a standard error."""
 
     scale: float
     bias: Array
@@ -119,10 +110,7 @@ class NoiseModel:
 
     def decide(self, logits: ArrayLike) -> NDArray[np.intp]:
         """Code of the most probable clean class."""
-        z = np.asarray(logits, dtype=float)
-        if self.n_classes == 2 and (z.ndim == 1 or z.shape[1] == 1):
-            return np.asarray(self.scale * z.reshape(-1) + (self.bias[1] - self.bias[0]) > 0, dtype=np.intp)
-        return np.asarray((self.scale * z + self.bias).argmax(axis=1))
+        return np.asarray((self.scale * as_matrix(logits) + self.bias).argmax(axis=1))
 
     def given_proba(self, logits: ArrayLike) -> Array:
         """Probability of each GIVEN label: clean probabilities sent through the channel."""
@@ -153,12 +141,13 @@ class NoiseModel:
     def _isolated(self, logits: ArrayLike, y: ArrayLike) -> Array:
         """Probability that a label is a single error: overlap alone would not bring about a row so far from its label.
 
-        The prior is one wrong label in ``1 / CHANCE`` tables of this size.
+        The prior is one wrong label in ``1 / CHANCE`` tables of this size, and none in classes that are not judged.
         """
         doubt, codes = self._doubt, np.asarray(y, dtype=np.intp)
         clean = softmax(float(doubt.clean_scale or 0.0) * (as_matrix(logits) + self.bias / self.scale))
         given = clean[np.arange(len(codes)), codes]
-        return np.asarray(1.0 / (1.0 + doubt.size / CHANCE * given))
+        judged = np.diag(doubt.transition) < 1.0
+        return np.where(judged[codes], 1.0 / (1.0 + doubt.size / CHANCE * given), 0.0)
 
     @property
     def _doubt(self) -> Suspicion:
@@ -192,10 +181,24 @@ class NoiseModel:
         """The same channel for logits to which ``bias / scale`` has already been added."""
         return replace(self, bias=np.zeros_like(self.bias))
 
+    def among(self, classes: NDArray[np.intp], n_classes: int) -> NoiseModel:
+        """The model of some classes as one of all: labels of the others are taken to be right."""
+        bias, doubt = np.zeros(n_classes), self.suspicion
+        bias[classes] = self.bias - self.bias.mean()
+        if doubt is not None:
+            doubt = replace(doubt, transition=_among(doubt.transition, classes, n_classes))
+        return replace(self, bias=bias, transition=_among(self.transition, classes, n_classes), suspicion=doubt)
+
     @classmethod
     def identity(cls, n_classes: int) -> NoiseModel:
         """The channel that changes nothing: no noise, logits taken at their word."""
         return cls(1.0, np.zeros(n_classes), np.eye(n_classes), 0.0, (0.0, 1.0), (1.0, 0.0, 0.0))
+
+
+def _among(transition: Array, classes: NDArray[np.intp], n_classes: int) -> Array:
+    out = np.eye(n_classes)
+    out[np.ix_(classes, classes)] = transition
+    return out
 
 
 def logits_from_proba(proba: ArrayLike, floor: float = 1e-3) -> Array:
@@ -282,7 +285,7 @@ def confident_error(
     errors = [
         _error_of_surest(gap[rows], wrong[rows], weight[rows], share)
         for rows in (np.flatnonzero(predicted == c) for c in range(z.shape[1]))
-        if len(rows) and effective_size(weight[rows], len(rows)) >= 10
+        if len(rows) and effective_size(weight[rows], len(rows)) >= FEWEST
     ]
     return overall, float(np.mean(errors)) if errors else 0.5
 
@@ -296,3 +299,79 @@ def _error_of_surest(gap: Array, wrong: Array, weight: Array, share: float) -> f
     above, edge = gap > least, gap == least
     part = (wanted - float(weight[above].sum())) / max(float(weight[edge].sum()), np.finfo(float).tiny)
     return float((wrong[above].sum() + part * wrong[edge].sum()) / max(wanted, np.finfo(float).tiny))
+
+
+def share_to_check(rate_if_any: float, confident_error: float, accuracy: float) -> float:
+    """Return the share of the rows that are worth a look.
+
+    Parameters
+    ----------
+    rate_if_any : float
+        Expected share of wrong labels if any are wrong.
+    confident_error : float
+        Error of the most confident held-out predictions, mean over the classes.
+    accuracy : float
+        Held-out accuracy on the given labels.
+
+    Examples
+    --------
+    >>> share_to_check(0.05, 0.01, 0.8), round(share_to_check(0.05, 0.1, 0.8), 3)
+    (0.05, 0.15)
+    """
+    clean = confident_error < CLEAN
+    return max(rate_if_any, confident_error if clean else CONTRADICTED * (1.0 - accuracy))
+
+
+def design_effect(scores: Array, groups: ArrayLike, weight: Array | None = None) -> float:
+    """Variance of the last parameter over what it would be if rows were independent (cluster-robust sandwich).
+
+    Rows of a group often share their errors: six visits of a patient with the wrong diagnosis are one error, not six.
+    The number of rows divided by this factor is the number of independent rows.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, n_parameters)
+        Derivatives of the log-likelihood of each row.
+    groups : array-like of shape (n,)
+        Group of each row.
+    weight : ndarray of shape (n,), optional
+        Sample weights.
+
+    Returns
+    -------
+    float
+        At least 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores = np.random.default_rng(0).normal(size=(400, 1))
+    >>> alone = design_effect(scores, np.arange(400))
+    >>> copies = design_effect(np.repeat(scores, 6, axis=0), np.repeat(np.arange(400), 6))
+    >>> round(alone, 1), round(copies, 1)
+    (1.0, 6.0)
+    """
+    mass = np.ones(len(scores)) if weight is None else np.asarray(weight, dtype=float)
+    centred = mass[:, None] * (scores - np.average(scores, axis=0, weights=mass))
+    _, code = np.unique(np.asarray(groups), return_inverse=True)
+    n_groups = int(code.max()) + 1
+    sums = np.zeros((n_groups, scores.shape[1]))
+    np.add.at(sums, code, centred)
+    inverse = np.linalg.pinv(centred.T @ centred)
+    robust = inverse @ (sums.T @ sums) @ inverse * (n_groups / max(n_groups - 1, 1))
+    return float(max(robust[-1, -1] / max(inverse[-1, -1], np.finfo(float).tiny), 1.0))
+
+
+def rate_scores(model: NoiseModel, logits: ArrayLike, y: ArrayLike) -> Array:
+    """Derivatives of each label's log-likelihood in the log scale and in one noise rate, shape (n, 2)."""
+    z, codes = as_matrix(logits), np.asarray(y, dtype=np.intp)
+    n_classes = z.shape[1]
+    rate = max(float(np.nan_to_num(model.rate_if_any)), 0.01)  # at a rate of 0 scores are infinite
+    scale = model.scale if model.suspicion is None else model.suspicion.scale
+    clean = softmax(scale * (z + model.bias / model.scale))
+    own = clean[np.arange(len(codes)), codes]
+    joint = clean * symmetric(rate, n_classes)[:, codes].T
+    given = joint.sum(axis=1)
+    by_scale = scale * ((joint / given[:, None] - clean) * z).sum(axis=1)
+    by_rate = ((1.0 - own) / (n_classes - 1) - own) / given
+    return np.stack([by_scale, by_rate], axis=1)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from .binary import MAX_RATE
 from .model import Array, Model, softmax
 
-# The largest rate, as a share of the one at which labels say nothing, and the pseudo-counts that hold a free transition
-# matrix near one rate, as a share of the rows: a choice
-_MAX_SHARE = 0.96
-_PSEUDO_COUNTS = 0.25
-
-# theory: a scale and a rate in each of the likelihood's two basins, without noise and with it
-_STARTS = ((1.5, 0.03), (4.0, 0.3))
-_UNEQUAL = 4.0  # a choice: how many times the rows of the smallest class the largest has where classes are unequal
-_MAX_ONE_WAY = 0.48  # theory: beyond one half a class has changed its name
-_ONE_WAY = 1.5  # theory: standard errors of the score by which one class is mistaken for another, to be looked at
-_ONE_WAY_STARTS = (0.1, 0.35)  # theory: rates in the two basins
-_ENOUGH = 1000  # cost: rows that tell a scale and one rate where candidates are compared
-_OPTIONS = {"maxiter": 60, "ftol": 1e-7, "gtol": 1e-5}  # cost
+PSEUDO_COUNTS = 0.25  # a choice: what holds a free transition matrix near one rate, as a share of the rows
+MAX_PAIRWISE = 30  # cost: classes above which there is no rate per pair
+UNEQUAL = 4.0  # a choice: how many times the rows of the smallest class the largest has where classes are unequal
+ONE_WAY = 1.5  # theory: standard errors of the score by which one class is mistaken for another, to be looked at
+ENOUGH = 1000  # cost: rows that tell a scale and one rate where candidates are compared
 
 
 class _MulticlassLikelihood:
@@ -33,7 +29,7 @@ class _MulticlassLikelihood:
         self.k, self.n = z.shape
         self.z, self.y, self.weight = z, y, weight
         self.own = (y, np.arange(self.n))  # the place of given labels
-        self.max_rate = _MAX_SHARE * (self.k - 1) / self.k
+        self.max_rate = 2 * MAX_RATE * (self.k - 1) / self.k  # labels say nothing at (k - 1) / k
         # wrong labels fall on the other classes alike, or in proportion to how many rows these have
         self.share = np.full(self.k, 1.0 / self.k) if share is None else share
         self.spread = self.share / (1.0 - self.share)
@@ -116,7 +112,7 @@ class _MulticlassLikelihood:
         counts = np.bincount(self.y, joint[a] * self.weight, minlength=self.k)
         by_rate = counts[a] / (1 - rate) - counts[b] / rate
         value += 0.5 * (x[0] ** 2 + bias @ bias)
-        slope = by_rate * rate * (1 - rate / _MAX_ONE_WAY)
+        slope = by_rate * rate * (1 - rate / MAX_RATE)
         grad = np.r_[scale * np.vdot(residual, self.z) + x[0], residual.sum(axis=1) + bias, slope]
         return value / self.n, grad / self.n
 
@@ -142,7 +138,7 @@ class _MulticlassLikelihood:
 
 def one_way_rate(x: Array) -> float:
     """The rate that the last logit stands for."""
-    return float(_MAX_ONE_WAY / (1 + np.exp(-np.clip(x[-1], -30, 30))))
+    return float(MAX_RATE / (1 + np.exp(-np.clip(x[-1], -30, 30))))
 
 
 def one_way_transition(k: int, a: int, b: int, rate: float) -> Array:
@@ -163,7 +159,7 @@ def _softmax(z: Array) -> Array:
 def _one_rate(like: _MulticlassLikelihood, max_iter: int = 25) -> tuple[Array, float]:
     """Log scale and logit of one rate by damped Fisher scoring from both basins, and the value there."""
     best, lowest = np.zeros(2), np.inf
-    for scale, rate in _STARTS:
+    for scale, rate in ((1.5, 0.03), (4.0, 0.3)):  # in each of the two basins, without noise and with it
         r = rate / like.max_rate
         x, damping = np.array([np.log(scale), np.log(r / (1 - r))]), 1e-2
         value, grad, fisher = like.simple(x)
@@ -185,6 +181,11 @@ def _one_rate(like: _MulticlassLikelihood, max_iter: int = 25) -> tuple[Array, f
     return best, lowest
 
 
+def _minimum(function: Callable[..., tuple[float, Array]], start: Array, *args: Any) -> Any:
+    options = {"maxiter": 60, "ftol": 1e-7, "gtol": 1e-5}
+    return minimize(function, start, args=args, jac=True, method="L-BFGS-B", options=options)
+
+
 def _scaled(z: Array, weight: Array) -> tuple[Array, float]:
     """Centred scores at a common size, classes as rows."""
     z = z.T - z.mean(axis=1)
@@ -193,19 +194,18 @@ def _scaled(z: Array, weight: Array) -> tuple[Array, float]:
 
 
 def fit_multiclass(
-    z: Array, y: NDArray[np.intp], weight: Array, class_conditional: bool, shift: bool = True, noiseless: bool = False,
-    by_share: bool = False,
-) -> list[Model]:  # fmt: skip
+    z: Array, y: NDArray[np.intp], weight: Array, class_conditional: bool, shift: bool = True, noiseless: bool = False
+) -> list[Model]:
     """Scale and one rate; with ``class_conditional`` also scale, bias and a rate per pair; models without noise.
 
-    With ``by_share`` and classes of unequal size, also one rate at which wrong labels fall on large classes rather than
-    on rare ones: beside a class of few rows, noise that falls on all alike is plainly not what there is.
+    With classes of unequal size, also one rate at which wrong labels fall on large classes rather than on rare ones.
     """
+    class_conditional = class_conditional and z.shape[1] <= MAX_PAIRWISE
     z, unit = _scaled(z, weight)
     like = _MulticlassLikelihood(z, y, weight)
     found = [(like, *_one_rate(like))]
     share = np.maximum(np.bincount(y, weight, minlength=like.k), 0.5)  # of half a row at least
-    if by_share and share.max() > _UNEQUAL * share.min():
+    if share.max() > UNEQUAL * share.min():
         like = _MulticlassLikelihood(z, y, weight, share / share.sum())
         found.append((like, *_one_rate(like)))
     models = [_one_rate_model(*one, unit) for one in found]
@@ -229,10 +229,7 @@ def _without_noise(like: _MulticlassLikelihood, unit: float, shift: bool) -> lis
     """A scale; a scale and a bias."""
     models, start = [], np.array([np.log(1.5)])
     for bias in [False, True][: 1 + shift]:
-        run = minimize(
-            like.unbiased, np.r_[start, np.zeros(like.k)] if bias else start, jac=True, method="L-BFGS-B",
-            options=_OPTIONS,
-        )  # fmt: skip
+        run = _minimum(like.unbiased, np.r_[start, np.zeros(like.k)] if bias else start)
         start, shifts = run.x[:1], run.x[1:] if bias else np.zeros(like.k)
         evidence = -run.fun * like.n - (like.k - 1) * bias
         scale = float(np.exp(np.clip(run.x[0], -6, 5))) / unit
@@ -242,9 +239,9 @@ def _without_noise(like: _MulticlassLikelihood, unit: float, shift: bool) -> lis
 
 def _class_conditional(like: _MulticlassLikelihood, log_scale: float, rate: float, error: float, unit: float) -> Model:
     k, base = like.k, like.transition(rate)
-    prior = _PSEUDO_COUNTS * like.n / k * base
+    prior = PSEUDO_COUNTS * like.n / k * base
     start = np.r_[log_scale, np.zeros(k), np.log(np.maximum(base, 1e-3)).ravel()]
-    run = minimize(like.full, start, args=(prior,), jac=True, method="L-BFGS-B", options=_OPTIONS)
+    run = _minimum(like.full, start, prior)
     scale, bias = float(np.exp(np.clip(run.x[0], -4, 5))), run.x[1 : 1 + k]
     transition = softmax(run.x[1 + k :].reshape(k, k))
     share = np.average(_softmax(scale * like.z + bias[:, None]), axis=1, weights=like.weight)
@@ -257,13 +254,13 @@ def _class_conditional(like: _MulticlassLikelihood, log_scale: float, rate: floa
 def _one_way(like: _MulticlassLikelihood, clean_scale: float, unit: float) -> list[Model]:
     """One class recorded as one other, where labels ask for it: k^2 rates would cost more than this one is worth."""
     (a, b), z = _asked_for(like, clean_scale)
-    if z < _ONE_WAY:
+    if z < ONE_WAY:
         return []
     k, runs = like.k, []
-    for rate in _ONE_WAY_STARTS:
-        r = rate / _MAX_ONE_WAY
+    for rate in (0.1, 0.35):
+        r = rate / MAX_RATE
         start = np.r_[max(np.log(clean_scale), -4.0), np.zeros(k), np.log(r / (1 - r))]
-        runs.append(minimize(like.one_way, start, args=(a, b), jac=True, method="L-BFGS-B", options=_OPTIONS))
+        runs.append(_minimum(like.one_way, start, a, b))
     best = min(runs, key=lambda one: float(one.fun))
     rate, scale, bias = one_way_rate(best.x), float(np.exp(np.clip(best.x[0], -4, 5))), best.x[1:-1]
     share = float(np.average(_softmax(scale * like.z + bias[:, None])[a], weights=like.weight))
@@ -288,7 +285,7 @@ def _asked_for(like: _MulticlassLikelihood, clean_scale: float) -> tuple[tuple[i
 def one_rate_multiclass(logits: Array, y: NDArray[np.intp], weight: Array) -> Array:
     """Log-likelihood of every given label under scale and one rate, fitted to every entry of ``logits``."""
     out = np.empty(logits.shape[:2])
-    every = slice(None, None, -(-len(y) // _ENOUGH))
+    every = slice(None, None, -(-len(y) // ENOUGH))
     for row, scores in zip(out, logits, strict=True):
         z, _ = _scaled(scores, weight)
         like = _MulticlassLikelihood(np.ascontiguousarray(z[:, every]), y[every], weight[every])

@@ -19,12 +19,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..label_noise import confident_error, one_rate_likelihood
+from ..label_noise import CLEAN, confident_error, one_rate_likelihood
 from ..pacing import CalibrationError, lam_at
 from ..regularizers import Regularizer
 from ..selection import Decision, Trial, gap, mean_and_error
-from ._fold_fits import FoldFits, FoldModel, Spec
-from ._loss import Latent, Vector, loss_of_scores
+from ._fold_fits import STEPS, FoldFits, FoldModel, Spec
+from ._folds import FoldRows
+from ._loss import Latent, Vector, loss_of_scores, predicted
 
 # What each mechanism earns is measured by benchmarks/ablation.py; the values are a choice.
 PENALTIES = (1.0, 0.1, 0.01)  # values of C that are tried
@@ -33,33 +34,16 @@ PLENTY = 100  # rows per parameter above which the weakest penalty is the best
 # 1/2 of the probability of the given label.
 HALF_LOSSES = tuple(np.log(2.0) * np.array([2 / 3, 1.0, 2.0]))
 WIDE = 2  # paces that are tried under a stronger penalty too
-CLEAN = 0.03  # confident error by class below which nothing is paced
-FARTHEST = 3.0  # standard errors behind the best above which a candidate has no share
-MOST_FLIPS, RARE = 0.35, 0.2  # flips that class shares are corrected for; share below which a class has its own pace
 ROWS_PER_PARAMETER = 20  # rows per parameter above which fold fits start from the fit of all rows
-PLAIN_STEPS, PACED_STEPS = 10, 12  # cost: iterations of a fold fit
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The candidates with the decision among them.
+    """The candidates, plain ones first, with the decision among them and the share of each in the average."""
 
-    Attributes
-    ----------
-    trials : tuple of Trial
-        Plain candidates first; ``fit`` is a `FoldModel`.
-    decision : Decision
-        The candidate that stands for the model, and why.
-    shares : ndarray or None
-        Share of every candidate in the average; None if one was given.
-    confident_error : float
-        Error of the most confident held-out predictions, mean over the classes.
-    """
-
-    trials: tuple[Trial, ...]
+    trials: tuple[Trial, ...]  # ``fit`` is a FoldModel
     decision: Decision
-    shares: Vector | None = None
-    confident_error: float = 0.0
+    shares: Vector | None = None  # None if one was given
 
     @property
     def trial(self) -> Trial:
@@ -82,7 +66,7 @@ class Choice:
         model = self.model
         sizes = [_spread(scores) for scores in (full, model.scores)]
         factor = sizes[0] / sizes[1] if min(sizes) > 0 else 1.0
-        return replace(model, params=factor * model.params, by_repetition=factor * model.by_repetition)
+        return replace(model, params=factor * model.params, scores=factor * model.scores)
 
 
 def penalties(fits: FoldFits, C: float, choose: bool) -> tuple[float, ...]:
@@ -97,9 +81,9 @@ def plain_trials(fits: FoldFits, values: Sequence[float], start: Vector | None) 
     began = time.perf_counter()
     n_parameters = fits.everything.size - fits.n_outputs
     if start is None or fits.rows.n <= ROWS_PER_PARAMETER * n_parameters:
-        starts, steps = None, 2 * PLAIN_STEPS  # with few rows the fit of all rows knows the held-out labels
+        starts, steps = None, 2 * STEPS  # with few rows the fit of all rows knows the held-out labels
     else:
-        starts, steps = np.tile(start, (len(fits.weight), 1)), PLAIN_STEPS
+        starts, steps = np.tile(start, (len(fits.weight), 1)), STEPS
     models = fits.fit([Spec(Latent(), C, starts) for C in values], steps)
     cost = (time.perf_counter() - began) / len(models)
     labels = ["plain" if values[0] == C else f"plain, C={C:.3g}" for C in values]
@@ -115,20 +99,20 @@ def best_of(fits: FoldFits, trials: Sequence[Trial]) -> Trial:
 def choose(fits: FoldFits, plain: list[Trial], regularizer: Regularizer) -> Choice:
     """Gauge the noise, try the paces if there may be any, and average the candidates."""
     rows, best = fits.rows, best_of(fits, plain)
-    overall, by_class = confident_error(best.fit.scores, rows.held_codes, rows.held_weight)
-    trials = plain + (_paced(fits, plain, best, regularizer, overall) if by_class >= CLEAN else [])
+    _, by_class = confident_error(best.fit.scores, rows.held_codes, rows.held_weight)
+    trials = plain + (_paced(fits, plain, best, regularizer) if by_class >= CLEAN else [])
     if len(trials) == 1:
-        return Choice((best,), Decision(0, ""), None, by_class)
+        return Choice((best,), Decision(0, ""))
     shares = _shares(fits, trials)
     paced = np.array([not trial.plain for trial in trials])
     kind = paced if shares[paced].sum() > 0.5 else ~paced
-    return Choice(tuple(trials), Decision(int(np.argmax(np.where(kind, shares, -1.0))), ""), shares, by_class)
+    return Choice(tuple(trials), Decision(int(np.argmax(np.where(kind, shares, -1.0))), ""), shares)
 
 
-def _paced(fits: FoldFits, plain: list[Trial], best: Trial, regularizer: Regularizer, rho: float) -> list[Trial]:
+def _paced(fits: FoldFits, plain: list[Trial], best: Trial, regularizer: Regularizer) -> list[Trial]:
     """Every pace under the weakest penalty, and the wide ones under the best penalty."""
     began, weakest = time.perf_counter(), plain[0].fit.C
-    latents = paces(regularizer, _class_scale(fits, best, rho))
+    latents = paces(regularizer, _class_scale(fits, best))
     wanted = [(lam, latent, weakest, None) for lam, latent in latents.items()]
     if weakest != best.fit.C:
         wanted += [
@@ -141,7 +125,7 @@ def _paced(fits: FoldFits, plain: list[Trial], best: Trial, regularizer: Regular
         )
         for _, latent, C, start in wanted
     ]
-    models = fits.fit(specs, PACED_STEPS) if specs else []
+    models = fits.fit(specs) if specs else []
     cost = (time.perf_counter() - began) / max(len(models), 1)
     trials = []
     for (lam, latent, C, _), model in zip(wanted, models, strict=True):
@@ -164,15 +148,14 @@ def _scored(fits: FoldFits, trials: Sequence[Trial]) -> list[Trial]:
     rows = fits.rows
     likelihoods = one_rate_likelihood([t.fit.scores for t in trials], rows.held_codes, rows.evidence_weight)
     return [
-        replace(trial, scores=own, accuracy=_accuracy(trial.fit.scores, rows.held_codes, rows.held_weight))
+        replace(trial, scores=own, accuracy=_accuracy(trial.fit.scores, rows))
         for trial, own in zip(trials, likelihoods, strict=True)
     ]
 
 
-def _accuracy(scores: Vector, codes: Any, weight: Vector | None) -> float:
+def _accuracy(scores: Vector, rows: FoldRows) -> float:
     """Weighted share of the held-out labels that the scores predict."""
-    predicted = scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
-    return float(np.average(predicted == codes, weights=weight))
+    return float(np.average(predicted(scores) == rows.held_codes, weights=rows.held_weight))
 
 
 def _shares(fits: FoldFits, trials: Sequence[Trial]) -> Vector:
@@ -183,7 +166,7 @@ def _shares(fits: FoldFits, trials: Sequence[Trial]) -> Vector:
     """
     weight, size, best = fits.rows.evidence_weight, fits.rows.evidence_size, best_of(fits, trials)
     z = np.array([max(gap(best, trial, weight, size).z, 0.0) for trial in trials])
-    shares = np.where(z > FARTHEST, 0.0, np.exp(-0.5 * z**2))
+    shares = np.exp(-0.5 * z**2)
     plain = np.array([trial.plain for trial in trials])
     if shares[plain].sum() < shares[~plain].sum():
         shares[plain] = 0.0
@@ -198,7 +181,7 @@ def _blend(models: Sequence[FoldModel], chosen: int, shares: Vector) -> FoldMode
     return replace(
         models[chosen],
         params=np.sum([f * model.params for f, model in kept], axis=0),
-        by_repetition=np.sum([f * model.by_repetition for f, model in kept], axis=0),
+        scores=np.sum([f * model.scores for f, model in kept], axis=0),
     )
 
 
@@ -219,7 +202,7 @@ def given_pace(fits: FoldFits, plain: Trial, regularizer: Regularizer, lam: floa
     """Fold fits at a given pace beside the plain model; nothing is chosen."""
     latent = Latent(regularizer, lam)
     start = None if _learns_from_zero(latent, fits.rows.n_classes) else plain.fit.params
-    model = fits.fit([Spec(latent, plain.fit.C, start)], 3 * PACED_STEPS)[0]
+    model = fits.fit([Spec(latent, plain.fit.C, start)], 3 * STEPS)[0]
     weight = latent.weight(loss_of_scores(model.scores, fits.rows.held_codes), fits.rows.held_codes)
     trial = _scored(fits, [Trial(lam, pace_label(latent, lam), weight=weight, fit=model)])[0]
     return Choice((plain, trial), Decision(1, "it is the given pace"))
@@ -240,16 +223,13 @@ def paces(regularizer: Regularizer, scale: Vector | None = None) -> dict[float, 
     return {lam: Latent(regularizer, lams) for lam, lams in found.items()}
 
 
-def _class_scale(fits: FoldFits, best: Trial, rho: float) -> Vector | None:
+def _class_scale(fits: FoldFits, best: Trial) -> Vector | None:
     """How much wider the pace of each class is: a rare class has large losses although its labels are right."""
-    rows, k = fits.rows, fits.rows.n_classes
-    share = np.bincount(rows.held_codes, rows.held_weight, minlength=k)
-    flips = min(rho, MOST_FLIPS)
-    if k == 2 and (share.min() / share.sum() - flips) / (1 - 2 * flips) >= RARE:
-        return None
-    losses = loss_of_scores(best.fit.scores, rows.held_codes)
-    medians = [np.median(losses[own]) if (own := rows.held_codes == c).any() else 0.0 for c in range(k)]
-    return np.asarray(np.maximum(np.array(medians) / np.log(2.0), 1.0))
+    codes = fits.rows.held_codes
+    losses = loss_of_scores(best.fit.scores, codes)
+    medians = [np.median(losses[own]) if (own := codes == c).any() else 0.0 for c in range(fits.rows.n_classes)]
+    scale = np.maximum(np.array(medians) / np.log(2.0), 1.0)
+    return None if np.all(scale == 1.0) else scale
 
 
 def _pace(regularizer: Regularizer, half: float) -> float:

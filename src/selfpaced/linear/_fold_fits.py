@@ -16,40 +16,23 @@ from scipy import sparse
 
 from ._folds import FoldRows
 from ._lbfgs import Metric, minimize_all
-from ._loss import Latent, Objective, Vector
+from ._loss import BLOCK_BYTES, WIDEST, Latent, Objective, Vector
 
 TOLERANCE = 1e-3  # cost: gradient entry, in coordinates of unit curvature, at which a fold fit ends
 SURE = 80.0  # numerical safety: a score beyond which exp overflows in single precision, and probabilities are 0 or 1
-BLOCK = 1 << 17  # cost: scores that are made at a time, so that they stay in the cache
-WIDE = 400  # cost: features above which curvatures are not factorised
+STEPS = 12  # cost: iterations of a fold fit
+BLOCK = BLOCK_BYTES // 16  # cost: scores that are made at a time, with three temporaries of single precision
 _IDENTITY = Metric(lambda gradient, _: gradient, curvature=False)
 
 
 @dataclass(frozen=True, eq=False)
 class FoldModel:
-    """One candidate: the fits outside every fold, and the scores of what they held out.
-
-    Attributes
-    ----------
-    latent : Latent
-        The loss that was minimised.
-    C : float
-        Inverse strength of the penalty.
-    params : ndarray of shape (n_fits, size)
-        Parameters outside each fold, repetition after repetition.
-    by_repetition : ndarray of shape (n_repetitions, n_held_out, n_outputs)
-        Raw scores of the held-out rows.
-    """
+    """One candidate: the fits outside every fold, and the scores of what they held out."""
 
     latent: Latent
     C: float
-    params: Vector
-    by_repetition: Vector
-
-    @cached_property
-    def scores(self) -> Vector:
-        """Raw scores of the held-out rows, the mean over the repetitions."""
-        return np.asarray(self.by_repetition[0] if len(self.by_repetition) == 1 else self.by_repetition.mean(axis=0))
+    params: Vector  # (n_fits, size), repetition after repetition
+    scores: Vector  # (n_held_out, n_outputs), the mean over repetitions
 
     @property
     def mean(self) -> Vector:
@@ -67,22 +50,12 @@ class Spec:
 
 
 class FoldFits:
-    """Fits candidates outside every fold of some rows.
-
-    Parameters
-    ----------
-    rows : FoldRows
-        The rows and their folds.
-    total : float
-        Weight of all rows of the table, which the penalty stands beside.
-    fit_intercept : bool
-        Whether the intercepts are free.
-    """
+    """Fits candidates outside every fold of some rows; the penalty stands beside the ``total`` weight of the table."""
 
     def __init__(self, rows: FoldRows, total: float, fit_intercept: bool) -> None:
         self.rows, self.total, self.fit_intercept = rows, total, fit_intercept
         self.everything = Objective(
-            [rows.X], rows.codes, rows.n_classes, sample_weight=rows.weight, fit_intercept=fit_intercept
+            rows.X, rows.codes, rows.n_classes, sample_weight=rows.weight, fit_intercept=fit_intercept
         )
         self.n_outputs = self.everything.n_outputs
 
@@ -104,7 +77,7 @@ class FoldFits:
         """Forget the coordinates, which are made again if they are needed."""
         self.__dict__.pop("coordinates", None)
 
-    def fit(self, candidates: Sequence[Spec], max_iter: int) -> list[FoldModel]:
+    def fit(self, candidates: Sequence[Spec], max_iter: int = STEPS) -> list[FoldModel]:
         """Fit all candidates outside all folds at once, and score what was held out."""
         n_fits, shape = len(self.weight), (self.n_outputs, self.everything.n_features + 1)
         blank = None if all(c.start is not None for c in candidates) else self._class_shares()
@@ -116,7 +89,7 @@ class FoldFits:
         ends = np.stack([one.x for one in found]).reshape(-1, self.coordinates.size)
         params = self.coordinates.outward(ends).reshape(len(candidates), n_fits, -1)
         scores = self._scores(ends).reshape(len(candidates), n_fits, self.n_outputs, -1)
-        held = [self.rows.held_out(own).astype(np.float64) for own in scores]
+        held = [self.rows.held_out(own) for own in scores]
         return [FoldModel(c.latent, c.C, p, h) for c, p, h in zip(candidates, params, held, strict=True)]
 
     def _curvature(self, candidates: Sequence[Spec], points: Vector) -> Metric:
@@ -125,7 +98,7 @@ class FoldFits:
         Far from the minimum of a latent loss they run along directions that few rows support.
         """
         c = self.coordinates
-        if sparse.issparse(c.table) or not 0 < c.size <= min(WIDE, self.rows.n):
+        if sparse.issparse(c.table) or not 0 < c.size <= min(WIDEST, self.rows.n):
             return _IDENTITY
         hessian = self._hessian(points.mean(axis=0).reshape(self.n_outputs, -1))
         level = 1e-6 * float(np.diagonal(hessian).mean()) + 1e-12
@@ -162,7 +135,7 @@ class FoldFits:
         """Scores of the held-out rows by given parameters of the fold fits."""
         points = self.coordinates.inward(params.reshape(-1, self.everything.n_features + 1))
         scores = self._scores(points).reshape(len(self.weight), self.n_outputs, -1)
-        return self.rows.held_out(scores).astype(np.float64)
+        return self.rows.held_out(scores)
 
     def _scores(self, points: Vector) -> Vector:
         """Scores of all rows; one absurd value must not decide the scale of all scores."""
@@ -181,27 +154,17 @@ class FoldFits:
 
 @dataclass(frozen=True, eq=False)
 class _Coordinates:
-    """Centred features of about unit curvature, with a constant, in single precision; sparse ones are not centred.
+    """Centred features of about unit curvature, with a constant, in single precision; sparse ones are not centred."""
 
-    Attributes
-    ----------
-    table : array or CSR matrix of shape (n, d + 1)
-        The rows in these coordinates.
-    scale, mean : ndarray of shape (d,)
-        Coefficients times ``scale`` are the point, and the intercept refers to ``mean``.
-    constant : float
-        The last column of the table; 0 without an intercept.
-    """
-
-    table: Any
-    scale: Vector
-    mean: Vector
-    constant: float
+    table: Any  # (n, d + 1), array or CSR matrix
+    scale: Vector  # coefficients times this are the point
+    mean: Vector  # the intercept refers to it
+    constant: float  # the last column of the table; 0 without an intercept
 
     @classmethod
     def of(cls, rows: Objective) -> _Coordinates:
         """The coordinates of these rows."""
-        X, (mean, variance), root = rows.parts[0], (part.copy() for part in rows.moments), np.sqrt(rows.flatness)
+        X, (mean, variance), root = rows.X, (part.copy() for part in rows.moments), np.sqrt(rows.flatness)
         constant = float(root) if rows.fit_intercept else 0.0
         if sparse.issparse(X):
             variance = np.maximum(variance, variance.mean())  # a rare word must not move far by one row

@@ -21,8 +21,6 @@ from ..folds import COPIES, N_FOLDS, Rows, hash_folds, row_keys
 from ..selection import effective_size
 from ._loss import Codes, Matrix, Vector
 
-N_HELD = 3  # a choice: rows of a class below which none of them is held out: the others must still show the class
-
 MANY = 10_000  # cost: rows above which a sample of them decides
 ROWS_PER_FEATURE = 50  # cost: rows of that sample, if this is more
 CELLS = 5_000_000  # cost: cells of the sample above which fewer folds are held out
@@ -33,49 +31,23 @@ MIXED = 0.5  # a choice: share of rows that must have a copy with another label 
 
 @dataclass(frozen=True, eq=False)
 class FoldRows:
-    """The rows that decide, and the folds that hold them out.
-
-    Attributes
-    ----------
-    X, codes, weight
-        Features, labels as codes, and weights (None: all 1). Equal rows of equal labels are one row.
-    folds : ndarray of shape (n_repetitions, n)
-        Fold of each row in each repetition; `N_FOLDS` for rows that are never held out.
-    n_validated : int
-        Folds that are held out, the first ones.
-    n_classes, n_total : int
-        Classes, and distinct rows of the whole table.
-    copies : ndarray or None
-        How many rows of the table equal each row, whatever their label; None: no copies.
-    coarse : bool
-        Whether copies are further observations.
-    groups : ndarray or None
-        Group of each row; rows of a group share a fold.
-    design_effect : float
-        Factor by which groups make the held-out rows less evidence than as many independent rows.
-    """
+    """The rows that decide, and the folds that hold them out. Equal rows of equal labels are one row."""
 
     X: Matrix
     codes: Codes
-    weight: Vector | None
-    folds: Rows
-    n_validated: int
+    weight: Vector | None  # None: all 1
+    folds: Rows  # (n_repetitions, n); N_FOLDS for rows that are never held out
+    n_validated: int  # folds that are held out, the first ones
     n_classes: int
-    n_total: int
-    copies: Vector | None = None
-    coarse: bool = False
-    groups: Rows | None = None
-    design_effect: float = 1.0
+    n_total: int  # distinct rows of the whole table
+    copies: Vector | None = None  # how many rows of the table equal each row, whatever their label; None: no copies
+    groups: Rows | None = None  # rows of a group share a fold
+    design_effect: float = 1.0  # factor by which groups make held-out rows less evidence than independent rows
 
     @property
     def n(self) -> int:
         """Number of rows."""
         return len(self.codes)
-
-    @property
-    def sampled(self) -> bool:
-        """Whether the table has more rows than take part here."""
-        return self.n_total > MANY
 
     @cached_property
     def held(self) -> Rows:
@@ -117,9 +89,9 @@ class FoldRows:
         return np.stack([np.where(fold == f, 0.0, weight) for fold in self.folds for f in range(self.n_validated)])
 
     def held_out(self, scores: Vector) -> Vector:
-        """Scores of the held-out rows in each repetition, from the scores (fits, outputs, n) of the fold fits."""
+        """Scores of the held-out rows, the mean over repetitions, from those of all fits (fits, outputs, n)."""
         at = np.arange(len(self.folds))[:, None] * self.n_validated + self.folds[:, self.held]
-        return np.ascontiguousarray(scores[at, :, self.held[None]])
+        return np.ascontiguousarray(scores[at, :, self.held[None]].mean(axis=0, dtype=np.float64))
 
     def every(self, step: int) -> FoldRows:
         """Every ``step``-th row, in the same folds."""
@@ -133,11 +105,6 @@ class FoldRows:
 def draw(table: Table, n_classes: int, seed: int) -> ContentSample:
     """Return all distinct rows or, of a large table, a sample of them by content."""
     return drawn(table, seed, max(MANY, ROWS_PER_FEATURE * table.n_features) + 1, n_classes)
-
-
-def many(sample: ContentSample) -> bool:
-    """Whether a table has so many distinct rows that a sample of them decides."""
-    return sample.n_distinct > MANY
 
 
 def lay_out(
@@ -159,9 +126,7 @@ def lay_out(
         size = cells.n_groups * table.n_features * (n_classes - 1)
         n_repetitions = int(np.clip(REPEATED_CELLS // max(size, 1), 1, REPETITIONS)) if repeat else 1
         folds = np.stack([hash_folds(keys, repetition=repetition) for repetition in range(n_repetitions)])
-    count = np.bincount(cells.codes, cells.count if coarse else None, minlength=n_classes)
-    together = [_one_fold(cells.codes, fold, n_classes) for fold in folds]
-    never = (count < N_HELD) | np.any(together, axis=0)
+    never = np.any([_one_fold(cells.codes, fold, n_classes) for fold in folds], axis=0)
     if units < 2 * N_FOLDS or (~never).sum() < 2:
         return None
     folds = np.where(never[cells.codes], N_FOLDS, folds)
@@ -175,7 +140,6 @@ def lay_out(
         n_classes=n_classes,
         n_total=n_total,
         copies=cells.copies,
-        coarse=coarse,
         groups=own,
     )
 
@@ -273,4 +237,4 @@ class _Cells:
         return _Cells(self.rows[which], self.keys[which], self.codes[which], share, weight), fold
 
 
-__all__ = ["N_FOLDS", "FoldRows", "connected", "draw", "fetch", "lay_out", "many"]
+__all__ = ["N_FOLDS", "FoldRows", "connected", "draw", "fetch", "lay_out"]

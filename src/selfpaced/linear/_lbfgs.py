@@ -21,12 +21,8 @@ Functions = Callable[[Vector, Rows], tuple[Vector, Vector]]
 class Metric:
     """The geometry in which steps are taken.
 
-    Attributes
-    ----------
-    apply : callable
-        Maps gradients, one per row, and the numbers of their functions to directions; linear and positive definite.
-    curvature : bool
-        Whether ``apply`` is an inverse Hessian, so that its directions have the right length too.
+    ``apply`` maps gradients, one per row, and the numbers of their functions to directions; it is linear and positive
+    definite. With ``curvature`` it is an inverse Hessian, so that its directions have the right length, too.
     """
 
     apply: Callable[[Vector, Rows], Vector]

@@ -13,20 +13,26 @@ import numpy as np
 from ..assessment import SUSPECT, look_by_share
 from ..distributed import ContentSample, MemoryTable, Table
 from ..fitting import Progress
-from ..label_noise import ChannelModels, NoiseModel, confident_error, design_effect, rate_scores, share_to_check
+from ..label_noise import (
+    CLEAN,
+    ChannelModels,
+    NoiseModel,
+    confident_error,
+    design_effect,
+    rate_scores,
+    share_to_check,
+)
 from ..pacing import Pacing
 from ..path import Candidate
 from ..regularizers import Regularizer
 from ..selection import Decision, Trial, path_of
-from ._blocks import TableObjective
-from ._candidates import CLEAN, Choice, best_of, choose, given_pace, pace_label, penalties, plain_trials
+from . import _folds
+from ._candidates import Choice, best_of, choose, given_pace, pace_label, penalties, plain_trials
 from ._fold_fits import FoldFits, FoldModel
-from ._folds import N_FOLDS, FoldRows, connected, draw, fetch, lay_out, many
+from ._folds import N_FOLDS, FoldRows, connected, draw, fetch, lay_out
 from ._lbfgs import Metric, Minimum, minimize
-from ._loss import Latent, Objective, Vector, predicted
+from ._loss import Latent, Objective, TableObjective, Vector, class_scores, predicted
 from ._misfit import MisfitCheck, misfit_check
-
-LIKELY_RIGHT = 0.25  # cost: probability of an error below which the stability of a row is 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,75 +52,30 @@ class LogisticSettings:
 
 @dataclass(frozen=True, eq=False)
 class LogisticFit:
-    """A complete fit, with what an estimator reports about it.
+    """A complete fit, with what an estimator reports about it."""
 
-    Attributes
-    ----------
-    plain, params : ndarray
-        Parameters of the plain model under the penalty `C`, and of the model.
-    latent, lam, C
-        Latent loss, pace and penalty of the chosen candidate.
-    path : tuple of Candidate
-        All candidates.
-    reason : str
-        Why this candidate, if the held-out scores in the path do not say it.
-    channel : NoiseModel
-        The label-noise model, fitted to held-out scores.
-    confident_error, accuracy : float
-        Error of the most confident held-out predictions (mean over the classes), and held-out accuracy on the given
-        labels; NaN if no rows were held out.
-    moved : float
-        Share of the rows whose prediction the noise model changes.
-    look : float
-        Probability of an error, if any labels are wrong, from which a row is worth a look.
-    check : MisfitCheck or None
-        The misfit check, if there was something to explain.
-    stability : ndarray or None
-        Share of the fold fits by which each row is a suspect.
-    """
-
-    plain: Vector
-    params: Vector
-    latent: Latent
+    plain: Vector  # parameters of the plain model under the penalty C
+    params: Vector  # parameters of the model
+    latent: Latent  # of the chosen candidate, as lam and C are
     lam: float
     C: float
     path: tuple[Candidate, ...]
-    channel: NoiseModel
-    reason: str = ""
-    confident_error: float = math.nan
-    accuracy: float = math.nan
-    moved: float = 0.0
-    look: float = math.inf
+    channel: NoiseModel  # fitted to held-out scores
+    reason: str = ""  # why this candidate, if the held-out scores in the path do not say it
+    accuracy: float = math.nan  # on held-out given labels; NaN if no rows were held out
+    moved: float = 0.0  # share of the rows whose prediction the noise model changes
+    look: float = math.inf  # probability of an error, if any labels are wrong, from which a row is worth a look
     check: MisfitCheck | None = None
-    stability: Vector | None = None
+    stability: Vector | None = None  # share of the fold fits by which each row is a suspect
     n_iter: int = 0
     converged: bool = True
 
 
 class LogisticTrainer:
-    """Fits one table, wherever its rows are.
+    """Fits one table of coded labels, wherever its rows are; ``best`` is the last complete fit.
 
-    If rows are many, a sample by content decides, and the chosen model is fitted to all rows, in sums over blocks.
-
-    Parameters
-    ----------
-    table : Table
-        The rows, labels as codes.
-    n_classes : int
-        Number of classes.
-    settings : LogisticSettings
-        Parameters of the estimator.
-    progress : Progress
-        Receives the stages.
-    warm : ndarray or None
-        Where the plain fit starts.
-    groups : ndarray of int or None
-        Group of each row of a table in memory: a group is never split over folds.
-
-    Attributes
-    ----------
-    best : LogisticFit or None
-        The last complete fit: what an interrupted fit keeps.
+    If rows are many, a sample by content decides, and the chosen model is fitted to all rows, in sums over blocks. The
+    plain fit starts at ``warm``. Groups of rows of a table in memory are never split over folds.
     """
 
     def __init__(
@@ -129,21 +90,17 @@ class LogisticTrainer:
         self.n_classes, self.settings, self.progress, self.warm = n_classes, settings, progress, warm
         self.total = float(np.sum(table.mass))
         self.sample: ContentSample = draw(table, n_classes, settings.seed)
-        self.sampled, self.numbers = many(self.sample), None
-        if not self.sampled and not isinstance(table, MemoryTable):
-            table, self.numbers = self._gathered(table), self.sample.rows
+        self.sampled, self.numbers = self.sample.n_distinct > _folds.MANY, None
+        if not self.sampled and not isinstance(table, MemoryTable):  # the distinct rows of a small table elsewhere
+            sample, self.numbers = self.sample, self.sample.rows
+            table = MemoryTable(fetch(table, sample.rows).X, sample.codes, sample.sample_weight)
+            self.sample = replace(sample, rows=np.arange(table.n))
             groups = None if groups is None else groups[self.numbers]
-            self.sample = replace(self.sample, rows=np.arange(table.n))
         self.table, self.groups = table, groups
         if groups is not None and isinstance(table, MemoryTable):
             groups = connected(table.block.X, groups)
         self.rows: FoldRows | None = lay_out(table, self.sample, n_classes, settings.pace == "auto", groups)
         self.best: LogisticFit | None = None
-
-    def _gathered(self, table: Table) -> MemoryTable:
-        """The distinct rows of a small table that is elsewhere, in memory."""
-        X = fetch(table, self.sample.rows).X
-        return MemoryTable(X, self.sample.codes, self.sample.sample_weight)
 
     # ------------------------------------------------------------------------------------------- the steps
 
@@ -197,7 +154,7 @@ class LogisticTrainer:
         """The chosen model of all rows: the mean of the fold fits or, of a large table, a fit of its own."""
         trials, model = choice.trials, choice.model
         path = path_of(trials, choice.decision, fits.rows.held_weight)
-        fit = replace(fit, path=path, confident_error=choice.confident_error)
+        fit = replace(fit, path=path)
         alone = choice.shares is None or (choice.shares > 0).sum() == 1
         if choice.trial.plain and (alone or self.sampled):
             return fit
@@ -248,10 +205,9 @@ class LogisticTrainer:
 
     def objective(self, C: float) -> Objective | TableObjective:
         """The plain objective of all rows."""
-        ridge = 1.0 / (C * self.total)
-        if isinstance(self.table, MemoryTable) and not self.sampled:
-            return self.in_memory.penalised(ridge)
-        intercept = self.settings.fit_intercept
+        if not self.sampled:
+            return self.in_sample(C)
+        ridge, intercept = 1.0 / (C * self.total), self.settings.fit_intercept
         return TableObjective(self.table, self.n_classes, self.total, ridge=ridge, fit_intercept=intercept)
 
     @cached_property
@@ -259,18 +215,18 @@ class LogisticTrainer:
         """The rows of a table in memory."""
         assert isinstance(self.table, MemoryTable)
         X, codes, weight = self.table.block
-        intercept = self.settings.fit_intercept
-        return Objective([X], codes, self.n_classes, sample_weight=weight, fit_intercept=intercept)
+        return self._rows(X, codes, weight)
 
     @cached_property
     def _sample_rows(self) -> Objective:
         """The rows that stand for all: those of the sample, or all rows."""
-        if isinstance(self.table, MemoryTable) and not self.sampled:
+        if not self.sampled:
             return self.in_memory
         sample = self.sample
-        X = fetch(self.table, sample.rows).X
-        weight, intercept = sample.sample_weight, self.settings.fit_intercept
-        return Objective([X], sample.codes, self.n_classes, sample_weight=weight, fit_intercept=intercept)
+        return self._rows(fetch(self.table, sample.rows).X, sample.codes, sample.sample_weight)
+
+    def _rows(self, X: Any, codes: Any, weight: Any) -> Objective:
+        return Objective(X, codes, self.n_classes, sample_weight=weight, fit_intercept=self.settings.fit_intercept)
 
     @property
     def assessed(self) -> tuple[Objective, Any]:
@@ -344,10 +300,9 @@ class LogisticTrainer:
             error = confident_error(scores, codes, rows.held_weight)[1]
             suspect = error >= CLEAN or bool(np.any(channel.noise_probability(scores, codes) > SUSPECT))
             check = misfit_check(fits, scores, channel) if suspect else None
-            most, likely = (1.0, 1.0) if check is None else check.rates(channel)
-            if min(most, likely) < channel.noise_rate:
-                channel = models.assessed(most, shift=shift, likely=likely)
-            channel = channel if check is None else check.applied(channel)
+            if check is not None:
+                most = check.most(channel)
+                channel = check.applied(models.assessed(most, shift) if most < channel.noise_rate else channel)
             channel = channel.unless_established(confirmed=check is None or check.agrees)
         full = self._sample_rows.scores(fit.params)
         changed = channel.decide(full) != predicted(full)
@@ -356,23 +311,21 @@ class LogisticTrainer:
         share = share_to_check(channel.rate_if_any, error, accuracy)
         look = look_by_share(channel.probability_if_noisy(full, self._sample_rows.codes), share)
         return replace(
-            fit, look=look, channel=channel, check=check, moved=moved, confident_error=error, accuracy=accuracy,
+            fit, look=look, channel=channel, check=check, moved=moved, accuracy=accuracy,
             stability=self._stability(fit.params, model, channel),
         )  # fmt: skip
 
     def _stability(self, params: Vector, model: FoldModel, channel: NoiseModel) -> Vector | None:
-        """Share of the fold fits by which each row of a table in memory is a suspect."""
+        """Share of the fold fits by which each row of a table in memory is a suspect; 0 if it is unlikely to be one."""
         if not isinstance(self.table, MemoryTable) or self.rows is None or self.rows.n_validated < N_FOLDS:
             return None
         own = self.in_memory
-        asked = np.flatnonzero(channel.noise_probability(own.scores(params), own.codes) > LIKELY_RIGHT)
-        stability = np.zeros(own.n)
-        if not len(asked):
-            return stability
-        part = Objective([own.parts[0][asked]], own.codes[asked], self.n_classes)
-        scores = part.many_scores(model.params)
-        flagged = [channel.noise_probability(one, part.codes) > SUSPECT for one in scores]
-        stability[asked] = np.mean(flagged, axis=0)
+        asked = np.flatnonzero(channel.noise_probability(own.scores(params), own.codes) > 0.5 * SUSPECT)
+        stability, codes = np.zeros(own.n), own.codes[asked]
+        if len(asked):
+            scores = class_scores(own.X[asked], model.params.reshape(-1, own.n_features + 1))
+            each = np.moveaxis(scores.reshape(len(model.params), own.n_outputs, -1), 1, 2)
+            stability[asked] = np.mean([channel.noise_probability(one, codes) > SUSPECT for one in each], axis=0)
         return stability
 
 

@@ -1,14 +1,13 @@
 """The latent loss of (multinomial) logistic regression, its gradient, and a preconditioner, in passes over X.
 
-Each pass walks over row blocks that fit in the cache: margins, losses, weights and the gradient's share of a
-block are taken while its rows are hot, so that X is read once per gradient and no temporary grows with n
-times the number of classes or features.
+Each pass walks over row blocks that fit in the cache, so that X is read once per gradient and no temporary grows with
+n times the number of classes or features. Sums over the blocks of a table that is elsewhere are at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +16,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from ..distributed import Block, Sums, Table
+from ..label_noise import NoiseModel
 from ..regularizers import Regularizer, Welsch
 from ..regularizers.base import relative
 from ._lbfgs import Metric
@@ -26,53 +27,40 @@ Vector = NDArray[np.floating[Any]]
 Codes = NDArray[np.intp]
 
 BLOCK_BYTES = 1 << 21  # cost: 2 MB, which stay in the processor's cache
-_TINY = 1e-300  # numerical safety: no logarithm of zero
+WIDEST = 400  # cost: features above which curvatures are not factorised
 
 
 @dataclass(frozen=True)
 class Latent:
-    """A rule at a pace: from the probability of the given label to latent loss and relative weight.
-
-    Parameters
-    ----------
-    regularizer : Regularizer or None
-        None is the plain log-loss.
-    lam : float or ndarray of shape (n_classes,)
-        The pace, one for all rows or one per class of the given label.
-
-    Attributes
-    ----------
-    plain : bool
-        Whether every weight is 1.
-    """
+    """A rule (None: the plain log-loss) at a pace, one for all rows or one per class of the given label."""
 
     regularizer: Regularizer | None = None
     lam: Any = np.inf
-    plain: bool = field(init=False, default=True)
-    _rule: Any = field(init=False, default=None, repr=False, compare=False)
-    _exponent: Any = field(init=False, default=None, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "plain", self.regularizer is None or bool(np.all(np.isinf(self.lam))))
-        object.__setattr__(self, "_rule", None if self.regularizer is None else relative(self.regularizer))
-        if isinstance(self.regularizer, Welsch):
-            # On the log-loss Welsch is a power of the probability: exp(-l / lam^2) = p^(1 / lam^2).
-            object.__setattr__(self, "_exponent", np.asarray(self.lam, dtype=float) ** -2.0)
+    @cached_property
+    def plain(self) -> bool:
+        """Whether every weight is 1."""
+        return self.regularizer is None or bool(np.all(np.isinf(self.lam)))
+
+    @cached_property
+    def _rule(self) -> Any:
+        return None if self.regularizer is None else relative(self.regularizer)
+
+    @cached_property
+    def _exponent(self) -> Any:
+        """On the log-loss Welsch is a power of the probability: exp(-l / lam^2) = p^(1 / lam^2)."""
+        return np.asarray(self.lam, dtype=float) ** -2.0 if isinstance(self.regularizer, Welsch) else None
 
     def __call__(self, prob: Vector, codes: Codes) -> tuple[Vector, Vector | None]:
         """Latent loss and relative weight (None: all 1) from the probability of the given label."""
         if self.plain:
-            return -np.log(np.maximum(prob, _TINY)), None
+            return -np.log(np.maximum(prob, 1e-300)), None
         exponent = self._exponent
         if exponent is not None:
             own = float(exponent) if exponent.ndim == 0 else exponent[codes].astype(prob.dtype, copy=False)
             weight = _power(prob, own)
             return (1 - weight) / own, weight
-        loss = -np.log(np.maximum(prob, _TINY))
-        return self.of_loss(loss, codes)
-
-    def of_loss(self, loss: Vector, codes: Codes) -> tuple[Vector, Vector]:
-        """The same from log-losses."""
+        loss = -np.log(np.maximum(prob, 1e-300))
         lam = self.lam if np.ndim(self.lam) == 0 else np.asarray(self.lam)[codes]
         return self._rule.latent(loss, lam), self.weight(loss, codes)
 
@@ -85,49 +73,24 @@ class Latent:
 
 
 def _power(prob: Vector, exponent: Any) -> Vector:
-    """prob ** exponent; multiples of a quarter, as in the default paces, by square roots and products."""
-    quarters = 4.0 * exponent
-    if np.ndim(exponent) or not 0 < quarters < 8.5 or abs(quarters - round(float(quarters))) > 1e-9:
+    """prob ** exponent; the exponents of the default paces (1/2, 1, 3/2) by a square root, which is far faster."""
+    halves = 2.0 * exponent
+    if np.ndim(exponent) or not 0.5 < halves < 3.5 or abs(halves - round(halves)) > 1e-9:
         return np.asarray(prob**exponent)
-    whole, rest = divmod(round(float(quarters)), 4)
-    if not whole and not rest:  # the pace is so wide that every weight is full
-        return np.ones_like(prob)
-    factors = [prob] * whole
-    if rest >= 2:
-        factors.append(np.sqrt(prob))
-    if rest % 2:
-        factors.append(np.sqrt(factors[-1] if rest == 3 else np.sqrt(prob)))
-    out = factors[0]
-    for factor in factors[1:]:
-        out = out * factor
-    return out
+    return prob if round(halves) == 2 else np.sqrt(prob) if halves < 2 else prob * np.sqrt(prob)
 
 
 class Objective:
     """The weighted mean of latent losses + ridge / 2 times the squared norm of the coefficients.
 
-    Parameters
-    ----------
-    parts : sequence of matrices
-        Row blocks of X, in the order of ``codes``; several, so that a fold needs no copy.
-    codes : ndarray of shape (n,)
-        Given labels as 0 .. n_classes - 1.
-    n_classes : int
-        Number of classes; two are modelled by one margin.
-    sample_weight : ndarray of shape (n,) or None
-        Weights of the rows.
-    ridge : float
-        Weight of half the squared norm of the coefficients beside the MEAN latent loss: 1 / (C * total weight
-        of all the data), also where only a part of them is at hand.
-    fit_intercept : bool
-        Whether the intercepts are free.
-
-    Nothing of it changes after it is made: `at` and `weighted` give others on the same rows.
+    Two classes are modelled by one margin. ``ridge`` is 1 / (C * total weight of all the data), also where only a part
+    of them is at hand. Nothing changes after an objective is made: `at`, `penalised` and `weighted` give others on the
+    same rows.
     """
 
     def __init__(
         self,
-        parts: Sequence[Matrix],
+        X: Matrix,
         codes: Codes,
         n_classes: int,
         *,
@@ -135,9 +98,9 @@ class Objective:
         ridge: float = 0.0,
         fit_intercept: bool = True,
     ) -> None:
-        self.parts, self.codes, self.n_classes = list(parts), codes, n_classes
+        self.X, self.codes, self.n_classes = X, codes, n_classes
         self.sample_weight, self.fit_intercept = sample_weight, fit_intercept
-        self.n, self.n_features = len(codes), int(parts[0].shape[1])
+        self.n, self.n_features = len(codes), int(X.shape[1])
         self.n_outputs = 1 if n_classes == 2 else n_classes
         self.total = float(self.n if sample_weight is None else sample_weight.sum())
         self.ridge = ridge
@@ -175,21 +138,16 @@ class Objective:
 
     def blocks(self, small: bool = False) -> Iterator[tuple[Matrix, slice]]:
         """Row blocks that fit in the cache with their place among the rows; small ones where they are copied."""
-        start = 0
-        for part in self.parts:
-            rows = part.shape[0]
-            step = self._rows_per_block(part, small)
-            for first in range(0, rows, step):
-                last = min(first + step, rows)
-                block = part if last - first == rows else part[first:last]
-                yield block, slice(start + first, start + last)
-            start += rows
+        step = self._rows_per_block(small)
+        for first in range(0, self.n, step):
+            rows = slice(first, min(first + step, self.n))
+            yield self.X if step >= self.n else self.X[rows], rows
 
-    def _rows_per_block(self, part: Matrix, small: bool) -> int:
-        if sparse.issparse(part):
+    def _rows_per_block(self, small: bool) -> int:
+        if sparse.issparse(self.X):
             # Slicing CSR copies; only the dense n x K scores need bounding.
-            return part.shape[0] if self.n_outputs == 1 else max(1024, (1 << 22) // self.n_outputs)
-        width = part.dtype.itemsize * (self.n_features + 2 * self.n_outputs)
+            return max(self.n, 1) if self.n_outputs == 1 else max(1024, (1 << 22) // self.n_outputs)
+        width = self.X.dtype.itemsize * (self.n_features + 2 * self.n_outputs)
         budget = min(BLOCK_BYTES, max(self.n * width // 8, 1 << 16)) if small else BLOCK_BYTES
         return int(max(64, budget // max(width, 1)))
 
@@ -219,7 +177,7 @@ class Objective:
 
     def _binary(self, block: Matrix, rows: slice, params: Vector, grad: Vector) -> float:
         sign = self.sign[rows]  # type: ignore[index]
-        prob = sigmoid(self._scores(block, params)[:, 0], sign)
+        prob = sigmoid(class_scores(block, params)[0], sign)
         loss, weight = self.latent(prob, self.codes[rows])
         residual = prob - 1
         residual *= sign
@@ -250,28 +208,14 @@ class Objective:
         residual *= weight
         return float(weight @ loss)
 
-    def _scores(self, block: Matrix, params: Vector) -> Vector:
-        coef = params[:, :-1]
-        if coef.dtype != block.dtype:
-            coef = coef.astype(block.dtype)
-        scores = (block @ coef[0])[:, None] if len(coef) == 1 else block @ coef.T
-        return np.asarray(scores, dtype=np.float64) + params[:, -1]
-
     # ---------------------------------------------------------------------------------------- what rows say
 
     def scores(self, x: Vector) -> Vector:
         """Raw scores of all rows, shape (n, n_outputs)."""
-        params = x.reshape(self.n_outputs, -1)
-        out = np.empty((self.n, self.n_outputs))
+        params, out = x.reshape(self.n_outputs, -1), np.empty((self.n, self.n_outputs))
         for block, rows in self.blocks():
-            out[rows] = self._scores(block, params)
+            out[rows] = class_scores(block, params).T
         return out
-
-    def many_scores(self, params: Vector) -> Vector:
-        """Raw scores of all rows by several fits, shape (n_fits, n, n_outputs)."""
-        lines = params.reshape(-1, self.n_features + 1)
-        scores = np.concatenate([class_scores(block, lines) for block, _ in self.blocks()], axis=1)
-        return np.moveaxis(scores.reshape(len(params), self.n_outputs, self.n), 1, 2)
 
     def losses(self, x: Vector) -> Vector:
         """Log-loss of every row's given label."""
@@ -285,8 +229,8 @@ class Objective:
         On a latent loss only near its minimum.  Far from it Newton-like steps run along directions that few
         rows support, and end in worse basins than steps in the plain geometry of the features.
         """
-        wide = self.n_features > min(400, max(self.n, 50))
-        if wide or sparse.issparse(self.parts[0]):
+        wide = self.n_features > min(WIDEST, max(self.n, 50))
+        if wide or sparse.issparse(self.X):
             return self.standardized(curvature=True)
         d = self.n_features
         hessian = self._gram / self.flatness if at is None else self._products(at)
@@ -334,17 +278,16 @@ class Objective:
         weight = None if self.sample_weight is None else self.sample_weight[rows]
         if at is None:
             return weight
-        scores = self._scores(block, at.reshape(self.n_outputs, -1))
-        codes = self.codes[rows]
+        scores, codes = class_scores(block, at.reshape(self.n_outputs, -1)), self.codes[rows]
         if self.n_outputs == 1:
             # Differences of the slope, for any rule; rows of negative curvature have no say.
-            margin, step = scores[:, 0] * self.sign[rows], 1e-4  # type: ignore[index]
+            margin, step = scores[0] * self.sign[rows], 1e-4  # type: ignore[index]
             curved = (self._slope(margin + step, codes) - self._slope(margin - step, codes)) / (2 * step)
             curved = np.maximum(curved, 0.0)
         else:
-            prob = _softmax(scores)
-            own = self.latent(prob[np.arange(len(codes)), codes], codes)[1]
-            curved = (prob * (1 - prob)).mean(axis=1) * (1.0 if own is None else own)
+            prob = softmax_columns(scores)
+            own = self.latent(prob[codes, np.arange(len(codes))], codes)[1]
+            curved = (prob * (1 - prob)).mean(axis=0) * (1.0 if own is None else own)
         return curved.astype(block.dtype) if weight is None else (curved * weight).astype(block.dtype)
 
     def _slope(self, margin: Vector, codes: Codes) -> Vector:
@@ -365,7 +308,7 @@ class Objective:
         """
         d = self.n_features
         mean, variance = self.moments
-        if sparse.issparse(self.parts[0]):
+        if sparse.issparse(self.X):
             variance = np.maximum(variance, variance.mean())
         scale = np.append(1.0 / np.maximum(variance / self.flatness + self.ridge, 1e-12), self.flatness)
         if not self.fit_intercept:
@@ -382,7 +325,7 @@ class Objective:
 
     @property
     def unit(self) -> float:
-        """Of a gradient entry: the typical spread of a feature, where that is below 1."""
+        """Unit of a gradient entry: the typical spread of a feature, where that is below 1."""
         return min(1.0, float(np.sqrt(self.moments[1].mean())) or 1.0)
 
     @cached_property
@@ -392,21 +335,9 @@ class Objective:
         for block, rows in self.blocks(small=True):
             weight = np.ones(block.shape[0]) if self.sample_weight is None else self.sample_weight[rows]
             first += block.T @ weight
-            second += _column_squares(block, weight) if sparse.issparse(block) else weight @ (block * block)
+            second += (block.power(2) if sparse.issparse(block) else block * block).T @ weight
         mean = first / self.total
         return mean, np.maximum(second / self.total - mean**2, 0.0)
-
-
-def _column_squares(X: Matrix, weight: Vector) -> Vector:
-    """Weighted sum of squares of each column of a CSR matrix, a few entries at a time."""
-    out = np.zeros(X.shape[1])
-    step = max(1, X.shape[0] // 16)
-    for first in range(0, X.shape[0], step):
-        last = min(first + step, X.shape[0])
-        entries = slice(X.indptr[first], X.indptr[last])
-        spread = np.repeat(weight[first:last], np.diff(X.indptr[first : last + 1]))
-        out += np.bincount(X.indices[entries], spread * X.data[entries] ** 2, minlength=X.shape[1])
-    return out
 
 
 def loss_of_scores(scores: Vector, codes: Codes) -> Vector:
@@ -437,19 +368,15 @@ def sigmoid(margin: Vector, sign: Any) -> Vector:
     return out
 
 
-def _softmax(scores: Vector) -> Vector:
-    scores -= scores.max(axis=1, keepdims=True)
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=1, keepdims=True)
-    return scores
-
-
 def class_scores(block: Matrix, params: Vector) -> Vector:
-    """Scores of the rows of a block, one ROW of the result for each row of parameters: few classes sum up fast so."""
+    """Scores of the rows of a block, one ROW of the result for each row of parameters: sums over classes are fast."""
     coef = params[:, :-1]
     if coef.dtype != block.dtype:
         coef = coef.astype(block.dtype)
-    scores = (block @ coef.T).T if sparse.issparse(block) else coef @ block.T
+    if len(coef) == 1:
+        scores = (block @ coef[0])[None]
+    else:
+        scores = (block @ coef.T).T if sparse.issparse(block) else coef @ block.T
     return np.asarray(np.add(scores, params[:, -1:], order="C", dtype=np.float64))
 
 
@@ -468,3 +395,53 @@ def backward(block: Matrix, residual: Vector) -> Vector:
     if residual.ndim == 1:
         return np.asarray(block.T @ residual)
     return np.asarray((block.T @ residual.T).T if sparse.issparse(block) else residual @ block)
+
+
+# ------------------------------------------------------------------------------------------- tables in blocks
+
+
+@dataclass(frozen=True, eq=False)
+class TableObjective:
+    """The objective of all rows of a table: `Objective`, whose passes the table makes."""
+
+    table: Table
+    n_classes: int
+    total: float
+    ridge: float = 0.0
+    fit_intercept: bool = True
+    latent: Latent = field(default_factory=Latent)
+
+    @property
+    def n_outputs(self) -> int:
+        """Scores of a row: one margin for two classes."""
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        return self.n_outputs * (self.table.n_features + 1)
+
+    def at(self, latent: Latent) -> TableObjective:
+        """The same rows under another latent loss."""
+        return replace(self, latent=latent)
+
+    def __call__(self, x: Vector) -> tuple[float, Vector]:
+        """Value and gradient at the parameters ``x``."""
+        sums = self.table.reduce(gradient, x, self.latent, self.n_classes, self.fit_intercept)
+        coef = x.reshape(self.n_outputs, -1)[:, :-1]
+        value, grad = sums[0] / self.total, (sums[1] / self.total).reshape(self.n_outputs, -1)
+        grad[:, :-1] += self.ridge * coef
+        return value + 0.5 * self.ridge * float(np.vdot(coef, coef)), grad.ravel()
+
+
+def gradient(block: Block, x: Vector, latent: Latent, n_classes: int, fit_intercept: bool) -> Sums:
+    """Latent losses of a block and their gradient, summed; no penalty."""
+    own = Objective(block.X, block.y, n_classes, sample_weight=block.weight, fit_intercept=fit_intercept)
+    return Sums(own.at(latent).sums(x))
+
+
+def clean_shares(block: Block, x: Vector, shift: Vector, channel: NoiseModel, n_classes: int) -> Sums:
+    """Probabilities of the clean classes of a block, summed, and the weight they are summed with."""
+    proba = channel.proba(Objective(block.X, block.y, n_classes).scores(x) + shift)
+    weight = np.ones(len(proba)) if block.weight is None else block.weight
+    return Sums((weight @ proba, float(weight.sum())))

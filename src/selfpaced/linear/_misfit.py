@@ -26,39 +26,22 @@ SKEWED = 0.1  # standard deviations between mean and median from which the ranks
 AXES = 5  # principal components whose products are taken
 BUMPS, FEW_FEATURES = 30, 20  # rows nearness to which is a feature, and features above which all rows are far apart
 REFERENCE_C = 0.03  # inverse penalty of the reference model, which has more to penalise
-DOUBT, BETTER = 1.0, 2.0  # standard errors of lead at which the reference model starts to count, and counts fully
-MOSTLY = 0.5  # share of what the linear model calls wrong that counts as all of it
+BETTER = 2.0  # standard errors of lead at which the reference model counts fully; one less, and it does not count
 PROMISED = 0.7  # a choice: share of the likely errors that both models must contradict; the precision to reach
 
-RANKS = 32  # cost: quantiles between which normal scores are interpolated
-CHECKED = 2500  # cost: rows of the check at most
-WIDEST = 100  # cost: features above which products say little and cost much
-STEPS = 15  # cost: iterations of its fold fits
+CHECKED = 1500  # cost: rows of the check at most, as in benchmarks/classification.py
+MANY_FEATURES = 100  # cost: features above which there is no check
 
 
 @dataclass(frozen=True, eq=False)
 class MisfitCheck:
-    """What the reference model says about the held-out rows.
+    """What the reference model says about the held-out rows."""
 
-    Attributes
-    ----------
-    channel : NoiseModel
-        Label-noise model of its own scores.
-    ahead : float
-        Standard errors by which it explains the held-out labels better than the linear model.
-    explained : float
-        Share of the labels that it predicts among those that the linear model misses and calls wrong.
-    confirmed : bool
-        Whether it finds the same single errors as the linear model.
-    agreement : float
-        Share of the linear model's likely errors whose label it contradicts, too.
-    """
-
-    channel: NoiseModel
-    ahead: float
-    explained: float
-    confirmed: bool = True
-    agreement: float = 1.0
+    channel: NoiseModel  # of its own scores
+    ahead: float  # standard errors by which it explains the held-out labels better than the linear model
+    explained: float  # share of the labels that it predicts among those that the linear model misses and calls wrong
+    confirmed: bool  # whether it finds the same single errors as the linear model
+    agreement: float  # share of the linear model's likely errors whose label it contradicts, too
 
     @property
     def better(self) -> bool:
@@ -73,22 +56,16 @@ class MisfitCheck:
     @property
     def trust(self) -> float:
         """How certain it is that it explains more, 0 to 1."""
-        return float(np.clip((self.ahead - DOUBT) / (BETTER - DOUBT), 0.0, 1.0))
+        return float(np.clip(self.ahead - BETTER + 1.0, 0.0, 1.0))
 
-    def rates(self, channel: NoiseModel) -> tuple[float, float]:
-        """The largest credible noise rate, and the rate for probabilities.
-
-        The largest rate is the nearer to its own, the more certain it is that it explains more. Probabilities use the
-        mean of both rates if this model doubts the noise that the linear one sees.
-        """
+    def most(self, channel: NoiseModel) -> float:
+        """The largest credible noise rate, the nearer to its own, the more certain it is that it explains more."""
         trust = self.trust
         if np.any(channel.bias):
             # Different error rates per class make even regions of mixed labels, which a flexible model copies without
-            # predicting any of them. There it must predict what the linear model misses.
-            trust *= min(1.0, self.explained / MOSTLY)
-        own, other = channel.noise_rate, self.channel.noise_rate
-        doubts = self.channel.interval[0] == 0 < channel.interval[0]
-        return own - trust * max(own - other, 0.0), 0.5 * (own + other) if doubts else 1.0
+            # predicting any of them. There it must predict half of what the linear model misses.
+            trust *= min(1.0, 2.0 * self.explained)
+        return channel.noise_rate - trust * max(channel.noise_rate - self.channel.noise_rate, 0.0)
 
     def applied(self, channel: NoiseModel) -> NoiseModel:
         """The linear model's noise model, with posteriors that both models support and an interval that covers both.
@@ -117,14 +94,14 @@ class MisfitCheck:
 def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitCheck | None:
     """Fit the reference model outside the same folds; None if features are sparse or too many."""
     rows = fits.rows
-    if sparse.issparse(rows.X) or rows.X.shape[1] > WIDEST:
+    if sparse.issparse(rows.X) or rows.X.shape[1] > MANY_FEATURES:
         return None
     step = -(-rows.n // CHECKED)
     kept = rows.held % step == 0
     rows, scores = rows.every(step), scores[kept]
     total = float(rows.n if rows.weight is None else rows.weight.sum())
     flexible = FoldFits(replace(rows, X=bends(rows.X, rows.weight), folds=rows.folds[:1]), total, True)
-    z = flexible.fit([Spec(Latent(), REFERENCE_C)], STEPS)[0].scores
+    z = flexible.fit([Spec(Latent(), REFERENCE_C)])[0].scores
     codes, weight, size = rows.held_codes, rows.evidence_weight, rows.evidence_size
     pairs = rows.n_classes == 2  # cost: one rate for more classes
     own = fit_channel(z, codes, sample_weight=weight, class_conditional=pairs, noiseless=True, size=size)
@@ -133,15 +110,17 @@ def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitC
         np.log(np.maximum(model.given_proba(seen)[at, codes], 1e-12)) for model, seen in ((channel, scores), (own, z))
     ]
     agrees, missed = predicted(z) == codes, channel.decide(scores) != codes
-    wrong = channel.noise_probability(scores, codes)
-    doubted = wrong * missed * (1.0 if weight is None else weight)
-    explained = float(doubted @ agrees / max(doubted.sum(), np.finfo(float).tiny))
-    likely = missed & (wrong > SUSPECT)
-    agreement = float(np.mean(~agrees[likely])) if likely.any() else 1.0
+    wrong = channel.noise_probability(scores, codes) * missed
+    doubted, likely = wrong if weight is None else wrong * weight, wrong > SUSPECT
     single = channel.unless_established().noise_probability(scores, codes) > SUSPECT
     confirmed = own.unless_established().noise_probability(z[single], codes[single]) > SUSPECT
-    ahead = mean_and_error(likelihoods[1] - likelihoods[0], weight, size).z
-    return MisfitCheck(own, ahead, explained, bool(confirmed.all()), agreement)
+    return MisfitCheck(
+        own,
+        ahead=mean_and_error(likelihoods[1] - likelihoods[0], weight, size).z,
+        explained=float(doubted @ agrees / max(doubted.sum(), np.finfo(float).tiny)),
+        confirmed=bool(confirmed.all()),
+        agreement=float(np.mean(~agrees[likely])) if likely.any() else 1.0,
+    )
 
 
 def bends(X: Vector, weight: Vector | None) -> NDArray[np.float32]:
@@ -151,8 +130,7 @@ def bends(X: Vector, weight: Vector | None) -> NDArray[np.float32]:
     Z = ((X - mean) / np.where(scale > 0, scale, 1.0)).astype(np.float32)
     ranks = [_normal_scores(Z[:, j])[:, None] for j in np.flatnonzero(np.abs(np.median(Z, axis=0)) > SKEWED)]
     np.clip(Z, -CLIPPED, CLIPPED, out=Z)
-    _, axes = np.linalg.eigh(Z.T @ Z)
-    parts = Z @ axes[:, ::-1][:, :AXES]
+    parts = Z @ np.linalg.eigh(Z.T @ Z)[1][:, ::-1][:, :AXES]
     parts = np.clip(parts / np.maximum(parts.std(axis=0), 1e-6), -CLIPPED, CLIPPED)
     i, j = np.triu_indices(parts.shape[1], 1)
     near = [_nearness(Z, along=parts[:, 0])] if Z.shape[1] <= FEW_FEATURES else []
@@ -161,7 +139,7 @@ def bends(X: Vector, weight: Vector | None) -> NDArray[np.float32]:
 
 def _normal_scores(column: Vector) -> NDArray[np.float32]:
     """Normal scores of the ranks: incomes and counts act by their order, and a logarithm fails at zero."""
-    knots = np.linspace(0, len(column) - 1, min(RANKS, len(column))).astype(np.intp)
+    knots = np.linspace(0, len(column) - 1, min(32, len(column))).astype(np.intp)  # in between, a line will do
     scores = ndtri((knots + 0.5) / len(column))
     return np.asarray(np.interp(column, np.sort(column)[knots], scores), dtype=np.float32)
 

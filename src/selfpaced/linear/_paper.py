@@ -1,7 +1,8 @@
 """Algorithm 1 of the paper for logistic regression: alternate weights and weighted fits while the pace opens.
 
 The paper starts with half of the samples, multiplies lam by 1.05 and stops "at convergence", which is the plain model
-again. Here the stage to stop at is chosen by the accuracy of held-out noisy labels.
+again. Here the stage to stop at is chosen by the accuracy of held-out noisy labels. For large tables a sample walks the
+schedule, and the last pace is fitted to all rows.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ from ..label_noise import confident_error
 from ..pacing import CalibrationError, Geometric, Pacing, Stages, lam_at
 from ..regularizers import Regularizer, relative
 from ..selection import Decision, Trial, behind, path_of
-from ..solver import DeadEnd, Solution, Stage, State, alternate, walk
-from ._blocks import TableObjective
+from ..solver import Solution, Stage, alternate
 from ._candidates import Choice, given_pace
 from ._fold_fits import FoldFits, FoldModel
 from ._lbfgs import Metric, Minimum, minimize
@@ -29,24 +29,9 @@ if TYPE_CHECKING:
     from ._logistic_fit import LogisticFit, LogisticTrainer
 
 # a choice on the data sets of the paper: benchmarks/classification.py --part schedule.
-# Half the samples of well separated classes have hardly any loss. A floor (a loss that has half the weight) keeps
-# rounding from deciding the first stage. Rules with a unit of their own do not reach every floor.
-FLOORS = tuple(np.log(2.0) * np.array([0.5, 1.0, 2.0, 4.0]))
 FULL = 0.98  # mean weight at which the model is the plain one again
 LITTLE, MUCH = 0.1, 0.4  # confident error: below, plain unless clearly beaten; above, the smallest pace in reach
 LEAD = 0.5  # standard errors that the best stage must be ahead of the plain model unless there is much noise
-LOST = 1e-3  # share of the weight of the best kept class below which a class is lost
-
-LOOSE, STEPS = 1e-3, 20  # cost: gradient entry and iterations at which a weighted fold fit ends: the next stage goes on
-
-
-@dataclass(frozen=True, eq=False)
-class Iterate:
-    """Parameters on their way, the iterations that led to them, and whether the last fit converged."""
-
-    params: Vector
-    n_iter: int = 0
-    converged: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,22 +43,20 @@ class LogisticProblem:
     tol: float
     max_iter: int
 
-    def fit(self, weights: Any, previous: Iterate | None) -> Iterate:
+    def fit(self, weights: Any, previous: Minimum | None) -> Minimum:
         """Minimise the weighted log-loss from the previous parameters."""
-        objective = self.objective
-        if weights is not None:
-            objective = objective.weighted(np.asarray(weights, dtype=float))
-        start = Iterate(np.zeros(objective.size)) if previous is None else previous
-        found = minimize(objective, start.params, metric=self.metric, max_iter=self.max_iter, tol=self.tol)
-        return Iterate(found.x, start.n_iter + found.n_iter, found.converged)
+        objective = self.objective if weights is None else self.objective.weighted(np.asarray(weights, dtype=float))
+        start, before = (np.zeros(objective.size), 0) if previous is None else (previous.x, previous.n_iter)
+        found = minimize(objective, start, metric=self.metric, max_iter=self.max_iter, tol=self.tol)
+        return replace(found, n_iter=before + found.n_iter)
 
-    def losses(self, model: Iterate) -> Vector:
+    def losses(self, model: Minimum) -> Vector:
         """Log-loss of the given labels."""
-        return self.objective.losses(model.params)
+        return self.objective.losses(model.x)
 
-    def penalty(self, model: Iterate) -> float:
+    def penalty(self, model: Minimum) -> float:
         """Half the squared norm of the coefficients, in the unit of summed losses."""
-        coef = model.params.reshape(self.objective.n_outputs, -1)[:, :-1]
+        coef = model.x.reshape(self.objective.n_outputs, -1)[:, :-1]
         return 0.5 * self.objective.ridge * self.objective.total * float(np.vdot(coef, coef))
 
 
@@ -81,27 +64,26 @@ def paper_schedule(
     trainer: LogisticTrainer, fit: LogisticFit, fits: FoldFits, plain: Trial
 ) -> tuple[LogisticFit, Choice]:
     """Walk the paper's schedule outside every fold, choose the stage, and walk as far on all rows."""
-    rule, pacing = trainer.settings.regularizer, paper_pace(trainer.settings.regularizer)
+    rule, rows, pacing = trainer.settings.regularizer, fits.rows, paper_pace(trainer.settings.regularizer)
     with trainer.progress.stage("the paper's schedule in folds"):
-        walks = [_fold_walk(trainer, fits, plain, number, pacing) for number in range(fits.rows.n_validated)]
+        walks = [_fold_walk(trainer, fits, plain, number, pacing) for number in range(rows.n_validated)]
     worth = _worth(fits)
-    trials = [replace(plain, scores=worth * (predicted(plain.fit.scores) == fits.rows.held_codes))]
+    trials = [replace(plain, scores=worth * (predicted(plain.fit.scores) == rows.held_codes))]
     for index, stages in enumerate(zip(*walks, strict=False)):  # as far as every fold came
-        lam, params = float(np.mean([stage.lam for stage in stages])), np.stack([stage.params for stage in stages])
-        model = FoldModel(Latent(rule, lam), fit.C, params, fits.score(params))
-        weight = model.latent.weight(loss_of_scores(model.scores, fits.rows.held_codes), fits.rows.held_codes)
-        right = worth * (predicted(model.scores) == fits.rows.held_codes)
-        cost = float(sum(stage.cost for stage in stages))
-        trials.append(Trial(lam, f"{rule.name} stage {index}", right, weight, cost, model))
-    rho, _ = confident_error(plain.fit.scores, fits.rows.held_codes, fits.rows.held_weight)
-    decision = decide(behind(trials, fits.rows.held_weight), rho)
-    choice = Choice(tuple(trials), decision)
-    fit = replace(fit, path=path_of(trials, decision, fits.rows.held_weight), reason=decision.reason)
+        lams, params, costs = zip(*stages, strict=True)
+        latent = Latent(rule, float(np.mean(lams)))
+        model = FoldModel(latent, fit.C, np.stack(params), fits.score(np.stack(params)))
+        weight = latent.weight(loss_of_scores(model.scores, rows.held_codes), rows.held_codes)
+        right = worth * (predicted(model.scores) == rows.held_codes)
+        trials.append(Trial(latent.lam, f"{rule.name} stage {index}", right, weight, float(sum(costs)), model))
+    rho, _ = confident_error(plain.fit.scores, rows.held_codes, rows.held_weight)
+    decision = decide(behind(trials, rows.held_weight), rho)
+    fit = replace(fit, path=path_of(trials, decision, rows.held_weight), reason=decision.reason)
     if decision.index:
         with trainer.progress.stage(f"the paper's schedule, {decision.index} stages"):
             solution = _alternated(trainer, fit, replace(pacing, stop=Stages(decision.index)), inner=1)
-        fit = _at_the_end_of(solution, fit, rule)
-    return fit, choice
+        fit = _at_the_end_of(solution, fit, trainer)
+    return fit, Choice(tuple(trials), decision)
 
 
 def followed(trainer: LogisticTrainer, fit: LogisticFit, fits: FoldFits, plain: Trial) -> tuple[LogisticFit, Choice]:
@@ -109,22 +91,23 @@ def followed(trainer: LogisticTrainer, fit: LogisticFit, fits: FoldFits, plain: 
     rule, rows = trainer.settings.regularizer, trainer.in_sample(fit.C)
     trials = [Trial(math.inf, "plain", None, np.ones(rows.n), fit.path[0].cost)]
 
-    def record(stage: Stage, solution: Solution[Iterate]) -> None:
+    def record(stage: Stage, solution: Solution[Minimum]) -> None:
         trials.append(Trial(stage.lam, f"{rule.name} lam={stage.lam:.3g}", None, solution.weights, stage.cost))
 
     with trainer.progress.stage("given pace"):
         solution = _alternated(trainer, fit, trainer.settings.pace, inner=20, callback=record)
-    if solution.stages:
-        _warn_if_lost(rows, solution)
     decision = Decision(len(solution.stages), solution.status)
-    path = path_of(trials, decision, rows.sample_weight)
-    fit = replace(_at_the_end_of(solution, fit, rule), path=path, reason=solution.status)
-    return fit, given_pace(fits, plain, rule, solution.lam) if solution.stages else Choice((plain,), Decision(0, ""))
+    fit = replace(fit, path=path_of(trials, decision, rows.sample_weight), reason=solution.status)
+    if not solution.stages:
+        return fit, Choice((plain,), Decision(0, ""))
+    _warn_if_lost(rows, solution)
+    return _at_the_end_of(solution, fit, trainer), given_pace(fits, plain, rule, solution.lam)
 
 
-def _warn_if_lost(rows: Objective, solution: Solution[Iterate]) -> None:
+def _warn_if_lost(rows: Objective, solution: Solution[Minimum]) -> None:
+    """Warn if a class has next to no weight."""
     mean = np.bincount(rows.codes, solution.weights) / np.maximum(np.bincount(rows.codes), 1)
-    if mean.min() <= LOST * mean.max():
+    if mean.min() <= 1e-3 * mean.max():
         warnings.warn(
             f"At lam = {solution.lam:.4g} a class is left without weight. Start at a larger lam or fraction.",
             ConvergenceWarning,
@@ -134,95 +117,51 @@ def _warn_if_lost(rows: Objective, solution: Solution[Iterate]) -> None:
 
 def _alternated(
     trainer: LogisticTrainer, fit: LogisticFit, pacing: Pacing, *, inner: int, callback: Any = None
-) -> Solution[Iterate]:
-    """Algorithm 1 on all rows, from the plain model; of a large table, a sample sets the pace."""
-    settings, metric, tol = trainer.settings, trainer.metric(fit.C), trainer.settings.tol * trainer.unit
-    rule, objective = relative(settings.regularizer), trainer.objective(fit.C)
-    if isinstance(objective, Objective):
-        return alternate(
-            LogisticProblem(objective, metric, tol, settings.max_iter),
-            rule,
-            pacing,
-            initial=Iterate(fit.plain),
-            sample_weight=objective.sample_weight,
-            callback=callback,
-            inner=inner,
-        ).uninterrupted()
-    rows = trainer.in_sample(fit.C)
-    step = TableAlternation(objective, rows, metric, settings.regularizer, tol, settings.max_iter, inner)
-    begin = State(Iterate(fit.plain), rows.losses(fit.plain))
-    return walk(step, rule, pacing, begin, sample_weight=rows.sample_weight, callback=callback).uninterrupted()
+) -> Solution[Minimum]:
+    """Algorithm 1 from the plain model, on all rows or on the sample of a large table."""
+    settings, rows = trainer.settings, trainer.in_sample(fit.C)
+    problem = LogisticProblem(rows, trainer.metric(fit.C), settings.tol * trainer.unit, settings.max_iter)
+    return alternate(
+        problem,
+        relative(settings.regularizer),
+        pacing,
+        initial=Minimum(fit.plain, math.nan, 0, 0, True),
+        sample_weight=rows.sample_weight,
+        callback=callback,
+        inner=inner,
+    ).uninterrupted()
 
 
-def _at_the_end_of(solution: Solution[Iterate], fit: LogisticFit, rule: Regularizer) -> LogisticFit:
+def _at_the_end_of(solution: Solution[Minimum], fit: LogisticFit, trainer: LogisticTrainer) -> LogisticFit:
     if not solution.stages:
         return fit
-    end = solution.model
-    return replace(
-        fit, params=end.params, latent=Latent(rule, solution.lam), lam=solution.lam, n_iter=fit.n_iter + end.n_iter,
-        converged=fit.converged and end.converged,
-    )  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class TableAlternation:
-    """The paper's step on the rows of a table: weights are made in every pass, block by block, and not kept."""
-
-    objective: TableObjective
-    rows: Objective
-    metric: Metric
-    regularizer: Regularizer
-    tol: float
-    max_iter: int
-    inner: int
-    tolerance: float = 1e-8
-
-    def __call__(self, lam: float, state: State[Iterate]) -> State[Iterate]:
-        """Alternate at one pace, until the latent objective of all rows settles."""
-        latent, model, rows, rise = Latent(self.regularizer, lam), state.model, self.rows, 0.0
-        if not latent.weight(rows.losses(model.params), rows.codes).sum() > 0:
-            raise DeadEnd(f"at lam = {lam:.4g} every weight is zero (start at a larger fraction or set a floor)")
-        value = self.objective.latent_value(latent, model.params)
-        for fits in range(1, self.inner + 1):  # noqa: B007
-            held = self.objective.held(latent, model.params)
-            found: Minimum = minimize(held, model.params, metric=self.metric, max_iter=self.max_iter, tol=self.tol)
-            model = Iterate(found.x, model.n_iter + found.n_iter, found.converged)
-            before, value = value, self.objective.latent_value(latent, model.params)
-            scale = max(abs(before), abs(value), 1e-300)
-            rise = max(rise, (value - before) / scale)
-            if not before - value > self.tolerance * scale:
-                break
-        losses = rows.losses(model.params)
-        weights = latent.weight(losses, rows.codes)
-        return State(model, losses, weights, fits, value, rise if rise > 1e-10 else 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class FoldStage:
-    """One stage of the walk outside one fold."""
-
-    lam: float
-    params: Vector
-    cost: float
+    latent = Latent(trainer.settings.regularizer, solution.lam)
+    fit = trainer.adopted(fit, latent, solution.lam, solution.model)
+    if not trainer.sampled:
+        return fit
+    return trainer.adopted(fit, latent, solution.lam, trainer.full(latent, solution.lam, fit.C, solution.model.x))
 
 
 def _fold_walk(
     trainer: LogisticTrainer, fits: FoldFits, plain: Trial, number: int, pacing: Geometric
-) -> list[FoldStage]:
-    """Every stage outside one fold."""
-    objective = fits.everything.weighted(fits.rows.training_weight[number]).penalised(fits.ridge(plain.fit.C))
-    objective.total = float(fits.rows.training_weight[number].sum())
-    stages: list[FoldStage] = []
+) -> list[tuple[float, Vector, float]]:
+    """Pace, parameters and cost of every stage outside one fold."""
+    settings, training = trainer.settings, fits.rows.training_weight[number]
+    objective = fits.everything.weighted(training).penalised(fits.ridge(plain.fit.C))
+    objective.total = float(training.sum())
+    stages: list[tuple[float, Vector, float]] = []
 
-    def record(stage: Stage, solution: Solution[Iterate]) -> bool:
-        stages.append(FoldStage(stage.lam, solution.model.params, stage.cost))
+    def record(stage: Stage, solution: Solution[Minimum]) -> bool:
+        stages.append((stage.lam, solution.model.x, stage.cost))
         return stage.mean_weight > FULL
 
+    # The next stage goes on where this one ended, so that few steps at a loose tolerance will do.
+    problem = LogisticProblem(objective, trainer.metric(plain.fit.C), max(settings.tol, 1e-3) * trainer.unit, 20)
     alternate(
-        LogisticProblem(objective, trainer.metric(plain.fit.C), max(trainer.settings.tol, LOOSE) * trainer.unit, STEPS),
-        relative(trainer.settings.regularizer),
+        problem,
+        relative(settings.regularizer),
         pacing,
-        initial=Iterate(plain.fit.params[number]),
+        initial=Minimum(plain.fit.params[number], math.nan, 0, 0, True),
         sample_weight=objective.sample_weight,
         callback=record,
         inner=1,
@@ -231,12 +170,16 @@ def _fold_walk(
 
 
 def paper_pace(regularizer: Regularizer) -> Geometric:
-    """The paper's pace, with the smallest floor that the rule can start from."""
+    """The paper's pace, with the smallest floor that the rule can start from.
+
+    Half the samples of well separated classes have hardly any loss. A floor (a loss that has half the weight) keeps
+    rounding from deciding the first stage. Rules with a unit of their own do not reach every floor.
+    """
     rule = relative(regularizer)
-    for floor in FLOORS:
-        pacing = Geometric(mu=1.05, fraction=0.5, floor=float(floor), stop=Stages(60))
+    for factor in (0.5, 1.0, 2.0, 4.0):
+        pacing = Geometric(mu=1.05, fraction=0.5, floor=factor * math.log(2.0), stop=Stages(60))
         try:
-            lam_at(rule, floor)
+            lam_at(rule, pacing.floor)
         except CalibrationError:
             continue
         break

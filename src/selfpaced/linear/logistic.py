@@ -40,15 +40,11 @@ from ..pacing import check_pace
 from ..parameters import KINDS
 from ..regularizers import Regularizer, relative
 from ..selection import frequencies
-from ._blocks import clean_shares
 from ._lbfgs import minimize
 from ._logistic_fit import LogisticFit, LogisticSettings, LogisticTrainer
-from ._loss import Codes, Matrix, Objective, Vector, loss_of_scores
+from ._loss import Codes, Matrix, Objective, Vector, clean_shares, loss_of_scores
 
-LARGE = 100.0  # numerical safety: a loss in nats that no label has
 LITTLE_SIGNAL = 0.8  # display: share of the error of guessing above which an upper limit of the rate says nothing
-LEAST_SHOWN = 0.001  # display: smallest share of labels that is told
-RAREST = 1e-3  # numerical safety: share of a class below which ``balance`` leans no further towards it
 
 
 class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, AssessmentMixin, BaseEstimator):
@@ -271,7 +267,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
         if confirmed is not None:
             fit = _with_trusted(trainer, fit, confirmed[kept])
         self._keep(fit, classes, X.dtype)
-        scores = Objective([X], codes, len(classes)).scores(fit.params)
+        scores = Objective(X, codes, len(classes)).scores(fit.params)
         assessed = self._assessment(scores, codes, check_rule(self.regularizer), fingerprint(X, codes))
         self.assessment_ = replace(assessed, trusted=confirmed, stability=_of_all(fit.stability, weight, codes))
         self.sample_loss_, self.sample_weight_ = self.assessment_.losses, self.assessment_.weight
@@ -295,7 +291,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
             fit, interrupted = self._run(trainer)
             self._keep(fit, classes, table.dtype)
             rows, numbers = trainer.assessed
-            seen = fingerprint(rows.parts[0], rows.codes)
+            seen = fingerprint(rows.X, rows.codes)
             assessed = self._assessment(rows.scores(fit.params), rows.codes, check_rule(self.regularizer), seen)
             self.assessment_ = replace(assessed, numbers=numbers, stability=fit.stability)
             share, mass = table.reduce(clean_shares, fit.params, self._shift, self.noise_model_, len(classes))
@@ -416,7 +412,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
         """Most probable clean label, or what ``balance`` makes of it."""
         scores = self.decision_function(X)
         if self.balance:
-            lean = self.balance * np.log(np.maximum(self.clean_share_, RAREST)) / self.noise_model_.scale
+            lean = self.balance * np.log(np.maximum(self.clean_share_, 1e-3)) / self.noise_model_.scale
             scores = scores - (lean[1] - lean[0] if scores.ndim == 1 else lean)
         codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[codes])
@@ -448,7 +444,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
 
     def _assess(self, X: Matrix, y: Codes) -> Assessment:
         params = np.column_stack([self.coef_, self.raw_intercept_]).astype(np.float64)
-        scores = Objective([X], y, len(self.classes_)).scores(params.ravel())
+        scores = Objective(X, y, len(self.classes_)).scores(params.ravel())
         return self._assessment(scores, y, self.assessment_.rule)
 
     def _assessment(self, scores: Vector, codes: Codes, rule: Regularizer, seen: str = "") -> Assessment:
@@ -481,14 +477,13 @@ def _with_trusted(trainer: LogisticTrainer, fit: LogisticFit, trusted: Any) -> L
     if fit.latent.plain:
         return fit
     objective = trainer.in_memory.penalised(1.0 / (fit.C * trainer.total))
-    scores = objective.scores(fit.params)
+    scores, own = objective.scores(fit.params), objective.sample_weight
     weight = trusting(fit.latent.weight(loss_of_scores(scores, objective.codes), objective.codes), trusted)
-    weight = weight if objective.sample_weight is None else weight * objective.sample_weight
+    objective = objective.weighted(weight if own is None else weight * own)
     tol, steps = trainer.settings.tol * trainer.unit, trainer.settings.max_iter
-    found = minimize(objective.weighted(weight), fit.params, metric=trainer.metric(fit.C), max_iter=steps, tol=tol)
+    found = minimize(objective, fit.params, metric=trainer.metric(fit.C), max_iter=steps, tol=tol)
     size = np.linalg.norm(objective.scores(found.x))
-    factor = np.linalg.norm(scores) / size if size > 0 else 1.0
-    return replace(fit, params=factor * found.x)
+    return replace(fit, params=found.x * (np.linalg.norm(scores) / size if size > 0 else 1.0))
 
 
 def _of_all(stability: Vector | None, weight: Vector | None, codes: Codes) -> Vector | None:
@@ -502,7 +497,7 @@ def _of_all(stability: Vector | None, weight: Vector | None, codes: Codes) -> Ve
 
 def _wide_is_plain(pace: Any, rule: Regularizer) -> Any:
     """A pace at which every loss has full weight is the plain model; its latent loss would be rounding alone."""
-    if isinstance(pace, float) and float(relative(rule).weight(np.array([LARGE]), pace)[0]) > 1 - 1e-7:
+    if isinstance(pace, float) and float(relative(rule).weight(np.array([100.0]), pace)[0]) > 1 - 1e-7:
         return np.inf
     return pace
 
@@ -513,19 +508,16 @@ def termination(fit: LogisticFit) -> str:
 
 
 def _which_model(fit: LogisticFit) -> str:
-    chosen = next((candidate for candidate in fit.path if candidate.chosen), fit.path[0])
     if fit.latent.plain:
-        if fit.reason:
-            return f"The plain model is used: {fit.reason}."
-        if math.isnan(fit.accuracy):
-            return "The plain model is used."
-        paced = any(math.isfinite(candidate.lam) for candidate in fit.path)
-        if paced:
+        if fit.reason or math.isnan(fit.accuracy):
+            return f"The plain model is used{': ' * bool(fit.reason)}{fit.reason}."
+        if any(math.isfinite(candidate.lam) for candidate in fit.path):
             return "No reweighted model scored better; the plain model is used."
         return "No noise detected; the plain model is used."
+    label = next((candidate for candidate in fit.path if candidate.chosen), fit.path[0]).label
     if fit.reason:
-        return f"{chosen.label[:1].upper()}{chosen.label[1:]} is used: {fit.reason.rstrip('.')}."
-    return f"Reweighted models are used ({chosen.label}): they explain held-out labels better than the plain model."
+        return f"{label[:1].upper()}{label[1:]} is used: {fit.reason.rstrip('.')}."
+    return f"Reweighted models are used ({label}): they explain held-out labels better than the plain model."
 
 
 def _what_is_known(fit: LogisticFit) -> str:
@@ -538,7 +530,7 @@ def _what_is_known(fit: LogisticFit) -> str:
             f", different between classes; this changes {fit.moved:.1%} of the predictions." if fit.moved else "."
         )
     if high <= MISFIT:
-        return f"At most {max(high, LEAST_SHOWN):.1%} of the labels are wrong."
+        return f"At most {max(high, 0.001):.1%} of the labels are wrong."
     if fit.channel.suspicion is None or high >= LITTLE_SIGNAL * (1 - 1 / channel.n_classes):
         return (
             "The features do not predict the labels well enough to tell whether any are wrong "

@@ -211,7 +211,7 @@ def posterior_of(task: Task, references: Mapping[str, ReferenceModel]) -> Poster
     predicted = [logarithms(reference(hard)) for reference in references.values()]
     shares = stacked(predicted, codes, weight)
     logits, used = _pooled(predicted, shares), weight > 0.0
-    channel = fit_channel(logits[used], codes[used], sample_weight=weight[used], by_share=True)
+    channel = fit_channel(logits[used], codes[used], sample_weight=weight[used])
     claim = _claim(logits[used], [each[used] for each in predicted], codes[used], weight[used], channel)
     clean, transition = channel.proba(logits), channel.transition
     # given class totals count as far as noise does not differ between classes, which moves them
@@ -240,7 +240,7 @@ def _claim(logits: Array, predicted: Sequence[Array], codes: Array, weight: Arra
     If classes overlap, predictions of forests level off, which looks like noise. Noise is claimed if the reference
     models are confident of most rows and each of them detects it, or if it explains labels decisively better.
     """
-    models = ChannelModels.of(logits, codes, weight, by_share=True)
+    models = ChannelModels.of(logits, codes, weight)
     claim, even = models.assessed(), 1.0 / logits.shape[1]
     sure = float(np.average((channel.proba(logits).max(axis=1) - even) / (1.0 - even), weights=weight))
     certain = models.gain >= DECISIVE or (sure >= CONFIDENT and _all_detect(predicted, codes, weight))
@@ -254,7 +254,7 @@ def _all_detect(predicted: Sequence[Array], codes: Array, weight: Array) -> bool
     """Return whether every informative reference model detects noise by itself."""
     if len(predicted) == 1:
         return True
-    claims = [ChannelModels.of(each, codes, weight, by_share=True).assessed() for each in predicted]
+    claims = [ChannelModels.of(each, codes, weight).assessed() for each in predicted]
     return all(one.interval[0] > 0.0 for one in claims if one.suspicion is None or one.suspicion.share >= UNINFORMATIVE)
 
 
