@@ -1,6 +1,6 @@
 """Copy the tables of ``BENCHMARKS.md`` from the pages of results: ``python docs/_tools/benchmarks.py``.
 
-A line ``<!-- copy PAGE | HEADING | NUMBER -->`` in ``BENCHMARKS.md`` is followed by table NUMBER (from 1) of the section
+A line ``<!-- copy PAGE | HEADING | NUMBER -->`` in ``BENCHMARKS.md`` precedes table NUMBER (from 1) of the section
 HEADING of ``benchmarks/results/PAGE.md``, and ends with ``<!-- /copy -->``. A heading is matched by its beginning. A
 test compares the page with the results, so that no figure is typed by hand.
 """
