@@ -1,6 +1,7 @@
 """Reading tables: lines, quotes, separators, encodings, and what is refused."""
 
 import gzip
+import warnings
 
 import pytest
 
@@ -150,3 +151,18 @@ def test_types_do_not_depend_on_where_a_value_is(tmp_path):
     assert table.frame["a"].iloc[-1] == "oops"
     assert table.frame["b"].iloc[-1] == 2.5
     assert table.lines.of([300_000]).tolist() == [300_002]
+
+
+@pytest.mark.parametrize("late", ["", "oops,2,x\n", "1,2.5,x\n", "1,2,é\n", '1,2,"a\nb"\n', "1\n", "1,,y\n"])
+def test_a_large_file_is_read_in_pieces_to_the_same(tmp_path, monkeypatch, late):
+    path = write(tmp_path / "t.csv", "a,b,c\n" + "1,2,x\n" * 4_000 + late + "3,4,'=y\n" * 9, "cp1252")
+    monkeypatch.setattr("selfpaced.tables.text.PIECE", 1 << 12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TableWarning)
+        whole = read_table(path, skip_broken=True)
+        monkeypatch.setattr("selfpaced.tables.reading.MANY_LINES", 100)
+        pieces = read_table(path, skip_broken=True)
+    pd.testing.assert_frame_equal(pieces.frame, whole.frame)
+    assert pieces.frame["c"].iloc[-1] == "=y"
+    rows = [0, 3_999, len(whole.frame) - 1]
+    assert pieces.lines.of(rows).tolist() == whole.lines.of(rows).tolist()

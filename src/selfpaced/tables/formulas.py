@@ -49,6 +49,9 @@ def guarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
     for place, kind in enumerate(frame.dtypes):
         if kind.kind in "OUS" or str(kind) in ("str", "string", "category"):
             column = frame.iloc[:, place].astype(object)
+            texts = [cell for cell in column.tolist() if isinstance(cell, str)]
+            if not re.search(f"\0{_SIGNS}", "\0".join(["", *texts])):  # one search instead of one per cell
+                continue
             safe.isetitem(place, column.map(lambda cell: guarded(cell) if isinstance(cell, str) else cell))
     safe.columns = [guarded(name) if isinstance(name, str) else name for name in frame.columns]
     return safe

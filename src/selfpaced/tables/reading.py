@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .formulas import unguarded
+from .formulas import unguarded, unguarded_table
 from .text import Dialect, TableError, TableWarning, TextFile, records, suggestion, warn
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Dialect", "Lines", "LoadedTable", "TableError", "TableWarning", "read_table", "suggestion", "text_rows"]
+
+
+MANY_LINES = 100_000  # cost: lines from which a file is read in pieces (benchmarks/large_csv.py)
 
 
 @dataclass(frozen=True)
@@ -149,21 +153,68 @@ def text_rows(table: LoadedTable) -> Iterator[list[str]]:
 
 
 def _read_text(file: TextFile, skip_broken: bool, text: Collection[str]) -> LoadedTable:
-    import pyarrow as pa
-
     text = {name for name in file.names if name in text}
-    table, broken = file.read(text)
-    integers = {one.name for one in table.schema if pa.types.is_integer(one.type)}
-    codes = file.codes(integers - text)
+    frame, broken = _load(file, text)
+    codes = file.codes({name for name in frame.columns[frame.dtypes.map(_is_whole)] if name not in text})
     if codes:
-        table, broken = file.read(text | codes)
+        frame, broken = _load(file, text | codes)
     if broken:
         file.refuse_broken(skip_broken)
-    if not table.num_rows:
+    if not len(frame):
         raise TableError(file.path, "has column names but no rows" if file.dialect.header else "has no rows")
-    simple = not broken and file.lines == table.num_rows + file.skip
+    simple = not broken and file.lines == len(frame) + file.skip
     lines = Lines(file.path, file.dialect, len(file.names), file.skip + 1 if simple else None)
-    return LoadedTable(to_frame(table), file.path, "csv", lines, file.dialect)
+    return LoadedTable(frame, file.path, "csv", lines, file.dialect)
+
+
+def _is_whole(kind: Any) -> bool:
+    """Return whether a column may hold whole numbers; gaps make them decimals."""
+    return getattr(kind, "kind", "") in "iuf"
+
+
+def _load(file: TextFile, text: Collection[str]) -> tuple[pd.DataFrame, int]:
+    """Return the columns of a file, and how many rows did not fit."""
+    import pyarrow as pa
+
+    if file.lines > MANY_LINES:
+        with suppress(pa.ArrowInvalid, IndexError):  # the beginning did not tell types or lines truly
+            return _fill(file, text)
+    table, broken = file.read(text)
+    return to_frame(table), broken
+
+
+def _fill(file: TextFile, text: Collection[str]) -> tuple[pd.DataFrame, int]:
+    """Read a large file in pieces; numbers go straight to where they stay, so that there is no second copy."""
+    import pandas as pd
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    broken: list[Any] = []
+    reading, parsing, converting = file.options(broken)
+    converting.column_types = dict.fromkeys(text, pa.string())
+    parts, n = [], 0
+    with (
+        pa.input_stream(str(file.path), compression="detect") as stream,
+        arrow_csv.open_csv(stream, reading, parsing, converting) as batches,
+    ):
+        schema = batches.schema
+        plain = [one for one in schema if pa.types.is_floating(one.type) or pa.types.is_integer(one.type)]
+        numbers = {one.name: np.empty(file.lines, dtype=one.type.to_pandas_dtype()) for one in plain}
+        rest = [name for name in schema.names if name not in numbers]
+        for batch in batches:
+            end = n + batch.num_rows
+            if end > file.lines:
+                raise IndexError(end)
+            for name in numbers:
+                column = batch.column(name)
+                if column.null_count and numbers[name].dtype.kind != "f":
+                    numbers[name] = numbers[name].astype(np.float64)
+                numbers[name][n:end] = column.to_numpy(zero_copy_only=False)
+            parts.append(batch.select(rest))
+            n = end
+    texts = to_frame(unguarded_table(pa.Table.from_batches(parts, pa.schema([schema.field(name) for name in rest]))))
+    found = {name: numbers[name][:n] if name in numbers else texts[name] for name in schema.names}
+    return pd.DataFrame(found, copy=False), len(broken)
 
 
 # ------------------------------------------------------------------------------------------------------ parquet
