@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Dialect", "Lines", "LoadedTable", "TableError", "TableWarning", "read_table", "suggestion", "text_rows"]
 
 
-MANY_LINES = 100_000  # cost: lines from which a file is read in pieces (benchmarks/large_csv.py)
+MANY_LINES = 100_000  # cost: lines from which a file is read in pieces (benchmarks/scale.py)
 
 
 @dataclass(frozen=True)
