@@ -63,12 +63,14 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
     :math:`\phi` is the latent loss of the regularizer and :math:`r_i` are residuals: far residuals count little
     or nothing. No share of outliers is asked for. With ``pace="auto"``:
 
-    1. a robust start (halves suggested by principal sensitivity components, random subsets and the centre of the
-       features, refined to an S-estimate; columns that a few rows alone determine are fitted after the others),
+    1. a robust start (halves suggested by principal sensitivity components, and random subsets, refined to an
+       S-estimate; directions that a few rows alone determine are fitted after the others),
     2. hard self-pacing upward from the easy half, until the cut is 2.5 sigma of the fit's own good residuals,
-    3. the regularizer at the pace that is ``efficiency`` as precise as least squares on clean normal errors,
-    4. a guard that steps back if that lets the majority of the rows down, and
-    5. the plain fit if it agrees with the paced one as well as on clean data and no residual is an outlier.
+    3. the regularizer at the pace that is ``efficiency`` as precise as least squares on clean normal errors, unless it
+       lets the majority of the rows down,
+    4. the plain fit if no residual is an outlier, and
+    5. a check by reference models (``misfit_check_``): the weighted fit, one without gross errors, or the plain fit,
+       whichever is nearest to the rows that are right.
 
     A row that alone determines a coefficient keeps its weight. If the chosen fit predicts rows more than ten times as
     far off as the worst row of the plain fit, although nothing shows that they are wrong, a UserWarning says so, and

@@ -16,6 +16,7 @@ from ..folds import make_folds
 from ..robust import outlier_probability, outlier_share
 from ..robust.outliers import NORMAL_95
 from ..selection import effective_size, frequencies, mean_and_error
+from .leverage import leverage_points
 from .mixture import NEAR, Mixture, fit_mixture
 from .reference import Reference, Rows, best_references
 
@@ -176,6 +177,9 @@ def assess_values(
     # by what rows hold: neither their order nor a copy of one matters
     keys = row_keys(guesses[0][:, None] if features is None else features)
     sample = _sample(assessed[np.argsort(mixed(keys[assessed], seed), kind="stable")], rows)
+    z = (rows.y[sample] - guesses[0][sample]) / sigma
+    if features is not None and leverage_points(z, np.abs(z) > GROSS, features[sample]):
+        return first
     known = None if groups is None else np.asarray(groups)[sample]
     folds = make_folds(keys[sample], None, cv=3, groups=known, random_state=seed)
     drawn = replace(rows.take(sample), weight=None)
