@@ -36,13 +36,13 @@ def test_the_last_stage_that_rows_were_left_for_is_kept():
 
 
 @pytest.mark.parametrize(
-    ("kind", "base", "y", "lam"),
+    ("kind", "base", "y"),
     [
-        (SelfPacedClassifier, KNeighborsClassifier(100), LABELS, 1e-4),
-        (SelfPacedRegressor, KNeighborsRegressor(100), VALUES, 1e-2),
+        (SelfPacedClassifier, KNeighborsClassifier(100), LABELS),
+        (SelfPacedRegressor, KNeighborsRegressor(100), VALUES),
     ],
 )
-def test_rows_that_are_too_few_to_predict_from_are_told(kind, base, y, lam):
-    model = kind(base, regularizer="hard", pace=Ladder((lam,))).fit(X, y)
+def test_rows_that_are_too_few_to_predict_from_are_told(kind, base, y):
+    model = kind(base, regularizer="hard", pace=Ladder((1e-2,))).fit(X, y)
     assert "the model cannot be fitted to the rows that keep weight (Expected n_neighbors" in model.termination_
     np.testing.assert_array_equal(model.predict(X), base.fit(X, y).predict(X))
