@@ -78,7 +78,7 @@ class SelfPacedLoss(nn.Module):
         contradicted rows are rare groups and all weights stay 1. Runs only if calls give ``ids``, in one process.
     validation : function, optional
         Called without arguments after an epoch, it returns the accuracy (0 to 1) on held-out rows, with their labels as
-        they are. Recommended for networks that memorise labels within a few epochs, as bags of words: if fewer
+        they are. For networks that memorise labels within a few epochs, as with bags of words: if fewer
         held-out labels agree for two epochs, while more training labels do, rows are paced at once. A pace after which
         fewer held-out labels agree is taken back.
     on_epoch : function, optional
