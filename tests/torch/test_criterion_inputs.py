@@ -149,3 +149,9 @@ def test_without_torch_the_error_names_the_extra():
 def test_importing_the_library_does_not_import_torch():
     code = "import sys, selfpaced; assert 'torch' not in sys.modules; selfpaced.torch; assert 'torch' in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("ignore_index", [2**63, -(2**63) - 1, 10**30])
+def test_an_ignore_index_beyond_64_bits(ignore_index):
+    with pytest.raises(ValueError, match="ignore_index must be an integer of 64 bits, got"):
+        SelfPacedLoss(ignore_index=ignore_index)

@@ -12,6 +12,6 @@ except ImportError as error:
 
 from .assessing import assess, review, soft_labels, suspects
 from .criterion import SelfPacedLoss
-from .data import WithIndex
+from .rows import WithIndex
 
 __all__ = ["SelfPacedLoss", "WithIndex", "assess", "review", "soft_labels", "suspects"]

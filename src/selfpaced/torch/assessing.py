@@ -23,7 +23,6 @@ from .criterion import SelfPacedLoss
 Array = NDArray[Any]
 
 PICTURES = 200  # cost: the most suspicious rows whose inputs are kept for the report
-_LEAST_RATE = 1e-3  # numerical safety: a rate of 0 would make every label certain, whatever the network says
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,8 @@ class EvenNoise:
 
     def posterior(self, logits: Any, y: Any) -> Array:
         """Probability of each clean class given the inputs and the given label, by Bayes' rule."""
-        proba, rate = self.proba(logits), max(self.rate, _LEAST_RATE)
+        # a rate of 0 would make every label certain, whatever the network says
+        proba, rate = self.proba(logits), max(self.rate, 1e-3)
         likelihood = np.full(proba.shape, rate / (proba.shape[1] - 1))
         likelihood[np.arange(len(proba)), y] = 1 - rate
         joint = proba * likelihood

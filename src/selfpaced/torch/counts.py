@@ -1,13 +1,22 @@
-"""The counts of an epoch: order does not matter, nothing is rounded, and those of several ranks are added."""
+"""The counts of an epoch: order does not matter, nothing is rounded, and those of several ranks are added.
+
+Counts of ranks meet in the store of the process group. A collective inside ``forward`` would have to be called by every
+rank at the same moment: ranks with more rows, more steps, or a ``Join`` that has ended would wait forever.
+"""
 
 from __future__ import annotations
 
+import itertools
+import math
+import pickle
+import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from array_api_compat import torch as xp
 from numpy.typing import NDArray
 from torch import Tensor
@@ -24,7 +33,7 @@ CLASS_BINS, _STRIDE, _FIRST = 64, 16, 1292
 # cost: numbers of batches that wait to be counted together, 128 kB: one count of many rows takes hardly longer than one
 # of a few. Counts of more classes would take over 1 MB on the device with them: their totals are left as they fall.
 TOGETHER, MOST_CLASSES = 32_768, 1500
-MOST_PIXELS = 1024  # cost: of a batch of images that are counted; together they weigh as much as one row of each image
+MOST_PIXELS = 256  # cost: of a batch of images that are counted; together they weigh as much as one row of each image
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +51,6 @@ class EpochCounts:
     def __add__(self, other: EpochCounts) -> EpochCounts:
         if self.counted is None or other.counted is None:
             return self if other.counted is None else other
-        sums: dict[str, Any] = {
-            name: getattr(self, name) + getattr(other, name) for name in ("rows", "broken", "counted", "agreement")
-        }
         assert self.classes is not None
         assert other.classes is not None
         if self.classes.shape != other.classes.shape:
@@ -52,12 +58,8 @@ class EpochCounts:
                 "ranks must train on the same classes, got logits of "
                 f"{len(self.classes)} and of {len(other.classes)} columns"
             )
-        return EpochCounts(
-            **sums,
-            classes=self.classes + other.classes,
-            n_answers=self.n_answers,
-            held_out=self.held_out,
-        )
+        names = ("rows", "broken", "counted", "agreement", "classes")
+        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in names})
 
     @property
     def losses(self) -> LossSketch:
@@ -156,3 +158,76 @@ def _some_pixels(rows: BatchRows) -> BatchRows:
 def class_centers() -> NDArray[np.float64]:
     """The loss that each bin of a class stands for."""
     return sketch_centers()[_FIRST + _STRIDE // 2 :: _STRIDE][:CLASS_BINS]
+
+
+# ---------------------------------------------------------------------------------------------------- several ranks
+
+_numbers = itertools.count()
+
+
+def world_size() -> int:
+    """The number of ranks that train together."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+class Exchange:
+    """Rounds of one post for each rank; a round is complete when every rank has posted.
+
+    The result of a round is used from the step after the latest post on, counted on every rank: ranks that train in
+    step change their pace in the same step.
+    """
+
+    def __init__(self) -> None:
+        self._name: str | None = None
+        self._round = 0
+        self.posted = False
+
+    def __reduce__(self) -> tuple[type[Exchange], tuple[()]]:
+        return Exchange, ()  # a copy of a criterion has rounds of its own
+
+    def post(self, counts: EpochCounts, step: int) -> None:
+        """Publish what this rank counted up to this step."""
+        if self._name is None:
+            self._name = f"selfpaced/{next(_numbers)}"
+        _store().set(self._key(dist.get_rank()), zlib.compress(pickle.dumps((step, counts)), 1))
+        self.posted = True
+
+    def ready(self, step: int) -> EpochCounts | None:
+        """The sum over ranks if the round is complete, without waiting."""
+        keys = [self._key(rank) for rank in range(world_size())]
+        if not _store().check(keys):
+            return None
+        posts = self._read(keys)
+        return None if step <= max(at for at, _ in posts) else self._finish(posts)
+
+    def wait(self) -> EpochCounts:
+        """The sum over ranks; every rank must come to this point."""
+        keys = [self._key(rank) for rank in range(world_size())]
+        try:
+            _store().wait(keys)
+        except Exception as error:
+            missing = [rank for rank, key in enumerate(keys) if not _store().check([key])]
+            raise RuntimeError(
+                f"step_epoch() must be called by every rank; rank {missing} did not call it in time"
+            ) from error
+        return self._finish(self._read(keys))
+
+    def _read(self, keys: list[str]) -> list[tuple[int, EpochCounts]]:
+        store = _store()
+        return [pickle.loads(zlib.decompress(store.get(key))) for key in keys]
+
+    def _finish(self, posts: list[tuple[int, EpochCounts]]) -> EpochCounts:
+        if self._round:  # whoever has posted in this round has read the one before
+            _store().delete_key(self._key(dist.get_rank(), self._round - 1))
+        self._round, self.posted = self._round + 1, False
+        total = sum((counts for _, counts in posts), EpochCounts())
+        accuracies = [counts.held_out for _, counts in posts if not math.isnan(counts.held_out)]
+        mean = sum(accuracies) / len(accuracies) if accuracies else math.nan
+        return replace(total, held_out=mean)
+
+    def _key(self, rank: int, number: int | None = None) -> str:
+        return f"{self._name}/{self._round if number is None else number}/{rank}"
+
+
+def _store() -> Any:
+    return dist.distributed_c10d._get_default_store()

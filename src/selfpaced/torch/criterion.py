@@ -19,11 +19,10 @@ from ..pacing import CalibrationError, Pacing, Quantile, lam_at
 from ..regularizers import Regularizer, Welsch, get, relative
 from . import state
 from .compiled import observe, register
-from .counts import Counts, EpochCounts, class_centers
-from .distributed import Exchange, world_size
-from .memory import RowMemory, is_treated
+from .counts import Counts, EpochCounts, Exchange, class_centers, world_size
 from .noise_rate import BINS, WIDTH
-from .phases import LOOK, PACED, PLAIN, TRIAL, GapPhases, GivenPhases, LabelPhases, Phases, ResidualPhases
+from .phases import LOOK, PACED, PLAIN, TRIAL, FixedPhases, LabelPhases, Phases, ResidualPhases
+from .rows import RowMemory, is_treated
 from .targets import BatchRows, ClassTargets, Criterion, ValueTargets, targets_of
 
 # While looking, a row weighs the square root of the probability of its label: that learns like cross entropy and
@@ -61,7 +60,7 @@ class SelfPacedLoss(nn.Module):
         Cross entropy by default: logits [B, K, ...] and integer labels [B, ...] or probabilities [B, K, ...].
         ``nn.BCEWithLogitsLoss(reduction="none")`` for several yes-or-no labels. ``nn.MSELoss(reduction="none")``,
         L1, Huber and SmoothL1 for values: rows are weighted by their residual. Anything else must return one loss per
-        row; it is paced if a part of the losses lies far above the others.
+        row; all rows weigh 1 unless ``trusted`` or ``pacing`` is given.
     regularizer : name or Regularizer, default="welsch"
         The rule that weights rows while paced.
     pacing : "auto" or Pacing, default="auto"
@@ -78,8 +77,10 @@ class SelfPacedLoss(nn.Module):
         Before pacing, hold back a quarter of the rows for at most ten epochs. If the others come to explain them, the
         contradicted rows are rare groups and all weights stay 1. Runs only if calls give ``ids``, in one process.
     validation : function, optional
-        A second check for labels: called without arguments after an epoch, it returns the accuracy (0 to 1) on
-        held-out rows with their labels as they are. A pace after which fewer of them agree is taken back.
+        Called without arguments after an epoch, it returns the accuracy (0 to 1) on held-out rows, with their labels as
+        they are. For networks that memorise labels within a few epochs, as with bags of words: if fewer
+        held-out labels agree for two epochs, while more training labels do, rows are paced at once. A pace after which
+        fewer held-out labels agree is taken back.
     on_epoch : function, optional
         Called after each epoch with its record, see ``history``: for loggers.
 
@@ -142,7 +143,7 @@ class SelfPacedLoss(nn.Module):
         self._rule = relative(self.regularizer)
         self.pacing = _checked_pacing(pacing, trusted)
         self._targets = targets_of(criterion, weight, ignore_index, label_smoothing, by_residual=self.pacing is None)
-        self._phases: Phases | None = None if self.pacing is None else GivenPhases()
+        self._phases: Phases | None = None if self.pacing is None else FixedPhases()
         self._counts: Counts | None = None
         self._memory: RowMemory | None = None
         self._factor: Tensor | None = None
@@ -179,7 +180,7 @@ class SelfPacedLoss(nn.Module):
 
     @property
     def termination(self) -> str:
-        return (self._phases or GivenPhases()).sentence
+        return (self._phases or FixedPhases()).sentence
 
     @property
     def evidence(self) -> tuple[np.ndarray, np.ndarray]:
@@ -238,10 +239,12 @@ class SelfPacedLoss(nn.Module):
             dense = isinstance(self._targets, ClassTargets) and target.shape == output.shape
             shape = output.shape[:1] + output.shape[2:] if dense else target.shape
             return loss.reshape(shape) if loss.numel() == math.prod(shape) else loss
-        total = rows.loss.sum() if weight is None else torch.dot(weight.to(rows.loss.dtype), rows.loss)
-        if self.reduction == "sum":
-            return total
-        return total / (rows.mass.clamp_min(1e-12) if isinstance(rows.mass, Tensor) else rows.mass)
+        if self.reduction == "mean":
+            mass = rows.mass.clamp_min(1e-12) if isinstance(rows.mass, Tensor) else rows.mass
+            if weight is None:
+                return rows.loss.sum() / mass
+            weight = weight / mass  # before the product: that is one operation less to differentiate
+        return rows.loss.sum() if weight is None else torch.dot(weight.to(rows.loss.dtype), rows.loss)
 
     def _observe(self, rows: BatchRows, ids: Tensor | None, batch: int, n_groups: int, n_answers: int) -> Tensor | None:
         """Weights of a batch, None for all one; the batch is counted, and an epoch may end."""
@@ -255,8 +258,7 @@ class SelfPacedLoss(nn.Module):
         if ids is not None:
             self._remember(rows, weight, ids, batch)
         if factor is not None and weight is not None:
-            by_class = rows.group is not None and len(factor) > 1
-            weight = weight * (factor[rows.group] if by_class else factor)
+            weight = weight * (factor if rows.group is None or len(factor) == 1 else factor.index_select(0, rows.group))
         if phase == TRIAL and ids is not None:
             treated = is_treated(ids).to(rows.level.device)
             used = ~treated if rows.used is None else rows.used & ~treated
@@ -291,11 +293,13 @@ class SelfPacedLoss(nn.Module):
                 f"{seen} rows have passed, {memory.n_different} of them different, and n={self.n}: n must be the "
                 "number of rows in one epoch, or None with step_epoch() called after each"
             )
-        each = [part.reshape(batch, -1).mean(1) for part in (rows.level if weight is None else weight, rows.level)]
-        agrees = None
-        if rows.logits is not None and rows.group is not None and len(rows.level) == batch:
+        level, agrees = rows.level, None
+        if len(level) > batch:  # pixels of an image, or labels of a row
+            level = level.reshape(batch, -1).mean(1)
+            weight = None if weight is None else weight.reshape(batch, -1).mean(1)
+        elif rows.logits is not None and rows.group is not None:
             agrees = (rows.logits.argmax(1) if rows.logits.ndim > 1 else rows.logits > 0) == rows.group
-        memory.see(ids.to(rows.level.device), None if weight is None else each[0], each[1], agrees)
+        memory.see(ids.to(rows.level.device), weight, level, agrees)
 
     @property
     def _confidence(self) -> Any:
@@ -304,7 +308,7 @@ class SelfPacedLoss(nn.Module):
     def _prepare(self, n_groups: int, n_answers: int, device: torch.device) -> Counts:
         if self._phases is None:
             by_residual = isinstance(self._targets, ValueTargets) and self._targets.by_residual
-            values = ResidualPhases() if by_residual else GapPhases()
+            values = ResidualPhases() if by_residual else FixedPhases(following=PLAIN)
             self._phases = LabelPhases(n_answers=n_answers) if n_answers else values
         if self._counts is None:
             self._counts = Counts(n_groups, n_answers, device)
@@ -361,7 +365,7 @@ class SelfPacedLoss(nn.Module):
         if self._counts is None:
             return EpochCounts()
         undecided = self._phases is not None and self._phases.asks_agreement
-        held_out = float(self.validation()) if self.validation is not None and undecided else math.nan
+        held_out = _accuracy(self.validation()) if self.validation is not None and undecided else math.nan
         with torch.no_grad():
             return self._counts.close(rows, self._confidence, held_out)
 
@@ -459,6 +463,11 @@ class SelfPacedLoss(nn.Module):
 
 class SelfPacedCrossEntropyLoss(SelfPacedLoss, nn.CrossEntropyLoss):
     """What ``SelfPacedLoss()`` is for labels: a CrossEntropyLoss, for whoever asks."""
+
+
+def _accuracy(returned: Any) -> float:
+    value = returned.item() if isinstance(returned, Tensor) and returned.numel() == 1 else returned
+    return number("validation()", value, 0, 1, "the accuracy on held-out rows, in [0, 1]")
 
 
 def _checked_ids(ids: Any, batch: int) -> Tensor:

@@ -24,9 +24,6 @@ _ODDS = (np.arange(BINS) + 0.5) * WIDTH
 _RATES = np.linspace(0.0, 0.7, 57)
 _SLOPES = np.logspace(-1.0, 0.7, 9)
 _SHIFTS = np.linspace(-3.0, 1.0, 5)
-_LOW, _HIGH = np.array([_SLOPES[0], _SHIFTS[0]]), np.array([_SLOPES[-1], _SHIFTS[-1]])
-_STEPS = 8  # numerical safety: of Fisher scoring from the best point of the grid
-_DROP = 2.0  # theory: log-likelihood below the best that bounds the rate: about 95 %
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ def fit_agreement(agreement: Floats, n_classes: int) -> AgreementCurve:
     bends = _refined(_coarse(contradict, agree, n_classes), contradict, agree, n_classes)
     profile = _likelihood(bends, contradict, agree, n_classes)
     best = int(profile.argmax())
-    inside = _RATES[profile >= profile[best] - _DROP]
+    inside = _RATES[profile >= profile[best] - 2]  # about 95 % by the likelihood ratio
     ends = float(inside.min()), float(inside.max())
     return AgreementCurve(float(_RATES[best]), *ends, float(bends[best, 0]), float(bends[best, 1]), n_classes)
 
@@ -74,8 +71,9 @@ def _coarse(contradict: Floats, agree: Floats, n_classes: int) -> Floats:
 def _refined(bends: Floats, contradict: Floats, agree: Floats, n_classes: int) -> Floats:
     """Fisher scoring of slope and shift, all rates at once; a step that does not help is not taken."""
     reached = _likelihood(bends, contradict, agree, n_classes)
+    low, high = ([_SLOPES[end], _SHIFTS[end]] for end in (0, -1))
     span = 1 - _RATES - _RATES / (n_classes - 1)
-    for _ in range(_STEPS):
+    for _ in range(8):
         share, p = _curves(bends, n_classes)
         slope_of_p = span[:, None] * share * (1 - share)
         score = (agree / p - contradict / (1 - p)) * slope_of_p
@@ -84,7 +82,7 @@ def _refined(bends: Floats, contradict: Floats, agree: Floats, n_classes: int) -
         moments = [weight @ _ODDS**power for power in (2, 1, 0)]
         a, b, c = moments[0] + 1e-6, moments[1], moments[2] + 1e-6
         step = np.stack([c * gradient[:, 0] - b * gradient[:, 1], a * gradient[:, 1] - b * gradient[:, 0]], axis=1)
-        tried = np.clip(bends + step / np.maximum(a * c - b * b, 1e-12)[:, None], _LOW, _HIGH)
+        tried = np.clip(bends + step / np.maximum(a * c - b * b, 1e-12)[:, None], low, high)
         likelihood = _likelihood(tried, contradict, agree, n_classes)
         better = likelihood > reached
         if not better.any():

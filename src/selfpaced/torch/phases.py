@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..robust.scales import MAD_TO_SIGMA
-from ..sketch import LossSketch
 from .counts import EpochCounts
-from .memory import TrialCounts
 from .noise_rate import BINS, fit_agreement
+from .rows import TrialCounts
 
 LOOK, TRIAL, PLAIN, PACED = "look", "trial", "plain", "paced"
 
@@ -20,23 +19,22 @@ LOOK, TRIAL, PLAIN, PACED = "look", "trial", "plain", "paced"
 # from 100 on, which were not looked at before.
 FIRST, LAST = 4, 16  # epochs: the first decision, and the last
 FIRST_ROWS = 5_000  # ... and the first not before so many rows: a network that knows nothing proves nothing
-LEARNING = 0.035  # agreement gained in an epoch above which the network is still learning: wait
+# Agreement gained in an epoch above which the network is still learning: wait. If held-out rows lose as much and agree
+# less than training rows by as much, it memorises.
+LEARNING = 0.035
 ALARMS = 2  # looks in a row that must say noise
 LEAST_RATE = 0.03  # wrong labels below which nothing is done
 # Share of all contradictions that wrong labels must explain: at the lower bound for an alarm, at the upper bound for
 # looking on, and at the best rate, mean of the paced epochs, for staying paced (overlap reaches 0.31 there, noise 0.5).
 NOISE_SHARE = 0.45
-CONFIRM = 4  # paced epochs before they may take the pace back
-FADE = 0.5  # what the counts of an epoch still weigh one epoch later
-OPENING = 0.3  # of the remaining way that the trusted share goes in a paced epoch
+FADE = 0.5  # what the counts of an epoch, and its trusted share, still weigh one epoch later
 # Share of the contradictions that are certainly not wrong labels: from the first on the trusted share opens, at the
 # second it opens to all rows that are not wrong by the estimated rate.
 OPEN_FROM, OPEN_FULLY = 0.2, 0.35
 # The trial. Rare groups: this share of the control rows that contradicted most must agree, and of all control rows so
-# many times more must have gained agreement than lost it. It ends when this share of the treated ones agrees and less
-# than half as many of the control ones, after some epochs if hardly any does, and at the latest after so many.
-EXPLAINED, GAINED = 0.25, 1.5
-MEMORISED, IDLE, IDLE_EPOCHS, TRIAL_EPOCHS = 0.5, 0.02, 4, 10
+# many times more must have gained agreement than lost it. It ends when half of the treated ones agree and less than
+# half as many of the control ones, and at the latest after so many epochs.
+EXPLAINED, GAINED, TRIAL_EPOCHS = 0.25, 1.5, 10
 
 _TELLS = {
     "none": "no epoch has ended yet",
@@ -52,6 +50,8 @@ _TELLS = {
     "contradicts the paced network",
     "held-out": "paced, and taken back after {epochs} epochs: {now:.1%} of the held-out labels agree, "
     "{before:.1%} before",
+    "memorised": "the network memorises labels: {before:.0%} of the held-out ones agree, fewer than before and than in "
+    "training; that share of the rows is trusted",
     "given": "the pace was given",
     "values early": "still looking: absolute errors for the first {epochs} epochs",
     "values": "weights fall with the residual, one half at 2.5 robust standard deviations; {rate:.0%} of the rows are "
@@ -60,8 +60,7 @@ _TELLS = {
     "errors are minimised",
     "between groups": "the fit lies between two groups of rows: too many to tell which part is right; absolute errors "
     "are minimised",
-    "no gap": "no part of the losses lies far above the others: all rows count in full",
-    "gap": "{rate:.0%} of the losses lie far above the others; the rest is trusted",
+    "own loss": "your own loss does not show which rows are wrong: all weigh 1 unless trusted= or pacing= is given",
 }
 _FOUND = "labels contradict a confident network at a rate of {rate:.0%} ({lower:.0%} to {upper:.0%})"
 
@@ -92,8 +91,7 @@ class Phases:
 
     def record(self) -> dict[str, Any]:
         """What the history keeps of an epoch."""
-        names = ("phase", "agreement", "rate", "lower", "upper", "trusted")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in ("phase", "agreement", "rate", "lower", "upper", "trusted")}
 
     @property
     def sentence(self) -> str:
@@ -107,14 +105,16 @@ class Phases:
 
 
 @dataclass
-class GivenPhases(Phases):
-    """The pace was given: there is nothing to decide."""
+class FixedPhases(Phases):
+    """Nothing to decide: the pace was given, or a loss of the user's own has neither labels nor residuals."""
 
-    kind: ClassVar[str] = "given"
+    following: str = PACED
+
+    kind: ClassVar[str] = "fixed"
 
     def see(self, epoch: EpochCounts, trial: TrialCounts | None, can_try: bool) -> None:  # noqa: ARG002
         self.epochs += 1
-        self.phase, self.status = PACED, "given"
+        self.phase, self.status = self.following, "given" if self.following == PACED else "own loss"
 
 
 @dataclass
@@ -127,6 +127,7 @@ class LabelPhases(Phases):
     closed: bool = False
     goal: float = math.nan
     trial: int = 0
+    confirmed: bool = False  # by held-out rows
     before: float = math.nan
     agreements: list[float] = field(default_factory=list)
     shares: list[float] = field(default_factory=list)
@@ -144,6 +145,12 @@ class LabelPhases(Phases):
         if self.closed:
             return
         self._remember(epoch)
+        if not math.isnan(epoch.held_out):
+            self.held_out.append(epoch.held_out)
+        if self.phase in (LOOK, PLAIN) and self._memorises():
+            self.phase, self.status, self.confirmed = PACED, "memorised", True
+            self.trusted = self.goal = self.before = self.held_out[-1]
+            return
         if self.phase == TRIAL and trial is not None:
             self._try(trial)
             return
@@ -151,12 +158,10 @@ class LabelPhases(Phases):
             self.status = "early"
             return
         curve = fit_agreement(np.asarray(self.memory), self.n_answers)
-        if self.trial == 0:  # rows that were memorised in a trial hide a part of the rate
+        if self.trial == 0 and not self.confirmed:  # rows that were memorised in a trial hide a part of the rate
             self.rate, self.lower, self.upper = curve.rate, curve.lower, curve.upper
-        if not math.isnan(epoch.held_out):
-            self.held_out = [*self.held_out, epoch.held_out][-2:]
         if self.phase == PACED:
-            self.trusted += OPENING * (self.goal - self.trusted)
+            self.trusted = FADE * self.trusted + (1 - FADE) * self.goal
             self._confirm(curve.rate)
         elif self.epochs >= LAST or not self._learning():
             self._decide(can_try)
@@ -172,6 +177,14 @@ class LabelPhases(Phases):
         self.rows += float(counts.sum())
         self.agreements.append(float(counts[1].sum() / max(counts.sum(), 1e-12)))
         self.agreement = float(memory[1].sum() / max(memory.sum(), 1e-12))
+
+    def _memorises(self) -> bool:
+        """For two epochs fewer held-out labels agree than before, and than training labels."""
+        if len(self.held_out) < 3:
+            return False
+        fallen = max(self.held_out) - LEARNING
+        below = self.held_out[-1] <= min(fallen, self.agreements[-1] - LEARNING)
+        return below and self.held_out[-2] < max(self.held_out)
 
     def _learning(self) -> bool:
         return self.agreements[-1] - self.agreements[-3] >= 2 * LEARNING
@@ -202,20 +215,19 @@ class LabelPhases(Phases):
     def _try(self, counts: TrialCounts) -> None:
         """Rows that nobody learned from agree in the end if others explain them; wrong labels do not."""
         self.trial += 1
-        idle = self.trial >= IDLE_EPOCHS and counts.treated < IDLE
-        memorised = counts.treated >= MEMORISED and counts.control < counts.treated / 2
+        memorised = counts.treated >= 0.5 and counts.control < counts.treated / 2
         if counts.control >= EXPLAINED and counts.gained >= GAINED * counts.lost:
             self.phase, self.closed, self.trusted, self.status = PLAIN, True, math.nan, "rare groups"
-        elif memorised or idle or self.trial >= TRIAL_EPOCHS:
+        elif memorised or self.trial >= TRIAL_EPOCHS:
             self.phase, self.status = PACED, "noise"
 
     def _confirm(self, rate: float) -> None:
         """The paced network is the better reference, for it does not memorise what it holds back."""
         self.shares.append(rate / max(1 - self.agreement, 1e-9))
-        if len(self.shares) < CONFIRM:
+        if self.confirmed or len(self.shares) < FIRST:
             return
-        # Held-out rows, noisy as they are: a pace that is right agrees with more of them than the look did.
-        worse = bool(self.held_out) and float(np.mean(self.held_out)) < self.before
+        # Held-out rows, noisy as they are: a pace that is right does not agree with fewer of them than the look did.
+        worse = bool(self.held_out) and float(np.mean(self.held_out[-2:])) < self.before - LEARNING
         unconfirmed = self.trial == 0 and float(np.mean(self.shares)) < NOISE_SHARE  # a trial has confirmed it already
         if worse or unconfirmed:
             self.phase, self.trusted, self.closed = PLAIN, math.nan, True
@@ -227,15 +239,13 @@ class LabelPhases(Phases):
             "contradict": 1 - self.agreement,
             "gain": gain,
             "share": float(np.mean(self.shares)) if self.shares else math.nan,
-            "now": float(np.mean(self.held_out)) if self.held_out else math.nan,
+            "now": float(np.mean(self.held_out[-2:])) if self.held_out else math.nan,
         }
 
 
-WELSCH_TUNING = 2.985  # theory: 95 % efficiency of Welsch's weights for normal errors
+# theory: 95 % efficiency of Welsch's weights for normal errors, in robust standard deviations
+WELSCH_TUNING = 2.985
 FAR = 4.0  # theory: robust standard deviations that 1 in 16,000 normal residuals exceeds
-# theory: half the share of normal residuals within a quarter of a standard deviation; fewer rows than that lie near a
-# fit that runs between two groups.
-NEAR, NEAR_SHARE = 0.25, 0.1
 TOO_MANY = 0.3  # benchmarks/networks.py: with 40 % of the rows shifted the wrong part may win, with 20 % it does not
 FALLING = 0.8  # a choice: a median squared residual below this part of the last epoch's is still falling
 
@@ -261,7 +271,8 @@ class ResidualPhases(Phases):
         share = weight / weight.sum()
         self.rate = self.lower = self.upper = float(share[values > FAR**2 * variance].sum())
         self.half = math.log(2) * WELSCH_TUNING**2 * variance
-        between = float(share[values < NEAR**2 * variance].sum()) < NEAR_SHARE
+        # A fit that runs between two groups has few rows near it: less than half of what normal residuals would have.
+        between = float(share[values < variance / 16].sum()) < math.erf(0.25 / math.sqrt(2)) / 2
         if between or self.rate > TOO_MANY:
             self.phase, self.trusted = LOOK, math.nan
             self.status = "between groups" if between else "beyond reach"
@@ -269,55 +280,4 @@ class ResidualPhases(Phases):
             self.phase, self.trusted, self.status = PACED, 1 - self.rate, "values"
 
 
-@dataclass
-class GapPhases(Phases):
-    """Losses of the user's own: paced while a part of them lies far above the others, with a gap between."""
-
-    alarms: int = 0
-
-    kind: ClassVar[str] = "gap"
-
-    def see(self, epoch: EpochCounts, trial: TrialCounts | None, can_try: bool) -> None:  # noqa: ARG002
-        self.epochs += 1
-        if self.epochs < FIRST:
-            return
-        self.rate = self.lower = self.upper = far_share(epoch.losses)
-        self.alarms = self.alarms + 1 if self.rate >= LEAST_RATE else 0
-        if self.alarms >= ALARMS:
-            self.phase, self.trusted, self.status = PACED, 1 - self.rate, "gap"
-        elif self.alarms == 0:
-            self.phase, self.trusted, self.status = PLAIN, math.nan, "no gap"
-
-
-_STEP = 0.25  # a choice: of the histogram of log-losses
-_FAR = 15.0  # theory: the hill must be this many medians up: 2.6 standard deviations for squared normal errors
-_VALLEY = 0.5  # a choice: and the gap before it at most half as high
-
-
-def far_share(losses: LossSketch) -> float:
-    """The share of losses behind a gap, far above the bulk; 0 without a gap.
-
-    >>> rng = np.random.default_rng(0)
-    >>> clean, far = rng.normal(size=1000) ** 2, rng.normal(40.0, 5.0, size=100) ** 2
-    >>> far_share(LossSketch.of(clean)), round(far_share(LossSketch.of(np.concatenate([clean, far]))), 2)
-    (0.0, 0.09)
-    """
-    values, weight = losses.support()
-    proper = (values > 0) & np.isfinite(values)
-    median = losses.quantile(0.5)
-    if not (proper.any() and 0 < median < math.inf):
-        return 0.0
-    place = (np.log(values[proper] / median) / _STEP).round().astype(int)
-    start = int(-place.min())
-    hills = np.convolve(np.bincount(place + start, weights=weight[proper]), [1, 4, 6, 4, 1], mode="same")
-    far = start + int(math.log(_FAR) / _STEP)
-    if far >= hills.size:
-        return 0.0
-    top = far + int(hills[far:].argmax())
-    valley = start + int(hills[start : top + 1].argmin())
-    if hills[valley] > _VALLEY * hills[top]:
-        return 0.0
-    return float(weight[proper][place + start > valley].sum() / weight.sum())
-
-
-KINDS: dict[str, type[Phases]] = {kind.kind: kind for kind in (LabelPhases, ResidualPhases, GapPhases, GivenPhases)}
+KINDS: dict[str, type[Phases]] = {kind.kind: kind for kind in (LabelPhases, ResidualPhases, FixedPhases)}

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from .counts import Counts, EpochCounts
-from .memory import RowMemory
 from .phases import KINDS
+from .rows import RowMemory
 
 _NUMBERS = ("_warned", "epoch", "broken", "lam")
 _MEMORY = ("weight", "level", "agreed", "worst", "agreed_before", "has_agreement")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -29,28 +29,12 @@ class BatchRows(NamedTuple):
     asked: Tensor | None  # not ignored: a row that is asked and not used is broken; None for all
     mass: Tensor | float  # what the plain mean divides by
     group: Tensor | None = None  # class of the label
-    logits: Tensor | None = None  # without gradient, one row each, for `Targets.confidence`
-
-
-class Targets(Protocol):
-    """How one kind of criterion reads outputs and targets."""
-
-    def n_groups(self, output: Tensor) -> int:
-        """The number of classes whose total weight is kept; 0 without classes."""
-
-    def n_answers(self, output: Tensor) -> int:
-        """The number of labels a row can have; 0 without labels."""
-
-    def read(self, output: Tensor, target: Tensor) -> BatchRows:
-        """The rows of a batch."""
-
-    def confidence(self, logits: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
-        """The log-odds of every row's prediction, and whether its label agrees with it."""
+    logits: Tensor | None = None  # without gradient, one row each, for `confidence`
 
 
 def targets_of(
     criterion: Criterion | None, weight: Tensor | None, ignore_index: int, label_smoothing: float, by_residual: bool
-) -> Targets:
+) -> ClassTargets | BinaryTargets | ValueTargets:
     """The reader of a criterion, checked."""
     reduction = getattr(criterion, "reduction", "none")
     if reduction != "none":
@@ -59,7 +43,9 @@ def targets_of(
             f"got {type(criterion).__name__}(reduction={reduction!r})"
         )
     number("label_smoothing", label_smoothing, 0, math.nextafter(1, 0), "in [0, 1)")
-    integer("ignore_index", ignore_index, -(2**63), "an integer")
+    words = "an integer of 64 bits"
+    if integer("ignore_index", ignore_index, -(2**63), words) >= 2**63:
+        raise ValueError(f"ignore_index must be {words}, got {ignore_index!r}")
     if criterion is None:
         return ClassTargets(weight, ignore_index, label_smoothing)
     if weight is not None or label_smoothing:
@@ -74,7 +60,11 @@ def targets_of(
 
 
 class ClassTargets(nn.Module):
-    """Cross entropy: logits [B, K, ...] and integer labels [B, ...] or probabilities [B, K, ...]."""
+    """Cross entropy: logits [B, K, ...] and integer labels [B, ...] or probabilities [B, K, ...].
+
+    All readers have: n_groups, the classes whose total weight is kept; n_answers, the labels a row can have; read, the
+    rows of a batch; confidence, the log-odds of every prediction and whether the label agrees with it.
+    """
 
     weight: Tensor | None
 
@@ -100,7 +90,7 @@ class ClassTargets(nn.Module):
             classes = f"0 .. {output.shape[1] - 1} or ignore_index={self.ignore_index}"
             raise ValueError(f"target must hold labels in {classes}, got another one ({error})") from error
         if self.weight is None and not self.label_smoothing and _known_finite(loss) and self._all_asked(label):
-            loss = loss.reshape(-1)
+            loss = loss if loss.ndim == 1 else loss.reshape(-1)
             return BatchRows(loss, loss.detach(), None, None, loss.numel(), label.reshape(-1), logits.detach())
         asked = label != self.ignore_index
         logits, loss, used = self._without_broken_rows(logits, label, asked)
@@ -115,7 +105,7 @@ class ClassTargets(nn.Module):
 
     def _all_asked(self, label: Tensor) -> bool:
         # one number is quicker to find than a mask
-        return bool(label.min() >= 0 if self.ignore_index < 0 else (label != self.ignore_index).all())
+        return bool(label.min().item() >= 0 if self.ignore_index < 0 else (label != self.ignore_index).all())
 
     def _without_broken_rows(self, logits: Tensor, label: Tensor, asked: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Put zeros in the place of broken rows before the loss is taken, so that no gradient is NaN."""

@@ -1,7 +1,8 @@
-"""What is remembered of every row, if the criterion is told which rows a batch holds."""
+"""Row numbers: data sets that give them, and what is remembered of every row."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +10,48 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.utils.data import Dataset, IterableDataset
 
 TREATED = 0.75  # a choice: share of the rows that others may be explained by in a trial; the rest are held back
-_WRAP = 1 << 32  # convention: hashes are of 32 bits
+
+
+class WithIndex(Dataset[Any]):
+    """A data set whose samples carry their row number, for the ``ids`` of `SelfPacedLoss`.
+
+    A sample ``(inputs, label)`` becomes ``(inputs, label, index)``; a dict gets the key "index".
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Anything with ``len()`` and ``[]``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch.utils.data import DataLoader, TensorDataset
+    >>> rows = WithIndex(TensorDataset(torch.zeros(4, 2), torch.arange(4)))
+    >>> inputs, labels, ids = next(iter(DataLoader(rows, batch_size=3)))
+    >>> ids
+    tensor([0, 1, 2])
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        if (
+            isinstance(dataset, IterableDataset)
+            or not hasattr(dataset, "__getitem__")
+            or not hasattr(dataset, "__len__")
+        ):
+            raise TypeError(f"dataset must have len() and [], got {type(dataset).__name__}")
+        self.dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: int) -> Any:
+        sample = self.dataset[index]
+        if isinstance(sample, Mapping):
+            return {**sample, "index": index}
+        return (*sample, index) if isinstance(sample, tuple | list) else (sample, index)
 
 
 @dataclass(frozen=True)
@@ -105,7 +145,7 @@ class RowMemory:
 
 def is_treated(ids: Tensor) -> Tensor:
     """Which rows are trained on in a trial: a fixed choice by a hash of the row number."""
-    mixed = (ids.long() + 1) * 2_654_435_761 % _WRAP
+    mixed = (ids.long() + 1) * 2_654_435_761 % 2**32
     for _ in range(2):
-        mixed = ((mixed >> 16) ^ mixed) * 73_244_475 % _WRAP
-    return ((mixed >> 16) ^ mixed) < TREATED * _WRAP
+        mixed = ((mixed >> 16) ^ mixed) * 73_244_475 % 2**32
+    return ((mixed >> 16) ^ mixed) < TREATED * 2**32
