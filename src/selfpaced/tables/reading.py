@@ -38,7 +38,7 @@ __all__ = ["LoadedTable", "read_table", "text_rows"]
 
 # What counts as "no value" in a text file. "None" and "-" are left to the column types: they are also words.
 NULLS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "#N/A", "<NA>", "?"]
-STREAMED = 1 << 26  # cost: bytes of text above which a file is read piece by piece (benchmarks/scale.py)
+STREAMED = 1 << 26  # cost: bytes of text above which a file is read piece by piece (benchmarks/large_csv.py)
 PIECE = 1 << 20  # cost: larger ones leave the processor's cache: half as fast at 16 MB
 
 
