@@ -59,10 +59,11 @@ def linear_columns(model: Any, frame: Any) -> Any:
     about = _of_labels if classes else _of_values
     rows = feature_column(frame, model.getFeaturesCol())
     said = ask(lambda X, given: about(lean, X, given), rows, given, kinds)
-    columns = {model.getPredictionCol(): said["prediction"]}
+    columns = {}
     if classes:
         columns[model.getOrDefault("rawPredictionCol")] = array_to_vector(said["scores"])
         columns[model.getOrDefault("probabilityCol")] = array_to_vector(said["probability"])
+    columns[model.getPredictionCol()] = said["prediction"]
     return with_new(frame, columns | (diagnosis_columns(model, said) if assessed else {}))
 
 
