@@ -368,7 +368,7 @@ def speed(repeats: int) -> Lines:
 
 
 def public(seeds: int) -> Lines:
-    """Public sets that nothing was tuned to: accuracy, a shuffled view, the number of clusters."""
+    """Public sets, on which the rule for the number of clusters was chosen: accuracy, a shuffled view, the number."""
     yield f"ACC, mean over {seeds} seeds. `k-means` gets unit rows side by side, `spectral` the better of unit rows and"
     yield "z-scores (by ACC, which no user knows). `behind` names the peers that are ahead of the default by more than"
     yield ".005. `shuffled` are the weights of the first view, its rows shuffled, and of the others on average.\n"
