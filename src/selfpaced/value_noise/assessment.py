@@ -172,7 +172,8 @@ def assess_values(
     sample_weight = None if sample_weight is None else frequencies(sample_weight)
     rows = Rows(np.asarray(y, dtype=float), guesses, features, sample_weight)
     first = by_model(rows.y, guesses[0], sigma, sample_weight)
-    if rows.size < MIN_ROWS or not (sigma > 0 and np.any(np.abs(rows.y - guesses[0]) > GROSS * sigma)):
+    gross = np.abs(rows.y - guesses[0]) > GROSS * sigma
+    if rows.size < MIN_ROWS or not (sigma > 0 and gross.any()):
         return first
     atom = repeated_value(rows.y, sample_weight)
     assessed = np.arange(len(y)) if atom is None else np.flatnonzero(rows.y != atom)
@@ -181,7 +182,8 @@ def assess_values(
     keys = row_keys(guesses[0][:, None] if features is None else features)
     sample = _sample(assessed[np.argsort(mixed(keys[assessed], seed), kind="stable")], rows)
     z = (rows.y[sample] - guesses[0][sample]) / sigma
-    if needs_no_reference(z, np.abs(z) > GROSS, (guesses[0][:, None] if features is None else features)[sample]):
+    columns = guesses[0][:, None] if features is None else features
+    if needs_no_reference(z, gross[sample], columns[sample], float(np.average(gross, weights=sample_weight))):
         return first
     known = None if groups is None else np.asarray(groups)[sample]
     folds = make_folds(keys[sample], None, cv=3, groups=known, random_state=seed)

@@ -15,15 +15,16 @@ __all__ = ["needs_no_reference"]
 
 Array = NDArray[np.floating[Any]]
 # a choice: 40 % outliers of boosted trees and leverage points (first example of docs/guide/regression.md) need them
+RARE = 0.002  # share of gross residuals that a reference model learns nothing from
 CROWD = 0.3  # share of gross residuals that reference models do not stand
 GAP = 1.0  # spreads of the others' features that part a cluster of outliers from them
 EDGE = 0.1  # of the outliers and of the others that may lie on the wrong side of the gap
 
 
-def needs_no_reference(z: Array, gross: NDArray[np.bool_], columns: Array) -> bool:
+def needs_no_reference(z: Array, gross: NDArray[np.bool_], columns: Array, share: float) -> bool:
     """Return whether the residuals of most rows are normal, and no reference model could say more about the others.
 
-    That is so if they are so many that they would own a reference, too, and if most of them form a cluster beyond a gap
+    That is so if they are so many that they would own a reference, too, if they are too few to be told from it, and if most of them form a cluster beyond a gap
     in the features: trees could explain it, whatever its values are. A relation that bends has rows on its way from
     the good ones to the others; leverage points have none.
 
@@ -35,11 +36,13 @@ def needs_no_reference(z: Array, gross: NDArray[np.bool_], columns: Array) -> bo
         Which of them are gross.
     columns : ndarray of shape (n, p)
         Features.
+    share : float
+        Of gross residuals among all rows, of which these may be a sample.
     """
-    if not 1 < gross.sum() <= len(z) / 2 or not _normal(z[np.abs(z) <= CUTOFF]):
+    if gross.sum() > len(z) / 2 or not _normal(z[np.abs(z) <= CUTOFF]):
         return False
-    if gross.mean() > CROWD:
-        return True
+    if share > CROWD or share < RARE or gross.sum() < 2:
+        return share > CROWD or share < RARE
     filled = np.nan_to_num(columns)
     spread = filled[~gross].std(axis=0)
     filled = filled[:, spread > 0] / spread[spread > 0]
