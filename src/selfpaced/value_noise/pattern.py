@@ -24,9 +24,9 @@ EDGE = 0.1  # of the outliers and of the others that may lie on the wrong side o
 def needs_no_reference(z: Array, gross: NDArray[np.bool_], columns: Array, share: float) -> bool:
     """Return whether the residuals of most rows are normal, and no reference model could say more about the others.
 
-    That is so if they are so many that they would own a reference, too, if they are too few to be told from it, and if most of them form a cluster beyond a gap
-    in the features: trees could explain it, whatever its values are. A relation that bends has rows on its way from
-    the good ones to the others; leverage points have none.
+    That is so if they are so many that they would own a reference, too, or too few to be told from it; and if most of
+    them form a cluster beyond a gap in the features: trees could explain it, whatever its values are. A relation that
+    bends has rows on its way from the good ones to the others; leverage points have none.
 
     Parameters
     ----------
