@@ -66,6 +66,7 @@ def checked(
         features=numeric_features(X),
         sample_weight=squares.sample_weight,
         groups=groups,
+        lines=False,
         random_state=random_state,
     )
     if not (choose and assessment.asked):

@@ -16,8 +16,8 @@ from ..folds import make_folds
 from ..robust import outlier_probability, outlier_share
 from ..robust.outliers import NORMAL_95
 from ..selection import effective_size, frequencies, mean_and_error
-from .leverage import leverage_points
 from .mixture import NEAR, Mixture, fit_mixture
+from .pattern import needs_no_reference
 from .reference import Reference, Rows, best_references
 
 __all__ = [
@@ -130,6 +130,7 @@ def assess_values(
     features: Array | None = None,
     sample_weight: Array | None = None,
     groups: Any = None,
+    lines: bool = True,
     random_state: Any = 0,
 ) -> ValueAssessment:
     """Assess the values of a regression.
@@ -148,6 +149,8 @@ def assess_values(
         Frequencies of the rows, up to a common factor.
     groups : array-like of shape (n,), optional
         Rows of one group are predicted by models of other groups.
+    lines : bool, default=True
+        Whether to try a line on the target's own scale: not if the model is one.
     random_state : int, RandomState or None
         Draws rows and folds.
 
@@ -169,7 +172,8 @@ def assess_values(
     sample_weight = None if sample_weight is None else frequencies(sample_weight)
     rows = Rows(np.asarray(y, dtype=float), guesses, features, sample_weight)
     first = by_model(rows.y, guesses[0], sigma, sample_weight)
-    if rows.size < MIN_ROWS or not (sigma > 0 and np.any(np.abs(rows.y - guesses[0]) > GROSS * sigma)):
+    gross = np.abs(rows.y - guesses[0]) > GROSS * sigma
+    if rows.size < MIN_ROWS or not (sigma > 0 and gross.any()):
         return first
     atom = repeated_value(rows.y, sample_weight)
     assessed = np.arange(len(y)) if atom is None else np.flatnonzero(rows.y != atom)
@@ -178,12 +182,13 @@ def assess_values(
     keys = row_keys(guesses[0][:, None] if features is None else features)
     sample = _sample(assessed[np.argsort(mixed(keys[assessed], seed), kind="stable")], rows)
     z = (rows.y[sample] - guesses[0][sample]) / sigma
-    if features is not None and leverage_points(z, np.abs(z) > GROSS, features[sample]):
+    columns = guesses[0][:, None] if features is None else features
+    if needs_no_reference(z, gross[sample], columns[sample], float(np.average(gross, weights=sample_weight))):
         return first
     known = None if groups is None else np.asarray(groups)[sample]
     folds = make_folds(keys[sample], None, cv=3, groups=known, random_state=seed)
     drawn = replace(rows.take(sample), weight=None)
-    return _by_references(rows, first, sample, assessed, atom, best_references(drawn, folds))
+    return _by_references(rows, first, sample, assessed, atom, best_references(drawn, folds, lines))
 
 
 def _sample(order: np.ndarray, rows: Rows) -> np.ndarray:

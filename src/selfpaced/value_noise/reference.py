@@ -1,7 +1,7 @@
 """Reference models of a target: what was to be expected of each row, and how far off it may be.
 
-Each is fitted to other rows than it predicts. The user's own model is one of them, and a robust line for the logarithm
-of the target is another; boosted trees may add to both. The likeliest is the reference: rows that it predicts are no
+Each is fitted to other rows than it predicts. The user's own model is one of them; a robust line, for the target or its
+logarithm, is another; boosted trees may add to both. The likeliest is the reference: rows that it predicts are no
 errors.
 """
 
@@ -273,7 +273,7 @@ def _line() -> Any:
     return make_pipeline(imputer, StandardScaler(), HuberRegressor(max_iter=100))
 
 
-def best_references(rows: Rows, folds: Sequence[Split]) -> tuple[Reference, ...]:
+def best_references(rows: Rows, folds: Sequence[Split], lines: bool = True) -> tuple[Reference, ...]:
     """Return the likeliest reference: the user's model on the target's own scale unless another is clearly ahead.
 
     If it is on the logarithm, the likeliest on the target's own scale comes second: errors of one size stand out there,
@@ -285,6 +285,8 @@ def best_references(rows: Rows, folds: Sequence[Split]) -> tuple[Reference, ...]
         To be predicted.
     folds : sequence of (train, test)
         Each row is in one test part.
+    lines : bool, default=True
+        Whether to try a line on the target's own scale: not if the user's model is one.
 
     Returns
     -------
@@ -292,6 +294,8 @@ def best_references(rows: Rows, folds: Sequence[Split]) -> tuple[Reference, ...]
     """
     comparison, positive = _Comparison(rows, folds), rows.y > 0
     found = [comparison.around(None, rows.guesses[0])]
+    if lines and rows.features is not None:
+        found = [comparison.better(found[0], comparison.line(found[0]))]
     if positive.mean() >= POSITIVE:
         least = float(rows.y[positive].min())
         log = comparison.around(least, np.log(np.maximum(rows.guesses[0], least)))
