@@ -32,11 +32,12 @@ FLOORS: list[dict[str, str]] = [
         "factorization": "low-rank matrices",
         "clustering": "multi-view k-means",
         "torch": "the criterion for networks",
-        "dask": "tables on a Dask cluster",
+        "dask": "estimators for Dask",
     },
+    {"inspection": "`suspects` and `label_issues`: tables of an assessment"},
+    {"distributed": "tables in blocks: in memory, in files, on Dask and Spark; cross-fitted wrappers there"},
     {"value_noise": "gross errors in values, told from misfit"},
     {
-        "inspection": "`suspects` and `label_issues`: tables of an assessment",
         "reasons": "evidence against a row, and what suspects have in common",
         "persistence": "saved models, and what is trusted in a file",
         "folds": "cross-validation folds by content and group",
@@ -45,7 +46,6 @@ FLOORS: list[dict[str, str]] = [
         "fitting": "what every `fit` needs: checks, progress, callbacks, Ctrl-C",
         "tables": "files of mixed columns: reading, encoding, checks, decisions",
     },
-    {"engines": "tables in blocks: in memory, in files, on a Dask cluster"},
     {
         "assessment": "what a fitted model knows about rows; the definition of a suspect",
         "parameters": "valid values of every parameter",
