@@ -88,7 +88,7 @@ class Factorized:
 
 
 @dataclass(frozen=True, eq=False)
-class Lines:
+class RefitLines:
     """Rows (or columns) to be refitted: their entries, factors with whole means, and where the factors are kept."""
 
     side: Side
@@ -391,7 +391,7 @@ class Solver:
         own_mean = means.rows if by_row else means.columns
         return is_thin(side, len(fit.V if by_row else fit.U), means.rank(fit.U), own_mean)
 
-    def _lines(self, fit: Factorized, by_row: bool) -> Lines:
+    def _lines(self, fit: Factorized, by_row: bool) -> RefitLines:
         """The rows (or columns) with their whole means: first means of a few entries may be far off."""
         means, levels = self.engine.means, self.levels
         side, own, other = (self.entries.by_row, fit.U, fit.V) if by_row else (self.entries.by_column, fit.V, fit.U)
@@ -402,7 +402,7 @@ class Solver:
             part = replace(part, values=part.values + level[part.row_of()])
             shift = level / v[0, -1]
             u[:, -1] += shift
-        return Lines(part, u, v, own, free, shift)
+        return RefitLines(part, u, v, own, free, shift)
 
     def _refit(self, fit: Factorized, by_row: bool, seed: int, *, thin: bool) -> int:
         """Refit all thin rows (or columns), or those that are lost, in place; returns how many moved."""
