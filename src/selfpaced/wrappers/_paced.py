@@ -246,7 +246,7 @@ def _chosen(
 
 
 @dataclass(frozen=True, eq=False)
-class LabelReading(Reading):
+class RoundOfLabels(Reading):
     """What models say about labels, and their output."""
 
     output: Array
@@ -276,7 +276,7 @@ class PacedLabels(Paced):
         """Return one column per class."""
         return read_output(model, X, kind=self.kind, labels=self.labels)
 
-    def reading(self, output: Array) -> LabelReading:
+    def reading(self, output: Array) -> RoundOfLabels:
         """Return calibrated logits and their losses."""
         output = np.where(np.isnan(output), self.task.hard, output)  # the only row of its class keeps its label
         logits, codes = as_logits(output, self.kind), self.task.codes
@@ -286,7 +286,7 @@ class PacedLabels(Paced):
             channel = self._scaled(self.first, logits)
         clean = channel.scale * logits + channel.bias
         clean -= clean.mean(axis=1, keepdims=True)
-        return LabelReading(clean, rival_loss(softmax(clean, axis=1), codes), channel, output)
+        return RoundOfLabels(clean, rival_loss(softmax(clean, axis=1), codes), channel, output)
 
     def calibrated(self, unseen: Array) -> Self:
         """Return the problem with the noise model of unseen rows."""
