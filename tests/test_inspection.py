@@ -32,13 +32,17 @@ LABELS = ["row", "level", "given", "expected", "weight", "noise_probability", "p
 VALUES = ["row", "level", "given", "expected", "residual", "weight", "noise_probability", "label_quality"]
 
 
-@pytest.fixture(scope="module")
-def labels() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def made_labels(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 3))
-    flipped = rng.random(300) < 0.15
+    X = rng.normal(size=(n, 3))
+    flipped = rng.random(n) < 0.15
     y = np.where((X[:, 0] + X[:, 1] > 0) ^ flipped, "yes", "no")
     return X, y, flipped
+
+
+@pytest.fixture(scope="module")
+def labels() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return made_labels(300)
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +82,8 @@ def test_classifiers(labels: Any, model: Any) -> None:
     [SelfPacedLogisticRegression(), SelfPacedClassifier(DecisionTreeClassifier(max_depth=5, random_state=0))],
     ids=lambda m: type(m).__name__,
 )
-def test_two_levels(labels: Any, model: Any) -> None:
-    X, y, flipped = labels
+def test_two_levels(model: Any) -> None:
+    X, y, flipped = made_labels(1000)
     model.fit(X, y)
     table, ranking = suspects(model, X, y), suspects(model, X, y, all_rows=True)
     assert set(table["level"]) == {"likely error", "worth a look"}

@@ -13,6 +13,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import adjusted_rand_score
 
 from selfpaced import (
     PRMF,
@@ -144,7 +145,7 @@ def test_what_is_within_gives_the_same_answer(factor: float) -> None:
     ):
         np.testing.assert_allclose(scaled, linear.predict(X), rtol=1e-5)
     labels = SelfPacedMultiViewKMeans(2, random_state=0).fit(X * factor).labels_
-    np.testing.assert_array_equal(labels, SelfPacedMultiViewKMeans(2, random_state=0).fit(X).labels_)
+    assert adjusted_rand_score(labels, SelfPacedMultiViewKMeans(2, random_state=0).fit(X).labels_) == 1
     weighted = SelfPacedLinearRegression().fit(X, VALUES, sample_weight=WEIGHT * factor)
     np.testing.assert_allclose(
         weighted.predict(X), SelfPacedLinearRegression().fit(X, VALUES, sample_weight=WEIGHT).predict(X), rtol=1e-6

@@ -166,7 +166,6 @@ RULES: dict[str, Rule] = {
     "fit_intercept": YES_OR_NO,
     "how": one_of("drop", "weight"),
     "init": one_of("warm", "random"),
-    "inner": integer(1, RESTARTS),
     "detector": ESTIMATOR,
     "reference_models": Rule("'auto', 'self', a classifier or a list of those", _reference_models),
     "keep_plain": YES_OR_NO,

@@ -167,7 +167,7 @@ def assess_values(
     >>> line = intercept + slope * x
     >>> found = assess_values(price, (line,), sigma=np.median(np.abs(price - line)), features=x[:, None])
     >>> found.rate, found.misfit > 0.02, found.references[0].words
-    (0.0, True, 'the logarithm of the target')
+    (0.0, True, 'a robust line with the logarithm of the target')
     """
     sample_weight = None if sample_weight is None else frequencies(sample_weight)
     rows = Rows(np.asarray(y, dtype=float), guesses, features, sample_weight)
@@ -317,9 +317,10 @@ def nearest(
     limit = np.where(lost, np.abs(plain[compared & ~lost]).max(initial=0.0), np.inf)[compared]
     weight = None if sample_weight is None else sample_weight[compared]
     errors = 0.0 if assessment.found else DOUBTED
+    unit = float(np.abs(plain).max(initial=0.0)) or 1.0  # in which squares of squares are numbers
     squares: dict[int, float] = {}
     for number, residuals in enumerate(paced):
-        before, after = (np.minimum(np.abs(one[compared]), limit) for one in (plain, residuals))
+        before, after = (np.minimum(np.abs(one[compared]), limit) / unit for one in (plain, residuals))
         gains = [mean_and_error(before**power - after**power, weight) for power in (1, 2)]
         if all(gain.mean > errors * gain.error for gain in gains):
             squares[number] = gains[1].mean

@@ -48,12 +48,16 @@ class Mixture:
         Nats by which the gross part raises the likelihood, and from which on it counts as found.
     interval : tuple of float
         Of the share of the gross part (95 %).
+    middle : float
+        What residuals are taken from first: their median if many errors have moved the model beyond the bounds of the
+        centre, else 0.
     """
 
     parameters: Array
     gain: float
     needed: float
     interval: tuple[float, float]
+    middle: float = 0.0
 
     @property
     def found(self) -> bool:
@@ -67,17 +71,17 @@ class Mixture:
 
     def distance(self, z: Array) -> Array:
         """Return the distance from the centre in scales of the core on that side."""
-        offset = z - self.parameters[0]
+        offset = z - self.middle - self.parameters[0]
         return np.asarray(np.abs(offset) / np.exp(np.where(offset < 0, self.parameters[1], self.parameters[2])))
 
     def gross(self, z: Array) -> Array:
         """Return the probability that each residual belongs to the gross part; farther out is never less."""
         if not self.found:
             return np.zeros(len(z))
-        z = np.clip(z, -FARTHEST, FARTHEST)
-        core, gross = _log_parts(self.parameters, z)
+        moved = np.clip(z - self.middle, -FARTHEST, FARTHEST)
+        core, gross = _log_parts(self.parameters, moved)
         probability = np.where(self.distance(z) > NEAR, expit(self.parameters[5] + gross - core), 0.0)
-        offset = z - self.parameters[0]
+        offset = moved - self.parameters[0]
         for side in (offset < 0, offset >= 0):
             rows = np.flatnonzero(side)
             rows = rows[np.argsort(np.abs(offset[rows]), kind="stable")]
@@ -105,7 +109,9 @@ def fit_mixture(z: Array) -> Mixture:
     >>> clean.found, dirty.found, dirty.interval[0] < 0.05 < dirty.interval[1]
     (False, True, True)
     """
-    points, counts = _binned(np.clip(z, -FARTHEST, FARTHEST))
+    median = float(np.median(z)) if len(z) else 0.0
+    middle = median if abs(median) > BOUNDS[0, 1] else 0.0
+    points, counts = _binned(np.clip(z - middle, -FARTHEST, FARTHEST))
     nothing = (-30.0, *GROSS_PARTS[0][1:])  # log odds that stand for no gross part
     alone, core = max((_likeliest(points, counts, (*core, *nothing), 5) for core in CORES), key=_nats)
     # what is gross may have been taken for a tail of the core alone
@@ -113,7 +119,7 @@ def fit_mixture(z: Array) -> Mixture:
     both, best = max((_likeliest(points, counts, start) for start in starts), key=_nats)
     error = _odds_error(best, points, counts)
     interval = float(expit(best[5] - NORMAL_95 * error)), float(expit(best[5] + NORMAL_95 * error))
-    return Mixture(best, both - alone, max(LEAST_GAIN, PER_LOG_ROW * math.log(max(len(z), 2))), interval)
+    return Mixture(best, both - alone, max(LEAST_GAIN, PER_LOG_ROW * math.log(max(len(z), 2))), interval, middle)
 
 
 def _nats(found: tuple[float, Array]) -> float:

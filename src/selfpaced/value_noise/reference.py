@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.stats import cauchy
 from scipy.stats import t as student
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import HuberRegressor
@@ -233,10 +234,12 @@ class _Comparison:
         return replace(one, spread=np.maximum(even * factor, one.smallest), even=even, spreads=found[1])
 
     def _boosted(self) -> Any:
-        return HistGradientBoostingRegressor(
+        trees = HistGradientBoostingRegressor(
             max_iter=40, max_leaf_nodes=8, min_samples_leaf=int(np.clip(len(self.rows.y) // 100, 5, 20)),
             learning_rate=0.2, max_bins=64, early_stopping=False, random_state=0,
         )  # fmt: skip
+        # its sums have 32 bits: in another unit they would overflow
+        return TransformedTargetRegressor(trees, transformer=StandardScaler())
 
     def _unseen(self, make: Callable[[], Any], one: Reference, target: Array) -> tuple[Array, tuple[Any, ...]] | None:
         """Return predictions by models that were not fitted to the row, and the models; None if they are of no use.
