@@ -401,7 +401,7 @@ def ablation(seeds: int) -> Lines:
     switches = {
         "self-paced path": {"regularizer": None},
         "agreement of views": patch.object(estimator, "view_trust", lambda data, *_: np.ones(len(data.blocks))),
-        "robust start": patch.object(paced, "WIDE", 1e9),
+        "robust start": patch.object(paced, "START_WIDTH", 1e9),
         "pruned restarts": {"n_keep": 20},
         "restarts": {"n_init": 5},
     }

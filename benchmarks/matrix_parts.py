@@ -455,7 +455,7 @@ def ablation(quick: bool) -> None:
     say("A mechanism whose difference is within its standard error in every row would go.\n")
     switches: dict[str, list[Any]] = {
         "row refit": [patch.object(solve.Solver, "_refit", lambda *_, **__: 0)],
-        "guarded start": [patch.object(rank_choice, "MUCH", math.inf)],
+        "guarded start": [patch.object(rank_choice, "LARGE_REST", math.inf)],
         "further components": [patch.object(solve, "further_components", lambda *_: None)],
         "rank that shows": [patch.object(rank_choice, "CLEAR", math.inf)],
         "grid": [patch.object(entries, "grid_of", lambda _: None)],

@@ -26,7 +26,7 @@ from .regularizers import get
 
 Array = NDArray[Any]
 
-PIECE = 1 << 16  # cost: rows that are assessed at a time
+ROWS_AT_ONCE = 1 << 16  # cost: rows that are assessed at a time
 SUSPECT = 0.5  # theory: even odds
 UNLIKELY = 0.4  # benchmarks/wrappers.py: held-out probability of the given label below which a row is worth a look
 OUTLIER_Z = 3.5  # theory: the usual bound of the modified z-score
@@ -141,7 +141,10 @@ class Labels:
 def piece_by_piece(function: Callable[..., Array], *columns: Array) -> Array:
     """What a function of each row gives for all of them; for some at a time, whose copies then stay in the cache."""
     n = len(columns[0])
-    parts = [function(*(column[begin : begin + PIECE] for column in columns)) for begin in range(0, max(n, 1), PIECE)]
+    parts = [
+        function(*(column[begin : begin + ROWS_AT_ONCE] for column in columns))
+        for begin in range(0, max(n, 1), ROWS_AT_ONCE)
+    ]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 

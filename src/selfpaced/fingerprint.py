@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Keys = NDArray[np.uint64]
 
-CELLS = 1 << 15  # cost: numbers that are mixed at a time, so that they stay in the cache
+MIXED_AT_ONCE = 1 << 15  # cost: numbers that are mixed at a time, so that they stay in the cache
 
 
 def fingerprint(X: Any, y: Any = None) -> str:
@@ -110,7 +110,7 @@ def _odd(begin: int, count: int) -> Keys:
 def _table_keys(table: Array) -> Keys:
     n, d = table.shape
     keys, factors = np.empty(n, dtype=np.uint64), _odd(0, d)
-    step = max(1, CELLS // max(d, 1))
+    step = max(1, MIXED_AT_ONCE // max(d, 1))
     if table.dtype.kind not in "biuf":
         for begin in range(0, n, step):
             block = table[begin : begin + step]

@@ -36,7 +36,7 @@ except ImportError:  # pragma: no cover - depends on the installed scikit-learn
 
 
 logger = logging.getLogger("selfpaced")
-SMALL = 10_000  # cost: rows up to which OpenMP's threads wait for each other longer than they work
+ONE_THREAD_ROWS = 10_000  # cost: rows up to which OpenMP's threads wait for each other longer than they work
 Floats = NDArray[np.float64]
 
 # Sizes within which losses (squares), and products of them, are numbers.
@@ -389,7 +389,7 @@ def few_threads(n_rows: int) -> AbstractContextManager[Any]:
 
     Nothing is changed while torch is loaded, whose threads would be held back as well.
     """
-    if n_rows > SMALL or "torch" in sys.modules:
+    if n_rows > ONE_THREAD_ROWS or "torch" in sys.modules:
         return nullcontext()
     limit: AbstractContextManager[Any] = _libraries(len(sys.modules)).limit(limits=1, user_api="openmp")
     return limit

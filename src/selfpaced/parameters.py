@@ -22,7 +22,7 @@ from .regularizers import get
 __all__ = ["RULES", "Rule", "check_parameters", "classifier", "integer", "number", "one_of", "regressor", "splits"]
 
 SWEEPS = 1_000_000  # cost: more steps than any fit needs
-RESTARTS = 10_000  # cost: memory grows with restarts
+MOST_RESTARTS = 10_000  # cost: memory grows with restarts
 
 
 @dataclass(frozen=True)
@@ -174,14 +174,14 @@ RULES: dict[str, Rule] = {
     "max_rank": integer(1),
     "max_sweeps": integer(1, SWEEPS),
     "n_clusters": integer(1),
-    "n_init": integer(1, RESTARTS),
+    "n_init": integer(1, MOST_RESTARTS),
     "n_jobs": NOTHING | Rule("a non-zero integer", lambda value: integer(-(2**31), 2**31).holds(value) and value != 0),
     "n_keep": integer(1),
     "n_neighbors": integer(1),
     "outlier_threshold": number(0, above=True, words="a positive number"),
     "pace": Rule.asked(check_pace),
     "penalty": one_of("l2", None),
-    "polish": Rule("a bool", _is_bool) | integer(0, RESTARTS),
+    "polish": Rule("a bool", _is_bool) | integer(0, MOST_RESTARTS),
     "random_state": Rule("None, an integer >= 0 and < 2**32 or a RandomState", _is_seed),
     "rank": AUTO | integer(1),
     "regularizer": Rule.asked(get),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 CAUTIOUS, NEARLY_PLAIN = 0.8, 0.95  # display: mean weights below and above which a candidate is called so
-BINS = 20  # display: bars of a histogram of weights
+HISTOGRAM_BINS = 20  # display: bars of a histogram of weights
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def weight_histogram(relative_weight: Any) -> tuple[int, ...]:
     >>> weight_histogram([0.0, 0.01, 1.0])[0], weight_histogram([0.0, 0.01, 1.0])[-1]
     (2, 1)
     """
-    counts, _ = np.histogram(np.clip(np.asarray(relative_weight), 0, 1), bins=BINS, range=(0, 1))
+    counts, _ = np.histogram(np.clip(np.asarray(relative_weight), 0, 1), bins=HISTOGRAM_BINS, range=(0, 1))
     return tuple(int(count) for count in counts)
 
 

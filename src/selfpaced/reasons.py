@@ -21,13 +21,13 @@ __all__ = ["columns_against", "common_patterns", "confident_rows"]
 
 Mask = NDArray[np.bool_]
 
-FEWEST = 5  # display: rows that a rule must cover
-LEVELS = 50  # cost: values of a column that are tried, the most frequent ones
-CHANCE = 0.001  # convention: significance level of a rule, over all rules that were tried
+RULE_ROWS = 5  # display: rows that a rule must cover
+VALUES_TRIED = 50  # cost: values of a column that are tried, the most frequent ones
+RULE_LEVEL = 0.001  # convention: significance level of a rule, over all rules that were tried
 LEAST_LIFT = 1.5  # display: times the usual share of listed rows from which on a rule is shown
-SAMPLE = 20_000  # cost: rows that are looked at, or compared with
+ROWS_EXAMINED = 20_000  # cost: rows that are looked at, or compared with
 LIKE = 50  # cost: confident rows of similar value that a row is compared with, in a regression
-EXPLAINED = 1_000  # cost: rows whose contributing columns are found
+EXPLAINED_ROWS = 1_000  # cost: rows whose contributing columns are found
 QUERIES = 50_000  # cost: changed rows that the model predicts, over all columns
 BATCH = 5_000  # cost: changed rows per call of the model
 DENSE = 10_000_000  # cost: cells of a sparse table that is made dense
@@ -72,14 +72,14 @@ def common_patterns(cells: pd.DataFrame, suspect: Mask) -> list[tuple[str, int, 
     >>> common_patterns(pd.DataFrame({"fee": fee, "n": np.arange(200) % 7}), (fee == 4.3) & (np.arange(200) < 120))
     [('fee = 4.3', 30, 50, 4.0)]
     """
-    if len(cells) > SAMPLE:
-        rows = np.linspace(0, len(cells) - 1, SAMPLE).astype(np.intp)
+    if len(cells) > ROWS_EXAMINED:
+        rows = np.linspace(0, len(cells) - 1, ROWS_EXAMINED).astype(np.intp)
         cells, suspect = cells.iloc[rows], suspect[rows]
     conditions = list(_conditions(cells))
-    least = float(chi2.isf(CHANCE / max(len(conditions), 1), 1))
+    least = float(chi2.isf(RULE_LEVEL / max(len(conditions), 1), 1))
     left = np.ones(len(cells), dtype=bool)
     found: list[tuple[str, int, int, float]] = []
-    while len(found) < 4 and np.count_nonzero(suspect & left) >= FEWEST:
+    while len(found) < 4 and np.count_nonzero(suspect & left) >= RULE_ROWS:
         best = _best(conditions, suspect, left, least)
         if best is None:
             break
@@ -106,7 +106,7 @@ def _ratio(suspect: Mask, inside: Mask, left: Mask) -> float:
     """Likelihood-ratio statistic of two shares of listed rows against one; zero if the share inside is smaller."""
     n, k = int(inside.sum()), int(np.sum(suspect & inside))
     total, found = int(left.sum()), int(np.sum(suspect & left))
-    if n < FEWEST or n == total or k * total <= found * n:
+    if n < RULE_ROWS or n == total or k * total <= found * n:
         return 0.0
     return 2 * (_likelihood(k, n) + _likelihood(found - k, total - n) - _likelihood(found, total))
 
@@ -132,8 +132,8 @@ def _conditions(cells: pd.DataFrame) -> Iterator[Clause]:
         except TypeError:  # lists and other cells that cannot be hashed
             continue
         counts = np.bincount(codes[codes >= 0], minlength=len(values))
-        for code in np.argsort(-counts, kind="stable")[:LEVELS]:
-            if counts[code] >= FEWEST:
+        for code in np.argsort(-counts, kind="stable")[:VALUES_TRIED]:
+            if counts[code] >= RULE_ROWS:
                 yield Clause(f"{name} = {_shown(values[code])}", codes == code)
         if types.is_numeric_dtype(column.dtype) and not types.is_bool_dtype(column.dtype):
             yield from _ends(name, column.to_numpy(dtype=float, na_value=np.nan))
@@ -202,7 +202,7 @@ def columns_against(
     for place, name in enumerate(_names(model, X)):
         if place not in shared:
             groups.setdefault(name.partition("=")[0].removesuffix(" is missing"), []).append(place)
-    asked = rows[: min(EXPLAINED, QUERIES // len(groups))]
+    asked = rows[: min(EXPLAINED_ROWS, QUERIES // len(groups))]
     alike = _alike(model, given, asked, confident)
     before = _agreement(model, _taken(table, asked), given[asked])
     gains = _once_usual(model, table, given[asked], asked, alike, groups, parts or {}) - before[:, None]
@@ -223,8 +223,8 @@ def confident_rows(weight: Any, suspects: Any) -> NDArray[np.intp]:
     trusted = weight >= min(TRUSTED, float(np.median(weight)))
     trusted[suspects] = False
     found = np.flatnonzero(trusted)
-    if found.size > SAMPLE:
-        found = np.sort(np.random.default_rng(0).choice(found, SAMPLE, replace=False))
+    if found.size > ROWS_EXAMINED:
+        found = np.sort(np.random.default_rng(0).choice(found, ROWS_EXAMINED, replace=False))
     return found
 
 

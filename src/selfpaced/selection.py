@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .path import Candidate, weight_histogram
 
 Floats = NDArray[np.floating[Any]]
-ERRORS = 2.0  # convention: standard errors by which a paced model must be better than the plain one
+CLEARLY_BETTER = 2.0  # convention: standard errors by which a paced model must be better than the plain one
 BITS = 40  # numerical safety: of relative weights; a tree decides ties by the last ones, which a factor changes
 MOST_COPIES = 2.0**31  # numerical safety: beyond, every number is whole, and no count
 
@@ -182,7 +182,7 @@ def plain_or_paced(
     trials = [Trial(math.inf, "plain", plain), Trial(lam, "the paced model", paced)]
     gain = gap(trials[1], trials[0], sample_weight)
     words = f"its score on unseen rows is higher by {gain}"
-    if gain.mean > ERRORS * gain.error:
+    if gain.mean > CLEARLY_BETTER * gain.error:
         return trials, Decision(1, words)
     return trials, Decision(0, f"of the paced model, {words}")
 

@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-_SMALLEST = 1e-18  # numerical safety: losses below are rounding, and share the first bin
-_RATIO = 1.0198  # theory: neighbouring bins; the geometric centre is then within 1 % of every loss of the bin
-_BINS = 4096  # theory: up to 1e-18 * 1.0198**4096, about 7e16
-SKETCH_BINS = _BINS + 2  # theory: one more for zero and one for infinity
+_SMALLEST_LOSS = 1e-18  # numerical safety: losses below are rounding, and share the first bin
+_BIN_RATIO = 1.0198  # theory: neighbouring bins; the geometric centre is then within 1 % of every loss of the bin
+_LOSS_BINS = 4096  # theory: up to 1e-18 * 1.0198**4096, about 7e16
+SKETCH_BINS = _LOSS_BINS + 2  # theory: one more for zero and one for infinity
 _UNIT = 1 << 20  # numerical safety: sample weights are counted in 2^-20ths, so that sums are exact in any order
 
 
 def sketch_index(losses: Any, xp: Any = np) -> Any:
     """The bin of every loss, between 0 and ``SKETCH_BINS - 1``, as floats of whatever array namespace ``xp`` is."""
-    step = 1 / math.log(_RATIO)
-    return xp.floor(xp.clip(xp.log(losses) * step + (1 - math.log(_SMALLEST) * step), 0, _BINS + 1))
+    step = 1 / math.log(_BIN_RATIO)
+    return xp.floor(xp.clip(xp.log(losses) * step + (1 - math.log(_SMALLEST_LOSS) * step), 0, _LOSS_BINS + 1))
 
 
 def sketch_centers() -> NDArray[np.float64]:
     """The loss that each bin of `sketch_index` stands for."""
-    inner = _SMALLEST * _RATIO ** (np.arange(_BINS) + 0.5)
+    inner = _SMALLEST_LOSS * _BIN_RATIO ** (np.arange(_LOSS_BINS) + 0.5)
     return np.concatenate([[0.0], inner, [math.inf]])
 
 

@@ -102,7 +102,7 @@ def test_predict_reads_numbers_as_the_model_was_fitted(as_json, folder):
 
 @pytest.mark.parametrize("kind", ["late", "second file"])
 def test_one_convention_over_all_pieces_and_files(selfpaced, folder, monkeypatch, kind):
-    monkeypatch.setattr(text, "PIECE", 1 << 10)
+    monkeypatch.setattr(text, "BYTES_AT_ONCE", 1 << 10)
     x, y = values()
     cells = german(x)
     if kind == "late":  # nothing tells at the beginning

@@ -22,7 +22,7 @@ def in_parts(frame, folder, n_parts=3):
 
 def test_the_same_model_piece_by_piece(selfpaced, shop_csv, folder, monkeypatch):
     assert selfpaced("fit", shop_csv, "--target", "will buy", "--model", "logistic", "--out", "whole")[0] == 0
-    monkeypatch.setattr(text, "PIECE", 1 << 12)  # some tens of rows
+    monkeypatch.setattr(text, "BYTES_AT_ONCE", 1 << 12)  # some tens of rows
     words = ("--target", "will buy", "--model", "logistic", "--memory", "100MB", "--scratch", str(folder))
     code, _, err = selfpaced("fit", shop_csv, *words, "--out", "pieces")
     assert code == 0, err
@@ -137,7 +137,7 @@ def test_a_broken_row_is_named(selfpaced, folder):
 
 
 def test_types_that_the_beginning_does_not_tell(folder, monkeypatch):
-    monkeypatch.setattr(text, "PIECE", 1 << 10)
+    monkeypatch.setattr(text, "BYTES_AT_ONCE", 1 << 10)
     lines = ["x,y"] + [f"{i},a" for i in range(500)] + ["n.a.,b"]
     (folder / "data.csv").write_text("\n".join(lines))
     table = TableBatches([folder / "data.csv"])

@@ -246,7 +246,7 @@ def test_the_restart_of_least_latent_objective_wins():
 
 
 def test_many_samples_start_on_a_subset(monkeypatch):
-    monkeypatch.setattr(paced, "SUBSET", 100)
+    monkeypatch.setattr(paced, "STAGE_SAMPLES", 100)
     views, y = blobs(n=3000)
     found = model().fit(views)
     assert clustering_accuracy(y, found.labels_) > 0.99

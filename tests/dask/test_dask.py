@@ -25,7 +25,7 @@ from selfpaced.linear import _folds, regression_tables
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch):
     """Above 400 rows a sample of 400 decides."""
-    monkeypatch.setattr(_folds, "MANY", 400)
+    monkeypatch.setattr(_folds, "SAMPLED_ROWS", 400)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def data():
 @pytest.fixture(scope="module")
 def memory(data):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_folds, "MANY", 400)
+        patch.setattr(_folds, "SAMPLED_ROWS", 400)
         return SelfPacedLogisticRegression().fit(*data)
 
 

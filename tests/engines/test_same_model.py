@@ -10,7 +10,7 @@ from selfpaced.linear import _folds
 from selfpaced.pacing import Geometric, Stages
 from selfpaced.regularizers import REGISTRY, Regularizer, get
 
-N = _folds.MANY
+N = _folds.SAMPLED_ROWS
 
 
 def rows(n, n_classes=2, d=5, seed=0):
@@ -58,7 +58,7 @@ def test_blocks_do_not_change_the_model(n):
 @pytest.fixture
 def few_are_many(monkeypatch):
     """Above 400 rows a sample of 400 decides: the large case in little time."""
-    monkeypatch.setattr(_folds, "MANY", 400)
+    monkeypatch.setattr(_folds, "SAMPLED_ROWS", 400)
 
 
 CASES = {

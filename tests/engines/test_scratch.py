@@ -271,7 +271,7 @@ def test_an_interrupted_fit_keeps_a_model(monkeypatch):
 
 
 def test_passes_are_told(caplog, monkeypatch):
-    monkeypatch.setattr("selfpaced.linear._folds.MANY", 400)
+    monkeypatch.setattr("selfpaced.linear._folds.SAMPLED_ROWS", 400)
     with caplog.at_level(logging.INFO, logger="selfpaced"):
         SelfPacedLogisticRegression(verbose=1).fit(pieces(frame()), "label")
     told = " ".join(caplog.messages)
@@ -280,7 +280,7 @@ def test_passes_are_told(caplog, monkeypatch):
 
 
 def test_hints_about_labels(monkeypatch):
-    monkeypatch.setattr(sources, "MOST_LABELS", 10)
+    monkeypatch.setattr(sources, "LABELS_READ", 10)
     with pytest.raises(ValueError, match="are they values"):
         spool(iter([(np.ones((20, 1)), np.arange(20))]))
 

@@ -9,7 +9,7 @@ import pytest
 
 from selfpaced.assessment import Assessment, TrainedNetwork, Values
 from selfpaced.report import render, summarise
-from selfpaced.report.thumbnails import MOST_BYTES, SIDE, thumbnails
+from selfpaced.report.thumbnails import SIDE, THUMBNAIL_BYTES, thumbnails
 
 Image = pytest.importorskip("PIL.Image", reason="pictures need Pillow")
 
@@ -106,7 +106,7 @@ def test_a_page_holds_so_many_bytes_of_pictures_and_no_more():
     noise = np.random.default_rng(0).integers(0, 256, (150, SIDE, SIDE, 3)).astype(np.uint8)
     shown = thumbnails(noise)
     assert 20 < len(shown) < 150
-    assert MOST_BYTES - 20_000 < sum(map(len, shown)) <= MOST_BYTES
+    assert THUMBNAIL_BYTES - 20_000 < sum(map(len, shown)) <= THUMBNAIL_BYTES
 
 
 def test_what_is_no_picture_is_refused():

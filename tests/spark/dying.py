@@ -39,7 +39,7 @@ class Mortal(SparkTable):
 def main(folder):
     from sessions import start  # beside this file: where a script is run, it is found
 
-    _folds.MANY, regression_tables.DECIDING, spark_table.FEW_ROWS = 400, 400, 400
+    _folds.SAMPLED_ROWS, regression_tables.DECIDING, spark_table.ONE_PLACE_ROWS = 400, 400, 400
     session = start("local-cluster[2,1,1024]", folder)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1000, 2))

@@ -30,9 +30,9 @@ NAMES = ["a", "b", "c"]
 @pytest.fixture
 def few_are_many(monkeypatch):
     """Above 400 rows a sample of 400 decides, and blocks stay where they are."""
-    monkeypatch.setattr(_folds, "MANY", 400)
+    monkeypatch.setattr(_folds, "SAMPLED_ROWS", 400)
     monkeypatch.setattr(regression_tables, "DECIDING", 400)
-    monkeypatch.setattr(spark_table, "FEW_ROWS", 400)
+    monkeypatch.setattr(spark_table, "ONE_PLACE_ROWS", 400)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from selfpaced.distributed.spark_packing import run
 from selfpaced.linear import _folds, regression_tables
 from selfpaced.spark import SparkTable
 
-EDGE = _folds.MANY
+EDGE = _folds.SAMPLED_ROWS
 MODELS = {"label": lambda: SelfPacedLogisticRegression(C=1.0, tol=1e-2), "value": SelfPacedLinearRegression}
 
 
@@ -41,7 +41,7 @@ def shuffled(spark, data):
 def one_edge(monkeypatch):
     """A sample decides above as many rows of values as of labels; above so many, blocks stay where they are."""
     monkeypatch.setattr(regression_tables, "DECIDING", EDGE)
-    monkeypatch.setattr(spark_table, "FEW_ROWS", EDGE)
+    monkeypatch.setattr(spark_table, "ONE_PLACE_ROWS", EDGE)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def small_blocks(spark, monkeypatch):
     """A block for every 25 rows, and sums of partitions that are added up before they come here."""
     option = "spark.sql.execution.arrow.maxRecordsPerBatch"
     before = spark.conf.get(option)
-    monkeypatch.setattr(spark_table, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(spark_table, "SPARK_BLOCK_BYTES", 1)
     monkeypatch.setattr(spark_table, "FEW_PARTS", 3)
     spark.conf.set(option, 25)
     yield
@@ -86,7 +86,7 @@ def test_neither_do_400_blocks(shuffled, data, small_blocks, target):
 
 
 def test_sums_of_neighbours_come_in_their_order(spark, monkeypatch):
-    monkeypatch.setattr(spark_table, "FEW_ROWS", 1)
+    monkeypatch.setattr(spark_table, "ONE_PLACE_ROWS", 1)
     monkeypatch.setattr(spark_table, "FEW_PARTS", 1)
     frame = spark.range(24, numPartitions=12).selectExpr("cast(id as double) as x", "0.0 as y").where("x > 5")
     memory = MemoryTable(np.arange(6.0, 24.0)[:, None], np.zeros(18, dtype=int), classes=np.zeros(1))

@@ -330,7 +330,7 @@ def test_blocks_do_not_show(mixed, monkeypatch, kind):
     wide = mixed.assign(**{f"x{j}": np.sin(np.arange(len(mixed)) * (j + 1)) for j in range(7)})
     wide.loc[4, "x3"] = np.nan
     whole = TableEncoder(kind).fit_transform(wide)
-    monkeypatch.setattr("selfpaced.tables.encoder.BLOCK", 200)  # some rows at a time
+    monkeypatch.setattr("selfpaced.tables.encoder.CELLS_AT_ONCE", 200)  # some rows at a time
     np.testing.assert_array_equal(TableEncoder(kind).fit_transform(wide), whole)
 
 

@@ -73,7 +73,7 @@ def test_a_false_alarm_is_taken_back(network, train, monkeypatch):
     monkeypatch.setattr(LabelPhases, "_decide", alarm)
     train(network(40, 10), X, y, criterion, 20)
     passed = [record["phase"] for record in criterion.history]
-    assert phases.FIRST <= passed.count("paced") < 10
+    assert phases.FIRST_DECISION <= passed.count("paced") < 10
     assert passed[-1] == "plain"
     assert "taken back" in criterion.termination
     assert criterion.lam == math.inf

@@ -5,9 +5,9 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-from selfpaced.torch.noise_rate import BINS, WIDTH, fit_agreement
+from selfpaced.torch.noise_rate import BIN_WIDTH, LOGIT_BINS, fit_agreement
 
-ODDS = (np.arange(BINS) + 0.5) * WIDTH
+ODDS = (np.arange(LOGIT_BINS) + 0.5) * BIN_WIDTH
 
 
 def simulated(rate, n_classes, slope=1.0, rows=4000, seed=0):
@@ -18,8 +18,10 @@ def simulated(rate, n_classes, slope=1.0, rows=4000, seed=0):
     wrong_label = rng.random(rows) < rate
     # a wrong label agrees with a wrong prediction with chance 1 / (K - 1)
     agrees = np.where(wrong_label, ~right & (rng.random(rows) < 1 / (n_classes - 1)), right)
-    place = np.minimum((odds / WIDTH).astype(int), BINS - 1)
-    return np.stack([np.bincount(place[~agrees], minlength=BINS), np.bincount(place[agrees], minlength=BINS)])
+    place = np.minimum((odds / BIN_WIDTH).astype(int), LOGIT_BINS - 1)
+    return np.stack(
+        [np.bincount(place[~agrees], minlength=LOGIT_BINS), np.bincount(place[agrees], minlength=LOGIT_BINS)]
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,7 @@ def test_few_rows_say_little():
 
 
 def test_no_rows_bound_nothing():
-    curve = fit_agreement(np.zeros((2, BINS)), 3)
+    curve = fit_agreement(np.zeros((2, LOGIT_BINS)), 3)
     assert (curve.lower, curve.upper) == (0.0, 0.7)
 
 

@@ -28,7 +28,7 @@ STRENGTHS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 500.0)  # theory: votes tha
 FREE_ROUNDS, FREE_ERROR, FREE_MATRIX = 10, 5.0, 50.0  # a choice: weak priors first, so that differences can show
 RIGHT = 2.0  # theory: pseudo-votes for the right label in the common matrix, one being spread over all labels
 MAX_ROUNDS = 200  # cost: of expectation and maximisation
-TOLERANCE = 1e-5  # numerical safety: largest change of a posterior at the end
+POSTERIOR_CHANGE = 1e-5  # numerical safety: largest change of a posterior at the end
 SMALLEST_VOTE = 1e-9  # numerical safety: of a transition probability
 
 
@@ -72,7 +72,7 @@ def fit_annotators(votes: Votes, logits: Floats | None) -> AnnotatorModel:
         new = _posterior(votes, matrices, prior)
         change = float(np.abs(new - posterior).max())
         posterior = new
-        if change < TOLERANCE and step >= FREE_ROUNDS:
+        if change < POSTERIOR_CHANGE and step >= FREE_ROUNDS:
             break
     return AnnotatorModel(posterior, matrices, common, strength, 0.0 if logits is None else float(parameters[0]))
 

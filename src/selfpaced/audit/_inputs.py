@@ -27,7 +27,7 @@ __all__ = [
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
-ROUNDING = 0.02  # numerical safety: sums of rounded probabilities differ from 1 by less
+SUM_ROUNDING = 0.02  # numerical safety: sums of rounded probabilities differ from 1 by less
 EXPECTED = 10.0  # theory: errors that a model must expect of itself before their absence says anything
 IN_SAMPLE = 0.05  # a choice: share of the expected disagreements below which probabilities look in-sample
 
@@ -102,7 +102,7 @@ def probabilities(pred_probs: Any, name: str = "pred_probs") -> Floats:
             f"{name} must not contain NaN, got NaN in row {row}; predict every row by a model that was not fitted "
             "on it, or leave these rows out"
         )
-    if probs.size and (probs.min() < 0 or probs.max() > 1 + ROUNDING):
+    if probs.size and (probs.min() < 0 or probs.max() > 1 + SUM_ROUNDING):
         worst = probs.min() if probs.min() < 0 else probs.max()
         raise ValueError(f"{name} must be in [0, 1], got {worst:.4g}; apply a softmax if these are logits")
     return np.minimum(probs, 1.0)
@@ -204,7 +204,7 @@ def _normal(probs: Floats) -> Floats:
     """Rows that sum to 1, which rounding may have moved a little."""
     sums = probs.sum(axis=1)
     off = np.abs(sums - 1.0)
-    if off.max(initial=0.0) > ROUNDING:
+    if off.max(initial=0.0) > SUM_ROUNDING:
         row = int(off.argmax())
         raise ValueError(
             f"the rows of pred_probs must sum to 1, got {sums[row]:.4g} in row {row}; divide by the row sums, or use "

@@ -26,7 +26,7 @@ __all__ = ["AuditPage", "LabelAudit", "levels_in_words"]
 Array = NDArray[Any]
 Codes = NDArray[np.intp]
 
-UNEVEN = 2.0  # display: times the mean rate between classes from which a pair is named
+UNEVEN_RATES = 2.0  # display: times the mean rate between classes from which a pair is named
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 MOST_PICTURES = 200  # cost: images that are opened
@@ -278,7 +278,7 @@ class LabelAudit(AuditPage):
         told = [
             f"{str(self.classes[j])!r} recorded as {str(self.classes[y])!r}: {percent(float(rates[j, y]))}"
             for j, y in pairs
-            if rates[j, y] >= UNEVEN * mean or (rates.size == 4 and j != y)
+            if rates[j, y] >= UNEVEN_RATES * mean or (rates.size == 4 and j != y)
         ]
         return ["; ".join(told) + "."] if told else []
 

@@ -19,7 +19,7 @@ NEAREST = 10  # a choice: neighbours that vote on the label of a row
 NAMED = 5  # display: neighbours that are named as a reason
 MOST_OF_GROUP = 50  # cost: rows of the same group that are skipped among the neighbours of a row
 DUPLICATE = 0.05  # a choice: part of the usual distance to the nearest row below which two rows are near-duplicates
-CONFIDENT = 0.2  # a choice: probability of an error below which a row serves as a reason
+CONFIDENT_ROW = 0.2  # a choice: probability of an error below which a row serves as a reason
 LARGEST_FEATURE = 1e150  # numerical safety: squares of larger numbers overflow
 
 
@@ -65,7 +65,7 @@ class Neighbours:
         """One sentence for each of some rows about the confident rows next to it."""
         from sklearn.neighbors import NearestNeighbors
 
-        confident = np.flatnonzero(wrong < CONFIDENT)
+        confident = np.flatnonzero(wrong < CONFIDENT_ROW)
         if len(confident) <= NAMED or not len(rows):
             return ["too few confident rows to compare with"] * len(rows)
         search = NearestNeighbors(n_neighbors=NAMED + 1).fit(self.points[confident])

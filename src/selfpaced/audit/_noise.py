@@ -31,7 +31,7 @@ __all__ = ["FittedNoise", "fit_columns", "fit_noise", "group_weights", "logits_o
 Array = NDArray[np.floating[Any]]
 Codes = NDArray[np.intp]
 
-SMALLEST = 1e-12  # numerical safety: logarithms of smaller probabilities would swamp all others
+SMALLEST_PROBABILITY = 1e-12  # numerical safety: logarithms of smaller probabilities would swamp all others
 AHEAD = 2.0  # theory: standard errors at which one model explains the labels better than another
 
 
@@ -143,7 +143,7 @@ def logits_of(probs: Array) -> Array:
     A probability of 0 (a vote of no tree, a rounded number) counts as half of the smallest positive one.
     """
     positive = probs[probs > 0]
-    least = max(0.5 * float(positive.min()), SMALLEST) if (probs == 0).any() else SMALLEST
+    least = max(0.5 * float(positive.min()), SMALLEST_PROBABILITY) if (probs == 0).any() else SMALLEST_PROBABILITY
     logs = np.log(np.maximum(probs, least))
     return np.asarray(logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs)
 
@@ -233,7 +233,7 @@ def _with_reference(
     at, codes = np.arange(len(models.codes)), models.codes
     other = ChannelModels.of(reference, codes, weight, size=size).assessed()
     scores = [
-        np.log(np.maximum(one.given_proba(z)[at, codes], SMALLEST))
+        np.log(np.maximum(one.given_proba(z)[at, codes], SMALLEST_PROBABILITY))
         for one, z in ((model, models.logits), (other, reference))
     ]
     if mean_and_error(scores[1] - scores[0], weight, size).z < AHEAD:

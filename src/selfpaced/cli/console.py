@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CODES", "Console", "Exit", "UsageError", "classify", "plain_data"]
 
-WIDTH = 80  # convention: columns of a terminal
-GAP = 2  # display: spaces between the columns of a table
+TERMINAL_WIDTH = 80  # convention: columns of a terminal
+COLUMN_GAP = 2  # display: spaces between the columns of a table
 SLOW = 2.0  # display: seconds after which a step gets a bar of its own
 
 
@@ -121,7 +121,9 @@ class Console:
 
     def tell(self, text: str, *, strong: bool = False, indent: str = "") -> None:
         """Print sentences for people in lines of at most 80 characters; strong ones are bold on a terminal."""
-        wrap = textwrap.TextWrapper(WIDTH, break_long_words=False, break_on_hyphens=False, subsequent_indent=indent)
+        wrap = textwrap.TextWrapper(
+            TERMINAL_WIDTH, break_long_words=False, break_on_hyphens=False, subsequent_indent=indent
+        )
         solid = text.replace(" %", "\N{NO-BREAK SPACE}%")  # a number is not parted from its sign
         lines = [wrap.fill(line).replace("\N{NO-BREAK SPACE}", " ") for line in solid.split("\n")]
         bold = strong and sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
@@ -136,15 +138,17 @@ class Console:
         from rich.table import Table
         from rich.text import Text
 
-        made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, GAP, 0, 0))
+        made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, COLUMN_GAP, 0, 0))
         widths = [max(len(row[place]) for row in [header, *rows]) for place in range(len(header))]
-        left_over = WIDTH - sum(width + GAP + 1 for width in widths[:-1]) - GAP  # for the last column, which is cut
+        left_over = (
+            TERMINAL_WIDTH - sum(width + COLUMN_GAP + 1 for width in widths[:-1]) - COLUMN_GAP
+        )  # for the last column, which is cut
         for place, name in enumerate(header):
             made.add_column(name, justify="left" if place in left else "right", no_wrap=True)
         for row in rows:
             last = row[-1] if len(row[-1]) <= left_over else f"{row[-1][: left_over - 1]}…"
             made.add_row(*map(Text, [*row[:-1], last]))  # as Text: brackets are no markup
-        Screen(file=sys.stdout, width=WIDTH, highlight=False).print(made)
+        Screen(file=sys.stdout, width=TERMINAL_WIDTH, highlight=False).print(made)
 
     def result(self, value: Mapping[str, Any]) -> None:
         """Print the result for machines."""

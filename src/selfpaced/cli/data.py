@@ -40,7 +40,7 @@ __all__ = [
 
 TARGET = "kind"
 NAMES = ("target", "label", "labels", "class", "y", "outcome", "price", "value")
-MOST_CLASSES = 20  # a choice: text with more distinct values that reads as numbers is a number
+CLASSES_OF_NUMBERS = 20  # a choice: text with more distinct values that reads as numbers is a number
 
 
 # ------------------------------------------------------------------------------------------------------ arguments
@@ -325,11 +325,11 @@ def task_of(values: pd.Series) -> str:
     if types.is_bool_dtype(values.dtype):
         return "classification"
     if not types.is_numeric_dtype(values.dtype):
-        many = values.nunique() > MOST_CLASSES
+        many = values.nunique() > CLASSES_OF_NUMBERS
         return "regression" if many and NumberFormat.find(CellLevels.of(values)) is not None else "classification"
     distinct = values.unique()
     whole = bool(np.all(np.mod(distinct, 1) == 0))
-    few = len(distinct) <= 2 or (len(distinct) <= MOST_CLASSES and len(distinct) * 10 <= len(values))
+    few = len(distinct) <= 2 or (len(distinct) <= CLASSES_OF_NUMBERS and len(distinct) * 10 <= len(values))
     return "classification" if whole and few else "regression"
 
 
@@ -344,7 +344,7 @@ def _written(values: pd.Series, table: LoadedTable, args: argparse.Namespace, na
     levels = CellLevels.of(values)
     found = NumberFormat.find(levels, table.dialect.decimal)
     if found is not None and not found.decimal:
-        if args.task == "auto" and len(levels.texts) <= MOST_CLASSES:
+        if args.task == "auto" and len(levels.texts) <= CLASSES_OF_NUMBERS:
             return None
         cell = next(text for text in levels.shown if re.search("[.,]", text))
         what = f"the separator of {cell!r} in the target {name!r} may separate decimals or thousands"
@@ -372,7 +372,7 @@ def _classes(values: pd.Series, name: str) -> np.ndarray:
     numbers = np.asarray(values.to_numpy())
     if np.all(np.mod(numbers, 1) == 0):
         return numbers.astype(np.int64)
-    if len(np.unique(numbers)) > max(MOST_CLASSES, len(numbers) // 10):
+    if len(np.unique(numbers)) > max(CLASSES_OF_NUMBERS, len(numbers) // 10):
         raise UsageError(f"the target {name!r} holds numbers, not classes: use --task regression")
     return _labels(values)
 

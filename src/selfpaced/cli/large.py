@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 DESCRIBED = 200_000  # cost: rows from which columns are described; medians of these are within a hundredth of a sigma
-CELL = 64  # cost: bytes that a cell of these rows takes at most, as an object of pandas
+CELL_BYTES = 64  # cost: bytes that a cell of these rows takes at most, as an object of pandas
 DEFAULT = "1GB"
 FILES = ["model.skops", "suspects.parquet", "metrics.json"]
 
@@ -149,7 +149,7 @@ def _described(args: argparse.Namespace, memory: int, console: Console) -> Encod
 
     _refuse(args)
     batches = TableBatches(matching_files(args.data), **reading_options(args))
-    width = CELL * len(batches.columns)
+    width = CELL_BYTES * len(batches.columns)
     batches.rows = int(np.clip(memory // 16 // width, 1 << 10, 1 << 16))
     count = int(np.clip(memory // 4 // width, 1000, DESCRIBED))
     frame, n = batches.sample(count, args.seed)

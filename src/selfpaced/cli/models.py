@@ -24,11 +24,11 @@ SHORT = {"boosting": FLEXIBLE, "forest": "random-forest"}
 _TASK = {LINEAR: "classification", RIDGE: "regression"}
 _NAMES = {LINEAR: "logistic regression", FLEXIBLE: "boosting", RIDGE: "ridge regression"}
 
-FOLDS = 3  # cost: each holds a third out
-MANY = 1_000  # cost: rows above which a third of them is held out once, and not every row
+MODEL_FOLDS = 3  # cost: each holds a third out
+HELD_OUT_ONCE = 1_000  # cost: rows above which a third of them is held out once, and not every row
 ROWS = 3_000  # cost: rows that are compared, which tell a difference of a few hundredths of a nat
 FAR_AHEAD = 1.2  # a choice, weighed by benchmarks/tables.py: times the information that boosting must have, too
-BETTER = 0.95  # a choice, weighed by benchmarks/tables.py: of the error of boosting, below which ridge is taken
+RIDGE_AHEAD = 0.95  # a choice, weighed by benchmarks/tables.py: of the error of boosting, below which ridge is taken
 # cost: half of the trees of boosting decide as all do (benchmarks/tables.py), and small classes need a penalty
 QUICK = {"max_iter": 50, "l2_regularization": 1.0}
 
@@ -249,8 +249,8 @@ def choose(encode: Encode, target: np.ndarray, task: str, seed: int, least: int 
     rows = np.sort(np.random.default_rng(seed).permutation(target.size)[:ROWS])
     if task == "classification":  # every class has a row in every fold
         _, codes, counts = np.unique(target[rows], return_inverse=True, return_counts=True)
-        rows = rows[counts[codes] >= FOLDS] if np.count_nonzero(counts >= FOLDS) >= 2 else rows[:0]
-    if rows.size < max(least, 2 * FOLDS):
+        rows = rows[counts[codes] >= MODEL_FOLDS] if np.count_nonzero(counts >= MODEL_FOLDS) >= 2 else rows[:0]
+    if rows.size < max(least, 2 * MODEL_FOLDS):
         return ModelChoice(LINEAR if task == "classification" else RIDGE)
     compare = _classes if task == "classification" else _values
     with few_threads(rows.size):
@@ -263,8 +263,8 @@ def _classes(encode: Encode, labels: np.ndarray, rows: np.ndarray, seed: int) ->
     from sklearn.model_selection import StratifiedKFold
 
     codes = np.unique(labels, return_inverse=True)[1]
-    folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(rows, codes))
-    folds = folds[: 1 if rows.size > MANY else FOLDS]
+    folds = list(StratifiedKFold(MODEL_FOLDS, shuffle=True, random_state=seed).split(rows, codes))
+    folds = folds[: 1 if rows.size > HELD_OUT_ONCE else MODEL_FOLDS]
     tree, places = encode("tree", rows)
     boosting = HistGradientBoostingClassifier(random_state=seed, categorical_features=places or None, **QUICK)
     plain = _likelihood(LogisticRegression(max_iter=1000), encode("linear", rows)[0], codes, folds)
@@ -301,7 +301,9 @@ def _values(encode: Encode, values: np.ndarray, rows: np.ndarray, seed: int) -> 
 
     from selfpaced import SelfPacedLinearRegression
 
-    folds = list(KFold(FOLDS, shuffle=True, random_state=seed).split(rows))[: 1 if rows.size > MANY else FOLDS]
+    folds = list(KFold(MODEL_FOLDS, shuffle=True, random_state=seed).split(rows))[
+        : 1 if rows.size > HELD_OUT_ONCE else MODEL_FOLDS
+    ]
     tree, places = encode("tree", rows)
     boosting = HistGradientBoostingRegressor(
         loss="absolute_error", random_state=seed, categorical_features=places or None
@@ -313,7 +315,7 @@ def _values(encode: Encode, values: np.ndarray, rows: np.ndarray, seed: int) -> 
     }
     ridge = min(tried[RIDGE], key=lambda one: one.figure)
     flexible = max(tried[FLEXIBLE], key=lambda one: one.likelihood)
-    best = ridge if ridge.figure < BETTER * flexible.figure else flexible
+    best = ridge if ridge.figure < RIDGE_AHEAD * flexible.figure else flexible
     return ModelChoice(best.model, best.log_scale, (*tried[RIDGE], *tried[FLEXIBLE]), rows=rows.size)
 
 

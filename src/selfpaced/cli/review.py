@@ -35,7 +35,7 @@ examples:
   selfpaced fit data.csv --decisions run/decisions.csv --out run2
 """
 LOOPBACK = "127.0.0.1"
-MOST_BYTES = 10_000  # convention: size of one decision
+DECISION_BYTES = 10_000  # convention: size of one decision
 POLICY = "default-src &#39;none&#39;; "  # how the page's policy begins; served, it may talk to where it came from
 COLUMNS = ("row", "line", "given", "expected", "decision", "target", "fingerprint")
 
@@ -226,8 +226,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get_content_type() != "application/json":
             raise ValueError("a decision must be sent as JSON")
         length = int(self.headers.get("Content-Length") or -1)
-        if not 0 < length <= MOST_BYTES:
-            raise ValueError(f"a decision must have at most {MOST_BYTES:,} bytes, got {length:,}")
+        if not 0 < length <= DECISION_BYTES:
+            raise ValueError(f"a decision must have at most {DECISION_BYTES:,} bytes, got {length:,}")
         sent = json.loads(self.rfile.read(length))
         if not isinstance(sent, dict) or not all(isinstance(sent.get(key), str) for key in ("row", "decision")):
             raise ValueError("a decision must have the texts row and decision")

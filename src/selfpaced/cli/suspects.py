@@ -45,7 +45,7 @@ COLUMNS = (
     "against",
 )
 NEIGHBOURS = 5  # display: their lines are named one by one
-EXPLAINED = 5_000  # cost: suspects that get neighbours; the list is sorted
+ROWS_WITH_NEIGHBOURS = 5_000  # cost: suspects that get neighbours; the list is sorted
 
 
 def suspicious(
@@ -137,7 +137,7 @@ def _reasons(features: Any, given: Target, table: LoadedTable, found: pd.DataFra
     from sklearn.neighbors import NearestNeighbors
 
     places = found["row"].to_numpy(dtype=np.int64)
-    explained = places[:EXPLAINED]
+    explained = places[:ROWS_WITH_NEIGHBOURS]
     if reference.size < NEIGHBOURS or not explained.size:
         return [""] * len(places)
     matrix = _comparable(features, reference)

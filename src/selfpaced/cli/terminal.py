@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["accuracy_in_words", "likely_errors", "show_lists", "summary", "tell", "tell_next", "two_lists"]
 
-CELL = 18  # display: characters of a label
-FIRST = 5  # display: rows of each list
-SURE = 0.999  # display: no row is certainly wrong
+LABEL_WIDTH = 18  # display: characters of a label
+ROWS_SHOWN = 5  # display: rows of each list
+SHOWN_PROBABILITY = 0.999  # display: no row is certainly wrong
 
 
 def tell(result: Training, measured: dict[str, Any], console: Console) -> None:
@@ -137,14 +137,14 @@ def show_lists(result: Training, console: Console) -> None:
 
 
 def _first(length: int) -> str:
-    return f", the first {FIRST} of {count(length)}:" if length > FIRST else ":"
+    return f", the first {ROWS_SHOWN} of {count(length)}:" if length > ROWS_SHOWN else ":"
 
 
 def _show(found: pd.DataFrame, measure: str, console: Console) -> None:
     """One list as a table."""
     place = "line" if found["line"].notna().any() else "row"
     rows = []
-    for record in found.head(FIRST).to_dict("records"):
+    for record in found.head(ROWS_SHOWN).to_dict("records"):
         reason = record["against"] or record["why"].partition(" (")[0]  # without the lines of its neighbours
         cells = [str(record[place]), _cell(record["given"]), _cell(record["expected"]), _measured(record, measure)]
         rows.append([*cells, reason])
@@ -157,7 +157,7 @@ def _measured(record: dict[str, Any], measure: str) -> str:
     """A probability, or for values without one the residual."""
     if measure == "residual":
         return number(record["given"] - record["expected"], 5)
-    return "" if math.isnan(record[measure]) else percent(min(record[measure], SURE))
+    return "" if math.isnan(record[measure]) else percent(min(record[measure], SHOWN_PROBABILITY))
 
 
 def _cell(value: Any) -> str:
@@ -169,4 +169,4 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return number(value, 5)
     text = str(value)
-    return text if len(text) <= CELL else f"{text[: CELL - 1]}…"
+    return text if len(text) <= LABEL_WIDTH else f"{text[: LABEL_WIDTH - 1]}…"

@@ -31,12 +31,14 @@ Floats = NDArray[Any]
 
 # Measured by benchmarks/clustering.py (count).
 STABLE = 0.5  # agreement of the halves below which the number is unsure
-ENOUGH = 0.97  # of the largest value (information times agreement, or modularity): the smallest such number is taken
+NEARLY_BEST = (
+    0.97  # of the largest value (information times agreement, or modularity): the smallest such number is taken
+)
 
 EXCELLENT = 0.9  # convention: adjusted Rand index of an excellent recovery (Steinley 2004)
-COMPONENTS = 60  # cost: principal components that take part
+PRINCIPAL_COMPONENTS = 60  # cost: principal components that take part
 SPLITS = 3  # cost: pairs of halves
-RESTARTS = 10  # cost: of every half and number
+HALF_RESTARTS = 10  # cost: of every half and number
 SAMPLES = 2000  # cost: most that take part
 ISOLATED = 3.5  # convention: robust standard deviations of the log distance to a neighbour; outliers take no part
 
@@ -91,7 +93,7 @@ def count_clusters(data: Views, tried: tuple[int, ...], neighbors: int, rng: np.
     found = {k: np.mean([_agreement(rows, weight, order, k, seed) for order in orders], axis=0) for k in tried}
     worth = {k: float(alike * common) for k, (alike, common) in found.items() if alike >= EXCELLENT}
     worth = worth or modularity(few, tried, neighbors, seed)
-    chosen = min(k for k in worth if worth[k] >= ENOUGH * max(worth.values()))
+    chosen = min(k for k in worth if worth[k] >= NEARLY_BEST * max(worth.values()))
     return Count(chosen, {k: float(alike) for k, (alike, _) in found.items()})
 
 
@@ -107,7 +109,7 @@ def modularity(data: Views, tried: tuple[int, ...], neighbors: int, seed: int) -
     degree = np.asarray(graph.sum(axis=1)).ravel() / graph.sum()
     vectors, found = leading_vectors(graph, max(tried)), {}
     for k in tried:
-        labels = KMeans(k, n_init=RESTARTS // 2, random_state=seed).fit_predict(unit_rows(vectors[:, :k]))
+        labels = KMeans(k, n_init=HALF_RESTARTS // 2, random_state=seed).fit_predict(unit_rows(vectors[:, :k]))
         member = sp.csr_matrix((np.ones(data.n), (labels, np.arange(data.n))))
         inside = (member @ graph @ member.T).diagonal().sum() / graph.sum()
         found[k] = float(inside - np.square(member @ degree).sum())
@@ -119,8 +121,8 @@ def principal_components(data: Views) -> Floats:
     blocks = [filled(block) for block in data.blocks]
     joint = sp.csr_matrix(sp.hstack(blocks)) if any(map(sp.issparse, blocks)) else np.hstack(blocks)
     joint = joint.astype(np.float64)
-    wanted = min(COMPONENTS, min(joint.shape) - 1)
-    if joint.shape[1] <= COMPONENTS and not sp.issparse(joint):
+    wanted = min(PRINCIPAL_COMPONENTS, min(joint.shape) - 1)
+    if joint.shape[1] <= PRINCIPAL_COMPONENTS and not sp.issparse(joint):
         return np.asarray(joint - joint.mean(axis=0))
     solver = "arpack" if sp.issparse(joint) else "randomized"
     return np.asarray(PCA(wanted, svd_solver=solver, random_state=0).fit_transform(joint))
@@ -141,7 +143,9 @@ def _agreement(rows: Floats, weight: Floats | None, order: Any, k: int, seed: in
     """Adjusted Rand index and common information of two halves, mean of both directions."""
     parts = order[: len(order) // 2], order[len(order) // 2 :]
     models = [
-        KMeans(k, n_init=RESTARTS, random_state=seed).fit(rows[part], None, None if weight is None else weight[part])
+        KMeans(k, n_init=HALF_RESTARTS, random_state=seed).fit(
+            rows[part], None, None if weight is None else weight[part]
+        )
         for part in parts
     ]
     alike, common = [], []

@@ -12,7 +12,9 @@ from ..robust.scales import MAD_TO_SIGMA, weighted_quantile
 
 Floats = NDArray[Any]
 
-FEW = 0.15  # a choice: the share left out below which they count again in the end, lest a tail be cut ever shorter
+FEW_LEFT_OUT = (
+    0.15  # a choice: the share left out below which they count again in the end, lest a tail be cut ever shorter
+)
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def usual_loss(loss: Floats, weight: Floats | None, threshold: float) -> UsualLo
     for _ in range(5):  # more change nothing
         low, middle, high = _quartiles(logs[kept], None if weight is None else weight[kept])
         kept = logs <= middle + threshold * MAD_TO_SIGMA * min(middle - low, high - middle)
-    if np.average(kept, weights=weight) > 1 - FEW:
+    if np.average(kept, weights=weight) > 1 - FEW_LEFT_OUT:
         kept[:] = True
     _, middle, high = _quartiles(logs[kept], None if weight is None else weight[kept])
     return UsualLoss(float(np.exp(middle)), MAD_TO_SIGMA * (high - middle), least)

@@ -24,11 +24,11 @@ Floats = NDArray[Any]
 # a choice, made on development data.
 WARM = 3  # steps before the first weights: losses of raw seeds say nothing
 INNER = 2  # sweeps per stage
-WIDE = 4.0  # half weight of the robust start, in median losses
+START_WIDTH = 4.0  # half weight of the robust start, in median losses
 LEAST_CHANCE = 0.01  # of the most isolated sample to become a seed, relative to the least isolated
 PRUNE = {1: 2, 3: 1 << 30}  # stage -> divisor of the restarts that go on after it
 
-SUBSET = 10_000  # cost: of at least twice as many samples, the stages before the last see only so many
+STAGE_SAMPLES = 10_000  # cost: of at least twice as many samples, the stages before the last see only so many
 
 # theory: not free of scale; what the median starting loss is scaled to before it meets the rule. At 4 the logistic
 # weight falls from near 1 to near 0 within the spread of the losses; the logarithmic rule lives in (0, 1).
@@ -38,7 +38,7 @@ _TYPICAL = {"logistic": 4.0, "channel": 4.0, "logarithmic": 0.1}
 # Last half-weight loss as a multiple of the median starting loss, and the number of stages.
 _END = {"hard": (3.2, 16), "tls": (3.2, 16), "logistic": (3.2, 16), "channel": (3.2, 16)}
 _DEFAULT_END = (2.2, 8)
-UNEVEN = 1.8  # times as far for views of different spread
+UNEVEN_VIEWS = 1.8  # times as far for views of different spread
 
 
 def resolve(regularizer: Any) -> Regularizer | None:
@@ -69,7 +69,7 @@ def pace_of(rule: Regularizer | None, pace: Any, uneven: bool = False) -> tuple[
         return Geometric(), typical
     end, stages = _END.get(rule.name, _DEFAULT_END)
     if uneven:
-        end, stages = UNEVEN * end, 2 * stages
+        end, stages = UNEVEN_VIEWS * end, 2 * stages
     return Span(1.0, end, stages), typical
 
 
@@ -275,7 +275,7 @@ def _trial(stage: Stage, solution: Solution[Restarts], plan: Plan) -> Trial:
 
 def _subset(views: Views, clusters: int, rng: np.random.Generator) -> Views:
     """A random part of many samples: enough to find the basin in, before all of them settle the centres."""
-    most = max(SUBSET, 200 * clusters)
+    most = max(STAGE_SAMPLES, 200 * clusters)
     if views.n <= 2 * most:
         return views
     return views.take(np.sort(rng.choice(views.n, most, replace=False)))
@@ -311,7 +311,7 @@ def _start(
 
 def _wide(median: float) -> Cost:
     """Welsch with half weight at a multiple of the median loss."""
-    return Cost(Welsch(), math.sqrt(WIDE * max(median, 1e-30) / math.log(2)))
+    return Cost(Welsch(), math.sqrt(START_WIDTH * max(median, 1e-30) / math.log(2)))
 
 
 def _finish(now: Restarts, views: Views, cost: Cost, trials: list[Trial], interrupted: bool) -> Clustering:

@@ -17,15 +17,15 @@ from ..fitting import refuse_dates
 from .kernels import Holed, Views
 
 Floats = NDArray[Any]
-SMALL = 1 << 18  # cost: numbers in all views up to which the work is done in double precision
+DOUBLE_NUMBERS = 1 << 18  # cost: numbers in all views up to which the work is done in double precision
 
 
 SCALINGS: tuple[str, ...] = ("zscore", "variance", "unit-row", "none")
 
 # What tells rows that are directions (counts, tf-idf, ink), measured by benchmarks/clustering.py (scaling).
-MOSTLY = 0.5  # share of zeros from which the spread of a column only says how rare it is
-ODD = 0.01  # share of the other cells that may be negative: a typo does not change the form of a view
-FEW = 5  # convention: fewer columns hold no direction worth the name
+MOSTLY_ZEROS = 0.5  # share of zeros from which the spread of a column only says how rare it is
+NEGATIVE_SHARE = 0.01  # share of the other cells that may be negative: a typo does not change the form of a view
+FEW_COLUMNS = 5  # convention: fewer columns hold no direction worth the name
 
 
 def is_collection(X: Any) -> bool:
@@ -222,7 +222,7 @@ def is_direction(rows: Any) -> bool:
 
     Every row is looked at by itself, so that noise in some rows does not change the form of the view.
     """
-    if rows.shape[1] < FEW or not rows.shape[0]:
+    if rows.shape[1] < FEW_COLUMNS or not rows.shape[0]:
         return False
     if sp.issparse(rows):
         row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
@@ -230,7 +230,7 @@ def is_direction(rows: Any) -> bool:
         negative = np.bincount(row, rows.data < 0, minlength=rows.shape[0])
     else:
         filled, negative = np.count_nonzero(rows, axis=1), np.count_nonzero(rows < 0, axis=1)
-    counts = (filled <= (1 - MOSTLY) * rows.shape[1]) & (negative <= ODD * filled)
+    counts = (filled <= (1 - MOSTLY_ZEROS) * rows.shape[1]) & (negative <= NEGATIVE_SHARE * filled)
     return bool(counts[filled > 0].mean() > 0.5) if filled.any() else False
 
 
@@ -255,7 +255,11 @@ def _moments(rows: Any, weight: Floats | None) -> tuple[Floats, Floats]:
 
 def working_dtype(blocks: Mapping[Hashable, Any]) -> Any:
     """Single precision, which halves the time; double for small data, which cost nothing anyway."""
-    return np.float64 if sum(block.shape[0] * block.shape[1] for block in blocks.values()) <= SMALL else np.float32
+    return (
+        np.float64
+        if sum(block.shape[0] * block.shape[1] for block in blocks.values()) <= DOUBLE_NUMBERS
+        else np.float32
+    )
 
 
 def assemble(

@@ -19,7 +19,7 @@ from ..fitting import reach
 from .table import Array, label_array
 
 TURNED = 4096  # cost: rows that are turned from columns at a time, so that they stay in the cache
-MOST_LABELS = 10_000  # a choice: more are probably values
+LABELS_READ = 10_000  # a choice: more are probably values
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,9 +255,9 @@ class LabelCodes:
                 raise ValueError(f"y must not have gaps, got {label!r} in row {first + row}")
             self.known.setdefault(label, len(self.known))
         one_kind(self.known)
-        if len(self.known) > MOST_LABELS:
+        if len(self.known) > LABELS_READ:
             raise ValueError(
-                f"y has more than {MOST_LABELS:,} different labels: are they values, for SelfPacedLinearRegression?"
+                f"y has more than {LABELS_READ:,} different labels: are they values, for SelfPacedLinearRegression?"
             )
         return np.array([self.known[label] for label in distinct], dtype=np.int32)[codes]
 

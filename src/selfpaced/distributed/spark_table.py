@@ -17,8 +17,8 @@ from pyspark.sql import types as T
 from .spark_packing import PACKED, RESULT, Place, Shape, gather, merge, pack, pick, run
 from .table import Block, CountedPasses, Facts, Rows, added, classes_of, joined
 
-BLOCK_BYTES = 1 << 25  # cost: of the features of a block: few calls, and several fit into an executor's memory
-FEW_ROWS = 50_000  # cost: up to which rows lie in one place, in the order of their ids, as they would in memory
+SPARK_BLOCK_BYTES = 1 << 25  # cost: of the features of a block: few calls, and several fit into an executor's memory
+ONE_PLACE_ROWS = 50_000  # cost: up to which rows lie in one place, in the order of their ids, as they would in memory
 FEW_PARTS = 64  # cost: partitions whose answers come here one by one; more are added up first
 
 
@@ -66,9 +66,9 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
         self._numbered = id is not None and isinstance(frame.schema[id].dataType, T.IntegralType)
         rows = frame.select(*chosen)
         rows = rows if id is None else rows.sortWithinPartitions("id")  # a block that is made again is the same
-        self._keep(rows.mapInArrow(partial(pack, labels=labels, least=BLOCK_BYTES), schema))
-        if self.n <= FEW_ROWS and len(self.places) > 1:
-            packed, few = self.packed, partial(gather, shape=self._shape(None), labels=labels, most=BLOCK_BYTES)
+        self._keep(rows.mapInArrow(partial(pack, labels=labels, least=SPARK_BLOCK_BYTES), schema))
+        if self.n <= ONE_PLACE_ROWS and len(self.places) > 1:
+            packed, few = self.packed, partial(gather, shape=self._shape(None), labels=labels, most=SPARK_BLOCK_BYTES)
             self._keep(packed.coalesce(1).mapInArrow(few, schema))
             packed.unpersist()
         self.starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.intp)

@@ -24,7 +24,7 @@ from .engine import Engine, resolve
 from .entries import NO_MEANS, Levels, Means
 from .inputs import Observed, observe
 from .outliers import fit_cell_errors
-from .rank import LEAST, MEANS_ONLY, NOT_CHECKED, RECOVERED, UNRELIABLE, FormChoice, choose_form, fit_quality
+from .rank import HELD_OUT_ENTRIES, MEANS_ONLY, NOT_CHECKED, RECOVERED, UNRELIABLE, FormChoice, choose_form, fit_quality
 from .solve import RIDGE_END, FactorRun, Recipe, Solver
 from .start import centred, ridge_bound
 
@@ -280,7 +280,7 @@ class SelfPacedMF(Factorization):
     ) -> FormChoice | None:
         """Rank, ridge and means by held-out entries, unless all are given or there are too few entries."""
         given = rank is not None and self.ridge != "auto" and len(means) == 1
-        if given or observed.matrix.data.size < LEAST:
+        if given or observed.matrix.data.size < HELD_OUT_ENTRIES:
             return None
         form = (rank, None if isinstance(self.ridge, str) else float(self.ridge), means)
         # a stream of its own: the fit to all entries is the same whether the form was found or given

@@ -14,7 +14,7 @@ from ..assessment import OUTLIER_Z
 from .engine import WeightedSolve
 from .entries import Floats, Side
 
-CORES = (3.0, math.inf)  # theory: degrees of freedom; Student's t with heavy tails, and the normal
+DEGREES_OF_FREEDOM = (3.0, math.inf)  # theory: degrees of freedom; Student's t with heavy tails, and the normal
 FEW_ERRORS = 0.05  # a choice: the share of errors that the EM algorithm starts at
 
 
@@ -91,7 +91,7 @@ def fit_cell_errors(residuals: Floats, floor: float = 0.0, least: float = 0.0) -
     size = np.abs(residuals, dtype=np.float64)
     reach = max(float(size.max(initial=0.0)), least)
     floor = max(floor, float(np.finfo(np.float64).eps) * reach, float(np.finfo(np.float64).tiny))
-    fits = [_expect_maximise(size, CellErrors(df, floor, FEW_ERRORS, least, reach), floor) for df in CORES]
+    fits = [_expect_maximise(size, CellErrors(df, floor, FEW_ERRORS, least, reach), floor) for df in DEGREES_OF_FREEDOM]
     return max(fits, key=lambda fit: fit[0])[1]
 
 

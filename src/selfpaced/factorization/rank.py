@@ -21,12 +21,12 @@ from .solve import NEGLIGIBLE, Recipe, Solver
 from .start import RIDGE_END, RIDGE_RANK, Centred, centred, lever, low_scale, reveal_rank, ridge_bound
 
 # Measured by benchmarks/factorization.py, parts offsets, quality, ratings and cost.
-SHARES = (RIDGE_RANK, 0.1, 0.03, RIDGE_END)  # ridges compared, as shares of the bound
+RIDGE_SHARES = (RIDGE_RANK, 0.1, 0.03, RIDGE_END)  # ridges compared, as shares of the bound
 RANK_SWEEPS = 3  # per rank and ridge
 CLOSE = 0.3  # standard errors within which the smaller rank is taken; at 1 ranks come out too small
 FIRST_WIDTH = 12  # ranks looked at first; doubled while the best is not well inside
 CLEAR = 2.0  # a singular value this many times the next one shows the rank
-MUCH = 0.12  # of what the means leave: more is left where components are lost, or where there are none
+LARGE_REST = 0.12  # of what the means leave: more is left where components are lost, or where there are none
 APART = 0.5  # of the means' usual error: so much two independent fits differ if one of them has lost the factors
 WORSE = 1.5  # times the held-out errors: a fit that has seen the entries leaves less of them, not more
 
@@ -34,9 +34,9 @@ WORTH = 2.0  # convention: standard errors by which components must be ahead of 
 PER_LINE = 0.4  # theory: components per entry of a usual row or column, with room for wrong entries
 MOST_RANK = 64  # cost
 LINE = 60.0  # cost: entries of a usual row or column of a large matrix that take part
-ENOUGH = 40_000  # cost: entries that take part, if rows and columns keep enough of theirs
-LEAST = 200  # a choice: entries that are held out at least; with fewer in all nothing is
-EXACT = 1e-3  # numerical safety: of the entries' spread; what is off by less is explained
+ENTRIES_COMPARED = 40_000  # cost: entries that take part, if rows and columns keep enough of theirs
+HELD_OUT_ENTRIES = 200  # a choice: entries that are held out at least; with fewer in all nothing is
+EXPLAINED_EXACTLY = 1e-3  # numerical safety: of the entries' spread; what is off by less is explained
 
 RECOVERED, MEANS_ONLY, UNRELIABLE, NOT_CHECKED = "recovered", "means only", "unreliable", "not checked"
 
@@ -60,7 +60,7 @@ def hold_out(matrix: Any, sample_weight: Any, rng: np.random.Generator) -> tuple
     """Entries to fit, and a random part to predict: 5 % of them, more of a small matrix, but at most 15 %."""
     size = matrix.data.size
     kept = np.ones(size, dtype=bool)
-    kept[rng.permutation(size)[: int(min(max(0.05 * size, LEAST), 0.15 * size))]] = False
+    kept[rng.permutation(size)[: int(min(max(0.05 * size, HELD_OUT_ENTRIES), 0.15 * size))]] = False
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     below = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
     rest = sp.csr_array((matrix.data[kept], matrix.indices[kept], below), shape=matrix.shape)
@@ -75,13 +75,13 @@ def lines_of(matrix: Any, per_line: float, rng: np.random.Generator) -> tuple[An
     """
     counts = np.diff(matrix.indptr), np.bincount(matrix.indices, minlength=matrix.shape[1])
     usual = [max(float(np.median(count)), 1.0) for count in counts]
-    wanted = max(per_line, math.sqrt(ENOUGH * usual[0] * usual[1] / matrix.data.size))
+    wanted = max(per_line, math.sqrt(ENTRIES_COMPARED * usual[0] * usual[1] / matrix.data.size))
     shares = [wanted / across for across in reversed(usual)]
     if max(shares) >= 1:  # a narrow matrix: its short side is kept whole
-        shares = [share if share >= 1 else max(share, ENOUGH / matrix.data.size) for share in shares]
+        shares = [share if share >= 1 else max(share, ENTRIES_COMPARED / matrix.data.size) for share in shares]
     kept = []
     for count, share in zip(counts, shares, strict=True):
-        if share >= 1 or matrix.data.size <= ENOUGH:
+        if share >= 1 or matrix.data.size <= ENTRIES_COMPARED:
             kept.append(np.arange(count.size))
             continue
         size = math.ceil(np.count_nonzero(count) * share)
@@ -192,7 +192,7 @@ class FormSearch:
 
     def _under_ridges(self, solver: Solver, centre: Centred, wide: Factors, rank: int) -> Iterable[FormFit]:
         factors = solver.first_components(wide, rank)
-        shares = SHARES if self.ridge is None else (*(s for s in SHARES if s > self.ridge), self.ridge)
+        shares = RIDGE_SHARES if self.ridge is None else (*(s for s in RIDGE_SHARES if s > self.ridge), self.ridge)
         for above, share in zip((RIDGE_RANK, *shares), shares, strict=False):
             ridges = solver.bound * np.geomspace(above, max(share, 1e-9), RANK_SWEEPS + 1)[1:]
             factors = solver.descend((factors[0].copy(), factors[1].copy()), ridges)
@@ -223,7 +223,7 @@ class FormSearch:
         if rank and possible:
             near, rank = possible, max(possible, key=_mean).fit.rank
         same = [trial for trial in near if trial.fit.rank == rank]
-        if best.fit.ridge >= SHARES[1]:  # the ridge is what regularizes
+        if best.fit.ridge >= RIDGE_SHARES[1]:  # the ridge is what regularizes
             return max(same, key=_mean).fit  # type: ignore[no-any-return]
         return min(same, key=lambda trial: trial.fit.ridge).fit  # type: ignore[no-any-return]
 
@@ -237,7 +237,7 @@ class FormSearch:
             np.hstack([u, (centre.levels.rows + rows)[:, None], ones[0]]),
             np.hstack([v, ones[1], (centre.levels.columns + columns)[:, None]]),
         )
-        ridges = solver.bound * np.geomspace(SHARES[1], max(start.ridge, 1e-9), RANK_SWEEPS + 1)
+        ridges = solver.bound * np.geomspace(RIDGE_SHARES[1], max(start.ridge, 1e-9), RANK_SWEEPS + 1)
         starts = (u, v), solver.first_components(solver.balanced(*whole)[:2], u.shape[1])
         fits = (solver.descend((left.copy(), right.copy()), ridges) for left, right in starts)
         return self.best([self.attempt(plain, factors, start.ridge) for factors in fits])
@@ -251,7 +251,7 @@ class FormSearch:
         tried = self.ranks(centre)
         chosen = self.pick(tried)
         # under a strong ridge components cannot replace the means: it would shrink them
-        if len(means) > 1 and chosen.rank and chosen.ridge < SHARES[1]:
+        if len(means) > 1 and chosen.rank and chosen.ridge < RIDGE_SHARES[1]:
             full, simple = self.scores([chosen, self.without_means(centre, chosen)])
             chosen = simple.fit if gap(full, simple).z <= 1.0 else chosen
         base = centre if means[0].count else self.centred(Means(True, True))
@@ -262,7 +262,7 @@ class FormSearch:
         chosen, alone, tried = self.choose(means)
         left = low_scale(chosen.errors)
         guarded = replace(self, guarded=True, shown=set())
-        if left <= MUCH * low_scale(alone.errors) or not guarded.promises(means[0], left / 2):
+        if left <= LARGE_REST * low_scale(alone.errors) or not guarded.promises(means[0], left / 2):
             return chosen, alone, tried
         found, base, others = guarded.choose(means)
         plain, other = self.scores([chosen, found])
@@ -386,13 +386,13 @@ def fit_quality(choice: FormChoice, fitted: Floats) -> FitQuality:
     error, means_error = (float(np.median(np.abs(left))) for left in (errors, choice.alone.errors))
     figures = error, means_error, max(choice.gain.z, 0.0)
     held, left = low_scale(errors), low_scale(values - fitted)
-    if choice.form.rank == 0 and held <= EXACT * spread:
+    if choice.form.rank == 0 and held <= EXPLAINED_EXACTLY * spread:
         return FitQuality(RECOVERED, *figures)
     if choice.form.rank == 0 or choice.gain.z < WORTH:
         return FitQuality(MEANS_ONLY, *figures)
     apart = float(np.median(np.abs(values - errors - fitted)))
     if apart > APART * means_error:
         return FitQuality(UNRELIABLE, *figures, f"two fits differ by {apart:.3g}")
-    if left > WORSE * max(held, EXACT * spread):
+    if left > WORSE * max(held, EXPLAINED_EXACTLY * spread):
         return FitQuality(UNRELIABLE, *figures, f"the final fit leaves {left:.3g}, the held-out fit {held:.3g}")
     return FitQuality(RECOVERED, *figures)

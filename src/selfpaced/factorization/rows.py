@@ -21,16 +21,18 @@ from .entries import Floats, Side
 INLIER = 4.0  # noise scales within which a residual, and deviations within which a row, is usual
 STARVED = 0.7  # of the median inlier share: rows below it are lost
 THIN = 12  # entries per component up to which an inlier share does not tell a wrong optimum
-MANY = 4.0  # times the other side's rows: then the components are sure, and it is the rows that are not
-FEWEST = 2.5  # entries per factor of a row: with fewer, anything is explained and the noise scale says nothing
+SURE_SIDE = 4.0  # times the other side's rows: then the components are sure, and it is the rows that are not
+ENTRIES_PER_FACTOR = (
+    2.5  # entries per factor of a row: with fewer, anything is explained and the noise scale says nothing
+)
 REJECT = 3.5  # noise scales beyond which an entry does not count
 
 MOST_LOST = 500  # cost: beyond so many lost rows it is the model that is wrong
 LONGEST = 2000  # cost: entries of a row that take part
 SUBSETS = 1000  # cost: random ones of a row's entries at most
 REFINED = 8  # cost: the best of them, which are refined
-STEPS = 3  # cost: of a refinement
-FOLDS = 5  # cost: parts of the rows, of which each is predicted by columns fitted to the others
+REFINEMENTS = 3  # cost: of a refinement
+ROW_FOLDS = 5  # cost: parts of the rows, of which each is predicted by columns fitted to the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +88,11 @@ def is_thin(side: Side, n_others: int, rank: int, own_mean: bool = False) -> boo
     """Whether rows are many, and a usual one has few entries per component but more than it could always explain."""
     counts = side.counts()
     usual = float(np.median(counts[counts > 0]))
-    return rank > 0 and side.n_rows > MANY * n_others and FEWEST * (rank + own_mean) <= usual <= THIN * rank
+    return (
+        rank > 0
+        and side.n_rows > SURE_SIDE * n_others
+        and ENTRIES_PER_FACTOR * (rank + own_mean) <= usual <= THIN * rank
+    )
 
 
 def thin_rows(side: Side, rank: int) -> Any:
@@ -145,7 +151,7 @@ def _best(X: Floats, y: Floats, current: Floats, scale: float, usual: UsualRows,
     start = solve(np.broadcast_to(chosen, (len(X), *chosen.shape)))
     nothing = np.zeros_like(current)
     rows = np.concatenate([current[:, None], nothing[:, None], cheapest(start, REFINED)], axis=1)
-    for _ in range(STEPS):
+    for _ in range(REFINEMENTS):
         rows = solve((np.abs(off(rows)) < REJECT).astype(np.float64))
     return cheapest(rows, 1)[:, 0] + usual.centre
 
@@ -174,12 +180,12 @@ def gains(side: Side, rows: FittedLines, columns: FittedLines, mean: float, scal
     The unit is the squared error that own means leave of a usual entry, errors cut off at 3.5 noise scales: 0 is no
     better than the own mean, less than 0 is worse.
     """
-    fold = np.random.default_rng(seed).permutation(side.n_rows) % FOLDS
+    fold = np.random.default_rng(seed).permutation(side.n_rows) % ROW_FOLDS
     level, unit = mean + float(np.median(columns.means)), max(scale, float(np.finfo(side.values.dtype).tiny))
     usual = rows.usual(side.counts())
     own_usual = UsualRows(np.zeros(1), np.full((1, 1), unit**-2.0))  # the usual level counts as one more entry
     found, left, count = np.full(side.n_rows, np.nan), 0.0, 0
-    for part in range(FOLDS):
+    for part in range(ROW_FOLDS):
         factors, means = _columns_of_others(side, rows, columns, mean, unit, fold != part)
         for i in np.flatnonzero((fold == part) & (side.counts() > 0)):
             at = slice(side.indptr[i], side.indptr[i + 1])
@@ -203,7 +209,7 @@ def left_out(X: Floats, y: Floats, given: Floats, scale: float, usual: UsualRows
 def _solve(X: Floats, y: Floats, given: Floats, scale: float, usual: UsualRows) -> tuple[Floats, Floats, Floats]:
     """Factors of one line by Huber's weights, the weights of its entries and the inverse of their moments."""
     found = usual.centre
-    for _ in range(STEPS):
+    for _ in range(REFINEMENTS):
         far = np.abs(y - X @ found) / (1.345 * scale)
         weight = given / np.maximum(far, 1.0) / scale**2
         inverse = np.linalg.inv((X * weight[:, None]).T @ X + usual.precision)

@@ -28,11 +28,11 @@ LEVER = 30.0  # numerical safety: the means' constant in units of a factor: they
 MEAN_SWEEPS = 8  # cost: L1 sweeps for the means alone
 
 # Measured by benchmarks/factorization.py, parts offsets and quality.
-CUT = 2.0  # of a guarded start, in scales of what the means leave; at 3 one-sided errors of 45 % are not left out
+START_CUT = 2.0  # of a guarded start, in scales of what the means leave; at 3 one-sided errors of 45 % are not left out
 CROWDED = 0.3  # the share of the entries whose shortest interval shows where the right ones are
 
 AT_ONCE = 6  # cost: components looked for at a time
-BEYOND = (
+BEYOND_START = (
     1.155  # theory: of noise's largest singular value; 4 / sqrt(3) against 2 (Gavish and Donoho), else it adds noise
 )
 
@@ -142,7 +142,7 @@ def lever(entries: Entries) -> float:
 
 def _cut(residuals: Floats) -> float:
     """What does not count in a guarded start; where a quarter of the entries is met exactly, everything does."""
-    return CUT * low_scale(residuals) or math.inf
+    return START_CUT * low_scale(residuals) or math.inf
 
 
 def centred(engine: Engine, entries: Entries, guarded: bool = False) -> Centred:
@@ -230,7 +230,7 @@ def further_components(residuals: Any, most: int, rng: np.random.Generator) -> t
         flipped.data = flipped.data * rng.choice([-1.0, 1.0], residuals.data.size)
         noise = max(noise, float(svds(flipped, 1, v0=start, tol=1e-2, return_singular_vectors=False)[0]))
     left, values, right = svds(residuals, count, v0=start, tol=1e-2)
-    found = values > BEYOND * noise
+    found = values > BEYOND_START * noise
     if not found.any():
         return None
     # of an entry that was not seen nothing is known: what was seen stands for all

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .model import Array, Model
 
 MAX_RATE = 0.48  # theory: beyond 1/2 the classes have swapped names; how near: a choice
-BINS = 128  # cost: bins of the margins
+MARGIN_BINS = 128  # cost: bins of the margins
 
 
 def _bins(margin: Array, y: NDArray[np.intp], weight: Array) -> tuple[Array, Array, Array]:
@@ -19,8 +19,10 @@ def _bins(margin: Array, y: NDArray[np.intp], weight: Array) -> tuple[Array, Arr
     mass: Array = np.bincount(inverse, weight).astype(float)
     ones: Array = np.bincount(inverse, weight * y).astype(float)
     before = np.cumsum(mass) - mass
-    index = np.minimum((before * (BINS / mass.sum())).astype(np.intp), BINS - 1)
-    m, sums, positive = (np.bincount(index, part, minlength=BINS).astype(float) for part in (mass, mass * values, ones))
+    index = np.minimum((before * (MARGIN_BINS / mass.sum())).astype(np.intp), MARGIN_BINS - 1)
+    m, sums, positive = (
+        np.bincount(index, part, minlength=MARGIN_BINS).astype(float) for part in (mass, mass * values, ones)
+    )
     used = m > 0
     return sums[used] / m[used], m[used], positive[used]
 

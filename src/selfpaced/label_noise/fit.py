@@ -12,14 +12,14 @@ from scipy.special import ndtr
 
 from ..selection import effective_size
 from .binary import fit_binary, one_rate_binary
-from .model import FEWEST, Array, Model, NoiseModel, Suspicion, as_matrix, softmax, symmetric
+from .model import CLASS_ROWS, Array, Model, NoiseModel, Suspicion, as_matrix, softmax, symmetric
 from .multiclass import fit_multiclass, one_rate_multiclass
 
 __all__ = ["ChannelModels", "fit_channel", "one_rate_likelihood"]
 
 Codes = NDArray[np.intp]
 
-LEVEL = 1.959963984540054  # theory: Phi^-1(0.975), for intervals of 95 %
+NORMAL_975 = 1.959963984540054  # theory: Phi^-1(0.975), for intervals of 95 %
 # benchmarks/classification.py --part development chose these.
 MISFIT = 0.03  # standard deviation of the rate that a wrong link function alone brings about, at most
 FEIGNED = 0.2  # the same as a share of the errors that overlap explains: without overlap no link function feigns noise
@@ -227,7 +227,7 @@ def _judged(codes: Codes, weight: Array, n_classes: int) -> Codes | None:
 
     Wrong labels that a model spreads over all classes alike would be missed between large classes beside a tiny one.
     """
-    enough = np.flatnonzero(np.bincount(codes, weight, minlength=n_classes) >= FEWEST)
+    enough = np.flatnonzero(np.bincount(codes, weight, minlength=n_classes) >= CLASS_ROWS)
     return enough if 2 <= len(enough) < n_classes else None
 
 
@@ -262,7 +262,7 @@ def _average(models: Sequence[Model], weights: Array) -> NoiseModel:
         bias=mean("bias"),
         transition=mean("transition"),
         noise_rate=rate,
-        interval=(float(max(0.0, rate - LEVEL * spread)), float(min(1.0, rate + LEVEL * spread))),
+        interval=(float(max(0.0, rate - NORMAL_975 * spread)), float(min(1.0, rate + NORMAL_975 * spread))),
         model_weights=tuple(float(w) for w in weights),
     )
 
@@ -310,7 +310,7 @@ def _expected_rate(noise: NoiseModel) -> float:
 
     The most likely rate changes with the split if many rates are about as likely; their mean does not.
     """
-    error = max((noise.interval[1] - noise.noise_rate) / LEVEL, 1e-6)
+    error = max((noise.interval[1] - noise.noise_rate) / NORMAL_975, 1e-6)
     ends = (np.array([0.0, 0.5]) - noise.noise_rate) / error
     height, mass = np.exp(-0.5 * ends**2) / np.sqrt(2 * np.pi), float(np.diff(ndtr(ends))[0])
     if mass < 1e-6:  # beyond 1/2, which three classes and more allow
@@ -376,7 +376,7 @@ def _interval(noise: NoiseModel, models: Sequence[Model], error: float, n: float
     largest = min(error + 2 * np.sqrt(error * (1 - error) / n), 1.0)
     if _gain(models) < CONVINCING:
         return 0.0, float(largest)
-    spread = np.hypot(noise.interval[1] - noise.noise_rate, LEVEL * misfit)
+    spread = np.hypot(noise.interval[1] - noise.noise_rate, NORMAL_975 * misfit)
     return float(max(0.0, noise.noise_rate - spread)), float(min(noise.noise_rate + spread, largest))
 
 

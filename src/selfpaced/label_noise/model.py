@@ -14,8 +14,10 @@ from ..selection import effective_size
 
 Array = NDArray[np.floating[Any]]
 UNDECIDED = 0.499  # theory: below even odds, so that no label is a likely error unless noise is established
-CHANCE = 0.05  # theory: expected rows as far from their label by overlap alone, below which a single error is certain
-FEWEST = 10  # a choice: rows of a class below which its labels are not judged
+OVERLAP_ROWS = (
+    0.05  # theory: expected rows as far from their label by overlap alone, below which a single error is certain
+)
+CLASS_ROWS = 10  # a choice: rows of a class below which its labels are not judged
 CLEAN = 0.03  # benchmarks/ablation.py: confident error by class below which labels look clean
 CONTRADICTED = 0.75  # a choice: share of the labels that held-out predictions contradict which are worth a look
 
@@ -141,13 +143,13 @@ class NoiseModel:
     def _isolated(self, logits: ArrayLike, y: ArrayLike) -> Array:
         """Probability that a label is a single error: overlap alone would not bring about a row so far from its label.
 
-        The prior is one wrong label in ``1 / CHANCE`` tables of this size, and none in classes that are not judged.
+        The prior is one wrong label in ``1 / OVERLAP_ROWS`` tables of this size, none in classes that are not judged.
         """
         doubt, codes = self._doubt, np.asarray(y, dtype=np.intp)
         clean = softmax(float(doubt.clean_scale or 0.0) * (as_matrix(logits) + self.bias / self.scale))
         given = clean[np.arange(len(codes)), codes]
         judged = np.diag(doubt.transition) < 1.0
-        return np.where(judged[codes], 1.0 / (1.0 + doubt.size / CHANCE * given), 0.0)
+        return np.where(judged[codes], 1.0 / (1.0 + doubt.size / OVERLAP_ROWS * given), 0.0)
 
     @property
     def _doubt(self) -> Suspicion:
@@ -285,7 +287,7 @@ def confident_error(
     errors = [
         _error_of_surest(gap[rows], wrong[rows], weight[rows], share)
         for rows in (np.flatnonzero(predicted == c) for c in range(z.shape[1]))
-        if len(rows) and effective_size(weight[rows], len(rows)) >= FEWEST
+        if len(rows) and effective_size(weight[rows], len(rows)) >= CLASS_ROWS
     ]
     return overall, float(np.mean(errors)) if errors else 0.5
 

@@ -16,7 +16,7 @@ PSEUDO_COUNTS = 0.25  # a choice: what holds a free transition matrix near one r
 MAX_PAIRWISE = 30  # cost: classes above which there is no rate per pair
 UNEQUAL = 4.0  # a choice: how many times the rows of the smallest class the largest has where classes are unequal
 ONE_WAY = 1.5  # theory: standard errors of the score by which one class is mistaken for another, to be looked at
-ENOUGH = 1000  # cost: rows that tell a scale and one rate where candidates are compared
+ROWS_COMPARED = 1000  # cost: rows that tell a scale and one rate where candidates are compared
 
 
 class _MulticlassLikelihood:
@@ -285,7 +285,7 @@ def _asked_for(like: _MulticlassLikelihood, clean_scale: float) -> tuple[tuple[i
 def one_rate_multiclass(logits: Array, y: NDArray[np.intp], weight: Array) -> Array:
     """Log-likelihood of every given label under scale and one rate, fitted to every entry of ``logits``."""
     out = np.empty(logits.shape[:2])
-    every = slice(None, None, -(-len(y) // ENOUGH))
+    every = slice(None, None, -(-len(y) // ROWS_COMPARED))
     for row, scores in zip(out, logits, strict=True):
         z, _ = _scaled(scores, weight)
         like = _MulticlassLikelihood(np.ascontiguousarray(z[:, every]), y[every], weight[every])

@@ -23,7 +23,7 @@ from ..label_noise import CLEAN, confident_error, one_rate_likelihood
 from ..pacing import CalibrationError, lam_at
 from ..regularizers import Regularizer
 from ..selection import Decision, Trial, gap, mean_and_error
-from ._fold_fits import STEPS, FoldFits, FoldModel, Spec
+from ._fold_fits import FOLD_STEPS, FoldFits, FoldModel, Spec
 from ._folds import FoldRows
 from ._loss import Latent, Vector, loss_of_scores, predicted
 
@@ -33,7 +33,7 @@ PLENTY = 100  # rows per parameter above which the weakest penalty is the best
 # Losses (nats) that have half the full weight: Welsch with lam^2 = 2/3, 1, 2, whose weights are the powers 3/2, 1 and
 # 1/2 of the probability of the given label.
 HALF_LOSSES = tuple(np.log(2.0) * np.array([2 / 3, 1.0, 2.0]))
-WIDE = 2  # paces that are tried under a stronger penalty too
+PENALISED_PACES = 2  # paces that are tried under a stronger penalty too
 ROWS_PER_PARAMETER = 20  # rows per parameter above which fold fits start from the fit of all rows
 
 
@@ -81,9 +81,9 @@ def plain_trials(fits: FoldFits, values: Sequence[float], start: Vector | None) 
     began = time.perf_counter()
     n_parameters = fits.everything.size - fits.n_outputs
     if start is None or fits.rows.n <= ROWS_PER_PARAMETER * n_parameters:
-        starts, steps = None, 2 * STEPS  # with few rows the fit of all rows knows the held-out labels
+        starts, steps = None, 2 * FOLD_STEPS  # with few rows the fit of all rows knows the held-out labels
     else:
-        starts, steps = np.tile(start, (len(fits.weight), 1)), STEPS
+        starts, steps = np.tile(start, (len(fits.weight), 1)), FOLD_STEPS
     models = fits.fit([Spec(Latent(), C, starts) for C in values], steps)
     cost = (time.perf_counter() - began) / len(models)
     labels = ["plain" if values[0] == C else f"plain, C={C:.3g}" for C in values]
@@ -117,7 +117,7 @@ def _paced(fits: FoldFits, plain: list[Trial], best: Trial, regularizer: Regular
     if weakest != best.fit.C:
         wanted += [
             (lam, latent, best.fit.C, best.fit.params)
-            for lam, latent in list(latents.items())[max(len(latents) - WIDE, 0) :]
+            for lam, latent in list(latents.items())[max(len(latents) - PENALISED_PACES, 0) :]
         ]
     specs = [
         Spec(
@@ -202,7 +202,7 @@ def given_pace(fits: FoldFits, plain: Trial, regularizer: Regularizer, lam: floa
     """Fold fits at a given pace beside the plain model; nothing is chosen."""
     latent = Latent(regularizer, lam)
     start = None if _learns_from_zero(latent, fits.rows.n_classes) else plain.fit.params
-    model = fits.fit([Spec(latent, plain.fit.C, start)], 3 * STEPS)[0]
+    model = fits.fit([Spec(latent, plain.fit.C, start)], 3 * FOLD_STEPS)[0]
     weight = latent.weight(loss_of_scores(model.scores, fits.rows.held_codes), fits.rows.held_codes)
     trial = _scored(fits, [Trial(lam, pace_label(latent, lam), weight=weight, fit=model)])[0]
     return Choice((plain, trial), Decision(1, "it is the given pace"))

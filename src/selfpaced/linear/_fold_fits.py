@@ -16,12 +16,14 @@ from scipy import sparse
 
 from ._folds import FoldRows
 from ._lbfgs import Metric, minimize_all
-from ._loss import BLOCK_BYTES, WIDEST, Latent, Objective, Vector
+from ._loss import CACHE_BYTES, WIDEST, Latent, Objective, Vector
 
-TOLERANCE = 1e-3  # cost: gradient entry, in coordinates of unit curvature, at which a fold fit ends
-SURE = 80.0  # numerical safety: a score beyond which exp overflows in single precision, and probabilities are 0 or 1
-STEPS = 12  # cost: iterations of a fold fit
-BLOCK = BLOCK_BYTES // 16  # cost: scores that are made at a time, with three temporaries of single precision
+FOLD_TOLERANCE = 1e-3  # cost: gradient entry, in coordinates of unit curvature, at which a fold fit ends
+LARGEST_SCORE = (
+    80.0  # numerical safety: a score beyond which exp overflows in single precision, and probabilities are 0 or 1
+)
+FOLD_STEPS = 12  # cost: iterations of a fold fit
+SCORES_AT_ONCE = CACHE_BYTES // 16  # cost: scores that are made at a time, with three temporaries of single precision
 _IDENTITY = Metric(lambda gradient, _: gradient, curvature=False)
 
 
@@ -77,7 +79,7 @@ class FoldFits:
         """Forget the coordinates, which are made again if they are needed."""
         self.__dict__.pop("coordinates", None)
 
-    def fit(self, candidates: Sequence[Spec], max_iter: int = STEPS) -> list[FoldModel]:
+    def fit(self, candidates: Sequence[Spec], max_iter: int = FOLD_STEPS) -> list[FoldModel]:
         """Fit all candidates outside all folds at once, and score what was held out."""
         n_fits, shape = len(self.weight), (self.n_outputs, self.everything.n_features + 1)
         blank = None if all(c.start is not None for c in candidates) else self._class_shares()
@@ -85,7 +87,7 @@ class FoldFits:
         points = self.coordinates.inward(np.concatenate(starts).reshape(-1, shape[1]))  # type: ignore[arg-type]
         points = points.reshape(len(candidates) * n_fits, -1)
         metric = self._curvature(candidates, points) if all(c.latent.plain for c in candidates) else _IDENTITY
-        found = minimize_all(_Batch(self, candidates), points, metric=metric, max_iter=max_iter, tol=TOLERANCE)
+        found = minimize_all(_Batch(self, candidates), points, metric=metric, max_iter=max_iter, tol=FOLD_TOLERANCE)
         ends = np.stack([one.x for one in found]).reshape(-1, self.coordinates.size)
         params = self.coordinates.outward(ends).reshape(len(candidates), n_fits, -1)
         scores = self._scores(ends).reshape(len(candidates), n_fits, self.n_outputs, -1)
@@ -119,13 +121,13 @@ class FoldFits:
     def _hessian(self, point: Vector) -> Vector:
         """Mean products of the coordinates times the curvature of each row's loss, in double precision."""
         c, weight = self.coordinates, self.rows.weight
-        proba = np.exp(np.clip(c.scores(point), -SURE, SURE))
+        proba = np.exp(np.clip(c.scores(point), -LARGEST_SCORE, LARGEST_SCORE))
         proba /= 1.0 + proba if len(proba) == 1 else proba.sum(axis=0)
         curvature = (proba * (1 - proba)).mean(axis=0)
         if weight is not None:
             curvature *= weight / weight.mean()
         out = np.zeros((c.size, c.size))
-        for begin in range(0, len(c.table), step := max(1, BLOCK // c.size)):
+        for begin in range(0, len(c.table), step := max(1, SCORES_AT_ONCE // c.size)):
             rows = slice(begin, begin + step)
             half = c.table[rows] * np.sqrt(curvature[rows], dtype=np.float32)[:, None]
             out += half.T @ half
@@ -139,7 +141,7 @@ class FoldFits:
 
     def _scores(self, points: Vector) -> Vector:
         """Scores of all rows; one absurd value must not decide the scale of all scores."""
-        return np.clip(self.coordinates.scores(points), -SURE, SURE)
+        return np.clip(self.coordinates.scores(points), -LARGEST_SCORE, LARGEST_SCORE)
 
     def _class_shares(self) -> Vector:
         """No coefficients, and the intercepts of the class shares outside each fold."""
@@ -237,7 +239,9 @@ class _Batch:
         self.ridge = np.repeat([fits.ridge(c.C) for c in candidates], len(fits.weight))
         self.total = np.tile(fits.weight.sum(axis=1, dtype=np.float64), len(candidates))
         self.step = (
-            fits.rows.n if sparse.issparse(fits.rows.X) else max(256, BLOCK // (len(self.ridge) * fits.n_outputs))
+            fits.rows.n
+            if sparse.issparse(fits.rows.X)
+            else max(256, SCORES_AT_ONCE // (len(self.ridge) * fits.n_outputs))
         )
 
     def __call__(self, points: Vector, which: Any) -> tuple[Vector, Vector]:
@@ -260,7 +264,7 @@ class _Batch:
         sign = (2.0 * self.fits.rows.codes[rows] - 1.0).astype(np.float32)
         probability = scores[:, 0]
         probability *= -sign
-        np.minimum(probability, SURE, out=probability)
+        np.minimum(probability, LARGEST_SCORE, out=probability)
         np.exp(probability, out=probability)
         probability += 1.0
         np.reciprocal(probability, out=probability)
@@ -272,7 +276,7 @@ class _Batch:
     def _multinomial(self, scores: Vector, rows: slice, which: Any) -> tuple[Vector, Vector]:
         codes = self.fits.rows.codes[rows]
         at = (slice(None), codes, np.arange(len(codes)))
-        np.clip(scores, -SURE, SURE, out=scores)
+        np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE, out=scores)
         np.exp(scores, out=scores)
         total = scores.sum(axis=1)
         given = scores[at] / total

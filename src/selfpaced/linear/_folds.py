@@ -21,11 +21,11 @@ from ..folds import COPIES, N_FOLDS, Rows, hash_folds, row_keys
 from ..selection import effective_size
 from ._loss import Codes, Matrix, Vector
 
-MANY = 10_000  # cost: rows above which a sample of them decides
+SAMPLED_ROWS = 10_000  # cost: rows above which a sample of them decides
 ROWS_PER_FEATURE = 50  # cost: rows of that sample, if this is more
-CELLS = 5_000_000  # cost: cells of the sample above which fewer folds are held out
+FOLD_CELLS = 5_000_000  # cost: cells of the sample above which fewer folds are held out
 REPETITIONS, REPEATED_CELLS = 6, 60_000  # cost: repetitions at most, and the cells in all of them together
-ALIKE = 0.1  # a choice: intra-class correlation of the errors of equal rows
+ERROR_CORRELATION = 0.1  # a choice: intra-class correlation of the errors of equal rows
 MIXED = 0.5  # a choice: share of rows that must have a copy with another label in a coarse table
 
 
@@ -73,7 +73,9 @@ class FoldRows:
         """
         if self.weight is None or self.copies is None:
             return self.held_weight
-        return np.asarray(self.weight[self.held] / (1 + ALIKE * (self.copies[self.held] - 1)))  # Kish's design effect
+        return np.asarray(
+            self.weight[self.held] / (1 + ERROR_CORRELATION * (self.copies[self.held] - 1))
+        )  # Kish's design effect
 
     @cached_property
     def evidence_size(self) -> float:
@@ -104,7 +106,7 @@ class FoldRows:
 
 def draw(table: Table, n_classes: int, seed: int) -> ContentSample:
     """Return all distinct rows or, of a large table, a sample of them by content."""
-    return drawn(table, seed, max(MANY, ROWS_PER_FEATURE * table.n_features) + 1, n_classes)
+    return drawn(table, seed, max(SAMPLED_ROWS, ROWS_PER_FEATURE * table.n_features) + 1, n_classes)
 
 
 def lay_out(
@@ -112,10 +114,10 @@ def lay_out(
 ) -> FoldRows | None:
     """Assign folds to the rows of a sample; None if there are too few rows or groups to hold any out."""
     n_total = sample.n_distinct
-    if n_total > MANY:
-        sample = sample.smaller(min(n_total, max(MANY, ROWS_PER_FEATURE * table.n_features)))
+    if n_total > SAMPLED_ROWS:
+        sample = sample.smaller(min(n_total, max(SAMPLED_ROWS, ROWS_PER_FEATURE * table.n_features)))
     cells = _Cells.of(sample)
-    coarse = n_total <= MANY and cells.coarse and groups is None
+    coarse = n_total <= SAMPLED_ROWS and cells.coarse and groups is None
     own = None if groups is None else groups[cells.rows]
     if coarse:
         cells, fold = cells.spread(row_keys(fetch(table, cells.rows).X))
@@ -130,7 +132,7 @@ def lay_out(
     if units < 2 * N_FOLDS or (~never).sum() < 2:
         return None
     folds = np.where(never[cells.codes], N_FOLDS, folds)
-    affordable = CELLS // max(len(cells.codes) * table.n_features, 1)
+    affordable = FOLD_CELLS // max(len(cells.codes) * table.n_features, 1)
     return FoldRows(
         X=fetch(table, cells.rows).X,
         codes=cells.codes,

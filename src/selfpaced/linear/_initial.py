@@ -22,7 +22,7 @@ from ..robust.sigma import CUTOFF
 from ._least_squares import Squares, exact_floor
 from ._rare_levels import CommonPart, agreeing_levels
 
-__all__ = ["WIDE", "robust_start", "s_estimate", "sensitivity_start"]
+__all__ = ["SEARCHED_COLUMNS", "robust_start", "s_estimate", "sensitivity_start"]
 
 Floats = NDArray[np.floating[Any]]
 # Measured by benchmarks/regression.py linear and far.
@@ -30,8 +30,8 @@ GROWTH = 1.5  # of the cut per stage of the way up: a gap between good residuals
 MUCH_TIGHTER = 0.4  # the sigma by which a start from random subsets wins, relative to the other one's
 DIRECTIONS = 10  # sensitivity directions tried at each end of the spectrum: vertical outliers, then leverage
 
-SUBSET = 1000  # cost: rows that the search for a start looks at, unless 10 per column are more
-WIDE = 600  # cost: columns up to which the search for a start pays; beyond, least absolute deviations
+START_ROWS = 1000  # cost: rows that the search for a start looks at, unless 10 per column are more
+SEARCHED_COLUMNS = 600  # cost: columns up to which the search for a start pays; beyond, least absolute deviations
 DRAWS = 300  # cost: random subsets of as many rows as coefficients
 CONCENTRATED = 10  # cost: of these, the best are concentrated
 BATCHED = 24  # cost: columns up to which all normal matrices of a round come from one product
@@ -46,9 +46,9 @@ def robust_start(squares: Squares, rng: np.random.RandomState) -> tuple[Floats, 
     Beyond 600 columns the search costs too much, and least absolute deviations are led upward: they stand vertical
     outliers, not leverage.
     """
-    if squares.n_columns > WIDE:
+    if squares.n_columns > SEARCHED_COLUMNS:
         return _upward(squares, _least_absolute(squares)), math.inf
-    wanted = max(SUBSET, 10 * squares.n_columns)
+    wanted = max(START_ROWS, 10 * squares.n_columns)
     whole = squares.n_rows <= wanted
     index = np.arange(squares.n_rows) if whole else np.sort(rng.choice(squares.n_rows, wanted, replace=False))
     part = squares if whole and not sparse.issparse(squares.matrix) else squares.subset(index)

@@ -19,7 +19,9 @@ __all__ = ["Squares", "build", "exact_floor"]
 Floats = NDArray[np.floating[Any]]
 DENSE_GRAM = 2000  # cost: columns of sparse data up to which a dense normal matrix pays
 CONDITION = 1e-9  # numerical safety: smallest squared pivot of a scaled normal matrix for a Cholesky factor
-ROUNDING = 10.0  # numerical safety: times the number of columns and the rounding of a number: no direction of its own
+RANK_ROUNDING = (
+    10.0  # numerical safety: times the number of columns and the rounding of a number: no direction of its own
+)
 
 
 @dataclass(frozen=True)
@@ -310,7 +312,7 @@ def independent_axes(factor: Floats, center: Floats, mass: float, dtype: Any) ->
     _, sizes, axes = linalg.svd(factor * scale, full_matrices=False)
     # Centring leaves rounding of the size of the centre behind, which must not count as a direction.
     largest = float(sizes.max(initial=0.0)) + math.sqrt(mass) * float(np.abs(center * scale).max(initial=0.0))
-    rank = int(np.sum(sizes > ROUNDING * len(center) * eps * largest))
+    rank = int(np.sum(sizes > RANK_ROUNDING * len(center) * eps * largest))
     basis = linalg.qr(spread[:, None] * axes[:rank].T, mode="economic")[0]
     _, sizes, turned = linalg.svd(factor @ basis, full_matrices=False)
     return np.asarray((basis @ turned.T) * (math.sqrt(mass) / sizes))

@@ -90,7 +90,7 @@ class LogisticTrainer:
         self.n_classes, self.settings, self.progress, self.warm = n_classes, settings, progress, warm
         self.total = float(np.sum(table.mass))
         self.sample: ContentSample = draw(table, n_classes, settings.seed)
-        self.sampled, self.numbers = self.sample.n_distinct > _folds.MANY, None
+        self.sampled, self.numbers = self.sample.n_distinct > _folds.SAMPLED_ROWS, None
         if not self.sampled and not isinstance(table, MemoryTable):  # the distinct rows of a small table elsewhere
             sample, self.numbers = self.sample, self.sample.rows
             table = MemoryTable(fetch(table, sample.rows).X, sample.codes, sample.sample_weight)

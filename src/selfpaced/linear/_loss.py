@@ -26,7 +26,7 @@ Matrix = Any  # dense array or CSR
 Vector = NDArray[np.floating[Any]]
 Codes = NDArray[np.intp]
 
-BLOCK_BYTES = 1 << 21  # cost: 2 MB, which stay in the processor's cache
+CACHE_BYTES = 1 << 21  # cost: 2 MB, which stay in the processor's cache
 WIDEST = 400  # cost: features above which curvatures are not factorised
 
 
@@ -148,7 +148,7 @@ class Objective:
             # Slicing CSR copies; only the dense n x K scores need bounding.
             return max(self.n, 1) if self.n_outputs == 1 else max(1024, (1 << 22) // self.n_outputs)
         width = self.X.dtype.itemsize * (self.n_features + 2 * self.n_outputs)
-        budget = min(BLOCK_BYTES, max(self.n * width // 8, 1 << 16)) if small else BLOCK_BYTES
+        budget = min(CACHE_BYTES, max(self.n * width // 8, 1 << 16)) if small else CACHE_BYTES
         return int(max(64, budget // max(width, 1)))
 
     # ------------------------------------------------------------------------------------------- passes

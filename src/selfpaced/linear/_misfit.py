@@ -21,12 +21,12 @@ from ._fold_fits import FoldFits, Spec
 from ._loss import Latent, Vector, predicted
 
 # Measured by benchmarks/classification.py --part development.
-CLIPPED = 3.0  # standard deviations: beyond, a square would be all leverage
+CLIPPED_SQUARES = 3.0  # standard deviations: beyond, a square would be all leverage
 SKEWED = 0.1  # standard deviations between mean and median from which the ranks of a feature are used
 AXES = 5  # principal components whose products are taken
 BUMPS, FEW_FEATURES = 30, 20  # rows nearness to which is a feature, and features above which all rows are far apart
 REFERENCE_C = 0.03  # inverse penalty of the reference model, which has more to penalise
-BETTER = 2.0  # standard errors of lead at which the reference model counts fully; one less, and it does not count
+FULL_LEAD = 2.0  # standard errors of lead at which the reference model counts fully; one less, and it does not count
 PROMISED = 0.7  # a choice: share of the likely errors that both models must contradict; the precision to reach
 
 CHECKED = 1500  # cost: rows of the check at most, as in benchmarks/classification.py
@@ -46,17 +46,17 @@ class MisfitCheck:
     @property
     def better(self) -> bool:
         """Whether its noise rate replaces that of the linear model."""
-        return self.ahead >= BETTER
+        return self.ahead >= FULL_LEAD
 
     @property
     def agrees(self) -> bool:
         """Whether both models contradict most of the likely errors: then they are not mere misfit of the linear one."""
-        return self.agreement >= PROMISED or self.ahead <= -BETTER  # a model that explains less says nothing
+        return self.agreement >= PROMISED or self.ahead <= -FULL_LEAD  # a model that explains less says nothing
 
     @property
     def trust(self) -> float:
         """How certain it is that it explains more, 0 to 1."""
-        return float(np.clip(self.ahead - BETTER + 1.0, 0.0, 1.0))
+        return float(np.clip(self.ahead - FULL_LEAD + 1.0, 0.0, 1.0))
 
     def most(self, channel: NoiseModel) -> float:
         """The largest credible noise rate, the nearer to its own, the more certain it is that it explains more."""
@@ -73,7 +73,7 @@ class MisfitCheck:
         A reference model that is ahead shows that the linear model is wrong. Unless noise is significant to it, beyond
         what a wrong link function can feign, the rest that is unexplained may be more of the same.
         """
-        if self.ahead <= -BETTER:
+        if self.ahead <= -FULL_LEAD:
             return channel  # a model that explains less says nothing
         pairs = zip(channel.interval, self.channel.interval, (min, max), strict=True)
         low, high = (pick(own, other) for own, other, pick in pairs)
@@ -129,9 +129,9 @@ def bends(X: Vector, weight: Vector | None) -> NDArray[np.float32]:
     scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
     Z = ((X - mean) / np.where(scale > 0, scale, 1.0)).astype(np.float32)
     ranks = [_normal_scores(Z[:, j])[:, None] for j in np.flatnonzero(np.abs(np.median(Z, axis=0)) > SKEWED)]
-    np.clip(Z, -CLIPPED, CLIPPED, out=Z)
+    np.clip(Z, -CLIPPED_SQUARES, CLIPPED_SQUARES, out=Z)
     parts = Z @ np.linalg.eigh(Z.T @ Z)[1][:, ::-1][:, :AXES]
-    parts = np.clip(parts / np.maximum(parts.std(axis=0), 1e-6), -CLIPPED, CLIPPED)
+    parts = np.clip(parts / np.maximum(parts.std(axis=0), 1e-6), -CLIPPED_SQUARES, CLIPPED_SQUARES)
     i, j = np.triu_indices(parts.shape[1], 1)
     near = [_nearness(Z, along=parts[:, 0])] if Z.shape[1] <= FEW_FEATURES else []
     return np.hstack([Z, Z**2, parts[:, i] * parts[:, j], *ranks, *near])

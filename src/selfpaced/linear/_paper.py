@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 # a choice on the data sets of the paper: benchmarks/classification.py --part schedule.
 FULL = 0.98  # mean weight at which the model is the plain one again
-LITTLE, MUCH = 0.1, 0.4  # confident error: below, plain unless clearly beaten; above, the smallest pace in reach
+LITTLE_ERROR, MUCH_ERROR = (
+    0.1,
+    0.4,
+)  # confident error: below, plain unless clearly beaten; above, the smallest pace in reach
 LEAD = 0.5  # standard errors that the best stage must be ahead of the plain model unless there is much noise
 
 
@@ -197,16 +200,16 @@ def _worth(fits: FoldFits) -> Vector:
 def decide(z: Vector, rho: float) -> Decision:
     """Choose a stage (0 is the plain model) from the standard errors behind the best one and the confident error."""
     noise = f"{rho:.1%} of the confident held-out predictions disagree with their labels"
-    needed = 1.0 if rho < LITTLE else LEAD if rho < MUCH else -1.0
+    needed = 1.0 if rho < LITTLE_ERROR else LEAD if rho < MUCH_ERROR else -1.0
     if z[0] <= needed:
         if needed < 0:
             return Decision(0, f"it beats every stage by a standard error, although {noise}")
         return Decision(0, f"no stage beats it by {needed:g} standard errors, and {noise}")
-    allowed = min(1.0, max(0.0, (rho - LITTLE) / (MUCH - LITTLE)))
+    allowed = min(1.0, max(0.0, (rho - LITTLE_ERROR) / (MUCH_ERROR - LITTLE_ERROR)))
     for j in range(1, len(z)):
         if z[j] == 0:
             return Decision(j, f"it has the best held-out score; {noise}")
-        if z[j] <= allowed and (z[j] <= z[0] or rho >= MUCH):
+        if z[j] <= allowed and (z[j] <= z[0] or rho >= MUCH_ERROR):
             return Decision(j, f"it is the first stage within {allowed:.2f} standard errors of the best; {noise}")
     return Decision(0, noise)
 

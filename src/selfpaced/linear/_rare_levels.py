@@ -18,13 +18,13 @@ from scipy import linalg, sparse
 from ..robust import truncated_sigma, tukey_loss, weighted_quantile
 from ..robust.sigma import CUTOFF
 from ._least_squares import Squares
-from ._rejection import FAR, row_sizes
+from ._rejection import UNUSUAL, row_sizes
 
 __all__ = ["CommonPart", "agreeing_levels"]
 
 Floats = NDArray[np.floating[Any]]
 # Measured by benchmarks/regression.py rare and ablation.
-ALONE = 0.2  # leverage of one of five rows that determine a direction together
+SHARED_LEVERAGE = 0.2  # leverage of one of five rows that determine a direction together
 MOST_ASIDE = 0.25  # share of the rows that may be put aside at once
 NO_EFFECT = 0.1  # of a row, by which an open direction is drawn to no effect: enough to settle a tie
 
@@ -51,12 +51,12 @@ class CommonPart:
 
         Rows of high leverage may hide others, so they are looked for again among the rest.
         """
-        if part.dof > ALONE * part.size:  # the leverage of a usual row is as high
+        if part.dof > SHARED_LEVERAGE * part.size:  # the leverage of a usual row is as high
             return None
         common, mass = part, part.n_rows if part.sample_weight is None else float(part.sample_weight.sum())
         for _ in range(2):
             leverage = common.leverage() * (mass / part.size)  # of a single row
-            most = max(ALONE, weighted_quantile(leverage, 1 - MOST_ASIDE, common.sample_weight))
+            most = max(SHARED_LEVERAGE, weighted_quantile(leverage, 1 - MOST_ASIDE, common.sample_weight))
             common = common.rows(np.flatnonzero(leverage <= most * (1 + 1e-9)))
         matrix = np.asarray(common.matrix, dtype=np.float64)
         weight = common.sample_weight
@@ -87,7 +87,7 @@ class CommonPart:
             return np.asarray(b)
         rows = squares.rows(index)
         table = np.asarray(rows.matrix @ self.free, dtype=np.float64)
-        usual = np.square(FAR / np.maximum(row_sizes(squares)[index], FAR))
+        usual = np.square(UNUSUAL / np.maximum(row_sizes(squares)[index], UNUSUAL))
         weight = usual * (1.0 if rows.sample_weight is None else rows.sample_weight) / reach[index]
         twice, target = np.concatenate([table, table]), np.r_[rows.residuals(b), np.zeros(len(table))]
         return np.asarray(b + self.free @ _least_absolute(twice, target, np.r_[weight, NO_EFFECT * weight]))

@@ -36,8 +36,10 @@ __all__ = ["Attempt", "RegressionFit", "RegressionSettings", "automatic", "plain
 Floats = NDArray[np.floating[Any]]
 GUARD = 1.08  # a choice: an efficient rule may not raise the M-scale of the residuals by more than this
 ROWS_PER_COEFFICIENT = 3  # a choice: below, outliers and a flexible fit cannot be told apart
-LEVEL = 0.99  # convention: of the test for the largest residual of a plain fit, whose sigma may be 10 % too small
-EXACT = 5.0  # numerical safety: of the size of rounding, within which a residual is none (Tukey's rule reaches 4.7)
+TEST_LEVEL = 0.99  # convention: of the test for the largest residual of a plain fit, whose sigma may be 10 % too small
+ROUNDING_REACH = (
+    5.0  # numerical safety: of the size of rounding, within which a residual is none (Tukey's rule reaches 4.7)
+)
 EXACT_SHARE = 0.6  # a choice: of rows fitted exactly, from which the others are outliers of that fit
 
 
@@ -244,7 +246,9 @@ def _prefer_plain(fit: RegressionFit) -> RegressionFit:
     """Keep the plain fit if no residual of the paced one is an outlier: least squares is then the efficient fit."""
     size, sigma, weight = fit.squares.size, fit.scale.sigma, fit.squares.sample_weight
     largest = float(np.max(np.abs(fit.best.residuals))) / sigma
-    if outlier_share(fit.best.residuals, sigma, weight).low == 0 and largest <= -1.1 * ndtri((1 - LEVEL) / 2 / size):
+    if outlier_share(fit.best.residuals, sigma, weight).low == 0 and largest <= -1.1 * ndtri(
+        (1 - TEST_LEVEL) / 2 / size
+    ):
         return replace(fit, decision=Decision(0, f"no residual of {fit.trial.label} is an outlier"))
     return fit
 
@@ -282,9 +286,9 @@ def _exact(fit: RegressionFit, floor: float) -> RegressionFit:
     coefficients (zeros, often): then it says nothing of the rest. A bare half is no majority.
     """
     squares, weight = fit.squares, fit.squares.sample_weight
-    exact = np.abs(fit.best.residuals) <= EXACT * floor
+    exact = np.abs(fit.best.residuals) <= ROUNDING_REACH * floor
     share = float(np.average(exact, weights=weight))
-    values = np.unique(np.round(squares.target[exact] / (2 * EXACT * floor)))
+    values = np.unique(np.round(squares.target[exact] / (2 * ROUNDING_REACH * floor)))
     if len(values) <= squares.dof:
         usual = float(np.median(squares.target[exact])) + squares.offset
         shown = f"one of {len(values)} values" if len(values) > 1 else f"the value {usual:.4g}"

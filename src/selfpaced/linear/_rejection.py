@@ -13,13 +13,13 @@ from scipy.stats import rankdata
 from ..robust import madn, second_heap, weighted_quantile
 from ._least_squares import DENSE_GRAM, Squares, exact_floor
 
-__all__ = ["ABSURD", "CUT", "FAR", "absurd_rows", "rejected_rows", "row_sizes"]
+__all__ = ["ABSURD", "RANK_SHIFT", "UNUSUAL", "absurd_rows", "rejected_rows", "row_sizes"]
 
 Floats = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]
 # Measured by benchmarks/regression.py tables.
-FAR = 2.0  # times the size of the median row, from which on features are unusual
-CUT = 3.0  # standard errors, below which a residual of an unusual row or a shift of ranks says nothing
+UNUSUAL = 2.0  # times the size of the median row, from which on features are unusual
+RANK_SHIFT = 3.0  # standard errors, below which a residual of an unusual row or a shift of ranks says nothing
 ABSURD = 10.0  # a choice: times the largest residual of the plain fit
 EXTREME = 0.85  # mean rank of |y - median| of misled rows, above which the relation bends there
 
@@ -54,7 +54,7 @@ def rejected_rows(squares: Squares, residuals: Floats, sizes: Floats) -> Mask:
     off = misled_rows(squares, residuals, sigma, sizes)
     t = (residuals - centre) / sigma
     usual = ~off
-    return off | (((t > second_heap(t[usual])) | (-t > second_heap(-t[usual]))) & (sizes <= FAR))
+    return off | (((t > second_heap(t[usual])) | (-t > second_heap(-t[usual]))) & (sizes <= UNUSUAL))
 
 
 def misled_rows(squares: Squares, residuals: Floats, sigma: float, sizes: Floats) -> Mask:
@@ -64,11 +64,11 @@ def misled_rows(squares: Squares, residuals: Floats, sigma: float, sizes: Floats
     rows, the features are right and the relation is no line there: then no row is misled.
     """
     size, spread = np.abs(residuals), np.abs(squares.target - np.median(squares.target))
-    misled = (sizes > FAR) & (size > CUT * sigma) & (size > spread)
+    misled = (sizes > UNUSUAL) & (size > RANK_SHIFT * sigma) & (size > spread)
     if misled.any():
         shift = abs(_mean_rank(squares.target, misled) - 0.5)
         error = math.sqrt(1 / 12 / np.count_nonzero(misled))  # of the mean of uniform ranks
-        if shift > CUT * error or _mean_rank(spread, misled) > EXTREME:
+        if shift > RANK_SHIFT * error or _mean_rank(spread, misled) > EXTREME:
             misled[:] = False
     return np.asarray(misled)
 
@@ -93,6 +93,6 @@ def absurd_rows(
         least = float(np.finfo(np.float64).eps) * values[-1]
         turned = np.asarray(squares.matrix[np.flatnonzero(absurd)] @ axes, dtype=np.float64)
         error = sigma * np.sqrt(1 + (np.square(turned) / np.maximum(values, least)).sum(axis=1))
-        known = size[absurd] > CUT * error
+        known = size[absurd] > RANK_SHIFT * error
         absurd[absurd] = ~known if trusted is None else ~known | trusted[absurd]
     return absurd

@@ -17,19 +17,21 @@ from numpy.typing import NDArray
 
 from ..robust import ResidualScale, efficient_rule, m_scale, tukey_loss
 from ..selection import Decision, gap
-from ._initial import WIDE, robust_start
+from ._initial import SEARCHED_COLUMNS, robust_start
 from ._irls import fit_scale, settle
 from ._least_squares import Squares, exact_floor
 from ._regression_fit import ROWS_PER_COEFFICIENT, RegressionFit, RegressionSettings, paced_trial, unsettled
 
-__all__ = ["FEWEST", "penalised"]
+__all__ = ["LEAST_ROWS", "penalised"]
 
 Floats = NDArray[np.floating[Any]]
-FEWEST = 10  # a choice: rows below which nothing is said about outliers
+LEAST_ROWS = 10  # a choice: rows below which nothing is said about outliers
 RIDGES = np.geomspace(1e-4, 1e2, 13)  # a choice: tried, relative to the ridge of the search
 DOUBLINGS = 60  # numerical safety: of the ridge, until the effective coefficients are few enough
-SMALL = 1e-3  # numerical safety: relative to the ridge that was chosen; with less, leverages are 1 but for rounding
-SURE = 1.0  # convention: standard errors by which the paced fit has to be ahead on rows left out
+SMALL_RIDGE = (
+    1e-3  # numerical safety: relative to the ridge that was chosen; with less, leverages are 1 but for rounding
+)
+FALLBACK_LEAD = 1.0  # convention: standard errors by which the paced fit has to be ahead on rows left out
 
 
 def penalised(plain: RegressionFit, settings: RegressionSettings) -> Iterator[RegressionFit]:
@@ -38,7 +40,7 @@ def penalised(plain: RegressionFit, settings: RegressionSettings) -> Iterator[Re
     plain = plain.keeping_plain(f"{_few(squares)} do not show which rows are outliers")
     plain = replace(plain, notice=_notice(squares), final=True)
     yield plain
-    if squares.size < FEWEST or squares.n_columns > WIDE:
+    if squares.size < LEAST_ROWS or squares.n_columns > SEARCHED_COLUMNS:
         return
     extra = _enough_ridge(squares)
     heavy = squares.damped(extra)
@@ -86,7 +88,7 @@ def _chosen(
     label = f"{settings.regularizer.name or 'custom'} with a ridge, {settings.efficiency:.0%} efficient"
     trial = paced_trial(found, lam, label, rule, solution.weights, began)
     # The plain fit may go through every row: the limit of a small ridge says what it would do without each of them.
-    limit = plain.squares.damped(SMALL * extra)
+    limit = plain.squares.damped(SMALL_RIDGE * extra)
     without = limit.left_out(limit.residuals(limit.solve()))
     trials = (
         replace(first, scores=-tukey_loss(without, common)),
@@ -94,7 +96,7 @@ def _chosen(
     )
     ahead = gap(trials[1], trials[0], squares.sample_weight)
     through = plain.squares.dof >= plain.squares.n_rows  # a fit through every row has no claim to be kept
-    if ahead.z <= (0.0 if through else SURE):
+    if ahead.z <= (0.0 if through else FALLBACK_LEAD):
         reason = f"{label} does not predict rows that are left out better"
         scale = m_scale(without, squares.sample_weight)
         return replace(plain, decision=Decision(0, reason), trials=trials, scale=ResidualScale(scale, scale))

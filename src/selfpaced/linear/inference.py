@@ -22,9 +22,9 @@ __all__ = ["Inference", "RegressionSummary", "infer"]
 
 Floats = NDArray[np.floating[Any]]
 SMOOTHED = 0.25  # a choice: sigmas over which the slope of psi is taken, so that a hard rule's step has one
-ALONE = 0.999  # numerical safety: leverage of a row without which a coefficient is not determined
+ONLY_ROW = 0.999  # numerical safety: leverage of a row without which a coefficient is not determined
 QUANTILES = 201  # display: of residuals, from which prediction intervals are interpolated
-LEAST_RATE = 0.1  # numerical safety: of the slope of psi to the weights; 0.76 for Tukey's rule at the normal
+LEAST_SLOPE = 0.1  # numerical safety: of the slope of psi to the weights; 0.76 for Tukey's rule at the normal
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +93,10 @@ def infer(found: RegressionFit, trusted: NDArray[np.bool_], groups: NDArray[np.i
     slope = _slopes(found, weight)
     inverse = squares.factor(squares.total(weight)).solve(np.eye(squares.n_columns))
     leverage = squares.leverage(weight, inverse) / unit
-    alone = leverage > ALONE
+    alone = leverage > ONLY_ROW
     pull = np.where(alone, sigma, weight * residuals / (1 - np.where(alone, 0, leverage)))
     meat, mass = _meat(squares, given * unit, pull, groups), float(given @ weight)
-    rate = max(float(given @ slope) / mass, LEAST_RATE)
+    rate = max(float(given @ slope) / mass, LEAST_SLOPE)
     turn = squares.jacobian()
     even = turn @ inverse / (rate * unit)
     own = even if best.rule is None else turn @ _own_bread(squares, given * slope, inverse / rate) / unit
@@ -127,7 +127,7 @@ def _own_bread(squares: Squares, slope: Floats, even: Floats) -> Floats:
     gram = squares.gram(positive) - (squares.gram(negative) - np.diag(squares.ridge))
     values, axes = np.linalg.eigh(gram)
     usual = np.einsum("ji,jk,ki->i", axes, even, axes)  # the even inverse along the same axes
-    if np.any(values * usual < LEAST_RATE):
+    if np.any(values * usual < LEAST_SLOPE):
         return even
     return np.asarray((axes / values) @ axes.T)
 

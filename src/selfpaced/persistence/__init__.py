@@ -43,9 +43,9 @@ __all__ = ["UntrustedFileError", "is_trusted", "load", "metadata", "replacing", 
 
 # cost: skops looks for estimators in all packages of scikit-learn; these have none, and import PyTorch and Dask
 ARRAYS = tuple(f"sklearn.externals.array_api_compat.{name}" for name in ("torch", "dask", "cupy"))
-PROBED = 1 << 16  # cost: bytes of a part that are packed to see whether they become smaller
-LONG = 1 << 20  # cost: bytes above which a part is packed quickly rather than well
-PACKED = 0.9  # cost: of its size that a part must come below to be packed
+BYTES_PROBED = 1 << 16  # cost: bytes of a part that are packed to see whether they become smaller
+LONG_PART = 1 << 20  # cost: bytes above which a part is packed quickly rather than well
+WORTH_PACKING = 0.9  # cost: of its size that a part must come below to be packed
 
 
 def save(model: Any, file: str | os.PathLike[str] | IO[bytes], *, facts: Mapping[str, Any] | None = None) -> None:
@@ -92,14 +92,14 @@ def _pack(parts: zipfile.ZipFile, archive: zipfile.ZipFile) -> None:
     for part in parts.infolist():
         data = parts.read(part)
         method = zipfile.ZIP_DEFLATED if _packs(data) else zipfile.ZIP_STORED
-        archive.writestr(part, data, compress_type=method, compresslevel=1 if len(data) > LONG else None)
+        archive.writestr(part, data, compress_type=method, compresslevel=1 if len(data) > LONG_PART else None)
 
 
 def _packs(data: bytes) -> bool:
     """Whether it becomes smaller: numbers of a million rows would take a second to stay as large as they are."""
-    begin = max(0, (len(data) - PROBED) // 2)
-    probe = data[begin : begin + PROBED]
-    return len(zlib.compress(probe, 1)) < PACKED * len(probe)
+    begin = max(0, (len(data) - BYTES_PROBED) // 2)
+    probe = data[begin : begin + BYTES_PROBED]
+    return len(zlib.compress(probe, 1)) < WORTH_PACKING * len(probe)
 
 
 def load(file: str | os.PathLike[str] | bytes | IO[bytes], *, trusted: Iterable[str] = ()) -> Any:

@@ -14,7 +14,7 @@ Formula = Callable[[Any, Array, Any], Array]
 
 # Blocks of 256 kB stay in the cache, so that the passes of a formula cost one trip to memory and no large
 # temporary: on 1e7 samples this is faster than the bare expression.
-BLOCK = 1 << 15
+BLOCK_VALUES = 1 << 15
 
 
 def namespace(values: Array) -> tuple[Any, Array]:
@@ -44,7 +44,7 @@ def elementwise(
         _refuse_negative(xp, array, what)
         return formula(xp, array, lam)
     with np.errstate(all="ignore"):
-        blocked = array.size > BLOCK and not np.ndim(lam)
+        blocked = array.size > BLOCK_VALUES and not np.ndim(lam)
         result = _in_blocks(formula, array, lam, what) if blocked else _at_once(formula, array, lam, what)
     return result[()]
 
@@ -57,10 +57,10 @@ def _at_once(formula: Formula, array: Array, lam: Any, what: str) -> Array:
 def _in_blocks(formula: Formula, array: Array, lam: float, what: str) -> Array:
     flat = np.ravel(array)
     out = np.empty_like(flat)
-    for start in range(0, flat.size, BLOCK):
-        block = flat[start : start + BLOCK]
+    for start in range(0, flat.size, BLOCK_VALUES):
+        block = flat[start : start + BLOCK_VALUES]
         _refuse_negative(np, block, what, offset=start)
-        out[start : start + BLOCK] = formula(np, block, lam)
+        out[start : start + BLOCK_VALUES] = formula(np, block, lam)
     return out.reshape(array.shape)
 
 

@@ -15,7 +15,7 @@ from .custom import from_loss
 from .grouped import GroupRegularizer
 
 Floats = NDArray[np.floating[Any]]
-_TOLERANCE = 1e-7  # numerical safety: rounding of float64 differences, far below any real violation
+_DIFFERENCE = 1e-7  # numerical safety: rounding of float64 differences, far below any real violation
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def _definition(rule: Regularizer) -> Iterator[Condition]:
     trial = np.clip(np.linspace(0.02, 1, 50) * largest, 0, None)
     psi = np.stack([rule._dual(np, v, float(lam)) for v, lam in zip(trial, lams, strict=True)])
     at = np.stack([rule._dual(np, v, float(lam)) for v, lam in zip(weight, lams, strict=True)])
-    tolerance = _TOLERANCE * (1 + np.abs(phi))
+    tolerance = _DIFFERENCE * (1 + np.abs(phi))
     reached = np.where(weight > 0, weight * losses, 0.0) + at
     # an unbounded dual meets a vanishing weight far out: there the equality says nothing
     gap = np.where(np.isfinite(reached), np.abs(reached - phi), 0.0)

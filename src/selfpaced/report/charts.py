@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..formatting import number, percent
-from ..path import BINS
+from ..path import HISTOGRAM_BINS
 from .data import Grid, Histogram, History, PathStep, Summary, ViewWeights
 
 Spec = dict[str, Any]
@@ -101,7 +101,7 @@ def _bins(shares: tuple[float, ...] | tuple[int, ...]) -> list[tuple[float, floa
 
 
 def _weight_x(title: str) -> Spec:
-    bins = {"binned": True, "step": 1 / BINS}
+    bins = {"binned": True, "step": 1 / HISTOGRAM_BINS}
     return _quantity("from", title, bin=bins, axis=_WEIGHT_AXIS, scale={"domain": [0, 1]})
 
 

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from ..assessment import LEVELS, Labels
 from ..formatting import number, percent, unused_columns
 from ..inspection import look_through
-from ..path import BINS, Candidate, trust_in_words
+from ..path import HISTOGRAM_BINS, Candidate, trust_in_words
 from ..reasons import columns_against, common_patterns, confident_rows
 from .data import (
     Comparison,
@@ -40,7 +40,7 @@ from .thumbnails import thumbnails
 MAX_ROWS = 100_000
 MAX_DETAILED = 1_000
 SHOWN_CLASSES = 6  # display: classes with a colour of their own
-MOST_LABELS = 12  # display: labels in the table of given and expected labels
+LABELS_SHOWN = 12  # display: labels in the table of given and expected labels
 SCATTERED = 2_000  # cost: points of the scatter plot
 HIDDEN = ("decision", "target", "fingerprint")
 
@@ -196,14 +196,14 @@ def _given_metrics(metrics: Mapping[str, tuple[Any, Any]] | None) -> list[Compar
 def _histogram(weights: Any, y: Any) -> Histogram | None:
     if weights is None or not weights.size:
         return None
-    bins = np.minimum((np.clip(weights, 0, 1) * BINS).astype(int), BINS - 1)
+    bins = np.minimum((np.clip(weights, 0, 1) * HISTOGRAM_BINS).astype(int), HISTOGRAM_BINS - 1)
     labels = None if y is None else np.asarray(y).astype(str, copy=False)
     names = [] if labels is None else np.unique(labels).tolist()
     if labels is None or len(names) > SHOWN_CLASSES:
         names, parts = ["all"], [bins]
     else:
         parts = [bins[labels == name] for name in names]
-    counts = [np.bincount(part, minlength=BINS) for part in parts]
+    counts = [np.bincount(part, minlength=HISTOGRAM_BINS) for part in parts]
     return Histogram(tuple(names), tuple(tuple(int(c) for c in series) for series in counts))
 
 
@@ -324,7 +324,7 @@ def _label_counts(diagnosis: Any) -> dict[str, int]:
 
 def _most(labels: Any) -> tuple[str, ...]:
     names, counts = np.unique(labels, return_counts=True)
-    return tuple(sorted(str(name) for name in names[np.argsort(-counts, kind="stable")][:MOST_LABELS]))
+    return tuple(sorted(str(name) for name in names[np.argsort(-counts, kind="stable")][:LABELS_SHOWN]))
 
 
 def _patterns_of(table: ReportTable | None, cells: Any, section: Section, target: str) -> tuple[Pattern, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SIDE = 64  # display: the longer side of a thumbnail, in pixels
-MOST_BYTES = 1_000_000  # cost: of all thumbnails of a page together; those that come after are left out
+THUMBNAIL_BYTES = 1_000_000  # cost: of all thumbnails of a page together; those that come after are left out
 
 
 def thumbnails(pictures: Sequence[Any]) -> tuple[str, ...]:
@@ -33,7 +33,7 @@ def thumbnails(pictures: Sequence[Any]) -> tuple[str, ...]:
     if low >= 0 and high <= 1:
         low, high = 0.0, 1.0
     out: list[str] = []
-    left = MOST_BYTES
+    left = THUMBNAIL_BYTES
     for part in arrays:
         if part.dtype != np.uint8:
             scaled = (np.nan_to_num(part, nan=low) - low) / max(high - low, 1e-12)

@@ -15,7 +15,7 @@ from .sigma import CUTOFF
 __all__ = ["OutlierShare", "outlier_probability", "outlier_share", "second_heap"]
 
 # Measured by benchmarks/regression.py tables.
-HEAP, RATIO = 2.5, 1.5  # first cut in sigmas, width of a window as a ratio
+HEAP, WINDOW = 2.5, 1.5  # first cut in sigmas, width of a window as a ratio
 RISING = 2.0  # z from which the density rises again
 
 STEP = 1.1  # cost: ratio of neighbouring cuts
@@ -86,20 +86,20 @@ def outlier_probability(residuals: ArrayLike, sigma: float, share: float, *, rea
 def second_heap(t: Floats) -> float:
     """Return the cut beyond which the density of standardised residuals rises again; inf if it only falls.
 
-    Residuals of clean data become rarer the farther out one looks. For an even density, a share ``RATIO / (1 +
-    RATIO)`` of the rows in a window of two equal ratios would lie in its outer half.
+    Residuals of clean data become rarer the farther out one looks. For an even density, a share ``WINDOW / (1 +
+    WINDOW)`` of the rows in a window of two equal ratios would lie in its outer half.
 
     >>> rng = np.random.default_rng(0)
     >>> clean = rng.standard_t(3, size=500)
     >>> second_heap(clean), 3 < second_heap(np.r_[clean, rng.normal(9, 1, size=50)]) < 9
     (inf, True)
     """
-    t = np.sort(t[t > HEAP / RATIO])
+    t = np.sort(t[t > HEAP / WINDOW])
     if not (t.size and t[-1] > HEAP):
         return np.inf
     cuts = HEAP * STEP ** np.arange(int(np.log(t[-1] / HEAP) / np.log(STEP)) + 1)
-    below, here, above = (np.searchsorted(t, cuts * ratio) for ratio in (1 / RATIO, 1.0, RATIO))
-    even, rows = RATIO / (1 + RATIO), np.maximum(above - below, 1)
+    below, here, above = (np.searchsorted(t, cuts * ratio) for ratio in (1 / WINDOW, 1.0, WINDOW))
+    even, rows = WINDOW / (1 + WINDOW), np.maximum(above - below, 1)
     z = (above - here - even * rows) / np.sqrt(even * (1 - even) * rows)
     best = int(z.argmax())
     return float(cuts[best]) if z[best] > RISING else np.inf

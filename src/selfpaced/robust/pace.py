@@ -15,7 +15,7 @@ from .efficiency import efficient_pace
 from .scales import Floats, noise_scale
 from .sigma import largest_sigma
 
-EXACT = 1e3  # display: noise scales; so small a scale is no noise
+NO_NOISE = 1e3  # display: noise scales; so small a scale is no noise
 
 __all__ = ["EfficientPace", "EfficientStop", "Opening", "ScaleStop"]
 
@@ -87,7 +87,7 @@ class ScaleStop:
         reached = half_weight_loss(regularizer, stages[-1].lam) / max(noise_scale(losses), 1e-300)
         if reached < self.ratio:
             return None
-        if reached > EXACT:
+        if reached > NO_NOISE:
             return "most entries are met exactly, and those far off have half weight"
         return f"entries {reached:.1f} times the noise scale off have half weight"
 

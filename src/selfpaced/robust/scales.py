@@ -18,7 +18,7 @@ __all__ = ["effective_size", "m_scale", "madn", "noise_scale", "shorth", "weight
 Floats = NDArray[np.floating[Any]]
 MAD_TO_SIGMA = 1.4826022185056018  # theory: 1 / Phi^-1(3/4), the reciprocal of the median of |N(0, 1)|
 BIWEIGHT = 1.547645  # theory: Tukey's constant whose M-scale is consistent at the normal with a breakdown of 1/2
-CLIPPED = 0.986578  # theory: the standard deviation of N(0, 1) within 3 sigma
+CLIPPED_SD = 0.986578  # theory: the standard deviation of N(0, 1) within 3 sigma
 
 
 def weighted_quantile(values: ArrayLike, q: float, sample_weight: Floats | None = None) -> float:
@@ -57,7 +57,7 @@ def noise_scale(residuals: Floats, floor: float = 0.0, start: float | None = Non
     scale = MAD_TO_SIGMA * float(np.median(size)) if start is None else start
     for _ in range(15):
         inside = size[size < 3 * scale].astype(np.float64)
-        refined = math.sqrt(float(np.mean(inside * inside))) / CLIPPED if inside.size else scale
+        refined = math.sqrt(float(np.mean(inside * inside))) / CLIPPED_SD if inside.size else scale
         if abs(refined - scale) <= 1e-3 * scale:
             break
         scale = refined

@@ -16,7 +16,7 @@ from .scales import Floats, effective_size, m_scale, weighted_quantile
 __all__ = ["ResidualScale", "residual_scale", "truncated_sigma"]
 
 CUTOFF = 2.5  # residuals beyond this many sigma do not estimate sigma: a choice
-BEYOND = 0.0125745  # theory: residuals of a normal between one and two cutoffs, relative to those within one
+TAIL_RATIO = 0.0125745  # theory: residuals of a normal between one and two cutoffs, relative to those within one
 SETTLING = 20  # cost: steps of the sigma that settles
 MOST_SETTLING = 3.0  # a choice: in units of 1 / sqrt(n), by which sigma may rise when it settles; 0.8 is usual
 LEAST_SETTLING = 0.8  # a choice: of its first value, to which sigma may fall when it settles
@@ -61,7 +61,7 @@ class _Truncated:
         for _ in range(SETTLING):
             cut = CUTOFF * found
             count, square = self.below(cut)
-            usual = count * BEYOND
+            usual = count * TAIL_RATIO
             excess = self.below(2 * cut)[0] - count - usual
             if excess > 3 * math.sqrt(usual + 1):
                 count, square = count - excess, square - excess * cut**2 / 3

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CellLevels", "DateFormat", "NumberFormat", "are_codes", "are_days", "separator_of"]
 
-ENOUGH = 0.9  # a choice: share of the cells that have to read as numbers (or dates) for the column to be one
-ODD = 0.02  # a choice: share of the cells up to which endings that are no unit count as unreadable
-PROBED = 200  # cost: cells from which the format of dates is guessed
+READABLE = 0.9  # a choice: share of the cells that have to read as numbers (or dates) for the column to be one
+UNREADABLE_SHARE = 0.02  # a choice: share of the cells up to which endings that are no unit count as unreadable
+DATES_PROBED = 200  # cost: cells from which the format of dates is guessed
 
 # convention: spellings of a missing value, in lower case
 MISSING = frozenset([
@@ -140,14 +140,14 @@ class NumberFormat:
         The decimal sign is ``default`` if the cells could be read either way (``1,234`` everywhere).
         """
         cells = [_CELL.fullmatch(text) for text in levels.texts]
-        if not cells or levels.share(np.array([cell is not None for cell in cells])) < ENOUGH:
+        if not cells or levels.share(np.array([cell is not None for cell in cells])) < READABLE:
             return None
         matched = [(cell, int(count)) for cell, count in zip(cells, levels.counts, strict=True) if cell is not None]
         factors = _factors(matched)
         if factors is None:
             return None
         found = cls(_decimal(matched, default), factors)
-        if found.decimal and levels.share(np.isfinite(found.parse(levels))) < ENOUGH:
+        if found.decimal and levels.share(np.isfinite(found.parse(levels))) < READABLE:
             return None
         return found
 
@@ -190,7 +190,7 @@ def _decimal(matched: list[tuple[re.Match[str], int]], default: str) -> str:
     told = votes["."] + votes[","]
     if told:
         sign = max((".", ","), key=lambda one: votes[one])
-        return sign if votes[sign] >= ENOUGH * told else default
+        return sign if votes[sign] >= READABLE * told else default
     return default or ("" if commas else ".")  # 1.234 is how programs write a decimal point
 
 
@@ -210,7 +210,7 @@ def _factors(matched: list[tuple[re.Match[str], int]]) -> dict[str, float] | Non
     odd = [ending for ending in endings if ending not in scaled and ending not in usual]
     if len(odd) == 1 and not usual:  # some cells have a unit and the others none
         usual = odd
-    elif sum(amount[ending] for ending in odd) > ODD * total:
+    elif sum(amount[ending] for ending in odd) > UNREADABLE_SHARE * total:
         return None
     return {**scaled, **dict.fromkeys(usual, 1.0)}
 
@@ -234,10 +234,10 @@ def are_codes(levels: CellLevels) -> bool:
     """
     digits = np.array([text.isdecimal() for text in levels.texts], dtype=bool)
     zeros = np.array([len(text) > 1 and text[0] == "0" for text in levels.texts], dtype=bool) & digits
-    if not zeros.any() or levels.share(digits) < ENOUGH:
+    if not zeros.any() or levels.share(digits) < READABLE:
         return False
     lengths = {len(text) for text, digit in zip(levels.texts, digits, strict=True) if digit}
-    return len(lengths) == 1 or levels.share(zeros) > 1 - ENOUGH
+    return len(lengths) == 1 or levels.share(zeros) > 1 - READABLE
 
 
 # -------------------------------------------------------------------------------------------------------- dates
@@ -260,13 +260,13 @@ class DateFormat:
     @classmethod
     def find(cls, levels: CellLevels) -> DateFormat | None:
         """Return the one format in which the cells of a column are dates; None if there is none."""
-        probe = [text for text in levels.shown[:PROBED] if re.search(r"\d", text)]
-        if len(probe) < ENOUGH * min(len(levels.shown), PROBED):
+        probe = [text for text in levels.shown[:DATES_PROBED] if re.search(r"\d", text)]
+        if len(probe) < READABLE * min(len(levels.shown), DATES_PROBED):
             return None
         shares = {form: levels.share(~np.isnat(cls(form).parse(levels))) for form in _guesses(probe)}
         best = max(shares, key=lambda form: shares[form])
         twin = best.translate(str.maketrans("dm", "md"))
-        return cls(best, twin != best and shares.get(twin) == shares[best]) if shares[best] >= ENOUGH else None
+        return cls(best, twin != best and shares.get(twin) == shares[best]) if shares[best] >= READABLE else None
 
     def parse(self, levels: CellLevels) -> NDArray[np.datetime64]:
         """Return the date of every level without a time zone (offsets become UTC)."""

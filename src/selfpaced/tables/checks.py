@@ -33,11 +33,11 @@ __all__ = [
 
 LEAK = 0.98  # a choice: share of the target that one column alone predicts, from which on it may be a leak
 ENOUGH_ROWS = 50  # a choice: fewer rows say nothing about a column
-CELLS = 1_000_000  # cost: cells that the check for leakage looks at
+LEAKAGE_CELLS = 1_000_000  # cost: cells that the check for leakage looks at
 SHOWN = 5  # display: columns and labels that are named one by one
-TINY = 2  # a choice: rows of a class up to which nothing can be learnt about it
-ALIKE = 0.8  # a choice: similarity (difflib) from which on a label of one or two rows may be a misspelling
-MOSTLY = 0.9  # display: share of numbers from which a column of text is called mostly numeric
+TINY_CLASS = 2  # a choice: rows of a class up to which nothing can be learnt about it
+SPELLED_ALIKE = 0.8  # a choice: similarity (difflib) from which on a label of one or two rows may be a misspelling
+MOSTLY_NUMBERS = 0.9  # display: share of numbers from which a column of text is called mostly numeric
 _NOT_A_LABEL = frozenset(["none", "null", "nil", "n.a.", "-", "--", "unknown", "missing"])
 _SUMMARY = re.compile(
     r"(grand |sub)?totals?|sum|avg\.?|average|mean|median|min(imum)?|max(imum)?|std\.?( ?dev\.?)?|count"
@@ -69,7 +69,7 @@ def notices(frame: pd.DataFrame, target: str, labels: Any, *, task: str, exclude
     features = frame.drop(columns=[target, *exclude], errors="ignore")
     told = [*_spaced_labels(frame[target]), *_label_notices(labels)] if task == "classification" else []
     told += [*_header(frame), *summary_rows(frame)]
-    rows = min(len(frame), max(CELLS // max(features.shape[1], 1), ENOUGH_ROWS))
+    rows = min(len(frame), max(LEAKAGE_CELLS // max(features.shape[1], 1), ENOUGH_ROWS))
     places = np.linspace(0, len(frame) - 1, rows).astype(np.intp)
     told += _leaks(features.iloc[places], target, labels[places], task)
     told += _identifiers(features)
@@ -145,7 +145,7 @@ def _column(column: pd.Series) -> str:
         return ""
     numbers = pd.to_numeric(texts.str.replace(r"[$€£%,\s]", "", regex=True), errors="coerce")
     odd = texts[numbers.isna()]
-    if not 0 < len(odd) <= (1 - MOSTLY) * len(texts):
+    if not 0 < len(odd) <= (1 - MOSTLY_NUMBERS) * len(texts):
         return ""
     examples = ", ".join(repr(text) for text in odd.unique()[:3])
     return f"has numbers, but {plural(len(odd), 'cell')} of text (such as {examples})"
@@ -272,10 +272,10 @@ def label_variants(labels: Any) -> dict[str, str]:
     for name in sorted(amount, key=lambda one: -amount[one]):
         if known.setdefault(name.casefold(), name) != name:
             found[name] = known[name.casefold()]
-    frequent = [folded for folded, name in known.items() if amount[name] > TINY]
-    rare = [folded for folded, name in known.items() if amount[name] <= TINY]
+    frequent = [folded for folded, name in known.items() if amount[name] > TINY_CLASS]
+    rare = [folded for folded, name in known.items() if amount[name] <= TINY_CLASS]
     for folded in rare[:SHOWN]:
-        near = difflib.get_close_matches(folded, frequent, n=1, cutoff=ALIKE)
+        near = difflib.get_close_matches(folded, frequent, n=1, cutoff=SPELLED_ALIKE)
         if near and re.sub(r"\D", "", near[0]) == re.sub(r"\D", "", folded):  # digits number things
             found[known[folded]] = known[near[0]]
     return found
@@ -304,7 +304,7 @@ def _label_notices(labels: Any) -> Iterator[str]:
     for name in (name for name in amount if name.casefold() in _NOT_A_LABEL):
         rows = f"{plural(amount[name], 'row')} of {name!r} {'is' if amount[name] == 1 else 'are'} fitted as a class"
         yield f"{rows}; if the label is missing there: {_option(name, '')}"
-    tiny = [name for name, count in amount.items() if count <= TINY and name not in variants]
+    tiny = [name for name, count in amount.items() if count <= TINY_CLASS and name not in variants]
     if tiny:
         shown = ", ".join(map(repr, tiny[:SHOWN])) + ", ..." * (len(tiny) > SHOWN)
         rows = plural(sum(amount[name] for name in tiny), "row")

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CategoryColumn", "Column", "DateColumn", "NotUsed", "Note", "NumberColumn", "describe", "levels_of"]
 
-FEW_ROWS = 20  # a choice: rows from which on whole numbers that only count are identifiers
+COUNTING_ROWS = 20  # a choice: rows from which on whole numbers that only count are identifiers
 SPANS = 20.0  # a choice: times its median size that a number must reach before its asinh is a feature, too
-FARTHEST = 10.0  # numerical safety: standard deviations at which a number is cut off
-LEAST = 5  # a choice: rows of a level with a feature of its own; others share one
+FARTHEST_NUMBER = 10.0  # numerical safety: standard deviations at which a number is cut off
+LEVEL_ROWS = 5  # a choice: rows of a level with a feature of its own; others share one
 FREQUENT = (10, 0.005)  # a choice: rows, and share of them, of a level of many that has a flag besides its letters
 MOST_CODES = 250  # numerical safety: scikit-learn's boosting takes at most 255 categories
 # convention: the calendar
@@ -78,11 +78,11 @@ class StandardScale:
     def features(self, values: NDArray[Any]) -> NDArray[np.float64]:
         values = np.asarray(values, dtype=np.float64)
         if not self.unit and not self.gaps:
-            scaled = np.clip((values - self.mean) / self.spread, -FARTHEST, FARTHEST)
+            scaled = np.clip((values - self.mean) / self.spread, -FARTHEST_NUMBER, FARTHEST_NUMBER)
             return np.nan_to_num(scaled, copy=False, nan=(self.middle - self.mean) / self.spread)[:, None]
         missing = ~np.isfinite(values)
         values = np.where(missing, self.middle if self.gaps else self.mean, values)
-        blocks = [np.clip((values - self.mean) / self.spread, -FARTHEST, FARTHEST)]
+        blocks = [np.clip((values - self.mean) / self.spread, -FARTHEST_NUMBER, FARTHEST_NUMBER)]
         if self.unit:
             blocks.append(np.arcsinh(values / self.unit))
         if self.gaps:
@@ -245,7 +245,9 @@ class CategoryColumn:
         """Choose the levels with features of their own."""
         n, count = len(found.codes), len(found.texts)
         self.many = count > 2 and (count > most or 2 * count > n)
-        least = 1 if not linear else max(FREQUENT[0], FREQUENT[1] * n) if self.many else min(LEAST, n / (2 * count))
+        least = (
+            1 if not linear else max(FREQUENT[0], FREQUENT[1] * n) if self.many else min(LEVEL_ROWS, n / (2 * count))
+        )
         order = np.argsort(-found.counts, kind="stable")[: most if linear else MOST_CODES]
         chosen = order[found.counts[order] >= least]
         chosen = np.sort(chosen) if linear else chosen
@@ -306,7 +308,7 @@ def _describe_numbers(series: pd.Series, name: str, decimal: str) -> tuple[Colum
     if whole or not np.isnan(values).any():
         if values.min() == values.max():
             return NotUsed("constant"), []
-        if whole and values.size >= FEW_ROWS and (counts_rows(values) or _is_id(name, values)):
+        if whole and values.size >= COUNTING_ROWS and (counts_rows(values) or _is_id(name, values)):
             return NotUsed("identifier"), []
     if are_days(values):
         first = int(values[np.isfinite(values)][0])
@@ -362,7 +364,11 @@ def _unread(levels: CellLevels, bad: NDArray[np.bool_], name: str, what: str) ->
 
 def _are_identifiers(levels: CellLevels) -> bool:
     """Whether every row has its own code, which only digits tell from the others (or which is a hash)."""
-    if len(levels.codes) < FEW_ROWS or len(levels.texts) < len(levels.codes) or any(" " in t for t in levels.texts):
+    if (
+        len(levels.codes) < COUNTING_ROWS
+        or len(levels.texts) < len(levels.codes)
+        or any(" " in t for t in levels.texts)
+    ):
         return False
     if len({re.sub(r"\d+", "", text) for text in levels.texts}) == 1:
         return True

@@ -25,7 +25,7 @@ __all__ = ["TableEncoder"]
 
 COMPONENTS = {"linear": 120, "tree": 30}  # cost, weighed by benchmarks/tables.py: components of all text columns
 LARGE = 10_000_000  # cost: cells above which features are kept in single precision
-BLOCK = 1 << 20  # cost: cells that are encoded at a time, 8 MB
+CELLS_AT_ONCE = 1 << 20  # cost: cells that are encoded at a time, 8 MB
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -218,7 +218,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if self.sparse_:
             return sum(read(slice(None)) for _, read in readers)
         out = np.zeros((len(frame), len(self.get_feature_names_out())), dtype=self.dtype_)
-        step = max(BLOCK // out.shape[1], 1)
+        step = max(CELLS_AT_ONCE // out.shape[1], 1)
         for begin in range(0, len(frame), step):  # all columns of some rows: these stay in cache
             rows = slice(begin, begin + step)
             for place, read in readers:

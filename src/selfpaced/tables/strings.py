@@ -16,7 +16,7 @@ __all__ = ["JointText"]
 
 HASHES = 1 << 15  # cost: buckets of the n-grams of all columns; eight times as many take four times as long
 SHIFT = 7919  # a choice: a prime, by which the buckets of one column are moved against those of the one before
-LONG = 8  # a choice: words of a cell, on average, from which words are counted and not letters
+LONG_TEXT = 8  # a choice: words of a cell, on average, from which words are counted and not letters
 
 
 class JointText(BaseEstimator):
@@ -40,7 +40,9 @@ class JointText(BaseEstimator):
     def fit(self, columns: dict[str, CellLevels]) -> dict[str, Any]:
         """Learn the weights of the n-grams and the components; return the features of the levels of every column."""
         self.names_ = list(columns)
-        self.long_ = [float(np.mean([text.count(" ") + 1 for text in one.texts])) >= LONG for one in columns.values()]
+        self.long_ = [
+            float(np.mean([text.count(" ") + 1 for text in one.texts])) >= LONG_TEXT for one in columns.values()
+        ]
         self.tfidf_: list[TfidfTransformer] = []
         bags = {}
         for place, (name, levels) in enumerate(columns.items()):

@@ -24,7 +24,7 @@ __all__ = ["Dialect", "TableError", "TableWarning", "TextFile", "records", "sugg
 
 # What counts as "no value" in a text file. "None" and "-" are left to the column types: they are also words.
 NULLS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "#N/A", "<NA>", "?"]
-PIECE = 1 << 22  # cost: bytes of text that are read at a time
+BYTES_AT_ONCE = 1 << 22  # cost: bytes of text that are read at a time
 UNPACKED = 1 << 28  # a choice: bytes that a gzipped file may unpack into, however small it is
 _BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _ZEROS = re.compile(rb'[,;\t|"\n]0\d')
@@ -100,7 +100,7 @@ class TextFile:
         head, last, zeros = b"", b"", False
         try:
             with _binary(path) as stream:
-                while block := stream.read(PIECE):
+                while block := stream.read(BYTES_AT_ONCE):
                     lines += block.count(b"\n")
                     quotes += block.count(b'"')
                     size += len(block)
@@ -133,7 +133,7 @@ class TextFile:
 
         codec = {"utf-8-sig": "utf-8"}.get(self.dialect.encoding, self.dialect.encoding)
         reading = arrow_csv.ReadOptions(
-            column_names=self.names, skip_rows=self.skip, encoding=codec, block_size=min(PIECE, 1 << 20)
+            column_names=self.names, skip_rows=self.skip, encoding=codec, block_size=min(BYTES_AT_ONCE, 1 << 20)
         )
         parsing = arrow_csv.ParseOptions(
             delimiter=self.dialect.separator, newlines_in_values=self.quoted, invalid_row_handler=skip_row

@@ -22,17 +22,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..sketch import SKETCH_BINS, LossSketch, sketch_centers, sketch_index
-from .noise_rate import BINS, WIDTH
+from .noise_rate import BIN_WIDTH, LOGIT_BINS
 from .targets import BatchRows
 
 Ints = NDArray[np.int64]
 Confidence = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 # cost: losses of each class are counted sixteen bins of the sketch together, 1e-7 ... 52: 512 bytes for a class.
-CLASS_BINS, _STRIDE, _FIRST = 64, 16, 1292
+CLASS_BINS, _STRIDE, _FIRST_BIN = 64, 16, 1292
 # cost: numbers of batches that wait to be counted together, 128 kB: one count of many rows takes hardly longer than one
 # of a few. Counts of more classes would take over 1 MB on the device with them: their totals are left as they fall.
-TOGETHER, MOST_CLASSES = 32_768, 1500
+TOGETHER, COUNTED_CLASSES = 32_768, 1500
 MOST_PIXELS = 256  # cost: of a batch of images that are counted; together they weigh as much as one row of each image
 
 
@@ -43,7 +43,7 @@ class EpochCounts:
     rows: int = 0
     broken: int = 0
     counted: Ints | None = None  # (SKETCH_BINS,): losses
-    agreement: Ints | None = None  # (2, BINS): labels that contradict, labels that agree
+    agreement: Ints | None = None  # (2, LOGIT_BINS): labels that contradict, labels that agree
     classes: Ints | None = None  # (n_groups, CLASS_BINS)
     n_answers: int = 0
     held_out: float = float("nan")  # accuracy of the user's validation, mean over ranks
@@ -76,8 +76,8 @@ class Counts:
 
     def __init__(self, n_groups: int, n_answers: int, device: torch.device) -> None:
         self.width, self.n_answers = n_groups, n_answers
-        self.n_groups = n_groups if n_groups <= MOST_CLASSES else 0
-        self._sizes = [SKETCH_BINS, 2 * BINS, 1, self.n_groups * CLASS_BINS]
+        self.n_groups = n_groups if n_groups <= COUNTED_CLASSES else 0
+        self._sizes = [SKETCH_BINS, 2 * LOGIT_BINS, 1, self.n_groups * CLASS_BINS]
         self.place(torch.zeros(sum(self._sizes), dtype=torch.int64, device=device))
 
     def place(self, flat: Tensor) -> None:
@@ -116,12 +116,12 @@ class Counts:
             return
         group = torch.cat(groups)
         if self.n_groups:
-            coarse = (index - _FIRST).div_(_STRIDE, rounding_mode="floor").clamp_(0, CLASS_BINS - 1)
+            coarse = (index - _FIRST_BIN).div_(_STRIDE, rounding_mode="floor").clamp_(0, CLASS_BINS - 1)
             self._classes.index_add_(0, coarse.add_(group, alpha=CLASS_BINS), one)
         if confidence is not None and all(part is not None for part in logits):
             odds, agrees = confidence(torch.cat(logits), group)
-            place = (odds / WIDTH).clamp_(0, BINS - 1).long()
-            self._agreement.index_add_(0, place.add_(agrees, alpha=BINS), one)
+            place = (odds / BIN_WIDTH).clamp_(0, LOGIT_BINS - 1).long()
+            self._agreement.index_add_(0, place.add_(agrees, alpha=LOGIT_BINS), one)
 
     def close(self, rows: int, confidence: Confidence | None, held_out: float = float("nan")) -> EpochCounts:
         """End the epoch: the counts, once on the host, and a new start."""
@@ -133,7 +133,7 @@ class Counts:
             rows=rows,
             broken=int(broken[0]),
             counted=losses,
-            agreement=agreement.reshape(2, BINS),
+            agreement=agreement.reshape(2, LOGIT_BINS),
             classes=classes.reshape(self.n_groups, CLASS_BINS),
             n_answers=self.n_answers,
             held_out=held_out,
@@ -157,7 +157,7 @@ def _some_pixels(rows: BatchRows) -> BatchRows:
 
 def class_centers() -> NDArray[np.float64]:
     """The loss that each bin of a class stands for."""
-    return sketch_centers()[_FIRST + _STRIDE // 2 :: _STRIDE][:CLASS_BINS]
+    return sketch_centers()[_FIRST_BIN + _STRIDE // 2 :: _STRIDE][:CLASS_BINS]
 
 
 # ---------------------------------------------------------------------------------------------------- several ranks

@@ -20,7 +20,7 @@ from ..regularizers import Regularizer, Welsch, get, relative
 from . import state
 from .compiled import observe, register
 from .counts import Counts, EpochCounts, Exchange, class_centers, world_size
-from .noise_rate import BINS, WIDTH
+from .noise_rate import BIN_WIDTH, LOGIT_BINS
 from .phases import LOOK, PACED, PLAIN, TRIAL, FixedPhases, LabelPhases, Phases, ResidualPhases
 from .rows import RowMemory, is_treated
 from .targets import BatchRows, ClassTargets, Criterion, ValueTargets, targets_of
@@ -185,8 +185,8 @@ class SelfPacedLoss(nn.Module):
     @property
     def evidence(self) -> tuple[np.ndarray, np.ndarray]:
         """Log-odds of the prediction in bins, and how many labels contradicted and agreed with it there."""
-        memory = self._phases.memory if isinstance(self._phases, LabelPhases) else np.zeros((2, BINS))
-        return (np.arange(BINS) + 0.5) * WIDTH, np.asarray(memory)
+        memory = self._phases.memory if isinstance(self._phases, LabelPhases) else np.zeros((2, LOGIT_BINS))
+        return (np.arange(LOGIT_BINS) + 0.5) * BIN_WIDTH, np.asarray(memory)
 
     def weights(self) -> NDArray[np.float32]:
         """Weights of the rule in [0, 1] at every row's last pass, by row number; nan for rows never seen.

@@ -10,20 +10,20 @@ import numpy as np
 
 from ..robust.scales import MAD_TO_SIGMA
 from .counts import EpochCounts
-from .noise_rate import BINS, fit_agreement
+from .noise_rate import LOGIT_BINS, fit_agreement
 from .rows import TrialCounts
 
 LOOK, TRIAL, PLAIN, PACED = "look", "trial", "plain", "paced"
 
 # Chosen on a few runs with seeds 0 to 5, neighbours not tried one by one; benchmarks/networks.py measures them on seeds
 # from 100 on, which were not looked at before.
-FIRST, LAST = 4, 16  # epochs: the first decision, and the last
+FIRST_DECISION, LAST_DECISION = 4, 16  # epochs: the first decision, and the last
 FIRST_ROWS = 5_000  # ... and the first not before so many rows: a network that knows nothing proves nothing
 # Agreement gained in an epoch above which the network is still learning: wait. If held-out rows lose as much and agree
 # less than training rows by as much, it memorises.
 LEARNING = 0.035
 ALARMS = 2  # looks in a row that must say noise
-LEAST_RATE = 0.03  # wrong labels below which nothing is done
+NEGLIGIBLE_RATE = 0.03  # wrong labels below which nothing is done
 # Share of all contradictions that wrong labels must explain: at the lower bound for an alarm, at the upper bound for
 # looking on, and at the best rate, mean of the paced epochs, for staying paced (overlap reaches 0.31 there, noise 0.5).
 NOISE_SHARE = 0.45
@@ -34,7 +34,7 @@ OPEN_FROM, OPEN_FULLY = 0.2, 0.35
 # The trial. Rare groups: this share of the control rows that contradicted most must agree, and of all control rows so
 # many times more must have gained agreement than lost it. It ends when half of the treated ones agree and less than
 # half as many of the control ones, and at the latest after so many epochs.
-EXPLAINED, GAINED, TRIAL_EPOCHS = 0.25, 1.5, 10
+EXPLAINED_SHARE, GAINED, TRIAL_EPOCHS = 0.25, 1.5, 10
 
 _TELLS = {
     "none": "no epoch has ended yet",
@@ -132,7 +132,7 @@ class LabelPhases(Phases):
     agreements: list[float] = field(default_factory=list)
     shares: list[float] = field(default_factory=list)
     held_out: list[float] = field(default_factory=list)
-    memory: list[list[float]] = field(default_factory=lambda: [[0.0] * BINS, [0.0] * BINS])
+    memory: list[list[float]] = field(default_factory=lambda: [[0.0] * LOGIT_BINS, [0.0] * LOGIT_BINS])
 
     kind: ClassVar[str] = "labels"
 
@@ -154,7 +154,7 @@ class LabelPhases(Phases):
         if self.phase == TRIAL and trial is not None:
             self._try(trial)
             return
-        if self.epochs < FIRST or self.rows < FIRST_ROWS:
+        if self.epochs < FIRST_DECISION or self.rows < FIRST_ROWS:
             self.status = "early"
             return
         curve = fit_agreement(np.asarray(self.memory), self.n_answers)
@@ -163,7 +163,7 @@ class LabelPhases(Phases):
         if self.phase == PACED:
             self.trusted = FADE * self.trusted + (1 - FADE) * self.goal
             self._confirm(curve.rate)
-        elif self.epochs >= LAST or not self._learning():
+        elif self.epochs >= LAST_DECISION or not self._learning():
             self._decide(can_try)
         elif self.phase == LOOK:
             self.status = "learning"
@@ -190,15 +190,15 @@ class LabelPhases(Phases):
         return self.agreements[-1] - self.agreements[-3] >= 2 * LEARNING
 
     def _decide(self, can_try: bool) -> None:
-        enough = max(LEAST_RATE, NOISE_SHARE * (1 - self.agreement))
+        enough = max(NEGLIGIBLE_RATE, NOISE_SHARE * (1 - self.agreement))
         alarm = self.lower >= enough
         self.alarms = self.alarms + 1 if alarm else 0
         if self.alarms >= ALARMS:
             self._start(TRIAL if can_try else PACED)
         elif alarm:
             self.status = "alarm"
-        elif self.epochs >= LAST or self.upper < enough:
-            self.phase, self.closed, self.status = PLAIN, self.epochs >= LAST, "overlap"
+        elif self.epochs >= LAST_DECISION or self.upper < enough:
+            self.phase, self.closed, self.status = PLAIN, self.epochs >= LAST_DECISION, "overlap"
         elif self.phase == LOOK:
             self.status = "unsettled"
 
@@ -216,7 +216,7 @@ class LabelPhases(Phases):
         """Rows that nobody learned from agree in the end if others explain them; wrong labels do not."""
         self.trial += 1
         memorised = counts.treated >= 0.5 and counts.control < counts.treated / 2
-        if counts.control >= EXPLAINED and counts.gained >= GAINED * counts.lost:
+        if counts.control >= EXPLAINED_SHARE and counts.gained >= GAINED * counts.lost:
             self.phase, self.closed, self.trusted, self.status = PLAIN, True, math.nan, "rare groups"
         elif memorised or self.trial >= TRIAL_EPOCHS:
             self.phase, self.status = PACED, "noise"
@@ -224,7 +224,7 @@ class LabelPhases(Phases):
     def _confirm(self, rate: float) -> None:
         """The paced network is the better reference, for it does not memorise what it holds back."""
         self.shares.append(rate / max(1 - self.agreement, 1e-9))
-        if self.confirmed or len(self.shares) < FIRST:
+        if self.confirmed or len(self.shares) < FIRST_DECISION:
             return
         # Held-out rows, noisy as they are: a pace that is right does not agree with fewer of them than the look did.
         worse = bool(self.held_out) and float(np.mean(self.held_out[-2:])) < self.before - LEARNING
@@ -245,7 +245,7 @@ class LabelPhases(Phases):
 
 # theory: 95 % efficiency of Welsch's weights for normal errors, in robust standard deviations
 WELSCH_TUNING = 2.985
-FAR = 4.0  # theory: robust standard deviations that 1 in 16,000 normal residuals exceeds
+FAR_RESIDUAL = 4.0  # theory: robust standard deviations that 1 in 16,000 normal residuals exceeds
 TOO_MANY = 0.3  # benchmarks/networks.py: with 40 % of the rows shifted the wrong part may win, with 20 % it does not
 FALLING = 0.8  # a choice: a median squared residual below this part of the last epoch's is still falling
 
@@ -262,14 +262,14 @@ class ResidualPhases(Phases):
     def see(self, epoch: EpochCounts, trial: TrialCounts | None, can_try: bool) -> None:  # noqa: ARG002
         self.epochs += 1
         before, self.median = self.median, epoch.losses.quantile(0.5)
-        falling = self.phase == LOOK and self.epochs < LAST and self.median < FALLING * before
-        if self.epochs < FIRST or falling or not 0 < self.median < math.inf:
+        falling = self.phase == LOOK and self.epochs < LAST_DECISION and self.median < FALLING * before
+        if self.epochs < FIRST_DECISION or falling or not 0 < self.median < math.inf:
             self.status = "values early"
             return
         variance = MAD_TO_SIGMA**2 * self.median
         values, weight = epoch.losses.support()
         share = weight / weight.sum()
-        self.rate = self.lower = self.upper = float(share[values > FAR**2 * variance].sum())
+        self.rate = self.lower = self.upper = float(share[values > FAR_RESIDUAL**2 * variance].sum())
         self.half = math.log(2) * WELSCH_TUNING**2 * variance
         # A fit that runs between two groups has few rows near it: less than half of what normal residuals would have.
         between = float(share[values < variance / 16].sum()) < math.erf(0.25 / math.sqrt(2)) / 2

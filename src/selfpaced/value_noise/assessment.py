@@ -31,11 +31,15 @@ __all__ = [
 ]
 
 Array = NDArray[np.floating[Any]]
-MIN_ROWS = 60  # a choice: with fewer, misfit and gross errors cannot be told apart, and the model's residuals decide
-SAMPLE = 2000  # cost: rows that reference models are fitted to, in three folds
+REFERENCE_ROWS = (
+    60  # a choice: with fewer, misfit and gross errors cannot be told apart, and the model's residuals decide
+)
+REFERENCE_SAMPLE = 2000  # cost: rows that reference models are fitted to, in three folds
 GROSS = 4.0  # theory: sigmas; 0.006 % of normal errors lie beyond
 VISIBLE = 0.05  # a choice: share of errors that stand out at least, if any do; below, an interval would say nothing
-MANY = 0.1  # share of errors that count on a less likely scale alone: benchmarks/regression.py messy and tables
+COUNTED_SHARE = (
+    0.1  # share of errors that count on a less likely scale alone: benchmarks/regression.py messy and tables
+)
 ATOM = 0.15  # a choice: share of one repeated value (zero, often) that no residual can assess
 EVEN_ODDS = 0.5  # convention: above, a value is more probably wrong than right
 WITHOUT = "without gross rows"  # label of the candidate that leaves them out
@@ -173,7 +177,7 @@ def assess_values(
     rows = Rows(np.asarray(y, dtype=float), guesses, features, sample_weight)
     first = by_model(rows.y, guesses[0], sigma, sample_weight)
     gross = np.abs(rows.y - guesses[0]) > GROSS * sigma
-    if rows.size < MIN_ROWS or not (sigma > 0 and gross.any()):
+    if rows.size < REFERENCE_ROWS or not (sigma > 0 and gross.any()):
         return first
     atom = repeated_value(rows.y, sample_weight)
     assessed = np.arange(len(y)) if atom is None else np.flatnonzero(rows.y != atom)
@@ -194,9 +198,9 @@ def assess_values(
 def _sample(order: np.ndarray, rows: Rows) -> np.ndarray:
     """The first rows of an order, each as often as it counts; parts of a count add up along the order."""
     if rows.weight is None:
-        return order[:SAMPLE]
-    passed = np.floor(np.cumsum(np.minimum(rows.weight[order], SAMPLE)) + 0.5).astype(np.intp)
-    return np.repeat(order, np.diff(passed, prepend=0))[:SAMPLE]
+        return order[:REFERENCE_SAMPLE]
+    passed = np.floor(np.cumsum(np.minimum(rows.weight[order], REFERENCE_SAMPLE)) + 0.5).astype(np.intp)
+    return np.repeat(order, np.diff(passed, prepend=0))[:REFERENCE_SAMPLE]
 
 
 def by_model(y: Array, predicted: Array, sigma: float, sample_weight: Array | None = None) -> ValueAssessment:
@@ -217,7 +221,7 @@ def repeated_value(y: Array, sample_weight: Array | None = None) -> float | None
     counts = np.bincount(place.reshape(-1), sample_weight)
     common, total = int(counts.argmax()), float(counts.sum())
     second = np.partition(counts, -2)[-2] if len(counts) > 1 else 0.0
-    often = counts[common] >= max(ATOM * total, 2 * second) and total - counts[common] >= MIN_ROWS
+    often = counts[common] >= max(ATOM * total, 2 * second) and total - counts[common] >= REFERENCE_ROWS
     return float(values[common]) if often else None
 
 
@@ -241,7 +245,7 @@ def _by_references(
     for mixture, z in zip(mixtures, scores, strict=True):
         far[assessed] &= mixture.distance(z[assessed]) > NEAR
     # a small gross part on a scale that is less likely is the far end of a skewed target
-    used = [k for k, mixture in enumerate(mixtures) if k == 0 or mixtures[0].found or mixture.share >= MANY]
+    used = [k for k, mixture in enumerate(mixtures) if k == 0 or mixtures[0].found or mixture.share >= COUNTED_SHARE]
     references, mixtures = tuple(references[k] for k in used), [mixtures[k] for k in used]
     wrong[assessed] = _gross(mixtures, [scores[k][assessed] for k in used])
     far[np.setdiff1d(np.arange(len(far)), assessed)] = False

@@ -17,11 +17,11 @@ __all__ = ["NEAR", "Mixture", "fit_mixture"]
 
 Array = NDArray[np.floating[Any]]
 # Measured by benchmarks/regression.py claims and errors.
-LEAST_GAIN, PER_LOG_ROW = 9.0, 1.5  # nats that the gross part must gain, in all and per log of the rows
+GROSS_GAIN, PER_LOG_ROW = 9.0, 1.5  # nats that the gross part must gain, in all and per log of the rows
 NEAR = 3.0  # scales of the core within which no value is gross
 
 FARTHEST = 1e6  # numerical safety: scales beyond which residuals count as this far
-BINS = 400  # cost: of the residuals
+RESIDUAL_BINS = 400  # cost: of the residuals
 #: a choice: bounds of centre, log scales and tails of the core (3: heavier than t with 1.5 degrees of freedom); of log
 #: odds, side, log distance and its spread
 BOUNDS = np.array(
@@ -119,7 +119,7 @@ def fit_mixture(z: Array) -> Mixture:
     both, best = max((_likeliest(points, counts, start) for start in starts), key=_nats)
     error = _odds_error(best, points, counts)
     interval = float(expit(best[5] - NORMAL_95 * error)), float(expit(best[5] + NORMAL_95 * error))
-    return Mixture(best, both - alone, max(LEAST_GAIN, PER_LOG_ROW * math.log(max(len(z), 2))), interval, middle)
+    return Mixture(best, both - alone, max(GROSS_GAIN, PER_LOG_ROW * math.log(max(len(z), 2))), interval, middle)
 
 
 def _nats(found: tuple[float, Array]) -> float:
@@ -199,7 +199,9 @@ def _halves(below: NDArray[np.bool_], left: float) -> tuple[tuple[NDArray[np.boo
 def _binned(z: Array) -> tuple[Array, Array]:
     """Return mean and count of the residuals in bins that are narrow in the core."""
     edge = math.asinh(FARTHEST)
-    index = np.minimum(((np.arcsinh(z) + edge) * (BINS / (2 * edge))).astype(np.intp), BINS - 1)
-    counts = np.bincount(index, minlength=BINS)
+    index = np.minimum(((np.arcsinh(z) + edge) * (RESIDUAL_BINS / (2 * edge))).astype(np.intp), RESIDUAL_BINS - 1)
+    counts = np.bincount(index, minlength=RESIDUAL_BINS)
     used = counts > 0
-    return np.asarray(np.bincount(index, z, minlength=BINS)[used] / counts[used]), np.asarray(counts[used], dtype=float)
+    return np.asarray(np.bincount(index, z, minlength=RESIDUAL_BINS)[used] / counts[used]), np.asarray(
+        counts[used], dtype=float
+    )

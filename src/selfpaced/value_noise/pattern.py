@@ -17,7 +17,7 @@ Array = NDArray[np.floating[Any]]
 # a choice: 40 % outliers of boosted trees and leverage points (first example of docs/guide/regression.md) need them
 RARE = 0.002  # share of gross residuals that a reference model learns nothing from
 CROWD = 0.3  # share of gross residuals that reference models do not stand
-GAP = 1.0  # spreads of the others' features that part a cluster of outliers from them
+FEATURE_GAP = 1.0  # spreads of the others' features that part a cluster of outliers from them
 EDGE = 0.1  # of the outliers and of the others that may lie on the wrong side of the gap
 
 
@@ -53,7 +53,7 @@ def needs_no_reference(z: Array, gross: NDArray[np.bool_], columns: Array, share
     ours_below = np.cumsum(gross[order])[:-1] / gross.sum()
     others_below = np.cumsum(~gross[order])[:-1] / (~gross).sum()
     between = (ours_below <= EDGE) & (others_below >= 1 - EDGE)
-    return bool(np.any(np.diff(along[order])[between] > GAP * float(along[~gross].std())))
+    return bool(np.any(np.diff(along[order])[between] > FEATURE_GAP * float(along[~gross].std())))
 
 
 def _normal(z: Array, cells: int = 10) -> bool:

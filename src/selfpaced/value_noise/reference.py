@@ -31,12 +31,12 @@ from ..robust import madn, weighted_quantile
 __all__ = ["Reference", "Rows", "best_references", "numeric_features"]
 
 Array = NDArray[np.floating[Any]]
-COLUMNS = 200  # cost: features up to which they are all looked at; beyond, the model's own predictions have to do
+MOST_FEATURES = 200  # cost: features up to which they are all looked at; beyond, the model's own predictions have to do
 POSITIVE = 0.85  # of the values must be positive for a logarithm: benchmarks/regression.py errors
 BOOSTED = 100  # a choice: rows from which on trees are tried
-SHARES = (0.01, 0.05, 0.12, 0.25, 0.45)  # a choice: of values that no model has to account for
-EVIDENCE, ERRORS = 5.0, 2.0  # nats and standard errors that a model must be ahead by: benchmarks/regression.py errors
-TINY = 1e-300  # numerical safety: in place of a spread of zero
+FREE_SHARES = (0.01, 0.05, 0.12, 0.25, 0.45)  # a choice: of values that no model has to account for
+EVIDENCE, AHEAD_BY = 5.0, 2.0  # nats and standard errors that a model must be ahead by: benchmarks/regression.py errors
+SMALLEST_SPREAD = 1e-300  # numerical safety: in place of a spread of zero
 
 
 def numeric_features(X: Any) -> Array | None:
@@ -48,7 +48,7 @@ def numeric_features(X: Any) -> Array | None:
     [[0.0, 1.5], [1.0, 2.5]]
     """
     shape = np.shape(X)
-    if len(shape) != 2 or not 0 < shape[1] <= COLUMNS:
+    if len(shape) != 2 or not 0 < shape[1] <= MOST_FEATURES:
         return None
     if sparse.issparse(X):
         return np.asarray(X.toarray(), dtype=float)
@@ -128,7 +128,7 @@ class Reference:
     middle: Array
     spread: Array
     even: float
-    smallest: float = TINY
+    smallest: float = SMALLEST_SPREAD
     trees: tuple[Any, ...] = ()
     spreads: tuple[Any, ...] = ()
     lines: tuple[Any, ...] = ()
@@ -183,7 +183,7 @@ class _Comparison:
         core = student.logpdf(reference.standardised(y), 4) - np.log(reference.spread)
         if reference.least is not None:  # densities on two scales become comparable by the slope
             core = np.where(reference.holds(y), core - reference.forward(y), -np.inf)
-        tried = [np.logaddexp(np.log1p(-share) + core, np.log(share) + self.anything) for share in SHARES]
+        tried = [np.logaddexp(np.log1p(-share) + core, np.log(share) + self.anything) for share in FREE_SHARES]
         return np.asarray(max(tried, key=np.sum))
 
     def better(self, kept: Reference, other: Reference | None) -> Reference:
@@ -191,14 +191,14 @@ class _Comparison:
         if other is None:
             return kept
         gain = self.density(other) - self.density(kept)
-        ahead = gain.sum() > max(EVIDENCE, ERRORS * float(gain.std()) * np.sqrt(len(gain)))
+        ahead = gain.sum() > max(EVIDENCE, AHEAD_BY * float(gain.std()) * np.sqrt(len(gain)))
         return other if ahead else kept
 
     def around(self, least: float | None, middle: Array, **models: Any) -> Reference:
         """Return a reference with one spread for all rows."""
         found = Reference(least, middle, np.ones(len(middle)), 1.0, **models)
         residuals = found.standardised(self.rows.y)[found.holds(self.rows.y)]
-        smallest = max(_resolution(found.forward(self.rows.y)), TINY)
+        smallest = max(_resolution(found.forward(self.rows.y)), SMALLEST_SPREAD)
         even = max(madn(residuals - np.median(residuals)) or float(np.std(residuals)), smallest)
         return replace(found, spread=np.full(len(middle), even), even=even, smallest=smallest)
 
@@ -225,12 +225,14 @@ class _Comparison:
     def uneven(self, one: Reference) -> Reference | None:
         """Return the same expectation with a spread that follows from the row."""
         size, held = np.abs(one.standardised(self.rows.y)), one.holds(self.rows.y)
-        typical = max(float(np.median(size[held])), TINY)
-        found = self._unseen(self._boosted, one, np.log(np.clip(size, max(0.05 * typical, TINY), 20 * typical)))
+        typical = max(float(np.median(size[held])), SMALLEST_SPREAD)
+        found = self._unseen(
+            self._boosted, one, np.log(np.clip(size, max(0.05 * typical, SMALLEST_SPREAD), 20 * typical))
+        )
         if found is None:
             return None
         factor = np.exp(found[0])
-        even = max(one.even * madn(size[held] / factor[held]), TINY)
+        even = max(one.even * madn(size[held] / factor[held]), SMALLEST_SPREAD)
         return replace(one, spread=np.maximum(even * factor, one.smallest), even=even, spreads=found[1])
 
     def _boosted(self) -> Any:

@@ -39,19 +39,19 @@ from ._soft_labels import (
 )
 from ._wrapper import Found, Task, changed_params, told
 
-__all__ = ["LEAST_RATE", "MIN_ROWS", "fit_default_labels", "unassessed"]
+__all__ = ["FOLD_ROWS", "OVERLAP_RATE", "fit_default_labels", "unassessed"]
 
-MIN_ROWS = 40  # a choice: fewer rows are not split into folds
+FOLD_ROWS = 40  # a choice: fewer rows are not split into folds
 TUNED_ROWS = 2_000  # a choice: rows up to which known models are regularised; more rows may need many small leaves
 
 # a choice, made on development data.
 HEAVY_RATE = 0.25  # noise rate from which the reference models are fitted again, to soft labels
-LEAST_RATE = 0.05  # noise rate below which disagreement is taken for overlap of classes
+OVERLAP_RATE = 0.05  # noise rate below which disagreement is taken for overlap of classes
 LEAN = 0.25  # share of P(true | x) in the soft labels, for labels that are wrong near the border
 PULL = 0.5  # how far class totals move from the posterior's to the given ones
 
 # Measured by benchmarks/wrappers.py --part claims and labels.
-CONFIDENT = 0.8  # mean confidence of the reference models from which noise explains their errors
+CONFIDENT_MODELS = 0.8  # mean confidence of the reference models from which noise explains their errors
 DECISIVE = 8.0  # nats by which noise must explain labels better than overlap, if they are less confident
 UNINFORMATIVE = 0.1  # probability of noise, and of any signal, below which a rate cannot be estimated
 LEAST_CONFUSION = 0.2  # each pair of classes is confused at least at this share of one rate for all
@@ -84,7 +84,7 @@ def fit_default_labels(task: Task, references: Any = "auto", *, tune: bool = Tru
     Found
     """
     plain = _plain(task) if keep_plain else None
-    if len(task.classes) < 2 or task.n_units < MIN_ROWS:
+    if len(task.classes) < 2 or task.n_units < FOLD_ROWS:
         return unassessed(task, plain or _plain(task))
     try:
         return _fit_soft(task, references, tune, plain)
@@ -143,7 +143,7 @@ def _words(posterior: Posterior) -> str:
     rate, (low, high) = posterior.channel.noise_rate, posterior.channel.interval
     if math.isnan(rate):
         return f"the features say too little about the labels to estimate a label-error rate ({low:.0%} to {high:.0%})"
-    if posterior.rate >= LEAST_RATE:
+    if posterior.rate >= OVERLAP_RATE:
         claim = "" if low > 0.0 else "possible "
         return f"{claim}label-error rate {rate:.0%} ({low:.0%} to {high:.0%})"
     return "no label noise detected"
@@ -151,7 +151,7 @@ def _words(posterior: Posterior) -> str:
 
 def _even_loss(rate: float, n_classes: int) -> float:
     """Return the loss at which a label is as probably wrong as right."""
-    rate = min(max(rate, LEAST_RATE), 1.0 - 1e-9)
+    rate = min(max(rate, OVERLAP_RATE), 1.0 - 1e-9)
     return float(np.log1p((1.0 - rate) * (n_classes - 1) / rate))
 
 
@@ -201,7 +201,7 @@ class Posterior:
     def soft(self, codes: Array) -> Array:
         """Return P(true | x, given) at a rate of at least 5 %, mixed with a share of P(true | x)."""
         n_classes = self.clean.shape[1]
-        transition = self.channel.transition if self.rate >= LEAST_RATE else symmetric(LEAST_RATE, n_classes)
+        transition = self.channel.transition if self.rate >= OVERLAP_RATE else symmetric(OVERLAP_RATE, n_classes)
         return (1.0 - LEAN) * _in_view(self.clean, transition, codes) + LEAN * self.clean
 
 
@@ -243,7 +243,7 @@ def _claim(logits: Array, predicted: Sequence[Array], codes: Array, weight: Arra
     models = ChannelModels.of(logits, codes, weight)
     claim, even = models.assessed(), 1.0 / logits.shape[1]
     sure = float(np.average((channel.proba(logits).max(axis=1) - even) / (1.0 - even), weights=weight))
-    certain = models.gain >= DECISIVE or (sure >= CONFIDENT and _all_detect(predicted, codes, weight))
+    certain = models.gain >= DECISIVE or (sure >= CONFIDENT_MODELS and _all_detect(predicted, codes, weight))
     if claim.suspicion is None or certain:
         return claim
     doubt = replace(claim.suspicion, share=min(claim.suspicion.share, UNDECIDED))
@@ -288,7 +288,7 @@ def _least_confusion(channel: NoiseModel) -> Array:
     Labels that are wrong near the border of two classes are often all on one side by chance. A rate of 0 for the other
     class would rank its labels last, whatever the reference models predict.
     """
-    one_rate = symmetric(max(channel.noise_rate, LEAST_RATE), channel.n_classes)
+    one_rate = symmetric(max(channel.noise_rate, OVERLAP_RATE), channel.n_classes)
     return _normal(np.maximum(channel.transition, LEAST_CONFUSION * one_rate))
 
 

@@ -25,7 +25,7 @@ __all__ = ["fit_default_values"]
 
 MANY_WRONG = 0.2  # cost: share of wrong values above which boosting by absolute error is compared once more
 # Measured by benchmarks/wrappers.py --part values.
-SURE = 0.9  # posterior above which a value is far from rows with a similar prediction
+FAR_POSTERIOR = 0.9  # posterior above which a value is far from rows with a similar prediction
 WINDOW = 101  # rows with a similar prediction
 # name of a class -> parameter -> (default, changed value); measured by benchmarks/wrappers.py --part values
 ABSOLUTE_ERROR: Mapping[str, Mapping[str, tuple[Any, Any]]] = {
@@ -181,7 +181,7 @@ def _assessed(task: Task, expected: Array, local: bool) -> Any:
         found = assessed(task, expected)
     if not local or not np.any(found.wrong > EVEN_ODDS):
         return found
-    wrong = np.where(gross_posterior(task, expected) >= SURE, found.wrong, np.minimum(found.wrong, EVEN_ODDS))
+    wrong = np.where(gross_posterior(task, expected) >= FAR_POSTERIOR, found.wrong, np.minimum(found.wrong, EVEN_ODDS))
     share, (low, high) = float(np.sum(wrong > EVEN_ODDS) / np.sum(found.wrong > EVEN_ODDS)), found.interval
     return replace(found, wrong=wrong, rate=share * found.rate, interval=(share * low, high))
 

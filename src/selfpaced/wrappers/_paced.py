@@ -32,7 +32,7 @@ from ..robust import (
 from ..selection import Decision, Trial, end_of_pace, gap, mean_and_error
 from ..solver import Solution, Stage, alternate
 from ..value_noise import assess_values, numeric_features
-from ._default_labels import LEAST_RATE, MIN_ROWS, unassessed
+from ._default_labels import FOLD_ROWS, OVERLAP_RATE, unassessed
 from ._routing import Array, TooFewRows, rows_left
 from ._soft_labels import Reading, as_logits, fit_soft, fitted_scale, output_kind, read_output, rival_loss
 from ._wrapper import Found, Task
@@ -55,7 +55,7 @@ MIN_VALUES = 20  # fewer rows are not split into folds
 MEMORY = 0.2  # share of its error on unseen rows that a classifier which memorises does not make on seen ones
 LEAST_GAP = 0.05  # the same of a regressor: difference of absolute residuals, in sigma
 KEPT_PER_CLASS = 3  # the easiest rows of a class that would vanish from a fit
-LEAST_GAIN = 0.01  # leaving out rows of large residuals alone lowers the loss of clean rows by a little less than this
+LOSS_GAIN = 0.01  # leaving out rows of large residuals alone lowers the loss of clean rows by a little less than this
 ROUNDS = 3  # cost: rounds at the automatic pace
 CLEARLY = 2.0  # theory: standard errors, about 95 %
 LN2 = math.log(2.0)  # theory: the loss of a guess between two classes
@@ -335,7 +335,7 @@ class PacedLabels(Paced):
         than they are if classes overlap; the noise model, fitted before there were weights, tells the two apart.
         """
         rate = first.channel.noise_rate
-        return f"no label noise detected (rate {rate:.1%})" if self.cross and rate < LEAST_RATE else ""
+        return f"no label noise detected (rate {rate:.1%})" if self.cross and rate < OVERLAP_RATE else ""
 
     def filled(self, weights: Array, previous: Any) -> Array:
         """Give the easiest rows of a class that would vanish from the fit their full weight."""
@@ -352,7 +352,7 @@ class PacedLabels(Paced):
     def found(self, model: Any, trials: list[Trial], decision: Decision, interrupted: bool = False) -> Found:
         """Return the result, with the noise model of the chosen model's output."""
         channel, noise = trials[0].fit.channel, trials[decision.index].fit.channel
-        if not decision.index and channel.noise_rate < LEAST_RATE:  # the model's own probabilities
+        if not decision.index and channel.noise_rate < OVERLAP_RATE:  # the model's own probabilities
             noise = NoiseModel.identity(self.labels.size)
             if self.kind == "decision_function":
                 noise = self._scaled(noise, as_logits(trials[0].fit.output, self.kind))
@@ -376,7 +376,7 @@ def fit_paced_labels(task: Task, rule: Regularizer, pace: Any, cross_fit: Any) -
     with task.progress.stage("plain fit"):
         plain = fit_soft(task, task.hard)
     folds = []
-    if len(task.classes) > 1 and task.n_units >= MIN_ROWS:
+    if len(task.classes) > 1 and task.n_units >= FOLD_ROWS:
         # half-trained models memorise less, and the mean over several splits tells more than the label of a leaf
         folds = task.splits(2) if task.folds else [half for number in range(4) for half in task.splits(2, number)]
     if not folds:  # also if every class has one row alone
@@ -423,7 +423,7 @@ class PacedValues(Paced):
     unit: float = 1.0
     efficiency: float = 0.95
 
-    least_gain = LEAST_GAIN
+    least_gain = LOSS_GAIN
     gain_errors = CLEARLY
 
     def read(self, model: Any, X: Any) -> Array:

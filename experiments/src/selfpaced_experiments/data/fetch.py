@@ -156,7 +156,7 @@ def _from_publisher(file: DataFile) -> Path:
     try:
         import pooch
     except ImportError as error:
-        raise ImportError('downloading this file needs pooch: pip install pooch') from error
+        raise ImportError("downloading this file needs pooch: pip install pooch") from error
     target = cache_directory() / file.name
     target.parent.mkdir(parents=True, exist_ok=True)
     part = Path(pooch.retrieve(file.url, known_hash=None, fname=target.name + ".part", path=target.parent))
