@@ -674,8 +674,8 @@ SWITCHES = {
     "no row rejected": ("linear._regression_check", "rejected_rows", lambda _, r, __: np.zeros(len(r), dtype=bool)),
     "no trees": ("value_noise.reference", "BOOSTED", np.inf),
     "no logarithm": ("value_noise.reference", "POSITIVE", np.inf),
-    "likeliest scale only": ("value_noise.assessment", "MANY", np.inf),
-    "no gross part": ("value_noise.mixture", "LEAST_GAIN", np.inf),
+    "likeliest scale only": ("value_noise.assessment", "COUNTED_SHARE", np.inf),
+    "no gross part": ("value_noise.mixture", "GROSS_GAIN", np.inf),
 }
 
 
