@@ -26,7 +26,7 @@ __all__ = ["fit_default_values"]
 MANY_WRONG = 0.2  # cost: share of wrong values above which boosting by absolute error is compared once more
 # Measured by benchmarks/wrappers.py --part values.
 FAR_POSTERIOR = 0.9  # posterior above which a value is far from rows with a similar prediction
-WINDOW = 101  # rows with a similar prediction
+SIMILAR_ROWS = 101  # rows with a similar prediction
 # name of a class -> parameter -> (default, changed value); measured by benchmarks/wrappers.py --part values
 ABSOLUTE_ERROR: Mapping[str, Mapping[str, tuple[Any, Any]]] = {
     "HistGradientBoostingRegressor": {"loss": ("squared_error", "absolute_error")},
@@ -210,7 +210,7 @@ def gross_posterior(task: Task, expected: Array) -> Array:
 def _local_scale(expected: Array, residuals: Array, floor: float) -> tuple[Array, Array]:
     """Return centre and half-length of the shortest half of residuals among rows with a similar prediction."""
     order, n = np.argsort(expected, kind="stable"), len(residuals)
-    width, step = min(WINDOW, n), max(1, min(WINDOW, n) // 10)
+    width, step = min(SIMILAR_ROWS, n), max(1, min(SIMILAR_ROWS, n) // 10)
     centre, scale = np.empty(n), np.empty(n)
     for begin in range(0, n, step):
         first = int(np.clip(begin - width // 2, 0, n - width))

@@ -37,7 +37,7 @@ TREES = 50  # of a forest
 LEAF = 5  # rows in a leaf: fewer follow single labels
 PENALTY = 0.1  # C of the logistic regression, on standardised columns
 
-SAMPLED_ROWS = 5_000  # cost: rows of a tree, and of a logistic regression of up to 50 columns
+TREE_ROWS = 5_000  # cost: rows of a tree, and of a logistic regression of up to 50 columns
 
 
 def reference_models(task: Task, asked: Any) -> dict[str, ReferenceModel]:
@@ -98,14 +98,14 @@ def _forest(task: Task, table: Array, soft: Array) -> Array:
     target, weight = soft[:, 1:] if soft.shape[1] == 2 else soft, task.weight
     table = np.ascontiguousarray(table, dtype=np.float32)
     # large tables, and soft labels (which contain the first forest's predictions), need fewer trees
-    few = len(table) > 2 * SAMPLED_ROWS or not np.array_equal(soft, task.hard)
+    few = len(table) > 2 * TREE_ROWS or not np.array_equal(soft, task.hard)
     splits = [split for number in range(TREES // (4 if few else 2)) for split in task.splits(2, number)]
     if isinstance(task.folds, list):  # trees differ by the half of the training rows that they are fitted to
         splits = [split for split in task.folds for _ in range(TREES // 4)]
 
     def leaves(number: int, train: Array, test: Array) -> Array:
-        most = len(train) // 2 if isinstance(task.folds, list) else SAMPLED_ROWS
-        train = _training(task, train, min(max(most, 2), SAMPLED_ROWS), task.seed + number)
+        most = len(train) // 2 if isinstance(task.folds, list) else TREE_ROWS
+        train = _training(task, train, min(max(most, 2), TREE_ROWS), task.seed + number)
         model = DecisionTreeRegressor(min_samples_leaf=LEAF, max_features="sqrt", random_state=task.seed + number)
         weighted = {} if np.all(weight[train] == 1.0) else {"sample_weight": weight[train]}
         model.fit(table[train], target[train], check_input=False, **weighted)
@@ -127,7 +127,7 @@ def _logistic(task: Task, table: Any, soft: Array) -> Array:
 
     def outside(train: Array, test: Array) -> Array:
         # a sample of a sparse table would lose rare words; a wide table needs more rows
-        most = len(train) if sparse.issparse(table) else max(SAMPLED_ROWS, 100 * table.shape[1])
+        most = len(train) if sparse.issparse(table) else max(TREE_ROWS, 100 * table.shape[1])
         used = _training(task, train, most, len(test))
         place, codes = np.nonzero(soft[used])
         if np.unique(codes).size < 2:
