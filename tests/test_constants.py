@@ -56,6 +56,15 @@ def test_constants_say_where_they_come_from(path):
             assert (ROOT / script).exists(), f"{name} in {path.name} names {script}, which is not there"
 
 
+def test_a_name_has_one_meaning():
+    places: dict[str, set[str]] = {}
+    for path in FILES:
+        for name, _ in constants(path.read_text(encoding="utf-8")):
+            places.setdefault(name.strip("_"), set()).add(str(path.relative_to(PACKAGE)))
+    same = {"LARGEST", "ROWS_PER_FEATURE"}  # one value each
+    assert {name: files for name, files in places.items() if len(files) > 1 and name not in same} == {}
+
+
 def test_a_constant_without_a_reason_is_seen():
     bare = "A = 3\n# theory: two of them\nB = 1.5\nC = 2\n\nD = (1, 2)  # wide\nNAMES = ('a', 'b')\n"
     assert constants(bare) == [

@@ -15,7 +15,7 @@ import numpy as np
 from ..fingerprint import Keys, mixed, row_keys
 from .table import Array, Block, Rows, Table
 
-SPARE = 4  # cost: times the size asked for that samples may have until they are cut down: rows may be copies
+SPARE_ROWS = 4  # cost: times the size asked for that samples may have until they are cut down: rows may be copies
 EACH = 10  # a choice: rows of every class that a sample has if the table has them: two for each fold
 
 
@@ -62,7 +62,7 @@ class ContentSample:
             self.mass + other.mass,
             self.n + other.n,
         )
-        return both.settled() if len(both.keys) > 2 * SPARE * self.size else both
+        return both.settled() if len(both.keys) > 2 * SPARE_ROWS * self.size else both
 
     def __radd__(self, other: Any) -> ContentSample:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum(parts) works
@@ -123,7 +123,7 @@ class ContentSample:
 
 def drawn(table: Table, seed: int, size: int, n_classes: int) -> ContentSample:
     """The sample of a table: one pass or, where most rows are copies of others, two."""
-    share = SPARE * size / max(table.n, 1)
+    share = SPARE_ROWS * size / max(table.n, 1)
     if share < 1:
         ceiling = np.uint64(int(share * 2**64))
         found = table.reduce(contents, seed, size, n_classes, ceiling).settled()

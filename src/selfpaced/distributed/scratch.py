@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 READ_BYTES = 1 << 22  # cost: bytes that are read at a time in a pass: few calls, and blocks that stay in the cache
 LEAST_MEMORY = 1 << 26  # numerical safety: less is no budget that anything here would keep to
 # convention: decimal units, and binary ones with an i
-_UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_BYTE_UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
 def parse_bytes(text: str | int | float) -> int:
@@ -41,9 +41,9 @@ def parse_bytes(text: str | int | float) -> int:
     (1000000000, 536870912, 100000000)
     """
     found = re.fullmatch(r"\s*([0-9.]+(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*", str(text))
-    if found is None or found[2].upper() not in _UNITS or found[1].count(".") > 1:
+    if found is None or found[2].upper() not in _BYTE_UNITS or found[1].count(".") > 1:
         raise ValueError(f"memory must be a number of bytes, also with KB, MB or GB, got {text!r}")
-    size = int(float(found[1]) * _UNITS[found[2].upper()])
+    size = int(float(found[1]) * _BYTE_UNITS[found[2].upper()])
     if size < LEAST_MEMORY:
         raise ValueError(f"memory must be at least {LEAST_MEMORY >> 20} MiB, got {text!r}")
     return size
