@@ -85,7 +85,7 @@ def test_the_error_says_what_to_put_where(places, monkeypatch):
     ):
         assert part in str(caught.value)
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(DataNotFoundError, match=r"selfpaced\[data\]"):
+    with pytest.raises(DataNotFoundError, match=r"pip install pooch"):
         read_table(_file())
 
 
