@@ -43,7 +43,8 @@ import fresh_datasets
 import more_datasets
 import numpy as np
 from fresh_datasets import Table
-from noisy_fits import NOISES, noisy
+from noisy_fits import NOISES as EVERY_NOISE
+from noisy_fits import noisy
 from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.ensemble import (
@@ -58,6 +59,7 @@ from sklearn.model_selection import train_test_split
 from selfpaced import SelfPacedClassifier, SelfPacedRegressor
 from selfpaced.wrappers import _default_labels
 
+NOISES = tuple(noise for noise in EVERY_NOISE if noise != "5 %")  # the columns that were published
 RESULT = Path(__file__).parent / "results" / "wrappers.md"
 BASES = ("LightGBM", "boosting", "forest")
 TRAINED, TESTED, DRAWN = 300, 1000, 4000
