@@ -63,7 +63,6 @@ SWITCHES = {  # what is patched, and options of the estimator
     "repetitions": ([("folds", "REPETITIONS", 1)], {}),
     "misfit check": ([("fit", "misfit_check", _nothing)], {}),
     "ranks in the misfit check": ([("misfit", "SKEWED", np.inf)], {}),
-    "products in the misfit check": ([("misfit", "AXES", 1)], {}),
     "nearness in the misfit check": ([("misfit", "FEW_FEATURES", 0)], {}),
     "likely errors of both models": ([("misfit", "PROMISED", 0.0)], {}),
     "rates of pairs of classes": ([("classes", "MAX_PAIRWISE", 2)], {}),

@@ -1,8 +1,8 @@
 """The misfit check: what a more flexible reference model explains was misfit of the linear model, not label noise.
 
 A linear model that misses a bend sees wrong labels wherever the bend is. So the same folds are fitted once more with
-squares and products of the features, ranks of skewed features and, if features are few, nearness to some rows. If that
-model explains the held-out labels better, the noise rate is its own, and the interval covers both.
+squares of the features, ranks of skewed features and, if features are few, nearness to some rows. If that model explains
+the held-out labels better, the noise rate is its own, and the interval covers both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from ._loss import Latent, Vector, predicted
 # Measured by benchmarks/classification.py --part development.
 CLIPPED_SQUARES = 3.0  # standard deviations: beyond, a square would be all leverage
 SKEWED = 0.1  # standard deviations between mean and median from which the ranks of a feature are used
-AXES = 5  # principal components whose products are taken
 BUMPS, FEW_FEATURES = 30, 20  # rows nearness to which is a feature, and features above which all rows are far apart
 REFERENCE_C = 0.03  # inverse penalty of the reference model, which has more to penalise
 FULL_LEAD = 2.0  # standard errors of lead at which the reference model counts fully; one less, and it does not count
@@ -49,9 +48,14 @@ class MisfitCheck:
         return self.ahead >= FULL_LEAD
 
     @property
+    def explains_less(self) -> bool:
+        """Whether it is a standard error behind the linear model: then it says nothing about it."""
+        return self.ahead <= -1.0
+
+    @property
     def agrees(self) -> bool:
         """Whether both models contradict most of the likely errors: then they are not mere misfit of the linear one."""
-        return self.agreement >= PROMISED or self.ahead <= -FULL_LEAD  # a model that explains less says nothing
+        return self.agreement >= PROMISED or self.explains_less
 
     @property
     def trust(self) -> float:
@@ -73,8 +77,8 @@ class MisfitCheck:
         A reference model that is ahead shows that the linear model is wrong. Unless noise is significant to it, beyond
         what a wrong link function can feign, the rest that is unexplained may be more of the same.
         """
-        if self.ahead <= -FULL_LEAD:
-            return channel  # a model that explains less says nothing
+        if self.explains_less:
+            return channel
         pairs = zip(channel.interval, self.channel.interval, (min, max), strict=True)
         low, high = (pick(own, other) for own, other, pick in pairs)
         # If the linear model is wrong, the reference model may be as well: its rate has the full tolerance.
@@ -124,17 +128,13 @@ def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitC
 
 
 def bends(X: Vector, weight: Vector | None) -> NDArray[np.float32]:
-    """Return scaled and clipped features, squares, products of principal components, ranks, and nearness to rows."""
+    """Return scaled and clipped features, their squares, ranks of skewed ones, and nearness to rows."""
     mean = np.average(X, axis=0, weights=weight)
     scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
     Z = ((X - mean) / np.where(scale > 0, scale, 1.0)).astype(np.float32)
     ranks = [_normal_scores(Z[:, j])[:, None] for j in np.flatnonzero(np.abs(np.median(Z, axis=0)) > SKEWED)]
     np.clip(Z, -CLIPPED_SQUARES, CLIPPED_SQUARES, out=Z)
-    parts = Z @ np.linalg.eigh(Z.T @ Z)[1][:, ::-1][:, :AXES]
-    parts = np.clip(parts / np.maximum(parts.std(axis=0), 1e-6), -CLIPPED_SQUARES, CLIPPED_SQUARES)
-    i, j = np.triu_indices(parts.shape[1], 1)
-    near = [_nearness(Z, along=parts[:, 0])] if Z.shape[1] <= FEW_FEATURES else []
-    return np.hstack([Z, Z**2, parts[:, i] * parts[:, j], *ranks, *near])
+    return np.hstack([Z, Z**2, *ranks, *([_nearness(Z)] if Z.shape[1] <= FEW_FEATURES else [])])
 
 
 def _normal_scores(column: Vector) -> NDArray[np.float32]:
@@ -144,8 +144,9 @@ def _normal_scores(column: Vector) -> NDArray[np.float32]:
     return np.asarray(np.interp(column, np.sort(column)[knots], scores), dtype=np.float32)
 
 
-def _nearness(Z: Vector, along: Vector) -> Vector:
-    """Nearness of each row to rows that lie spread along an axis, whatever the order of the rows."""
+def _nearness(Z: Vector) -> Vector:
+    """Nearness of each row to rows that lie spread along the first principal axis, whatever the order of the rows."""
+    along = Z @ np.linalg.eigh(Z.T @ Z)[1][:, -1]
     some = Z[np.argsort(along, kind="stable")[:: -(-len(Z) // BUMPS)]]
     distance = np.square(Z).sum(axis=1)[:, None] - 2 * Z @ some.T + np.square(some).sum(axis=1)
     bumps = np.exp(-distance / Z.shape[1])
