@@ -256,12 +256,8 @@ def _one_way(like: _MulticlassLikelihood, clean_scale: float, unit: float) -> li
     (a, b), z = _asked_for(like, clean_scale)
     if z < ONE_WAY:
         return []
-    k, runs = like.k, []
-    for rate in (0.1, 0.35):
-        r = rate / MAX_RATE
-        start = np.r_[max(np.log(clean_scale), -4.0), np.zeros(k), np.log(r / (1 - r))]
-        runs.append(_minimum(like.one_way, start, a, b))
-    best = min(runs, key=lambda one: float(one.fun))
+    k = like.k
+    best = _minimum(like.one_way, np.r_[max(np.log(clean_scale), -4.0), np.zeros(k + 1)], a, b)
     rate, scale, bias = one_way_rate(best.x), float(np.exp(np.clip(best.x[0], -4, 5))), best.x[1:-1]
     share = float(np.average(_softmax(scale * like.z + bias[:, None])[a], weights=like.weight))
     evidence = -best.fun * like.n - (k - 1) - np.log(k * (k - 1))  # which of the pairs was a choice, too

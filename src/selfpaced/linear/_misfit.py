@@ -1,8 +1,8 @@
 """The misfit check: what a more flexible reference model explains was misfit of the linear model, not label noise.
 
 A linear model that misses a bend sees wrong labels wherever the bend is. So the same folds are fitted once more with
-squares of the features, ranks of skewed features and, if features are few, nearness to some rows. If that model explains
-the held-out labels better, the noise rate is its own, and the interval covers both.
+squares of the features, ranks of skewed features and, if features are few, nearness to some rows. If that model
+explains the held-out labels better, the noise rate is its own, and the interval covers both.
 """
 
 from __future__ import annotations
