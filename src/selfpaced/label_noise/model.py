@@ -81,8 +81,8 @@ class NoiseModel:
     interval : tuple of float
         95 % interval of the noise rate: sampling error within the averaged models, and between them.
     model_weights : tuple of float
-        Weights of the models in the average: with noise (scale; scale and bias, or one rate by the size of classes;
-        class-conditional; one class into one other, where labels ask for it), then without.
+        Weights of the models in the average: with noise (scale; scale and bias; class-conditional; one class into one
+        other, where labels ask for it), then without.
     suspicion : Suspicion or None
         The model of wrong labels; None: that of clean probabilities.
     rate_if_any : float

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from .binary import MAX_RATE
-from .model import Array, Model, softmax
+from .model import Array, Model, softmax, symmetric
 
 PSEUDO_COUNTS = 0.25  # a choice: what holds a free transition matrix near one rate, as a share of the rows
 MAX_PAIRWISE = 30  # cost: classes above which there is no rate per pair
-UNEQUAL = 4.0  # a choice: how many times the rows of the smallest class the largest has where classes are unequal
 ONE_WAY = 1.5  # theory: standard errors of the score by which one class is mistaken for another, to be looked at
 ROWS_COMPARED = 1000  # cost: rows that tell a scale and one rate where candidates are compared
 
@@ -25,20 +24,11 @@ class _MulticlassLikelihood:
     Tables have a row for every class and a column for every sample: sums over few classes are fast so.
     """
 
-    def __init__(self, z: Array, y: NDArray[np.intp], weight: Array, share: Array | None = None) -> None:
+    def __init__(self, z: Array, y: NDArray[np.intp], weight: Array) -> None:
         self.k, self.n = z.shape
         self.z, self.y, self.weight = z, y, weight
         self.own = (y, np.arange(self.n))  # the place of given labels
         self.max_rate = 2 * MAX_RATE * (self.k - 1) / self.k  # labels say nothing at (k - 1) / k
-        # wrong labels fall on the other classes alike, or in proportion to how many rows these have
-        self.share = np.full(self.k, 1.0 / self.k) if share is None else share
-        self.spread = self.share / (1.0 - self.share)
-
-    def transition(self, rate: float) -> Array:
-        """The transition matrix of one rate."""
-        out = np.asarray(rate * self.share / (1.0 - self.share)[:, None])
-        out[np.diag_indices(self.k)] = 1.0 - rate
-        return out
 
     def _joint(self, scale: float, bias: Array, transition: Array) -> tuple[float, Array, Array]:
         clean = _softmax(scale * self.z + bias[:, None])
@@ -66,15 +56,11 @@ class _MulticlassLikelihood:
     def _slopes(self, scale: float, rate: float) -> tuple[Array, Array, Array]:
         """Clean probabilities of the given labels, and the slopes of their probabilities in scale and rate."""
         clean = _softmax(scale * self.z)
-        p, inverse = clean[self.own], 1.0 / (1.0 - self.share)
-        gone = inverse @ clean
+        p = clean[self.own]
         clean *= self.z
-        mean = clean.sum(axis=0)
-        moved = scale * p * (self.z[self.own] - mean)
-        elsewhere = scale * (inverse @ clean - mean * gone)
-        share, spread = self.share[self.y], self.spread[self.y]
-        astray = share * elsewhere - spread * moved
-        return p, (1 - rate) * moved + rate * astray, share * gone - spread * p - p
+        moved = scale * p * (self.z[self.own] - clean.sum(axis=0))
+        other = self.k / (self.k - 1)
+        return p, (1 - other * rate) * moved, (1 - self.k * p) / (self.k - 1)
 
     def unbiased(self, x: Array) -> tuple[float, Array]:
         """Log scale and, where there are further entries, a bias; without noise."""
@@ -196,23 +182,14 @@ def _scaled(z: Array, weight: Array) -> tuple[Array, float]:
 def fit_multiclass(
     z: Array, y: NDArray[np.intp], weight: Array, class_conditional: bool, shift: bool = True, noiseless: bool = False
 ) -> list[Model]:
-    """Scale and one rate; with ``class_conditional`` also scale, bias and a rate per pair; models without noise.
-
-    With classes of unequal size, also one rate at which wrong labels fall on large classes rather than on rare ones.
-    """
+    """Scale and one rate; with ``class_conditional`` also scale, bias and a rate per pair; models without noise."""
     class_conditional = class_conditional and z.shape[1] <= MAX_PAIRWISE
     z, unit = _scaled(z, weight)
     like = _MulticlassLikelihood(z, y, weight)
-    found = [(like, *_one_rate(like))]
-    share = np.maximum(np.bincount(y, weight, minlength=like.k), 0.5)  # of half a row at least
-    if share.max() > UNEQUAL * share.min():
-        like = _MulticlassLikelihood(z, y, weight, share / share.sum())
-        found.append((like, *_one_rate(like)))
-    models = [_one_rate_model(*one, unit) for one in found]
+    x, value = _one_rate(like)
+    models = [_one_rate_model(like, x, value, unit)]
     if class_conditional:
-        best = int(np.argmax([model.evidence for model in models]))
-        like, x, _ = found[best]
-        models.append(_class_conditional(like, x[0], models[best].rate, models[best].error, unit))
+        models.append(_class_conditional(like, x[0], models[0].rate, models[0].error, unit))
     if noiseless:
         clean = _without_noise(like, unit, shift)
         models += (_one_way(like, clean[0].scale * unit, unit) if class_conditional else []) + clean
@@ -222,7 +199,7 @@ def fit_multiclass(
 def _one_rate_model(like: _MulticlassLikelihood, x: Array, value: float, unit: float) -> Model:
     scale, rate = float(np.exp(np.clip(x[0], -4, 5))), like.rate_of(x)
     error = like.rate_error(scale, rate)
-    return Model(scale / unit, np.zeros(like.k), like.transition(rate), -value, rate, error)
+    return Model(scale / unit, np.zeros(like.k), symmetric(rate, like.k), -value, rate, error)
 
 
 def _without_noise(like: _MulticlassLikelihood, unit: float, shift: bool) -> list[Model]:
@@ -238,7 +215,7 @@ def _without_noise(like: _MulticlassLikelihood, unit: float, shift: bool) -> lis
 
 
 def _class_conditional(like: _MulticlassLikelihood, log_scale: float, rate: float, error: float, unit: float) -> Model:
-    k, base = like.k, like.transition(rate)
+    k, base = like.k, symmetric(rate, like.k)
     prior = PSEUDO_COUNTS * like.n / k * base
     start = np.r_[log_scale, np.zeros(k), np.log(np.maximum(base, 1e-3)).ravel()]
     run = _minimum(like.full, start, prior)
