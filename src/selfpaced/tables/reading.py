@@ -155,7 +155,7 @@ def text_rows(table: LoadedTable) -> Iterator[list[str]]:
 def _read_text(file: TextFile, skip_broken: bool, text: Collection[str]) -> LoadedTable:
     text = {name for name in file.names if name in text}
     frame, broken = _load(file, text)
-    codes = file.codes({name for name in frame.columns[frame.dtypes.map(_is_whole)] if name not in text})
+    codes = file.codes({name for name in frame.columns if name not in text and _is_whole(frame[name])})
     if codes:
         frame, broken = _load(file, text | codes)
     if broken:
@@ -167,9 +167,13 @@ def _read_text(file: TextFile, skip_broken: bool, text: Collection[str]) -> Load
     return LoadedTable(frame, file.path, "csv", lines, file.dialect)
 
 
-def _is_whole(kind: Any) -> bool:
-    """Return whether a column may hold whole numbers; gaps make them decimals."""
-    return getattr(kind, "kind", "") in "iuf"
+def _is_whole(column: pd.Series) -> bool:
+    """Return whether a column holds whole numbers; gaps make them decimals."""
+    if getattr(column.dtype, "kind", "") not in "iuf":
+        return False
+    values = column.to_numpy()
+    some = values[:1000]  # most columns of decimals show one at once
+    return all(np.array_equal(part, np.rint(part), equal_nan=True) for part in (some, values))
 
 
 def _load(file: TextFile, text: Collection[str]) -> tuple[pd.DataFrame, int]:

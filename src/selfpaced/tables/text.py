@@ -80,7 +80,7 @@ class Dialect:
 
 @dataclass(frozen=True)
 class TextFile:
-    """A text file as one pass over its bytes tells: how it is written, names, lines, quotes, leading zeros."""
+    """A text file as one pass over its bytes tells: how it is written, names, lines, quotes."""
 
     path: Path
     dialect: Dialect
@@ -88,7 +88,6 @@ class TextFile:
     skip: int
     lines: int
     quoted: bool
-    zeros: bool
 
     @classmethod
     def open(cls, path: Path, separator: str | None, header: bool, encoding: str | None, decimal: str) -> TextFile:
@@ -97,7 +96,7 @@ class TextFile:
         if decimal not in ("", ".", ","):
             raise ValueError(f"decimal must be '', '.' or ',', got {decimal!r}")
         lines = quotes = size = 0
-        head, last, zeros = b"", b"", False
+        head, last = b"", b""
         try:
             with _binary(path) as stream:
                 while block := stream.read(BYTES_AT_ONCE):
@@ -107,8 +106,7 @@ class TextFile:
                     if size > max(UNPACKED, 200 * path.stat().st_size):
                         what = "unpacks into more than 200 times its size, as tables do not; if it is one"
                         raise TableError(path, f"{what}, unpack it first")
-                    zeros = zeros or _ZEROS.search(block) is not None or _ZEROS.search(last + block[:2]) is not None
-                    head, last = head or block[: 1 << 16], block[-2:]
+                    head, last = head or block[: 1 << 16], block[-1:]
         except (EOFError, OSError, zlib.error) as error:
             raise TableError(path, f"cannot be read: {error}") from error
         if not head.strip():
@@ -121,7 +119,7 @@ class TextFile:
         if quotes % 2:
             for _ in records(path, dialect, strict=True):
                 pass
-        return cls(path, dialect, names, skip, lines + (last[-1:] != b"\n"), quotes > 0, zeros or wide)
+        return cls(path, dialect, names, skip, lines + (last != b"\n"), quotes > 0)
 
     def options(self, broken: list[Any], decimal: str | None = None) -> tuple[Any, Any, Any]:
         """Return how Arrow is to read the file; rows that do not fit are added to ``broken``."""
@@ -170,10 +168,20 @@ class TextFile:
 
     def codes(self, integers: Collection[str]) -> set[str]:
         """Return the columns of whole numbers whose leading zeros tell that they are codes."""
-        if not integers or not (self.zeros or self.dialect.separator not in ",;\t|"):
+        if not integers or not (self.dialect.separator not in ",;\t|" or self._leading_zeros()):
             return set()
         table, _ = self.read(integers, [name for name in self.names if name in integers])
         return {name for name in table.schema.names if are_codes(CellLevels.of(table.column(name).to_pandas()))}
+
+    def _leading_zeros(self) -> bool:
+        """Return whether any field may begin with a zero and a digit."""
+        last = b""
+        with _binary(self.path) as stream:
+            while block := stream.read(BYTES_AT_ONCE):
+                if b"\0" in block or _ZEROS.search(block) or _ZEROS.search(last + block[:2]):  # UTF-16 has zero bytes
+                    return True
+                last = block[-2:]
+        return False
 
     def refuse_broken(self, skip: bool) -> None:
         """Name the lines of rows that do not fit: an error for the first, or one warning for all."""
