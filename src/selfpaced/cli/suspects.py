@@ -45,7 +45,7 @@ COLUMNS = (
     "against",
 )
 NEIGHBOURS = 5  # display: their lines are named one by one
-ROWS_WITH_NEIGHBOURS = 5_000  # cost: suspects that get neighbours; the list is sorted
+ROWS_WITH_NEIGHBOURS = 1_000  # cost: suspects that get neighbours; the list is sorted
 
 
 def suspicious(
