@@ -89,7 +89,7 @@ def test_clean_labels_keep_the_plain_model(breast):
 def test_the_penalty_is_chosen_where_rows_are_few(breast):
     X, y, _, _ = breast
     clean = SelfPacedLogisticRegression().fit(X, y)
-    assert [c.label for c in clean.path_] == ["plain", "plain, C=0.03"]
+    assert [c.label for c in clean.path_] == ["plain", "plain, C=0.1", "plain, C=0.01"]
     assert clean.C_ in (0.1, 1.0)
     assert clean.lam_ == np.inf
     assert clean.plain_.C == clean.C_
@@ -252,7 +252,7 @@ def test_every_rule_fits_at_every_kind_of_pace(iris, name):
     two = noisy < 2
     start = 0.5 if name == "logarithmic" else lam_at(relative(get(name)), 1.5)
     for pace in ("auto", Geometric(mu=1.1, lam=start, stop=Stages(4))):
-        model = SelfPacedLogisticRegression(name, pace=pace, C=1.0).fit(X[two], noisy[two])
+        model = SelfPacedLogisticRegression(name, pace=pace).fit(X[two], noisy[two])
         assert ((model.sample_weight_ >= 0) & (model.sample_weight_ <= 1)).all()
         assert np.isfinite(model.coef_).all()
         assert model.score(X[y < 2], y[y < 2]) > 0.9
