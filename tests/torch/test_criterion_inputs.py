@@ -54,7 +54,6 @@ def test_targets_of_another_shape(loss):
         ({"n": 0}, "n must be the number of training rows, an integer >= 1, got 0"),
         ({"n": 10.5}, "got 10.5"),
         ({"reduction": "max"}, "reduction must be 'mean', 'sum' or 'none', got 'max'"),
-        ({"trial": 1}, "trial must be True or False, got 1"),
         ({"regularizer": "welch"}, "did you mean 'welsch'"),
         ({"regularizer": "diversity"}, "by its own loss alone, got the grouped rule 'diversity'"),
         ({"pacing": "fast"}, "pacing must be 'auto' or a Pacing of selfpaced.pacing, got 'fast'"),

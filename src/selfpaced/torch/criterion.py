@@ -73,14 +73,11 @@ class SelfPacedLoss(nn.Module):
         As in ``nn.CrossEntropyLoss``, of the weighted losses.
     trusted : float, optional
         The share of rows to trust, if it is known: paced from the second epoch on.
-    trial : bool, default=True
-        Before pacing, hold back a quarter of the rows for at most ten epochs. If the others come to explain them, the
-        contradicted rows are rare groups and all weights stay 1. Runs only if calls give ``ids``, in one process.
     validation : function, optional
-        Called without arguments after an epoch, it returns the accuracy (0 to 1) on held-out rows, with their labels as
-        they are. For networks that memorise labels within a few epochs, as with bags of words: if fewer
-        held-out labels agree for two epochs, while more training labels do, rows are paced at once. A pace after which
-        fewer held-out labels agree is taken back.
+        Called without arguments after each epoch, it returns the accuracy (0 to 1) on held-out rows, with their labels
+        as they are. For networks that memorise labels within a few epochs, as with bags of words: if fewer held-out
+        labels agree for two epochs, while more training labels do, rows are paced at once. Keep the network of the
+        epoch whose ``held_out`` is best: see the guide.
     on_epoch : function, optional
         Called after each epoch with its record, see ``history``: for loggers.
 
@@ -97,10 +94,15 @@ class SelfPacedLoss(nn.Module):
     termination : str
         Why it is in this phase.
     history : list of dict
-        One record for each epoch: epoch, phase, agreement, rate, lower, upper, trusted, lam.
+        One record for each epoch: epoch, phase, agreement, rate, lower, upper, trusted, lam, and held_out, what
+        ``validation`` returned.
 
     Notes
     -----
+    If calls give ``ids``, in one process, a trial comes before the pace: a quarter of the rows is held back for six to
+    ten epochs. If the network comes to predict their labels all the same, the contradicted rows are rare groups, and
+    all weights stay 1.
+
     Rows that need no gradient are not counted: validation under ``torch.no_grad()`` gets the plain loss.
 
     Examples
@@ -125,7 +127,6 @@ class SelfPacedLoss(nn.Module):
         reduction: str = "mean",
         *,
         trusted: float | None = None,
-        trial: bool = True,
         validation: Validation | None = None,
         on_epoch: Callback | None = None,
     ) -> None:
@@ -135,10 +136,8 @@ class SelfPacedLoss(nn.Module):
                 raise TypeError(f"{name} must be None or callable, got {function!r}")
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
-        if not isinstance(trial, bool):
-            raise ValueError(f"trial must be True or False, got {trial!r}")
         self.n = None if n is None else integer("n", n, 1, "the number of training rows, an integer >= 1")
-        self.reduction, self.trial, self.validation, self.on_epoch = reduction, trial, validation, on_epoch
+        self.reduction, self.validation, self.on_epoch = reduction, validation, on_epoch
         self.regularizer = _checked_rule(regularizer)
         self._rule = relative(self.regularizer)
         self.pacing = _checked_pacing(pacing, trusted)
@@ -293,13 +292,12 @@ class SelfPacedLoss(nn.Module):
                 f"{seen} rows have passed, {memory.n_different} of them different, and n={self.n}: n must be the "
                 "number of rows in one epoch, or None with step_epoch() called after each"
             )
-        level, agrees = rows.level, None
-        if len(level) > batch:  # pixels of an image, or labels of a row
-            level = level.reshape(batch, -1).mean(1)
+        agrees = None
+        if len(rows.level) > batch:  # pixels of an image, or labels of a row
             weight = None if weight is None else weight.reshape(batch, -1).mean(1)
-        elif rows.logits is not None and rows.group is not None:
+        elif rows.logits is not None and rows.group is not None and self._confidence and self.phase != PACED:
             agrees = (rows.logits.argmax(1) if rows.logits.ndim > 1 else rows.logits > 0) == rows.group
-        memory.see(ids.to(rows.level.device), weight, level, agrees)
+        memory.see(ids.to(rows.level.device), weight, agrees)
 
     @property
     def _confidence(self) -> Any:
@@ -364,8 +362,7 @@ class SelfPacedLoss(nn.Module):
         rows, self._progress.seen = self._progress.seen, 0
         if self._counts is None:
             return EpochCounts()
-        undecided = self._phases is not None and self._phases.asks_agreement
-        held_out = _accuracy(self.validation()) if self.validation is not None and undecided else math.nan
+        held_out = math.nan if self.validation is None else _accuracy(self.validation())
         with torch.no_grad():
             return self._counts.close(rows, self._confidence, held_out)
 
@@ -391,13 +388,14 @@ class SelfPacedLoss(nn.Module):
         if epoch.losses.total > 0 or self.phase == TRIAL:
             before = self.phase
             trial = self._memory.trial_counts() if before == TRIAL and self._memory else None
-            can_try = self.trial and self._memory is not None and self._memory.has_agreement and world_size() == 1
+            can_try = self._memory is not None and self._memory.has_agreement and world_size() == 1
             self._phases.see(epoch, trial, can_try)
             if self.phase == TRIAL and before != TRIAL and self._memory:
                 self._memory.begin_trial()
             self._set_pace(epoch)
         self.epoch += 1
-        self.history.append({"epoch": self.epoch, "lam": self.lam, **self._phases.record()})
+        known = {"epoch": self.epoch, "lam": self.lam, "held_out": epoch.held_out}
+        self.history.append({**known, **self._phases.record()})
         if self.on_epoch is not None:
             self.on_epoch(dict(self.history[-1]))
 

@@ -15,7 +15,7 @@ from .phases import KINDS
 from .rows import RowMemory
 
 _NUMBERS = ("_warned", "epoch", "broken", "lam")
-_MEMORY = ("weight", "level", "agreed", "worst", "agreed_before", "has_agreement")
+_MEMORY = ("weight", "agreed", "agreed_before", "has_agreement")
 
 
 def pack(criterion: Any) -> Tensor:
