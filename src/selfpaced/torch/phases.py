@@ -118,7 +118,6 @@ class FixedPhases(Phases):
 class LabelPhases(Phases):
     """Labels: paced if they contradict a network that is sure, as long as the paced network confirms it."""
 
-    n_answers: int = 2
     rows: float = 0.0
     alarm: bool = False
     closed: bool = False
@@ -157,7 +156,7 @@ class LabelPhases(Phases):
             self.trusted = FADE * self.trusted + (1 - FADE) * self.goal
         if self.confirmed:  # rows that were memorised, or held back in a trial, would hide a part of the rate
             return
-        curve = fit_agreement(np.asarray(self.memory), self.n_answers)
+        curve = fit_agreement(np.asarray(self.memory), epoch.n_answers)
         self.rate, self.lower, self.upper = curve.rate, curve.lower, curve.upper
         if self.phase == PACED:
             self._confirm()
