@@ -270,10 +270,11 @@ class SelfPacedLoss(nn.Module):
         if memory.weight.device != rows.level.device:
             memory.to(rows.level.device)
         memory.make_room(ids)
-        seen, limit = self._progress.seen, 3 * memory.n_different  # three passes over the same rows
-        if self.n is not None and self.epoch == 0 and self.n > limit and seen >= limit:
+        seen, different = self._progress.seen, memory.n_different
+        # The loader has restarted. Twice as many: samplers with replacement repeat rows within an epoch.
+        if self.n is not None and self.epoch == 0 and seen >= 2 * different and self.n > 3 * different:
             self._warn_once(
-                f"{seen} rows have passed, {memory.n_different} of them different, and n={self.n}: n must be the "
+                f"{seen} rows have passed, {different} of them different, and n={self.n}: n must be the "
                 "number of rows in one epoch, or None with step_epoch() called after each"
             )
         agrees = None
