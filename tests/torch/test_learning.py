@@ -107,6 +107,17 @@ def test_held_out_rows_show_that_words_are_memorised(network, train, accuracy):
     assert all(0 < record["held_out"] < 1 for record in criterion.history)
 
 
+def test_memorising_is_told_before_there_are_rows_enough_to_decide():
+    accuracies = iter([0.6, 0.55, 0.5, 0.5, 0.5])
+    criterion = SelfPacedLoss(validation=lambda: next(accuracies))
+    for _ in range(5):
+        criterion((5 * torch.eye(4)).requires_grad_(), torch.arange(4))
+        criterion.step_epoch()
+    assert criterion.phase == "paced"
+    assert criterion.trusted == 0.5
+    assert "50% of the held-out ones agree" in criterion.termination
+
+
 @pytest.mark.parametrize("returned", [None, "0.5", 50.0, math.nan])
 def test_a_validation_that_returns_no_accuracy_is_an_error(returned):
     criterion = SelfPacedLoss(validation=lambda: returned)

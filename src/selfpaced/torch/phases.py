@@ -149,12 +149,12 @@ class LabelPhases(Phases):
         if self.phase == TRIAL and trial is not None:
             self._try(*trial)
             return
-        if self.epochs < FIRST_DECISION or self.rows < FIRST_ROWS:
-            self.status = "early"
-            return
         if self.phase == PACED:
             self.trusted = FADE * self.trusted + (1 - FADE) * self.goal
         if self.confirmed:  # rows that were memorised, or held back in a trial, would hide a part of the rate
+            return
+        if self.epochs < FIRST_DECISION or self.rows < FIRST_ROWS:
+            self.status = "early"
             return
         curve = fit_agreement(np.asarray(self.memory), epoch.n_answers)
         self.rate, self.lower, self.upper = curve.rate, curve.lower, curve.upper
