@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..arguments import integer, number
-from ..pacing import Pacing, Quantile
-from ..regularizers import Regularizer, get
+from ..pacing import Pacing
+from ..regularizers import Regularizer
 from . import state
 from .compiled import observe, register
 from .counts import Counts, EpochCounts, Exchange, world_size
 from .noise_rate import LOG_ODDS, LOGIT_BINS
-from .pace import Pace
+from .pace import Pace, checked_pacing, checked_rule
 from .phases import PACED, PLAIN, TRIAL, FixedPhases, LabelPhases, Phases, ResidualPhases
-from .rows import RowMemory, is_treated
+from .rows import RowMemory, checked_ids, is_treated
 from .targets import BatchRows, ClassTargets, Criterion, ValueTargets, targets_of
 
 Validation = Callable[[], float]
@@ -132,8 +132,8 @@ class SelfPacedLoss(nn.Module):
             raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
         self.n = None if n is None else integer("n", n, 1, "the number of training rows, an integer >= 1")
         self.reduction, self.validation, self.on_epoch = reduction, validation, on_epoch
-        self.regularizer = _checked_rule(regularizer)
-        self.pacing = _checked_pacing(pacing, trusted)
+        self.regularizer = checked_rule(regularizer)
+        self.pacing = checked_pacing(pacing, trusted)
         self._targets = targets_of(criterion, weight, ignore_index, label_smoothing, by_residual=self.pacing is None)
         self._pace = Pace(self.regularizer, self.pacing)
         self._phases = _phases_of(self._targets, self.pacing)
@@ -213,7 +213,8 @@ class SelfPacedLoss(nn.Module):
         if not (isinstance(output, Tensor) and isinstance(target, Tensor)):
             name, given = ("target", target) if isinstance(output, Tensor) else ("output", output)
             raise TypeError(f"{name} must be a tensor, got {type(given).__name__}")
-        if len(output) == 0:
+        batch = output.shape[0] if output.ndim else 1
+        if not batch:
             return output.sum() * 0.0
         targets, weight = self._targets, None
         rows = targets.read(output, target)
@@ -223,10 +224,10 @@ class SelfPacedLoss(nn.Module):
                 mask = rows.level.new_ones((), dtype=torch.bool).expand_as(rows.level)
                 used, asked = (mask if part is None else part for part in (rows.used, rows.asked))
                 parts = rows.level, used, asked, rows.group, rows.logits, ids
-                weight = observe(*parts, len(output), *groups, self._number)
+                weight = observe(*parts, batch, *groups, self._number)
             else:
                 with torch.no_grad():
-                    weight = self._observe(rows, ids, len(output), *groups)
+                    weight = self._observe(rows, ids, batch, *groups)
         return self._reduced(rows, weight, output, target)
 
     def _reduced(self, rows: BatchRows, weight: Tensor | None, output: Tensor, target: Tensor) -> Tensor:
@@ -263,7 +264,7 @@ class SelfPacedLoss(nn.Module):
         return weight
 
     def _remember(self, rows: BatchRows, weight: Tensor | None, ids: Tensor, batch: int) -> None:
-        ids = _checked_ids(ids, batch)
+        ids = checked_ids(ids, batch)
         if self._memory is None:
             self._memory = RowMemory(rows.level.device)
         memory = self._memory
@@ -278,7 +279,7 @@ class SelfPacedLoss(nn.Module):
                 "number of rows in one epoch, or None with step_epoch() called after each"
             )
         agrees = None
-        if len(rows.level) > batch:  # pixels of an image, or labels of a row
+        if rows.level.shape[0] > batch:  # pixels of an image, or labels of a row
             weight = None if weight is None else weight.reshape(batch, -1).mean(1)
         elif rows.logits is not None and rows.group is not None and self._confidence and self.phase != PACED:
             agrees = (rows.logits.argmax(1) if rows.logits.ndim > 1 else rows.logits > 0) == rows.group
@@ -421,30 +422,3 @@ def _phases_of(targets: nn.Module, pacing: Pacing | None) -> Phases:
 def _accuracy(returned: Any) -> float:
     value = returned.item() if isinstance(returned, Tensor) and returned.numel() == 1 else returned
     return number("validation()", value, 0, 1, "the accuracy on held-out rows, in [0, 1]")
-
-
-def _checked_ids(ids: Any, batch: int) -> Tensor:
-    if not isinstance(ids, Tensor) or ids.shape != (batch,) or ids.is_floating_point() or ids.dtype is torch.bool:
-        shape = tuple(ids.shape) if isinstance(ids, Tensor) else type(ids).__name__
-        raise ValueError(f"ids must be a tensor of {batch} row numbers, one for each row of the batch, got {shape}")
-    return ids.long().cpu()
-
-
-def _checked_rule(regularizer: Any) -> Regularizer:
-    rule = get(regularizer)
-    if not isinstance(rule, Regularizer):
-        raise ValueError(f"regularizer must weight each row by its own loss alone, got the grouped rule {rule.name!r}")
-    return rule
-
-
-def _checked_pacing(pacing: Any, trusted: float | None) -> Pacing | None:
-    if trusted is not None:
-        trusted = number("trusted", trusted, math.ulp(0), 1, "a share in (0, 1]")
-        if not (isinstance(pacing, str) and pacing == "auto"):
-            raise ValueError("give trusted or pacing, not both")
-        return Quantile(trusted, trusted)
-    if isinstance(pacing, str) and pacing == "auto":
-        return None
-    if not isinstance(pacing, Pacing):
-        raise ValueError(f"pacing must be 'auto' or a Pacing of selfpaced.pacing, got {pacing!r}")
-    return pacing

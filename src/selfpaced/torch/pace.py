@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
 from array_api_compat import torch as xp
 from torch import Tensor
 
+from ..arguments import number
 from ..pacing import CalibrationError, Pacing, Quantile, lam_at
-from ..regularizers import Regularizer, Welsch, relative
+from ..regularizers import Regularizer, Welsch, get, relative
 from .counts import EpochCounts, class_centers
 from .phases import LOOK, PACED, PLAIN, TRIAL, LabelPhases, Phases, ResidualPhases
 from .targets import BatchRows
@@ -44,7 +46,7 @@ class Pace:
         """The weights times the factors of the classes."""
         if self.factor is None or weight is None:
             return weight
-        one = group is None or len(self.factor) == 1
+        one = group is None or self.factor.shape[0] == 1
         return weight * (self.factor if one else self.factor.index_select(0, group))  # type: ignore[arg-type]
 
     def set(self, epoch: EpochCounts, phases: Phases, number: int, device: torch.device | None) -> None:
@@ -79,3 +81,25 @@ class Pace:
         except CalibrationError:  # for example, no row has a loss: the pace stays as it is
             return self.lam
         return self.lam if following is None else following
+
+
+def checked_rule(regularizer: Any) -> Regularizer:
+    """The rule of this name, or the rule itself."""
+    rule = get(regularizer)
+    if not isinstance(rule, Regularizer):
+        raise ValueError(f"regularizer must weight each row by its own loss alone, got the grouped rule {rule.name!r}")
+    return rule
+
+
+def checked_pacing(pacing: Any, trusted: float | None) -> Pacing | None:
+    """The given pace, or that of the trusted share; None for the automatic one."""
+    if trusted is not None:
+        trusted = number("trusted", trusted, math.ulp(0), 1, "a share in (0, 1]")
+        if not (isinstance(pacing, str) and pacing == "auto"):
+            raise ValueError("give trusted or pacing, not both")
+        return Quantile(trusted, trusted)
+    if isinstance(pacing, str) and pacing == "auto":
+        return None
+    if not isinstance(pacing, Pacing):
+        raise ValueError(f"pacing must be 'auto' or a Pacing of selfpaced.pacing, got {pacing!r}")
+    return pacing

@@ -127,3 +127,11 @@ def is_treated(ids: Tensor) -> Tensor:
     for _ in range(2):
         mixed = ((mixed >> 16) ^ mixed) * 73_244_475 % 2**32
     return ((mixed >> 16) ^ mixed) < 3 * 2**30
+
+
+def checked_ids(ids: Any, batch: int) -> Tensor:
+    """Row numbers of a batch, on the host."""
+    if not isinstance(ids, Tensor) or ids.shape != (batch,) or ids.is_floating_point() or ids.dtype is torch.bool:
+        shape = tuple(ids.shape) if isinstance(ids, Tensor) else type(ids).__name__
+        raise ValueError(f"ids must be a tensor of {batch} row numbers, one for each row of the batch, got {shape}")
+    return ids.long().cpu()
