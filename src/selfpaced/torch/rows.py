@@ -112,13 +112,15 @@ class RowMemory:
         """Keep the agreement of all rows, to compare with."""
         self.agreed_before = self.agreed.clone()
 
-    def trial_counts(self) -> tuple[int, int]:
-        """Control rows that have come to agree since the trial began, and that have ceased to."""
+    def trial_counts(self) -> tuple[int, int, int]:
+        """Control rows that came to agree since the trial began, that ceased to, and that did not agree at first."""
         assert self.agreed_before is not None
         before = self.agreed_before
         now = self.agreed[: len(before)]
-        control = ~is_treated(torch.arange(len(before), device=before.device))
-        return int((control & now & ~before).sum()), int((control & ~now & before).sum())
+        control = ~is_treated(torch.arange(len(before), device=before.device)) & ~self.weight[: len(before)].isnan()
+        counts = (control & now & ~before, control & ~now & before, control & ~before)
+        gained, lost, contradicted = (int(count.sum()) for count in counts)
+        return gained, lost, contradicted
 
 
 def is_treated(ids: Tensor) -> Tensor:
