@@ -127,6 +127,29 @@ def test_suspects_are_streamed(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.parquet", "suspects.parquet"]
 
 
+@pytest.mark.parametrize("kind", ["parquet", "frames", "numbers"])
+def test_rows_without_a_label_are_left_out_and_counted(tmp_path, caplog, kind):
+    table, gaps = frame(), np.arange(0, 1500, 30)
+    if kind == "numbers":
+        table["label"] = pd.array((table["label"] == "yes").astype(int), dtype="Int64")
+    table.loc[gaps, "label"] = pd.NA if kind == "numbers" else None
+    parts(table, tmp_path)
+    source = pieces(table) if kind == "frames" else str(tmp_path / "?.parquet")
+    kept = np.setdiff1d(np.arange(1500), gaps)
+    X, y = table.iloc[kept, :4], table["label"][kept].tolist()
+    memory = SelfPacedLogisticRegression().fit(X, y)
+    with spool(source, "label") as spooled:
+        assert spooled.n_unlabelled == 50
+        model = SelfPacedLogisticRegression().fit(spooled)
+        write_suspects(model, spooled, tmp_path / "suspects.parquet")
+    assert "50 of 1500 rows have no label and are left out" in caplog.text
+    assert model.classes_.tolist() == memory.classes_.tolist()
+    np.testing.assert_allclose(model.coef_, memory.coef_, rtol=1e-9)
+    expected = kept[np.sort(suspects(memory, X, y)["row"])].tolist()
+    assert parquet.read_table(tmp_path / "suspects.parquet")["row"].to_pylist() == expected
+    assert sorted(suspects(model)["row"]) == expected
+
+
 # ---------------------------------------------------------------------------------------------------- errors
 
 
@@ -144,7 +167,6 @@ def broken(column, value):
     [
         (lambda: broken("x2", np.nan), "label", "nan in row 57, column 'x2'"),
         (lambda: broken("x2", np.inf), "label", "inf in row 57, column 'x2'"),
-        (lambda: broken("label", None), "label", "gaps, got None in row 57"),
         (lambda: broken("x1", "much"), "label", "features must be numbers, got object in column 'x1'"),
         (lambda: pieces(frame()), "lable", "y must name a column"),
         (lambda: pieces(frame()), None, "y must name the column"),

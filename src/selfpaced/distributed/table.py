@@ -88,6 +88,10 @@ class Table(Protocol):
         """These rows, by ascending numbers."""
         ...
 
+    def numbers(self, rows: Rows) -> Rows:
+        """What these rows are called where they come from."""
+        ...
+
 
 class CountedPasses:
     """A table that counts its passes and logs them; ``_sum`` makes one."""
@@ -106,6 +110,10 @@ class CountedPasses:
 
     def _sum(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         raise NotImplementedError
+
+    def numbers(self, rows: Rows) -> Rows:
+        """What these rows are called where they come from: by their place."""
+        return rows
 
 
 class MemoryTable:
@@ -167,6 +175,10 @@ class MemoryTable:
         """These rows."""
         return self.block.rows(rows)
 
+    def numbers(self, rows: Rows) -> Rows:
+        """What these rows are called: by their place."""
+        return rows
+
 
 class ClassWeightedTable:
     """A table whose rows count by their class too, and whose classes may have other codes."""
@@ -186,6 +198,10 @@ class ClassWeightedTable:
         """These rows."""
         found: Block = _weighed(self.table.take(rows), self.factors, self.places, Block.rows, slice(None))
         return found
+
+    def numbers(self, rows: Rows) -> Rows:
+        """What these rows are called where they come from."""
+        return self.table.numbers(rows)
 
 
 def _weighed(block: Block, factors: Array, places: Array | None, function: Callable[..., Any], *args: Any) -> Any:
