@@ -2,7 +2,7 @@
 
 from .dask_input import from_dask, is_dask, lazy_for_dask, refuse_dask
 from .sample import ContentSample, contents, drawn
-from .scratch import ScratchTable, opened, parse_bytes, spool, write_suspects
+from .scratch import ScratchTable, assessed_blocks, opened, parse_bytes, spool, suspect_frame, write_suspects
 from .sources import is_files, is_source
 from .table import (
     Block,
@@ -31,6 +31,7 @@ __all__ = [
     "Table",
     "added",
     "aligned",
+    "assessed_blocks",
     "classes_of",
     "contents",
     "drawn",
@@ -45,5 +46,6 @@ __all__ = [
     "parse_bytes",
     "refuse_dask",
     "spool",
+    "suspect_frame",
     "write_suspects",
 ]

@@ -22,7 +22,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..assessment import AssessmentMixin
+from ..assessment import SUSPECT, Assessment, AssessmentMixin
 from .sources import Batch, LabelCodes, n_columns, read
 from .table import Array, Block, CountedPasses, Rows, Table, added, total
 
@@ -311,18 +311,15 @@ def write_suspects(
         raise ImportError('writing Parquet needs pyarrow: pip install "selfpaced[io]"') from error
     if not 0 <= threshold <= 1:
         raise ValueError(f"threshold must be between 0 and 1, got {threshold!r}")
-    target, first, counts, writer = Path(path), 0, np.zeros(3, dtype=np.intp), None
+    target, counts, writer = Path(path), np.zeros(3, dtype=np.intp), None
     part = target.with_name(f".{target.name}.part")
     try:
-        for block in table.blocks():
-            own = (numbers or table.numbers)(first + np.arange(len(block.y)))
-            assessed: Any = replace(model._assess(block.X, block.y), numbers=own)
-            levels = assessed.levels(threshold)
-            rows = np.arange(len(own)) if threshold == 0 else np.flatnonzero(levels)
-            columns = pa.table({name: np.asarray(values) for name, values in assessed.table(rows, levels).items()})
+        for assessed in assessed_blocks(model, table, numbers):
+            found = suspect_columns(assessed, threshold, threshold == 0)
+            columns = pa.table({name: np.asarray(values) for name, values in found.items()})
             writer = parquet.ParquetWriter(part, columns.schema) if writer is None else writer
             writer.write_table(columns.cast(writer.schema))
-            first, counts = first + len(block.y), counts + np.bincount(levels, minlength=3)
+            counts = counts + np.bincount(assessed.levels(threshold), minlength=3)
         if writer is not None:
             writer.close()
             os.replace(part, target)
@@ -331,6 +328,32 @@ def write_suspects(
             writer.close()
         part.unlink(missing_ok=True)
     return counts
+
+
+def assessed_blocks(
+    model: Any, table: ScratchTable, numbers: Callable[[Array], Array] | None = None
+) -> Iterator[Assessment]:
+    """The assessment of every block, with the numbers of its rows in the source."""
+    first = 0
+    for block in table.blocks():
+        own = (numbers or table.numbers)(first + np.arange(len(block.y)))
+        yield replace(model._assess(block.X, block.y), numbers=own)
+        first += len(block.y)
+
+
+def suspect_columns(
+    assessed: Assessment, threshold: float = SUSPECT, all_rows: bool = False
+) -> dict[str, NDArray[Any]]:
+    """Both levels, or all rows, in the order of the rows."""
+    levels = assessed.levels(threshold)
+    return assessed.table(np.arange(len(levels)) if all_rows else np.flatnonzero(levels), levels)
+
+
+def suspect_frame(assessed: Assessment, threshold: float = SUSPECT, all_rows: bool = False) -> Any:
+    """The same as a data frame."""
+    import pandas as pd
+
+    return pd.DataFrame(suspect_columns(assessed, threshold, all_rows))
 
 
 def numbers_with(without: Rows, rows: Rows) -> Rows:
@@ -371,4 +394,13 @@ def _longer(values: Array, length: int) -> Array:
     return values if len(values) >= length else np.concatenate([values, np.zeros(length - len(values))])
 
 
-__all__ = ["ScratchTable", "opened", "parse_bytes", "spool", "write_suspects"]
+__all__ = [
+    "ScratchTable",
+    "assessed_blocks",
+    "opened",
+    "parse_bytes",
+    "spool",
+    "suspect_columns",
+    "suspect_frame",
+    "write_suspects",
+]
