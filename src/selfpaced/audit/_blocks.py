@@ -6,6 +6,7 @@ are many rows, here as in memory.
 
 from __future__ import annotations
 
+import html
 import math
 import weakref
 from collections.abc import Callable, Iterator
@@ -325,7 +326,7 @@ class BlockAudit(LabelAudit):
 
     def _repr_html_(self) -> str:
         """The summary, for a notebook."""
-        return "".join(f"<p>{line}</p>" for line in self.summary().splitlines())
+        return "".join(f"<p>{html.escape(line)}</p>" for line in self.summary().splitlines())
 
 
 def _issues(assessed: Assessment) -> Any:
