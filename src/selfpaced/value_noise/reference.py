@@ -311,4 +311,6 @@ def best_references(rows: Rows, folds: Sequence[Split], lines: bool = True) -> t
         with few_threads(len(rows.y)):
             found = [comparison.better(one, comparison.with_trees(one)) for one in found]
             found = [comparison.better(one, comparison.uneven(one)) for one in found]
+    if len(found) == 2 and comparison.better(found[1], found[0]) is found[1]:
+        return tuple(found[::-1])
     return tuple(found)
