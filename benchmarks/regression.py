@@ -725,7 +725,7 @@ SWITCHES = {
     "no trees": ("value_noise.reference", "BOOSTED", np.inf),
     "no logarithm": ("value_noise.reference", "POSITIVE", np.inf),
     "likeliest scale only": ("value_noise.assessment", "COUNTED_SHARE", np.inf),
-    "no gross part": ("value_noise.mixture", "PENALTY", np.inf),
+    "no gross part": ("value_noise.mixture", "SCHWARZ", np.inf),
 }
 
 
@@ -800,8 +800,8 @@ def cost(args):
 PARTS = {
     part.__name__: part
     for part in (
-        tables, clean, errors, claims, misfits, messy, linear, far, rare, scarce, inference, spread, scale, classics, ablation,
-        cost,
+        tables, clean, errors, claims, misfits, messy, linear, far, rare, scarce, inference, spread, scale, classics,
+        ablation, cost,
     )
 }  # fmt: skip
 

@@ -17,8 +17,7 @@ from ..robust import outlier_probability, outlier_share
 from ..robust.outliers import NORMAL_95
 from ..selection import effective_size, frequencies, mean_and_error
 from .mixture import NEAR, Mixture, fit_mixture
-from .pattern import leverage_cluster
-from .reference import Reference, Rows, best_references
+from .reference import Reference, Rows, best_references, leverage_cluster
 
 __all__ = [
     "EVEN_ODDS",
@@ -183,10 +182,10 @@ def assess_values(
     assessed = np.arange(len(y)) if atom is None else np.flatnonzero(rows.y != atom)
     seed = int(check_random_state(random_state).randint(1 << 31))
     # by what rows hold: neither their order nor a copy of one matters
-    keys = row_keys(guesses[0][:, None] if features is None else features)
+    columns = guesses[0][:, None] if features is None else features
+    keys = row_keys(columns)
     sample = _sample(assessed[np.argsort(mixed(keys[assessed], seed), kind="stable")], rows)
     z = (rows.y[sample] - guesses[0][sample]) / sigma
-    columns = guesses[0][:, None] if features is None else features
     if leverage_cluster(z, gross[sample], columns[sample]):
         return first
     known = None if groups is None else np.asarray(groups)[sample]
@@ -253,11 +252,8 @@ def _by_references(
     mixtures = [fit_mixture(z[assessed], None if rows.weight is None else rows.weight[assessed]) for z in scores]
     for mixture, z in zip(mixtures, scores, strict=True):
         far[assessed] &= mixture.distance(z[assessed]) > NEAR
-    # a small gross part on a scale that is less likely is the far end of a skewed target
-    if references[0].least is None and not all(mixture.found for mixture in mixtures):
-        mixtures = [replace(mixture, needed=math.inf) for mixture in mixtures]
-    used = [k for k, mixture in enumerate(mixtures) if k == 0 or mixtures[0].found or mixture.share >= COUNTED_SHARE]
-    references, mixtures = tuple(references[k] for k in used), [mixtures[k] for k in used]
+    used, mixtures = _counted(references, mixtures)
+    references = tuple(references[k] for k in used)
     wrong[assessed] = _gross(mixtures, [scores[k][assessed] for k in used])
     far[np.setdiff1d(np.arange(len(far)), assessed)] = False
     shares = (wrong, far & (wrong <= EVEN_ODDS), (first.wrong > EVEN_ODDS) & (wrong <= EVEN_ODDS))
@@ -272,6 +268,19 @@ def _by_references(
         first, wrong=wrong, rate=rate, interval=(low, high), misfit=misfit, references=bare, mixtures=tuple(mixtures),
         atom=atom, lost=far,
     )  # fmt: skip
+
+
+def _counted(references: Sequence[Reference], mixtures: list[Mixture]) -> tuple[list[int], list[Mixture]]:
+    """Return which references count, and the errors in their units.
+
+    The target's own scale comes first only if the logarithm is not clearly likelier: errors must then be found on every
+    scale that was tried. If the logarithm is, a small gross part on the other scale alone is the far end of a skewed
+    target.
+    """
+    if references[0].least is None and not all(mixture.found for mixture in mixtures):
+        return [0], [replace(mixtures[0], needed=math.inf)]
+    used = [k for k, one in enumerate(mixtures) if k == 0 or mixtures[0].found or one.share >= COUNTED_SHARE]
+    return used, [mixtures[k] for k in used]
 
 
 def _gross(mixtures: Sequence[Mixture], scores: Sequence[Array]) -> Array:

@@ -18,7 +18,7 @@ __all__ = ["NEAR", "Mixture", "fit_mixture"]
 
 Array = NDArray[np.floating[Any]]
 NEAR = 3.0  # scales of the core within which no value is gross: benchmarks/regression.py claims and errors
-PENALTY = 2.0  # theory: nats per log of the rows that four more parameters must gain (Schwarz's criterion)
+SCHWARZ = 2.0  # theory: nats per log of the rows that four more parameters must gain (Schwarz's criterion)
 FARTHEST = 1e6  # numerical safety: scales beyond which residuals count as this far
 RESIDUAL_BINS = 400  # cost: of the residuals
 #: a choice: bounds of centre, log scales and tails of the core (3: heavier than t with 1.5 degrees of freedom); of log
@@ -120,7 +120,7 @@ def fit_mixture(z: Array, weight: Array | None = None) -> Mixture:
     both, best = max((_likeliest(points, counts, start) for start in starts), key=_nats)
     error = _odds_error(best, points, counts)
     interval = float(expit(best[5] - NORMAL_95 * error)), float(expit(best[5] + NORMAL_95 * error))
-    return Mixture(best, both - alone, PENALTY * math.log(counts.sum()), interval, middle)
+    return Mixture(best, both - alone, SCHWARZ * math.log(counts.sum()), interval, middle)
 
 
 def _nats(found: tuple[float, Array]) -> float:
