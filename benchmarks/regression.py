@@ -721,7 +721,7 @@ SWITCHES = {
     "no level moved": ("linear._initial", "agreeing_levels", lambda squares, b: b),  # noqa: ARG005
     "no guard": ("linear._regression_fit", "GUARD", np.inf),
     "no row rejected": ("linear._regression_check", "rejected_rows", lambda _, r, __: np.zeros(len(r), dtype=bool)),
-    "no rule for leverage points": ("value_noise.assessment", "leverage_cluster", lambda *_: False),
+    "no rule for clear outliers": ("value_noise.assessment", "clear_outliers", lambda *_: False),
     "no trees": ("value_noise.reference", "BOOSTED", np.inf),
     "no logarithm": ("value_noise.reference", "POSITIVE", np.inf),
     "likeliest scale only": ("value_noise.assessment", "COUNTED_SHARE", np.inf),

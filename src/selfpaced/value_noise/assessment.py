@@ -17,7 +17,7 @@ from ..robust import outlier_probability, outlier_share
 from ..robust.outliers import NORMAL_95
 from ..selection import effective_size, frequencies, mean_and_error
 from .mixture import NEAR, Mixture, fit_mixture
-from .reference import Reference, Rows, best_references, leverage_cluster
+from .reference import Reference, Rows, best_references, clear_outliers
 
 __all__ = [
     "EVEN_ODDS",
@@ -186,7 +186,7 @@ def assess_values(
     keys = row_keys(columns)
     sample = _sample(assessed[np.argsort(mixed(keys[assessed], seed), kind="stable")], rows)
     z = (rows.y[sample] - guesses[0][sample]) / sigma
-    if leverage_cluster(z, gross[sample], columns[sample]):
+    if clear_outliers(z, gross[sample], columns[sample]):
         return first
     known = None if groups is None else np.asarray(groups)[sample]
     folds = make_folds(keys[sample], None, cv=3, groups=known, random_state=seed)
@@ -273,13 +273,13 @@ def _by_references(
 def _counted(references: Sequence[Reference], mixtures: list[Mixture]) -> tuple[list[int], list[Mixture]]:
     """Return which references count, and the errors in their units.
 
-    The target's own scale comes first only if the logarithm is not clearly likelier: errors must then be found on every
-    scale that was tried. If the logarithm is, a small gross part on the other scale alone is the far end of a skewed
-    target.
+    The target's own scale comes first only if the logarithm is not clearly likelier: errors must then be found on both.
+    What is found on one scale alone counts if it is large: a small part is the far end of a skewed or bent target.
     """
-    if references[0].least is None and not all(mixture.found for mixture in mixtures):
+    agreed = mixtures[0].found if references[0].least is not None else all(one.found for one in mixtures)
+    used = [k for k, one in enumerate(mixtures) if agreed or one.share >= COUNTED_SHARE]
+    if not used:
         return [0], [replace(mixtures[0], needed=math.inf)]
-    used = [k for k, one in enumerate(mixtures) if k == 0 or mixtures[0].found or one.share >= COUNTED_SHARE]
     return used, [mixtures[k] for k in used]
 
 

@@ -27,10 +27,10 @@ from sklearn.preprocessing import StandardScaler
 
 from ..fitting import few_threads
 from ..folds import Split
-from ..robust import madn, weighted_quantile
+from ..robust import madn, second_heap, weighted_quantile
 from ..robust.sigma import CUTOFF
 
-__all__ = ["Reference", "Rows", "best_references", "leverage_cluster", "numeric_features"]
+__all__ = ["Reference", "Rows", "best_references", "clear_outliers", "numeric_features"]
 
 Array = NDArray[np.floating[Any]]
 MOST_FEATURES = 200  # cost: features up to which they are all looked at; beyond, the model's own predictions have to do
@@ -41,6 +41,7 @@ EVIDENCE, AHEAD_BY = 5.0, 2.0  # nats and standard errors that a model must be a
 # Measured by benchmarks/regression.py misfits: without the rule no leverage point is called wrong, with a gap of 2 none
 # of those nearby; half or twice the edge changes nothing.
 FEATURE_GAP = 0.5  # spreads of the others' features that part a cluster of outliers from them
+CROWD = 0.3  # share of gross residuals that would own a reference, too: 40 % do (wrapped boosting), 20 % do not
 EDGE = 0.1  # of the outliers and of the others that may lie on the wrong side of the gap
 SMALLEST_SPREAD = 1e-300  # numerical safety: in place of a spread of zero
 
@@ -321,11 +322,12 @@ def best_references(rows: Rows, folds: Sequence[Split], lines: bool = True) -> t
     return tuple(found if comparison.better(found[-1], found[0]) is found[0] else found[::-1])
 
 
-def leverage_cluster(z: Array, gross: NDArray[np.bool_], columns: Array) -> bool:
-    """Return whether residuals are normal but for outliers that most form a cluster beyond a gap in the features.
+def clear_outliers(z: Array, gross: NDArray[np.bool_], columns: Array) -> bool:
+    """Return whether residuals are normal but for outliers about which no reference model could say more.
 
-    Trees could explain such a cluster, whatever its values are. A relation that bends has rows on its way from the good
-    ones to the others; leverage points have none.
+    These are a second heap of residuals that is so large that it would own a reference, too, and leverage points: most
+    outliers form a cluster beyond a gap in the features. Trees could explain it, whatever its values are. A relation
+    that bends has rows on its way from the good ones to the others; leverage points have none.
 
     Parameters
     ----------
@@ -338,6 +340,8 @@ def leverage_cluster(z: Array, gross: NDArray[np.bool_], columns: Array) -> bool
     """
     if not 2 <= gross.sum() <= len(z) / 2 or not _normal(z[np.abs(z) <= CUTOFF]):
         return False
+    if gross.mean() > CROWD and min(second_heap(z), second_heap(-z)) < np.inf:
+        return True
     filled = np.nan_to_num(columns)
     spread = filled[~gross].std(axis=0)
     filled = filled[:, spread > 0] / spread[spread > 0]
