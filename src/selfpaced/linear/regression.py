@@ -41,11 +41,11 @@ from ..parameters import KINDS
 from ..regularizers import Regularizer
 from ..robust import ResidualRule
 from ..value_noise import EVEN_ODDS, Rows, ValueAssessment, numeric_features
-from ._given_pace import fits
 from ._least_squares import DENSE_GRAM, build
+from ._leverage import ABSURD
 from ._regression_check import by_residuals, checked, trusting_regression
 from ._regression_fit import RegressionFit, RegressionSettings, plain_fit, unsettled
-from ._rejection import ABSURD
+from ._regression_paths import fits
 from .inference import RegressionSummary, infer
 from .regression_tables import TableEnd, fit_table, many
 from .units import Units
