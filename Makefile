@@ -4,7 +4,7 @@ PYTHON ?= python3
 TORCH ?= torch
 BIN := .venv/bin
 # One thread per test process: the processes already fill the cores.
-PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
 
 .PHONY: demo test test-all fuzz checks lowest lint types docs package clean
 

@@ -1,6 +1,6 @@
 """Regression with gross errors: self-paced against robust peers, claims about errors, inference and cost.
 
-    python benchmarks/regression.py [--part tables|clean|errors|claims|messy|linear|far|rare|scarce|inference|...]
+    python benchmarks/regression.py [--part tables|clean|errors|claims|misfits|messy|linear|far|rare|...]
                                     [--sets developed|confirmed] [--quick] [--save]
 
 tables    RMSE on clean held-out rows over that of least squares fitted to the clean training rows, for the tables of
@@ -8,6 +8,7 @@ tables    RMSE on clean held-out rows over that of least squares fitted to the c
 clean     the same for eight splits of every clean table, ours and two peers.
 errors    claimed rate, coverage of its interval, precision and recall for the rows with probability above one half.
 claims    how often clean data with unusual errors get a rate above 0, and how often planted errors get none.
+misfits   likely errors of clean data that a line does not fit, and of leverage points.
 messy     F1 for values times ten and digit errors in the numeric columns of real tables (needs SELFPACED_DATA).
 linear    coefficient error in units of clean least squares (root mean square over seeds), n = 200, p = 5, unit noise.
 far       draws lost to one-sided outliers that are nearly half of the rows, ours and lmrob.
@@ -390,6 +391,54 @@ def claims(args):
     return lines
 
 
+MISFIT = ("bend, 4 abs(x)", "square", "interaction", "counts", "no signal", "groups", "rounded", "leverage points")
+
+
+def misfit(kind, rng, n=800):
+    """Clean data that a line does not fit, their groups, and which values are wrong (leverage points only)."""
+    X, e, groups, wrong = rng.normal(size=(n, 5)), rng.normal(size=n), None, np.zeros(n, dtype=bool)
+    line = X @ [1.0, -1.0, 0.5, 0.0, 0.0]
+    if kind == "bend, 4 abs(x)":
+        y = 4 * np.abs(X[:, 0]) + e
+    elif kind == "square":
+        y = 5 + 2 * X[:, 0] ** 2 + X[:, 1] + e
+    elif kind == "interaction":
+        y = line + 6 * (X[:, 0] > 1) * (X[:, 1] > 0.5) + e
+    elif kind == "counts":
+        y = rng.poisson(np.exp(0.5 + line)).astype(float)
+    elif kind == "no signal":
+        y = e
+    elif kind == "groups":
+        groups = rng.integers(0, 80, n)
+        y = line + 2 * rng.normal(size=80)[groups] + e
+    elif kind == "rounded":
+        y = np.round(np.clip(5.6 + 0.4 * line + 0.6 * e, 3, 9))
+    else:
+        wrong[: n // 5] = True
+        X[wrong] = 0.1 * rng.normal(size=(n // 5, 5)) + [5.0, 0, 0, 0, 0]
+        y = X @ [1.0, -1.0, 0.5, 0.0, 0.0] + e + 10 * wrong
+    return X, y, groups, wrong
+
+
+def misfits(args):
+    draws = 5 if args.quick else 20
+    lines = [
+        f"{draws} draws of 800 rows that a line does not fit: draws with a likely error, likely errors in all, and"
+    ]
+    lines += ["how many of them are wrong; draws with a rate above 0.", "", "| data | draws | rows | wrong | rate |"]
+    lines += ["|---" * 5 + "|"]
+    for kind in MISFIT:
+        rows = []
+        for seed in range(FRESH, FRESH + draws):
+            X, y, groups, wrong = misfit(kind, np.random.default_rng([seed, 8]))
+            model = SelfPacedLinearRegression().fit(X, y, groups=groups)
+            likely = model.assessment_.levels() == 2
+            rows.append([likely.any(), likely.sum(), (likely & wrong).sum(), model.noise_rate_ > 0])
+        lines.append(f"| {kind} | " + " | ".join(f"{value:.0f}" for value in np.sum(rows, axis=0)) + " |")
+        print(lines[-1], file=sys.stderr, flush=True)
+    return lines
+
+
 def messy(args):  # noqa: ARG001
     """F1 for x10 and digit errors in 5 % of the values of real tables, by numeric columns alone."""
     if not os.environ.get("SELFPACED_DATA"):
@@ -672,10 +721,11 @@ SWITCHES = {
     "no level moved": ("linear._initial", "agreeing_levels", lambda squares, b: b),  # noqa: ARG005
     "no guard": ("linear._regression_fit", "GUARD", np.inf),
     "no row rejected": ("linear._regression_check", "rejected_rows", lambda _, r, __: np.zeros(len(r), dtype=bool)),
+    "no rule for clear outliers": ("value_noise.assessment", "clear_outliers", lambda *_: False),
     "no trees": ("value_noise.reference", "BOOSTED", np.inf),
     "no logarithm": ("value_noise.reference", "POSITIVE", np.inf),
     "likeliest scale only": ("value_noise.assessment", "COUNTED_SHARE", np.inf),
-    "no gross part": ("value_noise.mixture", "GROSS_GAIN", np.inf),
+    "no gross part": ("value_noise.mixture", "SCHWARZ", np.inf),
 }
 
 
@@ -750,8 +800,8 @@ def cost(args):
 PARTS = {
     part.__name__: part
     for part in (
-        tables, clean, errors, claims, messy, linear, far, rare, scarce, inference, spread, scale, classics, ablation,
-        cost,
+        tables, clean, errors, claims, misfits, messy, linear, far, rare, scarce, inference, spread, scale, classics,
+        ablation, cost,
     )
 }  # fmt: skip
 

@@ -139,9 +139,9 @@ def peak():
 def compared(model, scratch):
     """The largest difference of a coefficient to the fit of the scratch file, if there is one."""
     saved = Path(scratch) / "coef.npy"
-    return (
-        f"{float(np.abs(np.load(saved) - model.coef_).max()):.1e} from the coefficients of the files" * saved.exists()
-    )
+    if not saved.exists():
+        return "no fit of the files to compare with"
+    return f"{float(np.abs(np.load(saved) - model.coef_).max()):.1e} from the coefficients of the files"
 
 
 # --------------------------------------------------------------------------------------------------------- parts

@@ -58,6 +58,36 @@ def test_the_sentence_tells_of_misfit():
     assert model.misfit_check_.sentence in model.termination_ or not np.isinf(model.lam_)
 
 
+def misfitted(kind, seed, n=800):
+    """Clean values that a line does not fit, and groups."""
+    rng = np.random.default_rng(seed)
+    X, noise, groups = rng.normal(size=(n, 5)), rng.normal(size=n), rng.integers(0, 80, n)
+    values = {
+        "bend": 4 * np.abs(X[:, 0]) + noise,
+        "square": 5 + 2 * X[:, 0] ** 2 + X[:, 1] + noise,
+        "groups": X[:, 0] + 2 * rng.normal(size=80)[groups] + noise,
+        "no signal": noise,
+    }
+    return X, values[kind], groups if kind == "groups" else None
+
+
+@pytest.mark.parametrize("kind", ["bend", "square", "groups", "no signal"])
+def test_a_relation_that_is_no_line_has_no_likely_errors(kind):
+    for seed in (100, 101, 109, 112, 116):
+        X, y, groups = misfitted(kind, seed)
+        model = SelfPacedLinearRegression().fit(X, y, groups=groups)
+        assert not np.any(model.assessment_.levels() == 2)
+        assert model.noise_rate_interval_[0] == 0
+
+
+@pytest.mark.parametrize("errors", [0.01, 0.05])
+def test_errors_in_a_relation_that_bends_are_found(errors):
+    X, y, _ = misfitted("bend", 100)
+    bad = np.random.default_rng(1).random(len(y)) < errors
+    found = SelfPacedLinearRegression().fit(X, np.where(bad, 10 * (10 + y), 10 + y)).assessment_.levels() == 2
+    assert np.array_equal(found, bad)
+
+
 @pytest.mark.parametrize("share", [0.03, 0.1])
 def test_errors_among_misfit_are_found(share):
     X, y = prices()

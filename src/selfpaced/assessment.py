@@ -349,12 +349,16 @@ class Assessment:
         return bool(self.fingerprint) and self.fingerprint == fingerprint(X, y)
 
 
-def look_by_share(evidence: Array, share: float) -> float:
-    """The evidence above which a share of the rows lies.
+def look_by_share(evidence: Array, share: float, weight: Array | None = None) -> float:
+    """The evidence above which a share of the rows, or of their weight, lies.
 
     >>> look_by_share(np.array([0.1, 0.9, 0.5, 0.2]), 0.5), look_by_share(np.array([0.1, 0.9]), 0.0)
     (0.5, inf)
     """
+    if weight is not None and share > 0:
+        order = np.argsort(-evidence, kind="stable")
+        place = np.searchsorted(np.cumsum(weight[order]), share * weight.sum())
+        return float(evidence[order[min(place, len(order) - 1)]])
     count = round(share * len(evidence)) if share > 0 else 0
     return float(np.partition(evidence, -count)[-count]) if count else math.inf
 

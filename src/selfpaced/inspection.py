@@ -20,6 +20,7 @@ __all__ = [
     "as_table",
     "assessment_of",
     "held_out_accuracy",
+    "issue_table",
     "label_issues",
     "look_through",
     "suspects",
@@ -201,12 +202,12 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float = SUSPECT) -> Any
     if is_dask(X):
         from .distributed.dask_results import issues_of
 
-        return issues_of(_assessing(fitted), X, y, partial(_issues, threshold=threshold))
-    table = _issues(assessment_of(fitted, X, y), threshold)
+        return issues_of(_assessing(fitted), X, y, partial(issue_table, threshold=threshold))
+    table = issue_table(assessment_of(fitted, X, y), threshold)
     return table.set_axis(X.index) if hasattr(X, "iloc") else table
 
 
-def _issues(assessed: Assessment, threshold: float) -> Any:
+def issue_table(assessed: Assessment, threshold: float = SUSPECT) -> Any:
     """Every row with cleanlab's column names."""
     levels, diagnosis = assessed.levels(threshold), assessed.diagnosis
     columns = {

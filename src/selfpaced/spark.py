@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,9 +58,6 @@ class _LinearEstimator(_LinearParams, Estimator, DefaultParamsReadable, DefaultP
         columns = self.getFeaturesCol(), self.getLabelCol(), self.optional("weightCol"), self.optional("idCol")
         with SparkTable(dataset, *columns, labels=self._labels) as table:
             fitted = self._inner(**options).fit(table)
-            if self.optional("idCol") is not None:
-                held = fitted.assessment_
-                fitted.assessment_ = replace(held, numbers=table.numbers(held.numbers))
         model = self._model(fitted)
         model._resetUid(self.uid)
         return self._copyValues(model)

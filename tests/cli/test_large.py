@@ -177,3 +177,27 @@ def test_columns_in_another_order(folder, kind):
     assert list(found.columns) == ["x", "y"]
     with pytest.raises(TableError, match=rf"c.{kind}: lacks the column .* of a.{kind}"):
         TableBatches(matching_files(f"*.{kind}"))
+
+
+def test_text_dates_and_money_in_parquet_give_the_model_of_memory(selfpaced, folder):
+    rng = np.random.default_rng(0)
+    amount, age, city = rng.gamma(2.0, 500.0, 900), rng.integers(0, 900, 900), rng.integers(0, 3, 900)
+    score = (amount - 1000) / 400 + (age - 450) / 300 + city - 1
+    wrong = rng.random(900) < 0.1
+    frame = pd.DataFrame(
+        {
+            "amount": [f"${value:,.2f}" for value in amount],
+            "since": pd.Timestamp("2024-01-01") - pd.to_timedelta(age, unit="D"),
+            "city": np.array(["Lima", "Oslo", "Rome"])[city],
+            "kept": np.where((score + rng.logistic(size=900) * 0.5 > 0) ^ wrong, "yes", "no"),
+        }
+    )
+    in_parts(frame, folder / "data")
+    frame.to_parquet("whole.parquet", index=False)
+    for data, out in (("whole.parquet", "whole"), ("data/*.parquet", "parts")):
+        code, _, err = selfpaced("fit", data, "--target", "kept", "--model", "logistic", "--out", out)
+        assert code == 0, err
+    whole, parts = (load(folder / name / "model.skops") for name in ("whole", "parts"))
+    np.testing.assert_allclose(parts[-1].coef_, whole[-1].coef_, rtol=1e-8)
+    np.testing.assert_allclose(parts.predict_proba(frame), whole.predict_proba(frame), rtol=1e-8)
+    assert measured(folder / "whole")["noise_rate"] == pytest.approx(measured(folder / "parts")["noise_rate"], rel=1e-8)

@@ -40,7 +40,7 @@ def elsewhere(X, y, n_blocks=7, weight=None):
 
     class Table:
         n, n_features, dtype, names, classes, mass = own.n, own.n_features, own.dtype, None, own.classes, own.mass
-        reduce, take = own.reduce, own.take
+        reduce, take, numbers = own.reduce, own.take, own.numbers
 
     return Table()
 

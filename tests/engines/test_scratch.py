@@ -13,7 +13,7 @@ import pytest
 from pyarrow import csv, dataset, parquet
 
 from selfpaced import SelfPacedLogisticRegression, suspects
-from selfpaced.distributed import MemoryTable, scratch, sources, spool, write_suspects
+from selfpaced.distributed import MemoryTable, scratch, spool, write_suspects
 
 polars = pytest.importorskip("polars", reason="lazy frames need polars")
 
@@ -77,26 +77,26 @@ def test_batches_of_arrays_with_weights():
     np.testing.assert_allclose(named.coef_, memory.coef_, rtol=1e-9)
 
 
-def test_rows_come_back_as_they_were(monkeypatch):
-    monkeypatch.setattr(scratch, "READ_BYTES", 1)  # many small blocks
-    table = frame()
-    with spool(pieces(table), "label") as spooled:
+def test_rows_come_back_as_they_were():
+    table = frame(200_000)
+    with spool(pieces(table, 30_000), "label") as spooled:
         blocks = [(block.X.copy(), block.y.copy()) for block in spooled.blocks()]
-        assert len(blocks) > 20
+        assert len(blocks) > 2
         np.testing.assert_array_equal(np.concatenate([X for X, _ in blocks]), table.iloc[:, :4].to_numpy())
         np.testing.assert_array_equal(spooled.classes[np.concatenate([y for _, y in blocks])], table["label"])
-        taken = spooled.take(np.array([3, 700, 701, 1499]))
-        np.testing.assert_array_equal(taken.X, table.iloc[[3, 700, 701, 1499], :4].to_numpy())
-        np.testing.assert_array_equal(spooled.classes[taken.y], table["label"][[3, 700, 701, 1499]])
+        some = np.array([3, 700, 701, 149_999])
+        taken = spooled.take(some)
+        np.testing.assert_array_equal(taken.X, table.iloc[some, :4].to_numpy())
+        np.testing.assert_array_equal(spooled.classes[taken.y], table["label"][some])
         assert spooled.mass.tolist() == table["label"].value_counts().sort_index().tolist()
 
 
-def test_labels_that_do_not_come_in_their_order(monkeypatch):
-    monkeypatch.setattr(scratch, "READ_BYTES", 7)
-    labels = np.array(["c", "a", "b", "a", "d"] * 5)
-    with spool(iter([(np.eye(25), labels)])) as table:
-        np.testing.assert_array_equal(table.classes[table.take(np.arange(25)).y], labels)
-        assert table.mass.tolist() == [10.0, 5.0, 5.0, 5.0]
+def test_labels_that_do_not_come_in_their_order():
+    labels, rows = ["c", "a", "b", "a", "d"], np.zeros((900_000, 1), dtype=np.float32)  # codes are sorted in two pieces
+    with spool((rows, np.full(len(rows), label)) for label in labels) as table:
+        some = np.arange(450_000, len(labels) * len(rows), len(rows))
+        np.testing.assert_array_equal(table.classes[table.take(some).y], labels)
+        assert table.mass.tolist() == [1_800_000.0, 900_000.0, 900_000.0, 900_000.0]
 
 
 def test_values_and_single_precision():
@@ -127,6 +127,29 @@ def test_suspects_are_streamed(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.parquet", "suspects.parquet"]
 
 
+@pytest.mark.parametrize("kind", ["parquet", "frames", "numbers"])
+def test_rows_without_a_label_are_left_out_and_counted(tmp_path, caplog, kind):
+    table, gaps = frame(), np.arange(0, 1500, 30)
+    if kind == "numbers":
+        table["label"] = pd.array((table["label"] == "yes").astype(int), dtype="Int64")
+    table.loc[gaps, "label"] = pd.NA if kind == "numbers" else None
+    parts(table, tmp_path)
+    source = pieces(table) if kind == "frames" else str(tmp_path / "?.parquet")
+    kept = np.setdiff1d(np.arange(1500), gaps)
+    X, y = table.iloc[kept, :4], table["label"][kept].tolist()
+    memory = SelfPacedLogisticRegression().fit(X, y)
+    with spool(source, "label") as spooled:
+        assert spooled.n_unlabelled == 50
+        model = SelfPacedLogisticRegression().fit(spooled)
+        write_suspects(model, spooled, tmp_path / "suspects.parquet")
+    assert "50 of 1500 rows have no label and are left out" in caplog.text
+    assert model.classes_.tolist() == memory.classes_.tolist()
+    np.testing.assert_allclose(model.coef_, memory.coef_, rtol=1e-9)
+    expected = kept[np.sort(suspects(memory, X, y)["row"])].tolist()
+    assert parquet.read_table(tmp_path / "suspects.parquet")["row"].to_pylist() == expected
+    assert sorted(suspects(model)["row"]) == expected
+
+
 # ---------------------------------------------------------------------------------------------------- errors
 
 
@@ -144,7 +167,6 @@ def broken(column, value):
     [
         (lambda: broken("x2", np.nan), "label", "nan in row 57, column 'x2'"),
         (lambda: broken("x2", np.inf), "label", "inf in row 57, column 'x2'"),
-        (lambda: broken("label", None), "label", "gaps, got None in row 57"),
         (lambda: broken("x1", "much"), "label", "features must be numbers, got object in column 'x1'"),
         (lambda: pieces(frame()), "lable", "y must name a column"),
         (lambda: pieces(frame()), None, "y must name the column"),
@@ -279,10 +301,9 @@ def test_passes_are_told(caplog, monkeypatch):
     assert "pass 2, gradient: 1500 rows" in told
 
 
-def test_hints_about_labels(monkeypatch):
-    monkeypatch.setattr(sources, "LABELS_READ", 10)
+def test_hints_about_labels():
     with pytest.raises(ValueError, match="are they values"):
-        spool(iter([(np.ones((20, 1)), np.arange(20))]))
+        spool(iter([(np.ones((10_001, 1)), np.arange(10_001))]))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def network(draw: Draw) -> None:
 
     names = [*inspect.signature(SelfPacedLoss.__init__).parameters, "output", "target", "logits", "labels", "ids"]
     given = {}
-    optional = ("regularizer", "pacing", "n", "ignore_index", "label_smoothing", "reduction", "trusted", "trial")
+    optional = ("regularizer", "pacing", "n", "ignore_index", "label_smoothing", "reduction", "trusted")
     for name in (*optional, "validation", "on_epoch"):
         if draw.chance(0.1):
             given[name] = draw.one([*REGISTRY, 0.5, 3]) if draw.chance(0.5) else draw.one(JUNK)

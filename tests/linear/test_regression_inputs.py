@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 
 import numpy as np
 import pytest
@@ -167,6 +168,27 @@ def test_no_convergence_is_a_warning_with_the_last_fit(lines) -> None:
     with pytest.warns(ConvergenceWarning, match="did not settle in 1 weighted fit"):
         model = SelfPacedLinearRegression(max_iter=1, tol=1e-14).fit(X, y)
     assert model.sample_weight_[:20].max() == 0
+
+
+@pytest.mark.parametrize("kind", ["t3", "skewed", "counts", "bend", "outliers", "leverage"])
+def test_default_settings_settle(kind: str) -> None:
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(300, 3))
+        y = X @ [2.0, 1.0, 0.5] + {"t3": rng.standard_t(3, size=300), "skewed": rng.lognormal(size=300)}.get(
+            kind, rng.normal(size=300)
+        )
+        if kind == "counts":
+            y = rng.poisson(np.exp(1 + X[:, 0])).astype(float)
+        elif kind == "bend":
+            y = 4 * np.abs(X[:, 0]) + rng.normal(size=300)
+        elif kind == "outliers":
+            y[:60] += 8
+        elif kind == "leverage":
+            X[:15] *= 10
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ConvergenceWarning)
+            SelfPacedLinearRegression().fit(X, y)
 
 
 def test_verbose_logs_what_was_chosen(lines, caplog) -> None:

@@ -9,6 +9,14 @@ import pytest
 WITHOUT_JAVA = shutil.which("java") is None and "JAVA_HOME" not in os.environ
 
 
+def pytest_collection_modifyitems(config, items):
+    """With several workers, one of them runs these tests: each worker would start a session of its own."""
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            if Path(__file__).parent in item.path.parents:
+                item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     pytest.importorskip("pyspark", reason='tables on Spark need the extra "spark"')

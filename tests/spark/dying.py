@@ -9,11 +9,11 @@ import pandas as pd
 import psutil
 
 from selfpaced import SelfPacedLogisticRegression
-from selfpaced.distributed import MemoryTable, spark_table
-from selfpaced.linear import _folds, regression_tables
+from selfpaced.distributed import MemoryTable
 from selfpaced.spark import SparkTable
 
 FATAL = 4
+ROWS = 60_000  # more than are gathered in one place
 
 
 def executor(batches):
@@ -39,15 +39,14 @@ class Mortal(SparkTable):
 def main(folder):
     from sessions import start  # beside this file: where a script is run, it is found
 
-    _folds.SAMPLED_ROWS, regression_tables.DECIDING, spark_table.ONE_PLACE_ROWS = 400, 400, 400
     session = start("local-cluster[2,1,1024]", folder)
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((1000, 2))
-    y = (X[:, 0] + rng.logistic(size=1000) > 0) ^ (rng.random(1000) < 0.1)
-    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y.astype(int), "id": np.arange(1000)})
+    X = rng.standard_normal((ROWS, 2))
+    y = (X[:, 0] + rng.logistic(size=ROWS) > 0) ^ (rng.random(ROWS) < 0.1)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y.astype(int), "id": np.arange(ROWS)})
     with Mortal(session.createDataFrame(frame), ["a", "b"], "y", id="id") as table:
         found = SelfPacedLogisticRegression(C=1.0, tol=1e-2).fit(table)
-        assert table.sizes.tolist() == [500, 500]
+        assert table.sizes.tolist() == [ROWS // 2, ROWS // 2]
     here = MemoryTable(X, y.astype(int), classes=np.array([0.0, 1.0]), n_blocks=2)
     expected = SelfPacedLogisticRegression(C=1.0, tol=1e-2).fit(here)
     print("killed", table.killed, "same", bool((found.coef_ == expected.coef_).all()))

@@ -13,8 +13,6 @@ pytest.importorskip("pyspark", reason='tables on Spark need the extra "spark"')
 from selfpaced import SelfPacedLinearRegression as LinearInMemory
 from selfpaced import SelfPacedLogisticRegression as LogisticInMemory
 from selfpaced.assessment import LEVELS
-from selfpaced.distributed import spark_parameters, spark_table
-from selfpaced.linear import _folds, regression_tables
 from selfpaced.pacing import Geometric
 from selfpaced.spark import (
     SelfPacedLinearRegression,
@@ -25,14 +23,6 @@ from selfpaced.spark import (
 )
 
 NAMES = ["a", "b", "c"]
-
-
-@pytest.fixture
-def few_are_many(monkeypatch):
-    """Above 400 rows a sample of 400 decides, and blocks stay where they are."""
-    monkeypatch.setattr(_folds, "SAMPLED_ROWS", 400)
-    monkeypatch.setattr(regression_tables, "DECIDING", 400)
-    monkeypatch.setattr(spark_table, "ONE_PLACE_ROWS", 400)
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +56,13 @@ def in_memory(frame):
     return pd.DataFrame([row.asDict() for row in frame.collect()])
 
 
-def test_logistic_of_shuffled_rows(shuffled, data, few_are_many, tmp_path):
+def test_logistic_of_shuffled_rows(shuffled, data, tmp_path):
     memory = LogisticInMemory(tol=1e-2).fit(data[NAMES], data["label"])
     model = SelfPacedLogisticRegression(featuresCol=NAMES, idCol="id", tol=1e-2).fit(shuffled)
     close(model.fitted, memory)
     assert model.fitted.feature_names_in_.tolist() == NAMES
     np.testing.assert_allclose(model.coefficients.toArray(), memory.coef_[0], rtol=1e-10)
-    numbers = model.fitted.assessment_.numbers  # the ids of the sample
+    numbers = model.fitted.assessment_.numbers  # the ids
     np.testing.assert_allclose(model.fitted.assessment_.losses, memory.sample_loss_[numbers], rtol=1e-9)
     model.save(str(tmp_path / "model"))
     loaded = SelfPacedLogisticRegressionModel.load(str(tmp_path / "model"))
@@ -88,7 +78,7 @@ def test_logistic_of_shuffled_rows(shuffled, data, few_are_many, tmp_path):
     np.testing.assert_allclose(np.stack(out["probability"]), memory.predict_proba(data[NAMES]), rtol=1e-9)
 
 
-def test_linear_of_shuffled_rows(shuffled, data, few_are_many, tmp_path):
+def test_linear_of_shuffled_rows(shuffled, data, tmp_path):
     memory = LinearInMemory().fit(data[NAMES], data["value"], data["w"])
     assert memory.noise_rate_ > 0.05
     columns = {"featuresCol": NAMES, "labelCol": "value", "weightCol": "w", "idCol": "id"}
@@ -121,16 +111,6 @@ def test_single_precision_stays(spark):
     with SparkTable(frame, ["x", "z"], "y") as rows:
         assert rows.take(np.arange(2)).X.dtype == rows.dtype == np.float32
         assert rows.reduce(lambda block: block.X.sum(axis=0)).tolist() == [4.0, 6.0]
-
-
-def test_at_the_edge_of_the_sample(spark):
-    rng = np.random.default_rng(2)
-    X = rng.standard_normal((20_001, 2))
-    y = (X[:, 0] + rng.logistic(size=20_001) > 0) ^ (rng.random(20_001) < 0.1)
-    frame = pd.DataFrame({"x": X[:, 0], "z": X[:, 1], "y": y.astype(int)})
-    memory = LogisticInMemory(C=1.0, tol=1e-2).fit(X, y)
-    model = SelfPacedLogisticRegression(featuresCol=["x", "z"], labelCol="y", C=1.0, tol=1e-2)
-    close(model.fit(spark.createDataFrame(frame).repartition(2)).fitted, memory)
 
 
 @pytest.mark.filterwarnings("ignore:unclosed running multiprocessing pool:ResourceWarning")  # pyspark's own
@@ -193,7 +173,7 @@ def test_what_is_wrong_is_named(spark, tmp_path):
 
 
 def test_without_java_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(spark_parameters.SparkContext, "_gateway", None)
+    monkeypatch.setattr("pyspark.SparkContext._gateway", None)
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(RuntimeError, match=r"Java 17 or newer.*openjdk-17-jre-headless"):

@@ -1,6 +1,4 @@
-"""The same models from Spark as from memory, however rows are shuffled and cut, where a sample begins to decide."""
-
-from functools import partial
+"""Spark gives the rate, interval, levels and row numbers of memory for the same rows, however they are spread."""
 
 import numpy as np
 import pandas as pd
@@ -8,92 +6,97 @@ import pytest
 
 pytest.importorskip("pyspark", reason='tables on Spark need the extra "spark"')
 
-from selfpaced import SelfPacedLinearRegression, SelfPacedLogisticRegression
-from selfpaced.distributed import MemoryTable, contents, spark_table
-from selfpaced.distributed.spark_packing import run
-from selfpaced.linear import _folds, regression_tables
-from selfpaced.spark import SparkTable
+from selfpaced import SelfPacedLinearRegression as LinearInMemory
+from selfpaced import SelfPacedLogisticRegression as LogisticInMemory
+from selfpaced import suspects
+from selfpaced.distributed import MemoryTable, contents
+from selfpaced.spark import SelfPacedLinearRegression, SelfPacedLogisticRegression, SparkTable
 
-EDGE = _folds.SAMPLED_ROWS
-MODELS = {"label": lambda: SelfPacedLogisticRegression(C=1.0, tol=1e-2), "value": SelfPacedLinearRegression}
+NAMES = [f"x{j}" for j in range(5)]
 
 
-@pytest.fixture(scope="module")
-def data():
-    """Labels and values, a tenth of them wrong."""
-    rng = np.random.default_rng(3)
-    X = rng.standard_normal((EDGE + 1, 2))
-    wrong = rng.random(len(X)) < 0.1
-    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "id": np.arange(len(X))})
-    frame["label"] = ((3 * X[:, 0] - X[:, 1] + 0.3 * rng.logistic(size=len(X)) > 0) ^ wrong).astype(float)
-    frame["value"] = X @ [1.0, 2.0] + 3 + rng.standard_normal(len(X)) + np.where(wrong, 30.0, 0.0)
-    return frame
+def shuffled(spark, frame, path):
+    """The rows in another order, with their numbers in memory as ids."""
+    frame.assign(id=np.arange(len(frame))).sample(frac=1.0, random_state=1).to_parquet(path, index=False)
+    return spark.read.parquet(str(path))
 
 
 @pytest.fixture(scope="module")
-def shuffled(spark, data):
-    frame = spark.createDataFrame(data.sample(frac=1.0, random_state=4)).persist()
-    yield frame
-    frame.unpersist()
+def case(request, spark, tmp_path_factory):
+    """Rows with weights and string labels, a fifth of them wrong; their model and suspects in memory."""
+    from pyspark.ml.feature import StringIndexer
+
+    rng = np.random.default_rng(request.param)
+    X = rng.standard_normal((request.param, 5))
+    right = X @ [2.0, -1.0, 0.5, 0.0, 0.0] + 0.3 * rng.logistic(size=len(X)) > 0
+    label = np.where(right ^ (rng.random(len(X)) < 0.2), "yes", "no")
+    frame = pd.DataFrame(X, columns=NAMES).assign(label=label, w=rng.integers(1, 4, len(X)).astype(float))
+    memory = LogisticInMemory().fit(frame[NAMES], label, frame["w"])
+    listed = suspects(memory, frame[NAMES], label)
+    rows = shuffled(spark, frame, tmp_path_factory.mktemp("rows") / "rows.parquet")
+    index = StringIndexer(inputCol="label", outputCol="y", stringOrderType="alphabetAsc")
+    return index.fit(rows).transform(rows), memory, dict(zip(listed["row"], listed["level"], strict=True))
 
 
-@pytest.fixture(autouse=True)
-def one_edge(monkeypatch):
-    """A sample decides above as many rows of values as of labels; above so many, blocks stay where they are."""
-    monkeypatch.setattr(regression_tables, "DECIDING", EDGE)
-    monkeypatch.setattr(spark_table, "ONE_PLACE_ROWS", EDGE)
+# up to 50,000 rows are gathered in one block, from however many
+@pytest.mark.parametrize(("case", "n_blocks"), [(9_000, 7), (20_001, 7), (200_000, 1), (200_000, 7)], indirect=["case"])
+def test_labels(case, n_blocks):
+    rows, memory, expected = case
+    columns = {"featuresCol": NAMES, "labelCol": "y", "weightCol": "w", "idCol": "id"}
+    model = SelfPacedLogisticRegression(**columns).fit(rows.repartition(n_blocks))
+    same(model.fitted, memory)
+    found = model.transform(rows).where("level != ''").select("id", "level").collect()
+    assert {row.id: row.level for row in found} == expected
+
+
+@pytest.mark.parametrize("case", [200_000], indirect=True)
+def test_400_blocks(case, spark, few_at_once):
+    rows, memory, _ = case
+    with SparkTable(rows.repartition(7), NAMES, "y", "w", "id", block_bytes=1) as table:
+        assert len(table.places) >= 400
+        same(LogisticInMemory().fit(table), memory)
+
+
+def same(model, memory):
+    tol = 1e-8 if len(memory.sample_weight_) < 100_000 else 1e-5  # sums in another order, over more steps
+    assert model.noise_rate_ == pytest.approx(memory.noise_rate_, rel=tol)
+    np.testing.assert_allclose(model.noise_rate_interval_, memory.noise_rate_interval_, rtol=tol)
+    np.testing.assert_allclose(model.coef_, memory.coef_, rtol=tol, atol=tol)
+    held = model.assessment_
+    np.testing.assert_allclose(held.losses, memory.sample_loss_[held.numbers], rtol=10 * tol, atol=tol)
 
 
 @pytest.fixture
-def small_blocks(spark, monkeypatch):
-    """A block for every 25 rows, and sums of partitions that are added up before they come here."""
+def few_at_once(spark):
+    """Spark hands over 500 rows at a time, of which each makes a block."""
     option = "spark.sql.execution.arrow.maxRecordsPerBatch"
     before = spark.conf.get(option)
-    monkeypatch.setattr(spark_table, "SPARK_BLOCK_BYTES", 1)
-    monkeypatch.setattr(spark_table, "FEW_PARTS", 3)
-    spark.conf.set(option, 25)
+    spark.conf.set(option, 500)
     yield
     spark.conf.set(option, before)
 
 
-def fitted(target, frame):
-    with SparkTable(frame, ["a", "b"], target, id="id", labels=target == "label") as rows:
-        return MODELS[target]().fit(rows), len(rows.places)
+def test_the_sample_of_many_partitions_is_that_of_memory(spark):
+    frame = spark.range(60_000, numPartitions=80).selectExpr("id", "cast(id as double) as x", "id % 2 as y")
+    first = 6_000  # the first partitions are empty
+    memory = MemoryTable(np.arange(first, 60_000.0)[:, None], np.arange(first, 60_000) % 2, classes=np.arange(2.0))
+    known = memory.reduce(contents, 0, 100, 2).settled()
+    with SparkTable(frame.where(f"x >= {first}"), ["x"], "y", id="id") as table:
+        found = table.reduce(contents, 0, 100, 2).settled()
+        np.testing.assert_array_equal(found.keys, known.keys)
+        np.testing.assert_array_equal(found.rows, known.rows)
+        np.testing.assert_array_equal(table.numbers(found.rows), first + known.rows)
 
 
-def same(model, memory):
-    assert model.termination_ == memory.termination_
-    for name in ("coef_", "intercept_", "lam_", "noise_rate_"):
-        np.testing.assert_allclose(getattr(model, name), getattr(memory, name), rtol=1e-10, atol=1e-10, err_msg=name)
-
-
-@pytest.mark.parametrize("target", MODELS)
-@pytest.mark.parametrize("n", [EDGE, EDGE + 1])
-def test_partitions_do_not_change_the_model(shuffled, data, n, target):
-    memory = MODELS[target]().fit(data[["a", "b"]][:n], data[target][:n])
+def test_values(spark, tmp_path):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60_000, 2))  # a sample decides
+    y = X @ [1.0, 2.0] + 3 + rng.standard_normal(len(X)) + 30 * (rng.random(len(X)) < 0.1)
+    memory = LinearInMemory().fit(X, y)
     assert memory.noise_rate_ > 0.05
-    for k in (1, 7):
-        model, n_blocks = fitted(target, shuffled.where(shuffled["id"] < n).repartition(k))
-        assert n_blocks == (1 if n == EDGE else k)  # few rows are gathered
-        same(model, memory)
-
-
-@pytest.mark.parametrize("target", MODELS)
-def test_neither_do_400_blocks(shuffled, data, small_blocks, target):
-    model, n_blocks = fitted(target, shuffled.repartition(7))
-    assert n_blocks >= 400
-    same(model, MODELS[target]().fit(data[["a", "b"]], data[target]))
-
-
-def test_sums_of_neighbours_come_in_their_order(spark, monkeypatch):
-    monkeypatch.setattr(spark_table, "ONE_PLACE_ROWS", 1)
-    monkeypatch.setattr(spark_table, "FEW_PARTS", 1)
-    frame = spark.range(24, numPartitions=12).selectExpr("cast(id as double) as x", "0.0 as y").where("x > 5")
-    memory = MemoryTable(np.arange(6.0, 24.0)[:, None], np.zeros(18, dtype=int), classes=np.zeros(1))
-    with SparkTable(frame, ["x"], "y") as rows:
-        ask = partial(run, shape=rows._shape(rows.classes), function=contents, args=(0, 100, 1))
-        brought = rows._merged(rows._asked(["X", "y", "weight"], ask)).collect()
-        assert sorted(row.part for row in brought) == [0, 1, 2]  # of nine partitions: the first three have no rows
-        found, expected = (own.reduce(contents, 0, 100, 1).settled() for own in (rows, memory))
-    np.testing.assert_array_equal(found.keys, expected.keys)
-    np.testing.assert_array_equal(found.rows, expected.rows)
+    rows = shuffled(spark, pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y}), tmp_path / "rows.parquet")
+    model = SelfPacedLinearRegression(featuresCol=["a", "b"], labelCol="y", idCol="id").fit(rows.repartition(7))
+    for name in ("coef_", "intercept_", "lam_", "noise_rate_"):
+        known, found = getattr(memory, name), getattr(model.fitted, name)
+        np.testing.assert_allclose(found, known, rtol=1e-10, atol=1e-10, err_msg=name)
+    assert model.termination == memory.termination_

@@ -60,7 +60,7 @@ def test_values_of_boosted_trees(data):
     from pyspark.ml.regression import GBTRegressor
 
     _, wrong, rows = data
-    model = CrossFit(estimator=GBTRegressor(labelCol="value", maxIter=3, maxDepth=3, seed=1), idCol="id").fit(rows)
+    model = CrossFit(estimator=GBTRegressor(labelCol="value", maxIter=2, maxDepth=3, seed=1), idCol="id").fit(rows)
     assert model.path[1].chosen
     assert model.noiseRate == pytest.approx(wrong.mean(), abs=0.03)
     found = assessed(model.unseen(rows))
@@ -77,6 +77,7 @@ def test_labels_of_a_forest(data, tmp_path):
     model = own.fit(rows)
     assert model.noiseRate == pytest.approx(wrong.mean(), abs=0.06)
     found = assessed(model.unseen(rows))
+    assert set(found["level"]) == {"", "worth a look", "likely error"}
     order = np.argsort(found["noiseProbability"], kind="stable")
     assert wrong[order[-60:]].mean() > 0.75
     assert (assessed(model.transform(rows))["prediction"] == frame["clean"]).mean() > 0.9

@@ -460,18 +460,19 @@ def test_a_step_with_the_criterion_compiles_as_one_graph(loss):
         torch.manual_seed(0)
         net, criterion = nn.Linear(5, 3), SelfPacedLoss(loss, n=64, trusted=0.7)
 
-        def step(inputs, target, net=net, criterion=criterion):
-            return criterion(net(inputs), target)
+        def step(inputs, target, ids, net=net, criterion=criterion):
+            return criterion(net(inputs), target, ids)
 
         step = torch.compile(step, backend="aot_eager", fullgraph=True) if compiles else step
         optimizer = torch.optim.SGD(net.parameters(), 0.1)
         for _ in range(4):
             optimizer.zero_grad()
-            step(inputs, target).backward()
+            step(inputs, target, torch.arange(64)).backward()
             optimizer.step()
-        found.append((net.weight.detach(), criterion.epoch, criterion.lam))
+        found.append((net.weight.detach(), criterion.weights(), criterion.epoch, criterion.lam))
     torch.testing.assert_close(found[0][0], found[1][0])
-    assert found[0][1:] == pytest.approx(found[1][1:])
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-5)
+    assert found[0][2:] == pytest.approx(found[1][2:])
 
 
 def test_gradient_accumulation_adds_up():

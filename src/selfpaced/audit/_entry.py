@@ -7,6 +7,8 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from ..distributed import MemoryTable
+from ._blocks import AUDITED_ROWS, audit_blocks, fit_rows, in_blocks
 from ._inputs import AuditInput, check_in_sample, group_codes, read_input, row_values, shown_cells
 from ._labels import LabelAudit
 from ._multilabel import MultiLabelAudit, read_indicators
@@ -56,6 +58,10 @@ def audit_labels(
         Probabilities of each label by a model that was not fitted on the row (out-of-fold, out-of-bag, or a model of
         other data). With two classes one column is enough: the probability of the second class. NumPy arrays, data
         frames, torch tensors.
+        Or probabilities that come in blocks: a Dask array or data frame, an Arrow table, record-batch reader or
+        dataset, names of files, or an iterator of batches. ``labels`` and ``sample_weight`` are then Dask collections,
+        or name a column. Of more than 100,000 rows, here and in memory, the label-noise model is fitted to a sample by
+        content; counts, shares and levels are those of all rows. Only the sample and sums over blocks come into memory.
     classes : array-like of shape (n_classes,), optional
         Label of every column. By default the columns of a data frame if they are labels, else the sorted labels.
     groups : array-like of shape (n,), optional
@@ -78,6 +84,8 @@ def audit_labels(
     -------
     LabelAudit
         With ``multi_label`` a `MultiLabelAudit`, which has the same attributes and methods with one entry per column.
+        For blocks a `BlockAudit`, whose ``suspects()`` and ``label_issues()`` are lazy: Dask data frames, or readers of
+        record batches. ``groups``, ``features``, ``cells``, ``ids`` and ``multi_label`` are for rows in memory.
 
     Warns
     -----
@@ -101,6 +109,12 @@ def audit_labels(
     >>> bool(wrong[found["row"]].mean() > 0.9), str(found["level"][0])
     (True, 'likely error')
     """
+    if in_blocks(labels, pred_probs):
+        asked = {"groups": groups, "multi_label": multi_label, "cells": cells, "ids": ids, "features": features}
+        for name, value in asked.items():
+            if value is not None and value is not False:
+                raise ValueError(f"{name} must be left out if pred_probs come in blocks, got {type(value).__name__}")
+        return audit_blocks(labels, pred_probs, classes, sample_weight)
     if multi_label:
         return _several(labels, pred_probs, classes, groups, sample_weight, cells, ids, features)
     given = read_input(labels, pred_probs, classes)
@@ -125,7 +139,12 @@ def _audit(
         noise = fit_noise(logits_of(given.probs)[rows], given.codes, shares, None, reference, size)
     else:
         reference = None if reference is None else logits_of(reference)
-        noise = fit_noise(logits_of(given.probs)[rows], given.codes, weight, groups, reference)
+        logits = logits_of(given.probs)[rows]
+        if len(rows) > AUDITED_ROWS and groups is None and reference is None:
+            table = MemoryTable(given.probs[rows], given.codes, weight, classes=given.classes)
+            noise = replace(fit_rows(table, lambda _, own: logits[own])[0], logits=logits, codes=given.codes)
+        else:
+            noise = fit_noise(logits, given.codes, weight, groups, reference)
     return LabelAudit(noise, given, neighbours, weight, groups, shown_cells(cells, n), ids, in_sample)
 
 

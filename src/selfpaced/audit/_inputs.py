@@ -15,6 +15,8 @@ __all__ = [
     "AuditInput",
     "array_of",
     "check_in_sample",
+    "class_order",
+    "codes_among",
     "group_codes",
     "missing",
     "probabilities",
@@ -22,6 +24,7 @@ __all__ = [
     "row_values",
     "shown_cells",
     "sorted_labels",
+    "warn_in_sample",
 ]
 
 Array = NDArray[Any]
@@ -127,9 +130,9 @@ def read_input(labels: Any, pred_probs: Any, classes: Any = None) -> AuditInput:
     if not labelled.size:
         raise ValueError(f"labels must hold some labels, got {len(given)} missing ones")
     known = _plain(given[labelled])
-    order = _classes(known, probs.shape[1], classes, getattr(pred_probs, "columns", None))
+    order = class_order(known, probs.shape[1], classes, getattr(pred_probs, "columns", None))
     index = next((v.index for v in (labels, pred_probs) if hasattr(v, "iloc")), None)
-    return AuditInput(order, _normal(probs), labelled, _codes(known, order), index)
+    return AuditInput(order, _normal(probs), labelled, codes_among(known, order), index)
 
 
 def _plain(values: Array) -> Array:
@@ -149,7 +152,7 @@ def sorted_labels(values: Array, keep_order: bool = False) -> tuple[Array, Array
     return _plain(_objects(found if keep_order else sorted(found, key=lambda v: (str(type(v)), v)))), known
 
 
-def _classes(known: Array, width: int, classes: Any, columns: Any) -> Array:
+def class_order(known: Array, width: int, classes: Any, columns: Any) -> Array:
     """The label of every column: as given, by the names of the columns, or the sorted labels."""
     found = sorted_labels(known)[0].tolist()
     if classes is not None:
@@ -189,7 +192,7 @@ def _objects(values: list[Any]) -> Array:
     return out
 
 
-def _codes(known: Array, classes: Array) -> NDArray[np.intp]:
+def codes_among(known: Array, classes: Array) -> NDArray[np.intp]:
     place = {label: code for code, label in enumerate(classes.tolist())}
     unknown = sorted({str(label) for label in known.tolist() if label not in place})
     if unknown:
@@ -217,11 +220,16 @@ def check_in_sample(probs: Floats, codes: NDArray[np.intp], stacklevel: int = 3)
     """Warn if probabilities agree with the labels more than held-out ones could."""
     top = probs.max(axis=1)
     expected, found = float(np.sum(1.0 - top)), int(np.sum(probs.argmax(axis=1) != codes))
-    certain = found == 0 and len(codes) >= 5 * EXPECTED and bool(np.all(top == 1.0))
+    return warn_in_sample(expected, found, len(codes), bool(np.all(top == 1.0)), stacklevel + 1)
+
+
+def warn_in_sample(expected: float, found: int, n: int, certain: bool, stacklevel: int) -> bool:
+    """The same, from the number of labels that probabilities contradict and expect to, and whether all are certain."""
+    certain = found == 0 and n >= 5 * EXPECTED and certain
     if not certain and (expected < EXPECTED or found > IN_SAMPLE * expected):
         return False
     warnings.warn(
-        f"pred_probs look in-sample: {found} of {len(codes)} labels are contradicted, and the probabilities themselves "
+        f"pred_probs look in-sample: {found} of {n} labels are contradicted, and the probabilities themselves "
         f"expect {expected:.0f}. Wrong labels cannot be found this way. Use held-out probabilities, for example "
         "cross_val_predict(model, X, y, method='predict_proba').",
         UserWarning,

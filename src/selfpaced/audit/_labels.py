@@ -150,12 +150,21 @@ class LabelAudit(AuditPage):
         return len(self.given.probs) - len(self.given.labelled)
 
     @property
+    def n_labelled(self) -> int:
+        return len(self.given.labelled)
+
+    @property
     def size(self) -> float:
         return self.noise.size
 
     @cached_property
     def assessment(self) -> Assessment:
-        return self.noise.assessment(self.classes, self.given.labelled)
+        return self.noise.assessment(self.classes, self.numbers)
+
+    @property
+    def numbers(self) -> Codes:
+        """Numbers of the rows of the assessment."""
+        return self.given.labelled
 
     # ------------------------------------------------------------------------------------------------ tables
 
@@ -176,6 +185,9 @@ class LabelAudit(AuditPage):
             (1 - ``noise_probability``, a sample weight for the next fit), ``noise_probability``,
             ``probability_if_noisy`` and ``label_quality``; with ``ids`` also ``id``, with ``features`` also ``why``.
         """
+        return self._table(n, all_rows)
+
+    def _table(self, n: int | None = None, all_rows: bool = False) -> Any:
         table = suspect_table(self.assessment, n, all_rows=all_rows)
         columns = {name: np.asarray(table[name]) for name in table.columns}
         rows = columns.pop("row")
@@ -284,7 +296,7 @@ class LabelAudit(AuditPage):
 
     def summary(self) -> str:
         """Return what was found, in a few sentences."""
-        n, k, right = len(self.given.labelled), len(self.classes), percent(self.noise.accuracy)
+        n, k, right = self.n_labelled, len(self.classes), percent(self.noise.accuracy)
         head = f"Audit of {plural(n, 'label')} in {k} classes; the probabilities predict {right} of them."
         return "\n".join([head, self._rate(), *self._confusions(), self._lists(), *self._asides()])
 
@@ -292,13 +304,13 @@ class LabelAudit(AuditPage):
         low, high = self.noise_rate_interval
         levels = self.assessment.levels()
         return (
-            f"LabelAudit(n={len(self.given.labelled)}, classes={len(self.classes)}, noise_rate={self.noise_rate:.3f} "
+            f"LabelAudit(n={self.n_labelled}, classes={len(self.classes)}, noise_rate={self.noise_rate:.3f} "
             f"({low:.3f} to {high:.3f}), likely={int(np.sum(levels == 2))}, look={int(np.sum(levels == 1))})"
         )
 
     def audited(self) -> AuditedLabels:
         """Return what a page shows: `selfpaced.report` takes it."""
-        table = self.suspects()
+        table = self._table()
         columns: Mapping[str, Any] = {name: np.asarray(table[name]) for name in table.columns if name != "weight"}
         rate = "unknown" if np.isnan(self.noise_rate) else percent(self.noise_rate)
         low, high = self.noise_rate_interval
@@ -311,7 +323,7 @@ class LabelAudit(AuditPage):
             sentence=" ".join([*self._confusions(), *self._asides()]),
             pictures=pictures_of(self.cells, columns["row"]),
             facts=(
-                ("labels", f"{len(self.given.labelled):,}", f"{len(self.classes)} classes"),
+                ("labels", f"{self.n_labelled:,}", f"{len(self.classes)} classes"),
                 ("estimated noise rate", rate, f"{percent(low)} to {percent(high)}"),
                 ("held-out accuracy", percent(self.noise.accuracy), "on the given labels"),
             ),

@@ -137,14 +137,16 @@ class FittedNoise:
         )  # fmt: skip
 
 
-def logits_of(probs: Array) -> Array:
+def logits_of(probs: Array, least: float | None = None) -> Array:
     """Logarithms of probabilities, for two classes their margin.
 
-    A probability of 0 (a vote of no tree, a rounded number) counts as half of the smallest positive one.
+    A probability of 0 (a vote of no tree, a rounded number) counts as half of the smallest positive one, or of
+    ``least`` (infinity: there is no 0).
     """
-    positive = probs[probs > 0]
-    least = max(0.5 * float(positive.min()), SMALLEST_PROBABILITY) if (probs == 0).any() else SMALLEST_PROBABILITY
-    logs = np.log(np.maximum(probs, least))
+    if least is None:
+        least = float(probs[probs > 0].min()) if (probs == 0).any() else math.inf
+    floor = SMALLEST_PROBABILITY if math.isinf(least) else max(0.5 * least, SMALLEST_PROBABILITY)
+    logs = np.log(np.maximum(probs, floor))
     return np.asarray(logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs)
 
 
@@ -155,6 +157,7 @@ def fit_noise(
     groups: Any = None,
     reference: Array | None = None,
     size: float | None = None,
+    counts: bool = False,
 ) -> FittedNoise:
     """Fit the label-noise model to held-out logits.
 
@@ -173,6 +176,8 @@ def fit_noise(
         interval covers both, and a label is wrong only as far as both models say so.
     size : float, optional
         Number of independent rows, if the weights do not say it.
+    counts : bool
+        Whether weights tell how many rows a row stands for, in the list of rows worth a look too.
     """
     size = effective_size(weight, len(codes)) if size is None else size
     models = ChannelModels.of(logits, codes, weight, size=size)
@@ -192,7 +197,7 @@ def fit_noise(
     error = confident_error(logits, codes, weight)[1]
     share = share_to_check(model.rate_if_any, error, accuracy)
     seen, noise = _with_logits(model, logits, second)
-    look = look_by_share(noise.probability_if_noisy(seen, codes), share)
+    look = look_by_share(noise.probability_if_noisy(seen, codes), share, weight if counts else None)
     return FittedNoise(model, logits, codes, look, accuracy, size, undecided, models.gain, second)
 
 

@@ -2,48 +2,30 @@
 
 from .dask_input import from_dask, is_dask, lazy_for_dask, refuse_dask
 from .sample import ContentSample, contents, drawn
-from .scratch import ScratchTable, opened, parse_bytes, spool, write_suspects
-from .sources import is_files, is_source
-from .table import (
-    Block,
-    ClassWeightedTable,
-    Facts,
-    MemoryTable,
-    Rows,
-    Sums,
-    Table,
-    added,
-    aligned,
-    classes_of,
-    facts_of,
-    joined,
-)
+from .scratch import ScratchTable, assessed_blocks, opened, parse_bytes, spool, suspect_frame, write_suspects
+from .sources import is_source
+from .table import Block, ClassWeightedTable, MemoryTable, Rows, Sums, Table
 
 __all__ = [
     "Block",
     "ClassWeightedTable",
     "ContentSample",
-    "Facts",
     "MemoryTable",
     "Rows",
     "ScratchTable",
     "Sums",
     "Table",
-    "added",
-    "aligned",
-    "classes_of",
+    "assessed_blocks",
     "contents",
     "drawn",
-    "facts_of",
     "from_dask",
     "is_dask",
-    "is_files",
     "is_source",
-    "joined",
     "lazy_for_dask",
     "opened",
     "parse_bytes",
     "refuse_dask",
     "spool",
+    "suspect_frame",
     "write_suspects",
 ]

@@ -18,7 +18,7 @@ from ..label_noise import NoiseModel, fit_channel, logits_from_proba, one_rate_l
 from ..path import Candidate
 from ..robust import residual_scale
 from ..selection import Decision, Trial, path_of, plain_or_paced, sentence
-from ..value_noise import EVEN_ODDS, WITHOUT, ValueAssessment, assess_values, nearest, numeric_features
+from ..value_noise import EVEN_ODDS, ValueAssessment, assess_values, nearest, numeric_features
 from ..value_noise import Rows as ValueRows
 from .table import Block
 
@@ -146,7 +146,7 @@ class ValueNoiseModel:
         before, after = rows.y - plain, rows.y - paced
         trusted = self.assessment.trusted
         trials = [Trial(math.inf, "plain", -np.abs(before) * trusted)]
-        trials.append(Trial(self.lam, WITHOUT, -np.abs(after) * trusted))
+        trials.append(Trial(self.lam, "the model without gross rows", -np.abs(after) * trusted))
         if nearest([after], before, self.assessment, rows.weight) is None:
             return trials, Decision(0, "the model without gross rows is not better on the others")
         share = float(np.average(~trusted, weights=rows.weight))

@@ -15,6 +15,7 @@ import pandas as pd
 
 from ..assessment import SUSPECT, Assessment, AssessmentMixin, without_rows
 from .dask_table import DaskTable, is_frame, labelled, paired
+from .scratch import suspect_frame
 from .table import Block, Rows
 
 Listing = Callable[[Assessment], pd.DataFrame]
@@ -49,8 +50,12 @@ def suspects(model: Any, table: DaskTable, *, threshold: float = SUSPECT) -> Any
     """
     if not 0 <= threshold <= 1:
         raise ValueError(f"threshold must be between 0 and 1, got {threshold!r}")
+    return table_frame(model, table, partial(suspect_frame, threshold=threshold))
+
+
+def table_frame(model: Any, table: DaskTable, listing: Listing) -> Any:
+    """Rows of a table in the form of ``listing``, without those that have no label, as a Dask DataFrame."""
     found, example = _assessments(model, table)
-    listing = partial(_listed, threshold=threshold)
     numbered = dask.delayed(_numbered, pure=False, traverse=False)
     without = [None] * len(found) if table.without is None else table.without
     pieces = [
@@ -63,7 +68,7 @@ def suspects(model: Any, table: DaskTable, *, threshold: float = SUSPECT) -> Any
 
 def suspects_of(model: AssessmentMixin, X: Any, y: Any, *, all_rows: bool = False) -> Any:
     """Both levels, or all rows, of Dask collections: what :func:`selfpaced.suspects` returns for them."""
-    return _frame(model, X, y, partial(_listed, threshold=SUSPECT, all_rows=all_rows))
+    return _frame(model, X, y, partial(suspect_frame, all_rows=all_rows))
 
 
 def issues_of(model: AssessmentMixin, X: Any, y: Any, listing: Listing) -> Any:
@@ -130,12 +135,6 @@ def _assessed(block: Block, model: Any) -> Assessment:
     return found
 
 
-def _listed(assessed: Assessment, threshold: float, all_rows: bool = False) -> pd.DataFrame:
-    levels = assessed.levels(threshold)
-    rows = np.arange(len(levels)) if all_rows else np.flatnonzero(levels)
-    return pd.DataFrame(assessed.table(rows, levels))
-
-
 def _numbered(assessed: Assessment, first: int, listing: Listing, without: Rows | None = None) -> pd.DataFrame:
     found = listing(replace(assessed, numbers=first + np.arange(len(assessed.wrong))))
     return found if without is None else found[~found["row"].isin(first + without)]
@@ -146,15 +145,17 @@ def _numbered(assessed: Assessment, first: int, listing: Listing, without: Rows 
 
 def _assessments(model: Any, table: DaskTable) -> tuple[list[Any], Assessment]:
     """One delayed assessment for every block, None for those without rows; and one of the first row, made here."""
-    if not isinstance(model, AssessmentMixin):
+    if hasattr(model, "assessments"):
         return model.assessments(table), model.assessment_of_one(table)
-    bare, assess = without_rows(model), dask.delayed(_of_codes, pure=False, traverse=False)
+    bare = without_rows(model) if isinstance(model, AssessmentMixin) else model
+    assess = dask.delayed(_of_codes, pure=False, traverse=False)
     found = [assess(part, bare) if n else None for part, n in zip(table.parts, table.sizes, strict=True)]
     return found, _of_codes(table.take(np.arange(1)), bare)
 
 
-def _of_codes(block: Block, model: AssessmentMixin) -> Assessment:
-    return model._assess(block.X, block.y)
+def _of_codes(block: Block, model: Any) -> Assessment:
+    found: Assessment = model._assess(block.X, block.y)
+    return found
 
 
 def _column(model: Any, table: DaskTable, name: str) -> Any:
@@ -169,4 +170,4 @@ def _column(model: Any, table: DaskTable, name: str) -> Any:
     )
 
 
-__all__ = ["issues_of", "lazily", "losses", "suspects", "suspects_of", "weights"]
+__all__ = ["issues_of", "lazily", "losses", "suspects", "suspects_of", "table_frame", "weights"]

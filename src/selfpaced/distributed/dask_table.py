@@ -298,7 +298,11 @@ def _block(part: tuple[Any, Any, Any], classes: Any, dtype: Any, unlabelled: boo
         every = np.zeros(n)
         every[known] = 1.0 if weight is None else weight
         weight = every
-    return Block(_rows(part[0], dtype), codes, weight)
+    X = _rows(part[0], dtype)
+    if len(without) and not sparse.issparse(X):  # whose features nobody has checked: a NaN stays NaN at weight 0
+        X = X.copy()
+        X[without] = 0.0
+    return Block(X, codes, weight)
 
 
 def _rows(X: Any, dtype: Any) -> Any:

@@ -22,7 +22,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..assessment import AssessmentMixin
+from ..assessment import SUSPECT, Assessment, AssessmentMixin
 from .sources import Batch, LabelCodes, n_columns, read
 from .table import Array, Block, CountedPasses, Rows, Table, added, total
 
@@ -63,6 +63,16 @@ class ScratchTable(CountedPasses, AbstractContextManager["ScratchTable"]):
         self.mass: Array = np.zeros(1)
         self._rows, self._given, self._weights = (self._file() for _ in range(3))
         self._weighted = False
+        self._without: list[Rows] = []
+
+    @property
+    def n_unlabelled(self) -> int:
+        """Rows of the source without a label, which are left out."""
+        return sum(map(len, self._without))
+
+    def numbers(self, rows: Rows) -> Rows:
+        """Numbers in the source."""
+        return numbers_with(np.concatenate([*self._without, np.empty(0, dtype=np.intp)]), rows)
 
     def _file(self) -> IO[bytes]:
         return tempfile.TemporaryFile(dir=self.folder, prefix="selfpaced-", buffering=0)
@@ -71,16 +81,11 @@ class ScratchTable(CountedPasses, AbstractContextManager["ScratchTable"]):
 
     def write(self, batch: Batch) -> None:
         """Add the rows of a batch."""
-        if not self.n:
+        if not self.n_features:
             self.n_features, self.dtype, self.names = batch.X.shape[1], batch.X.dtype, batch.names
             self._weighted = batch.weight is not None
         self._check(batch)
-        codes = batch.y if self.labels is None else self.labels.encode(batch.y, batch.first)
-        given = np.asarray(codes, dtype=np.float64 if self.labels is None else np.int32)
-        if self.labels is None and not np.isfinite(given).all():
-            row = batch.first + int(np.argmin(np.isfinite(given)))
-            raise ValueError(f"y must be finite, got {given[row - batch.first]} in row {row}")
-        X, weight = batch.X.astype(self.dtype, copy=False), batch.weight
+        X, given, weight = self._labelled(batch)
         try:
             if weight is not None:
                 _write(self._weights, weight)
@@ -92,6 +97,22 @@ class ScratchTable(CountedPasses, AbstractContextManager["ScratchTable"]):
         mass = np.bincount(given, weight) if self.labels is not None else np.array([total(weight, len(X))])
         self.mass = _longer(self.mass, len(mass)) + _longer(mass, len(self.mass))
         self.n += len(X)
+
+    def _labelled(self, batch: Batch) -> Block:
+        """The rows with their values, or with codes of their labels; rows without a label are left out."""
+        X = batch.X.astype(self.dtype, copy=False)
+        if self.labels is None:
+            given = np.asarray(batch.y, dtype=np.float64)
+            if not np.isfinite(given).all():
+                row = int(np.argmin(np.isfinite(given)))
+                raise ValueError(f"y must be finite, got {given[row]} in row {batch.first + row}")
+            return Block(X, given, batch.weight)
+        block = Block(X, self.labels.encode(batch.y), batch.weight)
+        without = np.flatnonzero(block.y < 0)
+        if not without.size:
+            return block
+        self._without.append(batch.first + without)
+        return block.rows(np.flatnonzero(block.y >= 0))
 
     def _check(self, batch: Batch) -> None:
         same = batch.names == self.names and (batch.weight is not None) == self._weighted
@@ -105,6 +126,9 @@ class ScratchTable(CountedPasses, AbstractContextManager["ScratchTable"]):
 
     def done(self) -> ScratchTable:
         """All rows are written."""
+        if self.n_unlabelled:
+            n = self.n + self.n_unlabelled
+            logger.warning("%d of %d rows have no label and are left out", self.n_unlabelled, n)
         if not self.n:
             raise ValueError("the table has no rows: nothing to learn from")
         if not self.mass.any():
@@ -273,7 +297,7 @@ def write_suspects(
         Rows whose probability of being wrong is above it are likely errors; rows worth a look are written too. 0 writes
         all rows, with their weights.
     numbers : callable, optional
-        Takes the numbers of rows in the table to those that are written.
+        Takes the numbers of rows in the table to those that are written; by default, to those in its source.
 
     Returns
     -------
@@ -287,18 +311,15 @@ def write_suspects(
         raise ImportError('writing Parquet needs pyarrow: pip install "selfpaced[io]"') from error
     if not 0 <= threshold <= 1:
         raise ValueError(f"threshold must be between 0 and 1, got {threshold!r}")
-    target, first, counts, writer = Path(path), 0, np.zeros(3, dtype=np.intp), None
+    target, counts, writer = Path(path), np.zeros(3, dtype=np.intp), None
     part = target.with_name(f".{target.name}.part")
     try:
-        for block in table.blocks():
-            own = first + np.arange(len(block.y))
-            assessed: Any = replace(model._assess(block.X, block.y), numbers=own if numbers is None else numbers(own))
-            levels = assessed.levels(threshold)
-            rows = np.arange(len(own)) if threshold == 0 else np.flatnonzero(levels)
-            columns = pa.table({name: np.asarray(values) for name, values in assessed.table(rows, levels).items()})
+        for assessed in assessed_blocks(model, table, numbers):
+            found = suspect_columns(assessed, threshold, threshold == 0)
+            columns = pa.table({name: np.asarray(values) for name, values in found.items()})
             writer = parquet.ParquetWriter(part, columns.schema) if writer is None else writer
             writer.write_table(columns.cast(writer.schema))
-            first, counts = first + len(block.y), counts + np.bincount(levels, minlength=3)
+            counts = counts + np.bincount(assessed.levels(threshold), minlength=3)
         if writer is not None:
             writer.close()
             os.replace(part, target)
@@ -307,6 +328,41 @@ def write_suspects(
             writer.close()
         part.unlink(missing_ok=True)
     return counts
+
+
+def assessed_blocks(
+    model: Any, table: ScratchTable, numbers: Callable[[Array], Array] | None = None
+) -> Iterator[Assessment]:
+    """The assessment of every block, with the numbers of its rows in the source."""
+    first = 0
+    for block in table.blocks():
+        own = (numbers or table.numbers)(first + np.arange(len(block.y)))
+        yield replace(model._assess(block.X, block.y), numbers=own)
+        first += len(block.y)
+
+
+def suspect_columns(
+    assessed: Assessment, threshold: float = SUSPECT, all_rows: bool = False
+) -> dict[str, NDArray[Any]]:
+    """Both levels, or all rows, in the order of the rows."""
+    levels = assessed.levels(threshold)
+    return assessed.table(np.arange(len(levels)) if all_rows else np.flatnonzero(levels), levels)
+
+
+def suspect_frame(assessed: Assessment, threshold: float = SUSPECT, all_rows: bool = False) -> Any:
+    """The same as a data frame."""
+    import pandas as pd
+
+    return pd.DataFrame(suspect_columns(assessed, threshold, all_rows))
+
+
+def numbers_with(without: Rows, rows: Rows) -> Rows:
+    """Numbers of rows before some, by ascending numbers, were left out.
+
+    >>> numbers_with(np.array([0, 3]), np.arange(4)).tolist()
+    [1, 2, 4, 5]
+    """
+    return np.asarray(rows + np.searchsorted(without - np.arange(len(without)), rows, side="right"))
 
 
 def _write(file: IO[bytes], values: Array) -> None:
@@ -338,4 +394,13 @@ def _longer(values: Array, length: int) -> Array:
     return values if len(values) >= length else np.concatenate([values, np.zeros(length - len(values))])
 
 
-__all__ = ["ScratchTable", "opened", "parse_bytes", "spool", "write_suspects"]
+__all__ = [
+    "ScratchTable",
+    "assessed_blocks",
+    "opened",
+    "parse_bytes",
+    "spool",
+    "suspect_columns",
+    "suspect_frame",
+    "write_suspects",
+]

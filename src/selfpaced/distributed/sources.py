@@ -246,20 +246,18 @@ class LabelCodes:
     def __init__(self) -> None:
         self.known: dict[Any, int] = {}
 
-    def encode(self, labels: Any, first: int = 0) -> Array:
-        """The number of every label, in the order in which they first came."""
+    def encode(self, labels: Any) -> Array:
+        """The number of every label, in the order in which they first came; -1 for rows without one."""
         distinct, codes = _distinct(labels)
         for label in distinct:
-            if label is None or label != label:
-                row = int(np.argmax(codes == distinct.index(label)))
-                raise ValueError(f"y must not have gaps, got {label!r} in row {first + row}")
-            self.known.setdefault(label, len(self.known))
+            if not _absent(label):
+                self.known.setdefault(label, len(self.known))
         one_kind(self.known)
         if len(self.known) > LABELS_READ:
             raise ValueError(
                 f"y has more than {LABELS_READ:,} different labels: are they values, for SelfPacedLinearRegression?"
             )
-        return np.array([self.known[label] for label in distinct], dtype=np.int32)[codes]
+        return np.array([-1 if _absent(label) else self.known[label] for label in distinct], dtype=np.int32)[codes]
 
     def sorted(self) -> tuple[Array, Array]:
         """All labels in their order, and the place of each number among them."""
@@ -268,6 +266,11 @@ class LabelCodes:
         place = np.empty(len(order), dtype=np.intp)
         place[order] = np.arange(len(order))
         return labels[order], place
+
+
+def _absent(label: Any) -> bool:
+    """Whether it is None, NaN or pandas' NA."""
+    return label is None or type(label).__name__ in ("NAType", "NaTType") or label != label
 
 
 def _distinct(labels: Any) -> tuple[list[Any], Array]:

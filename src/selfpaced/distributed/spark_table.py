@@ -40,6 +40,8 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
         without, it is repeatable for the same partitions in the same order only.
     labels : bool, default=True
         Whether the target holds labels, and not values.
+    block_bytes : int, default=2**25
+        Bytes of the features of a block, at least; several blocks must fit into the memory of an executor.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
         id: str | None = None,
         *,
         labels: bool = True,
+        block_bytes: int = SPARK_BLOCK_BYTES,
     ) -> None:
         self.names = None if isinstance(features, str) else [str(name) for name in features]
         self._labels, self._dtype = labels, single_or_double(frame, features)
@@ -66,9 +69,9 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
         self._numbered = id is not None and isinstance(frame.schema[id].dataType, T.IntegralType)
         rows = frame.select(*chosen)
         rows = rows if id is None else rows.sortWithinPartitions("id")  # a block that is made again is the same
-        self._keep(rows.mapInArrow(partial(pack, labels=labels, least=SPARK_BLOCK_BYTES), schema))
+        self._keep(rows.mapInArrow(partial(pack, labels=labels, least=block_bytes), schema))
         if self.n <= ONE_PLACE_ROWS and len(self.places) > 1:
-            packed, few = self.packed, partial(gather, shape=self._shape(None), labels=labels, most=SPARK_BLOCK_BYTES)
+            packed, few = self.packed, partial(gather, shape=self._shape(None), labels=labels, most=block_bytes)
             self._keep(packed.coalesce(1).mapInArrow(few, schema))
             packed.unpersist()
         self.starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.intp)

@@ -88,6 +88,10 @@ class Table(Protocol):
         """These rows, by ascending numbers."""
         ...
 
+    def numbers(self, rows: Rows) -> Rows:
+        """What these rows are called where they come from."""
+        ...
+
 
 class CountedPasses:
     """A table that counts its passes and logs them; ``_sum`` makes one."""
@@ -106,6 +110,10 @@ class CountedPasses:
 
     def _sum(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         raise NotImplementedError
+
+    def numbers(self, rows: Rows) -> Rows:
+        """What these rows are called where they come from: by their place."""
+        return rows
 
 
 class MemoryTable:
@@ -167,31 +175,37 @@ class MemoryTable:
         """These rows."""
         return self.block.rows(rows)
 
+    def numbers(self, rows: Rows) -> Rows:
+        """What these rows are called: by their place."""
+        return rows
+
 
 class ClassWeightedTable:
-    """A table whose rows count by their class too, and whose classes may have other codes."""
+    """A table whose rows count by their class too."""
 
-    def __init__(self, table: Table, factors: Array, places: Array | None = None) -> None:
-        self.table, self.factors, self.places = table, factors, places
-        self.mass = table.mass * factors if places is None else np.bincount(places, table.mass * factors)
+    def __init__(self, table: Table, factors: Array) -> None:
+        self.table, self.factors, self.mass = table, factors, table.mass * factors
         self.n, self.n_features, self.dtype = table.n, table.n_features, table.dtype
-        self.names, self.classes = table.names, table.classes if places is None else None
+        self.names, self.classes = table.names, table.classes
 
     def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
         """The sum over blocks of ``function(block, *args)``."""
-        found: Result = self.table.reduce(_weighed, self.factors, self.places, function, *args)
+        found: Result = self.table.reduce(_weighed, self.factors, function, *args)
         return found
 
     def take(self, rows: Rows) -> Block:
         """These rows."""
-        found: Block = _weighed(self.table.take(rows), self.factors, self.places, Block.rows, slice(None))
+        found: Block = _weighed(self.table.take(rows), self.factors, Block.rows, slice(None))
         return found
 
+    def numbers(self, rows: Rows) -> Rows:
+        """What these rows are called where they come from."""
+        return self.table.numbers(rows)
 
-def _weighed(block: Block, factors: Array, places: Array | None, function: Callable[..., Any], *args: Any) -> Any:
+
+def _weighed(block: Block, factors: Array, function: Callable[..., Any], *args: Any) -> Any:
     own = factors[block.y]
-    weight = own if block.weight is None else own * block.weight
-    return function(block._replace(y=block.y if places is None else places[block.y], weight=weight), *args)
+    return function(block._replace(weight=own if block.weight is None else own * block.weight), *args)
 
 
 def total(weight: Array | None, n: int) -> float:

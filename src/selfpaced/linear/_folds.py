@@ -110,10 +110,18 @@ def draw(table: Table, n_classes: int, seed: int) -> ContentSample:
 
 
 def lay_out(
-    table: Table, sample: ContentSample, n_classes: int, repeat: bool = True, groups: Rows | None = None
+    table: Table,
+    sample: ContentSample,
+    n_classes: int,
+    repeat: bool = True,
+    groups: Rows | None = None,
+    X: Matrix | None = None,
 ) -> FoldRows | None:
-    """Assign folds to the rows of a sample; None if there are too few rows or groups to hold any out."""
-    n_total = sample.n_distinct
+    """Assign folds to the rows of a sample; None if there are too few rows or groups to hold any out.
+
+    ``X`` are the features of the sample if they are at hand: to fetch them again takes a pass.
+    """
+    n_total, at_hand = sample.n_distinct, sample.rows
     if n_total > SAMPLED_ROWS:
         sample = sample.smaller(min(n_total, max(SAMPLED_ROWS, ROWS_PER_FEATURE * table.n_features)))
     cells = _Cells.of(sample)
@@ -134,7 +142,7 @@ def lay_out(
     folds = np.where(never[cells.codes], N_FOLDS, folds)
     affordable = FOLD_CELLS // max(len(cells.codes) * table.n_features, 1)
     return FoldRows(
-        X=fetch(table, cells.rows).X,
+        X=fetch(table, cells.rows).X if X is None else X[_places(at_hand, cells.rows)],
         codes=cells.codes,
         weight=cells.weight,
         folds=folds,
@@ -177,6 +185,12 @@ def fetch(table: Table, rows: Rows) -> Block:
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
     return table.take(rows[order]).rows(back)
+
+
+def _places(rows: Rows, some: Rows) -> Rows:
+    """Where some of the rows stand among them."""
+    order = np.argsort(rows)
+    return np.asarray(order[np.searchsorted(rows, some, sorter=order)])
 
 
 @dataclass(frozen=True, eq=False)

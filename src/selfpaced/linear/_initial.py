@@ -20,7 +20,7 @@ from ..robust import largest_sigma, m_scale, truncated_sigma, weighted_quantile
 from ..robust.scales import BIWEIGHT, MAD_TO_SIGMA
 from ..robust.sigma import CUTOFF
 from ._least_squares import Squares, exact_floor
-from ._rare_levels import CommonPart, agreeing_levels
+from ._leverage import CommonPart, agreeing_levels
 
 __all__ = ["SEARCHED_COLUMNS", "robust_start", "s_estimate", "sensitivity_start"]
 

@@ -99,7 +99,8 @@ class LogisticTrainer:
         self.table, self.groups = table, groups
         if groups is not None and isinstance(table, MemoryTable):
             groups = connected(table.block.X, groups)
-        self.rows: FoldRows | None = lay_out(table, self.sample, n_classes, settings.pace == "auto", groups)
+        repeat = settings.pace == "auto"
+        self.rows: FoldRows | None = lay_out(table, self.sample, n_classes, repeat, groups, self._sampled_features)
         self.best: LogisticFit | None = None
 
     # ------------------------------------------------------------------------------------------- the steps
@@ -223,7 +224,12 @@ class LogisticTrainer:
         if not self.sampled:
             return self.in_memory
         sample = self.sample
-        return self._rows(fetch(self.table, sample.rows).X, sample.codes, sample.sample_weight)
+        return self._rows(self._sampled_features, sample.codes, sample.sample_weight)
+
+    @cached_property
+    def _sampled_features(self) -> Any:
+        """The features of the sample; None if it holds all rows."""
+        return fetch(self.table, self.sample.rows).X if self.sampled else None
 
     def _rows(self, X: Any, codes: Any, weight: Any) -> Objective:
         return Objective(X, codes, self.n_classes, sample_weight=weight, fit_intercept=self.settings.fit_intercept)

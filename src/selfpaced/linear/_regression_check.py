@@ -25,8 +25,8 @@ from ..value_noise import (
 )
 from ._irls import fit_scale
 from ._least_squares import exact_floor
+from ._leverage import rejected_rows, row_sizes
 from ._regression_fit import Attempt, RegressionFit
-from ._rejection import rejected_rows, row_sizes
 
 __all__ = ["by_residuals", "checked", "trusting_regression"]
 

@@ -29,7 +29,7 @@ from ..value_noise import repeated_value
 from ._initial import robust_start
 from ._irls import Reweighted, fit_scale, settle
 from ._least_squares import Squares, exact_floor
-from ._rejection import absurd_rows
+from ._leverage import absurd_rows
 
 __all__ = ["Attempt", "RegressionFit", "RegressionSettings", "automatic", "plain_fit"]
 

@@ -293,6 +293,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
             rows, numbers = trainer.assessed
             seen = fingerprint(rows.X, rows.codes)
             assessed = self._assessment(rows.scores(fit.params), rows.codes, check_rule(self.regularizer), seen)
+            numbers = None if numbers is None else table.numbers(numbers)
             self.assessment_ = replace(assessed, numbers=numbers, stability=fit.stability)
             share, mass = table.reduce(clean_shares, fit.params, self._shift, self.noise_model_, len(classes))
             self.clean_share_ = share / mass

@@ -41,11 +41,11 @@ from ..parameters import KINDS
 from ..regularizers import Regularizer
 from ..robust import ResidualRule
 from ..value_noise import EVEN_ODDS, Rows, ValueAssessment, numeric_features
-from ._given_pace import fits
 from ._least_squares import DENSE_GRAM, build
+from ._leverage import ABSURD
 from ._regression_check import by_residuals, checked, trusting_regression
 from ._regression_fit import RegressionFit, RegressionSettings, plain_fit, unsettled
-from ._rejection import ABSURD
+from ._regression_paths import fits
 from .inference import RegressionSummary, infer
 from .regression_tables import TableEnd, fit_table, many
 from .units import Units
@@ -227,14 +227,15 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
             Rows that a person has confirmed: they keep their full weight and are never listed as suspects.
         groups : array-like of shape (n_samples,), optional
             Rows of one group depend on each other (a patient, a site, a copy): they are never split over folds, and
-            standard errors are clustered by group.
+            standard errors are clustered by group. On Dask, of more than 50,000 rows, the standard errors are those of
+            the sample.
 
         Returns
         -------
         self
         """
         if is_dask(X):
-            X, y, sample_weight = from_dask(X, y, sample_weight, labels=False), None, None
+            X, y, sample_weight, groups = from_dask(X, y, sample_weight, groups, labels=False), None, None, None
         if isinstance(X, Table) or is_source(X):
             for name, value in (("trusted", trusted), ("groups", groups)):
                 if value is not None:

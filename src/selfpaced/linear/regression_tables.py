@@ -91,12 +91,12 @@ def fit_table(model: Any, table: Table, progress: Progress) -> TableEnd:
     rows = SampledRows.of(table, int(check_random_state(model.random_state).randint(1 << 31)))
     mass = float(len(rows.y) if rows.weight is None else rows.weight.sum())
     share = 1.0 if rows.sample.complete else mass / float(table.mass.sum())
-    end = TableEnd.SETTLED
+    end, groups = TableEnd.SETTLED, getattr(table, "groups", None)
     with progress.stage(f"{len(rows.y)} rows decide"):
         small = clone(model).set_params(alpha=float(model.alpha) * share, verbose=0)
         small._decides = True  # and is not sampled again
         try:
-            small.fit(rows.X, rows.y, rows.weight)
+            small.fit(rows.X, rows.y, rows.weight, groups=None if groups is None else groups[rows.sample.rows])
         except FitInterrupted:
             end = TableEnd.INTERRUPTED
     if not rows.sample.complete and (small.units_.columns is not None or small.units_.values):
@@ -109,7 +109,7 @@ def fit_table(model: Any, table: Table, progress: Progress) -> TableEnd:
             end = TableEnd.INTERRUPTED
             model.termination_ = interrupted_sentence("the fit of a sample")
     assessed = model._assess(rows.X, rows.y)
-    model.assessment_ = replace(assessed, numbers=rows.sample.rows)
+    model.assessment_ = replace(assessed, numbers=table.numbers(rows.sample.rows))
     return end
 
 
@@ -145,8 +145,9 @@ def _carry(model: Any, small: Any, table: Table, rows: SampledRows, share: float
         coef, intercept = at.coefficients(b)
         one.coef_, one.intercept_ = coef.astype(dtype), dtype.type(intercept)
     model.n_iter_ = n_iter
-    if small.inference_ is not None:
-        # The same weights per row, and more rows: variances fall in proportion.
+    if small.inference_ is not None and not small.inference_.groups:
+        # The same weights per row, and more rows: variances fall in proportion. More rows of a group tell less than
+        # that, so standard errors by groups stay those of the sample.
         known = small.inference_
         covariances = {"covariance": known.covariance * share, "even": known.even * share}
         model.inference_ = replace(known, **covariances, dof=known.dof / share)

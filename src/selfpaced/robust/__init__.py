@@ -7,10 +7,17 @@
 True
 """
 
-from .efficiency import consistency, efficiency, efficient_lam, efficient_pace
+from .efficiency import (
+    ResidualRule,
+    consistency,
+    efficiency,
+    efficient_lam,
+    efficient_pace,
+    efficient_rule,
+    tukey_loss,
+)
 from .outliers import OutlierShare, outlier_probability, outlier_share, second_heap
 from .pace import EfficientPace, EfficientStop, Opening, ScaleStop
-from .rules import ResidualRule, efficient_rule, tukey_loss
 from .scales import effective_size, m_scale, madn, noise_scale, shorth, weighted_quantile
 from .sigma import ResidualScale, largest_sigma, residual_scale, truncated_sigma
 

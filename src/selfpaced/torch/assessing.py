@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import softmax
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, IterableDataset
@@ -33,9 +34,7 @@ class EvenNoise:
 
     def proba(self, logits: Any) -> Array:
         """Probability of each clean class by the network."""
-        shifted = np.asarray(logits) - np.max(logits, axis=1, keepdims=True)
-        exp = np.exp(shifted)
-        return np.asarray(exp / exp.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(logits, axis=1))
 
     def noise_probability(self, logits: Any, y: Any) -> Array:
         """Probability that the given label is wrong, by Bayes' rule."""

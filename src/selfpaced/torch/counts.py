@@ -28,8 +28,9 @@ from .targets import BatchRows
 Ints = NDArray[np.int64]
 Confidence = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
-# cost: losses of each class are counted sixteen bins of the sketch together, 1e-7 ... 52: 512 bytes for a class.
-CLASS_BINS, _STRIDE, _FIRST_BIN = 64, 16, 1292
+# cost: losses of each class, 1e-7 ... 52, are counted sixteen bins of the sketch together: 512 bytes for a class.
+CLASS_BINS, _STRIDE = 64, 16
+_FIRST_BIN = int(sketch_index(1e-7))
 # cost: numbers of batches that wait to be counted together, 128 kB: one count of many rows takes hardly longer than one
 # of a few. Counts of more classes would take over 1 MB on the device with them: their totals are left as they fall.
 TOGETHER, COUNTED_CLASSES = 32_768, 1500

@@ -10,26 +10,20 @@ from typing import Any
 
 import numpy as np
 import torch
-from array_api_compat import torch as xp
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..arguments import integer, number
-from ..pacing import CalibrationError, Pacing, Quantile, lam_at
-from ..regularizers import Regularizer, Welsch, get, relative
+from ..pacing import Pacing
+from ..regularizers import Regularizer
 from . import state
 from .compiled import observe, register
-from .counts import Counts, EpochCounts, Exchange, class_centers, world_size
-from .noise_rate import BIN_WIDTH, LOGIT_BINS
-from .phases import LOOK, PACED, PLAIN, TRIAL, FixedPhases, LabelPhases, Phases, ResidualPhases
-from .rows import RowMemory, is_treated
+from .counts import Counts, EpochCounts, Exchange, world_size
+from .noise_rate import LOG_ODDS, LOGIT_BINS
+from .pace import Pace, checked_pacing, checked_rule
+from .phases import PACED, PLAIN, TRIAL, FixedPhases, LabelPhases, Phases, ResidualPhases
+from .rows import RowMemory, checked_ids, is_treated
 from .targets import BatchRows, ClassTargets, Criterion, ValueTargets, targets_of
-
-# While looking, a row weighs the square root of the probability of its label: that learns like cross entropy and
-# memorises more slowly. Power 1 halves the speed of learning on hard data, 0 memorises at once: a choice.
-_LOOKING = Welsch(), math.sqrt(2.0)
-_LEAST_MEAN = 0.05  # numerical safety: no class is multiplied by more than 20
-_TOO_LARGE = 3  # a choice: passes over the same rows before an n that none of them has filled is called wrong
 
 Validation = Callable[[], float]
 Callback = Callable[[dict[str, Any]], None]
@@ -73,14 +67,11 @@ class SelfPacedLoss(nn.Module):
         As in ``nn.CrossEntropyLoss``, of the weighted losses.
     trusted : float, optional
         The share of rows to trust, if it is known: paced from the second epoch on.
-    trial : bool, default=True
-        Before pacing, hold back a quarter of the rows for at most ten epochs. If the others come to explain them, the
-        contradicted rows are rare groups and all weights stay 1. Runs only if calls give ``ids``, in one process.
     validation : function, optional
-        Called without arguments after an epoch, it returns the accuracy (0 to 1) on held-out rows, with their labels as
-        they are. For networks that memorise labels within a few epochs, as with bags of words: if fewer
-        held-out labels agree for two epochs, while more training labels do, rows are paced at once. A pace after which
-        fewer held-out labels agree is taken back.
+        Called without arguments after each epoch, it returns the accuracy (0 to 1) on held-out rows, with their labels
+        as they are. For networks that memorise labels within a few epochs, as with bags of words: if fewer held-out
+        labels agree for two epochs, while more training labels do, rows are paced at once. Keep the network of the
+        epoch whose ``held_out`` is best: see the guide.
     on_epoch : function, optional
         Called after each epoch with its record, see ``history``: for loggers.
 
@@ -97,10 +88,15 @@ class SelfPacedLoss(nn.Module):
     termination : str
         Why it is in this phase.
     history : list of dict
-        One record for each epoch: epoch, phase, agreement, rate, lower, upper, trusted, lam.
+        One record for each epoch: epoch, phase, agreement, rate, lower, upper, trusted, lam, and held_out, what
+        ``validation`` returned.
 
     Notes
     -----
+    If calls give ``ids``, in one process, a trial comes before the pace: a quarter of the rows is held back for six to
+    ten epochs. If the network comes to predict their labels all the same, the contradicted rows are rare groups, and
+    all weights stay 1.
+
     Rows that need no gradient are not counted: validation under ``torch.no_grad()`` gets the plain loss.
 
     Examples
@@ -125,7 +121,6 @@ class SelfPacedLoss(nn.Module):
         reduction: str = "mean",
         *,
         trusted: float | None = None,
-        trial: bool = True,
         validation: Validation | None = None,
         on_epoch: Callback | None = None,
     ) -> None:
@@ -135,23 +130,20 @@ class SelfPacedLoss(nn.Module):
                 raise TypeError(f"{name} must be None or callable, got {function!r}")
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
-        if not isinstance(trial, bool):
-            raise ValueError(f"trial must be True or False, got {trial!r}")
         self.n = None if n is None else integer("n", n, 1, "the number of training rows, an integer >= 1")
-        self.reduction, self.trial, self.validation, self.on_epoch = reduction, trial, validation, on_epoch
-        self.regularizer = _checked_rule(regularizer)
-        self._rule = relative(self.regularizer)
-        self.pacing = _checked_pacing(pacing, trusted)
+        self.reduction, self.validation, self.on_epoch = reduction, validation, on_epoch
+        self.regularizer = checked_rule(regularizer)
+        self.pacing = checked_pacing(pacing, trusted)
         self._targets = targets_of(criterion, weight, ignore_index, label_smoothing, by_residual=self.pacing is None)
-        self._phases: Phases | None = None if self.pacing is None else FixedPhases()
+        self._pace = Pace(self.regularizer, self.pacing)
+        self._phases = _phases_of(self._targets, self.pacing)
         self._counts: Counts | None = None
         self._memory: RowMemory | None = None
-        self._factor: Tensor | None = None
         self._exchange, self._pending = Exchange(), None
         self._number = register(self)
         self._progress = EpochProgress()
         self._warned = False
-        self.epoch, self.broken, self.lam = 0, 0, math.inf
+        self.epoch, self.broken = 0, 0
         self.history: list[dict[str, Any]] = []
         if isinstance(self._targets, ClassTargets) and type(self) is SelfPacedLoss:
             # skorch and others ask whether a criterion is CrossEntropyLoss to know that outputs are logits
@@ -164,29 +156,33 @@ class SelfPacedLoss(nn.Module):
 
     @property
     def phase(self) -> str:
-        return self._phases.phase if self._phases else LOOK
+        return self._phases.phase
 
     @property
     def rate(self) -> float:
-        return self._phases.rate if self._phases else math.nan
+        return self._phases.rate
 
     @property
     def rate_interval(self) -> tuple[float, float]:
-        return (self._phases.lower, self._phases.upper) if self._phases else (math.nan, math.nan)
+        return self._phases.lower, self._phases.upper
 
     @property
     def trusted(self) -> float:
-        return self._phases.trusted if self._phases else math.nan
+        return self._phases.trusted
+
+    @property
+    def lam(self) -> float:
+        return self._pace.lam
 
     @property
     def termination(self) -> str:
-        return (self._phases or FixedPhases()).sentence
+        return self._phases.sentence
 
     @property
     def evidence(self) -> tuple[np.ndarray, np.ndarray]:
         """Log-odds of the prediction in bins, and how many labels contradicted and agreed with it there."""
         memory = self._phases.memory if isinstance(self._phases, LabelPhases) else np.zeros((2, LOGIT_BINS))
-        return (np.arange(LOGIT_BINS) + 0.5) * BIN_WIDTH, np.asarray(memory)
+        return LOG_ODDS, np.asarray(memory)
 
     def weights(self) -> NDArray[np.float32]:
         """Weights of the rule in [0, 1] at every row's last pass, by row number; nan for rows never seen.
@@ -217,7 +213,8 @@ class SelfPacedLoss(nn.Module):
         if not (isinstance(output, Tensor) and isinstance(target, Tensor)):
             name, given = ("target", target) if isinstance(output, Tensor) else ("output", output)
             raise TypeError(f"{name} must be a tensor, got {type(given).__name__}")
-        if len(output) == 0:
+        batch = output.shape[0] if output.ndim else 1
+        if not batch:
             return output.sum() * 0.0
         targets, weight = self._targets, None
         rows = targets.read(output, target)
@@ -227,10 +224,10 @@ class SelfPacedLoss(nn.Module):
                 mask = rows.level.new_ones((), dtype=torch.bool).expand_as(rows.level)
                 used, asked = (mask if part is None else part for part in (rows.used, rows.asked))
                 parts = rows.level, used, asked, rows.group, rows.logits, ids
-                weight = observe(*parts, len(output), *groups, self._number)
+                weight = observe(*parts, batch, *groups, self._number)
             else:
                 with torch.no_grad():
-                    weight = self._observe(rows, ids, len(output), *groups)
+                    weight = self._observe(rows, ids, batch, *groups)
         return self._reduced(rows, weight, output, target)
 
     def _reduced(self, rows: BatchRows, weight: Tensor | None, output: Tensor, target: Tensor) -> Tensor:
@@ -254,12 +251,11 @@ class SelfPacedLoss(nn.Module):
         counts = self._counts
         if counts is None or counts.width != n_groups or counts.device != rows.level.device:
             counts = self._prepare(n_groups, n_answers, rows.level.device)
-        phase, weight, factor = self.phase, self._weights(rows), self._factor
+        weight = self._pace.weights(rows, self._phases)
         if ids is not None:
             self._remember(rows, weight, ids, batch)
-        if factor is not None and weight is not None:
-            weight = weight * (factor if rows.group is None or len(factor) == 1 else factor.index_select(0, rows.group))
-        if phase == TRIAL and ids is not None:
+        weight = self._pace.balanced(weight, rows.group)
+        if self._phases.phase == TRIAL and ids is not None:
             treated = is_treated(ids).to(rows.level.device)
             used = ~treated if rows.used is None else rows.used & ~treated
             rows, weight = rows._replace(used=used, asked=used), treated.to(rows.level.dtype)
@@ -267,49 +263,33 @@ class SelfPacedLoss(nn.Module):
         self._pass(batch)
         return weight
 
-    def _weights(self, rows: BatchRows) -> Tensor | None:
-        """The rule's weights of a batch at the present pace, in [0, 1]; None for all one."""
-        if self.phase == LOOK and isinstance(self._phases, ResidualPhases):
-            scale = rows.level.median().clamp_min(torch.finfo(rows.level.dtype).tiny)
-            return (1 + rows.level / scale).rsqrt()  # between squared and absolute errors
-        if not math.isfinite(self.lam):
-            return None
-        rule = self._rule if self.phase == PACED else _LOOKING[0]
-        # The bare formula: the public one looks for negative losses, and the host would wait for the answer.
-        weight: Tensor = rule._weight(xp, rows.level, self.lam)
-        return weight
-
     def _remember(self, rows: BatchRows, weight: Tensor | None, ids: Tensor, batch: int) -> None:
-        ids = _checked_ids(ids, batch)
+        ids = checked_ids(ids, batch)
         if self._memory is None:
             self._memory = RowMemory(rows.level.device)
         memory = self._memory
         if memory.weight.device != rows.level.device:
             memory.to(rows.level.device)
         memory.make_room(ids)
-        seen, limit = self._progress.seen, _TOO_LARGE * memory.n_different
-        if self.n is not None and self.epoch == 0 and self.n > limit and seen >= limit:
+        seen, different = self._progress.seen, memory.n_different
+        # The loader has restarted. Twice as many: samplers with replacement repeat rows within an epoch.
+        if self.n is not None and self.epoch == 0 and seen >= 2 * different and self.n > 3 * different:
             self._warn_once(
-                f"{seen} rows have passed, {memory.n_different} of them different, and n={self.n}: n must be the "
+                f"{seen} rows have passed, {different} of them different, and n={self.n}: n must be the "
                 "number of rows in one epoch, or None with step_epoch() called after each"
             )
-        level, agrees = rows.level, None
-        if len(level) > batch:  # pixels of an image, or labels of a row
-            level = level.reshape(batch, -1).mean(1)
+        agrees = None
+        if rows.level.shape[0] > batch:  # pixels of an image, or labels of a row
             weight = None if weight is None else weight.reshape(batch, -1).mean(1)
-        elif rows.logits is not None and rows.group is not None:
+        elif rows.logits is not None and rows.group is not None and self._confidence and self.phase != PACED:
             agrees = (rows.logits.argmax(1) if rows.logits.ndim > 1 else rows.logits > 0) == rows.group
-        memory.see(ids.to(rows.level.device), weight, level, agrees)
+        memory.see(ids.to(rows.level.device), weight, agrees)
 
     @property
     def _confidence(self) -> Any:
-        return self._targets.confidence if self._phases is not None and self._phases.asks_agreement else None
+        return self._targets.confidence if self._phases.asks_agreement else None
 
     def _prepare(self, n_groups: int, n_answers: int, device: torch.device) -> Counts:
-        if self._phases is None:
-            by_residual = isinstance(self._targets, ValueTargets) and self._targets.by_residual
-            values = ResidualPhases() if by_residual else FixedPhases(following=PLAIN)
-            self._phases = LabelPhases(n_answers=n_answers) if n_answers else values
         if self._counts is None:
             self._counts = Counts(n_groups, n_answers, device)
         if self._counts.width != n_groups:
@@ -319,7 +299,8 @@ class SelfPacedLoss(nn.Module):
             )
         if self._counts.device != device:
             self._counts.place(self._counts.flat(self._confidence).to(device))
-            self._factor = None if self._factor is None else self._factor.to(device)
+            factor = self._pace.factor
+            self._pace.factor = None if factor is None else factor.to(device)
         return self._counts
 
     def _pass(self, rows: int) -> None:
@@ -364,8 +345,7 @@ class SelfPacedLoss(nn.Module):
         rows, self._progress.seen = self._progress.seen, 0
         if self._counts is None:
             return EpochCounts()
-        undecided = self._phases is not None and self._phases.asks_agreement
-        held_out = _accuracy(self.validation()) if self.validation is not None and undecided else math.nan
+        held_out = math.nan if self.validation is None else _accuracy(self.validation())
         with torch.no_grad():
             return self._counts.close(rows, self._confidence, held_out)
 
@@ -386,18 +366,18 @@ class SelfPacedLoss(nn.Module):
             return
         if self._counts is None and epoch.classes is not None:  # a rank without a batch so far
             self._prepare(len(epoch.classes), epoch.n_answers, torch.device("cpu"))
-        assert self._phases is not None
         self._report_broken(epoch)
         if epoch.losses.total > 0 or self.phase == TRIAL:
             before = self.phase
             trial = self._memory.trial_counts() if before == TRIAL and self._memory else None
-            can_try = self.trial and self._memory is not None and self._memory.has_agreement and world_size() == 1
+            can_try = self._memory is not None and self._memory.has_agreement and world_size() == 1
             self._phases.see(epoch, trial, can_try)
             if self.phase == TRIAL and before != TRIAL and self._memory:
                 self._memory.begin_trial()
-            self._set_pace(epoch)
+            self._pace.set(epoch, self._phases, self.epoch, None if self._counts is None else self._counts.device)
         self.epoch += 1
-        self.history.append({"epoch": self.epoch, "lam": self.lam, **self._phases.record()})
+        known = {"epoch": self.epoch, "lam": self.lam, "held_out": epoch.held_out}
+        self.history.append({**known, **self._phases.record()})
         if self.on_epoch is not None:
             self.on_epoch(dict(self.history[-1]))
 
@@ -410,41 +390,6 @@ class SelfPacedLoss(nn.Module):
                 stacklevel=4,
             )
         self.broken += epoch.broken
-
-    def _set_pace(self, epoch: EpochCounts) -> None:
-        """The pace of the next epoch, and the factor that keeps the total weight of every class."""
-        labels = isinstance(self._phases, LabelPhases)
-        if self.phase in (PLAIN, TRIAL) or (self.phase == LOOK and not labels):
-            self.lam, self._factor = math.inf, None
-            return
-        rule, self.lam = (self._rule, self._next_lam(epoch)) if self.phase == PACED else _LOOKING
-        if not math.isfinite(self.lam):
-            self._factor = None
-            return
-        assert epoch.classes is not None
-        levels, counts = class_centers(), epoch.classes.astype(np.float64)
-        if not len(counts):
-            levels, total = epoch.losses.support()
-            counts = total[None]
-        weight = np.asarray(rule.relative_weight(levels, self.lam))
-        rows = counts.sum(axis=1)
-        mean = np.where(rows > 0, np.maximum(counts @ weight / np.maximum(rows, 1), _LEAST_MEAN), 1.0)
-        device = None if self._counts is None else self._counts.device
-        self._factor = torch.as_tensor(1 / mean, dtype=torch.float32, device=device)
-
-    def _next_lam(self, epoch: EpochCounts) -> float:
-        losses = epoch.losses
-        try:
-            if isinstance(self._phases, ResidualPhases):
-                return lam_at(self._rule, self._phases.half)
-            if self.pacing is None:
-                return Quantile(self.trusted, self.trusted).first(losses, self._rule)
-            if not math.isfinite(self.lam):
-                return self.pacing.first(losses, self._rule)
-            following = self.pacing.advance(self.epoch, self.lam, losses, self._rule)
-        except CalibrationError:  # for example, no row has a loss: the pace stays as it is
-            return self.lam
-        return self.lam if following is None else following
 
     # ------------------------------------------------------------------------------------------------ checkpoints
 
@@ -465,33 +410,15 @@ class SelfPacedCrossEntropyLoss(SelfPacedLoss, nn.CrossEntropyLoss):
     """What ``SelfPacedLoss()`` is for labels: a CrossEntropyLoss, for whoever asks."""
 
 
+def _phases_of(targets: nn.Module, pacing: Pacing | None) -> Phases:
+    """What decides the phases: labels, residuals, or nothing."""
+    if pacing is not None:
+        return FixedPhases()
+    if isinstance(targets, ValueTargets):
+        return ResidualPhases() if targets.by_residual else FixedPhases(following=PLAIN)
+    return LabelPhases()
+
+
 def _accuracy(returned: Any) -> float:
     value = returned.item() if isinstance(returned, Tensor) and returned.numel() == 1 else returned
     return number("validation()", value, 0, 1, "the accuracy on held-out rows, in [0, 1]")
-
-
-def _checked_ids(ids: Any, batch: int) -> Tensor:
-    if not isinstance(ids, Tensor) or ids.shape != (batch,) or ids.is_floating_point() or ids.dtype is torch.bool:
-        shape = tuple(ids.shape) if isinstance(ids, Tensor) else type(ids).__name__
-        raise ValueError(f"ids must be a tensor of {batch} row numbers, one for each row of the batch, got {shape}")
-    return ids.long().cpu()
-
-
-def _checked_rule(regularizer: Any) -> Regularizer:
-    rule = get(regularizer)
-    if not isinstance(rule, Regularizer):
-        raise ValueError(f"regularizer must weight each row by its own loss alone, got the grouped rule {rule.name!r}")
-    return rule
-
-
-def _checked_pacing(pacing: Any, trusted: float | None) -> Pacing | None:
-    if trusted is not None:
-        trusted = number("trusted", trusted, math.ulp(0), 1, "a share in (0, 1]")
-        if not (isinstance(pacing, str) and pacing == "auto"):
-            raise ValueError("give trusted or pacing, not both")
-        return Quantile(trusted, trusted)
-    if isinstance(pacing, str) and pacing == "auto":
-        return None
-    if not isinstance(pacing, Pacing):
-        raise ValueError(f"pacing must be 'auto' or a Pacing of selfpaced.pacing, got {pacing!r}")
-    return pacing

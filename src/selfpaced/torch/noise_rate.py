@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 LOGIT_BINS, BIN_WIDTH = 64, 0.25  # cost: log-odds 0 ... 16; a network surer than that is in the last bin
 
-_LOG_ODDS = (np.arange(LOGIT_BINS) + 0.5) * BIN_WIDTH
+LOG_ODDS = (np.arange(LOGIT_BINS) + 0.5) * BIN_WIDTH  # centres of the bins
 # a choice: the grid on which the likelihood is looked at first
 _RATES = np.linspace(0.0, 0.7, 57)
 _SLOPES = np.logspace(-1.0, 0.7, 9)
@@ -78,8 +78,8 @@ def _refined(bends: Floats, contradict: Floats, agree: Floats, n_classes: int) -
         slope_of_p = span[:, None] * share * (1 - share)
         score = (agree / p - contradict / (1 - p)) * slope_of_p
         weight = (agree + contradict) * slope_of_p**2 / (p * (1 - p))
-        gradient = np.stack([score @ _LOG_ODDS, score.sum(axis=1)], axis=1)
-        moments = [weight @ _LOG_ODDS**power for power in (2, 1, 0)]
+        gradient = np.stack([score @ LOG_ODDS, score.sum(axis=1)], axis=1)
+        moments = [weight @ LOG_ODDS**power for power in (2, 1, 0)]
         a, b, c = moments[0] + 1e-6, moments[1], moments[2] + 1e-6
         step = np.stack([c * gradient[:, 0] - b * gradient[:, 1], a * gradient[:, 1] - b * gradient[:, 0]], axis=1)
         tried = np.clip(bends + step / np.maximum(a * c - b * b, 1e-12)[:, None], low, high)
@@ -99,7 +99,7 @@ def _likelihood(bends: Floats, contradict: Floats, agree: Floats, n_classes: int
 
 def _curves(bends: Floats, n_classes: int) -> tuple[Floats, Floats]:
     """Share of predictions that are right, and of labels that agree: rate x bin."""
-    right = 1 / (1 + np.exp(-(bends[:, :1] * _LOG_ODDS + bends[:, 1:])))
+    right = 1 / (1 + np.exp(-(bends[:, :1] * LOG_ODDS + bends[:, 1:])))
     return right, np.clip(_agreement(_RATES[:, None], right, n_classes), 1e-4, 1 - 1e-4)
 
 
@@ -111,6 +111,6 @@ def _agreement(rate: float | Floats, bend: Floats, n_classes: int) -> Floats:
 @lru_cache(maxsize=4)
 def _log_curves(n_classes: int) -> tuple[Floats, Floats]:
     """Logarithms of agreement and of contradiction, rate x bend x bin: 3 MB on the host, made once."""
-    right = 1 / (1 + np.exp(-(_SLOPES[:, None, None] * _LOG_ODDS + _SHIFTS[:, None]))).reshape(-1, LOGIT_BINS)
+    right = 1 / (1 + np.exp(-(_SLOPES[:, None, None] * LOG_ODDS + _SHIFTS[:, None]))).reshape(-1, LOGIT_BINS)
     agree = np.clip(_agreement(_RATES[:, None, None], right, n_classes), 1e-4, 1 - 1e-4)
     return np.log(agree), np.log1p(-agree)

@@ -14,8 +14,8 @@ from .counts import Counts, EpochCounts
 from .phases import KINDS
 from .rows import RowMemory
 
-_NUMBERS = ("_warned", "epoch", "broken", "lam")
-_MEMORY = ("weight", "level", "agreed", "worst", "agreed_before", "has_agreement")
+_NUMBERS = ("_warned", "epoch", "broken")
+_MEMORY = ("weight", "agreed", "agreed_before", "has_agreement")
 
 
 def pack(criterion: Any) -> Tensor:
@@ -25,8 +25,8 @@ def pack(criterion: Any) -> Tensor:
         "counts": None
         if counts is None
         else (counts.width, counts.n_answers, counts.flat(criterion._confidence).cpu()),
-        "factor": None if criterion._factor is None else criterion._factor.cpu(),
-        "phases": None if phases is None else {"kind": phases.kind, **asdict(phases)},
+        "pace": (criterion.lam, _on_host(criterion._pace.factor)),
+        "phases": {"kind": phases.kind, **asdict(phases)},
         "memory": None if memory is None else {name: _on_host(getattr(memory, name)) for name in _MEMORY},
         "pending": None if pending is None else {name: _as_tensor(part) for name, part in vars(pending).items()},
         "numbers": {name: getattr(criterion, name) for name in _NUMBERS},
@@ -46,10 +46,8 @@ def unpack(criterion: Any, packed: Tensor) -> None:
     if counts is not None:
         criterion._counts = Counts(counts[0], counts[1], torch.device("cpu"))
         criterion._counts.place(counts[2])
-    criterion._factor = contents["factor"]
-    criterion._phases = None
-    if phases is not None:
-        criterion._phases = KINDS[phases.pop("kind")](**phases)
+    criterion._pace.lam, criterion._pace.factor = contents["pace"]
+    criterion._phases = KINDS[phases.pop("kind")](**phases)
     criterion._memory = None if memory is None else RowMemory.holding(**memory)
     pending = contents["pending"]
     criterion._pending = pending and EpochCounts(**{name: _as_array(part) for name, part in pending.items()})

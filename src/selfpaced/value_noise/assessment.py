@@ -17,8 +17,7 @@ from ..robust import outlier_probability, outlier_share
 from ..robust.outliers import NORMAL_95
 from ..selection import effective_size, frequencies, mean_and_error
 from .mixture import NEAR, Mixture, fit_mixture
-from .pattern import needs_no_reference
-from .reference import Reference, Rows, best_references
+from .reference import Reference, Rows, best_references, clear_outliers
 
 __all__ = [
     "EVEN_ODDS",
@@ -121,7 +120,7 @@ class ValueAssessment:
         """Return how probably the values of other rows are grossly wrong."""
         if not self.references:
             residuals, share = rows.y - rows.guesses[0], max(self.rate, self.least)
-            return outlier_probability(residuals, self.sigma, share, reach=self.reach)
+            return _by_residuals(residuals, self.sigma, share, self.reach)
         wrong = _gross(self.mixtures, [reference.of(rows).standardised(rows.y) for reference in self.references])
         return wrong if self.atom is None else np.where(rows.y == self.atom, 0.0, wrong)
 
@@ -183,11 +182,11 @@ def assess_values(
     assessed = np.arange(len(y)) if atom is None else np.flatnonzero(rows.y != atom)
     seed = int(check_random_state(random_state).randint(1 << 31))
     # by what rows hold: neither their order nor a copy of one matters
-    keys = row_keys(guesses[0][:, None] if features is None else features)
+    columns = guesses[0][:, None] if features is None else features
+    keys = row_keys(columns)
     sample = _sample(assessed[np.argsort(mixed(keys[assessed], seed), kind="stable")], rows)
     z = (rows.y[sample] - guesses[0][sample]) / sigma
-    columns = guesses[0][:, None] if features is None else features
-    if needs_no_reference(z, gross[sample], columns[sample], float(np.average(gross, weights=sample_weight))):
+    if clear_outliers(z, gross[sample], columns[sample]):
         return first
     known = None if groups is None else np.asarray(groups)[sample]
     folds = make_folds(keys[sample], None, cv=3, groups=known, random_state=seed)
@@ -204,15 +203,24 @@ def _sample(order: np.ndarray, rows: Rows) -> np.ndarray:
 
 
 def by_model(y: Array, predicted: Array, sigma: float, sample_weight: Array | None = None) -> ValueAssessment:
-    """Return the assessment by the model alone: what normal errors of this sigma do not explain."""
+    """Return the assessment by the model alone: gross residuals that normal errors of this sigma do not explain."""
     residuals = y - predicted
     share = outlier_share(residuals, sigma, sample_weight)
     used = residuals if sample_weight is None else residuals[sample_weight > 0]
     reach, least = float(np.abs(used).max(initial=0.0)), 1.0 / max(effective_size(sample_weight, len(residuals)), 2)
-    wrong = outlier_probability(residuals, sigma, max(share.estimate, least), reach=reach)
+    first = ValueAssessment(np.empty(0), 0.0, (0.0, share.high), sigma, reach=reach, least=least)
+    wrong = _by_residuals(residuals, sigma, max(share.estimate, least), reach)
+    if not (wrong > EVEN_ODDS).any():
+        return replace(first, wrong=wrong)
     gross = float(np.average(wrong > 0.99, weights=sample_weight))
     rate = share.estimate if share.low > 0 else min(gross, share.estimate)
-    return ValueAssessment(wrong, rate, (share.low, share.high), sigma, reach=reach, least=least)
+    return replace(first, wrong=wrong, rate=rate, interval=(share.low, share.high))
+
+
+def _by_residuals(residuals: Array, sigma: float, share: float, reach: float) -> Array:
+    """Return how probably values are wrong by the residuals of the model; only gross ones are."""
+    wrong = outlier_probability(residuals, sigma, share, reach=reach)
+    return np.where(np.abs(residuals) > GROSS * sigma, wrong, 0.0)
 
 
 def repeated_value(y: Array, sample_weight: Array | None = None) -> float | None:
@@ -241,12 +249,11 @@ def _by_references(
             z[assessed] = reference.of(rows.take(assessed)).standardised(rows.y[assessed])
         z[sample] = reference.standardised(rows.y[sample])
         scores.append(z)
-    mixtures = [fit_mixture(z[sample]) for z in scores]
+    mixtures = [fit_mixture(z[assessed], None if rows.weight is None else rows.weight[assessed]) for z in scores]
     for mixture, z in zip(mixtures, scores, strict=True):
         far[assessed] &= mixture.distance(z[assessed]) > NEAR
-    # a small gross part on a scale that is less likely is the far end of a skewed target
-    used = [k for k, mixture in enumerate(mixtures) if k == 0 or mixtures[0].found or mixture.share >= COUNTED_SHARE]
-    references, mixtures = tuple(references[k] for k in used), [mixtures[k] for k in used]
+    used, mixtures = _counted(references, mixtures)
+    references = tuple(references[k] for k in used)
     wrong[assessed] = _gross(mixtures, [scores[k][assessed] for k in used])
     far[np.setdiff1d(np.arange(len(far)), assessed)] = False
     shares = (wrong, far & (wrong <= EVEN_ODDS), (first.wrong > EVEN_ODDS) & (wrong <= EVEN_ODDS))
@@ -261,6 +268,19 @@ def _by_references(
         first, wrong=wrong, rate=rate, interval=(low, high), misfit=misfit, references=bare, mixtures=tuple(mixtures),
         atom=atom, lost=far,
     )  # fmt: skip
+
+
+def _counted(references: Sequence[Reference], mixtures: list[Mixture]) -> tuple[list[int], list[Mixture]]:
+    """Return which references count, and the errors in their units.
+
+    The target's own scale comes first only if the logarithm is not clearly likelier: errors must then be found on both.
+    What is found on one scale alone counts if it is large: a small part is the far end of a skewed or bent target.
+    """
+    agreed = mixtures[0].found if references[0].least is not None else all(one.found for one in mixtures)
+    used = [k for k, one in enumerate(mixtures) if agreed or one.share >= COUNTED_SHARE]
+    if not used:
+        return [0], [replace(mixtures[0], needed=math.inf)]
+    return used, [mixtures[k] for k in used]
 
 
 def _gross(mixtures: Sequence[Mixture], scores: Sequence[Array]) -> Array:

@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from ..robust import weighted_quantile
 from ..robust.outliers import NORMAL_95
 
 __all__ = ["NEAR", "Mixture", "fit_mixture"]
 
 Array = NDArray[np.floating[Any]]
-# Measured by benchmarks/regression.py claims and errors.
-GROSS_GAIN, PER_LOG_ROW = 9.0, 1.5  # nats that the gross part must gain, in all and per log of the rows
-NEAR = 3.0  # scales of the core within which no value is gross
-
+NEAR = 3.0  # scales of the core within which no value is gross: benchmarks/regression.py claims and errors
+SCHWARZ = 2.0  # theory: nats per log of the rows that four more parameters must gain (Schwarz's criterion)
 FARTHEST = 1e6  # numerical safety: scales beyond which residuals count as this far
 RESIDUAL_BINS = 400  # cost: of the residuals
 #: a choice: bounds of centre, log scales and tails of the core (3: heavier than t with 1.5 degrees of freedom); of log
@@ -89,13 +88,15 @@ class Mixture:
         return np.asarray(probability)
 
 
-def fit_mixture(z: Array) -> Mixture:
+def fit_mixture(z: Array, weight: Array | None = None) -> Mixture:
     """Fit the core with and without a gross part.
 
     Parameters
     ----------
     z : ndarray
         Residuals in units of their scale.
+    weight : ndarray, optional
+        Frequencies of them.
 
     Returns
     -------
@@ -109,9 +110,9 @@ def fit_mixture(z: Array) -> Mixture:
     >>> clean.found, dirty.found, dirty.interval[0] < 0.05 < dirty.interval[1]
     (False, True, True)
     """
-    median = float(np.median(z)) if len(z) else 0.0
+    median = weighted_quantile(z, 0.5, weight)
     middle = median if abs(median) > BOUNDS[0, 1] else 0.0
-    points, counts = _binned(np.clip(z - middle, -FARTHEST, FARTHEST))
+    points, counts = _binned(np.clip(z - middle, -FARTHEST, FARTHEST), weight)
     nothing = (-30.0, *GROSS_PARTS[0][1:])  # log odds that stand for no gross part
     alone, core = max((_likeliest(points, counts, (*core, *nothing), 5) for core in CORES), key=_nats)
     # what is gross may have been taken for a tail of the core alone
@@ -119,7 +120,7 @@ def fit_mixture(z: Array) -> Mixture:
     both, best = max((_likeliest(points, counts, start) for start in starts), key=_nats)
     error = _odds_error(best, points, counts)
     interval = float(expit(best[5] - NORMAL_95 * error)), float(expit(best[5] + NORMAL_95 * error))
-    return Mixture(best, both - alone, max(GROSS_GAIN, PER_LOG_ROW * math.log(max(len(z), 2))), interval, middle)
+    return Mixture(best, both - alone, SCHWARZ * math.log(counts.sum()), interval, middle)
 
 
 def _nats(found: tuple[float, Array]) -> float:
@@ -196,12 +197,11 @@ def _halves(below: NDArray[np.bool_], left: float) -> tuple[tuple[NDArray[np.boo
     return (below, left), (~below, 1 - left)
 
 
-def _binned(z: Array) -> tuple[Array, Array]:
+def _binned(z: Array, weight: Array | None) -> tuple[Array, Array]:
     """Return mean and count of the residuals in bins that are narrow in the core."""
     edge = math.asinh(FARTHEST)
     index = np.minimum(((np.arcsinh(z) + edge) * (RESIDUAL_BINS / (2 * edge))).astype(np.intp), RESIDUAL_BINS - 1)
-    counts = np.bincount(index, minlength=RESIDUAL_BINS)
+    weight = np.ones(len(z)) if weight is None else weight
+    counts = np.bincount(index, weight)
     used = counts > 0
-    return np.asarray(np.bincount(index, z, minlength=RESIDUAL_BINS)[used] / counts[used]), np.asarray(
-        counts[used], dtype=float
-    )
+    return np.asarray(np.bincount(index, weight * z)[used] / counts[used]), np.asarray(counts[used])
