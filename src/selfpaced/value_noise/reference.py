@@ -38,11 +38,9 @@ POSITIVE = 0.85  # of the values must be positive for a logarithm: benchmarks/re
 BOOSTED = 100  # a choice: rows from which on trees are tried
 FREE_SHARES = (0.01, 0.05, 0.12, 0.25, 0.45)  # a choice: of values that no model has to account for
 EVIDENCE, AHEAD_BY = 5.0, 2.0  # nats and standard errors that a model must be ahead by: benchmarks/regression.py errors
-# Measured by benchmarks/regression.py misfits: without the rule no leverage point is called wrong, with a gap of 2 none
-# of those nearby; half or twice the edge changes nothing.
-FEATURE_GAP = 0.5  # spreads of the others' features that part a cluster of outliers from them
+FEATURE_GAP = 0.5  # a choice: spreads of the others' features that part a cluster of outliers from them
 CROWD = 0.3  # share of gross residuals that would own a reference, too: 40 % do (wrapped boosting), 20 % do not
-EDGE = 0.1  # of the outliers and of the others that may lie on the wrong side of the gap
+EDGE = 0.1  # a choice: of the outliers and of the others that may lie on the wrong side of the gap
 SMALLEST_SPREAD = 1e-300  # numerical safety: in place of a spread of zero
 
 
