@@ -16,7 +16,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from ..regularizers import get
 from ..robust import ResidualRule
 from ..selection import Decision, Trial, mean_and_error
-from ..value_noise import EVEN_ODDS, numeric_features, repeated_value
+from ..value_noise import EVEN_ODDS, by_model, numeric_features, repeated_value
 from ._paced import CLEARLY, MIN_VALUES, Round, assessed, memorises, predict, residual_floor, sigma_of
 from ._routing import Array, TooFewRows, WeightRoute, rows_left
 from ._wrapper import Found, Task, changed_params, told
@@ -174,16 +174,22 @@ def _finish(
 def _assessed(task: Task, expected: Array, local: bool) -> Any:
     """Return the assessment of the values.
 
-    With ``local``, a value must also be far from the prediction in the scale of rows with a similar prediction. Other
-    models than boosting by absolute error are protected by a comparison with and without the rows instead.
+    With ``local``, a value must also be far from the prediction in the scale of rows with a similar prediction. This is
+    looked at first, because it is cheap. Other models than boosting by absolute error are protected by a comparison
+    with and without the rows instead.
     """
     with task.progress.stage("assessment of values"):
-        found = assessed(task, expected)
-    if not local or not np.any(found.wrong > EVEN_ODDS):
-        return found
-    wrong = np.where(gross_posterior(task, expected) >= FAR_POSTERIOR, found.wrong, np.minimum(found.wrong, EVEN_ODDS))
-    share, (low, high) = float(np.sum(wrong > EVEN_ODDS) / np.sum(found.wrong > EVEN_ODDS)), found.interval
-    return replace(found, wrong=wrong, rate=share * found.rate, interval=(share * low, high))
+        if not local:
+            return assessed(task, expected, trees=False)
+        far = gross_posterior(task, expected) >= FAR_POSTERIOR
+        if far.any():
+            found = assessed(task, expected, trees=False)
+        else:  # other rows are called wrong only if they are farther off than any scale explains
+            found = by_model(task.y, expected, sigma_of(task, task.y - expected), task.prior)
+            found = replace(found, least=float(np.finfo(float).tiny))
+    before, wrong = found.wrong > EVEN_ODDS, np.where(far, found.wrong, np.minimum(found.wrong, EVEN_ODDS))
+    share, (low, high) = float(np.sum(wrong > EVEN_ODDS) / max(np.sum(before), 1)), found.interval
+    return replace(found, wrong=wrong, rate=share * found.rate, interval=(share * low, high)) if before.any() else found
 
 
 def gross_posterior(task: Task, expected: Array) -> Array:
