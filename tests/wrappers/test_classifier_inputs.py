@@ -13,7 +13,7 @@ from sklearn import config_context
 from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, KFold, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_validate
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
@@ -131,6 +131,27 @@ def test_metadata_routing_of_weights_and_groups_through_a_search(data: Any) -> N
         )  # fmt: skip
     assert len(result["test_score"]) == 2
     assert all(weights is not None for weights in got)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_groups_reach_the_folds_of_the_wrapper_in_a_search_with_metadata_routing(data: Any, routing: bool) -> None:
+    X, y = data
+    groups, shared = np.repeat(np.arange(20), 10), []
+
+    class Spy(LogisticRegression):
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:  # type: ignore[override]
+            self.seen_ = np.unique(X[:, -1])
+            return super().fit(X, y, sample_weight)
+
+        def predict_proba(self, X: Any) -> Any:
+            shared.append(np.isin(X[:, -1], self.seen_).any())
+            return super().predict_proba(X)
+
+    with config_context(enable_metadata_routing=routing):
+        model = SelfPacedClassifier(Spy(), reference_models="self")
+        search = GridSearchCV(model, {"estimator__C": [1.0]}, cv=GroupKFold(2), error_score="raise", refit=False)
+        search.fit(np.c_[X, groups], y, groups=groups)
+    assert any(shared) is not routing
 
 
 def test_further_fit_parameters_are_passed_on_and_cut(data: Any) -> None:

@@ -36,7 +36,8 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
     every row from other rows: a forest on halves of the rows, and a ridge logistic regression. A label-noise model
     turns their predictions into the probability :math:`q_{ij}` that class :math:`j` is the true label of row :math:`i`.
     The wrapped model is then fitted once, to these soft labels: each row is repeated for every label that it may have,
-    with the weight :math:`q_{ij}`.
+    with the weight :math:`q_{ij}`. If no noise is detected and reference models predict nearly all labels, the plain
+    model is kept.
 
     If ``pace``, ``regularizer`` or ``cross_fit`` is set, the algorithm of the paper runs instead: the model's losses
     :math:`\ell_i = \log(1 + \max_{j \ne y_i} p_{ij} / p_{i y_i})` give the weights

@@ -39,7 +39,7 @@ from ._soft_labels import (
 )
 from ._wrapper import Found, Task, changed_params, told
 
-__all__ = ["FOLD_ROWS", "OVERLAP_RATE", "fit_default_labels", "unassessed"]
+__all__ = ["FOLD_ROWS", "OVERLAP_RATE", "TUNED_ROWS", "fit_default_labels", "unassessed"]
 
 FOLD_ROWS = 40  # a choice: fewer rows are not split into folds
 TUNED_ROWS = 2_000  # a choice: rows up to which known models are regularised; more rows may need many small leaves
@@ -54,6 +54,7 @@ PULL = 0.5  # how far class totals move from the posterior's to the given ones
 CONFIDENT_MODELS = 0.8  # mean confidence of the reference models from which noise explains their errors
 DECISIVE = 8.0  # nats by which noise must explain labels better than overlap, if they are less confident
 UNINFORMATIVE = 0.1  # probability of noise, and of any signal, below which a rate cannot be estimated
+PREDICTABLE = 0.1  # share of labels that the reference models miss, below which classes hardly overlap: --part groups
 LEAST_CONFUSION = 0.2  # each pair of classes is confused at least at this share of one rate for all
 
 # name of a class -> parameter -> (default, changed value); measured by benchmarks/wrappers.py --part labels
@@ -115,24 +116,38 @@ def _fit_soft(task: Task, references: Any, tune: bool, plain: Fitted | None) -> 
     began, (rows, of_row) = time.perf_counter(), task.distinct()
     with task.progress.stage("reference models"):
         posterior = posterior_of(rows, reference_models(rows, references))
-    clean, few = posterior.clean[of_row], task.n_used <= TUNED_ROWS
-    params = changed_params(task.estimator, REGULARISED) if tune and few else {}
+    clean = posterior.clean[of_row]
     logits = np.log(np.maximum(clean, np.finfo(float).tiny))
     reading = Reading(logits - logits.mean(axis=1, keepdims=True), rival_loss(clean, task.codes), posterior.channel)
     soft, cost = confirmed(task, posterior.soft(rows.codes)[of_row]), time.perf_counter() - began
-    with task.progress.stage("final fit"):
-        chosen = fit_soft(task.with_params(params), soft)
-    weight, even = soft[np.arange(len(soft)), task.codes], _even_loss(posterior.rate, len(task.classes))
-    trials = [
-        Trial(math.inf, "plain", None, np.ones(len(soft)), 0.0, reading),
-        Trial(even, "the fit to soft labels", None, weight, cost, reading),
-    ]
-    words = [_words(posterior), layout_words(task), *([f"regularised with {told(params)}"] if params else [])]
+    trials = [Trial(math.inf, "plain", None, np.ones(len(soft)), 0.0, reading)]
+    words, params = [_words(posterior)], {}
+    if _predictable(task, posterior.rate, clean):
+        chosen = plain = plain or _plain(task)
+        words.append("reference models predict nearly all labels")
+    else:
+        if tune and task.n_used <= TUNED_ROWS:
+            params = changed_params(task.estimator, REGULARISED)
+        with task.progress.stage("final fit"):
+            chosen = fit_soft(task.with_params(params), soft)
+        weight, even = soft[np.arange(len(soft)), task.codes], _even_loss(posterior.rate, len(task.classes))
+        trials.append(Trial(even, "the fit to soft labels", None, weight, cost, reading))
+        words += [layout_words(task), *([f"regularised with {told(params)}"] if params else [])]
     return Found(
-        chosen.model, None if plain is None else plain.model, trials, Decision(1, "; ".join(words)), True,
+        chosen.model, None if plain is None else plain.model, trials, Decision(len(trials) - 1, "; ".join(words)), True,
         labels=chosen.labels, noise=_scaled(task, reading, chosen), reference=posterior.channel,
         weights=posterior.weights, params=params,
     )  # fmt: skip
+
+
+def _predictable(task: Task, rate: float, clean: Array) -> bool:
+    """Return whether there is no noise and hardly any overlap: soft labels could only blur a sharp border.
+
+    The largest class alone must not be the reason.
+    """
+    missed = float(np.average(clean.argmax(axis=1) != task.codes, weights=task.weight))
+    rarer = 1.0 - float(np.bincount(task.codes, task.weight).max() / task.weight.sum())
+    return rate < OVERLAP_RATE and missed < min(PREDICTABLE, rarer / 2.0)
 
 
 # -------------------------------------------------------------------------------------------------------------- results

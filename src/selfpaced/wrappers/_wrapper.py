@@ -431,7 +431,7 @@ class Wrapper(AssessmentMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEst
         -------
         MetadataRouter
         """
-        splitter = self.cv if hasattr(self.cv, "split") else GroupKFold()
+        splitter = self.cv if hasattr(self.cv, "get_n_splits") else GroupKFold()
         return (
             MetadataRouter(owner=self)
             .add_self_request(self)
