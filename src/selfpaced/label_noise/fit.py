@@ -21,8 +21,8 @@ Codes = NDArray[np.intp]
 
 NORMAL_975 = 1.959963984540054  # theory: Phi^-1(0.975), for intervals of 95 %
 # benchmarks/classification.py --part development chose these.
-MISFIT = 0.03  # rate up to which labels count as clean, and tolerance of the rate of a wrong model
-FEIGNED = 0.2  # standard deviation of the rate that a wrong link function brings about, as a share of the overlap
+MISFIT = 0.03  # standard deviation of the rate that a wrong link function alone brings about, at most
+FEIGNED = 0.2  # the same as a share of the errors that overlap explains: without overlap no link function feigns noise
 CONVINCING = 2.0  # nats that noise must gain for an interval without 0
 ODDS = 2.0  # prior odds of noise when labels are doubted: a list to look at may be too long rather than empty
 LEAST_DOUBT = 0.01  # numerical safety: the smallest rate by which labels are ranked
@@ -284,7 +284,7 @@ def _assessed(models: Sequence[Model], z: Array, codes: Codes, weight: Array, mo
     rate = min(signal * full.noise_rate, error)
     doubt = max(expected, LEAST_DOUBT)
     overlap = 1.0 - float(np.average(softmax(noise.scale * z + noise.bias).max(axis=1), weights=weight))
-    low, high = _interval(noise, models, error, float(weight.sum()), FEIGNED * overlap)
+    low, high = _interval(noise, models, error, float(weight.sum()), min(MISFIT, FEIGNED * overlap))
     share = signal * float(weights[: len(noisy)].sum())
     return NoiseModel(
         scale=scale,
