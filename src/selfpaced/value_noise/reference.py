@@ -39,7 +39,7 @@ BOOSTED = 100  # a choice: rows from which on trees are tried
 FREE_SHARES = (0.01, 0.05, 0.12, 0.25, 0.45)  # a choice: of values that no model has to account for
 EVIDENCE, AHEAD_BY = 5.0, 2.0  # nats and standard errors that a model must be ahead by: benchmarks/regression.py errors
 FEATURE_GAP = 0.5  # a choice: spreads of the others' features that part a cluster of outliers from them
-CROWD = 0.3  # share of gross residuals that would own a reference, too: 40 % do (wrapped boosting), 20 % do not
+CROWD = 0.3  # a choice: share of gross residuals that would own a reference, too; 40 % do (wrapped boosting)
 EDGE = 0.1  # a choice: of the outliers and of the others that may lie on the wrong side of the gap
 SMALLEST_SPREAD = 1e-300  # numerical safety: in place of a spread of zero
 

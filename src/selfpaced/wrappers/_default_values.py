@@ -21,7 +21,7 @@ from ..value_noise import EVEN_ODDS, by_model, numeric_features, repeated_value
 from ._default_labels import TUNED_ROWS
 from ._paced import CLEARLY, MIN_VALUES, Round, assessed, memorises, predict, residual_floor, sigma_of
 from ._reference_models import numeric_table
-from ._routing import Array, TooFewRows, WeightRoute, last_step, rows_left
+from ._routing import MOST_REPEATED, Array, TooFewRows, WeightRoute, last_step, rows_left
 from ._wrapper import Found, Task, changed_params, told
 
 __all__ = ["fit_default_values"]
@@ -113,7 +113,8 @@ def _boosted(task: Task) -> Array | None:
     if features is None or sparse.issparse(features):
         return None
     model = HistGradientBoostingRegressor(loss="absolute_error", early_stopping=False, random_state=task.seed)
-    route = WeightRoute("sample_weight", "") if task.route.takes_weights else task.route  # else rows are repeated
+    whole = np.array_equal(task.weight, np.rint(task.weight)) and task.weight.sum() <= MOST_REPEATED
+    route = WeightRoute(None if whole else "sample_weight", "")  # leaves count rows: whole weights repeat rows
     other = replace(task, estimator=model, X=features, route=route, fit_params={}, n_jobs=None)
     return other.cross_fit(task.prior, task.splits(2), predict)
 
