@@ -33,8 +33,8 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
     By default, held-out predictions of two halves are the reference. An assessment of the residuals tells gross errors
     from what the model misfits: skewed targets, uneven spread and repeated values are no errors. The model is then
     fitted once, without the rows that are more probably wrong than right. Boosting that knows absolute error is fitted
-    with it. The reference of forests is boosting by absolute error; for other models that memorise, it is the nearer of
-    the two. No share of outliers is asked for.
+    with it. For other models that memorise, boosting by absolute error is a second reference, and the nearer of the two
+    is used. No share of outliers is asked for.
 
     If ``pace``, ``regularizer`` or ``cross_fit`` is set, and for models of little capacity (linear ones), the algorithm
     of the paper runs instead: the model's residuals :math:`r_i` give the weights
@@ -57,7 +57,6 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
     tune : bool, default=True
         Whether boosting with its default loss (histogram and gradient boosting, LightGBM, XGBoost) is fitted by
         absolute error. It predicts the median, so targets with one value repeated often (zero) keep the squared error.
-        Random forests of up to 2,000 rows get leaves of 2 rows and half of the features at each split.
         ``tuned_params_`` and ``termination_`` name the change.
     cross_fit : "auto" or bool, default="auto"
         With a pace: whether residuals come from models that have not seen the row. "auto" cross-fits if the plain model
