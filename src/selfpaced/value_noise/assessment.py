@@ -134,7 +134,6 @@ def assess_values(
     sample_weight: Array | None = None,
     groups: Any = None,
     lines: bool = True,
-    trees: bool = True,
     random_state: Any = 0,
 ) -> ValueAssessment:
     """Assess the values of a regression.
@@ -155,8 +154,6 @@ def assess_values(
         Rows of one group are predicted by models of other groups.
     lines : bool, default=True
         Whether to try a line on the target's own scale: not if the model is one.
-    trees : bool, default=True
-        Whether boosted trees may add to an expectation: not if the model is made of trees.
     random_state : int, RandomState or None
         Draws rows and folds.
 
@@ -194,7 +191,7 @@ def assess_values(
     known = None if groups is None else np.asarray(groups)[sample]
     folds = make_folds(keys[sample], None, cv=3, groups=known, random_state=seed)
     drawn = replace(rows.take(sample), weight=None)
-    return _by_references(rows, first, sample, assessed, atom, best_references(drawn, folds, lines, trees))
+    return _by_references(rows, first, sample, assessed, atom, best_references(drawn, folds, lines))
 
 
 def _sample(order: np.ndarray, rows: Rows) -> np.ndarray:

@@ -283,9 +283,7 @@ def _line() -> Any:
     return make_pipeline(imputer, StandardScaler(), HuberRegressor(max_iter=100))
 
 
-def best_references(
-    rows: Rows, folds: Sequence[Split], lines: bool = True, trees: bool = True
-) -> tuple[Reference, ...]:
+def best_references(rows: Rows, folds: Sequence[Split], lines: bool = True) -> tuple[Reference, ...]:
     """Return the likeliest reference: the user's model on the target's own scale unless another is clearly ahead.
 
     If the logarithm is likelier before trees are tried, both scales are returned, the target's own first unless the
@@ -300,8 +298,6 @@ def best_references(
         Each row is in one test part.
     lines : bool, default=True
         Whether to try a line on the target's own scale: not if the user's model is one.
-    trees : bool, default=True
-        Whether boosted trees may add to an expectation: not if the user's model is made of trees.
 
     Returns
     -------
@@ -319,8 +315,7 @@ def best_references(
         found = [log, *found] if comparison.better(found[0], log) is log else found
     if len(rows.y) >= BOOSTED:
         with few_threads(len(rows.y)):
-            if trees:
-                found = [comparison.better(one, comparison.with_trees(one)) for one in found]
+            found = [comparison.better(one, comparison.with_trees(one)) for one in found]
             found = [comparison.better(one, comparison.uneven(one)) for one in found]
     return tuple(found if comparison.better(found[-1], found[0]) is found[0] else found[::-1])
 

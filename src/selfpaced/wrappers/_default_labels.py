@@ -39,7 +39,7 @@ from ._soft_labels import (
 )
 from ._wrapper import Found, Task, changed_params, told
 
-__all__ = ["FOLD_ROWS", "OVERLAP_RATE", "TUNED_ROWS", "fit_default_labels", "unassessed"]
+__all__ = ["FOLD_ROWS", "OVERLAP_RATE", "fit_default_labels", "unassessed"]
 
 FOLD_ROWS = 40  # a choice: fewer rows are not split into folds
 TUNED_ROWS = 2_000  # a choice: rows up to which known models are regularised; more rows may need many small leaves

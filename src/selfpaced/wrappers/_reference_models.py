@@ -28,7 +28,7 @@ from ._routing import Array, take_rows, weight_route
 from ._soft_labels import fit_soft, output_kind, probabilities, read_output
 from ._wrapper import Task, seeded
 
-__all__ = ["ReferenceModel", "numeric_table", "reference_models"]
+__all__ = ["ReferenceModel", "reference_models"]
 
 ReferenceModel = Callable[[Array], Array]  # soft labels -> out-of-fold probabilities of the labels
 
