@@ -109,7 +109,8 @@ def build(name: str, task: str, args: argparse.Namespace, categorical: list[int]
         model: Any = selfpaced.SelfPacedLinearRegression(alpha=1.0, **options)
     else:
         wrapper = selfpaced.SelfPacedClassifier if task == "classification" else selfpaced.SelfPacedRegressor
-        model = wrapper(_trees(name, task, args, categorical), **options)
+        kept = task == "regression"  # its errors are told beside those of the chosen model
+        model = wrapper(_trees(name, task, args, categorical), keep_plain=kept, **options)
     if logged is None:
         return model
     to_log, from_log = log_scale(logged)

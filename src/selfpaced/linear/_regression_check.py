@@ -66,7 +66,7 @@ def checked(
         features=numeric_features(X),
         sample_weight=squares.sample_weight,
         groups=groups,
-        lines=False,
+        linear=True,
         random_state=random_state,
     )
     if not (choose and assessment.asked):

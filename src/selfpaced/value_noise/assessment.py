@@ -133,7 +133,8 @@ def assess_values(
     features: Array | None = None,
     sample_weight: Array | None = None,
     groups: Any = None,
-    lines: bool = True,
+    linear: bool = False,
+    flexible: bool = False,
     random_state: Any = 0,
 ) -> ValueAssessment:
     """Assess the values of a regression.
@@ -152,8 +153,10 @@ def assess_values(
         Frequencies of the rows, up to a common factor.
     groups : array-like of shape (n,), optional
         Rows of one group are predicted by models of other groups.
-    lines : bool, default=True
-        Whether to try a line on the target's own scale: not if the model is one.
+    linear : bool, default=False
+        Whether the model is a line, which leverage points may draw, and which no other line needs to correct.
+    flexible : bool, default=False
+        Whether the model is flexible: others are fitted only if it sees a sign of gross errors itself.
     random_state : int, RandomState or None
         Draws rows and folds.
 
@@ -186,12 +189,17 @@ def assess_values(
     keys = row_keys(columns)
     sample = _sample(assessed[np.argsort(mixed(keys[assessed], seed), kind="stable")], rows)
     z = (rows.y[sample] - guesses[0][sample]) / sigma
-    if clear_outliers(z, gross[sample], columns[sample]):
+    if clear_outliers(z, gross[sample], columns[sample] if linear else None):
         return first
     known = None if groups is None else np.asarray(groups)[sample]
     folds = make_folds(keys[sample], None, cv=3, groups=known, random_state=seed)
     drawn = replace(rows.take(sample), weight=None)
-    return _by_references(rows, first, sample, assessed, atom, best_references(drawn, folds, lines))
+    for corrected in (False, True) if flexible else (True,):
+        references = best_references(drawn, folds, linear=linear, corrected=corrected)
+        found = _by_references(rows, first, sample, assessed, atom, references)
+        if max(mixture.gain for mixture in found.mixtures) < math.log(rows.size):  # half of what a claim needs
+            break
+    return found
 
 
 def _sample(order: np.ndarray, rows: Rows) -> np.ndarray:

@@ -283,7 +283,9 @@ def _line() -> Any:
     return make_pipeline(imputer, StandardScaler(), HuberRegressor(max_iter=100))
 
 
-def best_references(rows: Rows, folds: Sequence[Split], lines: bool = True) -> tuple[Reference, ...]:
+def best_references(
+    rows: Rows, folds: Sequence[Split], *, linear: bool = False, corrected: bool = True
+) -> tuple[Reference, ...]:
     """Return the likeliest reference: the user's model on the target's own scale unless another is clearly ahead.
 
     If the logarithm is likelier before trees are tried, both scales are returned, the target's own first unless the
@@ -296,31 +298,33 @@ def best_references(rows: Rows, folds: Sequence[Split], lines: bool = True) -> t
         To be predicted.
     folds : sequence of (train, test)
         Each row is in one test part.
-    lines : bool, default=True
-        Whether to try a line on the target's own scale: not if the user's model is one.
+    linear : bool, default=False
+        Whether the user's model is a line: no other is tried on the target's own scale.
+    corrected : bool, default=True
+        Whether lines and trees are tried, or the user's model alone on both scales.
 
     Returns
     -------
     tuple of Reference
     """
     comparison, positive = _Comparison(rows, folds), rows.y > 0
-    found = [comparison.around(None, rows.guesses[0])]
-    if lines and rows.features is not None:
+    found, featured = [comparison.around(None, rows.guesses[0])], corrected and rows.features is not None
+    if featured and not linear:
         found = [comparison.better(found[0], comparison.line(found[0]))]
     if positive.mean() >= POSITIVE:
         least = float(rows.y[positive].min())
         log = comparison.around(least, np.log(np.maximum(rows.guesses[0], least)))
-        if rows.features is not None:
+        if featured:
             log = comparison.better(log, comparison.line(log))
         found = [log, *found] if comparison.better(found[0], log) is log else found
-    if len(rows.y) >= BOOSTED:
+    if corrected and len(rows.y) >= BOOSTED:
         with few_threads(len(rows.y)):
             found = [comparison.better(one, comparison.with_trees(one)) for one in found]
             found = [comparison.better(one, comparison.uneven(one)) for one in found]
     return tuple(found if comparison.better(found[-1], found[0]) is found[0] else found[::-1])
 
 
-def clear_outliers(z: Array, gross: NDArray[np.bool_], columns: Array) -> bool:
+def clear_outliers(z: Array, gross: NDArray[np.bool_], columns: Array | None) -> bool:
     """Return whether residuals are normal but for outliers about which no reference model could say more.
 
     These are a second heap of residuals that is so large that it would own a reference, too, and leverage points: most
@@ -333,13 +337,15 @@ def clear_outliers(z: Array, gross: NDArray[np.bool_], columns: Array) -> bool:
         Residuals in units of the sigma of the good ones.
     gross : ndarray of shape (n,)
         Which of them are gross.
-    columns : ndarray of shape (n, p)
-        Features.
+    columns : ndarray of shape (n, p) or None
+        Features of a linear model; None for others, which leverage points do not draw.
     """
     if not 2 <= gross.sum() <= len(z) / 2 or not _normal(z[np.abs(z) <= CUTOFF]):
         return False
     if gross.mean() > CROWD and min(second_heap(z), second_heap(-z)) < np.inf:
         return True
+    if columns is None:
+        return False
     filled = np.nan_to_num(columns)
     spread = filled[~gross].std(axis=0)
     filled = filled[:, spread > 0] / spread[spread > 0]

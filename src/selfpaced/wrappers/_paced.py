@@ -508,9 +508,9 @@ def sigma_of(task: Task, residuals: Array) -> float:
     return max(largest_sigma(residuals, task.prior, dof=1).sigma, residual_floor(task))
 
 
-def assessed(task: Task, expected: Array) -> Any:
+def assessed(task: Task, expected: Array, flexible: bool = False) -> Any:
     """Return the assessment of the values: which are grossly wrong, told from what the model misfits."""
     return assess_values(
         task.y, (expected,), sigma_of(task, task.y - expected), features=numeric_features(task.X),
-        sample_weight=task.prior, groups=task.groups, random_state=task.seed,
+        sample_weight=task.prior, groups=task.groups, flexible=flexible, random_state=task.seed,
     )  # fmt: skip
