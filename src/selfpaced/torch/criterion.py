@@ -18,7 +18,7 @@ from ..pacing import Pacing
 from ..regularizers import Regularizer
 from . import state
 from .compiled import observe, register
-from .counts import Counts, EpochCounts, Exchange, world_size
+from .counts import TOGETHER, Counts, EpochCounts, Exchange, world_size
 from .noise_rate import LOG_ODDS, LOGIT_BINS
 from .pace import Pace, checked_pacing, checked_rule
 from .phases import PACED, PLAIN, TRIAL, FixedPhases, LabelPhases, Phases, ResidualPhases
@@ -270,20 +270,25 @@ class SelfPacedLoss(nn.Module):
         memory = self._memory
         if memory.weight.device != rows.level.device:
             memory.to(rows.level.device)
-        memory.make_room(ids)
-        seen, different = self._progress.seen, memory.n_different
-        # The loader has restarted. Twice as many: samplers with replacement repeat rows within an epoch.
-        if self.n is not None and self.epoch == 0 and seen >= 2 * different and self.n > 3 * different:
-            self._warn_once(
-                f"{seen} rows have passed, {different} of them different, and n={self.n}: n must be the "
-                "number of rows in one epoch, or None with step_epoch() called after each"
-            )
         agrees = None
         if rows.level.shape[0] > batch:  # pixels of an image, or labels of a row
             weight = None if weight is None else weight.reshape(batch, -1).mean(1)
         elif rows.logits is not None and rows.group is not None and self._confidence and self.phase != PACED:
             agrees = (rows.logits.argmax(1) if rows.logits.ndim > 1 else rows.logits > 0) == rows.group
-        memory.see(ids.to(rows.level.device), weight, agrees)
+        memory.add(ids, rows.level.new_ones(batch) if weight is None else weight, agrees)
+        if self.epoch == 0 or memory.n_waiting >= TOGETHER:
+            memory.write()
+            self._check_restart(memory.n_different)
+
+    def _check_restart(self, different: int) -> None:
+        """Warn if the loader has restarted in the first epoch."""
+        seen = self._progress.seen
+        # twice as many: samplers with replacement repeat rows within an epoch
+        if self.n is not None and self.epoch == 0 and seen >= 2 * different and self.n > 3 * different:
+            self._warn_once(
+                f"{seen} rows have passed, {different} of them different, and n={self.n}: n must be the "
+                "number of rows in one epoch, or None with step_epoch() called after each"
+            )
 
     @property
     def _confidence(self) -> Any:

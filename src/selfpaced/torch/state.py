@@ -21,6 +21,8 @@ _MEMORY = ("weight", "agreed", "agreed_before", "has_agreement")
 def pack(criterion: Any) -> Tensor:
     """The state of a criterion."""
     counts, phases, memory, pending = criterion._counts, criterion._phases, criterion._memory, criterion._pending
+    if memory is not None:
+        memory.write()
     contents = {
         "counts": None
         if counts is None
