@@ -54,6 +54,26 @@ def test_clean_labels_are_left_alone(digits, network, train, accuracy):
     assert accuracy(net, digits["X_test"], digits["y_test"]) > 0.95
 
 
+@pytest.mark.parametrize("learns", [False, True])
+def test_the_trusted_share_follows_the_paced_network_as_it_learns(learns):
+    """One row in five is wrong, one in twenty is difficult; the paced network comes to predict those, or does not."""
+    draw = torch.Generator().manual_seed(0)
+    truth, odds = torch.randint(10, (4000,), generator=draw), 2 + 8 * torch.rand(4000, generator=draw)
+    wrong, difficult = (torch.rand(4000, generator=draw) < share for share in (0.2, 0.05))
+    given, criterion = torch.where(wrong, (truth + 1) % 10, truth), SelfPacedLoss(n=4000)
+    trusted = []
+    for epoch in range(14):
+        missed = difficult if epoch < 5 or not learns else torch.zeros_like(difficult)
+        predicted = torch.where(missed, (truth + 5) % 10, truth)
+        height = torch.where(missed, odds / 5, odds + 2)
+        criterion((nn.functional.one_hot(predicted, 10) * height[:, None]).requires_grad_(), given).backward()
+        trusted.append(criterion.trusted)
+    assert (criterion.phase, criterion.history[4]["phase"]) == ("paced", "paced")
+    assert trusted[4] == pytest.approx(0.76, abs=0.01)
+    assert trusted[-1] == pytest.approx(0.79 if learns else trusted[4], abs=0.011)
+    assert trusted[-1] <= 1 - criterion.rate_interval[1]
+
+
 @pytest.mark.parametrize(("classes", "sep"), [(10, 0.8), (3, 0.5), (2, 0.5)])
 def test_overlap_is_no_noise(classes, sep, network, train):
     X, y = overlapping(classes, sep, 2000)
@@ -179,6 +199,20 @@ def test_wrong_labels_pass_the_trial(kind, digits, network, accuracy):
     net = train_with_ids(network(64, 10, 128), digits["X"], given, criterion, 40)
     assert criterion.phase == "paced"
     assert accuracy(net, digits["X_test"], digits["y_test"]) > 0.88
+
+
+def test_the_weights_of_the_last_pass_stay_whatever_becomes_of_the_row_numbers():
+    draw = torch.Generator().manual_seed(0)
+    output, labels = 3 * torch.randn(64, 5, generator=draw), torch.randint(5, (64,), generator=draw)
+    criterion, ids = SelfPacedLoss(trusted=0.5), torch.arange(8)
+    for _ in range(2):
+        for begin in range(0, 64, 8):  # a loader that uses one tensor again and again
+            torch.arange(begin, begin + 8, out=ids)
+            criterion(output[begin : begin + 8].requires_grad_(), labels[begin : begin + 8], ids)
+        criterion.step_epoch()
+    each = nn.functional.cross_entropy(output, labels, reduction="none").numpy()
+    half = np.quantile(each, 0.5)  # Welsch: half weight there
+    np.testing.assert_allclose(criterion.weights(), np.exp2(-each / half), atol=0.02)
 
 
 def test_weights_by_row_number(digits, network):

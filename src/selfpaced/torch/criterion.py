@@ -285,10 +285,7 @@ class SelfPacedLoss(nn.Module):
         seen = self._progress.seen
         # twice as many: samplers with replacement repeat rows within an epoch
         if self.n is not None and self.epoch == 0 and seen >= 2 * different and self.n > 3 * different:
-            self._warn_once(
-                f"{seen} rows have passed, {different} of them different, and n={self.n}: n must be the "
-                "number of rows in one epoch, or None with step_epoch() called after each"
-            )
+            self._warn_about_n(f"{seen} rows have passed, {different} of them different")
 
     @property
     def _confidence(self) -> Any:
@@ -314,10 +311,7 @@ class SelfPacedLoss(nn.Module):
             return
         share = self.n / world_size()
         if rows > 2 * share:
-            self._warn_once(
-                f"one batch holds {rows} rows, but n={self.n}: n must be the number of rows in one epoch, "
-                "or None with step_epoch() called after each"
-            )
+            self._warn_about_n(f"one batch holds {rows} rows")
         self._progress.carry += rows
         # To the nearest batch, and what is over or missing is carried on: neither a last batch that is dropped nor
         # ranks of n/2 rounded down shift the epochs by more than half a batch.
@@ -327,9 +321,11 @@ class SelfPacedLoss(nn.Module):
             if world_size() == 1:
                 self._settle()
 
-    def _warn_once(self, message: str) -> None:
+    def _warn_about_n(self, seen: str) -> None:
+        """Warn once."""
         if not self._warned:
-            warnings.warn(message, UserWarning, stacklevel=2)
+            rule = "n must be the number of rows in one epoch, or None with step_epoch() called after each"
+            warnings.warn(f"{seen}, but n={self.n}: {rule}", UserWarning, stacklevel=2)
         self._warned = True
 
     # ------------------------------------------------------------------------------------------------ every epoch
@@ -337,7 +333,7 @@ class SelfPacedLoss(nn.Module):
     def step_epoch(self) -> None:
         """End an epoch by hand, if ``n`` was not given. Under torch.distributed every rank must call it."""
         if self.n is not None and self._progress.seen and not 1 / 3 < self.n / (self._progress.seen * world_size()) < 3:
-            self._warn_once(f"n={self.n}, but step_epoch() was called after {self._progress.seen * world_size()} rows")
+            self._warn_about_n(f"step_epoch() was called after {self._progress.seen * world_size()} rows")
         if self._pending is not None:
             self._settle(wait=True)
         if self._progress.seen or world_size() > 1:
