@@ -289,7 +289,9 @@ class SelfPacedLoss(nn.Module):
 
     @property
     def _confidence(self) -> Any:
-        return self._targets.confidence if self._phases.asks_agreement else None
+        """How agreement with the network is read, as long as it is asked for."""
+        asked = isinstance(self._phases, LabelPhases) and not self._phases.closed
+        return self._targets.confidence if asked else None
 
     def _prepare(self, n_groups: int, n_answers: int, device: torch.device) -> Counts:
         if self._counts is None:

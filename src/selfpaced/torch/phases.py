@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -78,13 +78,6 @@ class Phases:
     agreement: float = math.nan
     status: str = "none"
 
-    kind: ClassVar[str]
-
-    @property
-    def asks_agreement(self) -> bool:
-        """Whether it needs the agreement of labels with the network."""
-        return False
-
     def see(self, epoch: EpochCounts, trial: tuple[int, int, int] | None, can_try: bool) -> None:
         """Take an epoch's counts in, and decide if it is time."""
         raise NotImplementedError
@@ -110,8 +103,6 @@ class FixedPhases(Phases):
 
     following: str = PACED
 
-    kind: ClassVar[str] = "fixed"
-
     def see(self, epoch: EpochCounts, trial: tuple[int, int, int] | None, can_try: bool) -> None:  # noqa: ARG002
         self.epochs += 1
         self.phase, self.status = self.following, "given" if self.following == PACED else "own loss"
@@ -132,12 +123,6 @@ class LabelPhases(Phases):
     shares: list[float] = field(default_factory=list)
     held_out: list[float] = field(default_factory=list)
     memory: list[list[float]] = field(default_factory=lambda: [[0.0] * LOGIT_BINS, [0.0] * LOGIT_BINS])
-
-    kind: ClassVar[str] = "labels"
-
-    @property
-    def asks_agreement(self) -> bool:
-        return not self.closed
 
     def see(self, epoch: EpochCounts, trial: tuple[int, int, int] | None, can_try: bool) -> None:
         self.epochs += 1
@@ -254,8 +239,6 @@ class ResidualPhases(Phases):
 
     half: float = math.nan  # squared residual of half weight
 
-    kind: ClassVar[str] = "residuals"
-
     def see(self, epoch: EpochCounts, trial: tuple[int, int, int] | None, can_try: bool) -> None:  # noqa: ARG002
         self.epochs += 1
         median = epoch.losses.quantile(0.5)  # of the squared residuals
@@ -276,4 +259,4 @@ class ResidualPhases(Phases):
             self.phase, self.trusted, self.status = PACED, 1 - self.rate, "values"
 
 
-KINDS: dict[str, type[Phases]] = {kind.kind: kind for kind in (LabelPhases, ResidualPhases, FixedPhases)}
+KINDS: dict[str, type[Phases]] = {kind.__name__: kind for kind in (LabelPhases, ResidualPhases, FixedPhases)}
