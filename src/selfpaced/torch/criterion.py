@@ -370,6 +370,8 @@ class SelfPacedLoss(nn.Module):
         if self._counts is None and epoch.classes is not None:  # a rank without a batch so far
             self._prepare(len(epoch.classes), epoch.n_answers, torch.device("cpu"))
         self._report_broken(epoch)
+        if self._memory is not None:
+            self._memory.write()
         if epoch.losses.total > 0 or self.phase == TRIAL:
             before = self.phase
             trial = self._memory.trial_counts() if before == TRIAL and self._memory else None

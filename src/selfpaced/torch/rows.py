@@ -122,12 +122,10 @@ class RowMemory:
 
     def begin_trial(self) -> None:
         """Keep the agreement of all rows, to compare with."""
-        self.write()
         self.agreed_before = self.agreed.clone()
 
     def trial_counts(self) -> tuple[int, int, int]:
         """Control rows that came to agree since the trial began, that ceased to, and that did not agree at first."""
-        self.write()
         assert self.agreed_before is not None
         before = self.agreed_before
         now = self.agreed[: len(before)]
