@@ -278,13 +278,9 @@ class SelfPacedLoss(nn.Module):
         memory.add(ids, rows.level.new_ones(batch) if weight is None else weight, agrees)
         if self.epoch == 0 or memory.n_waiting >= TOGETHER:
             memory.write()
-            self._check_restart(memory.n_different)
-
-    def _check_restart(self, different: int) -> None:
-        """Warn if the loader has restarted in the first epoch."""
-        seen = self._progress.seen
-        # twice as many: samplers with replacement repeat rows within an epoch
-        if self.n is not None and self.epoch == 0 and seen >= 2 * different and self.n > 3 * different:
+        # The loader has restarted. Samplers with replacement repeat rows within an epoch, but not whole batches.
+        if self.n is not None and self.epoch == 0 and memory.n_repeats > 1 and self.n > 3 * memory.n_different:
+            seen, different = self._progress.seen, memory.n_different
             self._warn_about_n(f"{seen} rows have passed, {different} of them different")
 
     @property

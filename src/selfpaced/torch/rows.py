@@ -59,7 +59,7 @@ class RowMemory:
         self.agreed = torch.empty(0, dtype=torch.bool, device=device)
         self.agreed_before: Tensor | None = None  # at the start of the trial
         self._seen = np.zeros(0, dtype=bool)
-        self.n_different = 0
+        self.n_different, self.n_repeats = 0, 0  # rows, and batches in a row without a new one
         self.has_agreement = False  # one label for each row: a trial is possible
         self._waiting: list[tuple[Tensor, Tensor, Tensor | None]] = []
         self.n_waiting = 0
@@ -88,7 +88,8 @@ class RowMemory:
         ids = torch.cat([numbers for numbers, _, _ in waiting])
         rows = ids.numpy()
         self._make_room(int(rows.min()), int(rows.max()))
-        self.n_different += len(np.unique(rows[~self._seen[rows]]))
+        new = len(np.unique(rows[~self._seen[rows]]))
+        self.n_different, self.n_repeats = self.n_different + new, 0 if new else self.n_repeats + 1
         self._seen[rows] = True
         ids = ids.to(self.weight.device)
         self.weight.index_copy_(0, ids, torch.cat([weight for _, weight, _ in waiting]).to(self.weight.dtype))
