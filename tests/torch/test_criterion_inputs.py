@@ -110,16 +110,24 @@ def test_n_of_another_order_of_magnitude_is_warned_about_once():
     criterion(*logits())
     much = SelfPacedLoss(n=10_000)
     much(*logits())
-    with pytest.warns(UserWarning, match=r"n=10000, but step_epoch\(\) was called after 64 rows"):
+    with pytest.warns(UserWarning, match=r"step_epoch\(\) was called after 64 rows, but n=10000"):
         much.step_epoch()
 
 
-def test_n_ten_times_too_large_is_seen_by_the_row_numbers():
+def test_n_ten_times_too_large_is_seen_when_the_loader_restarts():
     criterion = SelfPacedLoss(n=640)
-    for _ in range(2):
-        criterion(*logits(), torch.arange(64))
-    with pytest.warns(UserWarning, match="128 rows have passed, 64 of them different, and n=640"):
-        criterion(*logits(), torch.arange(64))
+    batches = torch.arange(64).split(16)
+    for ids in (*batches, batches[2]):
+        criterion(*logits(16), ids)
+    with pytest.warns(UserWarning, match="80 rows have passed, 64 of them different, but n=640"):
+        criterion(*logits(16), batches[0])
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_that_are_drawn_with_replacement_are_no_restart():
+    criterion, draw = SelfPacedLoss(n=200), torch.Generator().manual_seed(0)
+    for _ in range(30):
+        criterion(*logits(16), torch.randint(200, (16,), generator=draw))
 
 
 def test_labels_of_one_class_only():
@@ -148,9 +156,3 @@ def test_without_torch_the_error_names_the_extra():
 def test_importing_the_library_does_not_import_torch():
     code = "import sys, selfpaced; assert 'torch' not in sys.modules; selfpaced.torch; assert 'torch' in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize("ignore_index", [2**63, -(2**63) - 1, 10**30])
-def test_an_ignore_index_beyond_64_bits(ignore_index):
-    with pytest.raises(ValueError, match="ignore_index must be an integer of 64 bits, got"):
-        SelfPacedLoss(ignore_index=ignore_index)

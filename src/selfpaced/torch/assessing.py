@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import softmax
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, IterableDataset
 
 from ..assessment import Assessment, Labels, TrainedNetwork, Values
 from ..inspection import suspect_table
+from ..label_noise import NoiseModel, symmetric
 from ..robust import outlier_probability
 from ..robust.scales import MAD_TO_SIGMA
 from .criterion import SelfPacedLoss
@@ -24,30 +23,6 @@ from .criterion import SelfPacedLoss
 Array = NDArray[Any]
 
 PICTURES = 200  # cost: the most suspicious rows whose inputs are kept for the report
-
-
-@dataclass(frozen=True)
-class EvenNoise:
-    """Label noise at one rate, the wrong label any of the others."""
-
-    rate: float
-
-    def proba(self, logits: Any) -> Array:
-        """Probability of each clean class by the network."""
-        return np.asarray(softmax(logits, axis=1))
-
-    def noise_probability(self, logits: Any, y: Any) -> Array:
-        """Probability that the given label is wrong, by Bayes' rule."""
-        return np.asarray(1 - self.posterior(logits, y)[np.arange(len(y)), y])
-
-    def posterior(self, logits: Any, y: Any) -> Array:
-        """Probability of each clean class given the inputs and the given label, by Bayes' rule."""
-        # a rate of 0 would make every label certain, whatever the network says
-        proba, rate = self.proba(logits), max(self.rate, 1e-3)
-        likelihood = np.full(proba.shape, rate / (proba.shape[1] - 1))
-        likelihood[np.arange(len(proba)), y] = 1 - rate
-        joint = proba * likelihood
-        return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
 def assess(model: nn.Module, loader: Any, criterion: SelfPacedLoss | None = None) -> Assessment:
@@ -87,8 +62,16 @@ def assess(model: nn.Module, loader: Any, criterion: SelfPacedLoss | None = None
         rate = (output.argmax(1) != target).float().mean().item()
     losses = F.cross_entropy(output, target, reduction="none").numpy().astype(np.float64)
     codes = target.numpy().astype(np.intp)
-    diagnosis = Labels(np.arange(output.shape[1]), codes, output.numpy().astype(np.float64), EvenNoise(rate))
+    classes = np.arange(output.shape[1])
+    diagnosis = Labels(classes, codes, output.numpy().astype(np.float64), _even_noise(rate, len(classes)))
     return Assessment("labels", diagnosis, losses, lam, rule)
+
+
+def _even_noise(rate: float, n_classes: int) -> NoiseModel:
+    """Label noise at one rate, the wrong label any of the others."""
+    rate = max(rate, 1e-3)  # a rate of 0 would make every label certain, whatever the network says
+    transition = symmetric(rate, n_classes)
+    return NoiseModel(1.0, np.zeros(n_classes), transition, rate, interval=(rate, rate), model_weights=(1.0,))
 
 
 def suspects(
@@ -147,7 +130,7 @@ def soft_labels(model: nn.Module, loader: Any, criterion: SelfPacedLoss | None =
            [1., 0.]], dtype=float32)
     """
     labels = assess(model, loader, criterion).diagnosis
-    if not isinstance(labels, Labels) or not isinstance(labels.noise, EvenNoise):
+    if not isinstance(labels, Labels) or not isinstance(labels.noise, NoiseModel):
         raise ValueError("soft labels need targets that are labels, got values")
     return labels.noise.posterior(labels.logits, labels.codes).astype(np.float32)
 

@@ -36,11 +36,11 @@ def observe(
     number: int,
 ) -> Tensor:
     """The weights of a batch; its rows are counted, and an epoch may end."""
-    # A compiled graph reuses its memory: what waits to be counted is copied.
+    # A compiled graph reuses its memory: what is kept is copied.
     kept = [None if part is None else part.clone() for part in (level, used, asked, group, logits)]
     rows = BatchRows(kept[0], kept[0], kept[1], kept[2], 0.0, kept[3], kept[4])  # type: ignore[arg-type]
     weight = _criteria[number]._observe(rows, ids, batch, n_groups, n_answers)
-    return torch.ones_like(level) if weight is None else weight.to(level.dtype)
+    return torch.ones_like(level) if weight is None else weight.to(level.dtype, copy=True)
 
 
 @observe.register_fake

@@ -18,7 +18,7 @@ from ..pacing import Pacing
 from ..regularizers import Regularizer
 from . import state
 from .compiled import observe, register
-from .counts import Counts, EpochCounts, Exchange, world_size
+from .counts import TOGETHER, Counts, EpochCounts, Exchange, world_size
 from .noise_rate import LOG_ODDS, LOGIT_BINS
 from .pace import Pace, checked_pacing, checked_rule
 from .phases import PACED, PLAIN, TRIAL, FixedPhases, LabelPhases, Phases, ResidualPhases
@@ -270,24 +270,24 @@ class SelfPacedLoss(nn.Module):
         memory = self._memory
         if memory.weight.device != rows.level.device:
             memory.to(rows.level.device)
-        memory.make_room(ids)
-        seen, different = self._progress.seen, memory.n_different
-        # The loader has restarted. Twice as many: samplers with replacement repeat rows within an epoch.
-        if self.n is not None and self.epoch == 0 and seen >= 2 * different and self.n > 3 * different:
-            self._warn_once(
-                f"{seen} rows have passed, {different} of them different, and n={self.n}: n must be the "
-                "number of rows in one epoch, or None with step_epoch() called after each"
-            )
         agrees = None
         if rows.level.shape[0] > batch:  # pixels of an image, or labels of a row
             weight = None if weight is None else weight.reshape(batch, -1).mean(1)
         elif rows.logits is not None and rows.group is not None and self._confidence and self.phase != PACED:
             agrees = (rows.logits.argmax(1) if rows.logits.ndim > 1 else rows.logits > 0) == rows.group
-        memory.see(ids.to(rows.level.device), weight, agrees)
+        memory.add(ids, rows.level.new_ones(batch) if weight is None else weight, agrees)
+        if self.epoch == 0 or memory.n_waiting >= TOGETHER:
+            memory.write()
+        # The loader has restarted. Samplers with replacement repeat rows within an epoch, but not whole batches.
+        if self.n is not None and self.epoch == 0 and memory.n_repeats > 1 and self.n > 3 * memory.n_different:
+            seen, different = self._progress.seen, memory.n_different
+            self._warn_about_n(f"{seen} rows have passed, {different} of them different")
 
     @property
     def _confidence(self) -> Any:
-        return self._targets.confidence if self._phases.asks_agreement else None
+        """How agreement with the network is read, as long as it is asked for."""
+        asked = isinstance(self._phases, LabelPhases) and not self._phases.closed
+        return self._targets.confidence if asked else None
 
     def _prepare(self, n_groups: int, n_answers: int, device: torch.device) -> Counts:
         if self._counts is None:
@@ -309,10 +309,7 @@ class SelfPacedLoss(nn.Module):
             return
         share = self.n / world_size()
         if rows > 2 * share:
-            self._warn_once(
-                f"one batch holds {rows} rows, but n={self.n}: n must be the number of rows in one epoch, "
-                "or None with step_epoch() called after each"
-            )
+            self._warn_about_n(f"one batch holds {rows} rows")
         self._progress.carry += rows
         # To the nearest batch, and what is over or missing is carried on: neither a last batch that is dropped nor
         # ranks of n/2 rounded down shift the epochs by more than half a batch.
@@ -322,9 +319,11 @@ class SelfPacedLoss(nn.Module):
             if world_size() == 1:
                 self._settle()
 
-    def _warn_once(self, message: str) -> None:
+    def _warn_about_n(self, seen: str) -> None:
+        """Warn once."""
         if not self._warned:
-            warnings.warn(message, UserWarning, stacklevel=2)
+            rule = "n must be the number of rows in one epoch, or None with step_epoch() called after each"
+            warnings.warn(f"{seen}, but n={self.n}: {rule}", UserWarning, stacklevel=2)
         self._warned = True
 
     # ------------------------------------------------------------------------------------------------ every epoch
@@ -332,7 +331,7 @@ class SelfPacedLoss(nn.Module):
     def step_epoch(self) -> None:
         """End an epoch by hand, if ``n`` was not given. Under torch.distributed every rank must call it."""
         if self.n is not None and self._progress.seen and not 1 / 3 < self.n / (self._progress.seen * world_size()) < 3:
-            self._warn_once(f"n={self.n}, but step_epoch() was called after {self._progress.seen * world_size()} rows")
+            self._warn_about_n(f"step_epoch() was called after {self._progress.seen * world_size()} rows")
         if self._pending is not None:
             self._settle(wait=True)
         if self._progress.seen or world_size() > 1:
@@ -367,6 +366,8 @@ class SelfPacedLoss(nn.Module):
         if self._counts is None and epoch.classes is not None:  # a rank without a batch so far
             self._prepare(len(epoch.classes), epoch.n_answers, torch.device("cpu"))
         self._report_broken(epoch)
+        if self._memory is not None:
+            self._memory.write()
         if epoch.losses.total > 0 or self.phase == TRIAL:
             before = self.phase
             trial = self._memory.trial_counts() if before == TRIAL and self._memory else None

@@ -52,15 +52,17 @@ class WithIndex(Dataset[Any]):
 
 
 class RowMemory:
-    """Weight and agreement of every row at its last pass, by row number."""
+    """Weight and agreement of every row at its last pass, by row number; batches wait to be written together."""
 
     def __init__(self, device: torch.device | None = None) -> None:
         self.weight = torch.empty(0, device=device)
         self.agreed = torch.empty(0, dtype=torch.bool, device=device)
         self.agreed_before: Tensor | None = None  # at the start of the trial
         self._seen = np.zeros(0, dtype=bool)
-        self.n_different = 0
+        self.n_different, self.n_repeats = 0, 0  # rows, and batches in a row without a new one
         self.has_agreement = False  # one label for each row: a trial is possible
+        self._waiting: list[tuple[Tensor, Tensor, Tensor | None]] = []
+        self.n_waiting = 0
 
     @classmethod
     def holding(cls, **parts: Any) -> RowMemory:
@@ -72,38 +74,49 @@ class RowMemory:
         memory.n_different = int(memory._seen.sum())
         return memory
 
-    def see(self, ids: Tensor, weight: Tensor | None, agrees: Tensor | None) -> None:
-        """Remember a batch, for which room was made."""
-        if weight is None:
-            self.weight.index_fill_(0, ids, 1.0)
-        else:
-            self.weight.index_copy_(0, ids, weight.to(self.weight.dtype))
-        if agrees is not None:
-            self.agreed.index_copy_(0, ids, agrees)
-            self.has_agreement = True
+    def add(self, ids: Tensor, weight: Tensor, agrees: Tensor | None) -> None:
+        """Take a batch in; its row numbers are on the host."""
+        self._waiting.append((ids.clone(), weight, agrees))
+        self.n_waiting += len(ids)
+        self.has_agreement |= agrees is not None
 
-    def make_room(self, ids: Tensor) -> None:
-        """Grow to hold these rows, and count the new ones. The host reads the numbers: leave them on the CPU."""
-        rows, size = ids.numpy(), len(self.weight)
-        low, high = int(rows.min()), int(rows.max())
+    def write(self) -> None:
+        """Write the batches that wait. The host reads the row numbers only, no number comes back from the device."""
+        waiting, self._waiting, self.n_waiting = self._waiting, [], 0
+        if not waiting:
+            return
+        ids = torch.cat([numbers for numbers, _, _ in waiting])
+        rows = ids.numpy()
+        self._make_room(int(rows.min()), int(rows.max()))
+        new = len(np.unique(rows[~self._seen[rows]]))
+        self.n_different, self.n_repeats = self.n_different + new, 0 if new else self.n_repeats + 1
+        self._seen[rows] = True
+        ids = ids.to(self.weight.device)
+        self.weight.index_copy_(0, ids, torch.cat([weight for _, weight, _ in waiting]).to(self.weight.dtype))
+        agreed = [agrees for _, _, agrees in waiting if agrees is not None]
+        if len(agreed) == len(waiting):
+            self.agreed.index_copy_(0, ids, torch.cat(agreed))
+
+    def _make_room(self, low: int, high: int) -> None:
         if low < 0:
             raise ValueError(f"ids must be row numbers >= 0, got {low}")
+        size = len(self.weight)
         if high >= size:
             more = max(high + 1, 2 * size) - size
             self.weight = torch.cat([self.weight, self.weight.new_full((more,), torch.nan)])
             self.agreed = torch.cat([self.agreed, self.agreed.new_zeros(more)])
             self._seen = np.concatenate([self._seen, np.zeros(more, dtype=bool)])
-        self.n_different += int(np.count_nonzero(~self._seen[rows]))
-        self._seen[rows] = True
 
     def to(self, device: torch.device) -> None:
         """Move to another device."""
+        self.write()
         for name in ("weight", "agreed", "agreed_before"):
             part = getattr(self, name)
             setattr(self, name, None if part is None else part.to(device))
 
     def weights(self) -> NDArray[np.float32]:
         """By row number, up to the last row seen; nan for rows never seen."""
+        self.write()
         weight = self.weight.cpu().numpy()
         seen = np.flatnonzero(~np.isnan(weight))
         return np.array(weight[: seen[-1] + 1 if seen.size else 0], dtype=np.float32)

@@ -21,12 +21,14 @@ _MEMORY = ("weight", "agreed", "agreed_before", "has_agreement")
 def pack(criterion: Any) -> Tensor:
     """The state of a criterion."""
     counts, phases, memory, pending = criterion._counts, criterion._phases, criterion._memory, criterion._pending
+    if memory is not None:
+        memory.write()
     contents = {
         "counts": None
         if counts is None
         else (counts.width, counts.n_answers, counts.flat(criterion._confidence).cpu()),
         "pace": (criterion.lam, _on_host(criterion._pace.factor)),
-        "phases": {"kind": phases.kind, **asdict(phases)},
+        "phases": {"kind": type(phases).__name__, **asdict(phases)},
         "memory": None if memory is None else {name: _on_host(getattr(memory, name)) for name in _MEMORY},
         "pending": None if pending is None else {name: _as_tensor(part) for name, part in vars(pending).items()},
         "numbers": {name: getattr(criterion, name) for name in _NUMBERS},

@@ -43,9 +43,7 @@ def targets_of(
             f"got {type(criterion).__name__}(reduction={reduction!r})"
         )
     number("label_smoothing", label_smoothing, 0, math.nextafter(1, 0), "in [0, 1)")
-    words = "an integer of 64 bits"
-    if integer("ignore_index", ignore_index, -(2**63), words) >= 2**63:
-        raise ValueError(f"ignore_index must be {words}, got {ignore_index!r}")
+    integer("ignore_index", ignore_index, -(2**63), "an integer")
     if criterion is None:
         return ClassTargets(weight, ignore_index, label_smoothing)
     if weight is not None or label_smoothing:
