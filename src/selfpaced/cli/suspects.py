@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,9 +141,9 @@ def _reasons(features: Any, given: Target, table: LoadedTable, found: pd.DataFra
     explained = places[:ROWS_WITH_NEIGHBOURS]
     if reference.size < NEIGHBOURS or not explained.size:
         return [""] * len(places)
-    matrix = _comparable(features, reference)
-    neighbours = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(matrix[reference])
-    nearest = reference[neighbours.kneighbors(matrix[explained], return_distance=False)]
+    near_to, asked = _comparable(features, reference, explained)
+    neighbours = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(near_to)
+    nearest = reference[neighbours.kneighbors(asked, return_distance=False)]
     expected, label = given.in_unit(found["expected"].to_numpy()), given.values[places]
     reason = _class_reason if given.task == "classification" else _value_reason
     told = [reason(given.values[near], label[i], expected[i]) for i, near in enumerate(nearest)]
@@ -150,15 +151,18 @@ def _reasons(features: Any, given: Target, table: LoadedTable, found: pd.DataFra
     return [f"{text}{where}" for text, where in zip(told, places_of, strict=True)] + [""] * (len(places) - len(told))
 
 
-def _comparable(features: Any, reference: Any) -> Any:
-    """Features in which rows have distances: missing values are filled and columns scaled; texts stay as they are."""
+def _comparable(features: Any, reference: np.ndarray, asked: np.ndarray) -> tuple[Any, Any]:
+    """Return both groups of rows with distances: gaps are filled and columns scaled; texts stay as they are."""
     if not hasattr(features, "to_numpy"):
-        return features
-    matrix = features.to_numpy()
-    if np.isnan(matrix).any():  # trees take missing values, distances do not
-        matrix = np.where(np.isnan(matrix), np.nanmedian(matrix, axis=0), matrix)
-    spread = matrix[reference].std(axis=0)
-    return matrix / np.where(spread > 0, spread, 1.0).astype(matrix.dtype)
+        return features[reference], features[asked]
+    known, other = (features.iloc[rows].to_numpy() for rows in (reference, asked))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column of gaps has no median
+        middle = np.nan_to_num(np.nanmedian(known, axis=0))
+    known, other = (np.where(np.isnan(part), middle, part) for part in (known, other))
+    spread = known.std(axis=0)
+    scale = np.where(spread > 0, spread, 1.0).astype(known.dtype)
+    return known / scale, other / scale
 
 
 def _places(rows: np.ndarray, table: LoadedTable) -> str:

@@ -65,7 +65,7 @@ def report(
     not_used : sequence of (column, reason)
         Columns of the data that the model does not use.
     max_rows : int
-        Maximum number of rows in the table.
+        Maximum number of rows in the table; counts and conclusions are about all of them.
 
     Returns
     -------

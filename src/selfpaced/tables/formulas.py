@@ -48,11 +48,10 @@ def guarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
     safe = frame.copy(deep=False)
     for place, kind in enumerate(frame.dtypes):
         if kind.kind in "OUS" or str(kind) in ("str", "string", "category"):
-            column = frame.iloc[:, place].astype(object)
-            texts = [cell for cell in column.tolist() if isinstance(cell, str)]
-            if not re.search(f"\0{_SIGNS}", "\0".join(["", *texts])):  # one search instead of one per cell
-                continue
-            safe.isetitem(place, column.map(lambda cell: guarded(cell) if isinstance(cell, str) else cell))
+            column = frame.iloc[:, place]
+            if column.astype("str").str.match(_SIGNS).any():  # by Arrow, not cell by cell
+                cells = column.astype(object)
+                safe.isetitem(place, cells.map(lambda cell: guarded(cell) if isinstance(cell, str) else cell))
     safe.columns = [guarded(name) if isinstance(name, str) else name for name in frame.columns]
     return safe
 
