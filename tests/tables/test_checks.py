@@ -24,6 +24,8 @@ def test_labels_that_are_near_and_different_are_no_variants():
     assert label_variants(labels(grade1=60, grade2=1)) == {}  # digits number things
     assert label_variants(np.r_[["type A"] * 400, ["type B"] * 36]) == {}
     assert label_variants(np.array([1, 2, 2])) == {}
+    assert label_variants(labels(Natural_world_Geology=10, Natural_world_Zoology=2)) == {}  # another word, not a typo
+    assert label_variants(labels(cat=60, bat=1)) == {}
 
 
 def test_notices_on_labels_name_the_option_that_merges_them():

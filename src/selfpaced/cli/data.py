@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from selfpaced.formatting import plural
+
 from .console import UsageError
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ __all__ = [
 TARGET = "kind"
 NAMES = ("target", "label", "labels", "class", "y", "outcome", "price", "value")
 CLASSES_OF_NUMBERS = 20  # a choice: text with more distinct values that reads as numbers is a number
+READABLE = 0.9  # a choice: share of the cells that must be numbers for a target of values
 
 
 # ------------------------------------------------------------------------------------------------------ arguments
@@ -302,13 +305,20 @@ def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) 
     task = task_of(cells) if args.task == "auto" else args.task
     if task == "regression" and args.merge_labels:
         raise UsageError(f"--merge-labels is for classes, but the target {name!r} holds values")
-    values = _numbers(cells, written) if task == "regression" else _classes(cells, name)
-    if task == "regression" and not np.isfinite(values).all():
-        bad = int(np.argmin(np.isfinite(values)))
-        line = table.lines.of([rows[bad]])
-        what = f"the target {name!r} must hold numbers for a regression, got {str(cells.iloc[bad])!r}"
-        raise TableError(_where(table), what, None if line is None else int(line[0]))
-    return Target(name, rows, values, task, written)
+    if task == "classification":
+        return Target(name, rows, _classes(cells, name), task)
+    values = _numbers(cells, written)
+    known = np.isfinite(values)
+    if not known.all():
+        bad, line = int(np.argmin(known)), table.lines.of([rows[int(np.argmin(known))]])
+        cell = " ".join(str(cells.iloc[bad]).split())[:40]
+        if known.mean() < READABLE:
+            what = f"the target {name!r} must hold numbers for a regression, got {cell!r}"
+            raise TableError(_where(table), what, None if line is None else int(line[0]))
+        count = f"{plural(int(np.sum(~known)), 'row')} {'has' if np.sum(~known) == 1 else 'have'}"
+        at = f" on line {line[0]}" if line is not None else ""
+        console.warn(f"{count} no number in {name!r}, first {cell!r}{at}; left out of the fit")
+    return Target(name, rows[known], values[known], task, written)
 
 
 def task_of(values: pd.Series) -> str:

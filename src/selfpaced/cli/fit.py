@@ -95,9 +95,9 @@ def write_report(result: Training, path: Path, console: Console) -> bool:
     return write_page(
         path,
         console,
-        result.model,
+        result.pipeline[-1],
         result.features,
-        result.target.fitted,
+        result.target.values,
         suspects=_shown(result),
         cells=result.table.frame,
         title=f"{result.target.name} in {name}",

@@ -20,8 +20,6 @@ from .data import Target, check_columns, find_target, merged, merges_in_words, m
 from .models import build, model_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from selfpaced.tables import TableBatches
 
     from .console import Console
@@ -39,7 +37,8 @@ class Encoded:
     """Batches of a table as features and labels, while they are read.
 
     Target and encoder are those of a sample. As far as the table was read, ``dropped`` are the numbers of the rows
-    without a label, ``counts`` the rows of each label that was merged, and ``last`` is the last batch.
+    without a label, ``unread`` counts those whose value is no number, ``counts`` the rows of each label that was
+    merged, and ``last`` is the last batch.
     """
 
     batches: TableBatches
@@ -48,6 +47,7 @@ class Encoded:
     merges: dict[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     n: int = 0
+    unread: int = 0
     dropped: list[np.ndarray] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     last: Any = None
@@ -59,20 +59,16 @@ class Encoded:
             frame.index += self.n  # so that warnings name rows of the whole table
             self.last, (labels, counts) = frame, merge_labels(frame[self.given.name], self.merges)
             self.counts.update(counts)
-            present = labels.notna().to_numpy()
+            present = labels.notna().to_numpy(copy=True)
+            found = self.given.more(labels[present])
+            if found.dtype.kind == "f":
+                read = np.isfinite(found)
+                self.unread += int(np.sum(~read))
+                present[present], found = read, found[read]
             self.dropped.append(self.n + np.flatnonzero(~present))
             self.n += len(frame)
             if present.any():
-                kept = frame if present.all() else frame[present]
-                yield self.encoder.transform(kept), self._labels(labels[present])
-
-    def _labels(self, cells: pd.Series) -> np.ndarray:
-        found = self.given.more(cells)
-        bad = np.isnan(found) if found.dtype.kind == "f" else np.zeros(0, dtype=bool)
-        if bad.any():
-            what = f"the target {self.given.name!r} must hold numbers for a regression"
-            raise ValueError(f"{what}, got {str(cells[bad].iloc[0])!r} in row {cells[bad].index[0]}")
-        return found
+                yield self.encoder.transform(frame if present.all() else frame[present]), found
 
     def numbers(self, rows: np.ndarray) -> np.ndarray:
         """Numbers in the files of rows that were kept."""
@@ -177,6 +173,10 @@ def _at_the_end(encoded: Encoded, console: Console) -> tuple[str, ...]:
     from selfpaced.tables import summary_rows
 
     told = (*merges_in_words(encoded.merges, encoded.counts), *summary_rows(encoded.last))
+    if encoded.unread:
+        told += (
+            f"{encoded.unread:,} cells of {encoded.given.name!r} are no numbers; their rows are left out of the fit",
+        )
     for notice in told:
         console.notice(notice)
     return told

@@ -77,9 +77,9 @@ def accuracy_in_words(measured: dict[str, Any]) -> str:
 def _typical_error(measured: dict[str, Any]) -> str:
     if measured.get("typical_error") is None:
         return ""
-    plain, chosen = (f"{number(measured['typical_error'][name])}" for name in ("plain", "chosen"))
+    plain, chosen = (number(measured["typical_error"][name]) for name in ("plain", "chosen"))
     rest = "" if plain == chosen else f" ({plain} with the plain model)"
-    return f"Typical error in {measured['target']}: {chosen}{rest}."
+    return f"Half of the fitted rows are within {chosen} of their expected value{rest}."
 
 
 def _wrong_values(measured: dict[str, Any]) -> str:

@@ -176,6 +176,7 @@ class Summary:
     pairs: Pairs | None = None
     patterns: tuple[Pattern, ...] = ()
     scatter: tuple[tuple[float, float, bool], ...] = field(default=(), repr=False)
+    scatter_scale: str = "linear"
     features: Features | None = None
     pictures: tuple[str, ...] = field(default=(), repr=False)
     grid: Grid | None = None

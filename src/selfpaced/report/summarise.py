@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.compose import TransformedTargetRegressor
 
 from ..assessment import LEVELS, Labels
 from ..formatting import number, percent, unused_columns
@@ -82,10 +83,12 @@ def summarise(
     -------
     Summary
     """
-    model, seen = look_through(fitted, X)
+    inner = fitted.regressor_ if isinstance(fitted, TransformedTargetRegressor) else fitted
+    model, seen = look_through(inner, X)
     section = section_of(model)
+    section.scale = None if inner is fitted else fitted.transformer_
     section.check_rows(X, y)
-    table = suspects if suspects is not None else _with_reasons(section.suspects(seen, y), section, fitted, X, y)
+    table = suspects if suspects is not None else _own_table(section, inner, X, seen, y)
     listed = {} if table is None else as_columns(table)  # all of them: the page may show fewer
     shown = None if table is None else make_table(listed, limit=max_rows)
     shown, review = _reviewable(shown, section, title or section.name)
@@ -111,6 +114,7 @@ def summarise(
         pairs=_pairs_of(listed, section),
         patterns=_patterns_of(listed, cells, section, "" if review is None else review.target),
         scatter=_scatter_of(section),
+        scatter_scale="linear" if section.scale is None else "symlog",
         features=_features(shown, cells, section, by_label=suspects is not None),
         pictures=() if suspects is not None else thumbnails(section.pictures),
         grid=section.grid,
@@ -263,14 +267,18 @@ def _versions() -> tuple[tuple[str, str], ...]:
 # -------------------------------------------------------------------------------------------- the listed rows
 
 
-def _with_reasons(table: dict[str, Any] | None, section: Section, fitted: Any, X: Any, y: Any) -> dict[str, Any] | None:
-    """Add the contributing columns to the library's own table, if X and y are given."""
+def _own_table(section: Section, fitted: Any, X: Any, seen: Any, y: Any) -> dict[str, Any] | None:
+    """Return the library's own table of rows, with the contributing columns if X and y are given."""
+    if section.scale is not None and y is not None:
+        y = section.scale.transform(np.reshape(y, (-1, 1))).ravel()
+    table = section.suspects(seen, y)
+    if table is not None and section.scale is not None:
+        table |= {key: section.in_unit(table[key]) for key in ("given", "expected")}
     if table is None or X is None or y is None or section.kind not in ("classification", "regression"):
         return table
     rows = np.asarray(table["row"], dtype=np.intp)
     confident = confident_rows(section.weights, rows)
-    model, seen = look_through(fitted, X)
-    asked = model if seen is X else fitted  # for a Pipeline, name the raw columns, which people know
+    asked = section.model if seen is X else fitted  # for a Pipeline, name the raw columns, which people know
     against = [", ".join(names) or None for names in columns_against(asked, X, y, rows, confident)]
     first = [key for key in FIRST if key in table]
     return {key: table[key] for key in first} | {"against": against} | table
@@ -348,10 +356,11 @@ def _scatter_of(section: Section) -> tuple[tuple[float, float, bool], ...]:
         return ()
     assessment = section.assessment  # type: ignore[attr-defined]
     suspect = assessment.levels() == 2
-    given, expected = (np.asarray(v, dtype=float) for v in (assessment.diagnosis.given, assessment.diagnosis.expected))
+    found = (assessment.diagnosis.given, assessment.diagnosis.expected)
+    given, expected = (section.in_unit(np.asarray(values, dtype=float)) for values in found)
     order = np.argsort(~suspect, kind="stable")
     if order.size > SCATTERED:
-        found = order[: min(int(suspect.sum()), SCATTERED // 2)]
+        first = order[: min(int(suspect.sum()), SCATTERED // 2)]
         rest = order[int(suspect.sum()) :]
-        order = np.concatenate([found, rest[:: max(1, rest.size // (SCATTERED - found.size) + 1)]])
+        order = np.concatenate([first, rest[:: max(1, rest.size // (SCATTERED - first.size) + 1)]])
     return tuple((float(f"{given[i]:.5g}"), float(f"{expected[i]:.5g}"), bool(suspect[i])) for i in order)

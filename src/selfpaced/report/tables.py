@@ -81,6 +81,8 @@ def cell(value: Any, digits: int = 6) -> Cell:
             return None if math.isnan(value) else str(value)
         return float(f"{value:.{digits}g}")
     text = str(value)
+    if hasattr(value, "isoformat"):  # a date without a time, as people write it
+        text = text.removesuffix("+00:00").removesuffix(" 00:00:00")
     if text in ("NaT", "<NA>"):
         return None
     return text if len(text) <= _TEXT_LIMIT else text[: _TEXT_LIMIT - 1] + "…"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -36,7 +35,7 @@ ENOUGH_ROWS = 50  # a choice: fewer rows say nothing about a column
 LEAKAGE_CELLS = 1_000_000  # cost: cells that the check for leakage looks at
 SHOWN = 5  # display: columns and labels that are named one by one
 TINY_CLASS = 2  # a choice: rows of a class up to which nothing can be learnt about it
-SPELLED_ALIKE = 0.8  # a choice: similarity (difflib) from which on a label of one or two rows may be a misspelling
+SHORT_LABEL = 4  # a choice: letters of a label up to which one other letter makes another word
 MOSTLY_NUMBERS = 0.9  # display: share of numbers from which a column of text is called mostly numeric
 _NOT_A_LABEL = frozenset(["none", "null", "nil", "n.a.", "-", "--", "unknown", "missing"])
 _SUMMARY = re.compile(
@@ -258,7 +257,8 @@ def label_text(value: Any) -> str:
 def label_variants(labels: Any) -> dict[str, str]:
     """Return labels that may be another spelling of a more frequent one: label -> the other.
 
-    These are labels that differ from it only by case, and labels of one or two rows that nearly equal it.
+    These are labels that differ from it only by case, and labels of one or two rows that differ by one letter, or by
+    two that are exchanged.
 
     >>> label_variants(np.array(["Adelie"] * 50 + ["adelie", "Adelei"] + ["Gentoo"] * 40))
     {'adelie': 'Adelie', 'Adelei': 'Adelie'}
@@ -275,10 +275,20 @@ def label_variants(labels: Any) -> dict[str, str]:
     frequent = [folded for folded, name in known.items() if amount[name] > TINY_CLASS]
     rare = [folded for folded, name in known.items() if amount[name] <= TINY_CLASS]
     for folded in rare[:SHOWN]:
-        near = difflib.get_close_matches(folded, frequent, n=1, cutoff=SPELLED_ALIKE)
-        if near and re.sub(r"\D", "", near[0]) == re.sub(r"\D", "", folded):  # digits number things
-            found[known[folded]] = known[near[0]]
+        near = next((other for other in frequent if len(other) > SHORT_LABEL and _one_typo(folded, other)), None)
+        if near is not None:
+            found[known[folded]] = known[near]
     return found
+
+
+def _one_typo(text: str, other: str) -> bool:
+    """Return whether one letter (no digit: digits number things) is wrong, missing or added, or two are exchanged."""
+    same = next((k for k, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), min(len(text), len(other)))
+    text, other = text[same:], other[same:]
+    if re.search(r"\d", text[:1] + other[:1]):
+        return False
+    exchanged = text[:2] == other[:2][::-1] and text[2:] == other[2:]
+    return exchanged or text[1:] in (other, other[1:]) or text == other[1:]
 
 
 def _spaced_labels(column: pd.Series) -> Iterator[str]:
