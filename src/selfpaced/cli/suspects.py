@@ -299,6 +299,7 @@ def _last_run(args: argparse.Namespace) -> dict[str, Any]:
 
 def _listed_before(decisions: Path) -> dict[int, str] | None:
     """Rows and fingerprints of the last run's list: a filled-in suspects.csv, or the one beside decisions.csv."""
+    from selfpaced.assessment import LEVELS
     from selfpaced.tables import TableError, read_table, text_rows
 
     for path in (decisions, decisions.parent / "suspects.csv"):
@@ -308,5 +309,6 @@ def _listed_before(decisions: Path) -> dict[int, str] | None:
             continue
         records = [dict(zip(header, row, strict=True)) for row in rows]
         if {"level", "row", "fingerprint"} <= set(header):
-            return {int(float(record["row"])): record["fingerprint"] for record in records}
+            listed = [record for record in records if record["level"] in LEVELS]  # not those of classes too small
+            return {int(float(record["row"])): record["fingerprint"] for record in listed}
     return None
