@@ -22,24 +22,6 @@ if TYPE_CHECKING:
 
     from .console import Console
 
-__all__ = [
-    "Target",
-    "add_data_arguments",
-    "add_decisions",
-    "add_large_arguments",
-    "built_in",
-    "check_columns",
-    "decided",
-    "find_target",
-    "is_large",
-    "log_scale",
-    "merged",
-    "open_table",
-    "reading_options",
-    "target_name",
-    "task_of",
-]
-
 TARGET = "kind"
 NAMES = ("target", "label", "labels", "class", "y", "outcome", "price", "value")
 CLASSES_OF_NUMBERS = 20  # a choice: text with more distinct values that reads as numbers is a number
@@ -93,23 +75,6 @@ def add_decisions(group: Any) -> None:
         metavar="FILE",
         help="decisions.csv of selfpaced review or of the page, or a suspects.csv with the decision column filled in",
     )
-
-
-def add_large_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments for tables that do not fit into memory."""
-    group = parser.add_argument_group("tables larger than memory (also if DATA is a pattern of several files)")
-    group.add_argument("--memory", metavar="SIZE", help="read in pieces with about this much memory, such as 1GB")
-    group.add_argument("--scratch", metavar="DIR", help="folder for temporary data (default: the system's)")
-
-
-def is_large(args: argparse.Namespace) -> bool:
-    """Return whether the table is to be read piece by piece."""
-    pattern = args.data is not None and any(sign in args.data for sign in "*?[") and not Path(args.data).exists()
-    if args.scratch is not None and args.memory is None and not pattern:
-        raise UsageError("--scratch is for tables larger than memory: say how much there is, such as --memory 1GB")
-    if args.memory is not None and args.data is None:
-        raise UsageError("--memory needs DATA, the built-in table is small")
-    return pattern or args.memory is not None
 
 
 # ---------------------------------------------------------------------------------------------------------- table
@@ -214,20 +179,9 @@ def log_scale(values: np.ndarray) -> tuple[np.ufunc, np.ufunc]:
 
 @dataclass(frozen=True)
 class Target:
-    """The target column of the rows that have one.
+    """The target column: the ``rows`` of the table that have a label or value, and these.
 
-    Attributes
-    ----------
-    name : str
-    rows : ndarray of int
-        Rows of the table with a value.
-    values : ndarray
-        Their labels (integers or strings) or values (floats).
-    task : {"classification", "regression"}
-    written : NumberFormat or None
-        How values are written, if they are text.
-    log : bool
-        Whether a model of their logarithm is fitted.
+    ``written`` is how values are written, if they are text; ``log`` tells whether a model of their logarithm is fitted.
     """
 
     name: str

@@ -16,8 +16,6 @@ from selfpaced.formatting import number
 from .console import UsageError
 from .data import log_scale
 
-__all__ = ["MODELS", "ModelChoice", "add_model_arguments", "build", "choose", "kind_of", "model_of", "paced", "share"]
-
 LINEAR, RIDGE, FLEXIBLE = "logistic", "ridge", "hist-gradient-boosting"
 MODELS = (LINEAR, RIDGE, FLEXIBLE, "random-forest")
 SHORT = {"boosting": FLEXIBLE, "forest": "random-forest"}
@@ -227,22 +225,8 @@ def choose(encode: Encode, target: np.ndarray, task: str, seed: int, least: int 
     is taken if its error in the unit of the target is smaller by 5 %. That error is the mean size over held-out
     rows, without the tenth of the rows with the largest.
 
-    Parameters
-    ----------
-    encode : callable
-        ``encode(kind, rows)`` gives features of these rows for a model of this kind ("linear", "tree"), and which of
-        them are categories.
-    target : ndarray
-        Labels or values of all rows.
-    task : {"classification", "regression"}
-    seed : int
-        Of the sample of rows and of the folds.
-    least : int
-        Rows that are needed for a comparison.
-
-    Returns
-    -------
-    ModelChoice
+    ``encode(kind, rows)`` gives features of these rows for a model of this kind ("linear", "tree"), and which of them
+    are categories. With fewer than ``least`` rows nothing is compared.
     """
     from selfpaced.fitting import few_threads
 

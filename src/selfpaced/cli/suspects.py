@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,19 +18,8 @@ if TYPE_CHECKING:
 
     from selfpaced.tables import LoadedTable
 
-    from .console import Console
     from .data import Target
     from .training import Training
-
-__all__ = [
-    "decisions_so_far",
-    "line_column",
-    "round_of",
-    "suspicious",
-    "tell_of_merges",
-    "undecided_rows",
-    "with_cells",
-]
 
 COLUMNS = (
     "row",
@@ -61,28 +49,8 @@ def suspicious(
 ) -> pd.DataFrame:
     """Return the likely errors and the rows worth a look, most suspicious first.
 
-    Parameters
-    ----------
-    model : estimator
-        Fitted self-paced model.
-    features : pandas.DataFrame
-        What it was fitted on.
-    given : Target
-        The given labels or values.
-    table : LoadedTable
-        Knows the line of each row.
-    threshold : float
-        Rows with a larger probability of being wrong are likely errors.
-    undecided : ndarray of int, optional
-        Rows of the table that an earlier run has listed and nobody has decided about. They stay in the list.
-    parts : mapping, optional
-        What text columns contribute to the features, see `TableEncoder.text_parts`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        With the columns ``row, line, level, given, expected, weight, noise_probability, why, against``, for labels also
-        ``probability_if_noisy``. ``against`` names the columns that contribute most to the expected label or value.
+    ``undecided`` are rows that an earlier run has listed and nobody has decided about; they stay in the list. ``parts``
+    is what text columns contribute to the features. ``against`` names the columns that contribute most.
     """
     import pandas as pd
 
@@ -244,17 +212,6 @@ def decisions_so_far(path: Path) -> pd.DataFrame:
         ],
         columns=["row", "decision", "target", "fingerprint"],
     )
-
-
-def tell_of_merges(args: argparse.Namespace, console: Console) -> None:
-    """Warn if the last run merged labels and this one does not."""
-    try:
-        merges = {f"{label}={other}" for label, other in _last_run(args)["merged_labels"].items()}
-    except (KeyError, AttributeError):
-        return
-    if missing := sorted(merges - set(args.merge_labels)):
-        options = " ".join(f"--merge-labels {shlex.quote(text)}" for text in missing)
-        console.warn(f"the last run merged labels, and this one does not: add {options}")
 
 
 def round_of(args: argparse.Namespace, result: Training) -> dict[str, Any]:

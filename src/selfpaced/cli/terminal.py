@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from .console import Console
     from .training import Training
 
-__all__ = ["accuracy_in_words", "likely_errors", "show_lists", "summary", "tell", "tell_next", "two_lists"]
-
 LABEL_WIDTH = 18  # display: characters of a label
 ROWS_SHOWN = 5  # display: rows of each list
 SHOWN_PROBABILITY = 0.999  # display: no row is certainly wrong

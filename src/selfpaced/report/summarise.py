@@ -34,8 +34,7 @@ from .data import (
 )
 from .sections import section_of
 from .supervised import FIRST, Section
-from .tables import as_columns, cell, feature_rows, make_table
-from .thumbnails import thumbnails
+from .tables import as_columns, cell, feature_rows, make_table, thumbnails
 
 # cost: what a page holds, so that a browser stays fast (benchmarks/report.py): rows in the table, rows with their cells
 MAX_ROWS = 20_000

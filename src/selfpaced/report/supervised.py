@@ -16,8 +16,6 @@ from ..path import end_in_words
 from .data import Comparison, Fact, Grid, ViewWeights
 from .tables import as_columns
 
-__all__ = ["FIRST", "AssessedSection", "Floats", "LabelSection", "Section", "ValueSection"]
-
 Floats = NDArray[np.float64]
 
 FIRST = ("row", "level", "given", "expected", "noise_probability")  # display: first columns of the table of rows

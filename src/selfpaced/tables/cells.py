@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CellLevels", "DateFormat", "NumberFormat", "are_codes", "are_days", "separator_of"]
-
 READABLE = 0.9  # a choice: share of the cells that have to read as numbers (or dates) for the column to be one
 GROUPED = 30  # theory: numbers such as 1,234 beside 950 that are thousands; 0.9 ** 30 of decimals would end in no zero
 UNREADABLE_SHARE = 0.02  # a choice: share of the cells up to which endings that are no unit count as unreadable

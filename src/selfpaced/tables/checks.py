@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fingerprint import row_keys
-from ..formatting import number, percent, plural
+from ..formatting import percent, plural
 from .cells import CellLevels, NumberFormat
 from .columns import counts_rows
 from .text import suggestion
@@ -72,9 +72,7 @@ def notices(frame: pd.DataFrame, target: str, labels: Any, *, task: str, exclude
     places = np.linspace(0, len(frame) - 1, rows).astype(np.intp)
     told += _leaks(features.iloc[places], target, labels[places], task)
     told += _identifiers(features)
-    if task == "regression":
-        told += _skew(target, labels.astype(float))
-    else:
+    if task == "classification":
         count, groups = conflicting_duplicates(features, labels)
         if count:
             what = f"{count:,} rows are equal in every column but have different labels"
@@ -164,22 +162,12 @@ def _identifiers(features: pd.DataFrame) -> Iterator[str]:
     """Yield a sentence on whole numbers of which every row has its own, unless they only count the rows."""
     from pandas.api import types
 
-    for place, kind in enumerate(features.dtypes):
-        if types.is_integer_dtype(kind) and len(features) >= ENOUGH_ROWS:
-            column, name = features.iloc[:, place], str(features.columns[place])
-            if column.is_unique and not (column.notna().all() and counts_rows(column.to_numpy())):
-                what = f"column {name!r} has another whole number in every row"
-                yield f"{what}: is it an identifier? (--exclude {shlex.quote(name)})"
-
-
-def _skew(target: str, values: NDArray[np.float64]) -> Iterator[str]:
-    """Yield a sentence if the mean of positive values is more than three times their median."""
-    middle, mean = float(np.median(values)), float(np.mean(values))
-    if len(values) >= ENOUGH_ROWS and values.min() >= 0 and mean > 3 * middle > 0:
-        what = (
-            f"the values of {target!r} are skewed (half are below {number(middle, 4)}, their mean is {number(mean, 4)})"
-        )
-        yield f"{what}: their logarithm may be easier to model"
+    for name, column in features.items():
+        if not types.is_integer_dtype(column.dtype) or len(column) < ENOUGH_ROWS or not column.is_unique:
+            continue
+        if column.hasnans or not counts_rows(column.to_numpy()):
+            what = f"column {str(name)!r} has another whole number in every row"
+            yield f"{what}: is it an identifier? (--exclude {shlex.quote(str(name))})"
 
 
 def _leaks(features: pd.DataFrame, target: str, labels: NDArray[Any], task: str) -> Iterator[str]:
@@ -356,7 +344,7 @@ def _merge(text: str, labels: Collection[str], all_known: bool) -> tuple[str, st
     old, new = next(((a, b) for a, b in ways if a in labels and (b in labels or not b)), ways[0])
     unknown = [label for label in (old, new) if label not in labels and (label or label is old)]
     if all_known and unknown:
-        raise ValueError(f"there is no label {unknown[0]!r}{suggestion(unknown[0], labels)}")
+        raise ValueError(f"there is no label {unknown[0]!r}{suggestion(unknown[0], labels, 'the labels are')}")
     return old, new
 
 

@@ -21,8 +21,6 @@ from .text import TableWarning, suggestion
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TableEncoder"]
-
 COMPONENTS = {"linear": 120, "tree": 30}  # cost, weighed by benchmarks/tables.py: components of all text columns
 LARGE = 10_000_000  # cost: cells above which features are kept in single precision
 CELLS_AT_ONCE = 1 << 20  # cost: cells that are encoded at a time, 8 MB
