@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 TARGET = "kind"
 NAMES = ("target", "label", "labels", "class", "y", "outcome", "price", "value")
 CLASSES_OF_NUMBERS = 20  # a choice: text with more distinct values that reads as numbers is a number
-READABLE = 0.9  # a choice: share of the cells that must be numbers for a target of values
 
 
 # ------------------------------------------------------------------------------------------------------ arguments
@@ -238,6 +237,7 @@ def target_name(table: LoadedTable, args: argparse.Namespace) -> str:
 def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) -> Target:
     """Return the target column, what kind of task it makes, and which rows have it."""
     from selfpaced.tables import TableError
+    from selfpaced.tables.cells import READABLE
 
     name = target_name(table, args)
     series = table.frame[name]
