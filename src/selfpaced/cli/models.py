@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from selfpaced.formatting import number
+from selfpaced.formatting import number, percent
 
 from .console import UsageError
 from .data import log_scale
@@ -197,7 +197,8 @@ class ModelChoice:
         if math.isnan(self.gain):
             chosen = next(c for c in self.contenders if (c.model, c.log_scale) == (self.model, self.log))
             second = min((c for c in self.contenders if c.model != self.model), key=lambda one: one.figure)
-            return f"Typical error in {target}: {chosen}, {second}."
+            needed = f"; boosting is used unless ridge regression is better by {percent(1 - RIDGE_AHEAD, 0)}"
+            return f"Typical error in {target}: {chosen}, {second}{needed if chosen.figure > second.figure else ''}."
         better = _NAMES[FLEXIBLE if self.gain > 0 else LINEAR]
         why = "" if self.model == FLEXIBLE or self.gain <= 0 else "; boosting is used only if it is far ahead"
         return (
