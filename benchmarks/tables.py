@@ -96,7 +96,8 @@ else:
     from cleanlab.regression.learn import CleanLearning
     from sklearn.ensemble import HistGradientBoostingRegressor
     Z = np.asarray(TableVectorizer().fit_transform(X), dtype=float)
-    issues = CleanLearning(HistGradientBoostingRegressor(random_state=0)).find_label_issues(Z, y.to_numpy(float))
+    y = pd.to_numeric(y.astype(str).str.replace(",", "")).to_numpy(float)
+    issues = CleanLearning(HistGradientBoostingRegressor(random_state=0)).find_label_issues(Z, y)
     flags = np.flatnonzero(issues["is_label_issue"])
 print(json.dumps({"flags": flags.tolist(), "seconds": time.process_time() - began}))
 """
