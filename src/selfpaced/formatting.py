@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 
-__all__ = ["count", "duration", "listed", "number", "percent", "plural", "rate_in_words", "unused_columns"]
+__all__ = [
+    "count",
+    "duration",
+    "listed",
+    "number",
+    "percent",
+    "plural",
+    "rate_in_words",
+    "solid_percent",
+    "unused_columns",
+]
 
 
 def count(value: int) -> str:
@@ -30,6 +41,15 @@ def percent(share: float, digits: int | None = None) -> str:
         digits = 1 if 0 < value < 9.95 or 99 < value < 100 else 0
         value = min(value, 99.9) if share < 1 else value
     return f"{value:.{digits}f} %"
+
+
+def solid_percent(text: str) -> str:
+    """Return a text whose percent signs all have a space before them, at which no line breaks.
+
+    >>> solid_percent("6% to 7 %").replace("\\N{NO-BREAK SPACE}", "_")
+    '6_% to 7_%'
+    """
+    return re.sub(r"(?<=\d) ?%", "\N{NO-BREAK SPACE}%", text)
 
 
 def number(value: float, digits: int = 3) -> str:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from selfpaced.persistence import load
-from selfpaced.tables import TableBatches, TableError, TableWarning, matching_files, read_table, text
+from selfpaced.tables import TableBatches, TableError, TableWarning, matching_files, read_table
 
 N = 500
 
@@ -101,14 +101,13 @@ def test_predict_reads_numbers_as_the_model_was_fitted(as_json, folder):
 
 
 @pytest.mark.parametrize("kind", ["late", "second file"])
-def test_one_convention_over_all_pieces_and_files(selfpaced, folder, monkeypatch, kind):
-    monkeypatch.setattr(text, "BYTES_AT_ONCE", 1 << 10)
+def test_one_convention_over_all_pieces_and_files(selfpaced, folder, kind):
     x, y = values()
     cells = german(x)
-    if kind == "late":  # nothing tells at the beginning
-        cells = ["7"] * 100 + ["1,234"] * 100 + cells[200:]
-        x = np.r_[[7.0] * 100, [1.234] * 100, x[200:]]
-        write("a0.csv", ";", x=cells, y=y)
+    if kind == "late":  # nothing tells in the first piece
+        cells = ["7"] * 100_000 + ["1,234"] * 100_000 + cells[200:]
+        x = np.r_[[7.0] * 100_000, [1.234] * 100_000, x[200:]]
+        write("a0.csv", ";", x=cells, y=[*np.tile(y[:200], 1000), *y[200:]])
     else:
         write("a0.csv", ";", x=["1,234", "7"] * 100, y=y[:200])
         write("a1.csv", ";", x=cells[200:], y=y[200:])
@@ -116,7 +115,7 @@ def test_one_convention_over_all_pieces_and_files(selfpaced, folder, monkeypatch
     assert selfpaced("fit", "a*.csv", "--target", "y", "--model", "logistic")[0] == 0
     read, _ = reader()
     table = TableBatches(matching_files("a*.csv"))
-    table.sample(10_000)
+    table.sample(300_000)
     np.testing.assert_allclose(np.concatenate([read(batch, "x") for batch in table]), x)
 
 

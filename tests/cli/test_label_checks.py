@@ -90,12 +90,9 @@ def test_decisions_and_merges_go_together(selfpaced, as_json, folder):
     merges = ["--merge-labels", "iran=Iran", "--merge-labels", "iraq=Iraq"]
     as_json(*words("fit"), *merges, "--no-report")
     Path("run/decisions.csv").write_text("row,decision,target\n3,drop,kind\n5,relabel to Iraq,kind\n")
-    code, _, err = selfpaced("clean", "kinds.csv", "--decisions", "run/decisions.csv")
-    assert code == 0
-    assert "add --merge-labels iran=Iran --merge-labels iraq=Iraq" in " ".join(err.split())
     for name in ("again.csv", "again.parquet"):
         code, _, err = selfpaced("clean", "kinds.csv", "--decisions", "run/decisions.csv", *merges, "--out", name)
-        assert "the run before" not in err
+        assert code == 0, err
         found = pd.read_csv(name) if name.endswith("csv") else pd.read_parquet(name)
         expected = frame["kind"].str.capitalize()
         expected[5] = "Iraq"

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from selfpaced.persistence import load
-from selfpaced.tables import TableBatches, TableError, matching_files, text
+from selfpaced.tables import TableBatches, TableError, matching_files
 
 
 def measured(folder):
@@ -20,11 +20,14 @@ def in_parts(frame, folder, n_parts=3):
         frame.iloc[rows].to_parquet(folder / f"part-{i}.parquet", index=False)
 
 
-def test_the_same_model_piece_by_piece(selfpaced, shop_csv, folder, monkeypatch):
+def test_the_same_model_piece_by_piece(selfpaced, shop, shop_csv, folder):
     assert selfpaced("fit", shop_csv, "--target", "will buy", "--model", "logistic", "--out", "whole")[0] == 0
-    monkeypatch.setattr(text, "BYTES_AT_ONCE", 1 << 12)  # some tens of rows
+    header, rows, _ = shop
+    for part in range(4):
+        some = pd.DataFrame(rows[100 * part : 100 * (part + 1)], columns=header)
+        some.to_csv(f"part-{part}.csv", index=False)
     words = ("--target", "will buy", "--model", "logistic", "--memory", "100MB", "--scratch", str(folder))
-    code, _, err = selfpaced("fit", shop_csv, *words, "--out", "pieces")
+    code, _, err = selfpaced("fit", "part-*.csv", *words, "--out", "pieces")
     assert code == 0, err
     whole, pieces = measured(folder / "whole"), measured(folder / "pieces")
     for key in ("rows", "rows_fitted", "features", "columns", "not_used", "lam", "termination"):
@@ -65,17 +68,20 @@ def test_values_piece_by_piece(selfpaced, price_tsv, folder):
     assert len(found) > 0.7 * len(wrong)
 
 
-def test_suspects_are_written_though_the_first_rows_have_none(as_json, price_tsv, monkeypatch):
-    path, wrong = price_tsv
-    frame = pd.read_csv(path, sep="\t")
-    frame = pd.concat([frame.drop(index=wrong), frame.loc[wrong]])
-    frame.to_csv("sorted.csv", index=False)
-    monkeypatch.setattr("selfpaced.distributed.scratch.READ_BYTES", 64)  # blocks of 64 rows
-    result = as_json("fit", "sorted.csv", "--target", "price", "--memory", "100MB")
+def test_a_sample_describes_the_columns_and_all_rows_are_assessed(selfpaced, folder):
+    rng = np.random.default_rng(0)
+    n, d = 3_000, 200  # several blocks of the scratch file, and more than are kept to describe them
+    X = rng.normal(size=(n, d)).round(2)
+    y = 100 + 5 * X[:, :3].sum(axis=1) + 0.1 * rng.normal(size=n)
+    y[-30:] *= 10  # the first block has no error
+    pd.DataFrame(X, columns=[f"x{j}" for j in range(d)]).assign(y=y.round(3)).to_csv("wide.csv", index=False)
+    code, out, err = selfpaced("fit", "wide.csv", "--target", "y", "--memory", "64MiB")
+    assert code == 0, err
+    assert "3,000 rows; medians, spreads and categories are those of 1,304 of them" in out
     found = pd.read_parquet("run/suspects.parquet")
     likely = found[found["level"] == "likely error"]
-    assert set(likely["row"]) == set(range(len(frame) - len(wrong), len(frame)))
-    assert len(likely) == result["likely_errors"]
+    assert set(likely["row"]) == set(range(n - 30, n))
+    assert len(likely) == measured(folder / "run")["likely_errors"]
 
 
 def test_a_pattern_of_parquet_files(selfpaced, shop_csv, folder):
@@ -88,15 +94,6 @@ def test_a_pattern_of_parquet_files(selfpaced, shop_csv, folder):
     assert (facts["rows"], facts["rows_fitted"]) == (400, 398)
     found = pd.read_parquet("run/suspects.parquet")
     assert found["given"].tolist() == frame["will buy"][found["row"]].tolist()  # rows without a label are counted
-
-
-def test_columns_are_described_by_a_sample(selfpaced, shop_csv, folder, monkeypatch):
-    from selfpaced.cli import large
-
-    monkeypatch.setattr(large, "DESCRIBED", 150)
-    code, out, err = selfpaced("fit", shop_csv, "--target", "will buy", "--memory", "100MB", "--model", "logistic")
-    assert code == 0, err
-    assert "400 rows; medians, spreads and categories are those of 150 of them" in out
 
 
 @pytest.mark.parametrize(
@@ -136,16 +133,14 @@ def test_a_broken_row_is_named(selfpaced, folder):
 # ----------------------------------------------------------------------------------------------- the batches
 
 
-def test_types_that_the_beginning_does_not_tell(folder, monkeypatch):
-    monkeypatch.setattr(text, "BYTES_AT_ONCE", 1 << 10)
-    lines = ["x,y"] + [f"{i},a" for i in range(500)] + ["n.a.,b"]
-    (folder / "data.csv").write_text("\n".join(lines))
+def test_types_that_the_beginning_does_not_tell(folder):
+    rows = 200_000  # more than one piece
+    (folder / "data.csv").write_text("x,y\n" + "".join(f"{i},a\n" for i in range(rows)) + "n.a.,b\n")
     table = TableBatches([folder / "data.csv"])
-    frame, n = table.sample(1000)
-    assert n == len(frame) == 501
-    assert table.as_text
-    assert frame["x"].tolist()[-2:] == ["499", "n.a."]
-    assert [name for batch in table for name in batch["y"]] == ["a"] * 500 + ["b"]
+    frame, n = table.sample(rows + 1)
+    assert n == len(frame) == rows + 1
+    assert frame["x"].tolist()[-2:] == [str(rows - 1), "n.a."]
+    assert [name for batch in table for name in batch["y"]] == ["a"] * rows + ["b"]
 
 
 def test_the_sample_is_random_and_repeats(folder):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from selfpaced import TableEncoder
-from selfpaced.cli.models import FLEXIBLE, LINEAR, choose
+from selfpaced.cli.models import FLEXIBLE, LINEAR, RIDGE, Contender, ModelChoice, choose
 from selfpaced.datasets import flip_symmetric
 from selfpaced.persistence import load
 
@@ -118,3 +118,13 @@ def test_a_model_that_is_named_is_not_put_to_the_test(as_json, shop_csv):
     result = as_json("fit", shop_csv, "--target", "will buy", "--model", "boosting", "--no-report")
     assert (result["model"], result["model_choice"]) == (FLEXIBLE, None)
     assert as_json("fit", shop_csv, "--target", "will buy", "--no-report")["model"] == LINEAR
+
+
+@pytest.mark.parametrize("ridge", [148.0, 160.0])
+def test_a_model_with_a_slightly_larger_error_is_explained(ridge):
+    compared = (Contender(RIDGE, True, ridge), Contender(FLEXIBLE, True, 149.0))
+    told = ModelChoice(FLEXIBLE, True, compared, rows=900).sentence("paid")
+    assert told.startswith(
+        f"Typical error in paid: 149 with boosting on a log scale, {ridge:.0f} with ridge regression"
+    )
+    assert ("boosting is used unless ridge regression is better by 5 %" in told) == (ridge < 149)

@@ -83,6 +83,21 @@ def test_undecided_rows_stay_in_round_two(answered, selfpaced, shop_csv):
     assert f"round 3: {len(found)} -> {len(found)} undecided, " in out
 
 
+def test_rows_of_small_classes_are_not_counted_from_round_to_round(selfpaced, shop_csv):
+    frame = pd.read_csv(shop_csv)
+    frame.loc[:2, "will buy"] = "perhaps"
+    frame.to_csv("three.csv", index=False)
+    words = ["fit", "three.csv", "--target", "will buy", "--model", "logistic", "--no-report"]
+    assert selfpaced(*words)[0] == 0
+    first = pd.read_csv("run/suspects.csv", dtype=str, keep_default_na=False)
+    assert first["level"].tolist().count("too few to assess") == 3
+    first.loc[0, "decision"] = "keep"
+    first.to_csv("answers.csv", index=False)
+    code, out, _ = selfpaced(*words, "--decisions", "answers.csv", "--out", "run2")
+    assert code == 0
+    assert f"round 2: {len(first) - 3} -> {len(first) - 4} undecided, " in out
+
+
 def test_clean_writes_what_was_decided_and_fits_nothing(answered, as_json, shop_csv):
     _, rows, relabelled = answered
     result = as_json("clean", shop_csv, "--decisions", "run/answers.csv")

@@ -9,7 +9,7 @@ import pytest
 
 from selfpaced.assessment import Assessment, TrainedNetwork, Values
 from selfpaced.report import render, summarise
-from selfpaced.report.thumbnails import SIDE, THUMBNAIL_BYTES, thumbnails
+from selfpaced.report.tables import SIDE, THUMBNAIL_BYTES, thumbnails
 
 Image = pytest.importorskip("PIL.Image", reason="pictures need Pillow")
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -16,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from selfpaced import (
     SelfPacedClassifier,
+    SelfPacedLinearRegression,
     SelfPacedLogisticRegression,
     SelfPacedMF,
     SelfPacedRegressor,
@@ -187,8 +189,25 @@ def test_regression(regressed):
     summary = summarise(case.model, case.X, case.y)
     assert summary.kind == "regression"
     assert set(column(summary, "row")[:40]) == set(np.flatnonzero(case.wrong))
-    row = next(r for r in summary.comparison if "trusted" in r.name)
-    assert float(row.paced) < 0.5 < float(row.plain)
+    assert [row.name for row in summary.comparison] == ["Median error"]
+
+
+def test_a_model_on_a_log_scale_is_shown_in_the_unit_of_the_target():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = np.exp(7 + X[:, 0] + 0.1 * rng.normal(size=300))
+    y[:9] *= 50
+    model = TransformedTargetRegressor(SelfPacedLinearRegression(), func=np.log, inverse_func=np.exp).fit(X, y)
+    summary = summarise(model, X, y)
+    assert summary.scatter_scale == "symlog"
+    given = sorted(given for given, _, suspect in summary.scatter if suspect)
+    np.testing.assert_allclose(given, np.sort(y[:9]), rtol=1e-3)
+    first = column(summary, "row")[:9]
+    assert set(first) == set(range(9))
+    np.testing.assert_allclose(column(summary, "given")[:9], y[first], rtol=1e-4)
+    expected = np.exp(7 + X[first, 0])
+    np.testing.assert_allclose(column(summary, "expected")[:9], expected, rtol=0.3)
+    assert 20 < float(summary.comparison[0].paced) < 300
 
 
 def test_factorization(factorized):

@@ -101,6 +101,14 @@ def test_a_cell_against_the_convention_of_its_column_is_missing_and_told():
         assert np.isnan(encoder.transform(frame)[10, 0])
 
 
+def test_commas_beside_short_numbers_separate_thousands():
+    numbers = [f"{value:,}" for value in range(950, 1100)]
+    series = pd.Series(numbers, name="paid")
+    encoder = TableEncoder("tree").fit(series.to_frame())
+    assert encoder.columns_[0].kind == "number"
+    np.testing.assert_array_equal(encoder.transform(series.to_frame())[:, 0], np.arange(950, 1100))
+
+
 def test_numbers_that_could_be_read_either_way_follow_the_other_columns_or_the_user():
     paid = ["1,234", "12,500", "7,125"] * 20
     frame = pd.DataFrame({"paid": paid})

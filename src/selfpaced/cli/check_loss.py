@@ -6,8 +6,6 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from .console import Exit, UsageError
@@ -84,10 +82,13 @@ def _data(name: str, report: Any) -> dict[str, Any]:
 def _imported(text: str) -> Any:
     """Import the object ``module:name``."""
     from selfpaced.regularizers import REGISTRY
+    from selfpaced.tables import suggestion
 
     module_name, colon, attribute = text.partition(":")
     if not colon or not attribute:
-        raise UsageError(f"LOSS must be module:name or a built-in rule, got {text!r}{_similar(text, REGISTRY)}")
+        raise UsageError(
+            f"LOSS must be module:name or a built-in rule, got {text!r}{suggestion(text, REGISTRY, 'the rules are')}"
+        )
     sys.path.insert(0, os.getcwd())
     try:
         module = importlib.import_module(module_name)
@@ -99,10 +100,5 @@ def _imported(text: str) -> Any:
         sys.path.remove(os.getcwd())
     if not hasattr(module, attribute):
         names = [name for name in vars(module) if not name.startswith("_")]
-        raise UsageError(f"the module {module_name!r} has no {attribute!r}{_similar(attribute, names)}")
+        raise UsageError(f"the module {module_name!r} has no {attribute!r}{suggestion(attribute, names, 'it has')}")
     return getattr(module, attribute)
-
-
-def _similar(text: str, names: Iterable[str]) -> str:
-    close = get_close_matches(text, names, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""

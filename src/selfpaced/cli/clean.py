@@ -97,12 +97,10 @@ def _by_decisions(args: argparse.Namespace, out: Path, console: Console) -> int:
     from dataclasses import replace
 
     from .data import decided, merged, merges_of, open_table
-    from .suspects import tell_of_merges
 
     table = open_table(args)
     review = decided(table.frame, args)
     assert review is not None
-    tell_of_merges(args, console)
     merges = merges_of(table, args)
     for notice in merged(replace(table, frame=review.corrected), args, merges)[2]:
         console.notice(notice)

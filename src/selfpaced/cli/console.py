@@ -17,12 +17,10 @@ from contextlib import contextmanager, suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, TextIO
 
-from selfpaced.formatting import duration, percent
+from selfpaced.formatting import duration, percent, solid_percent
 
 if TYPE_CHECKING:
     from rich.progress import Progress
-
-__all__ = ["CODES", "Console", "Exit", "UsageError", "classify", "plain_data"]
 
 TERMINAL_WIDTH = 80  # convention: columns of a terminal
 COLUMN_GAP = 2  # display: spaces between the columns of a table
@@ -95,12 +93,7 @@ def _disk(error: OSError) -> str:
 class Console:
     """Progress, warnings and results of a command, and its signals.
 
-    Parameters
-    ----------
-    quiet : bool
-        Print errors only (and the result, with ``as_json``).
-    as_json : bool
-        Print one JSON object on standard output, and nothing else there.
+    ``quiet`` prints errors only. ``as_json`` prints one JSON object on standard output, and nothing else there.
     """
 
     def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
@@ -124,7 +117,7 @@ class Console:
         wrap = textwrap.TextWrapper(
             TERMINAL_WIDTH, break_long_words=False, break_on_hyphens=False, subsequent_indent=indent
         )
-        solid = text.replace(" %", "\N{NO-BREAK SPACE}%")  # a number is not parted from its sign
+        solid = solid_percent(text)
         lines = [wrap.fill(line).replace("\N{NO-BREAK SPACE}", " ") for line in solid.split("\n")]
         bold = strong and sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
         self.say("\n".join(f"\x1b[1m{line}\x1b[0m" if bold and line else line for line in lines))

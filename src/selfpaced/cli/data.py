@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from selfpaced.formatting import plural
+
 from .console import UsageError
 
 if TYPE_CHECKING:
@@ -19,24 +21,6 @@ if TYPE_CHECKING:
     from selfpaced.tables import LoadedTable, NumberFormat, Reviewed
 
     from .console import Console
-
-__all__ = [
-    "Target",
-    "add_data_arguments",
-    "add_decisions",
-    "add_large_arguments",
-    "built_in",
-    "check_columns",
-    "decided",
-    "find_target",
-    "is_large",
-    "log_scale",
-    "merged",
-    "open_table",
-    "reading_options",
-    "target_name",
-    "task_of",
-]
 
 TARGET = "kind"
 NAMES = ("target", "label", "labels", "class", "y", "outcome", "price", "value")
@@ -90,23 +74,6 @@ def add_decisions(group: Any) -> None:
         metavar="FILE",
         help="decisions.csv of selfpaced review or of the page, or a suspects.csv with the decision column filled in",
     )
-
-
-def add_large_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments for tables that do not fit into memory."""
-    group = parser.add_argument_group("tables larger than memory (also if DATA is a pattern of several files)")
-    group.add_argument("--memory", metavar="SIZE", help="read in pieces with about this much memory, such as 1GB")
-    group.add_argument("--scratch", metavar="DIR", help="folder for temporary data (default: the system's)")
-
-
-def is_large(args: argparse.Namespace) -> bool:
-    """Return whether the table is to be read piece by piece."""
-    pattern = args.data is not None and any(sign in args.data for sign in "*?[") and not Path(args.data).exists()
-    if args.scratch is not None and args.memory is None and not pattern:
-        raise UsageError("--scratch is for tables larger than memory: say how much there is, such as --memory 1GB")
-    if args.memory is not None and args.data is None:
-        raise UsageError("--memory needs DATA, the built-in table is small")
-    return pattern or args.memory is not None
 
 
 # ---------------------------------------------------------------------------------------------------------- table
@@ -211,20 +178,9 @@ def log_scale(values: np.ndarray) -> tuple[np.ufunc, np.ufunc]:
 
 @dataclass(frozen=True)
 class Target:
-    """The target column of the rows that have one.
+    """The target column: the ``rows`` of the table that have a label or value, and these.
 
-    Attributes
-    ----------
-    name : str
-    rows : ndarray of int
-        Rows of the table with a value.
-    values : ndarray
-        Their labels (integers or strings) or values (floats).
-    task : {"classification", "regression"}
-    written : NumberFormat or None
-        How values are written, if they are text.
-    log : bool
-        Whether a model of their logarithm is fitted.
+    ``written`` is how values are written, if they are text; ``log`` tells whether a model of their logarithm is fitted.
     """
 
     name: str
@@ -281,6 +237,7 @@ def target_name(table: LoadedTable, args: argparse.Namespace) -> str:
 def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) -> Target:
     """Return the target column, what kind of task it makes, and which rows have it."""
     from selfpaced.tables import TableError
+    from selfpaced.tables.cells import READABLE
 
     name = target_name(table, args)
     series = table.frame[name]
@@ -302,13 +259,20 @@ def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) 
     task = task_of(cells) if args.task == "auto" else args.task
     if task == "regression" and args.merge_labels:
         raise UsageError(f"--merge-labels is for classes, but the target {name!r} holds values")
-    values = _numbers(cells, written) if task == "regression" else _classes(cells, name)
-    if task == "regression" and not np.isfinite(values).all():
-        bad = int(np.argmin(np.isfinite(values)))
-        line = table.lines.of([rows[bad]])
-        what = f"the target {name!r} must hold numbers for a regression, got {str(cells.iloc[bad])!r}"
-        raise TableError(_where(table), what, None if line is None else int(line[0]))
-    return Target(name, rows, values, task, written)
+    if task == "classification":
+        return Target(name, rows, _classes(cells, name), task)
+    values = _numbers(cells, written)
+    known = np.isfinite(values)
+    if not known.all():
+        bad, line = int(np.argmin(known)), table.lines.of([rows[int(np.argmin(known))]])
+        cell = " ".join(str(cells.iloc[bad]).split())[:40]
+        if known.mean() < READABLE:
+            what = f"the target {name!r} must hold numbers for a regression, got {cell!r}"
+            raise TableError(_where(table), what, None if line is None else int(line[0]))
+        count = f"{plural(int(np.sum(~known)), 'row')} {'has' if np.sum(~known) == 1 else 'have'}"
+        at = f" on line {line[0]}" if line is not None else ""
+        console.warn(f"{count} no number in {name!r}, first {cell!r}{at}; left out of the fit")
+    return Target(name, rows[known], values[known], task, written)
 
 
 def task_of(values: pd.Series) -> str:

@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from selfpaced.formatting import number
+from selfpaced.formatting import number, percent
 
 from .console import UsageError
 from .data import log_scale
-
-__all__ = ["MODELS", "ModelChoice", "add_model_arguments", "build", "choose", "kind_of", "model_of", "paced", "share"]
 
 LINEAR, RIDGE, FLEXIBLE = "logistic", "ridge", "hist-gradient-boosting"
 MODELS = (LINEAR, RIDGE, FLEXIBLE, "random-forest")
@@ -200,7 +198,8 @@ class ModelChoice:
         if math.isnan(self.gain):
             chosen = next(c for c in self.contenders if (c.model, c.log_scale) == (self.model, self.log))
             second = min((c for c in self.contenders if c.model != self.model), key=lambda one: one.figure)
-            return f"Typical error in {target}: {chosen}, {second}."
+            needed = f"; boosting is used unless ridge regression is better by {percent(1 - RIDGE_AHEAD, 0)}"
+            return f"Typical error in {target}: {chosen}, {second}{needed if chosen.figure > second.figure else ''}."
         better = _NAMES[FLEXIBLE if self.gain > 0 else LINEAR]
         why = "" if self.model == FLEXIBLE or self.gain <= 0 else "; boosting is used only if it is far ahead"
         return (
@@ -228,22 +227,8 @@ def choose(encode: Encode, target: np.ndarray, task: str, seed: int, least: int 
     is taken if its error in the unit of the target is smaller by 5 %. That error is the mean size over held-out
     rows, without the tenth of the rows with the largest.
 
-    Parameters
-    ----------
-    encode : callable
-        ``encode(kind, rows)`` gives features of these rows for a model of this kind ("linear", "tree"), and which of
-        them are categories.
-    target : ndarray
-        Labels or values of all rows.
-    task : {"classification", "regression"}
-    seed : int
-        Of the sample of rows and of the folds.
-    least : int
-        Rows that are needed for a comparison.
-
-    Returns
-    -------
-    ModelChoice
+    ``encode(kind, rows)`` gives features of these rows for a model of this kind ("linear", "tree"), and which of them
+    are categories. With fewer than ``least`` rows nothing is compared.
     """
     from selfpaced.fitting import few_threads
 

@@ -23,18 +23,6 @@ if TYPE_CHECKING:
 
     from selfpaced.tables import Dialect
 
-__all__ = [
-    "DECISIONS",
-    "add_output",
-    "check_target",
-    "format_of",
-    "staged",
-    "write_frame",
-    "write_json",
-    "write_page",
-    "write_rows",
-]
-
 RECORD = ".selfpaced.json"  # convention: hidden, beside the results: the hash of every file that a run has written
 STAGE = ".selfpaced-"  # convention: prefix of the folders of unfinished runs, before the number of the process
 DECISIONS = "decisions.csv"  # convention: the user's decisions
@@ -77,18 +65,10 @@ def check_target(out: Path, source: Path | None, *, force: bool) -> None:
 
 @contextmanager
 def staged(folder: Path, names: list[str], console: Console, *, force: bool = False) -> Iterator[Path]:
-    """Yield a hidden folder inside ``folder`` to write results into; they move out together at the end.
+    """Yield a hidden folder inside ``folder`` to write the files ``names`` into; they move out together at the end.
 
-    Parameters
-    ----------
-    folder : Path
-        Output folder. It is created if needed, and removed again if the run fails.
-    names : list of str
-        The files that will be written.
-    console : Console
-        Holds back interrupts while files move.
-    force : bool
-        Overwrite files that selfpaced did not create or that were changed since.
+    The folder is created if needed, and removed again if the run fails. With ``force``, files that selfpaced did not
+    create or that were changed since are overwritten.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out must be a folder, got the file {str(folder)!r}")
@@ -210,7 +190,7 @@ def format_of(path: Path) -> tuple[str, bool]:
 def write_frame(frame: pd.DataFrame, path: Path) -> None:
     """Write a data frame; the file appears when it is complete. Texts are made safe for spreadsheets."""
     from selfpaced.persistence import replacing
-    from selfpaced.tables.formulas import guarded_frame
+    from selfpaced.tables.text import guarded_frame
 
     separator, packed = format_of(path)
     with replacing(path) as stream:
@@ -245,7 +225,7 @@ def _write_text(frame: pd.DataFrame, text: IO[str], separator: str) -> None:
 def write_rows(rows: Iterable[list[str]], path: Path, separator: str, dialect: Dialect) -> int:
     """Write records of text, made safe for spreadsheets, and return how many there are."""
     from selfpaced.persistence import replacing
-    from selfpaced.tables.formulas import guarded
+    from selfpaced.tables.text import guarded
 
     count = 0
     with replacing(path) as stream, _text(stream, format_of(path)[1], dialect.encoding) as text:

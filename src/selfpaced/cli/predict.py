@@ -123,7 +123,7 @@ def predictions(model: Any, table: Any) -> pd.DataFrame:
 
 def _to_stdout(result: pd.DataFrame) -> None:
     """In blocks, so that a million rows are not held twice."""
-    from selfpaced.tables.formulas import guarded_frame
+    from selfpaced.tables.text import guarded_frame
 
     for start in range(0, len(result), 50_000):
         text = io.StringIO()

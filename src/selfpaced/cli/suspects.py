@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,19 +18,8 @@ if TYPE_CHECKING:
 
     from selfpaced.tables import LoadedTable
 
-    from .console import Console
     from .data import Target
     from .training import Training
-
-__all__ = [
-    "decisions_so_far",
-    "line_column",
-    "round_of",
-    "suspicious",
-    "tell_of_merges",
-    "undecided_rows",
-    "with_cells",
-]
 
 COLUMNS = (
     "row",
@@ -60,28 +49,8 @@ def suspicious(
 ) -> pd.DataFrame:
     """Return the likely errors and the rows worth a look, most suspicious first.
 
-    Parameters
-    ----------
-    model : estimator
-        Fitted self-paced model.
-    features : pandas.DataFrame
-        What it was fitted on.
-    given : Target
-        The given labels or values.
-    table : LoadedTable
-        Knows the line of each row.
-    threshold : float
-        Rows with a larger probability of being wrong are likely errors.
-    undecided : ndarray of int, optional
-        Rows of the table that an earlier run has listed and nobody has decided about. They stay in the list.
-    parts : mapping, optional
-        What text columns contribute to the features, see `TableEncoder.text_parts`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        With the columns ``row, line, level, given, expected, weight, noise_probability, why, against``, for labels also
-        ``probability_if_noisy``. ``against`` names the columns that contribute most to the expected label or value.
+    ``undecided`` are rows that an earlier run has listed and nobody has decided about; they stay in the list. ``parts``
+    is what text columns contribute to the features. ``against`` names the columns that contribute most.
     """
     import pandas as pd
 
@@ -140,9 +109,9 @@ def _reasons(features: Any, given: Target, table: LoadedTable, found: pd.DataFra
     explained = places[:ROWS_WITH_NEIGHBOURS]
     if reference.size < NEIGHBOURS or not explained.size:
         return [""] * len(places)
-    matrix = _comparable(features, reference)
-    neighbours = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(matrix[reference])
-    nearest = reference[neighbours.kneighbors(matrix[explained], return_distance=False)]
+    near_to, asked = _comparable(features, reference, explained)
+    neighbours = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(near_to)
+    nearest = reference[neighbours.kneighbors(asked, return_distance=False)]
     expected, label = given.in_unit(found["expected"].to_numpy()), given.values[places]
     reason = _class_reason if given.task == "classification" else _value_reason
     told = [reason(given.values[near], label[i], expected[i]) for i, near in enumerate(nearest)]
@@ -150,15 +119,18 @@ def _reasons(features: Any, given: Target, table: LoadedTable, found: pd.DataFra
     return [f"{text}{where}" for text, where in zip(told, places_of, strict=True)] + [""] * (len(places) - len(told))
 
 
-def _comparable(features: Any, reference: Any) -> Any:
-    """Features in which rows have distances: missing values are filled and columns scaled; texts stay as they are."""
+def _comparable(features: Any, reference: np.ndarray, asked: np.ndarray) -> tuple[Any, Any]:
+    """Return both groups of rows with distances: gaps are filled and columns scaled; texts stay as they are."""
     if not hasattr(features, "to_numpy"):
-        return features
-    matrix = features.to_numpy()
-    if np.isnan(matrix).any():  # trees take missing values, distances do not
-        matrix = np.where(np.isnan(matrix), np.nanmedian(matrix, axis=0), matrix)
-    spread = matrix[reference].std(axis=0)
-    return matrix / np.where(spread > 0, spread, 1.0).astype(matrix.dtype)
+        return features[reference], features[asked]
+    known, other = (features.iloc[rows].to_numpy() for rows in (reference, asked))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column of gaps has no median
+        middle = np.nan_to_num(np.nanmedian(known, axis=0))
+    known, other = (np.where(np.isnan(part), middle, part) for part in (known, other))
+    spread = known.std(axis=0)
+    scale = np.where(spread > 0, spread, 1.0).astype(known.dtype)
+    return known / scale, other / scale
 
 
 def _places(rows: np.ndarray, table: LoadedTable) -> str:
@@ -242,17 +214,6 @@ def decisions_so_far(path: Path) -> pd.DataFrame:
     )
 
 
-def tell_of_merges(args: argparse.Namespace, console: Console) -> None:
-    """Warn if the last run merged labels and this one does not."""
-    try:
-        merges = {f"{label}={other}" for label, other in _last_run(args)["merged_labels"].items()}
-    except (KeyError, AttributeError):
-        return
-    if missing := sorted(merges - set(args.merge_labels)):
-        options = " ".join(f"--merge-labels {shlex.quote(text)}" for text in missing)
-        console.warn(f"the last run merged labels, and this one does not: add {options}")
-
-
 def round_of(args: argparse.Namespace, result: Training) -> dict[str, Any]:
     """Return the number of the round, the rows listed before, those of them still undecided, and the new rows."""
     now = set(result.suspects["row"].tolist())
@@ -295,6 +256,7 @@ def _last_run(args: argparse.Namespace) -> dict[str, Any]:
 
 def _listed_before(decisions: Path) -> dict[int, str] | None:
     """Rows and fingerprints of the last run's list: a filled-in suspects.csv, or the one beside decisions.csv."""
+    from selfpaced.assessment import LEVELS
     from selfpaced.tables import TableError, read_table, text_rows
 
     for path in (decisions, decisions.parent / "suspects.csv"):
@@ -304,5 +266,6 @@ def _listed_before(decisions: Path) -> dict[int, str] | None:
             continue
         records = [dict(zip(header, row, strict=True)) for row in rows]
         if {"level", "row", "fingerprint"} <= set(header):
-            return {int(float(record["row"])): record["fingerprint"] for record in records}
+            listed = [record for record in records if record["level"] in LEVELS]  # not those of classes too small
+            return {int(float(record["row"])): record["fingerprint"] for record in listed}
     return None

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from .console import Console
     from .training import Training
 
-__all__ = ["accuracy_in_words", "likely_errors", "show_lists", "summary", "tell", "tell_next", "two_lists"]
-
 LABEL_WIDTH = 18  # display: characters of a label
 ROWS_SHOWN = 5  # display: rows of each list
 SHOWN_PROBABILITY = 0.999  # display: no row is certainly wrong
@@ -77,9 +75,9 @@ def accuracy_in_words(measured: dict[str, Any]) -> str:
 def _typical_error(measured: dict[str, Any]) -> str:
     if measured.get("typical_error") is None:
         return ""
-    plain, chosen = (f"{number(measured['typical_error'][name])}" for name in ("plain", "chosen"))
+    plain, chosen = (number(measured["typical_error"][name]) for name in ("plain", "chosen"))
     rest = "" if plain == chosen else f" ({plain} with the plain model)"
-    return f"Typical error in {measured['target']}: {chosen}{rest}."
+    return f"Half of the fitted rows are within {chosen} of their expected value{rest}."
 
 
 def _wrong_values(measured: dict[str, Any]) -> str:

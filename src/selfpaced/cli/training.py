@@ -12,7 +12,7 @@ import numpy as np
 from .console import UsageError
 from .data import Target, check_columns, decided, find_target, merged, merges_of, open_table
 from .models import ROWS, ModelChoice, build, choose, kind_of, model_of, paced
-from .suspects import line_column, suspicious, tell_of_merges, undecided_rows
+from .suspects import line_column, suspicious, undecided_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from selfpaced.tables import LoadedTable, Reviewed, TableEncoder
 
     from .console import Console
-
-__all__ = [
-    "Encodings",
-    "Training",
-    "check_classes",
-    "facts_of",
-    "joined",
-    "metrics",
-    "model_facts",
-    "noticed",
-    "tell_notes",
-    "train",
-]
 
 FEWEST_ROWS = 10  # a choice: rows of a class below which no row of it is assessed
 
@@ -102,7 +89,6 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         merges = merges_of(table, args)  # before decisions remove a label
         if review is not None:
             table = replace(table, frame=review.corrected)
-            tell_of_merges(args, console)
         table, merges, done = merged(table, args, merges)
         given = find_target(table, args, console)
         if review is not None:

@@ -23,7 +23,7 @@ def charts(summary: Summary) -> dict[str, Spec]:
     if any(step.score is not None for step in summary.path):
         out["chart-score"] = score_chart(summary.path, summary.score_name)
     if summary.scatter:
-        out["chart-scatter"] = scatter_chart(summary.scatter)
+        out["chart-scatter"] = scatter_chart(summary.scatter, summary.scatter_scale)
     if summary.weights is not None:
         out["chart-weights"] = weights_chart(summary.weights, summary.noun)
     if summary.views:
@@ -124,8 +124,8 @@ def weights_chart(histogram: Histogram, noun: str) -> Spec:
     return _spec(220, data, mark={"type": "bar"}, encoding=encoding)
 
 
-def scatter_chart(points: tuple[tuple[float, float, bool], ...]) -> Spec:
-    """Return given against expected values."""
+def scatter_chart(points: tuple[tuple[float, float, bool], ...], scale: str) -> Spec:
+    """Return given against expected values; a "symlog" scale is a log scale if all are positive."""
     data = [{"given": given, "expected": expected, "suspect": suspect} for given, expected, suspect in points]
     expected = [p[1] for p in points]  # the line ends where the expected values do: far given ones would squeeze it
     line = {
@@ -133,6 +133,9 @@ def scatter_chart(points: tuple[tuple[float, float, bool], ...]) -> Spec:
         "mark": {"type": "line", "strokeWidth": 1, "opacity": 0.5},
         "encoding": {axis: {"field": "at", "type": "quantitative"} for axis in ("x", "y")},
     }
+    if scale == "symlog" and all(given > 0 and other > 0 for given, other, _ in points):
+        scale = "log"
+    axis = {"scale": {"zero": False, "type": scale}}
     legend = {"orient": "top", "labelExpr": "datum.value ? 'likely error' : 'other rows'"}
     colour = {
         "field": "suspect",
@@ -144,8 +147,8 @@ def scatter_chart(points: tuple[tuple[float, float, bool], ...]) -> Spec:
     dots: Spec = {
         "mark": {"type": "point", "filled": True, "opacity": 0.6, "size": 30},
         "encoding": {
-            "x": _quantity("expected", "expected", scale={"zero": False}),
-            "y": _quantity("given", "given", scale={"zero": False}),
+            "x": _quantity("expected", "expected", **axis),
+            "y": _quantity("given", "given", **axis),
             "color": colour,
             "tooltip": _tips(("given", "given", ".4~g"), ("expected", "expected", ".4~g")),
         },

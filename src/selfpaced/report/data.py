@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 Cell = str | int | float | bool | None
 
@@ -176,6 +175,7 @@ class Summary:
     pairs: Pairs | None = None
     patterns: tuple[Pattern, ...] = ()
     scatter: tuple[tuple[float, float, bool], ...] = field(default=(), repr=False)
+    scatter_scale: str = "linear"
     features: Features | None = None
     pictures: tuple[str, ...] = field(default=(), repr=False)
     grid: Grid | None = None
@@ -185,7 +185,3 @@ class Summary:
     versions: tuple[tuple[str, str], ...] = ()
     citation: str = ""
     created: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return dictionaries, tuples and scalars only, ready for JSON."""
-        return asdict(self)

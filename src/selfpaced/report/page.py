@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets import cache_directory
+from ..formatting import solid_percent
 from ..persistence import replacing
 from .charts import charts, lam_text
 from .data import Summary
@@ -65,7 +66,7 @@ def report(
     not_used : sequence of (column, reason)
         Columns of the data that the model does not use.
     max_rows : int
-        Maximum number of rows in the table.
+        Maximum number of rows in the table; counts and conclusions are about all of them.
 
     Returns
     -------
@@ -121,8 +122,8 @@ def render(summary: Summary) -> str:
     table = summary.suspects
     data = {
         "charts": charts(summary),
-        "table": None if table is None else [_column(column) for column in table.columns],
-        "features": None if summary.features is None else _features(summary.features),
+        "table": None if table is None else [vars(column) for column in table.columns],
+        "features": None if summary.features is None else vars(summary.features),
         "pictures": summary.pictures,
         "review": None if summary.review is None else vars(summary.review),
     }
@@ -150,14 +151,6 @@ def _policy(scripts: list[Any]) -> str:
     )
 
 
-def _column(column: Any) -> dict[str, Any]:
-    return {"key": column.key, "label": column.label, "kind": column.kind, "values": list(column.values)}
-
-
-def _features(features: Any) -> dict[str, Any]:
-    return {"names": features.names, "rows": features.rows, "leftOut": features.left_out}
-
-
 @cache
 def _environment() -> Any:
     try:
@@ -171,7 +164,7 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["solid"] = lambda text: text.replace(" %", "\N{NO-BREAK SPACE}%")
+    environment.filters["solid"] = solid_percent
     # compact, and an error rather than a NaN that no browser can parse
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "sort_keys": False}
     return environment

@@ -17,8 +17,6 @@ from .data import Fact, Grid, ViewWeights
 from .supervised import AssessedSection, Floats, LabelSection, Section, ValueSection
 from .tables import as_columns, key_of
 
-__all__ = ["grid_of", "section_of"]
-
 BLOCKS = 50  # display: blocks per side of the picture of a matrix
 #: What is drawn of an epoch, and under which title.
 EPOCH = {

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.compose import TransformedTargetRegressor
 
 from ..assessment import LEVELS, Labels
 from ..formatting import number, percent, unused_columns
@@ -33,11 +34,10 @@ from .data import (
 )
 from .sections import section_of
 from .supervised import FIRST, Section
-from .tables import as_columns, cell, feature_rows, make_table
-from .thumbnails import thumbnails
+from .tables import as_columns, cell, feature_rows, make_table, thumbnails
 
 # cost: what a page holds, so that a browser stays fast (benchmarks/report.py): rows in the table, rows with their cells
-MAX_ROWS = 100_000
+MAX_ROWS = 20_000
 MAX_DETAILED = 1_000
 SHOWN_CLASSES = 6  # display: classes with a colour of their own
 LABELS_SHOWN = 12  # display: labels in the table of given and expected labels
@@ -82,11 +82,14 @@ def summarise(
     -------
     Summary
     """
-    model, seen = look_through(fitted, X)
+    inner = fitted.regressor_ if isinstance(fitted, TransformedTargetRegressor) else fitted
+    model, seen = look_through(inner, X)
     section = section_of(model)
+    section.scale = None if inner is fitted else fitted.transformer_
     section.check_rows(X, y)
-    table = suspects if suspects is not None else _with_reasons(section.suspects(seen, y), section, fitted, X, y)
-    shown = None if table is None else make_table(table, limit=max_rows)
+    table = suspects if suspects is not None else _own_table(section, inner, X, seen, y)
+    listed = {} if table is None else as_columns(table)  # all of them: the page may show fewer
+    shown = None if table is None else make_table(listed, limit=max_rows)
     shown, review = _reviewable(shown, section, title or section.name)
     path, cells = tuple(_steps(section)), X if cells is None else cells
     return Summary(
@@ -94,7 +97,7 @@ def summarise(
         kind=section.kind,
         sentence=section.sentence(),
         noun=section.noun,
-        conclusion=section.conclusion(*_counted(shown)),
+        conclusion=section.conclusion(*_counted(listed)),
         notices=tuple(notices),
         not_used=unused_columns(not_used),
         termination=section.termination,
@@ -107,9 +110,10 @@ def summarise(
         weights=_histogram(section.weights, y if section.kind == "classification" else None),
         suspects=shown,
         review=review,
-        pairs=_pairs_of(shown, section),
-        patterns=_patterns_of(shown, cells, section, "" if review is None else review.target),
+        pairs=_pairs_of(listed, section),
+        patterns=_patterns_of(listed, cells, section, "" if review is None else review.target),
         scatter=_scatter_of(section),
+        scatter_scale="linear" if section.scale is None else "symlog",
         features=_features(shown, cells, section, by_label=suspects is not None),
         pictures=() if suspects is not None else thumbnails(section.pictures),
         grid=section.grid,
@@ -122,13 +126,11 @@ def summarise(
     )
 
 
-def _counted(table: ReportTable | None) -> tuple[int, int]:
+def _counted(listed: Mapping[str, Any]) -> tuple[int, int]:
     """Number of likely errors and of rows worth a look; a table without levels has likely errors only."""
-    if table is None:
-        return 0, 0
-    levels: Any = next((column.values for column in table.columns if column.key == "level"), ())
-    look = sum(level == LEVELS[1] for level in levels)
-    return table.total - look, look
+    total = len(next(iter(listed.values()), ()))
+    look = int(np.count_nonzero(np.asarray(listed.get("level", ()), dtype=object) == LEVELS[1]))
+    return total - look, look
 
 
 def _steps(section: Section) -> list[PathStep]:
@@ -264,14 +266,18 @@ def _versions() -> tuple[tuple[str, str], ...]:
 # -------------------------------------------------------------------------------------------- the listed rows
 
 
-def _with_reasons(table: dict[str, Any] | None, section: Section, fitted: Any, X: Any, y: Any) -> dict[str, Any] | None:
-    """Add the contributing columns to the library's own table, if X and y are given."""
+def _own_table(section: Section, fitted: Any, X: Any, seen: Any, y: Any) -> dict[str, Any] | None:
+    """Return the library's own table of rows, with the contributing columns if X and y are given."""
+    if section.scale is not None and y is not None:
+        y = section.scale.transform(np.reshape(y, (-1, 1))).ravel()
+    table = section.suspects(seen, y)
+    if table is not None and section.scale is not None:
+        table |= {key: section.in_unit(table[key]) for key in ("given", "expected")}
     if table is None or X is None or y is None or section.kind not in ("classification", "regression"):
         return table
     rows = np.asarray(table["row"], dtype=np.intp)
     confident = confident_rows(section.weights, rows)
-    model, seen = look_through(fitted, X)
-    asked = model if seen is X else fitted  # for a Pipeline, name the raw columns, which people know
+    asked = section.model if seen is X else fitted  # for a Pipeline, name the raw columns, which people know
     against = [", ".join(names) or None for names in columns_against(asked, X, y, rows, confident)]
     first = [key for key in FIRST if key in table]
     return {key: table[key] for key in first} | {"against": against} | table
@@ -299,12 +305,11 @@ def _values(column: ReportColumn | None) -> list[Any]:
     return [] if column is None else list(column.values)
 
 
-def _pairs_of(table: ReportTable | None, section: Section) -> Pairs | None:
+def _pairs_of(listed: Mapping[str, Any], section: Section) -> Pairs | None:
     """Count the listed rows by given and expected label, the most frequent labels only."""
-    columns = {} if table is None else {column.key: column.values for column in table.columns}
-    if section.kind != "classification" or not {"given", "expected"} <= set(columns) or not len(columns["given"]):
+    if section.kind != "classification" or not {"given", "expected"} <= set(listed) or not len(listed["given"]):
         return None
-    given, expected = (np.array([str(v) for v in columns[key]]) for key in ("given", "expected"))
+    given, expected = (np.asarray(listed[key]).astype(str) for key in ("given", "expected"))
     left, above = _most(given), _most(expected)
     counts = tuple(tuple(int(np.sum((given == g) & (expected == e))) for e in above) for g in left)
     everyone = _label_counts(section.assessment.diagnosis)  # type: ignore[attr-defined]
@@ -327,15 +332,13 @@ def _most(labels: Any) -> tuple[str, ...]:
     return tuple(sorted(str(name) for name in names[np.argsort(-counts, kind="stable")][:LABELS_SHOWN]))
 
 
-def _patterns_of(table: ReportTable | None, cells: Any, section: Section, target: str) -> tuple[Pattern, ...]:
+def _patterns_of(listed: Mapping[str, Any], cells: Any, section: Section, target: str) -> tuple[Pattern, ...]:
     """Find what the listed rows have in common in the columns of a data frame, except the target."""
-    rows = next((column.values for column in table.columns if column.key == "row"), ()) if table is not None else ()
-    if section.kind not in ("classification", "regression") or not _is_frame(cells) or not len(rows):
+    places = np.asarray(listed.get("row", ()))
+    if section.kind not in ("classification", "regression") or not _is_frame(cells) or not places.size:
         return ()
-    if not all(isinstance(row, int) for row in rows):
-        return ()
-    places, suspect = np.array(rows, dtype=np.intp), np.zeros(len(cells), dtype=bool)
-    if places.min() < 0 or places.max() >= len(cells):
+    suspect = np.zeros(len(cells), dtype=bool)
+    if places.dtype.kind not in "iu" or places.min() < 0 or places.max() >= len(cells):
         return ()
     suspect[places] = True
     others = cells.loc[:, [name for name in cells.columns if str(name) != target]]
@@ -352,10 +355,11 @@ def _scatter_of(section: Section) -> tuple[tuple[float, float, bool], ...]:
         return ()
     assessment = section.assessment  # type: ignore[attr-defined]
     suspect = assessment.levels() == 2
-    given, expected = (np.asarray(v, dtype=float) for v in (assessment.diagnosis.given, assessment.diagnosis.expected))
+    found = (assessment.diagnosis.given, assessment.diagnosis.expected)
+    given, expected = (section.in_unit(np.asarray(values, dtype=float)) for values in found)
     order = np.argsort(~suspect, kind="stable")
     if order.size > SCATTERED:
-        found = order[: min(int(suspect.sum()), SCATTERED // 2)]
+        first = order[: min(int(suspect.sum()), SCATTERED // 2)]
         rest = order[int(suspect.sum()) :]
-        order = np.concatenate([found, rest[:: max(1, rest.size // (SCATTERED - found.size) + 1)]])
+        order = np.concatenate([first, rest[:: max(1, rest.size // (SCATTERED - first.size) + 1)]])
     return tuple((float(f"{given[i]:.5g}"), float(f"{expected[i]:.5g}"), bool(suspect[i])) for i in order)

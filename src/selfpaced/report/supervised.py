@@ -16,8 +16,6 @@ from ..path import end_in_words
 from .data import Comparison, Fact, Grid, ViewWeights
 from .tables import as_columns
 
-__all__ = ["FIRST", "AssessedSection", "Floats", "LabelSection", "Section", "ValueSection"]
-
 Floats = NDArray[np.float64]
 
 FIRST = ("row", "level", "given", "expected", "noise_probability")  # display: first columns of the table of rows
@@ -35,9 +33,16 @@ class Section:
     unit = "epoch"
     bands: Mapping[str, tuple[str, str]] = {}  # recorded numbers with the names of their lower and upper ends
     pictures: Sequence[Any] = ()  # of the first rows of the table
+    scale: Any = None  # a fitted transformer, if the model predicts the target on another scale
 
     def __init__(self, model: Any) -> None:
         self.model = model
+
+    def in_unit(self, values: Floats) -> Floats:
+        """Return values on the scale of the model in the unit of the target."""
+        if self.scale is None:
+            return values
+        return np.asarray(self.scale.inverse_transform(np.reshape(values, (-1, 1))), dtype=np.float64).ravel()
 
     @property
     def name(self) -> str:
@@ -202,10 +207,6 @@ class ValueSection(SupervisedSection):
     kind = "regression"
     assessed = "value"
 
-    def sentence(self) -> str:
-        words = self.assessment.diagnosis.misfit_words  # type: ignore[attr-defined]
-        return f"{super().sentence()} Its fit is poor: {words}." if words else super().sentence()
-
     def facts(self) -> list[Fact]:
         facts, diagnosis = super().facts(), self.assessment.diagnosis
         if diagnosis.misfit_words:  # type: ignore[attr-defined]
@@ -217,13 +218,7 @@ class ValueSection(SupervisedSection):
         if X is None or y is None:
             return []
         values = np.asarray(y, dtype=np.float64)
-        errors = [np.abs(values - np.asarray(m.predict(X))) for m in (self.model.plain_, self.model)]
+        errors = [np.abs(values - self.in_unit(np.asarray(m.predict(X)))) for m in (self.model.plain_, self.model)]
         typical = [number(float(np.median(error))) for error in errors]
-        note = "median absolute residual, in the unit of the target"
-        out = [Comparison("Typical error", typical[0], typical[1], note)]
-        trusted = self.weights >= 0.5
-        if trusted.any():
-            squares = [number(float(np.sqrt(np.mean(error[trusted] ** 2)))) for error in errors]
-            name = "Root mean squared error of the trusted rows"
-            out.append(Comparison(name, squares[0], squares[1], "weight of at least ½"))
-        return out
+        note = "of the fitted rows, in the unit of the target"
+        return [Comparison("Median error", typical[0], typical[1], note)]

@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..fingerprint import mixed
-from .formulas import unguarded_table
 from .reading import is_parquet, require_arrow, to_frame
-from .text import TableError, TextFile
+from .text import TableError, TextFile, unguarded_table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["TableBatches", "matching_files"]
 
 _KEY = "\0key"
 

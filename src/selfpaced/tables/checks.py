@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fingerprint import row_keys
-from ..formatting import number, percent, plural
+from ..formatting import percent, plural
 from .cells import CellLevels, NumberFormat
 from .columns import counts_rows
 from .text import suggestion
@@ -36,7 +35,7 @@ ENOUGH_ROWS = 50  # a choice: fewer rows say nothing about a column
 LEAKAGE_CELLS = 1_000_000  # cost: cells that the check for leakage looks at
 SHOWN = 5  # display: columns and labels that are named one by one
 TINY_CLASS = 2  # a choice: rows of a class up to which nothing can be learnt about it
-SPELLED_ALIKE = 0.8  # a choice: similarity (difflib) from which on a label of one or two rows may be a misspelling
+SHORT_LABEL = 4  # a choice: letters of a label up to which one other letter makes another word
 MOSTLY_NUMBERS = 0.9  # display: share of numbers from which a column of text is called mostly numeric
 _NOT_A_LABEL = frozenset(["none", "null", "nil", "n.a.", "-", "--", "unknown", "missing"])
 _SUMMARY = re.compile(
@@ -73,9 +72,7 @@ def notices(frame: pd.DataFrame, target: str, labels: Any, *, task: str, exclude
     places = np.linspace(0, len(frame) - 1, rows).astype(np.intp)
     told += _leaks(features.iloc[places], target, labels[places], task)
     told += _identifiers(features)
-    if task == "regression":
-        told += _skew(target, labels.astype(float))
-    else:
+    if task == "classification":
         count, groups = conflicting_duplicates(features, labels)
         if count:
             what = f"{count:,} rows are equal in every column but have different labels"
@@ -165,22 +162,12 @@ def _identifiers(features: pd.DataFrame) -> Iterator[str]:
     """Yield a sentence on whole numbers of which every row has its own, unless they only count the rows."""
     from pandas.api import types
 
-    for place, kind in enumerate(features.dtypes):
-        if types.is_integer_dtype(kind) and len(features) >= ENOUGH_ROWS:
-            column, name = features.iloc[:, place], str(features.columns[place])
-            if column.is_unique and not (column.notna().all() and counts_rows(column.to_numpy())):
-                what = f"column {name!r} has another whole number in every row"
-                yield f"{what}: is it an identifier? (--exclude {shlex.quote(name)})"
-
-
-def _skew(target: str, values: NDArray[np.float64]) -> Iterator[str]:
-    """Yield a sentence if the mean of positive values is more than three times their median."""
-    middle, mean = float(np.median(values)), float(np.mean(values))
-    if len(values) >= ENOUGH_ROWS and values.min() >= 0 and mean > 3 * middle > 0:
-        what = (
-            f"the values of {target!r} are skewed (half are below {number(middle, 4)}, their mean is {number(mean, 4)})"
-        )
-        yield f"{what}: their logarithm may be easier to model"
+    for name, column in features.items():
+        if not types.is_integer_dtype(column.dtype) or len(column) < ENOUGH_ROWS or not column.is_unique:
+            continue
+        if column.hasnans or not counts_rows(column.to_numpy()):
+            what = f"column {str(name)!r} has another whole number in every row"
+            yield f"{what}: is it an identifier? (--exclude {shlex.quote(str(name))})"
 
 
 def _leaks(features: pd.DataFrame, target: str, labels: NDArray[Any], task: str) -> Iterator[str]:
@@ -258,7 +245,8 @@ def label_text(value: Any) -> str:
 def label_variants(labels: Any) -> dict[str, str]:
     """Return labels that may be another spelling of a more frequent one: label -> the other.
 
-    These are labels that differ from it only by case, and labels of one or two rows that nearly equal it.
+    These are labels that differ from it only by case, and labels of one or two rows that differ by one letter, or by
+    two that are exchanged.
 
     >>> label_variants(np.array(["Adelie"] * 50 + ["adelie", "Adelei"] + ["Gentoo"] * 40))
     {'adelie': 'Adelie', 'Adelei': 'Adelie'}
@@ -275,10 +263,20 @@ def label_variants(labels: Any) -> dict[str, str]:
     frequent = [folded for folded, name in known.items() if amount[name] > TINY_CLASS]
     rare = [folded for folded, name in known.items() if amount[name] <= TINY_CLASS]
     for folded in rare[:SHOWN]:
-        near = difflib.get_close_matches(folded, frequent, n=1, cutoff=SPELLED_ALIKE)
-        if near and re.sub(r"\D", "", near[0]) == re.sub(r"\D", "", folded):  # digits number things
-            found[known[folded]] = known[near[0]]
+        near = next((other for other in frequent if len(other) > SHORT_LABEL and _one_typo(folded, other)), None)
+        if near is not None:
+            found[known[folded]] = known[near]
     return found
+
+
+def _one_typo(text: str, other: str) -> bool:
+    """Return whether one letter (no digit: digits number things) is wrong, missing or added, or two are exchanged."""
+    same = next((k for k, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), min(len(text), len(other)))
+    text, other = text[same:], other[same:]
+    if re.search(r"\d", text[:1] + other[:1]):
+        return False
+    exchanged = text[:2] == other[:2][::-1] and text[2:] == other[2:]
+    return exchanged or text[1:] in (other, other[1:]) or text == other[1:]
 
 
 def _spaced_labels(column: pd.Series) -> Iterator[str]:
@@ -346,7 +344,7 @@ def _merge(text: str, labels: Collection[str], all_known: bool) -> tuple[str, st
     old, new = next(((a, b) for a, b in ways if a in labels and (b in labels or not b)), ways[0])
     unknown = [label for label in (old, new) if label not in labels and (label or label is old)]
     if all_known and unknown:
-        raise ValueError(f"there is no label {unknown[0]!r}{suggestion(unknown[0], labels)}")
+        raise ValueError(f"there is no label {unknown[0]!r}{suggestion(unknown[0], labels, 'the labels are')}")
     return old, new
 
 

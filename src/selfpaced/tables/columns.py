@@ -15,8 +15,6 @@ from .cells import CellLevels, DateFormat, NumberFormat, are_codes, are_days, da
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CategoryColumn", "Column", "DateColumn", "NotUsed", "Note", "NumberColumn", "describe", "levels_of"]
-
 COUNTING_ROWS = 20  # a choice: rows from which on whole numbers that only count are identifiers
 SPANS = 20.0  # a choice: times its median size that a number must reach before its asinh is a feature, too
 FARTHEST_NUMBER = 10.0  # numerical safety: standard deviations at which a number is cut off

@@ -21,8 +21,6 @@ from .text import TableWarning, suggestion
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TableEncoder"]
-
 COMPONENTS = {"linear": 120, "tree": 30}  # cost, weighed by benchmarks/tables.py: components of all text columns
 LARGE = 10_000_000  # cost: cells above which features are kept in single precision
 CELLS_AT_ONCE = 1 << 20  # cost: cells that are encoded at a time, 8 MB
@@ -237,9 +235,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         dict of str to (slice, callable)
             The features of the texts, and a function that gives a column's part in them for some rows of `X`.
         """
-        texts = set(self.names_of("text"))
-        found = list(self._readers(self._known(X)))[-len(texts) :] if texts else []
-        return {name: (place, read) for name, place, read in found}
+        frame = self._known(X)
+        levels = [(name, CellLevels.of(frame[name])) for name in self.names_of("text")]
+        return {name: (place, read) for name, place, read in self._texts(levels)}
 
     def _readers(
         self, frame: pd.DataFrame, known: Mapping[str, CellLevels | None] | None = None, tables: Any = None
@@ -259,10 +257,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                     _tell_unread(column, series, bad)
             if not self.sparse_:
                 yield column.name, slice(begin, begin := begin + len(column.names(linear))), read
-        for name, levels in texts:
+        yield from self._texts(texts, tables)
+
+    def _texts(
+        self, columns: list[tuple[str, CellLevels]], tables: Mapping[str, Any] | None = None
+    ) -> Iterator[tuple[str, slice, Any]]:
+        """Yield text columns, the last features, which they share, and what gives a column's part in these."""
+        width = len(self.get_feature_names_out())
+        for name, levels in columns:
             assert self.text_ is not None  # it was fitted to these columns
             table = self.text_.table(name, levels) if tables is None else tables[name]
-            place = slice(begin, begin + self.text_.width)
+            place = slice(width - self.text_.width, width)
             yield name, place, lambda rows, table=table, codes=levels.codes: table[codes[rows]]
 
     def _known(self, X: Any) -> pd.DataFrame:

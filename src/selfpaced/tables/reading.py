@@ -14,13 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .formulas import unguarded, unguarded_table
-from .text import Dialect, TableError, TableWarning, TextFile, records, suggestion, warn
+from .text import Dialect, TableError, TextFile, records, unguarded, unguarded_table, warn
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Dialect", "Lines", "LoadedTable", "TableError", "TableWarning", "read_table", "suggestion", "text_rows"]
 
 
 MANY_LINES = 100_000  # cost: lines from which a file is read in pieces (benchmarks/scale.py)

@@ -12,8 +12,6 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 
 from .cells import CellLevels
 
-__all__ = ["JointText"]
-
 HASHES = 1 << 15  # cost: buckets of the n-grams of all columns; eight times as many take four times as long
 SHIFT = 7919  # a choice: a prime, by which the buckets of one column are moved against those of the one before
 LONG_TEXT = 8  # a choice: words of a cell, on average, from which words are counted and not letters

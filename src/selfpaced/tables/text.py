@@ -15,17 +15,16 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from .cells import CellLevels, are_codes, separator_of
-from .formulas import unguarded, unguarded_table
 
-__all__ = ["Dialect", "TableError", "TableWarning", "TextFile", "records", "suggestion", "warn"]
+if TYPE_CHECKING:
+    import pandas as pd
 
 # What counts as "no value" in a text file. "None" and "-" are left to the column types: they are also words.
 NULLS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "#N/A", "<NA>", "?"]
 BYTES_AT_ONCE = 1 << 22  # cost: bytes of text that are read at a time
-UNPACKED = 1 << 28  # a choice: bytes that a gzipped file may unpack into, however small it is
 _BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _ZEROS = re.compile(rb'[,;\t|"\n]0\d')
 _NUMBER = re.compile(r"\s*[-+]?(\d[\d.,]*|[.,]\d+)(?:[eE][-+]?\d+)?\s*")
@@ -52,7 +51,7 @@ class TableWarning(UserWarning):
     """Something in a table was left out or read in a particular way."""
 
 
-def suggestion(name: str, known: Iterable[Any]) -> str:
+def suggestion(name: str, known: Iterable[Any], which: str = "its columns are") -> str:
     """Return ``"; did you mean ...?"`` for a name that is nearly one of the known ones, else the known ones.
 
     >>> suggestion("lable", ["label", "age"])
@@ -64,7 +63,7 @@ def suggestion(name: str, known: Iterable[Any]) -> str:
     if near:
         return f"; did you mean {folded[near[0]]!r}?"
     shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-    return f"; its columns are {shown}"
+    return f"; {which} {shown}"
 
 
 @dataclass(frozen=True)
@@ -95,17 +94,13 @@ class TextFile:
         _check_encoding(path, encoding)
         if decimal not in ("", ".", ","):
             raise ValueError(f"decimal must be '', '.' or ',', got {decimal!r}")
-        lines = quotes = size = 0
+        lines = quotes = 0
         head, last = b"", b""
         try:
             with _binary(path) as stream:
                 while block := stream.read(BYTES_AT_ONCE):
                     lines += block.count(b"\n")
                     quotes += block.count(b'"')
-                    size += len(block)
-                    if size > max(UNPACKED, 200 * path.stat().st_size):
-                        what = "unpacks into more than 200 times its size, as tables do not; if it is one"
-                        raise TableError(path, f"{what}, unpack it first")
                     head, last = head or block[: 1 << 16], block[-1:]
         except (EOFError, OSError, zlib.error) as error:
             raise TableError(path, f"cannot be read: {error}") from error
@@ -278,3 +273,64 @@ def _binary(path: Path) -> BinaryIO:
 
 def warn(message: str) -> None:
     warnings.warn(message, TableWarning, stacklevel=4)
+
+
+# ---------------------------------------------------------------------------------------------------- formulas
+#
+# A text that begins with =, +, - or @, also in its wide form or after a tab or the end of a line, is a formula to some
+# spreadsheet. It is written with an apostrophe before it, and read without. Numbers and such a sign alone stay as they
+# are. What has an apostrophe before the sign already gets a second one, so that every table is read as it was.
+
+_SIGNS = r"'*[=+\-@\t\r\n＝＋－＠]"
+_RISKY = re.compile(f"{_SIGNS}.", re.DOTALL)
+
+
+def guarded(text: str) -> str:
+    """Return the text as it is safe in a spreadsheet.
+
+    >>> guarded("=HYPERLINK(A1)"), guarded("-1.5"), guarded("'=x"), guarded("a=b")
+    ("'=HYPERLINK(A1)", '-1.5', "''=x", 'a=b')
+    """
+    if not _RISKY.match(text):
+        return text
+    try:
+        float(text.replace(",", "."))
+    except ValueError:
+        return f"'{text}"
+    return text
+
+
+def unguarded(text: str) -> str:
+    """Return the text as it was.
+
+    >>> unguarded("'=HYPERLINK(A1)"), unguarded("''=x"), unguarded("'quoted'")
+    ('=HYPERLINK(A1)', "'=x", "'quoted'")
+    """
+    return text[1:] if text[:1] == "'" and _RISKY.match(text[1:]) else text
+
+
+def guarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame whose texts, names of columns included, are safe in a spreadsheet."""
+    safe = frame.copy(deep=False)
+    for place, kind in enumerate(frame.dtypes):
+        if kind.kind in "OUS" or str(kind) in ("str", "string", "category"):
+            column = frame.iloc[:, place]
+            if column.astype("str").str.match(_SIGNS).any():  # by Arrow, not cell by cell
+                cells = column.astype(object)
+                safe.isetitem(place, cells.map(lambda cell: guarded(cell) if isinstance(cell, str) else cell))
+    safe.columns = [guarded(name) if isinstance(name, str) else name for name in frame.columns]
+    return safe
+
+
+def unguarded_table(table: Any) -> Any:
+    """Return an Arrow table with its texts as they were."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for position, kind in enumerate(table.schema.types):
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            column = table.column(position)
+            if pc.any(pc.starts_with(column, "'")).as_py():
+                plain = pc.replace_substring_regex(column, f"(?s)^'({_SIGNS}.)", "\\1", max_replacements=1)
+                table = table.set_column(position, table.schema.names[position], plain)
+    return table

@@ -164,7 +164,7 @@ function start() {
   // The cells of a row: contributing columns first; a line of them, or all if the row is open.
   const BRIEF = 8;
   const details = (i, open) => {
-    const { names, rows, leftOut } = data.features;
+    const { names, rows, left_out: leftOut } = data.features;
     const contributing = new Set(String(against?.values[i] ?? "").split(", "));
     const places = names.map((_, j) => j).filter((j) => names[j] !== data.review?.target);
     const first = places.filter((j) => contributing.has(names[j])), rest = places.filter((j) => !contributing.has(names[j]));
