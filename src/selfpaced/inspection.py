@@ -100,14 +100,15 @@ def suspects(
     if order not in ("probability", "impact"):
         raise ValueError(f"order must be 'probability' or 'impact', got {order!r}")
     if is_dask(X):
-        from .distributed.dask_results import suspects_of
+        from .distributed import suspect_frame
+        from .distributed.dask_results import collection_frame
 
         if n is not None or order == "impact":
             raise ValueError(
                 f"n must be None and order 'probability' for Dask collections, got {n!r} and {order!r}: the table that "
                 "is returned can be sorted and cut, for example with nlargest"
             )
-        return suspects_of(_assessing(fitted), X, y, all_rows=all_rows)
+        return collection_frame(_assessing(fitted), X, y, partial(suspect_frame, all_rows=all_rows))
     assessed = assessment_of(fitted, X, y, kinds=("labels", "values", "entries"))
     if order == "probability":
         return _indexed(suspect_table(assessed, n, all_rows=all_rows), X)
@@ -200,9 +201,9 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float = SUSPECT) -> Any
     """
     threshold = number("threshold", threshold, 0, 1, "in [0, 1]")
     if is_dask(X):
-        from .distributed.dask_results import issues_of
+        from .distributed.dask_results import collection_frame
 
-        return issues_of(_assessing(fitted), X, y, partial(issue_table, threshold=threshold))
+        return collection_frame(_assessing(fitted), X, y, partial(issue_table, threshold=threshold))
     table = issue_table(assessment_of(fitted, X, y), threshold)
     return table.set_axis(X.index) if hasattr(X, "iloc") else table
 
@@ -222,14 +223,14 @@ def issue_table(assessed: Assessment, threshold: float = SUSPECT) -> Any:
     return as_table(columns)
 
 
-def _assessing(fitted: Any) -> AssessmentMixin:
+def _assessing(fitted: Any) -> Any:
     """The estimator itself, for rows that must not be brought into memory."""
-    if not isinstance(fitted, AssessmentMixin):
+    if not isinstance(fitted, AssessmentMixin) and not hasattr(fitted, "assessments"):
         raise TypeError(
-            "fitted must be a fitted linear estimator of this library for Dask collections, got "
+            "fitted must be a fitted linear estimator or a cross-fit wrapper of this library for Dask collections, got "
             f"{type(fitted).__name__}: transform X by Dask first, and pass the last step alone"
         )
-    check_is_fitted(fitted, "assessment_")
+    check_is_fitted(fitted, "termination_")
     return fitted
 
 

@@ -103,6 +103,7 @@ def test_labels_weights_and_unknown_chunks(data):
     found = suspects(model, table(ddf, "label", "w"))
     assert isinstance(found, dd.DataFrame)
     found = found.compute()
+    pd.testing.assert_frame_equal(suspects_in_memory(model, ddf, "label").compute(), found)  # of the collections
     assert set(found["level"]) == {"likely error", "worth a look"}
     assert wrong[kept][found["row"][found["level"] == "likely error"]].mean() > 0.9
     columns = list(suspects_in_memory(SelfPacedLogisticRegression().fit(X, label)).columns)

@@ -176,9 +176,7 @@ class ProbabilityFacts:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum(parts) works
 
 
-def fit_rows(
-    table: Any, logits: Callable[[Block, Rows], Array], unlabelled: bool = False
-) -> tuple[FittedNoise, Block, Rows]:
+def fit_rows(table: Any, logits: Callable[[Block, Rows], Array]) -> tuple[FittedNoise, Block, Rows]:
     """Fit the label-noise model to all rows of a table or, if they are many, to a sample of them by content.
 
     Parameters
@@ -187,8 +185,6 @@ def fit_rows(
         Probabilities, with a column for every class.
     logits : callable
         Takes rows and their numbers to logits.
-    unlabelled : bool
-        Whether rows of weight 0 are rows without a label.
 
     Returns
     -------
@@ -203,9 +199,6 @@ def fit_rows(
         block = table.take(numbers)._replace(weight=None if weight is None else weight[order])
     else:
         block, numbers = table.take(np.arange(table.n)), np.arange(table.n)
-        if unlabelled:
-            numbers = np.flatnonzero(block.weight)
-            block = block.rows(numbers)
     return fit_noise(logits(block, numbers), block.y, block.weight, counts=sampled), block, numbers
 
 
@@ -229,10 +222,8 @@ class BlockAssessor:
         noise = replace(self.noise, logits=logits_of(block.X, self.least), codes=block.y)
         return noise.assessment(self.classes, None)
 
-    def totals(self, block: Block, unlabelled: bool) -> Sums:
+    def totals(self, block: Block) -> Sums:
         """Rows of each level, expected errors in the lists, and weights of the clean labels."""
-        if unlabelled:
-            block = block.rows(np.flatnonzero(block.weight))  # type: ignore[arg-type]
         found = self.of(block)
         levels, weight = found.levels(), np.ones(len(block.y)) if block.weight is None else block.weight
         wrong, evidence = float(found.wrong[levels == 2].sum()), float(found.evidence[levels == 1].sum())
@@ -361,12 +352,11 @@ def audit_blocks(labels: Any, pred_probs: Any, classes: Any, sample_weight: Any)
         raise ValueError(f"the rows of pred_probs must be probabilities that sum to 1, got {what}")
     least = facts.least if facts.zero else math.inf
     rows = ProbabilityTable(raw, places, width)
-    unlabelled = getattr(raw, "without", None) is not None  # which a scratch file does not hold
-    noise, block, numbers = fit_rows(rows, lambda own, _: logits_of(own.X, least), unlabelled)
+    noise, block, numbers = fit_rows(rows, lambda own, _: logits_of(own.X, least))
     numbers = raw.numbers(numbers)
     lean = replace(noise, logits=noise.logits[:0], codes=noise.codes[:0])
     assessor = BlockAssessor(order, lean, places, least)
-    totals = rows.reduce(assessor.totals, unlabelled)
+    totals = rows.reduce(assessor.totals)
     in_sample = warn_in_sample(facts.expected, facts.found, int(totals[0].sum()), facts.certain, stacklevel=4)
     given = AuditInput(order, block.X, np.arange(len(block.y)), block.y)
     audit = BlockAudit(

@@ -28,15 +28,10 @@ def refuse_dask(X: Any) -> None:
 
 
 def from_dask(X: Any, y: Any, sample_weight: Any, groups: Any = None, *, labels: bool) -> Any:
-    """Dask collections as a table of blocks that stay where they are; ``groups`` stay with it, too."""
-    from .dask_table import DaskGroups, table
+    """Dask collections as a table of blocks that stay where they are."""
+    from .dask_table import table
 
-    if groups is None:
-        return table(X, y, sample_weight, labels=labels)
-    column, rows = DaskGroups(X, groups), X.drop(columns=groups) if isinstance(groups, str) else X
-    found = table(rows, y, sample_weight, labels=labels)
-    found.groups = column.of(found)
-    return found
+    return table(X, y, sample_weight, groups=groups, labels=labels)
 
 
 def lazy_for_dask(method: Method) -> Method:

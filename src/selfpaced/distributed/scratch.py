@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ..assessment import SUSPECT, Assessment, AssessmentMixin
 from .sources import Batch, LabelCodes, n_columns, read
-from .table import Array, Block, CountedPasses, Rows, Table, added, total
+from .table import Array, Block, CountedPasses, Rows, Table, added, places_among, total
 
 logger = logging.getLogger(__name__)
 
@@ -334,10 +334,11 @@ def assessed_blocks(
     model: Any, table: ScratchTable, numbers: Callable[[Array], Array] | None = None
 ) -> Iterator[Assessment]:
     """The assessment of every block, with the numbers of its rows in the source."""
-    first = 0
+    first, places = 0, places_among(table.classes, getattr(model, "classes_", None))
     for block in table.blocks():
         own = (numbers or table.numbers)(first + np.arange(len(block.y)))
-        yield replace(model._assess(block.X, block.y), numbers=own)
+        codes = block.y if places is None else places[block.y]
+        yield replace(model._assess(block.X, codes), numbers=own)
         first += len(block.y)
 
 

@@ -286,6 +286,17 @@ def classes_of(known: Sequence[Facts], labels: bool) -> tuple[Array | None, Arra
     return classes[order], np.array(list(found.values()))[order]
 
 
+def places_among(given: Array | None, classes: Array | None) -> Rows | None:
+    """Where the labels of a table are among those of a fit; None if they are the same, or there are none."""
+    if given is None or classes is None or np.array_equal(given, classes):
+        return None
+    places = np.minimum(np.searchsorted(classes, given), len(classes) - 1)
+    unknown = given[classes[places] != given]
+    if len(unknown):
+        raise ValueError(f"y must hold labels of the fit, {classes.tolist()!r}, got {unknown[0].item()!r}")
+    return places
+
+
 def label_array(distinct: Iterable[Any]) -> Array:
     """Distinct labels as an array in which they stay distinct."""
     known = list(distinct)
@@ -332,5 +343,6 @@ __all__ = [
     "facts_of",
     "joined",
     "label_array",
+    "places_among",
     "total",
 ]

@@ -424,6 +424,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
         check_is_fitted(self)
         return self.noise_model_.proba(self.decision_function(X))
 
+    @lazy_for_dask
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of `predict_proba`."""
         return np.asarray(np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny)))
