@@ -92,6 +92,11 @@ class _LinearModel(_LinearParams, Model, Saved):
         return float(self.fitted.noise_rate_)
 
     @property
+    def path(self) -> Any:
+        """The candidates, with their scores on unseen rows."""
+        return self.fitted.path_
+
+    @property
     def termination(self) -> str:
         """What was chosen, and why."""
         return str(self.fitted.termination_)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import logging
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,8 @@ from .crossfit import SAMPLE, LabelNoiseModel, Outcome, ValueNoiseModel, cross_f
 from .spark_columns import ask, diagnosed, diagnosis_columns
 from .spark_parameters import TableParams, parameter, read_object, require_java, write_object
 from .table import Block
+
+logger = logging.getLogger(__name__)
 
 FOLD, WEIGHT = "_selfpaced_fold", "_selfpaced_weight"
 
@@ -42,6 +44,11 @@ class Predictions(NamedTuple):
     def given(self) -> Any:
         """The column of given labels or values."""
         return F.col(self.estimator.getLabelCol()).cast("double")
+
+    @property
+    def known(self) -> Any:
+        """The column of whether a row has a label or value."""
+        return self.given.isNotNull() & ~F.isnan(self.given)
 
     @property
     def said(self) -> Any:
@@ -200,8 +207,10 @@ class CrossFit(_WrapperParams, Estimator, MLWritable, MLReadable):
 
     def _fit(self, dataset: Any) -> CrossFitModel:
         inner = self.getOrDefault("estimator")
-        read, folded = Predictions.of(inner), self._folded(dataset)
-        labels, mass = self._mass(read, folded)
+        read = Predictions.of(inner)
+        labels, mass, without = self._mass(read, self._folded(dataset))
+        dataset = dataset.where(read.known) if without else dataset
+        folded = self._folded(dataset)
         weighing = inner.copy({inner.getParam("weightCol"): WEIGHT})
 
         def fitted(models: Any = None, noise_model: Any = None) -> list[Any]:
@@ -227,18 +236,24 @@ class CrossFit(_WrapperParams, Estimator, MLWritable, MLReadable):
         copied: CrossFitModel = self._copyValues(made)
         return copied
 
-    def _mass(self, read: Predictions, folded: Any) -> tuple[list[Any], Any]:
-        """The labels (one, for values), and the weight of each in both halves."""
-        group = read.given if read.labels else F.lit(0.0)
+    def _mass(self, read: Predictions, folded: Any) -> tuple[list[Any], Any, int]:
+        """The labels (one, for values), the weight of each in both halves, and how many rows have none."""
+        group = F.when(read.known, read.given if read.labels else F.lit(0.0))
         groups = folded.groupBy(F.col(FOLD).alias("fold"), group.alias("label"))
-        found = groups.agg(F.sum(read.weight).alias("mass")).collect()
-        if any(row["label"] is None or math.isnan(row["label"]) for row in found):
-            raise ValueError("labelCol must not have gaps, got rows without a label")
+        rows = groups.agg(F.sum(read.weight).alias("mass"), F.count(F.lit(1)).alias("rows")).collect()
+        found, without = [row for row in rows if row["label"] is not None], 0
+        if len(found) < len(rows):
+            n, without = sum(row["rows"] for row in rows), sum(row["rows"] for row in rows if row["label"] is None)
+            if not read.labels or not found:
+                raise ValueError(
+                    f"labelCol must hold {'labels' if read.labels else 'values'}, got {without} rows without"
+                )
+            logger.warning("%d of %d rows have no label and are left out", without, n)
         labels = sorted({row["label"] for row in found})
         mass = np.zeros((2, max(len(labels), 1)))
         for row in found:
             mass[int(row["fold"]), labels.index(row["label"])] = row["mass"]
-        return labels, mass
+        return labels, mass, without
 
     def _sample(self, read: Predictions, models: Any, folded: Any) -> list[Any]:
         """Predictions of unseen rows: the same rows for any models."""
