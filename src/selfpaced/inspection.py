@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .arguments import integer, number
 from .assessment import LEVELS, SUSPECT, Assessment, AssessmentMixin, DelegatedAssessment
-from .distributed import is_dask
+from .distributed import on_dask
 
 __all__ = [
     "SUSPECT",
@@ -49,8 +49,8 @@ def suspects(
     fitted : estimator
         A fitted self-paced classifier, regressor or factorization, alone, as the last step of a Pipeline, or inside a
         search.
-    X : array-like of shape (n_samples, n_features), or Dask array or data frame, optional
-        Rows; without them the assessment is that of the training data.
+    X : array-like of shape (n_samples, n_features), Dask array or data frame, or DaskTable, optional
+        Rows; without them the assessment is that of the training data. A table holds `y`.
     y : array-like of shape (n_samples,), optional
         Their given labels or values; not for a factorization.
     n : int, optional
@@ -99,7 +99,7 @@ def suspects(
     """
     if order not in ("probability", "impact"):
         raise ValueError(f"order must be 'probability' or 'impact', got {order!r}")
-    if is_dask(X):
+    if on_dask(X):
         from .distributed import suspect_frame
         from .distributed.dask_results import collection_frame
 
@@ -200,7 +200,7 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float = SUSPECT) -> Any
         ``level`` and ``stability`` as in `suspects`. The index is that of `X` if it is a data frame.
     """
     threshold = number("threshold", threshold, 0, 1, "in [0, 1]")
-    if is_dask(X):
+    if on_dask(X):
         from .distributed.dask_results import collection_frame
 
         return collection_frame(_assessing(fitted), X, y, partial(issue_table, threshold=threshold))

@@ -21,7 +21,6 @@ from selfpaced import (
     label_issues,
     suspects,
 )
-from selfpaced.dask import suspects as suspects_of_a_table
 from selfpaced.dask import table
 
 
@@ -172,7 +171,7 @@ def test_rows_of_one_class_are_those_of_the_class(data, memory):
     some = np.flatnonzero(y == "yes")
     arrays = da.from_array(X[some], (100, 4)), da.from_array(y[some], 100)
     expected = suspects(memory, X[some], y[some]).sort_values("row")
-    for found in (suspects(memory, *arrays), suspects_of_a_table(memory, table(*arrays))):
+    for found in (suspects(memory, *arrays), suspects(memory, table(*arrays))):
         found = found.compute()
         assert found["row"].tolist() == expected["row"].tolist()
         assert set(found["given"]) == {"yes"}

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from ..assessment import Assessment
 from ..distributed import (
     Block,
+    MappedTable,
     Rows,
     Sums,
-    Table,
     assessed_blocks,
     drawn,
     from_dask,
@@ -77,34 +77,11 @@ def _table(labels: Any, pred_probs: Any, sample_weight: Any) -> Any:
 # ------------------------------------------------------------------------------------------------ sums over blocks
 
 
-class ProbabilityTable:
-    """A table of probabilities that sum to one, with a column for every class."""
-
-    def __init__(self, table: Table, places: Rows, width: int) -> None:
-        self.table, self.places = table, places
-        self.n, self.n_features, self.dtype = table.n, width, np.dtype(np.float64)
-        self.names, self.classes = None, None
-        self.mass = np.bincount(places, table.mass, minlength=width)
-
-    def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
-        """The sum over blocks of ``function(block, *args)``."""
-        return self.table.reduce(_normalised, self.places, function, *args)
-
-    def take(self, rows: Rows) -> Block:
-        """These rows."""
-        found: Block = _normalised(self.table.take(rows), self.places, Block.rows, slice(None))
-        return found
-
-    def numbers(self, rows: Rows) -> Rows:
-        """What these rows are called where they come from."""
-        return self.table.numbers(rows)
-
-
-def _normalised(block: Block, places: Rows, function: Callable[..., Any], *args: Any) -> Any:
+def _normalised(block: Block, places: Rows) -> Block:
+    """Probabilities that sum to one, with a column for every class."""
     X = _two_columns(block.X)
     sums = X.sum(axis=1, keepdims=True)
-    X = X / np.where(sums > 0, sums, 1.0)  # a row without a label has none, and no weight
-    return function(Block(X, places[block.y], block.weight), *args)
+    return Block(X / np.where(sums > 0, sums, 1.0), places[block.y], block.weight)
 
 
 def _two_columns(X: Any) -> Array:
@@ -148,7 +125,7 @@ class ProbabilityFacts:
         bad = np.flatnonzero(off | np.any((raw < 0) | (raw > 1 + SUM_ROUNDING), axis=1))
         if bad.size:
             return cls(len(block.y), math.inf, False, False, 0.0, 0, int(own[bad[0]]))
-        X, codes, _ = _normalised(kept, places, Block.rows, slice(None))
+        X, codes, _ = _normalised(kept, places)
         top = X.max(axis=1)
         return cls(
             len(block.y),
@@ -193,7 +170,7 @@ def fit_rows(table: Any, logits: Callable[[Block, Rows], Array]) -> tuple[Fitted
     """
     sampled = table.n > AUDITED_ROWS
     if sampled:
-        sample = drawn(table, 0, AUDITED_ROWS, table.n_features)
+        sample = drawn(table, 0, AUDITED_ROWS, len(table.mass))
         order, weight = np.argsort(sample.rows), sample.sample_weight
         numbers = sample.rows[order]
         block = table.take(numbers)._replace(weight=None if weight is None else weight[order])
@@ -215,7 +192,7 @@ class BlockAssessor:
     least: float
 
     def _assess(self, X: Any, y: Any) -> Assessment:
-        return _normalised(Block(X, y), self.places, self.of)  # type: ignore[no-any-return]
+        return self.of(_normalised(Block(X, y), self.places))
 
     def of(self, block: Block) -> Assessment:
         """The assessment of rows of probabilities that sum to one."""
@@ -351,7 +328,7 @@ def audit_blocks(labels: Any, pred_probs: Any, classes: Any, sample_weight: Any)
         what = f"{np.round(raw.take(row).X[0], 4).tolist()!r} in row {raw.numbers(row)[0]}"
         raise ValueError(f"the rows of pred_probs must be probabilities that sum to 1, got {what}")
     least = facts.least if facts.zero else math.inf
-    rows = ProbabilityTable(raw, places, width)
+    rows = MappedTable(raw, np.bincount(places, raw.mass, minlength=width), _normalised, places)
     noise, block, numbers = fit_rows(rows, lambda own, _: logits_of(own.X, least))
     numbers = raw.numbers(numbers)
     lean = replace(noise, logits=noise.logits[:0], codes=noise.codes[:0])

@@ -275,8 +275,8 @@ class CrossFitClassifier(ClassifierMixin, _Wrapper):
 
     Notes
     -----
-    Weights, losses and suspects are those of :func:`selfpaced.dask.weights`, :func:`selfpaced.dask.losses` and
-    :func:`selfpaced.dask.suspects`, with the table as their second argument.
+    :func:`selfpaced.suspects` and :func:`selfpaced.label_issues` list the rows of Dask collections or of a table, each
+    assessed by a model that has not seen it.
     """
 
     _noise_model, _asked = LabelNoiseModel, "predict_proba"

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+from .table import Table
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -16,6 +18,11 @@ def is_dask(X: Any) -> bool:
     False
     """
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def on_dask(X: Any) -> bool:
+    """Whether it is a Dask collection, or a table of one."""
+    return is_dask(X) or (isinstance(X, Table) and hasattr(X, "parts"))
 
 
 def refuse_dask(X: Any) -> None:
@@ -48,4 +55,4 @@ def lazy_for_dask(method: Method) -> Method:
     return either  # type: ignore[return-value]
 
 
-__all__ = ["from_dask", "is_dask", "lazy_for_dask", "refuse_dask"]
+__all__ = ["from_dask", "is_dask", "lazy_for_dask", "on_dask", "refuse_dask"]

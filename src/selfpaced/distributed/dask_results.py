@@ -1,4 +1,4 @@
-"""What a model says of rows in Dask collections, as Dask collections: predictions, weights, suspects."""
+"""What a model says of rows in Dask collections, as Dask collections: predictions and suspects."""
 
 from __future__ import annotations
 
@@ -9,49 +9,15 @@ from functools import partial
 from typing import Any
 
 import dask
-import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 
-from ..assessment import SUSPECT, Assessment, AssessmentMixin, without_rows
+from ..assessment import Assessment, AssessmentMixin, without_rows
 from .dask_table import DaskTable, is_frame, table
-from .scratch import suspect_frame
 from .table import Block, Rows, places_among
 
 Listing = Callable[[Assessment], pd.DataFrame]
-
-
-def weights(model: Any, table: DaskTable) -> Any:
-    """The weight of every row at the pace of the fit, as a Dask array in the blocks of the table."""
-    return _column(model, table, "weight")
-
-
-def losses(model: Any, table: DaskTable) -> Any:
-    """The loss of every row, as a Dask array in the blocks of the table."""
-    return _column(model, table, "losses")
-
-
-def suspects(model: Any, table: DaskTable, *, threshold: float = SUSPECT) -> Any:
-    """Return the likely errors and the rows worth a look, as a Dask DataFrame in the order of the rows.
-
-    Parameters
-    ----------
-    model : fitted estimator
-        Of this table, or of another with the same columns.
-    table : DaskTable
-        The rows.
-    threshold : float, default=0.5
-        Rows whose probability of being wrong is above it are likely errors.
-
-    Returns
-    -------
-    dask DataFrame
-        With the columns of :func:`selfpaced.suspects`; ``row`` counts the rows of the table.
-    """
-    if not 0 <= threshold <= 1:
-        raise ValueError(f"threshold must be between 0 and 1, got {threshold!r}")
-    return table_frame(model, table, partial(suspect_frame, threshold=threshold))
 
 
 def table_frame(model: Any, table: DaskTable, listing: Listing) -> Any:
@@ -64,7 +30,11 @@ def table_frame(model: Any, table: DaskTable, listing: Listing) -> Any:
 
 
 def collection_frame(model: Any, X: Any, y: Any, listing: Listing) -> Any:
-    """Rows of Dask collections in the form of ``listing``, read once to number them and again when it is computed."""
+    """Rows of a table in the form of ``listing``, or of collections, which are read to number them, and then again."""
+    if isinstance(X, DaskTable):
+        if y is not None:
+            raise ValueError("y must be None where X is a table: it holds them")
+        return table_frame(model, X, listing)
     names = getattr(model, "feature_names_in_", None)
     if is_frame(X) and names is not None:
         X = X[[*names, y] if isinstance(y, str) else list(names)]
@@ -122,16 +92,4 @@ def _of_codes(block: Block, model: Any) -> Assessment:
     return found
 
 
-def _column(model: Any, table: DaskTable, name: str) -> Any:
-    found, example = _assessments(model, table)
-    kind = np.asarray(getattr(example, name)).dtype
-    return da.concatenate(
-        [
-            da.from_delayed(getattr(assessed, name), (int(n),), dtype=kind)
-            for assessed, n in zip(found, table.sizes, strict=True)
-            if assessed is not None
-        ]
-    )
-
-
-__all__ = ["collection_frame", "lazily", "losses", "suspects", "table_frame", "weights"]
+__all__ = ["collection_frame", "lazily", "table_frame"]

@@ -72,7 +72,7 @@ class ScratchTable(CountedPasses, AbstractContextManager["ScratchTable"]):
 
     def numbers(self, rows: Rows) -> Rows:
         """Numbers in the source."""
-        return numbers_with(np.concatenate([*self._without, np.empty(0, dtype=np.intp)]), rows)
+        return numbers_with(self._without, rows)
 
     def _file(self) -> IO[bytes]:
         return tempfile.TemporaryFile(dir=self.folder, prefix="selfpaced-", buffering=0)
@@ -357,13 +357,14 @@ def suspect_frame(assessed: Assessment, threshold: float = SUSPECT, all_rows: bo
     return pd.DataFrame(suspect_columns(assessed, threshold, all_rows))
 
 
-def numbers_with(without: Rows, rows: Rows) -> Rows:
-    """Numbers of rows before some, by ascending numbers, were left out.
+def numbers_with(without: Sequence[Rows], rows: Rows) -> Rows:
+    """Numbers of rows before some, by ascending numbers in one or more pieces, were left out.
 
-    >>> numbers_with(np.array([0, 3]), np.arange(4)).tolist()
+    >>> numbers_with([np.array([0, 3])], np.arange(4)).tolist()
     [1, 2, 4, 5]
     """
-    return np.asarray(rows + np.searchsorted(without - np.arange(len(without)), rows, side="right"))
+    gaps = np.concatenate([*without, np.empty(0, dtype=np.intp)])
+    return np.asarray(rows + np.searchsorted(gaps - np.arange(len(gaps)), rows, side="right"))
 
 
 def _write(file: IO[bytes], values: Array) -> None:
@@ -375,15 +376,12 @@ def _write(file: IO[bytes], values: Array) -> None:
 def _read(file: IO[bytes], into: Array, offset: int) -> None:
     """Fill an array from a place in the file."""
     view = _bytes(into)
+    file.seek(offset)
     while len(view):
-        if hasattr(os, "preadv"):
-            count = os.preadv(file.fileno(), [view], offset)
-        else:  # pragma: no cover - Windows
-            file.seek(offset)
-            count = file.readinto(view)  # type: ignore[attr-defined]
+        count = file.readinto(view)  # type: ignore[attr-defined]
         if not count:
             raise OSError("the scratch file is shorter than it was written")
-        view, offset = view[count:], offset + count
+        view = view[count:]
 
 
 def _bytes(values: Array) -> memoryview:
@@ -398,6 +396,7 @@ def _longer(values: Array, length: int) -> Array:
 __all__ = [
     "ScratchTable",
     "assessed_blocks",
+    "numbers_with",
     "opened",
     "parse_bytes",
     "spool",

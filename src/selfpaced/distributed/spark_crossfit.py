@@ -9,7 +9,7 @@ import numpy as np
 from pyspark.ml import Estimator, Model
 from pyspark.ml.functions import vector_to_array
 from pyspark.ml.param import TypeConverters
-from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
+from pyspark.ml.util import DefaultParamsReader
 from pyspark.sql import functions as F
 
 from ..assessment import Assessment
@@ -92,11 +92,9 @@ class _WrapperParams(TableParams):
     estimator = parameter("estimator", "an estimator of Spark ML with a weightCol")
     seed = parameter("seed", "splits the rows into halves", TypeConverters.toInt)
 
-    def _defaults_set(self) -> None:
-        self._setDefault(
-            seed=0, selfPacedWeightCol="selfPacedWeight", noiseProbabilityCol="noiseProbability",
-            expectedCol="expected", levelCol="level",
-        )  # fmt: skip
+    def __init__(self) -> None:
+        super().__init__()
+        self._setDefault(seed=0)
 
     def _folded(self, frame: Any) -> Any:
         """Rows with their fold: by their id, wherever they lie."""
@@ -113,17 +111,22 @@ class _WrapperParams(TableParams):
         parts = [made(models[1 - fold].transform(folded.where(F.col(FOLD) == fold))) for fold in folds]
         return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
 
-    def write(self) -> Any:
-        """What writes it; ``save(path)`` calls it."""
-        return _WrapperWriter(self)
+    def _save_parts(self, session: Any, path: str) -> Any:  # noqa: ARG002
+        own = self.copy()
+        own.getOrDefault("estimator").save(f"{path}/estimator")
+        own.clear(own.estimator)
+        return own
 
     @classmethod
-    def read(cls) -> Any:
-        """What reads it; ``load(path)`` calls it."""
-        return _WrapperReader(cls)
+    def _load_parts(cls, session: Any, path: str) -> Any:
+        return cls().setParams(estimator=_part(session, f"{path}/estimator"))
 
 
-class CrossFitModel(_WrapperParams, Model, MLWritable, MLReadable):
+def _part(session: Any, path: str) -> Any:
+    return DefaultParamsReader.loadParamsInstance(path, session)
+
+
+class CrossFitModel(_WrapperParams, Model):
     """A fitted :class:`CrossFit`.
 
     ``transform`` adds what the wrapped model adds and, if the frame has labels or values, the weight of a row, the
@@ -146,7 +149,6 @@ class CrossFitModel(_WrapperParams, Model, MLWritable, MLReadable):
 
     def __init__(self, fitted: Any, found: Outcome) -> None:
         super().__init__()
-        self._defaults_set()
         self.fitted, self.folds = fitted, [fitted] * 2 if found.models is None else found.models
         self.noiseModel, self.path, self.termination = found.noise_model, found.path, found.termination
 
@@ -174,8 +176,20 @@ class CrossFitModel(_WrapperParams, Model, MLWritable, MLReadable):
         """Rows of the fit, known by their ids, each assessed by a model that had not seen it."""
         return self._by_the_other(self.folds, self._folded(dataset), self._assessed).drop(FOLD)
 
+    def _save_parts(self, session: Any, path: str) -> Any:
+        for name, model in (("model", self.fitted), ("fold0", self.folds[0]), ("fold1", self.folds[1])):
+            model.save(f"{path}/{name}")
+        write_object(session, f"{path}/outcome", [self.noiseModel.without_rows(), self.path, self.termination])
+        return super()._save_parts(session, path)
 
-class CrossFit(_WrapperParams, Estimator, MLWritable, MLReadable):
+    @classmethod
+    def _load_parts(cls, session: Any, path: str) -> Any:
+        model, *folds = (_part(session, f"{path}/{name}") for name in ("model", "fold0", "fold1"))
+        found = cls(model, Outcome(folds, *read_object(session, f"{path}/outcome")))
+        return found.setParams(estimator=_part(session, f"{path}/estimator"))
+
+
+class CrossFit(_WrapperParams, Estimator):
     """Fit any estimator of Spark ML that has a ``weightCol``, with less weight for rows that it cannot explain.
 
     Takes classifiers with probabilities and regressors. Rows are split into two halves by a hash of their id. A model
@@ -202,7 +216,6 @@ class CrossFit(_WrapperParams, Estimator, MLWritable, MLReadable):
     def __init__(self, **params: Any) -> None:
         require_java()
         super().__init__()
-        self._defaults_set()
         self.setParams(**params)
 
     def _fit(self, dataset: Any) -> CrossFitModel:
@@ -288,48 +301,6 @@ def _half(frame: Any) -> Any:
     """Half of the rows in half of the partitions, if every core still has one: a task costs as much as many rows."""
     count, cores = frame.rdd.getNumPartitions(), frame.sparkSession.sparkContext.defaultParallelism
     return frame.coalesce((count + 1) // 2) if count >= 2 * cores else frame
-
-
-# ---------------------------------------------------------------------------------------------------------- saving
-
-
-class _WrapperWriter(MLWriter):
-    def __init__(self, instance: Any) -> None:
-        super().__init__()
-        self.instance = instance
-
-    def saveImpl(self, path: str) -> None:
-        own = self.instance.copy()
-        inner = own.getOrDefault("estimator")
-        own.clear(own.estimator)
-        if isinstance(own, CrossFitModel):
-            for name, model in (("model", own.fitted), ("fold0", own.folds[0]), ("fold1", own.folds[1])):
-                model.save(f"{path}/{name}")
-            found = [own.noiseModel.without_rows(), own.path, own.termination]
-            write_object(self.sparkSession, f"{path}/outcome", found)
-        inner.save(f"{path}/estimator")
-        DefaultParamsWriter.saveMetadata(own, path, self.sparkSession)
-
-
-class _WrapperReader(MLReader):
-    def __init__(self, cls: Any) -> None:
-        super().__init__()
-        self.cls = cls
-
-    def load(self, path: str) -> Any:
-        metadata = DefaultParamsReader.loadMetadata(path, self.sparkSession)
-        if self.cls is CrossFitModel:
-            model, *folds = (self._part(f"{path}/{name}") for name in ("model", "fold0", "fold1"))
-            found = CrossFitModel(model, Outcome(folds, *read_object(self.sparkSession, f"{path}/outcome")))
-        else:
-            found = self.cls()
-        found._resetUid(metadata["uid"])
-        DefaultParamsReader.getAndSetParams(found, metadata)
-        found.setParams(estimator=self._part(f"{path}/estimator"))
-        return found
-
-    def _part(self, path: str) -> Any:
-        return DefaultParamsReader.loadParamsInstance(path, self.sparkSession)
 
 
 __all__ = ["CrossFit", "CrossFitModel"]

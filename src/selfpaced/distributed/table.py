@@ -180,32 +180,40 @@ class MemoryTable:
         return rows
 
 
-class ClassWeightedTable:
-    """A table whose rows count by their class too."""
+class MappedTable:
+    """A table whose blocks are changed by ``change(block, *args)``, with the weights that its classes then have."""
 
-    def __init__(self, table: Table, factors: Array) -> None:
-        self.table, self.factors, self.mass = table, factors, table.mass * factors
+    def __init__(self, table: Table, mass: Array, change: Callable[..., Block], *args: Any) -> None:
+        self.table, self.mass, self.change, self.args = table, mass, change, args
         self.n, self.n_features, self.dtype = table.n, table.n_features, table.dtype
         self.names, self.classes = table.names, table.classes
 
     def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
         """The sum over blocks of ``function(block, *args)``."""
-        found: Result = self.table.reduce(_weighed, self.factors, function, *args)
+        found: Result = self.table.reduce(_changed, self.change, self.args, function, *args)
         return found
 
     def take(self, rows: Rows) -> Block:
         """These rows."""
-        found: Block = _weighed(self.table.take(rows), self.factors, Block.rows, slice(None))
-        return found
+        return self.change(self.table.take(rows), *self.args)
 
     def numbers(self, rows: Rows) -> Rows:
         """What these rows are called where they come from."""
         return self.table.numbers(rows)
 
 
-def _weighed(block: Block, factors: Array, function: Callable[..., Any], *args: Any) -> Any:
+def _changed(block: Block, change: Any, changing: tuple[Any, ...], function: Any, *args: Any) -> Any:
+    return function(change(block, *changing), *args)
+
+
+def class_weighted(table: Table, factors: Array) -> MappedTable:
+    """A table whose rows count by their class too."""
+    return MappedTable(table, table.mass * factors, _weighed, factors)
+
+
+def _weighed(block: Block, factors: Array) -> Block:
     own = factors[block.y]
-    return function(block._replace(weight=own if block.weight is None else own * block.weight), *args)
+    return block._replace(weight=own if block.weight is None else own * block.weight)
 
 
 def total(weight: Array | None, n: int) -> float:
@@ -330,15 +338,16 @@ def _fault(values: Any, name: str, gaps: bool = False) -> str:
 __all__ = [
     "Array",
     "Block",
-    "ClassWeightedTable",
     "CountedPasses",
     "Facts",
+    "MappedTable",
     "MemoryTable",
     "Rows",
     "Sums",
     "Table",
     "added",
     "aligned",
+    "class_weighted",
     "classes_of",
     "facts_of",
     "joined",
