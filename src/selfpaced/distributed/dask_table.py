@@ -21,21 +21,6 @@ logger = logging.getLogger(__name__)
 class DaskTable(CountedPasses):
     """A table whose blocks are those of Dask collections; made by `table`.
 
-    Parameters
-    ----------
-    parts : sequence of delayed
-        Tuples of features, labels or values, and weights and groups or None.
-    names : sequence of str or None
-        Of the features.
-    labels : bool
-        Whether the target holds labels, and not values.
-    persist : bool
-        Whether blocks are kept as rows of numbers in the memory of the workers.
-    gaps : bool
-        Whether features may be missing (NaN).
-    grouped : bool
-        Whether the rows have groups.
-
     Attributes
     ----------
     groups : DaskGroups or None
@@ -52,9 +37,10 @@ class DaskTable(CountedPasses):
         labels: bool,
         persist: bool,
         gaps: bool = False,
+        weighted: bool = False,
         grouped: bool = False,
     ) -> None:
-        self.names, self._persist = names, persist
+        self.names, self.weighted, self._persist = names, weighted, persist
         given = self._made(_read, parts, labels)  # at once: what is asked first would read everything
         known, lengths = self._known(given, labels, gaps)
         used = [facts for facts in known if facts.n]
@@ -178,7 +164,8 @@ def table(
     if y is None:
         raise ValueError("y must be labels or values, or the name of their column in X, got None")
     parts, names = _paired(X, {"y": y, "sample_weight": sample_weight, "groups": groups})
-    return DaskTable(parts, names, labels=labels, persist=persist, gaps=gaps, grouped=groups is not None)
+    has = {"weighted": sample_weight is not None, "grouped": groups is not None}
+    return DaskTable(parts, names, labels=labels, persist=persist, gaps=gaps, **has)
 
 
 # ------------------------------------------------------------------------------------------- columns beside features

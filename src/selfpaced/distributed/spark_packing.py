@@ -26,21 +26,11 @@ RESULT = "part int, result binary"
 
 
 class Shape(NamedTuple):
-    """How blocks are to be read.
-
-    Attributes
-    ----------
-    n_features : int
-        Features of a row.
-    dtype : str
-        Their type.
-    classes : ndarray or None
-        The labels, sorted; None where blocks hold values.
-    """
+    """How blocks are to be read."""
 
     n_features: int
     dtype: str
-    classes: Any
+    classes: Any  # the labels, sorted; None where blocks hold values
 
 
 # -------------------------------------------------------------------------------------------------------- packing

@@ -20,21 +20,11 @@ logger = logging.getLogger(__name__)
 
 
 class Block(NamedTuple):
-    """Some rows that lie together.
+    """Some rows that lie together."""
 
-    Attributes
-    ----------
-    X : array or CSR matrix of shape (n, d)
-        Features.
-    y : ndarray of shape (n,)
-        Labels as positions among the classes of the table, or values.
-    weight : ndarray of shape (n,) or None
-        Weights of the rows; None: all 1.
-    """
-
-    X: Any
-    y: Array
-    weight: Array | None = None
+    X: Any  # features: an array or a CSR matrix
+    y: Array  # labels as positions among the classes of the table, or values
+    weight: Array | None = None  # None: all 1
 
     def rows(self, index: Any) -> Block:
         """Some of them."""
@@ -117,25 +107,8 @@ class CountedPasses:
 
 
 class MemoryTable:
-    """Rows in memory, in one block or in several.
+    """Rows in memory, in one block or in ``n_blocks`` of equal size; ``y`` are values, or places among ``classes``.
 
-    Parameters
-    ----------
-    X : array or CSR matrix
-        Features.
-    y : ndarray
-        Codes of labels, or values.
-    weight : ndarray or None
-        Weights of the rows.
-    classes : ndarray or None
-        The labels that codes stand for.
-    names : sequence of str or None
-        Of the features.
-    n_blocks : int
-        Into how many blocks of equal size the rows are cut.
-
-    Examples
-    --------
     >>> table = MemoryTable(np.eye(3), np.array([1.0, 2.0, 3.0]), n_blocks=2)
     >>> table.reduce(lambda block: float(block.y.sum())), table.take(np.array([1])).y.tolist()
     (6.0, [2.0])
