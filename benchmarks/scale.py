@@ -4,8 +4,8 @@
 
 Correlated heavy-tailed features (20 columns), a fifth of the labels flipped, as Parquet files that are written first.
 Every ratio is between times of the same run: processor time of all processes, the best of two runs (on Dask, four);
-wall time for strong scaling from 1 to 2 workers. The plain fit is L-BFGS from zero in the geometry of 20,000 rows, by the same passes
-over the same table. To hold: Dask path <= 1.5 times that plain fit; Spark path <= 1 fit of Spark ML's
+wall time for strong scaling from 1 to 2 workers. The plain fit is L-BFGS from zero in the geometry of 20,000 rows, by
+the same passes over the same table. To hold: Dask path <= 1.5 times that plain fit; Spark path <= 1 fit of Spark ML's
 LogisticRegression; spooling and fitting 1e7 rows of Parquet <= 8 times decoding it once, with <= 0.5 GB; `selfpaced
 fit` on a CSV of 30 columns <= 3 times the processor time of `pandas.read_csv`, with <= 2 times the memory of the table.
 The part `crossfit` compares plain and cross-fitted models of Dask and Spark ML by their accuracy on clean labels.
