@@ -138,9 +138,9 @@ def peak():
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 
-def compared(model, scratch):
+def compared(model, n, scratch):
     """The largest difference of a coefficient to the fit of the scratch file, if there is one."""
-    saved = Path(scratch) / "coef.npy"
+    saved = Path(scratch) / f"coef-{n}.npy"
     if not saved.exists():
         return "no fit of the files to compare with"
     return f"{float(np.abs(np.load(saved) - model.coef_).max()):.1e} from the coefficients of the files"
@@ -182,7 +182,7 @@ def files(paths, scratch):
     yield "spool and fit", spooling + fitting, f"{(spooling + fitting) / decoding:.2f} x decoding"
     yield "stream the suspects", listing, f"{counts[1:].sum():,} rows, {listing / decoding:.2f} x decoding"
     yield "largest memory, MB", largest / 1e6, "spooling and fitting, all packages included"
-    np.save(Path(scratch) / "coef.npy", model.coef_)
+    np.save(Path(scratch) / f"coef-{table.n}.npy", model.coef_)
 
 
 def memory(n, scratch):
@@ -199,7 +199,7 @@ def memory(n, scratch):
     fitting, _, model = clock.timed(lambda: SelfPacedLogisticRegression().fit(X, y))
     yield "one gradient pass, memory", one, each(one, n)
     yield "scikit-learn's plain fit", plain, ""
-    yield "automatic fit, memory", fitting, f"{fitting / plain:.2f} x the plain fit; {compared(model, scratch)}"
+    yield "automatic fit, memory", fitting, f"{fitting / plain:.2f} x the plain fit; {compared(model, n, scratch)}"
 
 
 def on_dask(paths, scratch):
@@ -225,7 +225,8 @@ def on_dask(paths, scratch):
             yield f"read and persist, {name}", reading, f"{read_wall:.3g} wall"
             yield f"one gradient pass, {name}", one, each(one, rows.n)
             yield f"plain fit by the same passes, {name}", plain, f"{plainly} passes"
-            note = f"{rows.passes // 4} passes, {fitting / plain:.2f} x the plain fit; {compared(model, scratch)}"
+            cost, same = f"{fitting / plain:.2f} x the plain fit", compared(model, rows.n, scratch)
+            note = f"{rows.passes // 4} passes, {cost}; {same}"
             yield f"automatic fit, {name}", fitting, note
         walls[workers] = {"read": read_wall, "one gradient pass": pass_wall, "automatic fit": fit_wall}
     yield from scaled(walls, "Dask")
@@ -294,7 +295,7 @@ def on_spark(paths, scratch):
     yield "logistic fit, Spark ML", plain, f"{fitted.summary.totalIterations} iterations"
     yield "pack the Parquet into blocks, Spark", packing, each(packing, n)
     yield "one gradient pass, Spark", one, each(one, n)
-    note = f"{passes} passes, {fitting / plain:.2f} x Spark ML's fit; {compared(model, scratch)}"
+    note = f"{passes} passes, {fitting / plain:.2f} x Spark ML's fit; {compared(model, n, scratch)}"
     yield "automatic fit of packed blocks, Spark", fitting, note
     both, theirs = packing + fitting, assembling + plain
     yield "pack and fit, Spark", both, f"{both / theirs:.2f} x Spark ML's both"

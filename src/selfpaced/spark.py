@@ -168,7 +168,8 @@ class SelfPacedLogisticRegression(_LogisticParams, _LinearEstimator):
     """:class:`selfpaced.SelfPacedLogisticRegression` on a Spark frame: the same model, as an estimator of Spark ML.
 
     The rows are packed once into blocks that Spark caches; every pass is one sum over them on the executors, where this
-    library has to be installed too. Of more than 20,000 rows a sample by content decides, as in memory.
+    library has to be installed too. A sample by content decides, as in memory, if
+    there are more than 10,000 distinct rows.
 
     Parameters
     ----------

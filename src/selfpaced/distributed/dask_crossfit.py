@@ -52,7 +52,7 @@ class Halves(NamedTuple):
 
     table: DaskTable
     seed: int
-    parts: list[Part]
+    sizes: NDArray[np.intp]  # rows of each half in every block
     mass: NDArray[np.floating[Any]]  # weight of every class in each half; of values, of all rows
 
     @classmethod
@@ -60,10 +60,12 @@ class Halves(NamedTuple):
         """One pass."""
         count = dask.delayed(_counted, pure=False, traverse=False)
         sizes, mass = zip(*dask.compute(*[count(part, seed, len(table.mass)) for part in table.parts]), strict=True)
+        return cls(table, seed, np.array(sizes), np.sum(mass, axis=0))
+
+    def part(self, half: int) -> Part:
+        """One half, by tasks of its own: Dask must not meet a key again that it has fused with others before."""
         pick = dask.delayed(_picked, pure=False, traverse=False)
-        halves = enumerate(np.transpose(sizes))
-        parts = [Part.of(table, [pick(own, seed, half) for own in table.parts], n) for half, n in halves if n.any()]
-        return cls(table, seed, parts, np.sum(mass, axis=0))
+        return Part.of(self.table, [pick(own, self.seed, half) for own in self.table.parts], self.sizes[:, half])
 
     def sample(self) -> tuple[Block, NDArray[np.intp]]:
         """Some rows, by what they hold, with the weight that each stands for; and which half they are in."""
@@ -142,7 +144,7 @@ class _Wrapper(BaseEstimator):
         kept = cross_fit(self._noise_model, halves.table.classes, halves.mass, fitted, predicted)
         given = (kept.models, kept.noise_model) if kept.weighted else ()
         name = "weighted fit" if given else "plain fit"
-        every = tuple(range(len(halves.parts)))  # one half may have no rows
+        every = tuple(np.flatnonzero(halves.sizes.any(axis=0)).tolist())  # one half may have no rows
         self.estimator_ = stages.run(name, partial(self._fitted, halves, every, *given))
         self.fold_estimators_ = [self.estimator_] * 2 if kept.models is None else kept.models
         self.seed_, self.noise_model_ = halves.seed, kept.noise_model
@@ -152,10 +154,10 @@ class _Wrapper(BaseEstimator):
 
     def _fitted(self, halves: Halves, which: tuple[int, ...], models: Any = None, noise_model: Any = None) -> Any:
         """The wrapped estimator, fitted to one half or to both; weights are made of (rows, models, pace) each time."""
-        used = [halves.parts[half] for half in which]
+        used = [halves.part(half) for half in which]
         weights = [part.weight for part in used]
         if models is not None:
-            weights = [self._weight(halves.parts[half], models[1 - half], noise_model) for half in which]
+            weights = [self._weight(halves.part(half), models[1 - half], noise_model) for half in which]
         given = {} if weights[0] is None else {"sample_weight": da.concatenate(weights)}
         X, y = da.concatenate([part.X for part in used]), da.concatenate([part.y for part in used])
         return clone(self.estimator).fit(X, y, **given)

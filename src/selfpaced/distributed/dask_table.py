@@ -13,7 +13,7 @@ import dask.array as da
 import numpy as np
 from scipy import sparse
 
-from .table import Block, CountedPasses, Facts, Rows, added, aligned, classes_of, facts_of, joined
+from .table import Block, CountedPasses, Facts, Rows, aligned, classes_of, facts_of, joined, starts_of
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class DaskTable(CountedPasses):
         known, lengths = self._known(given, labels, gaps)
         used = [facts for facts in known if facts.n]
         self.sizes = np.array([facts.n for facts in known], dtype=np.intp)
-        self.starts, self.n = _starts(self.sizes), int(self.sizes.sum())
+        self.starts, self.n = starts_of(self.sizes), int(self.sizes.sum())
         self.n_features = used[0].n_features
         self.dtype = np.result_type(*{facts.dtype for facts in used})
         self.classes, self.mass = classes_of(used, labels)
@@ -54,7 +54,7 @@ class DaskTable(CountedPasses):
         self.places = None  # numbers of the rows of every block
         if self.n_unlabelled:
             logger.warning("%d of %d rows have no label and are left out", self.n_unlabelled, sum(lengths))
-            self.places = self._made(_numbered, list(zip(given, _starts(lengths).tolist(), strict=True)))
+            self.places = self._made(_numbered, list(zip(given, starts_of(lengths).tolist(), strict=True)))
         self.groups = DaskGroups(self, self._made(_groups, given)) if grouped else None
 
     def _made(self, function: Callable[..., Any], parts: Sequence[Any], *args: Any) -> list[Any]:
@@ -76,7 +76,7 @@ class DaskTable(CountedPasses):
     def _sum(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         call = dask.delayed(_call, pure=False, traverse=False)
         blocks = [part for part, n in zip(self.parts, self.sizes, strict=True) if n]
-        return added(dask.compute(*[call(part, function, args) for part in blocks]))
+        return sum(dask.compute(*[call(part, function, args) for part in blocks]))
 
     def take(self, rows: Rows) -> Block:
         """These rows, by ascending numbers, brought here."""
@@ -92,10 +92,8 @@ class DaskTable(CountedPasses):
         return np.concatenate(self._picked(parts, rows[order]))[np.argsort(order)]
 
     def _picked(self, parts: Sequence[Any], rows: Rows) -> Any:
-        wanted = np.split(rows, np.searchsorted(rows, self.starts[1:]))
-        pick = dask.delayed(_pick, pure=False, traverse=False)
-        blocks = zip(parts, wanted, self.starts, strict=True)
-        return dask.compute(*[pick(part, own - start) for part, own, start in blocks if len(own)])
+        pick, blocks = dask.delayed(_pick, pure=False, traverse=False), zip(parts, self._wanted(rows), strict=True)
+        return dask.compute(*[pick(part, own) for part, own in blocks if len(own)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,10 +317,6 @@ def _call(block: Block, function: Callable[..., Any], args: tuple[Any, ...]) -> 
 
 def _pick(part: Any, rows: Rows) -> Any:
     return part.rows(rows) if isinstance(part, Block) else part[rows]
-
-
-def _starts(sizes: Any) -> Rows:
-    return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)
 
 
 __all__ = ["DaskTable", "is_frame", "table"]

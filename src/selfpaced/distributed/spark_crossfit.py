@@ -221,7 +221,7 @@ class CrossFit(_WrapperParams, Estimator):
     def _fit(self, dataset: Any) -> CrossFitModel:
         inner = self.getOrDefault("estimator")
         read = Predictions.of(inner)
-        labels, mass, without = self._mass(read, self._folded(dataset))
+        mass, without = self._mass(read, self._folded(dataset))
         dataset = dataset.where(read.known) if without else dataset
         folded = self._folded(dataset)
         weighing = inner.copy({inner.getParam("weightCol"): WEIGHT})
@@ -236,8 +236,7 @@ class CrossFit(_WrapperParams, Estimator):
         def predicted(models: Any) -> tuple[Block, Any]:
             return read.block(self._sample(read, models, folded))
 
-        classes = np.arange(max(labels) + 1.0) if read.labels else None
-        mass = mass if classes is None or np.all(mass) else _of_every(labels, mass, len(classes))
+        classes = np.arange(float(mass.shape[1])) if read.labels else None
         kind = LabelNoiseModel if read.labels else ValueNoiseModel
         found = cross_fit(kind, classes, mass, fitted, predicted)
         if found.weighted:
@@ -249,8 +248,8 @@ class CrossFit(_WrapperParams, Estimator):
         copied: CrossFitModel = self._copyValues(made)
         return copied
 
-    def _mass(self, read: Predictions, folded: Any) -> tuple[list[Any], Any, int]:
-        """The labels (one, for values), the weight of each in both halves, and how many rows have none."""
+    def _mass(self, read: Predictions, folded: Any) -> tuple[Any, int]:
+        """The weight of every label from 0 on (of values, of all) in both halves, and how many rows have none."""
         group = F.when(read.known, read.given if read.labels else F.lit(0.0))
         groups = folded.groupBy(F.col(FOLD).alias("fold"), group.alias("label"))
         rows = groups.agg(F.sum(read.weight).alias("mass"), F.count(F.lit(1)).alias("rows")).collect()
@@ -262,11 +261,12 @@ class CrossFit(_WrapperParams, Estimator):
                     f"labelCol must hold {'labels' if read.labels else 'values'}, got {without} rows without"
                 )
             logger.warning("%d of %d rows have no label and are left out", without, n)
-        labels = sorted({row["label"] for row in found})
-        mass = np.zeros((2, max(len(labels), 1)))
-        for row in found:
-            mass[int(row["fold"]), labels.index(row["label"])] = row["mass"]
-        return labels, mass, without
+        labels = [int(row["label"]) for row in found]
+        mass = np.ones((2, max(labels, default=0) + 1))  # labels that no row has do not count as absent from one half
+        mass[:, labels] = 0.0
+        for row, label in zip(found, labels, strict=True):
+            mass[int(row["fold"]), label] = row["mass"]
+        return mass, without
 
     def _sample(self, read: Predictions, models: Any, folded: Any) -> list[Any]:
         """Predictions of unseen rows: the same rows for any models."""
@@ -288,13 +288,6 @@ class CrossFit(_WrapperParams, Estimator):
             return predicted.select(*folded.columns, weight.alias(WEIGHT))
 
         return self._by_the_other(models, folded, made, folds)
-
-
-def _of_every(labels: list[float], mass: Any, count: int) -> Any:
-    """The weight of every label from 0 on; labels that no row has do not count as absent from one half."""
-    every = np.ones((2, count))
-    every[:, np.asarray(labels, dtype=np.intp)] = mass
-    return every
 
 
 def _half(frame: Any) -> Any:

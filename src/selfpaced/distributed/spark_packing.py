@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .sample import ContentSample
-from .table import Block, Rows, added, aligned, facts_of, joined
+from .table import Block, Rows, aligned, facts_of, joined
 
 Place = tuple[int, int]
 
@@ -135,7 +135,7 @@ def merge(batches: Iterable[Any], step: int) -> Iterator[Any]:
         for part, result in zip(batch.column("part").to_pylist(), batch.column("result").to_pylist(), strict=True):
             found.setdefault(part // step, []).append((part, result))
     for group, parts in found.items():
-        yield from _answer(group, added(pickle.loads(own) for _, own in sorted(parts)))
+        yield from _answer(group, sum(pickle.loads(own) for _, own in sorted(parts)))
 
 
 def pick(batches: Iterable[Any], shape: Shape, wanted: dict[Place, Rows]) -> Iterator[Any]:

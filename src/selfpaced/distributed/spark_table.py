@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from .spark_packing import PACKED, RESULT, Place, Shape, gather, merge, pack, pick, run
-from .table import Block, CountedPasses, Facts, Rows, added, classes_of, joined
+from .table import Block, CountedPasses, Facts, Rows, classes_of, joined, starts_of
 
 SPARK_BLOCK_BYTES = 1 << 25  # cost: of the features of a block: few calls, and several fit into an executor's memory
 ONE_PLACE_ROWS = 50_000  # cost: up to which rows lie in one place, in the order of their ids, as they would in memory
@@ -88,7 +88,7 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
             packed, few = self.packed, partial(gather, shape=self._shape(None), labels=labels, most=block_bytes)
             self._keep(packed.coalesce(1).mapInArrow(few, schema))
             packed.unpersist()
-        self.starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.intp)
+        self.starts = starts_of(self.sizes)
 
     def _keep(self, packed: Any) -> None:
         """Have blocks made and cached, and hear of what is in them."""
@@ -141,7 +141,7 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
 
     def _sum(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         ask = partial(run, shape=self._shape(self.classes), function=function, args=args)
-        return added(_collected(self._merged(self._asked(["X", "y", "weight"], ask))))
+        return sum(_collected(self._merged(self._asked(["X", "y", "weight"], ask))))
 
     def take(self, rows: Rows) -> Block:
         """These rows, by ascending numbers, brought here."""
@@ -157,9 +157,7 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
         return found.astype(np.intp)
 
     def _picked(self, rows: Rows, more: list[str]) -> list[Any]:
-        parts = np.split(rows, np.searchsorted(rows, self.starts[1:]))
-        own = zip(self.places, parts, self.starts, strict=True)
-        wanted = {place: part - start for place, part, start in own if len(part)}
+        wanted = {place: own for place, own in zip(self.places, self._wanted(rows), strict=True) if len(own)}
         ask = partial(pick, shape=self._shape(self.classes), wanted=wanted)
         found = [one for answer in _collected(self._asked(["X", "y", "weight", *more], ask)) for one in answer]
         return sorted(found, key=lambda one: one[0])

@@ -87,6 +87,7 @@ class CountedPasses:
     """A table that counts its passes and logs them; ``_sum`` makes one."""
 
     n: int
+    starts: Rows  # number of the first row of every block
     passes = 0
 
     def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
@@ -104,6 +105,11 @@ class CountedPasses:
     def numbers(self, rows: Rows) -> Rows:
         """What these rows are called where they come from: by their place."""
         return rows
+
+    def _wanted(self, rows: Rows) -> list[Rows]:
+        """Places in every block of some rows, by ascending numbers."""
+        parts = np.split(rows, np.searchsorted(rows, self.starts[1:]))
+        return [part - start for part, start in zip(parts, self.starts, strict=True)]
 
 
 class MemoryTable:
@@ -141,8 +147,8 @@ class MemoryTable:
 
     def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
         """The sum over blocks of ``function(block, *args)``."""
-        found: Result = added(function(block, *args) for block in self._blocks())
-        return found
+        found: Any = sum(function(block, *args) for block in self._blocks())
+        return found  # type: ignore[no-any-return]
 
     def take(self, rows: Rows) -> Block:
         """These rows."""
@@ -194,16 +200,16 @@ def total(weight: Array | None, n: int) -> float:
     return float(n if weight is None else weight.sum())
 
 
-def added(results: Any) -> Any:
-    """The sum of what blocks gave, in their order."""
-    return sum(results, start=0)
-
-
 def aligned(X: Array) -> Array:
     """The same at an address that NumPy would choose: what comes over the wire lies anywhere, and products of it are
     then rounded in another order, so that a block that has moved would not give the same bits.
     """
     return X if X.ctypes.data % 16 == 0 else np.array(X)
+
+
+def starts_of(sizes: Any) -> Rows:
+    """Numbers of the first rows of blocks of these sizes."""
+    return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)
 
 
 def joined(blocks: Sequence[Block]) -> Block:
@@ -318,7 +324,6 @@ __all__ = [
     "Rows",
     "Sums",
     "Table",
-    "added",
     "aligned",
     "class_weighted",
     "classes_of",
@@ -326,5 +331,6 @@ __all__ = [
     "joined",
     "label_array",
     "places_among",
+    "starts_of",
     "total",
 ]
