@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .arguments import integer, number
 from .assessment import LEVELS, SUSPECT, Assessment, AssessmentMixin, DelegatedAssessment
-from .distributed import is_dask
+from .distributed import on_dask
 
 __all__ = [
     "SUSPECT",
@@ -49,8 +49,8 @@ def suspects(
     fitted : estimator
         A fitted self-paced classifier, regressor or factorization, alone, as the last step of a Pipeline, or inside a
         search.
-    X : array-like of shape (n_samples, n_features), or Dask array or data frame, optional
-        Rows; without them the assessment is that of the training data.
+    X : array-like of shape (n_samples, n_features), Dask array or data frame, or DaskTable, optional
+        Rows; without them the assessment is that of the training data. A table holds `y`.
     y : array-like of shape (n_samples,), optional
         Their given labels or values; not for a factorization.
     n : int, optional
@@ -99,15 +99,16 @@ def suspects(
     """
     if order not in ("probability", "impact"):
         raise ValueError(f"order must be 'probability' or 'impact', got {order!r}")
-    if is_dask(X):
-        from .distributed.dask_results import suspects_of
+    if on_dask(X):
+        from .distributed import suspect_frame
+        from .distributed.dask_results import collection_frame
 
         if n is not None or order == "impact":
             raise ValueError(
                 f"n must be None and order 'probability' for Dask collections, got {n!r} and {order!r}: the table that "
                 "is returned can be sorted and cut, for example with nlargest"
             )
-        return suspects_of(_assessing(fitted), X, y, all_rows=all_rows)
+        return collection_frame(_assessing(fitted), X, y, partial(suspect_frame, all_rows=all_rows))
     assessed = assessment_of(fitted, X, y, kinds=("labels", "values", "entries"))
     if order == "probability":
         return _indexed(suspect_table(assessed, n, all_rows=all_rows), X)
@@ -199,10 +200,10 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float = SUSPECT) -> Any
         ``level`` and ``stability`` as in `suspects`. The index is that of `X` if it is a data frame.
     """
     threshold = number("threshold", threshold, 0, 1, "in [0, 1]")
-    if is_dask(X):
-        from .distributed.dask_results import issues_of
+    if on_dask(X):
+        from .distributed.dask_results import collection_frame
 
-        return issues_of(_assessing(fitted), X, y, partial(issue_table, threshold=threshold))
+        return collection_frame(_assessing(fitted), X, y, partial(issue_table, threshold=threshold))
     table = issue_table(assessment_of(fitted, X, y), threshold)
     return table.set_axis(X.index) if hasattr(X, "iloc") else table
 
@@ -222,14 +223,14 @@ def issue_table(assessed: Assessment, threshold: float = SUSPECT) -> Any:
     return as_table(columns)
 
 
-def _assessing(fitted: Any) -> AssessmentMixin:
+def _assessing(fitted: Any) -> Any:
     """The estimator itself, for rows that must not be brought into memory."""
-    if not isinstance(fitted, AssessmentMixin):
+    if not isinstance(fitted, AssessmentMixin) and not hasattr(fitted, "assessments"):
         raise TypeError(
-            "fitted must be a fitted linear estimator of this library for Dask collections, got "
+            "fitted must be a fitted linear estimator or a cross-fit wrapper of this library for Dask collections, got "
             f"{type(fitted).__name__}: transform X by Dask first, and pass the last step alone"
         )
-    check_is_fitted(fitted, "assessment_")
+    check_is_fitted(fitted, "termination_")
     return fitted
 
 

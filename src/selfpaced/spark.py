@@ -17,12 +17,11 @@ except ImportError as error:
 
 from pyspark.ml.linalg import DenseMatrix, DenseVector, Vectors
 from pyspark.ml.param import TypeConverters
-from pyspark.ml.util import DefaultParamsReadable, DefaultParamsWritable
 
 from . import linear
 from .distributed.spark_columns import linear_columns
 from .distributed.spark_crossfit import CrossFit, CrossFitModel
-from .distributed.spark_parameters import Saved, TableParams, check_saveable, parameter, require_java
+from .distributed.spark_parameters import TableParams, parameter, read_object, require_java, write_object
 from .distributed.spark_table import SparkTable
 
 
@@ -38,7 +37,7 @@ class _LinearParams(TableParams):
     _shared = {"fitIntercept": "fit_intercept", "maxIter": "max_iter", "seed": "random_state"}
 
 
-class _LinearEstimator(_LinearParams, Estimator, DefaultParamsReadable, DefaultParamsWritable):
+class _LinearEstimator(_LinearParams, Estimator):
     """A fit of one of this library's linear models to packed blocks."""
 
     _inner: Any
@@ -49,7 +48,7 @@ class _LinearEstimator(_LinearParams, Estimator, DefaultParamsReadable, DefaultP
     def __init__(self, **params: Any) -> None:
         require_java()
         super().__init__()
-        self._setDefault(**self._columns_by_default, **self._defaults)
+        self._setDefault(**self._defaults)
         self.setParams(**params)
 
     def _fit(self, dataset: Any) -> Any:
@@ -65,20 +64,15 @@ class _LinearEstimator(_LinearParams, Estimator, DefaultParamsReadable, DefaultP
     def _own_parameters(self) -> list[str]:
         return [name for name in self._defaults if not name.endswith("Col")]
 
-    def write(self) -> Any:
-        """What writes the estimator; ``save(path)`` calls it."""
-        check_saveable(self)
-        return super().write()
 
-
-class _LinearModel(_LinearParams, Model, Saved):
+class _LinearModel(_LinearParams, Model):
     """A fitted model; ``fitted`` is the estimator of this library, whose assessment is that of a sample of the rows."""
 
     _defaults: dict[str, Any]
 
     def __init__(self, fitted: Any) -> None:
         super().__init__()
-        self._setDefault(**self._columns_by_default, **self._defaults)
+        self._setDefault(**self._defaults)
         self.fitted = fitted
 
     @property
@@ -92,12 +86,26 @@ class _LinearModel(_LinearParams, Model, Saved):
         return float(self.fitted.noise_rate_)
 
     @property
+    def path(self) -> Any:
+        """The candidates, with their scores on unseen rows."""
+        return self.fitted.path_
+
+    @property
     def termination(self) -> str:
         """What was chosen, and why."""
         return str(self.fitted.termination_)
 
     def _transform(self, dataset: Any) -> Any:
         return linear_columns(self, dataset)
+
+    def _save_parts(self, session: Any, path: str) -> Any:
+        described = super()._save_parts(session, path)
+        write_object(session, f"{path}/model", self.fitted)
+        return described
+
+    @classmethod
+    def _load_parts(cls, session: Any, path: str) -> Any:
+        return cls(read_object(session, f"{path}/model"))
 
 
 class _LogisticParams(_LinearParams):
@@ -160,7 +168,8 @@ class SelfPacedLogisticRegression(_LogisticParams, _LinearEstimator):
     """:class:`selfpaced.SelfPacedLogisticRegression` on a Spark frame: the same model, as an estimator of Spark ML.
 
     The rows are packed once into blocks that Spark caches; every pass is one sum over them on the executors, where this
-    library has to be installed too. Of more than 20,000 rows a sample by content decides, as in memory.
+    library has to be installed too. A sample by content decides, as in memory, if
+    there are more than 10,000 distinct rows.
 
     Parameters
     ----------

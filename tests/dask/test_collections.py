@@ -21,6 +21,7 @@ from selfpaced import (
     label_issues,
     suspects,
 )
+from selfpaced.dask import table
 
 
 @pytest.fixture(autouse=True)
@@ -71,6 +72,10 @@ def collections(data):
             frame["label"].astype(object).to_dask_array(),
             frame["weight"].to_dask_array(),
         ),
+        "frame and memory": (frame[list("abcd")], pd.Series(y), weight),
+        "frame and arrays in other blocks": (frame[list("abcd")], arrays[1], arrays[2].rechunk(500)),
+        "array and series in other blocks": (arrays[0], frame["label"], frame["weight"]),
+        "unknown chunk sizes and memory": (unknown, y, weight),
     }
 
 
@@ -114,7 +119,7 @@ def test_predictions_are_lazy_and_those_of_memory(data, memory):
     forms = collections(data)
     for form in ("arrays", "unknown chunk sizes", "frame and series"):
         X = forms[form][0]
-        for method in ("predict", "predict_proba", "decision_function"):
+        for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
             found = getattr(memory, method)(X)
             assert isinstance(found, da.Array)
             expected = getattr(memory, method)(data[0])
@@ -149,6 +154,27 @@ def test_suspects_are_a_dask_frame_with_the_rows_of_memory(data, memory, form):
     assert found["level"].tolist() == known["level"].tolist()
     assert found["given"].tolist() == known["given"].tolist()
     np.testing.assert_allclose(found["noise_probability"], known["noise_probability"])
+
+
+def test_other_columns_of_a_frame_do_not_matter(data):
+    X, y, weight = data
+    frame = frame_of(X, y, weight)
+    model = SelfPacedLogisticRegression().fit(frame[list("abcd")], y)
+    expected = sorted(suspects(model, frame[list("abcd")], y)["row"])
+    whole = dd.from_pandas(frame, npartitions=3, sort=False)
+    for given in ("label", whole["label"]):
+        assert suspects(model, whole, given).compute()["row"].tolist() == expected
+
+
+def test_rows_of_one_class_are_those_of_the_class(data, memory):
+    X, y, _ = data
+    some = np.flatnonzero(y == "yes")
+    arrays = da.from_array(X[some], (100, 4)), da.from_array(y[some], 100)
+    expected = suspects(memory, X[some], y[some]).sort_values("row")
+    for found in (suspects(memory, *arrays), suspects(memory, table(*arrays))):
+        found = found.compute()
+        assert found["row"].tolist() == expected["row"].tolist()
+        assert set(found["given"]) == {"yes"}
 
 
 def test_all_rows_and_label_issues_are_in_the_order_of_the_rows(data, memory):

@@ -16,9 +16,8 @@ import dask
 import dask.array as da
 import dask.dataframe as dd
 
-from selfpaced import SelfPacedLinearRegression, SelfPacedLogisticRegression
-from selfpaced import suspects as suspects_in_memory
-from selfpaced.dask import DaskTable, losses, suspects, table, weights
+from selfpaced import SelfPacedLinearRegression, SelfPacedLogisticRegression, suspects
+from selfpaced.dask import DaskTable, table
 from selfpaced.linear import _folds, regression_tables
 
 
@@ -56,6 +55,10 @@ def frame_of(X, y):
     return frame
 
 
+def weights(model, rows):
+    return suspects(model, rows, all_rows=True).compute()["weight"].to_numpy()
+
+
 def close(model, memory, tol=1e-10):
     assert (model.lam_, model.C_) == (memory.lam_, memory.C_)
     for name in ("coef_", "intercept_", "clean_share_", "noise_rate_"):
@@ -68,8 +71,7 @@ def test_arrays_of_any_chunks(data, memory, chunks):
     made = table(da.from_array(X, chunks=chunks), da.from_array(y, chunks=700))
     model = SelfPacedLogisticRegression().fit(made)
     close(model, memory)
-    np.testing.assert_allclose(weights(model, made).compute(), memory.sample_weight_, rtol=1e-9)
-    np.testing.assert_allclose(losses(model, made).compute(), memory.sample_loss_, rtol=1e-9)
+    np.testing.assert_allclose(weights(model, made), memory.sample_weight_, rtol=1e-9)
 
 
 def test_frames_with_odd_partitions(data, memory):
@@ -85,7 +87,7 @@ def test_frames_with_odd_partitions(data, memory):
     assert model.feature_names_in_.tolist() == ["x0", "x1", "x2", "x3"]
     found = suspects(model, made)
     assert isinstance(found, dd.DataFrame)
-    found, expected = found.compute(), suspects_in_memory(memory)
+    found, expected = found.compute(), suspects(memory)
     assert sorted(order[found["row"]]) == sorted(expected["row"])
     assert len(expected) > 0
     assert found.dtypes.to_dict() == suspects(model, made).dtypes.to_dict()
@@ -133,8 +135,9 @@ def test_what_is_wrong_is_named(data):
         table(ddf, "x0", labels=False)
     with pytest.raises(ValueError, match="has no rows"):
         table(ddf[ddf["x0"] > 1e9], "label")
-    with pytest.raises(ValueError, match="threshold must be"):
-        suspects(SelfPacedLogisticRegression(), None, threshold=2)
+    made = table(ddf, "label")
+    with pytest.raises(ValueError, match="y must be None where X is a table"):
+        suspects(SelfPacedLogisticRegression().fit(made), made, y)
 
 
 # ------------------------------------------------------------------------------------------------- a cluster
@@ -166,7 +169,7 @@ def test_a_worker_that_dies_changes_no_bit(data, memory, client, monkeypatch):
         np.testing.assert_array_equal(one.coef_, other.coef_)
         np.testing.assert_array_equal(one.intercept_, other.intercept_)
         np.testing.assert_array_equal(other.noise_rate_, one.noise_rate_)
-        np.testing.assert_array_equal(weights(other, mortal).compute(), weights(one, alive).compute())
+        np.testing.assert_array_equal(weights(other, mortal), weights(one, alive))
 
 
 # ------------------------------------------------------------------------------------------------ regression
@@ -200,7 +203,7 @@ def test_values_in_any_chunks(values, few_values_are_many, chunks):
     made = table(da.from_array(X, (chunks, 3)), da.from_array(y, chunks), labels=False)
     model = SelfPacedLinearRegression().fit(made)
     same_values(model, memory)
-    np.testing.assert_allclose(weights(model, made).compute(), memory.sample_weight_, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(weights(model, made), memory.sample_weight_, rtol=1e-8, atol=1e-12)
     found = suspects(model, made).compute()
     levels = memory.assessment_.levels()
     assert found["row"].tolist() == np.flatnonzero(levels).tolist()

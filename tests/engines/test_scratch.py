@@ -109,6 +109,20 @@ def test_values_and_single_precision():
         assert table.mass.tolist() == [50.0]
 
 
+def test_suspects_of_rows_of_one_class(tmp_path):
+    table = frame()
+    X, y = table.drop(columns="label"), table["label"].to_numpy().astype(str)
+    model, some = SelfPacedLogisticRegression().fit(X, y), y == "yes"
+    with spool(pieces(table[some]), "label") as spooled:
+        write_suspects(model, spooled, tmp_path / "suspects.parquet")
+    found = parquet.read_table(tmp_path / "suspects.parquet").to_pandas()
+    assert set(found["given"]) == {"yes"}
+    assert found["row"].tolist() == sorted(suspects(model, X[some], y[some])["row"])
+    odd = (X.to_numpy(), np.where(some, "yes", "maybe"))
+    with spool(iter([odd])) as spooled, pytest.raises(ValueError, match="labels of the fit, .*, got 'maybe'"):
+        write_suspects(model, spooled, tmp_path / "other.parquet")
+
+
 def test_suspects_are_streamed(tmp_path):
     table = frame()
     X, y = table.drop(columns="label"), table["label"].to_numpy().astype(str)
@@ -192,13 +206,17 @@ def test_tables_hold_their_labels():
         SelfPacedLogisticRegression().fit(pieces(frame()), np.zeros(4))
 
 
-def test_a_disk_that_is_full_all_the_same(monkeypatch, tmp_path):
-    def full(*args):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(scratch, "_write", full)
-    with pytest.raises(OSError, match=r"scratch file in .* cannot be written: No space left on device; choose another"):
-        spool(pieces(frame()), "label", scratch=tmp_path)
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of processes")
+def test_a_disk_that_is_full(tmp_path):
+    code = (
+        "import numpy as np, resource, signal\n"
+        "from selfpaced.distributed import spool\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        f"spool(iter([(np.eye(100), np.arange(100))]), scratch={str(tmp_path)!r})\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], check=False, timeout=60, capture_output=True, text=True)
+    assert "cannot be written: File too large; choose another folder (scratch)" in ended.stderr
     assert not list(tmp_path.iterdir())
 
 

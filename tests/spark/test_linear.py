@@ -67,6 +67,7 @@ def test_logistic_of_shuffled_rows(shuffled, data, tmp_path):
     model.save(str(tmp_path / "model"))
     loaded = SelfPacedLogisticRegressionModel.load(str(tmp_path / "model"))
     assert loaded.uid == model.uid
+    assert repr(loaded.path) == repr(model.path)
     assert loaded.getFeaturesCol() == NAMES
     out = in_memory(loaded.copy().transform(shuffled).orderBy("id"))
     assessed = memory.assessment_
@@ -95,6 +96,20 @@ def test_linear_of_shuffled_rows(shuffled, data, tmp_path):
     np.testing.assert_allclose(out["expected"], memory.predict(data[NAMES]), rtol=1e-9)
     new = loaded.transform(shuffled.select("a", "b", "c", "id"))
     assert new.columns == ["a", "b", "c", "id", "prediction"]
+
+
+def test_rows_without_a_label_are_left_out_and_counted(shuffled, data, caplog):
+    from pyspark.sql import functions as F
+
+    kept = (data["id"] >= 700) & (data["id"] % 30 != 0)
+    memory = LogisticInMemory(C=1.0).fit(data[NAMES][kept], data["label"][kept])
+    without = (F.col("id") < 700) | (F.col("id") % 30 == 0)
+    gaps = shuffled.withColumn("label", F.when(~without, F.col("label")))
+    gaps = gaps.repartitionByRange(4, "id")  # a partition without any label
+    model = SelfPacedLogisticRegression(featuresCol=NAMES, idCol="id", C=1.0).fit(gaps)
+    assert f"{1500 - kept.sum()} of 1500 rows have no label and are left out" in caplog.text
+    close(model.fitted, memory)
+    assert sorted(model.fitted.assessment_.numbers.tolist()) == data["id"][kept].tolist()
 
 
 def test_few_rows_are_gathered_in_the_order_of_ids(shuffled, data):

@@ -109,6 +109,22 @@ def test_weights_count_in_what_is_estimated(data):
     assert model.path[0].chosen
 
 
+def test_rows_without_a_label_are_left_out_and_counted(data, caplog):
+    from pyspark.ml.classification import LogisticRegression
+    from pyspark.ml.regression import LinearRegression
+    from pyspark.sql import functions as F
+
+    known = F.col("id") % 40 != 0
+    plain = LogisticRegression(labelCol="clean", regParam=0.01)
+    gaps = data[2].withColumn("clean", F.when(known, F.col("clean")))
+    model = CrossFit(estimator=plain, idCol="id").fit(gaps)
+    assert "20 of 800 rows have no label and are left out" in caplog.text
+    expected = plain.fit(data[2].where(known)).coefficients.toArray()
+    np.testing.assert_allclose(model.fitted.coefficients.toArray(), expected, rtol=1e-6)
+    with pytest.raises(ValueError, match="labelCol must hold values, got 20 rows without"):
+        CrossFit(estimator=LinearRegression(labelCol="clean"), idCol="id").fit(gaps)
+
+
 def test_a_label_of_one_half_keeps_the_plain_model(data, tmp_path):
     from pyspark.ml.classification import LogisticRegression
     from pyspark.sql import functions as F

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from ..assessment import Assessment
 from ..distributed import (
     Block,
+    MappedTable,
     Rows,
     Sums,
-    Table,
     assessed_blocks,
     drawn,
     from_dask,
@@ -77,34 +77,11 @@ def _table(labels: Any, pred_probs: Any, sample_weight: Any) -> Any:
 # ------------------------------------------------------------------------------------------------ sums over blocks
 
 
-class ProbabilityTable:
-    """A table of probabilities that sum to one, with a column for every class."""
-
-    def __init__(self, table: Table, places: Rows, width: int) -> None:
-        self.table, self.places = table, places
-        self.n, self.n_features, self.dtype = table.n, width, np.dtype(np.float64)
-        self.names, self.classes = None, None
-        self.mass = np.bincount(places, table.mass, minlength=width)
-
-    def reduce(self, function: Callable[..., Any], *args: Any) -> Any:
-        """The sum over blocks of ``function(block, *args)``."""
-        return self.table.reduce(_normalised, self.places, function, *args)
-
-    def take(self, rows: Rows) -> Block:
-        """These rows."""
-        found: Block = _normalised(self.table.take(rows), self.places, Block.rows, slice(None))
-        return found
-
-    def numbers(self, rows: Rows) -> Rows:
-        """What these rows are called where they come from."""
-        return self.table.numbers(rows)
-
-
-def _normalised(block: Block, places: Rows, function: Callable[..., Any], *args: Any) -> Any:
+def _normalised(block: Block, places: Rows) -> Block:
+    """Probabilities that sum to one, with a column for every class."""
     X = _two_columns(block.X)
     sums = X.sum(axis=1, keepdims=True)
-    X = X / np.where(sums > 0, sums, 1.0)  # a row without a label has none, and no weight
-    return function(Block(X, places[block.y], block.weight), *args)
+    return Block(X / np.where(sums > 0, sums, 1.0), places[block.y], block.weight)
 
 
 def _two_columns(X: Any) -> Array:
@@ -148,7 +125,7 @@ class ProbabilityFacts:
         bad = np.flatnonzero(off | np.any((raw < 0) | (raw > 1 + SUM_ROUNDING), axis=1))
         if bad.size:
             return cls(len(block.y), math.inf, False, False, 0.0, 0, int(own[bad[0]]))
-        X, codes, _ = _normalised(kept, places, Block.rows, slice(None))
+        X, codes, _ = _normalised(kept, places)
         top = X.max(axis=1)
         return cls(
             len(block.y),
@@ -176,9 +153,7 @@ class ProbabilityFacts:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum(parts) works
 
 
-def fit_rows(
-    table: Any, logits: Callable[[Block, Rows], Array], unlabelled: bool = False
-) -> tuple[FittedNoise, Block, Rows]:
+def fit_rows(table: Any, logits: Callable[[Block, Rows], Array]) -> tuple[FittedNoise, Block, Rows]:
     """Fit the label-noise model to all rows of a table or, if they are many, to a sample of them by content.
 
     Parameters
@@ -187,8 +162,6 @@ def fit_rows(
         Probabilities, with a column for every class.
     logits : callable
         Takes rows and their numbers to logits.
-    unlabelled : bool
-        Whether rows of weight 0 are rows without a label.
 
     Returns
     -------
@@ -197,15 +170,12 @@ def fit_rows(
     """
     sampled = table.n > AUDITED_ROWS
     if sampled:
-        sample = drawn(table, 0, AUDITED_ROWS, table.n_features)
+        sample = drawn(table, 0, AUDITED_ROWS, len(table.mass))
         order, weight = np.argsort(sample.rows), sample.sample_weight
         numbers = sample.rows[order]
         block = table.take(numbers)._replace(weight=None if weight is None else weight[order])
     else:
         block, numbers = table.take(np.arange(table.n)), np.arange(table.n)
-        if unlabelled:
-            numbers = np.flatnonzero(block.weight)
-            block = block.rows(numbers)
     return fit_noise(logits(block, numbers), block.y, block.weight, counts=sampled), block, numbers
 
 
@@ -222,17 +192,15 @@ class BlockAssessor:
     least: float
 
     def _assess(self, X: Any, y: Any) -> Assessment:
-        return _normalised(Block(X, y), self.places, self.of)  # type: ignore[no-any-return]
+        return self.of(_normalised(Block(X, y), self.places))
 
     def of(self, block: Block) -> Assessment:
         """The assessment of rows of probabilities that sum to one."""
         noise = replace(self.noise, logits=logits_of(block.X, self.least), codes=block.y)
         return noise.assessment(self.classes, None)
 
-    def totals(self, block: Block, unlabelled: bool) -> Sums:
+    def totals(self, block: Block) -> Sums:
         """Rows of each level, expected errors in the lists, and weights of the clean labels."""
-        if unlabelled:
-            block = block.rows(np.flatnonzero(block.weight))  # type: ignore[arg-type]
         found = self.of(block)
         levels, weight = found.levels(), np.ones(len(block.y)) if block.weight is None else block.weight
         wrong, evidence = float(found.wrong[levels == 2].sum()), float(found.evidence[levels == 1].sum())
@@ -360,13 +328,12 @@ def audit_blocks(labels: Any, pred_probs: Any, classes: Any, sample_weight: Any)
         what = f"{np.round(raw.take(row).X[0], 4).tolist()!r} in row {raw.numbers(row)[0]}"
         raise ValueError(f"the rows of pred_probs must be probabilities that sum to 1, got {what}")
     least = facts.least if facts.zero else math.inf
-    rows = ProbabilityTable(raw, places, width)
-    unlabelled = getattr(raw, "without", None) is not None  # which a scratch file does not hold
-    noise, block, numbers = fit_rows(rows, lambda own, _: logits_of(own.X, least), unlabelled)
+    rows = MappedTable(raw, np.bincount(places, raw.mass, minlength=width), _normalised, places)
+    noise, block, numbers = fit_rows(rows, lambda own, _: logits_of(own.X, least))
     numbers = raw.numbers(numbers)
     lean = replace(noise, logits=noise.logits[:0], codes=noise.codes[:0])
     assessor = BlockAssessor(order, lean, places, least)
-    totals = rows.reduce(assessor.totals, unlabelled)
+    totals = rows.reduce(assessor.totals)
     in_sample = warn_in_sample(facts.expected, facts.found, int(totals[0].sum()), facts.certain, stacklevel=4)
     given = AuditInput(order, block.X, np.arange(len(block.y)), block.y)
     audit = BlockAudit(

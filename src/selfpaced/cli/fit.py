@@ -197,8 +197,9 @@ class Encoded:
 
     def numbers(self, rows: np.ndarray) -> np.ndarray:
         """Numbers in the files of rows that were kept."""
-        gaps = np.concatenate(self.dropped) if self.dropped else np.empty(0, dtype=np.intp)
-        return rows + np.searchsorted(gaps - np.arange(len(gaps)), rows, side="right")
+        from selfpaced.distributed import numbers_with
+
+        return numbers_with(self.dropped, rows)
 
 
 def _run_in_pieces(args: argparse.Namespace, console: Console) -> int:

@@ -28,27 +28,13 @@ LEAST_WEIGHT = 1e-6  # numerical safety: a row of no weight at all is an error t
 
 @dataclass(frozen=True, eq=False)
 class LabelNoiseModel:
-    """Label noise, estimated on a sample of rows that the models had not seen.
-
-    Attributes
-    ----------
-    classes : ndarray
-        The labels.
-    channel : NoiseModel
-        The noise transition matrix, and the calibration of the predicted probabilities.
-    reason : str
-        Why no rows are weighted; empty if they are.
-    lam : float
-        The noise rate if rows are weighted by it, else ``inf``.
-    look : float
-        Evidence from which a row is worth a look.
-    """
+    """Label noise, estimated on a sample of rows that the models had not seen."""
 
     classes: Any
-    channel: NoiseModel
-    reason: str = ""
-    lam: float = math.inf
-    look: float = math.inf
+    channel: NoiseModel  # the noise transition matrix, and the calibration of the predicted probabilities
+    reason: str = ""  # why no rows are weighted; empty if they are
+    lam: float = math.inf  # the noise rate if rows are weighted by it
+    look: float = math.inf  # evidence from which a row is worth a look
 
     @classmethod
     def of(cls, classes: Any, rows: Block, said: Any) -> LabelNoiseModel:
@@ -94,24 +80,12 @@ class LabelNoiseModel:
 
 @dataclass(frozen=True, eq=False)
 class ValueNoiseModel:
-    """Gross errors in values, estimated on a sample of rows that the models had not seen.
+    """Gross errors in values, estimated on a sample of rows that the models had not seen."""
 
-    Attributes
-    ----------
-    assessment : ValueAssessment
-        Which values are wrong, and which only beyond the model.
-    reason : str
-        Why no rows are weighted; empty if they are.
-    lam : float
-        0.5, the probability above which a value is more likely wrong than right, if rows are weighted; else ``inf``.
-    look : float
-        Size of a residual from which a row is worth a look.
-    """
-
-    assessment: ValueAssessment
-    reason: str = ""
-    lam: float = math.inf
-    look: float = math.inf
+    assessment: ValueAssessment  # which values are wrong, and which only beyond the model
+    reason: str = ""  # why no rows are weighted; empty if they are
+    lam: float = math.inf  # if rows are weighted, 0.5: above it a value is more likely wrong than right
+    look: float = math.inf  # size of a residual from which a row is worth a look
 
     @classmethod
     def of(cls, classes: None, rows: Block, said: Any) -> ValueNoiseModel:  # noqa: ARG003

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,37 +26,46 @@ from .sample import drawn
 from .table import Block
 
 
-@dataclass(frozen=True, eq=False)
-class Halves:
-    """Rows split by their content, so that copies of a row are in the same half.
+class Part(NamedTuple):
+    """Blocks of a table, or the rows of one half in them, as Dask arrays of known chunks."""
 
-    Attributes
-    ----------
-    table : DaskTable
-        The rows.
-    seed : int
-        Decides the split.
-    sizes : ndarray of shape (n_blocks, 2)
-        Rows of each half in every block.
-    mass : ndarray of shape (2, n_classes)
-        Weight of every class in each half; of values, of all rows.
-    weighted : bool
-        Whether the rows have weights.
-    """
+    blocks: list[Any]
+    X: Any
+    y: Any
+    weight: Any
+
+    @classmethod
+    def of(cls, table: DaskTable, blocks: Sequence[Any], sizes: Any) -> Part:
+        """Of delayed blocks of these sizes; those without rows are left out."""
+        used = [(block, int(n)) for block, n in zip(blocks, sizes, strict=True) if n]
+
+        def array(place: int, shape: tuple[int, ...], kind: Any) -> Any:
+            return da.concatenate([da.from_delayed(block[place], (n, *shape), dtype=kind) for block, n in used])
+
+        y = array(1, (), np.float64 if table.classes is None else np.intp)
+        weight = array(2, (), np.float64) if table.weighted else None
+        return cls([block for block, _ in used], array(0, (table.n_features,), table.dtype), y, weight)
+
+
+class Halves(NamedTuple):
+    """Rows split by their content, so that copies of a row are in the same half."""
 
     table: DaskTable
     seed: int
-    sizes: NDArray[np.intp]
-    mass: NDArray[np.floating[Any]]
-    weighted: bool
+    sizes: NDArray[np.intp]  # rows of each half in every block
+    mass: NDArray[np.floating[Any]]  # weight of every class in each half; of values, of all rows
 
     @classmethod
     def of(cls, table: DaskTable, seed: int) -> Halves:
         """One pass."""
         count = dask.delayed(_counted, pure=False, traverse=False)
-        found = dask.compute(*[count(part, seed, len(table.mass)) for part in table.parts])
-        sizes, mass, weighted = zip(*found, strict=True)
-        return cls(table, seed, np.array(sizes), np.sum(mass, axis=0), any(weighted))
+        sizes, mass = zip(*dask.compute(*[count(part, seed, len(table.mass)) for part in table.parts]), strict=True)
+        return cls(table, seed, np.array(sizes), np.sum(mass, axis=0))
+
+    def part(self, half: int) -> Part:
+        """One half, by tasks of its own: Dask must not meet a key again that it has fused with others before."""
+        pick = dask.delayed(_picked, pure=False, traverse=False)
+        return Part.of(self.table, [pick(own, self.seed, half) for own in self.table.parts], self.sizes[:, half])
 
     def sample(self) -> tuple[Block, NDArray[np.intp]]:
         """Some rows, by what they hold, with the weight that each stands for; and which half they are in."""
@@ -68,41 +76,6 @@ class Halves:
         if sparse.issparse(rows.X):
             raise ValueError("X must have dense blocks for a wrapped estimator, got sparse ones")
         return rows._replace(weight=None if weight is None else weight[order]), half_of(rows.X, self.seed)
-
-    def pieces(self, half: int) -> list[Piece]:
-        """The blocks of one half that have any rows."""
-        pick = dask.delayed(_picked, pure=False, traverse=False)
-        counted = zip(self.table.parts, self.sizes[:, half], strict=True)
-        return [Piece(pick(part, self.seed, half), int(n)) for part, n in counted if n]
-
-    def target(self, pieces: Sequence[Piece]) -> Any:
-        """Their codes or values as a Dask array."""
-        kind = np.float64 if self.table.classes is None else np.intp
-        return _array([Piece(block[1], n) for block, n in pieces], (), kind)
-
-    def weight(self, pieces: Sequence[Piece], own: Sequence[Any] | None = None) -> Any:
-        """Their weights as a Dask array, times others of each block; None where there are none."""
-        if own is None:
-            return _array([Piece(block[2], n) for block, n in pieces], (), np.float64) if self.weighted else None
-        times = dask.delayed(_times, pure=False, traverse=False)
-        both = [Piece(times(block, weight), n) for (block, n), weight in zip(pieces, own, strict=True)]
-        return _array(both, (), np.float64)
-
-
-class Piece(NamedTuple):
-    """A delayed block, or a part of one, and the number of its rows."""
-
-    block: Any
-    n: int
-
-
-def features_of(table: DaskTable, pieces: Sequence[Piece]) -> Any:
-    """Features of blocks as a Dask array of known chunks."""
-    return _array([Piece(block[0], n) for block, n in pieces], (table.n_features,), table.dtype)
-
-
-def _array(pieces: Sequence[Piece], shape: tuple[int, ...], dtype: Any) -> Any:
-    return da.concatenate([da.from_delayed(part, (n, *shape), dtype=dtype) for part, n in pieces])
 
 
 def half_of(X: Any, seed: int) -> NDArray[np.intp]:
@@ -171,33 +144,32 @@ class _Wrapper(BaseEstimator):
         kept = cross_fit(self._noise_model, halves.table.classes, halves.mass, fitted, predicted)
         given = (kept.models, kept.noise_model) if kept.weighted else ()
         name = "weighted fit" if given else "plain fit"
-        self.estimator_ = stages.run(name, partial(self._fitted, halves, (0, 1), *given))
+        every = tuple(np.flatnonzero(halves.sizes.any(axis=0)).tolist())  # one half may have no rows
+        self.estimator_ = stages.run(name, partial(self._fitted, halves, every, *given))
         self.fold_estimators_ = [self.estimator_] * 2 if kept.models is None else kept.models
         self.seed_, self.noise_model_ = halves.seed, kept.noise_model
         self.lam_, (self.noise_rate_, self.noise_rate_interval_) = kept.noise_model.lam, kept.noise_model.rate
         self.path_, self.termination_ = kept.path, kept.termination
         self.repeated_ = tuple(stages.repeated)
 
-    def _fitted(self, halves: Halves, parts: tuple[int, ...], models: Any = None, noise_model: Any = None) -> Any:
+    def _fitted(self, halves: Halves, which: tuple[int, ...], models: Any = None, noise_model: Any = None) -> Any:
         """The wrapped estimator, fitted to one half or to both; weights are made of (rows, models, pace) each time."""
-        used = [halves.pieces(half) for half in parts]
-        every = [piece for pieces in used for piece in pieces]
-        own = None
+        used = [halves.part(half) for half in which]
+        weights = [part.weight for part in used]
         if models is not None:
-            own = [
-                assessed.weight
-                for half, pieces in zip(parts, used, strict=True)
-                for assessed in self._assessed_pieces(halves, pieces, models[1 - half], noise_model)
-            ]
-        weight = halves.weight(every, own)
-        given = {} if weight is None else {"sample_weight": weight}
-        return clone(self.estimator).fit(features_of(halves.table, every), halves.target(every), **given)
+            weights = [self._weight(halves.part(half), models[1 - half], noise_model) for half in which]
+        given = {} if weights[0] is None else {"sample_weight": da.concatenate(weights)}
+        X, y = da.concatenate([part.X for part in used]), da.concatenate([part.y for part in used])
+        return clone(self.estimator).fit(X, y, **given)
 
-    def _assessed_pieces(self, halves: Halves, pieces: list[Piece], model: Any, noise_model: Any) -> list[Any]:
-        """Delayed assessments of blocks, by a model that has not seen their rows."""
-        said = self._ask(model, features_of(halves.table, pieces)).to_delayed().ravel().tolist()
+    def _weight(self, part: Part, model: Any, noise_model: Any) -> Any:
+        """The weights of rows by a model that has not seen them, times their own."""
+        said = self._ask(model, part.X).to_delayed().ravel().tolist()
         call, known = dask.delayed(_assessed, pure=False, traverse=False), _shared(noise_model)
-        return [call(piece.block, own, known) for piece, own in zip(pieces, said, strict=True)]
+        blocks = zip(part.blocks, said, part.X.chunks[0], strict=True)
+        found = [da.from_delayed(call(block, own, known).weight, (n,), dtype=np.float64) for block, own, n in blocks]
+        weight = da.concatenate(found)
+        return weight if part.weight is None else weight * part.weight
 
     def _unseen(self, models: Any, rows: Block, half: Any) -> Any:
         """What the models of the other half say of rows that are here."""
@@ -213,8 +185,7 @@ class _Wrapper(BaseEstimator):
         Each row is assessed by the model of the half that it is not in: rows of the fit by one that has not seen them.
         """
         check_is_fitted(self, "estimator_")
-        pieces = [Piece(part, int(n)) for part, n in zip(rows.parts, rows.sizes, strict=True) if n]
-        X = features_of(rows, pieces)
+        X = Part.of(rows, rows.parts, rows.sizes).X
         said = zip(*[self._ask(model, X).to_delayed().ravel().tolist() for model in self.fold_estimators_], strict=True)
         call, known = dask.delayed(_assessed_by_the_other, pure=False, traverse=False), _shared(self.noise_model_)
         return [
@@ -275,8 +246,8 @@ class CrossFitClassifier(ClassifierMixin, _Wrapper):
 
     Notes
     -----
-    Weights, losses and suspects are those of :func:`selfpaced.dask.weights`, :func:`selfpaced.dask.losses` and
-    :func:`selfpaced.dask.suspects`, with the table as their second argument.
+    :func:`selfpaced.suspects` and :func:`selfpaced.label_issues` list the rows of Dask collections or of a table, each
+    assessed by a model that has not seen it.
     """
 
     _noise_model, _asked = LabelNoiseModel, "predict_proba"
@@ -340,19 +311,15 @@ def _shared(noise_model: Any) -> Any:
 # ----------------------------------------------------------------------------------------------- on the workers
 
 
-def _counted(block: Block, seed: int, n_classes: int) -> tuple[Any, Any, bool]:
+def _counted(block: Block, seed: int, n_classes: int) -> tuple[Any, Any]:
     half = half_of(block.X, seed)
     codes = block.y if n_classes > 1 else np.zeros(len(half), dtype=np.intp)
     mass = np.bincount(half * n_classes + codes, block.weight, minlength=2 * n_classes)
-    return np.bincount(half, minlength=2), mass.reshape(2, n_classes), block.weight is not None
+    return np.bincount(half, minlength=2), mass.reshape(2, n_classes)
 
 
 def _picked(block: Block, seed: int, half: int) -> Block:
     return block.rows(np.flatnonzero(half_of(block.X, seed) == half))
-
-
-def _times(block: Block, weight: Any) -> Any:
-    return weight if block.weight is None else weight * block.weight
 
 
 def _by_the_other(half: Any, first: Any, second: Any) -> Any:

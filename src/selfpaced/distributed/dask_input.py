@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+from .table import Table
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -18,6 +20,11 @@ def is_dask(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
+def on_dask(X: Any) -> bool:
+    """Whether it is a Dask collection, or a table of one."""
+    return is_dask(X) or (isinstance(X, Table) and hasattr(X, "parts"))
+
+
 def refuse_dask(X: Any) -> None:
     """Say what to use instead if rows on a cluster would silently be brought into memory."""
     if is_dask(X):
@@ -28,15 +35,10 @@ def refuse_dask(X: Any) -> None:
 
 
 def from_dask(X: Any, y: Any, sample_weight: Any, groups: Any = None, *, labels: bool) -> Any:
-    """Dask collections as a table of blocks that stay where they are; ``groups`` stay with it, too."""
-    from .dask_table import DaskGroups, table
+    """Dask collections as a table of blocks that stay where they are."""
+    from .dask_table import table
 
-    if groups is None:
-        return table(X, y, sample_weight, labels=labels)
-    column, rows = DaskGroups(X, groups), X.drop(columns=groups) if isinstance(groups, str) else X
-    found = table(rows, y, sample_weight, labels=labels)
-    found.groups = column.of(found)
-    return found
+    return table(X, y, sample_weight, groups=groups, labels=labels)
 
 
 def lazy_for_dask(method: Method) -> Method:
@@ -53,4 +55,4 @@ def lazy_for_dask(method: Method) -> Method:
     return either  # type: ignore[return-value]
 
 
-__all__ = ["from_dask", "is_dask", "lazy_for_dask", "refuse_dask"]
+__all__ = ["from_dask", "is_dask", "lazy_for_dask", "on_dask", "refuse_dask"]

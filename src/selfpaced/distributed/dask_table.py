@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
 
 import dask
 import dask.array as da
 import numpy as np
 from scipy import sparse
 
-from .table import Block, CountedPasses, Facts, Rows, added, aligned, classes_of, facts_of, joined
+from .table import Block, CountedPasses, Facts, Rows, aligned, classes_of, facts_of, joined, starts_of
 
 logger = logging.getLogger(__name__)
 
@@ -19,104 +21,108 @@ logger = logging.getLogger(__name__)
 class DaskTable(CountedPasses):
     """A table whose blocks are those of Dask collections; made by `table`.
 
-    Parameters
-    ----------
-    parts : sequence of delayed
-        Tuples of features, labels or values, and weights or None.
-    names : sequence of str or None
-        Of the features.
-    labels : bool
-        Whether the target holds labels, and not values.
-    persist : bool
-        Whether blocks are kept as rows of numbers in the memory of the workers.
-    gaps : bool
-        Whether features may be missing (NaN).
-
     Attributes
     ----------
     groups : DaskGroups or None
         The group of every row.
     n_unlabelled : int
-        Rows without a label. They keep their numbers, have weight 0 and are never listed.
+        Rows without a label, which are left out. The others are known by their numbers in the collections.
     """
 
-    groups: DaskGroups | None = None
-
     def __init__(
-        self, parts: Sequence[Any], names: Sequence[str] | None, *, labels: bool, persist: bool, gaps: bool = False
+        self,
+        parts: Sequence[Any],
+        names: Sequence[str] | None,
+        *,
+        labels: bool,
+        persist: bool,
+        gaps: bool = False,
+        weighted: bool = False,
+        grouped: bool = False,
     ) -> None:
-        self.names = names
-        if persist:  # at once: what is asked first would read everything, and the blocks again
-            parts = list(dask.persist(*parts))
-        known, without = self._known(parts, labels, gaps)
-        faults = [f"{facts.fault} of block {place}" for place, facts in enumerate(known) if facts.fault]
-        if faults:
-            raise ValueError(f"the table must hold numbers only, got {faults[0]}")
+        self.names, self.weighted, self._persist = names, weighted, persist
+        given = self._made(_read, parts, labels)  # at once: what is asked first would read everything
+        known, lengths = self._known(given, labels, gaps)
+        used = [facts for facts in known if facts.n]
         self.sizes = np.array([facts.n for facts in known], dtype=np.intp)
-        self.n, used = int(self.sizes.sum()), [facts for facts in known if facts.n]
-        if not used:
-            raise ValueError("the table has no rows")
+        self.starts, self.n = starts_of(self.sizes), int(self.sizes.sum())
         self.n_features = used[0].n_features
         self.dtype = np.result_type(*{facts.dtype for facts in used})
         self.classes, self.mass = classes_of(used, labels)
-        self.n_unlabelled, wrap = int(sum(without)), dask.delayed(_block, pure=False)
-        self.parts = [wrap(part, self.classes, self.dtype, self.n_unlabelled > 0) for part in parts]
-        self.without = [dask.delayed(_without, pure=False)(part) for part in parts] if self.n_unlabelled else None
-        if persist:
-            self.parts = list(dask.persist(*self.parts))
-            self.without = None if self.without is None else list(dask.persist(*self.without))
-        self.starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.intp)
+        self.n_unlabelled = sum(lengths) - self.n
+        self.parts = self._made(_coded, given, self.classes, self.dtype)
+        self.places = None  # numbers of the rows of every block
+        if self.n_unlabelled:
+            logger.warning("%d of %d rows have no label and are left out", self.n_unlabelled, sum(lengths))
+            self.places = self._made(_numbered, list(zip(given, starts_of(lengths).tolist(), strict=True)))
+        self.groups = DaskGroups(self, self._made(_groups, given)) if grouped else None
 
-    def _known(self, parts: Sequence[Any], labels: bool, gaps: bool) -> tuple[list[Facts], list[int]]:
-        """What is known of every block, and how many of its rows have no label: one pass."""
+    def _made(self, function: Callable[..., Any], parts: Sequence[Any], *args: Any) -> list[Any]:
+        call = dask.delayed(function, pure=False)
+        found = [call(part, *args) for part in parts]
+        return list(dask.persist(*found)) if self._persist else found
+
+    def _known(self, given: Sequence[Any], labels: bool, gaps: bool) -> tuple[list[Facts], list[int]]:
+        """What is known of every block, and how many rows it had with those without a label: one pass."""
         look = dask.delayed(_facts, pure=False)
-        known, without = zip(*dask.compute(*[look(part, labels, gaps) for part in parts]), strict=True)
-        if sum(without):
-            logger.warning("%d of %d rows have no label and are left out", sum(without), sum(f.n for f in known))
-        return list(known), list(without)
+        known, lengths = zip(*dask.compute(*[look(part, labels, gaps) for part in given]), strict=True)
+        faults = [f"{facts.fault} of block {place}" for place, facts in enumerate(known) if facts.fault]
+        if faults:
+            raise ValueError(f"the table must hold numbers only, got {faults[0]}")
+        if not any(facts.n for facts in known):
+            raise ValueError("the table has no rows")
+        return list(known), list(lengths)
 
     def _sum(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         call = dask.delayed(_call, pure=False, traverse=False)
         blocks = [part for part, n in zip(self.parts, self.sizes, strict=True) if n]
-        return added(dask.compute(*[call(part, function, args) for part in blocks]))
+        return sum(dask.compute(*[call(part, function, args) for part in blocks]))
 
     def take(self, rows: Rows) -> Block:
         """These rows, by ascending numbers, brought here."""
-        wanted = np.split(rows, np.searchsorted(rows, self.starts[1:]))
-        pick = dask.delayed(_pick, pure=False, traverse=False)
-        blocks = zip(self.parts, wanted, self.starts, strict=True)
-        return joined(dask.compute(*[pick(part, own - start) for part, own, start in blocks if len(own)]))
+        return joined(self._picked(self.parts, rows))
+
+    def numbers(self, rows: Rows) -> Rows:
+        """Numbers in the collections."""
+        return rows if self.places is None else np.asarray(self.entries(self.places, rows))
+
+    def entries(self, parts: Sequence[Any], rows: Rows) -> Any:
+        """What some rows have in delayed arrays, one for each block."""
+        order = np.argsort(rows, kind="stable")
+        return np.concatenate(self._picked(parts, rows[order]))[np.argsort(order)]
+
+    def _picked(self, parts: Sequence[Any], rows: Rows) -> Any:
+        pick, blocks = dask.delayed(_pick, pure=False, traverse=False), zip(parts, self._wanted(rows), strict=True)
+        return dask.compute(*[pick(part, own) for part, own in blocks if len(own)])
 
 
+@dataclass(frozen=True, eq=False)
 class DaskGroups:
-    """A column of groups in the blocks of X, of which some rows are brought here: ``groups[rows]`` are their codes."""
+    """The groups of the rows of a table, of which some are brought here: ``groups[rows]`` are their codes."""
 
-    def __init__(self, X: Any, groups: Any) -> None:
-        if is_frame(X):
-            X = X[[groups]] if isinstance(groups, str) and groups in X.columns else X[[]]
-        self.parts = paired(X, groups, name="groups")[0]
-
-    def of(self, table: DaskTable) -> DaskGroups:
-        """The same, with the row numbers of a table."""
-        self.starts = table.starts
-        return self
+    table: DaskTable
+    parts: list[Any]
 
     def __getitem__(self, rows: Rows) -> Rows:
-        order = np.argsort(rows, kind="stable")
-        wanted = np.split(rows[order], np.searchsorted(rows[order], self.starts[1:]))
-        pick = dask.delayed(_pick_groups, pure=False, traverse=False)
-        blocks = zip(self.parts, wanted, self.starts, strict=True)
-        found = np.concatenate(dask.compute(*[pick(part, own - start) for part, own, start in blocks if len(own)]))
-        absent = found != found
+        import pandas as pd
+
+        found = self.table.entries(self.parts, rows)
+        absent = pd.isna(found)
         if absent.any():
-            raise ValueError(f"groups must not be missing, got a gap in row {rows[order][np.argmax(absent)]}")
-        codes = np.empty(len(rows), dtype=np.intp)
-        codes[order] = np.unique(found.astype(str), return_inverse=True)[1]
-        return codes
+            row = self.table.numbers(rows[absent][:1])[0]
+            raise ValueError(f"groups must not be missing, got a gap in row {row}")
+        return np.unique(found.astype(str), return_inverse=True)[1]
 
 
 def table(
-    X: Any, y: Any, sample_weight: Any = None, *, labels: bool = True, persist: bool = True, gaps: bool = False
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    groups: Any = None,
+    labels: bool = True,
+    persist: bool = True,
+    gaps: bool = False,
 ) -> DaskTable:
     """Make a table that ``fit`` takes from Dask collections.
 
@@ -129,10 +135,10 @@ def table(
         Features. Chunk sizes may be unknown, and partitions empty.
     y : dask array or Series, array-like, or str
         Labels or values, in the order of X; or the name of their column in a data frame.
-    sample_weight : dask array or Series, array-like, or str, optional
-        Weights, in the same way.
+    sample_weight, groups : dask array or Series, array-like, or str, optional
+        Weights and groups, in the same way.
     labels : bool, default=True
-        Whether y holds labels, and not values. Rows without a label are left out of the fit and counted.
+        Whether y holds labels, and not values. Rows without a label are left out and counted.
     persist : bool, default=True
         Keep the blocks, as rows of numbers, in the memory of the workers; otherwise they are made again in every pass,
         from wherever they come.
@@ -155,20 +161,12 @@ def table(
     """
     if y is None:
         raise ValueError("y must be labels or values, or the name of their column in X, got None")
-    parts, names = paired(X, y, sample_weight)
-    return DaskTable(parts, names, labels=labels, persist=persist, gaps=gaps)
+    parts, names = _paired(X, {"y": y, "sample_weight": sample_weight, "groups": groups})
+    has = {"weighted": sample_weight is not None, "grouped": groups is not None}
+    return DaskTable(parts, names, labels=labels, persist=persist, gaps=gaps, **has)
 
 
-def paired(X: Any, y: Any, sample_weight: Any = None, name: str = "y") -> tuple[list[Any], list[str] | None]:
-    """Delayed tuples of features, labels or values, and weights or None for every block; names of the features."""
-    if is_frame(X):
-        return _of_frame(X, y, sample_weight, name)
-    if not isinstance(X, da.Array) or X.ndim != 2:
-        raise TypeError(f"X must be a Dask array with two dimensions or a Dask DataFrame, got {type(X).__name__}")
-    X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
-    features = X.to_delayed().ravel().tolist()
-    columns = [_in_blocks(name, column, X) for name, column in ((name, y), ("sample_weight", sample_weight))]
-    return [dask.delayed(tuple(part)) for part in zip(features, *columns, strict=True)], None
+# ------------------------------------------------------------------------------------------- columns beside features
 
 
 def is_frame(X: Any) -> bool:
@@ -176,153 +174,149 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "partitions") and hasattr(X, "columns")
 
 
-def _in_blocks(name: str, column: Any, X: Any) -> list[Any]:
+def _paired(X: Any, columns: dict[str, Any]) -> tuple[list[Any], list[str] | None]:
+    """Delayed tuples of features and what belongs to them, for every block; names of the features."""
+    features = None
+    if is_frame(X):
+        X, columns, features = _within(X, columns)
+        parts, known = list(X.to_delayed()), None
+    elif isinstance(X, da.Array) and X.ndim == 2:
+        X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+        parts, known = X.to_delayed().ravel().tolist(), None if np.isnan(X.shape[0]) else X.chunks[0]
+    else:
+        raise TypeError(f"X must be a Dask array with two dimensions or a Dask DataFrame, got {type(X).__name__}")
+
+    @cache
+    def lengths() -> tuple[int, ...]:
+        call = dask.delayed(_length, pure=False)
+        return tuple(known or dask.compute(*[call(part) for part in parts]))
+
+    blocks = [
+        [column] * len(parts)
+        if column is None or (isinstance(column, str) and features is not None)
+        else _in_blocks(name, column, len(parts), known, lengths)
+        for name, column in columns.items()
+    ]
+    split = dask.delayed(_part, pure=False)
+    named = features is not None and all(isinstance(name, str) for name in features)
+    return [split(part, features, *own) for part, *own in zip(parts, *blocks, strict=True)], features if named else None
+
+
+def _within(X: Any, columns: dict[str, Any]) -> tuple[Any, dict[str, Any], list[Any]]:
+    """A frame that holds its columns, and Series with as many partitions: these may be fused when they are read."""
+    features, found = list(X.columns), dict(columns)
+    for name, column in columns.items():
+        if isinstance(column, str):
+            if column not in features:
+                raise ValueError(f"{name} must name a column, one of {features!r}, got {column!r}")
+        elif _is_series(column) and column.npartitions == X.npartitions:
+            found[name] = f"__selfpaced_{name}__"
+            X = X.assign(**{found[name]: column})
+    taken = [column for column in columns.values() if isinstance(column, str)]
+    return X, found, [name for name in features if name not in taken]
+
+
+def _is_series(column: Any) -> bool:
+    return hasattr(column, "partitions") and hasattr(column, "to_dask_array")
+
+
+def _in_blocks(name: str, column: Any, count: int, known: Any, lengths: Callable[[], tuple[int, ...]]) -> list[Any]:
     """A column in the blocks of X."""
-    if column is None:
-        return [None] * X.numblocks[0]
-    if hasattr(column, "partitions") and hasattr(column, "to_dask_array"):  # a Series keeps gaps as they are
-        return _as_many(name, list(column.to_delayed()), X)
-    if not isinstance(column, da.Array):
-        column = _from_memory(name, column, X)
+    if not (_is_series(column) or isinstance(column, da.Array)):
+        values = np.asarray(column)
+        if isinstance(column, str) or values.ndim != 1:
+            raise TypeError(f"{name} must be a column, one entry per row of X, got {column!r:.60}")
+        _check_length(name, len(values), lengths())
+        return np.split(values, np.cumsum(lengths())[:-1])
     if column.ndim != 1:
         raise TypeError(f"{name} must have one dimension, got {column.ndim}")
-    known = not (np.isnan(X.shape[0]) or np.isnan(column.shape[0]))
-    if known and column.chunks[0] != X.chunks[0]:
-        if column.shape[0] != X.shape[0]:
-            raise ValueError(f"{name} must have {X.shape[0]} entries, one per row, got {column.shape[0]}")
-        column = column.rechunk((X.chunks[0],))
-    return _as_many(name, column.to_delayed().ravel().tolist(), X)
+    unknown = _is_series(column) or np.isnan(column.shape[0])
+    if column.npartitions == count and (unknown or column.chunks[0] == known):  # lengths are compared block by block
+        return list(np.ravel(column.to_delayed()))
+    if _is_series(column):
+        column = column.astype(object).to_dask_array(lengths=True)
+    elif unknown:
+        column = column.copy().compute_chunk_sizes()
+    _check_length(name, column.shape[0], lengths())
+    return list(column.rechunk((lengths(),)).to_delayed())
 
 
-def _as_many(name: str, blocks: list[Any], X: Any) -> list[Any]:
-    if len(blocks) != X.numblocks[0]:
-        raise ValueError(
-            f"{name} must have the {X.numblocks[0]} blocks of X, got {len(blocks)}: call compute_chunk_sizes() on "
-            "both, or make them from the same collection"
-        )
-    return blocks
-
-
-def _from_memory(name: str, column: Any, X: Any) -> Any:
-    values = np.asarray(column)
-    if isinstance(column, str) or values.ndim != 1:
-        raise TypeError(f"{name} must be a column of labels, values or weights, one per row of X, got {column!r:.60}")
-    if np.isnan(X.shape[0]):
-        raise ValueError(
-            f"{name} must be a Dask collection if the chunk sizes of X are unknown, got an array in memory"
-        )
-    return da.from_array(values, chunks=max(len(values), 1))
-
-
-def _of_frame(X: Any, y: Any, sample_weight: Any, target: str) -> tuple[list[Any], list[str]]:
-    """A data frame is split by ONE ``to_delayed``: partitions may be fused, and others then have other lengths."""
-    taken: list[str | None] = []
-    features = [str(name) for name in X.columns]
-    for name, column in ((target, y), ("sample_weight", sample_weight)):
-        if column is None or isinstance(column, str):
-            if column is not None and column not in X.columns:
-                raise ValueError(f"{name} must name a column, one of {list(X.columns)!r}, got {column!r}")
-            taken.append(column)
-            continue
-        own = f"__selfpaced_{name}__"
-        X = X.assign(**{own: column if hasattr(column, "dask") else da.from_array(np.asarray(column))})
-        taken.append(own)
-    names = [name for name in features if name not in taken]
-    split = dask.delayed(_columns, pure=False)
-    return [split(part, names, *taken) for part in X.to_delayed()], names
+def _check_length(name: str, n: int, lengths: tuple[int, ...]) -> None:
+    if n != sum(lengths):
+        raise ValueError(f"{name} must have {sum(lengths)} entries, one per row, got {n}")
 
 
 # ----------------------------------------------------------------------------------------------- on the workers
 
 
-def _columns(frame: Any, names: list[str], target: str, weight: str | None) -> tuple[Any, Any, Any]:
-    kinds = {frame[name].dtype.kind for name in names}
-    if kinds - set("biuf"):
-        bad = next(name for name in names if frame[name].dtype.kind not in "biuf")
-        raise ValueError(f"features must be numbers, got {frame[bad].dtype} in column {bad!r}: encode it first")
-    X = frame[names].to_numpy()
-    own = None if weight is None else frame[weight].to_numpy(dtype=float)
-    X = np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
-    return X, frame[target], own
+class Given(NamedTuple):
+    """The rows of a block that have a label, their places in it, their groups, and how many rows it has."""
+
+    block: Block
+    places: Rows
+    groups: Any
+    n: int
 
 
-def _facts(part: tuple[Any, Any, Any], labels: bool, gaps: bool) -> tuple[Facts, int]:
-    kept, without = labelled(part) if labels else (_arrays(part), np.empty(0, dtype=np.intp))
-    facts = facts_of(kept, labels, gaps)
-    return facts._replace(n=facts.n + len(without)), len(without)
+def _length(part: Any) -> int:
+    return int(part.shape[0])
 
 
-def _arrays(part: tuple[Any, Any, Any]) -> Block:
-    X, y, weight = part
-    return Block(X, np.asarray(y), None if weight is None else np.asarray(weight, dtype=np.float64))
+def _part(rows: Any, features: list[Any] | None, *columns: Any) -> tuple[Any, ...]:
+    """Features as numbers, and the columns that belong to them."""
+    found = [rows[column] if isinstance(column, str) else column for column in columns]
+    if features is None:
+        return rows, *found
+    bad = next((name for name in features if rows[name].dtype.kind not in "biuf"), None)
+    if bad is not None:
+        raise ValueError(f"features must be numbers, got {rows[bad].dtype} in column {bad!r}: encode it first")
+    single = bool(features) and all(rows[name].dtype == np.float32 for name in features)
+    return rows[features].to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan), *found
 
 
-def labelled(part: tuple[Any, Any, Any]) -> tuple[Block, Rows]:
-    """The rows of a block that have a label, and the numbers of the others in it."""
+def _read(part: tuple[Any, ...], labels: bool) -> Given:
     import pandas as pd
 
-    block = _arrays((part[0], np.asarray(part[1], dtype=object) if _nullable(part[1]) else part[1], part[2]))
-    without = np.asarray(pd.isna(part[1])) if len(block.y) else np.zeros(0, dtype=bool)
-    if not without.any() or len(block.y) != block.X.shape[0]:
-        return block, np.empty(0, dtype=np.intp)
-    known = block.rows(np.flatnonzero(~without))
-    return known._replace(y=_plain(known.y)), np.flatnonzero(without)
+    X, y, weight, groups = part
+    own = None if weight is None else np.asarray(weight, dtype=np.float64)
+    n, places = int(X.shape[0]), np.arange(X.shape[0])
+    if not labels:
+        return Given(Block(X, pd.Series(y).to_numpy(dtype=np.float64, na_value=np.nan), own), places, groups, n)
+    nullable = hasattr(getattr(y, "dtype", None), "na_value")  # pandas keeps gaps apart from values
+    block, absent = Block(X, np.asarray(y, dtype=object if nullable else None), own), np.asarray(pd.isna(y))
+    if not absent.any() or len(y) != n or (own is not None and len(own) != n):
+        return Given(block, places, groups, n)
+    places = np.flatnonzero(~absent)
+    block = block.rows(places)
+    whole = block.y.astype(np.int64) if block.y.dtype.kind == "f" else block.y  # which gaps had made fractions
+    block = block._replace(y=whole if np.array_equal(whole, block.y) else block.y)
+    return Given(block, places, None if groups is None else np.asarray(groups)[places], n)
 
 
-def _without(part: tuple[Any, Any, Any]) -> Rows:
-    return labelled(part)[1]
+def _facts(given: Given, labels: bool, gaps: bool) -> tuple[Facts, int]:
+    return facts_of(given.block, labels, gaps), given.n
 
 
-def _nullable(column: Any) -> bool:
-    """Whether pandas keeps gaps of the column apart from its values."""
-    return hasattr(getattr(column, "dtype", None), "na_value")
+def _numbered(given: tuple[Given, int]) -> Rows:
+    return given[0].places + given[1]
 
 
-def _plain(labels: Any) -> Any:
-    """Labels without gaps: whole numbers that a gap had made fractions or objects are whole again."""
-    if labels.dtype.kind == "O":
-        return np.array(labels.tolist()) if len(labels) else labels
-    whole = labels.astype(np.int64) if labels.dtype.kind == "f" else labels
-    return whole if np.array_equal(whole, labels) else labels
+def _groups(given: Given) -> Any:
+    return np.asarray(given.groups, dtype=object)
 
 
-def _block(part: tuple[Any, Any, Any], classes: Any, dtype: Any, unlabelled: bool) -> Block:
-    if classes is None:
-        X, y, weight = _arrays(part)
-        return Block(_rows(X, dtype), np.asarray(y, dtype=np.float64), weight)
-    (_, y, weight), without = labelled(part)
-    n = part[0].shape[0]
-    known, codes = np.setdiff1d(np.arange(n), without), np.zeros(n, dtype=np.intp)
-    codes[known] = np.searchsorted(classes, y)
-    if unlabelled or weight is not None:
-        every = np.zeros(n)
-        every[known] = 1.0 if weight is None else weight
-        weight = every
-    X = _rows(part[0], dtype)
-    if len(without) and not sparse.issparse(X):  # whose features nobody has checked: a NaN stays NaN at weight 0
-        X = X.copy()
-        X[without] = 0.0
-    return Block(X, codes, weight)
-
-
-def _rows(X: Any, dtype: Any) -> Any:
-    return X.astype(dtype).tocsr() if sparse.issparse(X) else aligned(np.ascontiguousarray(X, dtype=dtype))
+def _coded(given: Given, classes: Any, dtype: Any) -> Block:
+    X, y, weight = given.block
+    X = X.astype(dtype).tocsr() if sparse.issparse(X) else aligned(np.ascontiguousarray(X, dtype=dtype))
+    return Block(X, y if classes is None else np.searchsorted(classes, y.astype(classes.dtype)).astype(np.intp), weight)
 
 
 def _call(block: Block, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     return function(block if sparse.issparse(block.X) else block._replace(X=aligned(block.X)), *args)
 
 
-def _pick(block: Block, rows: Rows) -> Block:
-    return block.rows(rows)
+def _pick(part: Any, rows: Rows) -> Any:
+    return part.rows(rows) if isinstance(part, Block) else part[rows]
 
 
-def _pick_groups(part: tuple[Any, Any, Any], rows: Rows) -> Any:
-    """As objects, gaps as NaN."""
-    import pandas as pd
-
-    found = pd.Series(np.asarray(part[1])[rows], dtype=object)
-    return found.where(found.notna(), np.nan).to_numpy()
-
-
-__all__ = ["DaskGroups", "DaskTable", "is_frame", "labelled", "paired", "table"]
+__all__ = ["DaskTable", "is_frame", "table"]

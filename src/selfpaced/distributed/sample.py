@@ -21,33 +21,15 @@ EACH = 10  # a choice: rows of every class that a sample has if the table has th
 
 @dataclass(frozen=True, eq=False)
 class ContentSample:
-    """The distinct rows with the smallest keys, and of every class at least a few.
+    """The distinct rows with the smallest keys, and of every class at least a few; none that has no weight."""
 
-    Attributes
-    ----------
-    size : int
-        How many distinct rows are asked for.
-    keys : ndarray of uint64
-        Ascending; equal for rows with equal features.
-    codes : ndarray of int
-        Class of each (0 where there are none); rows with equal features are once in each of their classes.
-    rows : ndarray of int
-        Number of one such row in the table.
-    weight : ndarray
-        Sum of the weights of all such rows.
-    mass : ndarray
-        Weight of each class in the whole table.
-    n : int
-        Rows that were seen; those of no weight are never in the sample.
-    """
-
-    size: int
-    keys: Keys
-    codes: Rows
-    rows: Rows
-    weight: Array
-    mass: Array
-    n: int
+    size: int  # how many distinct rows are asked for
+    keys: Keys  # ascending; equal for rows with equal features
+    codes: Rows  # class of each (0 without any); rows with equal features are once in each of their classes
+    rows: Rows  # number of one such row in the table
+    weight: Array  # sum of the weights of all such rows
+    mass: Array  # weight of each class in the whole table
+    n: int  # rows that were seen
 
     def __add__(self, other: Any) -> ContentSample:
         """The sample of both parts; sorted and cut down now and then only, see `settled`."""

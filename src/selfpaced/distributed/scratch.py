@@ -16,15 +16,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..assessment import SUSPECT, Assessment, AssessmentMixin
-from .sources import Batch, LabelCodes, n_columns, read
-from .table import Array, Block, CountedPasses, Rows, Table, added, total
+from .sources import LABELS_READ, Batch, LabelCodes, n_columns, read
+from .table import Array, Block, CountedPasses, Rows, Table, places_among
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +50,43 @@ def parse_bytes(text: str | int | float) -> int:
     return size
 
 
+class _Column:
+    """What every row has, in a file without a name."""
+
+    def __init__(self, folder: Path, dtype: Any, shape: tuple[int, ...] = ()) -> None:
+        self.file: Any = tempfile.TemporaryFile(dir=folder, prefix="selfpaced-", buffering=0)  # noqa: SIM115
+        self.empty = partial(np.empty, dtype=dtype)
+        self.shape, self.row_bytes = shape, np.dtype(dtype).itemsize * math.prod(shape)
+
+    def write(self, values: Array) -> None:
+        """Write rows where the last ones ended."""
+        view = _bytes(np.ascontiguousarray(values))
+        while len(view):
+            view = view[self.file.write(view) :]
+
+    def read(self, first: int, into: Array) -> Array:
+        """Fill an array with the rows from the first on."""
+        view = _bytes(into)
+        self.file.seek(first * self.row_bytes)
+        while len(view):
+            count = self.file.readinto(view)
+            if not count:
+                raise OSError("the scratch file is shorter than it was written")
+            view = view[count:]
+        return into
+
+    def take(self, rows: Rows) -> Array:
+        """Some rows."""
+        out = self.empty((len(rows), *self.shape))
+        for place, row in enumerate(np.asarray(rows).tolist()):
+            self.read(row, out[place : place + 1])
+        return out
+
+
+def _bytes(values: Any) -> memoryview:
+    return memoryview(values).cast("B") if values.size else memoryview(b"")
+
+
 class ScratchTable(CountedPasses, AbstractContextManager["ScratchTable"]):
     """A table of rows in a scratch file; use it in a ``with`` statement, or close it.
 
@@ -60,9 +98,8 @@ class ScratchTable(CountedPasses, AbstractContextManager["ScratchTable"]):
         self.n, self.n_features, self.dtype = 0, 0, np.dtype(np.float64)
         self.names: Sequence[str] | None = None
         self.classes: Array | None = None
-        self.mass: Array = np.zeros(1)
-        self._rows, self._given, self._weights = (self._file() for _ in range(3))
-        self._weighted = False
+        self.mass: Array = np.zeros(LABELS_READ if labels else 1)
+        self._columns: list[_Column] = []  # features, labels or values, and weights if there are any
         self._without: list[Rows] = []
 
     @property
@@ -72,31 +109,28 @@ class ScratchTable(CountedPasses, AbstractContextManager["ScratchTable"]):
 
     def numbers(self, rows: Rows) -> Rows:
         """Numbers in the source."""
-        return numbers_with(np.concatenate([*self._without, np.empty(0, dtype=np.intp)]), rows)
-
-    def _file(self) -> IO[bytes]:
-        return tempfile.TemporaryFile(dir=self.folder, prefix="selfpaced-", buffering=0)
+        return numbers_with(self._without, rows)
 
     # -------------------------------------------------------------------------------------------- writing
 
     def write(self, batch: Batch) -> None:
         """Add the rows of a batch."""
-        if not self.n_features:
+        if not self._columns:
             self.n_features, self.dtype, self.names = batch.X.shape[1], batch.X.dtype, batch.names
-            self._weighted = batch.weight is not None
+            kinds = [(self.dtype, (self.n_features,)), (np.float64 if self.labels is None else np.int32, ())]
+            kinds += [] if batch.weight is None else [(np.float64, ())]
+            self._columns = [_Column(self.folder, *kind) for kind in kinds]
         self._check(batch)
-        X, given, weight = self._labelled(batch)
+        block = self._labelled(batch)
         try:
-            if weight is not None:
-                _write(self._weights, weight)
-            _write(self._rows, X)
-            _write(self._given, given)
+            for column, values in zip(self._columns, block, strict=False):
+                column.write(values)
         except OSError as error:  # the files have no name that it could tell
             where = f"the scratch file in {str(self.folder)!r} cannot be written: {error.strerror}"
             raise OSError(error.errno, f"{where}; choose another folder (scratch)") from error
-        mass = np.bincount(given, weight) if self.labels is not None else np.array([total(weight, len(X))])
-        self.mass = _longer(self.mass, len(mass)) + _longer(mass, len(self.mass))
-        self.n += len(X)
+        codes = np.zeros(len(block.y), dtype=np.intp) if self.labels is None else block.y
+        self.mass += np.bincount(codes, block.weight, minlength=len(self.mass))
+        self.n += len(codes)
 
     def _labelled(self, batch: Batch) -> Block:
         """The rows with their values, or with codes of their labels; rows without a label are left out."""
@@ -115,7 +149,7 @@ class ScratchTable(CountedPasses, AbstractContextManager["ScratchTable"]):
         return block.rows(np.flatnonzero(block.y >= 0))
 
     def _check(self, batch: Batch) -> None:
-        same = batch.names == self.names and (batch.weight is not None) == self._weighted
+        same = batch.names == self.names and (batch.weight is not None) == (len(self._columns) == 3)
         if not same or batch.X.shape[1] != self.n_features:
             raise ValueError(
                 f"batches must have the same columns: {self.n_features} features {list(self.names or ())!r} at first, "
@@ -134,69 +168,41 @@ class ScratchTable(CountedPasses, AbstractContextManager["ScratchTable"]):
         if not self.mass.any():
             raise ValueError("the table has no rows of positive weight: nothing to learn from")
         if self.labels is not None:
-            self.classes, place = self.labels.sorted()
-            mass = np.zeros(len(place))
-            mass[place[: len(self.mass)]] = self.mass
-            self.mass = mass
-            if not np.array_equal(place, np.arange(len(place))):
-                self._sort_codes(place.astype(np.int32))
+            self.classes, order = self.labels.sorted()
+            self.mass = self.mass[order]
+            if not np.array_equal(order, np.arange(len(order))):
+                self._sort_codes(np.argsort(order).astype(np.int32))
         return self
 
     def _sort_codes(self, place: Array) -> None:
         """Labels were numbered as they came: write their places in the order of the classes, once for all passes."""
+        column = self._columns[1]
         for first in range(0, self.n, READ_BYTES):
-            given = np.empty(min(READ_BYTES, self.n - first), dtype=np.int32)
-            _read(self._given, given, first * given.itemsize)
-            self._given.seek(first * given.itemsize)
-            _write(self._given, place[given])
+            given = column.read(first, column.empty(min(READ_BYTES, self.n - first)))
+            column.file.seek(first * column.row_bytes)
+            column.write(place[given])
 
     # -------------------------------------------------------------------------------------------- reading
 
-    @property
-    def width(self) -> int:
-        """Bytes of one row of features."""
-        return self.dtype.itemsize * self.n_features
-
-    @property
-    def _given_type(self) -> np.dtype[Any]:
-        return np.dtype(np.float64 if self.labels is None else np.int32)
-
     def blocks(self) -> Iterator[Block]:
         """Every row, block by block, in the same buffers."""
-        size = min(self.n, max(64, READ_BYTES // (self.width + 2 * self.dtype.itemsize)))
-        X = np.empty((size, self.n_features), dtype=self.dtype)
-        given = np.empty(size, dtype=self._given_type)
-        weight = np.empty(size) if self._weighted else None
+        size = min(self.n, max(64, READ_BYTES // (self.dtype.itemsize * (self.n_features + 2))))
+        buffers = [column.empty((size, *column.shape)) for column in self._columns]
         for first in range(0, self.n, size):
             m = min(size, self.n - first)
-            _read(self._rows, X[:m], first * self.width)
-            _read(self._given, given[:m], first * given.itemsize)
-            if weight is not None:
-                _read(self._weights, weight[:m], first * 8)
-            yield Block(X[:m], given[:m], None if weight is None else weight[:m])
+            yield Block(*[column.read(first, own[:m]) for column, own in zip(self._columns, buffers, strict=True)])
 
     def _sum(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        return added(function(block, *args) for block in self.blocks())
+        return sum(function(block, *args) for block in self.blocks())
 
     def take(self, rows: Rows) -> Block:
         """These rows, by ascending numbers."""
-        X = self._entries(self._rows, self.dtype, rows, (self.n_features,))
-        weight = self._entries(self._weights, np.dtype(np.float64), rows) if self._weighted else None
-        return Block(X, self._entries(self._given, self._given_type, rows), weight)
-
-    def _entries(self, file: IO[bytes], dtype: np.dtype[Any], rows: Rows, shape: tuple[int, ...] = ()) -> Array:
-        out = np.empty((len(rows), *shape), dtype=dtype)
-        size = dtype.itemsize * math.prod(shape)
-        for place, row in enumerate(np.asarray(rows).tolist()):
-            _read(file, out[place : place + 1], row * size)
-        return out
-
-    # -------------------------------------------------------------------------------------------- closing
+        return Block(*[column.take(rows) for column in self._columns])
 
     def close(self) -> None:
         """Give the disk back."""
-        for file in (self._rows, self._given, self._weights):
-            file.close()
+        for column in self._columns:
+            column.file.close()
 
     def __exit__(self, *error: object) -> None:
         self.close()
@@ -334,10 +340,11 @@ def assessed_blocks(
     model: Any, table: ScratchTable, numbers: Callable[[Array], Array] | None = None
 ) -> Iterator[Assessment]:
     """The assessment of every block, with the numbers of its rows in the source."""
-    first = 0
+    first, places = 0, places_among(table.classes, getattr(model, "classes_", None))
     for block in table.blocks():
         own = (numbers or table.numbers)(first + np.arange(len(block.y)))
-        yield replace(model._assess(block.X, block.y), numbers=own)
+        codes = block.y if places is None else places[block.y]
+        yield replace(model._assess(block.X, codes), numbers=own)
         first += len(block.y)
 
 
@@ -356,47 +363,20 @@ def suspect_frame(assessed: Assessment, threshold: float = SUSPECT, all_rows: bo
     return pd.DataFrame(suspect_columns(assessed, threshold, all_rows))
 
 
-def numbers_with(without: Rows, rows: Rows) -> Rows:
-    """Numbers of rows before some, by ascending numbers, were left out.
+def numbers_with(without: Sequence[Rows], rows: Rows) -> Rows:
+    """Numbers of rows before some, by ascending numbers in one or more pieces, were left out.
 
-    >>> numbers_with(np.array([0, 3]), np.arange(4)).tolist()
+    >>> numbers_with([np.array([0, 3])], np.arange(4)).tolist()
     [1, 2, 4, 5]
     """
-    return np.asarray(rows + np.searchsorted(without - np.arange(len(without)), rows, side="right"))
-
-
-def _write(file: IO[bytes], values: Array) -> None:
-    view = _bytes(np.ascontiguousarray(values))
-    while len(view):
-        view = view[file.write(view) :]
-
-
-def _read(file: IO[bytes], into: Array, offset: int) -> None:
-    """Fill an array from a place in the file."""
-    view = _bytes(into)
-    while len(view):
-        if hasattr(os, "preadv"):
-            count = os.preadv(file.fileno(), [view], offset)
-        else:  # pragma: no cover - Windows
-            file.seek(offset)
-            count = file.readinto(view)  # type: ignore[attr-defined]
-        if not count:
-            raise OSError("the scratch file is shorter than it was written")
-        view, offset = view[count:], offset + count
-
-
-def _bytes(values: Array) -> memoryview:
-    flat: Any = values
-    return memoryview(flat).cast("B") if values.size else memoryview(b"")
-
-
-def _longer(values: Array, length: int) -> Array:
-    return values if len(values) >= length else np.concatenate([values, np.zeros(length - len(values))])
+    gaps = np.concatenate([*without, np.empty(0, dtype=np.intp)])
+    return np.asarray(rows + np.searchsorted(gaps - np.arange(len(gaps)), rows, side="right"))
 
 
 __all__ = [
     "ScratchTable",
     "assessed_blocks",
+    "numbers_with",
     "opened",
     "parse_bytes",
     "spool",

@@ -238,9 +238,9 @@ class LabelCodes:
     >>> codes = LabelCodes()
     >>> codes.encode(np.array(["c", "b"])).tolist(), codes.encode(np.array(["a", "b"])).tolist()
     ([1, 0], [2, 0])
-    >>> classes, place = codes.sorted()
-    >>> classes.tolist(), place.tolist()
-    (['a', 'b', 'c'], [1, 2, 0])
+    >>> classes, order = codes.sorted()
+    >>> classes.tolist(), order.tolist()
+    (['a', 'b', 'c'], [2, 0, 1])
     """
 
     def __init__(self) -> None:
@@ -260,12 +260,10 @@ class LabelCodes:
         return np.array([-1 if _absent(label) else self.known[label] for label in distinct], dtype=np.int32)[codes]
 
     def sorted(self) -> tuple[Array, Array]:
-        """All labels in their order, and the place of each number among them."""
+        """All labels in their order, and the number that each has."""
         labels = label_array(self.known)
         order = np.argsort(labels, kind="stable")
-        place = np.empty(len(order), dtype=np.intp)
-        place[order] = np.arange(len(order))
-        return labels[order], place
+        return labels[order], order
 
 
 def _absent(label: Any) -> bool:

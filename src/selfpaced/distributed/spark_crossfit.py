@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
+import logging
 from typing import Any, NamedTuple
 
 import numpy as np
 from pyspark.ml import Estimator, Model
 from pyspark.ml.functions import vector_to_array
 from pyspark.ml.param import TypeConverters
-from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
+from pyspark.ml.util import DefaultParamsReader
 from pyspark.sql import functions as F
 
 from ..assessment import Assessment
@@ -17,6 +17,8 @@ from .crossfit import SAMPLE, LabelNoiseModel, Outcome, ValueNoiseModel, cross_f
 from .spark_columns import ask, diagnosed, diagnosis_columns
 from .spark_parameters import TableParams, parameter, read_object, require_java, write_object
 from .table import Block
+
+logger = logging.getLogger(__name__)
 
 FOLD, WEIGHT = "_selfpaced_fold", "_selfpaced_weight"
 
@@ -42,6 +44,11 @@ class Predictions(NamedTuple):
     def given(self) -> Any:
         """The column of given labels or values."""
         return F.col(self.estimator.getLabelCol()).cast("double")
+
+    @property
+    def known(self) -> Any:
+        """The column of whether a row has a label or value."""
+        return self.given.isNotNull() & ~F.isnan(self.given)
 
     @property
     def said(self) -> Any:
@@ -85,11 +92,9 @@ class _WrapperParams(TableParams):
     estimator = parameter("estimator", "an estimator of Spark ML with a weightCol")
     seed = parameter("seed", "splits the rows into halves", TypeConverters.toInt)
 
-    def _defaults_set(self) -> None:
-        self._setDefault(
-            seed=0, selfPacedWeightCol="selfPacedWeight", noiseProbabilityCol="noiseProbability",
-            expectedCol="expected", levelCol="level",
-        )  # fmt: skip
+    def __init__(self) -> None:
+        super().__init__()
+        self._setDefault(seed=0)
 
     def _folded(self, frame: Any) -> Any:
         """Rows with their fold: by their id, wherever they lie."""
@@ -106,17 +111,22 @@ class _WrapperParams(TableParams):
         parts = [made(models[1 - fold].transform(folded.where(F.col(FOLD) == fold))) for fold in folds]
         return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
 
-    def write(self) -> Any:
-        """What writes it; ``save(path)`` calls it."""
-        return _WrapperWriter(self)
+    def _save_parts(self, session: Any, path: str) -> Any:  # noqa: ARG002
+        own = self.copy()
+        own.getOrDefault("estimator").save(f"{path}/estimator")
+        own.clear(own.estimator)
+        return own
 
     @classmethod
-    def read(cls) -> Any:
-        """What reads it; ``load(path)`` calls it."""
-        return _WrapperReader(cls)
+    def _load_parts(cls, session: Any, path: str) -> Any:
+        return cls().setParams(estimator=_part(session, f"{path}/estimator"))
 
 
-class CrossFitModel(_WrapperParams, Model, MLWritable, MLReadable):
+def _part(session: Any, path: str) -> Any:
+    return DefaultParamsReader.loadParamsInstance(path, session)
+
+
+class CrossFitModel(_WrapperParams, Model):
     """A fitted :class:`CrossFit`.
 
     ``transform`` adds what the wrapped model adds and, if the frame has labels or values, the weight of a row, the
@@ -139,7 +149,6 @@ class CrossFitModel(_WrapperParams, Model, MLWritable, MLReadable):
 
     def __init__(self, fitted: Any, found: Outcome) -> None:
         super().__init__()
-        self._defaults_set()
         self.fitted, self.folds = fitted, [fitted] * 2 if found.models is None else found.models
         self.noiseModel, self.path, self.termination = found.noise_model, found.path, found.termination
 
@@ -167,8 +176,20 @@ class CrossFitModel(_WrapperParams, Model, MLWritable, MLReadable):
         """Rows of the fit, known by their ids, each assessed by a model that had not seen it."""
         return self._by_the_other(self.folds, self._folded(dataset), self._assessed).drop(FOLD)
 
+    def _save_parts(self, session: Any, path: str) -> Any:
+        for name, model in (("model", self.fitted), ("fold0", self.folds[0]), ("fold1", self.folds[1])):
+            model.save(f"{path}/{name}")
+        write_object(session, f"{path}/outcome", [self.noiseModel.without_rows(), self.path, self.termination])
+        return super()._save_parts(session, path)
 
-class CrossFit(_WrapperParams, Estimator, MLWritable, MLReadable):
+    @classmethod
+    def _load_parts(cls, session: Any, path: str) -> Any:
+        model, *folds = (_part(session, f"{path}/{name}") for name in ("model", "fold0", "fold1"))
+        found = cls(model, Outcome(folds, *read_object(session, f"{path}/outcome")))
+        return found.setParams(estimator=_part(session, f"{path}/estimator"))
+
+
+class CrossFit(_WrapperParams, Estimator):
     """Fit any estimator of Spark ML that has a ``weightCol``, with less weight for rows that it cannot explain.
 
     Takes classifiers with probabilities and regressors. Rows are split into two halves by a hash of their id. A model
@@ -195,13 +216,14 @@ class CrossFit(_WrapperParams, Estimator, MLWritable, MLReadable):
     def __init__(self, **params: Any) -> None:
         require_java()
         super().__init__()
-        self._defaults_set()
         self.setParams(**params)
 
     def _fit(self, dataset: Any) -> CrossFitModel:
         inner = self.getOrDefault("estimator")
-        read, folded = Predictions.of(inner), self._folded(dataset)
-        labels, mass = self._mass(read, folded)
+        read = Predictions.of(inner)
+        mass, without = self._mass(read, self._folded(dataset))
+        dataset = dataset.where(read.known) if without else dataset
+        folded = self._folded(dataset)
         weighing = inner.copy({inner.getParam("weightCol"): WEIGHT})
 
         def fitted(models: Any = None, noise_model: Any = None) -> list[Any]:
@@ -214,8 +236,7 @@ class CrossFit(_WrapperParams, Estimator, MLWritable, MLReadable):
         def predicted(models: Any) -> tuple[Block, Any]:
             return read.block(self._sample(read, models, folded))
 
-        classes = np.arange(max(labels) + 1.0) if read.labels else None
-        mass = mass if classes is None or np.all(mass) else _of_every(labels, mass, len(classes))
+        classes = np.arange(float(mass.shape[1])) if read.labels else None
         kind = LabelNoiseModel if read.labels else ValueNoiseModel
         found = cross_fit(kind, classes, mass, fitted, predicted)
         if found.weighted:
@@ -227,18 +248,25 @@ class CrossFit(_WrapperParams, Estimator, MLWritable, MLReadable):
         copied: CrossFitModel = self._copyValues(made)
         return copied
 
-    def _mass(self, read: Predictions, folded: Any) -> tuple[list[Any], Any]:
-        """The labels (one, for values), and the weight of each in both halves."""
-        group = read.given if read.labels else F.lit(0.0)
+    def _mass(self, read: Predictions, folded: Any) -> tuple[Any, int]:
+        """The weight of every label from 0 on (of values, of all) in both halves, and how many rows have none."""
+        group = F.when(read.known, read.given if read.labels else F.lit(0.0))
         groups = folded.groupBy(F.col(FOLD).alias("fold"), group.alias("label"))
-        found = groups.agg(F.sum(read.weight).alias("mass")).collect()
-        if any(row["label"] is None or math.isnan(row["label"]) for row in found):
-            raise ValueError("labelCol must not have gaps, got rows without a label")
-        labels = sorted({row["label"] for row in found})
-        mass = np.zeros((2, max(len(labels), 1)))
-        for row in found:
-            mass[int(row["fold"]), labels.index(row["label"])] = row["mass"]
-        return labels, mass
+        rows = groups.agg(F.sum(read.weight).alias("mass"), F.count(F.lit(1)).alias("rows")).collect()
+        found, without = [row for row in rows if row["label"] is not None], 0
+        if len(found) < len(rows):
+            n, without = sum(row["rows"] for row in rows), sum(row["rows"] for row in rows if row["label"] is None)
+            if not read.labels or not found:
+                raise ValueError(
+                    f"labelCol must hold {'labels' if read.labels else 'values'}, got {without} rows without"
+                )
+            logger.warning("%d of %d rows have no label and are left out", without, n)
+        labels = [int(row["label"]) for row in found]
+        mass = np.ones((2, max(labels, default=0) + 1))  # labels that no row has do not count as absent from one half
+        mass[:, labels] = 0.0
+        for row, label in zip(found, labels, strict=True):
+            mass[int(row["fold"]), label] = row["mass"]
+        return mass, without
 
     def _sample(self, read: Predictions, models: Any, folded: Any) -> list[Any]:
         """Predictions of unseen rows: the same rows for any models."""
@@ -262,59 +290,10 @@ class CrossFit(_WrapperParams, Estimator, MLWritable, MLReadable):
         return self._by_the_other(models, folded, made, folds)
 
 
-def _of_every(labels: list[float], mass: Any, count: int) -> Any:
-    """The weight of every label from 0 on; labels that no row has do not count as absent from one half."""
-    every = np.ones((2, count))
-    every[:, np.asarray(labels, dtype=np.intp)] = mass
-    return every
-
-
 def _half(frame: Any) -> Any:
     """Half of the rows in half of the partitions, if every core still has one: a task costs as much as many rows."""
     count, cores = frame.rdd.getNumPartitions(), frame.sparkSession.sparkContext.defaultParallelism
     return frame.coalesce((count + 1) // 2) if count >= 2 * cores else frame
-
-
-# ---------------------------------------------------------------------------------------------------------- saving
-
-
-class _WrapperWriter(MLWriter):
-    def __init__(self, instance: Any) -> None:
-        super().__init__()
-        self.instance = instance
-
-    def saveImpl(self, path: str) -> None:
-        own = self.instance.copy()
-        inner = own.getOrDefault("estimator")
-        own.clear(own.estimator)
-        if isinstance(own, CrossFitModel):
-            for name, model in (("model", own.fitted), ("fold0", own.folds[0]), ("fold1", own.folds[1])):
-                model.save(f"{path}/{name}")
-            found = [own.noiseModel.without_rows(), own.path, own.termination]
-            write_object(self.sparkSession, f"{path}/outcome", found)
-        inner.save(f"{path}/estimator")
-        DefaultParamsWriter.saveMetadata(own, path, self.sparkSession)
-
-
-class _WrapperReader(MLReader):
-    def __init__(self, cls: Any) -> None:
-        super().__init__()
-        self.cls = cls
-
-    def load(self, path: str) -> Any:
-        metadata = DefaultParamsReader.loadMetadata(path, self.sparkSession)
-        if self.cls is CrossFitModel:
-            model, *folds = (self._part(f"{path}/{name}") for name in ("model", "fold0", "fold1"))
-            found = CrossFitModel(model, Outcome(folds, *read_object(self.sparkSession, f"{path}/outcome")))
-        else:
-            found = self.cls()
-        found._resetUid(metadata["uid"])
-        DefaultParamsReader.getAndSetParams(found, metadata)
-        found.setParams(estimator=self._part(f"{path}/estimator"))
-        return found
-
-    def _part(self, path: str) -> Any:
-        return DefaultParamsReader.loadParamsInstance(path, self.sparkSession)
 
 
 __all__ = ["CrossFit", "CrossFitModel"]

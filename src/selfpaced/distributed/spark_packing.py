@@ -17,30 +17,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .sample import ContentSample
-from .table import Block, Rows, added, aligned, facts_of, joined
+from .table import Block, Rows, aligned, facts_of, joined
 
 Place = tuple[int, int]
 
-PACKED = "part int, piece int, n long, facts binary, X binary, y binary, weight binary"  # and ids
+PACKED = "part int, piece int, n long, without long, facts binary, X binary, y binary, weight binary"  # and ids
 RESULT = "part int, result binary"
 
 
 class Shape(NamedTuple):
-    """How blocks are to be read.
-
-    Attributes
-    ----------
-    n_features : int
-        Features of a row.
-    dtype : str
-        Their type.
-    classes : ndarray or None
-        The labels, sorted; None where blocks hold values.
-    """
+    """How blocks are to be read."""
 
     n_features: int
     dtype: str
-    classes: Any
+    classes: Any  # the labels, sorted; None where blocks hold values
 
 
 # -------------------------------------------------------------------------------------------------------- packing
@@ -49,25 +39,25 @@ class Shape(NamedTuple):
 def pack(batches: Iterable[Any], labels: bool, least: int) -> Iterator[Any]:
     """Rows of a partition (features as a list, y, weight or null, id or nothing) as packed blocks.
 
-    The features of a block have ``least`` bytes, and at most a batch more.
+    The features of a block have ``least`` bytes, and at most a batch more. Rows without a label are counted only.
     """
     from pyspark import TaskContext
 
     _freeze()
-    part, piece, pending, size = TaskContext.get().partitionId(), 0, [], 0
+    part, piece, pending, without = TaskContext.get().partitionId(), 0, [], 0
     for batch in batches:
         if not batch.num_rows:
             continue
-        pending.append(_unpacked(batch))
-        size += pending[-1][0].X.nbytes
-        if size >= least:
-            yield _packed(part, piece, pending, labels)
-            piece, pending, size = piece + 1, [], 0
+        pending.append(_unpacked(batch, labels))
+        without += batch.num_rows - len(pending[-1][0].y)
+        if sum(block.X.nbytes for block, _ in pending) >= least:
+            yield _packed(part, piece, pending, labels, without)
+            piece, pending, without = piece + 1, [], 0
     if pending:
-        yield _packed(part, piece, pending, labels)
+        yield _packed(part, piece, pending, labels, without)
 
 
-def _unpacked(batch: Any) -> tuple[Block, Any]:
+def _unpacked(batch: Any, labels: bool) -> tuple[Block, Any]:
     """A batch of rows as a block, and their ids."""
     features, n = batch.column(0), batch.num_rows
     if features.null_count:
@@ -78,19 +68,24 @@ def _unpacked(batch: Any) -> tuple[Block, Any]:
     X = features.flatten().to_numpy(zero_copy_only=False).reshape(n, -1)
     y = batch.column(1).to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
     weight = None if batch.column(2).null_count == n else batch.column(2).to_numpy(zero_copy_only=False)
-    return Block(X, y, weight), batch.column(3) if batch.num_columns > 3 else None
+    block, ids = Block(X, y, weight), batch.column(3) if batch.num_columns > 3 else None
+    known = ~np.isnan(y)
+    if not labels or known.all():
+        return block, ids
+    return block.rows(np.flatnonzero(known)), None if ids is None else ids.filter(pa.array(known))
 
 
-def _packed(part: int, piece: int, pieces: list[tuple[Block, Any]], labels: bool) -> Any:
+def _packed(part: int, piece: int, pieces: list[tuple[Block, Any]], labels: bool, without: int) -> Any:
     block, ids = joined([own for own, _ in pieces]), [ids for _, ids in pieces]
-    return _record(part, piece, block, None if ids[0] is None else pa.concat_arrays(ids), labels)
+    return _record(part, piece, block, None if ids[0] is None else pa.concat_arrays(ids), labels, without)
 
 
-def _record(part: int, piece: int, block: Block, ids: Any, labels: bool) -> Any:
+def _record(part: int, piece: int, block: Block, ids: Any, labels: bool, without: int = 0) -> Any:
     columns = {
         "part": pa.array([part], pa.int32()),
         "piece": pa.array([piece], pa.int32()),
         "n": pa.array([len(block.y)], pa.int64()),
+        "without": pa.array([without], pa.int64()),
         "facts": pa.array([pickle.dumps(facts_of(block, labels))], pa.binary()),
         "X": pa.array([block.X.tobytes()], pa.binary()),
         "y": pa.array([block.y.tobytes()], pa.binary()),
@@ -136,11 +131,11 @@ def run(batches: Iterable[Any], shape: Shape, function: Callable[..., Any], args
 def merge(batches: Iterable[Any], step: int) -> Iterator[Any]:
     """The sums of neighbouring partitions as one, ``step`` of them together, in their order."""
     found: dict[int, list[tuple[int, Any]]] = {}
-    for batch, i in _cells(batches):
-        part = batch.column("part")[i].as_py()
-        found.setdefault(part // step, []).append((part, batch.column("result")[i].as_py()))
+    for batch in batches:
+        for part, result in zip(batch.column("part").to_pylist(), batch.column("result").to_pylist(), strict=True):
+            found.setdefault(part // step, []).append((part, result))
     for group, parts in found.items():
-        yield from _answer(group, added(pickle.loads(own) for _, own in sorted(parts)))
+        yield from _answer(group, sum(pickle.loads(own) for _, own in sorted(parts)))
 
 
 def pick(batches: Iterable[Any], shape: Shape, wanted: dict[Place, Rows]) -> Iterator[Any]:
@@ -176,7 +171,8 @@ def _cells(batches: Iterable[Any]) -> Iterator[tuple[Any, int]]:
     _freeze()
     for batch in batches:
         for i in range(batch.num_rows):
-            yield batch, i
+            if batch.column("n")[i].as_py():  # rows without a label may be all that a partition has
+                yield batch, i
 
 
 @cache

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from pyspark import SparkContext
 from pyspark.ml.param import Param, Params, TypeConverters
+from pyspark.ml.param.shared import HasFeaturesCol, HasLabelCol, HasPredictionCol, HasWeightCol
 from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
 from pyspark.sql.utils import is_remote
 
@@ -39,35 +40,84 @@ def _columns(value: Any) -> Any:
     return value if isinstance(value, str) else TypeConverters.toListString(value)
 
 
-class TableParams(Params):
+def write_object(session: Any, path: str, value: Any) -> None:
+    """Write a fitted model, or what it is made of, as a skops file in a frame."""
+    content = io.BytesIO()
+    persistence.save(value, content)
+    frame = session.createDataFrame([(bytearray(content.getvalue()),)], "content binary")
+    frame.coalesce(1).write.parquet(path)
+
+
+def read_object(session: Any, path: str) -> Any:
+    """Read what `write_object` has written."""
+    return persistence.load(bytes(session.read.parquet(path).first()["content"]))
+
+
+class _Writer(MLWriter):
+    def __init__(self, instance: Any) -> None:
+        super().__init__()
+        self.instance = instance
+
+    def saveImpl(self, path: str) -> None:
+        described = self.instance._save_parts(self.sparkSession, path)
+        DefaultParamsWriter.saveMetadata(described, path, self.sparkSession)
+
+
+class _Reader(MLReader):
+    def __init__(self, cls: Any) -> None:
+        super().__init__()
+        self.cls = cls
+
+    def load(self, path: str) -> Any:
+        metadata = DefaultParamsReader.loadMetadata(path, self.sparkSession)
+        found = self.cls._load_parts(self.sparkSession, path)
+        found._resetUid(metadata["uid"])
+        DefaultParamsReader.getAndSetParams(found, metadata)
+        return found
+
+
+class Saved(MLWritable, MLReadable):
+    """A folder of parameters and parts: ``_save_parts`` writes these and returns what has the parameters."""
+
+    def _save_parts(self, session: Any, path: str) -> Any:  # noqa: ARG002
+        """Parameters are saved as JSON: names and numbers."""
+        for param, value in self.extractParamMap().items():
+            if not isinstance(value, str | int | float | list | dict | None):
+                raise ValueError(f"{param.name} must be a name or a number to be saved, got {value!r}")
+        return self
+
+    @classmethod
+    def _load_parts(cls, session: Any, path: str) -> Any:  # noqa: ARG003
+        return cls()
+
+    def write(self) -> Any:
+        """What writes it; ``save(path)`` calls it."""
+        return _Writer(self)
+
+    @classmethod
+    def read(cls) -> Any:
+        """What reads it; ``load(path)`` calls it."""
+        return _Reader(cls)
+
+
+class TableParams(HasFeaturesCol, HasLabelCol, HasWeightCol, HasPredictionCol, Saved):
     """Columns that are read and written, and how parameters are set and got."""
 
     featuresCol = parameter("featuresCol", "column of vectors or arrays, or list of columns of numbers", _columns)
-    labelCol = parameter("labelCol", "column of labels or values, numbers both", TypeConverters.toString)
-    weightCol = parameter("weightCol", "column of weights", TypeConverters.toString)
     idCol = parameter("idCol", "column that tells rows apart, whatever their order", TypeConverters.toString)
-    predictionCol = parameter("predictionCol", "column of predictions", TypeConverters.toString)
-    selfPacedWeightCol = parameter(
-        "selfPacedWeightCol", "column of the weights that rows have in the fit", TypeConverters.toString
-    )
+    selfPacedWeightCol = parameter("selfPacedWeightCol", "column of the weights in the fit", TypeConverters.toString)
     noiseProbabilityCol = parameter(
-        "noiseProbabilityCol",
-        "column of the probability that the given label or value is wrong",
-        TypeConverters.toString,
+        "noiseProbabilityCol", "column of the probability that the label or value is wrong", TypeConverters.toString
     )
-    expectedCol = parameter(
-        "expectedCol", "column of the label or value that is expected instead", TypeConverters.toString
-    )
+    expectedCol = parameter("expectedCol", "column of the label or value that is expected", TypeConverters.toString)
     levelCol = parameter("levelCol", "column of the level of a row as a suspect", TypeConverters.toString)
-    _columns_by_default = {
-        "featuresCol": "features",
-        "labelCol": "label",
-        "predictionCol": "prediction",
-        "selfPacedWeightCol": "selfPacedWeight",
-        "noiseProbabilityCol": "noiseProbability",
-        "expectedCol": "expected",
-        "levelCol": "level",
-    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._setDefault(
+            selfPacedWeightCol="selfPacedWeight", noiseProbabilityCol="noiseProbability", expectedCol="expected",
+            levelCol="level",
+        )  # fmt: skip
 
     def setParams(self: Self, **values: Any) -> Self:
         """Set parameters by name."""
@@ -103,77 +153,5 @@ class TableParams(Params):
         """Set the column of predictions."""
         return self.setParams(predictionCol=value)
 
-    def getFeaturesCol(self) -> Any:
-        """The column or columns of features."""
-        return self.getOrDefault(self.featuresCol)
 
-    def getLabelCol(self) -> Any:
-        """The column of labels or values."""
-        return self.getOrDefault(self.labelCol)
-
-    def getPredictionCol(self) -> Any:
-        """The column of predictions."""
-        return self.getOrDefault(self.predictionCol)
-
-
-# ---------------------------------------------------------------------------------------------------------- saving
-
-
-def write_object(session: Any, path: str, value: Any) -> None:
-    """Write a fitted model, or what it is made of, as a skops file in a frame."""
-    content = io.BytesIO()
-    persistence.save(value, content)
-    frame = session.createDataFrame([(bytearray(content.getvalue()),)], "content binary")
-    frame.coalesce(1).write.parquet(path)
-
-
-def read_object(session: Any, path: str) -> Any:
-    """Read what `write_object` has written."""
-    return persistence.load(bytes(session.read.parquet(path).first()["content"]))
-
-
-def check_saveable(instance: Any) -> None:
-    """Parameters are saved as JSON: names and numbers."""
-    for param, value in instance.extractParamMap().items():
-        if not isinstance(value, str | int | float | list | dict | None):
-            raise ValueError(f"{param.name} must be a name or a number to be saved, got {value!r}")
-
-
-class _Writer(MLWriter):
-    def __init__(self, model: Any) -> None:
-        super().__init__()
-        self.model = model
-
-    def saveImpl(self, path: str) -> None:
-        check_saveable(self.model)
-        DefaultParamsWriter.saveMetadata(self.model, path, self.sparkSession)
-        write_object(self.sparkSession, f"{path}/model", self.model.fitted)
-
-
-class _Reader(MLReader):
-    def __init__(self, cls: Any) -> None:
-        super().__init__()
-        self.cls = cls
-
-    def load(self, path: str) -> Any:
-        metadata = DefaultParamsReader.loadMetadata(path, self.sparkSession)
-        model = self.cls(read_object(self.sparkSession, f"{path}/model"))
-        model._resetUid(metadata["uid"])
-        DefaultParamsReader.getAndSetParams(model, metadata)
-        return model
-
-
-class Saved(MLWritable, MLReadable):
-    """A model that holds a fitted estimator of this library as ``fitted``."""
-
-    def write(self) -> Any:
-        """What writes the model; ``save(path)`` calls it."""
-        return _Writer(self)
-
-    @classmethod
-    def read(cls) -> Any:
-        """What reads a model; ``load(path)`` calls it."""
-        return _Reader(cls)
-
-
-__all__ = ["Saved", "TableParams", "check_saveable", "parameter", "read_object", "require_java", "write_object"]
+__all__ = ["TableParams", "parameter", "read_object", "require_java", "write_object"]

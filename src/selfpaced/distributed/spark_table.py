@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import pickle
 from collections.abc import Callable, Sequence
@@ -15,11 +16,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from .spark_packing import PACKED, RESULT, Place, Shape, gather, merge, pack, pick, run
-from .table import Block, CountedPasses, Facts, Rows, added, classes_of, joined
+from .table import Block, CountedPasses, Facts, Rows, classes_of, joined, starts_of
 
 SPARK_BLOCK_BYTES = 1 << 25  # cost: of the features of a block: few calls, and several fit into an executor's memory
 ONE_PLACE_ROWS = 50_000  # cost: up to which rows lie in one place, in the order of their ids, as they would in memory
 FEW_PARTS = 64  # cost: partitions whose answers come here one by one; more are added up first
+
+
+logger = logging.getLogger(__name__)
 
 
 class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
@@ -42,7 +46,14 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
         Whether the target holds labels, and not values.
     block_bytes : int, default=2**25
         Bytes of the features of a block, at least; several blocks must fit into the memory of an executor.
+
+    Attributes
+    ----------
+    n_unlabelled : int
+        Rows whose label is null or NaN, which are left out.
     """
+
+    n_unlabelled = 0
 
     def __init__(
         self,
@@ -70,18 +81,21 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
         rows = frame.select(*chosen)
         rows = rows if id is None else rows.sortWithinPartitions("id")  # a block that is made again is the same
         self._keep(rows.mapInArrow(partial(pack, labels=labels, least=block_bytes), schema))
+        if self.n_unlabelled:
+            n = self.n + self.n_unlabelled
+            logger.warning("%d of %d rows have no label and are left out", self.n_unlabelled, n)
         if self.n <= ONE_PLACE_ROWS and len(self.places) > 1:
             packed, few = self.packed, partial(gather, shape=self._shape(None), labels=labels, most=block_bytes)
             self._keep(packed.coalesce(1).mapInArrow(few, schema))
             packed.unpersist()
-        self.starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.intp)
+        self.starts = starts_of(self.sizes)
 
     def _keep(self, packed: Any) -> None:
         """Have blocks made and cached, and hear of what is in them."""
         self.packed = packed.persist(StorageLevel.MEMORY_AND_DISK_DESER)
         try:
-            rows = self.packed[["part", "piece", "facts"]].collect()
-            known: dict[Place, Facts] = {(row.part, row.piece): pickle.loads(row.facts) for row in rows}
+            rows = self.packed[["part", "piece", "n", "without", "facts"]].collect()
+            known: dict[Place, Facts] = {(row.part, row.piece): pickle.loads(row.facts) for row in rows if row.n}
             self.places = sorted(known)
             self._check(known)
         except BaseException:
@@ -89,6 +103,7 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
             raise
         facts = [known[place] for place in self.places]
         self.sizes = np.array([own.n for own in facts], dtype=np.intp)
+        self.n_unlabelled += sum(row.without for row in rows)
         self.n, self.n_features, self.dtype = int(self.sizes.sum()), facts[0].n_features, np.dtype(self._dtype)
         self.classes, self.mass = classes_of(facts, self._labels)
 
@@ -109,7 +124,7 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
 
     def _asked(self, columns: list[str], ask: Callable[..., Any]) -> Any:
         """A frame of what partitions answer."""
-        return self.packed[["part", "piece", *columns]].mapInArrow(ask, RESULT)
+        return self.packed[["part", "piece", "n", *columns]].mapInArrow(ask, RESULT)
 
     def _merged(self, answers: Any) -> Any:
         """Of many partitions, sums of neighbours, as many as the square root.
@@ -126,7 +141,7 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
 
     def _sum(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         ask = partial(run, shape=self._shape(self.classes), function=function, args=args)
-        return added(_collected(self._merged(self._asked(["X", "y", "weight"], ask))))
+        return sum(_collected(self._merged(self._asked(["X", "y", "weight"], ask))))
 
     def take(self, rows: Rows) -> Block:
         """These rows, by ascending numbers, brought here."""
@@ -142,9 +157,7 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
         return found.astype(np.intp)
 
     def _picked(self, rows: Rows, more: list[str]) -> list[Any]:
-        parts = np.split(rows, np.searchsorted(rows, self.starts[1:]))
-        own = zip(self.places, parts, self.starts, strict=True)
-        wanted = {place: part - start for place, part, start in own if len(part)}
+        wanted = {place: own for place, own in zip(self.places, self._wanted(rows), strict=True) if len(own)}
         ask = partial(pick, shape=self._shape(self.classes), wanted=wanted)
         found = [one for answer in _collected(self._asked(["X", "y", "weight", *more], ask)) for one in answer]
         return sorted(found, key=lambda one: one[0])

@@ -20,21 +20,11 @@ logger = logging.getLogger(__name__)
 
 
 class Block(NamedTuple):
-    """Some rows that lie together.
+    """Some rows that lie together."""
 
-    Attributes
-    ----------
-    X : array or CSR matrix of shape (n, d)
-        Features.
-    y : ndarray of shape (n,)
-        Labels as positions among the classes of the table, or values.
-    weight : ndarray of shape (n,) or None
-        Weights of the rows; None: all 1.
-    """
-
-    X: Any
-    y: Array
-    weight: Array | None = None
+    X: Any  # features: an array or a CSR matrix
+    y: Array  # labels as positions among the classes of the table, or values
+    weight: Array | None = None  # None: all 1
 
     def rows(self, index: Any) -> Block:
         """Some of them."""
@@ -97,6 +87,7 @@ class CountedPasses:
     """A table that counts its passes and logs them; ``_sum`` makes one."""
 
     n: int
+    starts: Rows  # number of the first row of every block
     passes = 0
 
     def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
@@ -115,27 +106,15 @@ class CountedPasses:
         """What these rows are called where they come from: by their place."""
         return rows
 
+    def _wanted(self, rows: Rows) -> list[Rows]:
+        """Places in every block of some rows, by ascending numbers."""
+        parts = np.split(rows, np.searchsorted(rows, self.starts[1:]))
+        return [part - start for part, start in zip(parts, self.starts, strict=True)]
+
 
 class MemoryTable:
-    """Rows in memory, in one block or in several.
+    """Rows in memory, in one block or in ``n_blocks`` of equal size; ``y`` are values, or places among ``classes``.
 
-    Parameters
-    ----------
-    X : array or CSR matrix
-        Features.
-    y : ndarray
-        Codes of labels, or values.
-    weight : ndarray or None
-        Weights of the rows.
-    classes : ndarray or None
-        The labels that codes stand for.
-    names : sequence of str or None
-        Of the features.
-    n_blocks : int
-        Into how many blocks of equal size the rows are cut.
-
-    Examples
-    --------
     >>> table = MemoryTable(np.eye(3), np.array([1.0, 2.0, 3.0]), n_blocks=2)
     >>> table.reduce(lambda block: float(block.y.sum())), table.take(np.array([1])).y.tolist()
     (6.0, [2.0])
@@ -168,8 +147,8 @@ class MemoryTable:
 
     def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
         """The sum over blocks of ``function(block, *args)``."""
-        found: Result = added(function(block, *args) for block in self._blocks())
-        return found
+        found: Any = sum(function(block, *args) for block in self._blocks())
+        return found  # type: ignore[no-any-return]
 
     def take(self, rows: Rows) -> Block:
         """These rows."""
@@ -180,32 +159,40 @@ class MemoryTable:
         return rows
 
 
-class ClassWeightedTable:
-    """A table whose rows count by their class too."""
+class MappedTable:
+    """A table whose blocks are changed by ``change(block, *args)``, with the weights that its classes then have."""
 
-    def __init__(self, table: Table, factors: Array) -> None:
-        self.table, self.factors, self.mass = table, factors, table.mass * factors
+    def __init__(self, table: Table, mass: Array, change: Callable[..., Block], *args: Any) -> None:
+        self.table, self.mass, self.change, self.args = table, mass, change, args
         self.n, self.n_features, self.dtype = table.n, table.n_features, table.dtype
         self.names, self.classes = table.names, table.classes
 
     def reduce(self, function: Callable[..., Result], *args: Any) -> Result:
         """The sum over blocks of ``function(block, *args)``."""
-        found: Result = self.table.reduce(_weighed, self.factors, function, *args)
+        found: Result = self.table.reduce(_changed, self.change, self.args, function, *args)
         return found
 
     def take(self, rows: Rows) -> Block:
         """These rows."""
-        found: Block = _weighed(self.table.take(rows), self.factors, Block.rows, slice(None))
-        return found
+        return self.change(self.table.take(rows), *self.args)
 
     def numbers(self, rows: Rows) -> Rows:
         """What these rows are called where they come from."""
         return self.table.numbers(rows)
 
 
-def _weighed(block: Block, factors: Array, function: Callable[..., Any], *args: Any) -> Any:
+def _changed(block: Block, change: Any, changing: tuple[Any, ...], function: Any, *args: Any) -> Any:
+    return function(change(block, *changing), *args)
+
+
+def class_weighted(table: Table, factors: Array) -> MappedTable:
+    """A table whose rows count by their class too."""
+    return MappedTable(table, table.mass * factors, _weighed, factors)
+
+
+def _weighed(block: Block, factors: Array) -> Block:
     own = factors[block.y]
-    return function(block._replace(weight=own if block.weight is None else own * block.weight), *args)
+    return block._replace(weight=own if block.weight is None else own * block.weight)
 
 
 def total(weight: Array | None, n: int) -> float:
@@ -213,16 +200,16 @@ def total(weight: Array | None, n: int) -> float:
     return float(n if weight is None else weight.sum())
 
 
-def added(results: Any) -> Any:
-    """The sum of what blocks gave, in their order."""
-    return sum(results, start=0)
-
-
 def aligned(X: Array) -> Array:
     """The same at an address that NumPy would choose: what comes over the wire lies anywhere, and products of it are
     then rounded in another order, so that a block that has moved would not give the same bits.
     """
     return X if X.ctypes.data % 16 == 0 else np.array(X)
+
+
+def starts_of(sizes: Any) -> Rows:
+    """Numbers of the first rows of blocks of these sizes."""
+    return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)
 
 
 def joined(blocks: Sequence[Block]) -> Block:
@@ -286,6 +273,17 @@ def classes_of(known: Sequence[Facts], labels: bool) -> tuple[Array | None, Arra
     return classes[order], np.array(list(found.values()))[order]
 
 
+def places_among(given: Array | None, classes: Array | None) -> Rows | None:
+    """Where the labels of a table are among those of a fit; None if they are the same, or there are none."""
+    if given is None or classes is None or np.array_equal(given, classes):
+        return None
+    places = np.minimum(np.searchsorted(classes, given), len(classes) - 1)
+    unknown = given[classes[places] != given]
+    if len(unknown):
+        raise ValueError(f"y must hold labels of the fit, {classes.tolist()!r}, got {unknown[0].item()!r}")
+    return places
+
+
 def label_array(distinct: Iterable[Any]) -> Array:
     """Distinct labels as an array in which they stay distinct."""
     known = list(distinct)
@@ -319,18 +317,20 @@ def _fault(values: Any, name: str, gaps: bool = False) -> str:
 __all__ = [
     "Array",
     "Block",
-    "ClassWeightedTable",
     "CountedPasses",
     "Facts",
+    "MappedTable",
     "MemoryTable",
     "Rows",
     "Sums",
     "Table",
-    "added",
     "aligned",
+    "class_weighted",
     "classes_of",
     "facts_of",
     "joined",
     "label_array",
+    "places_among",
+    "starts_of",
     "total",
 ]

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arguments import check_label_array, encoded_labels, speaking_of, told_label
 from ..assessment import Array, Assessment, AssessmentMixin, Labels, fingerprint, piece_by_piece
-from ..distributed import ClassWeightedTable, MemoryTable, Table, from_dask, is_dask, is_source, lazy_for_dask, opened
+from ..distributed import MemoryTable, Table, class_weighted, from_dask, is_dask, is_source, lazy_for_dask, opened
 from ..fitting import (
     CallbackSupportMixin,
     Interruptible,
@@ -282,7 +282,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
             classes = np.asarray(table.classes)
             _check_classes(classes, table.mass)
             if self.class_weight is not None:
-                table = ClassWeightedTable(table, self._factors(classes, table.mass))
+                table = class_weighted(table, self._factors(classes, table.mass))
             self.n_features_in_ = table.n_features
             if table.names is not None:
                 self.feature_names_in_ = np.asarray(table.names, dtype=object)
@@ -424,6 +424,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, Assessm
         check_is_fitted(self)
         return self.noise_model_.proba(self.decision_function(X))
 
+    @lazy_for_dask
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of `predict_proba`."""
         return np.asarray(np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny)))
