@@ -7,8 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from selfpaced.clustering import kernels, seeding
-from selfpaced.clustering.cost import Cost
-from selfpaced.clustering.kernels import Views, sweep
+from selfpaced.clustering.kernels import Cost, Views, sweep
 from selfpaced.regularizers import REGISTRY, Regularizer, get
 
 

@@ -15,8 +15,8 @@ from ..pacing import Fixed, Geometric, Ladder, Pacing, Span, check_pace
 from ..regularizers import Hard, Logistic, Regularizer, Welsch
 from ..selection import Trial
 from ..solver import Callback, Solution, Stage, State, walk
-from .cost import Cost
-from .kernels import Sweep, Views, filled, median_loss, sweep, workers
+from .embedding import spectral_centers
+from .kernels import Cost, Sweep, Views, filled, median_loss, sweep, workers
 from .seeding import nearest_gaps, plus_plus
 
 Floats = NDArray[Any]
@@ -85,6 +85,7 @@ class Plan:
     keep: int
     max_iter: int  # most sweeps at the last pace
     tol: float  # relative change of the objective at which it has converged
+    neighbors: int = 0  # of the graphs whose spectral clusters are tried at the last pace; 0 for none
     robust: bool = True  # false starts from plain k-means++ and plain steps, for data that cannot hold gross outliers
 
     def unit(self, median: float) -> float:
@@ -241,6 +242,11 @@ class Settling:
             return now
         return self.widened(now, cost).settled(cost, self.plan.max_iter, self.plan.tol, self.pool)
 
+    def rivalled(self, now: Restarts, others: list[Floats], cost: Cost) -> Restarts:
+        """The same and others, all settled at the last pace."""
+        centers = [np.concatenate(pair) for pair in zip(now.centers, others, strict=True)]
+        return replace(now, centers=centers, last=None).settled(cost, self.plan.max_iter, self.plan.tol, self.pool)
+
 
 def fit_paced(
     views: Views, clusters: int, plan: Plan, rng: np.random.Generator, callback: Callback | None = None
@@ -248,7 +254,7 @@ def fit_paced(
     """Cluster the views: seeds, a few steps, the paced stages with pruning, and at the last pace until it settles."""
     part = _subset(views, clusters, rng)
     with workers() as pool:
-        start = _start(part, clusters, plan.restarts, rng, plan.robust, pool)
+        start = _start(part, clusters, plan, rng, pool)
         median = start.median_loss()
         pacing = plan.paced(median)
         step = Settling(plan, pacing, views, plan.unit(median), pool)
@@ -263,6 +269,8 @@ def fit_paced(
         solution = walk(step, rule, pacing, step.state(start, Cost()), callback=listen)
         cost = step.cost(solution.lam) if solution.stages else Cost()
         now = solution.model if solution.interrupted else step.finished(solution.model, cost)
+        if plan.neighbors and not solution.interrupted and plan.restarts > 1 and 1 < clusters < views.n:
+            now = step.rivalled(now.kept(1), spectral_centers(views, clusters, plan.neighbors, rng), cost)
         return _finish(now, views, cost, trials, solution.interrupted)
 
 
@@ -281,14 +289,7 @@ def _subset(views: Views, clusters: int, rng: np.random.Generator) -> Views:
     return views.take(np.sort(rng.choice(views.n, most, replace=False)))
 
 
-def _start(
-    views: Views,
-    clusters: int,
-    restarts: int,
-    rng: np.random.Generator,
-    robust: bool,
-    pool: Executor | None = None,
-) -> Restarts:
+def _start(views: Views, clusters: int, plan: Plan, rng: np.random.Generator, pool: Executor | None = None) -> Restarts:
     """Seeds and the first steps of all restarts, the same for every rule.
 
     Under the plain squared distance gross outliers would attract seeds and centres, and the pace would then be
@@ -296,15 +297,15 @@ def _start(
     """
     norms = views.norms()
     cost, chance = Cost(), None
-    if robust:
+    if plan.robust:
         gap = nearest_gaps(views, norms, clusters, rng)
         cost = _wide(median_loss(views, gap))
         chance = np.maximum(cost.weight(gap).mean(axis=0), LEAST_CHANCE)
-    seeds = plus_plus(views, norms, clusters, restarts, cost, rng, chance, pool)
+    seeds = plus_plus(views, norms, clusters, plan.restarts, cost, rng, chance, pool)
     now = Restarts(views, norms, seeds)
     for _ in range(WARM):
         now = now.swept(cost, pool)
-        if robust:
+        if plan.robust:
             cost = _wide(now.median_loss())
     return now
 
