@@ -40,7 +40,7 @@ class Graph:
         """Mean eigenvector of the training neighbours, at unit length (a Nystrom step along the graph)."""
         search = NearestNeighbors(n_neighbors=self.neighbors).fit(self.samples)
         neighbours = search.kneighbors(block, return_distance=False)
-        return unit_rows(self.vectors[neighbours].mean(axis=1)).astype(np.float32)
+        return np.asarray(unit_rows(self.vectors[neighbours].mean(axis=1)), np.float32)
 
 
 def leading_vectors(graph: Any, components: int) -> Floats:

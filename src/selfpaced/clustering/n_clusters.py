@@ -31,9 +31,7 @@ Floats = NDArray[Any]
 
 # Measured by benchmarks/clustering.py (count).
 STABLE = 0.5  # agreement of the halves below which the number is unsure
-NEARLY_BEST = (
-    0.97  # of the largest value (information times agreement, or modularity): the smallest such number is taken
-)
+NEARLY_BEST = 0.97  # of the largest information or modularity: the smallest such number is taken
 
 EXCELLENT = 0.9  # convention: adjusted Rand index of an excellent recovery (Steinley 2004)
 PRINCIPAL_COMPONENTS = 60  # cost: principal components that take part

@@ -16,7 +16,6 @@ from ..robust import tukey_loss
 from ..selection import Gap, Trial, gap
 from .engine import Engine
 from .entries import NO_MEANS, Entries, Factors, Floats, Levels, Means, from_csr
-from .rows import INLIER
 from .solve import NEGLIGIBLE, Recipe, Solver
 from .start import RIDGE_END, RIDGE_RANK, Centred, centred, lever, low_scale, reveal_rank, ridge_bound
 
@@ -306,13 +305,6 @@ class FormChoice:
     places: tuple[Any, Any, Floats]  # rows and columns of the held-out entries, and their values
     at_cap: bool  # whether the rank is the largest that was looked for, although the entries may support a larger one
     room: int = 0  # components that all entries may support beyond it; 0 where all of them were looked at
-
-    @property
-    def fraction(self) -> float:
-        """The mean weight to begin with: half, or of a guarded start three quarters of the entries that are right."""
-        errors = np.abs(self.form.errors)
-        right = float(np.mean(errors < INLIER * low_scale(errors)))
-        return min(0.5, 0.75 * right) if self.form.guarded else 0.5
 
 
 def largest_rank(entries: Entries) -> int:

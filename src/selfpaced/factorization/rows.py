@@ -22,9 +22,7 @@ INLIER = 4.0  # noise scales within which a residual, and deviations within whic
 STARVED = 0.7  # of the median inlier share: rows below it are lost
 THIN = 12  # entries per component up to which an inlier share does not tell a wrong optimum
 SURE_SIDE = 4.0  # times the other side's rows: then the components are sure, and it is the rows that are not
-ENTRIES_PER_FACTOR = (
-    2.5  # entries per factor of a row: with fewer, anything is explained and the noise scale says nothing
-)
+ENTRIES_PER_FACTOR = 2.5  # of a row at least: with fewer, anything is explained and the noise scale says nothing
 REJECT = 3.5  # noise scales beyond which an entry does not count
 
 MOST_LOST = 500  # cost: beyond so many lost rows it is the model that is wrong
@@ -71,17 +69,12 @@ def inlier_shares(engine: Engine, side: Side, U: Floats, V: Floats, scale: float
 
 
 def lost_rows(shares: Floats, side: Side, rank: int, usual: float | None = None) -> Any:
-    """Rows with too few inliers (``usual`` is the median share) and enough entries to try again, worst first.
-
-    If a tenth of the entries are wrong, rows with few entries per component may be lost up to the median share.
-    """
+    """Rows with too few inliers (``usual`` is the median share) and enough entries to try again, worst first."""
     if np.isnan(shares).all():
         return np.empty(0, dtype=np.intp)
     usual = float(np.nanmedian(shares)) if usual is None else usual
     worst = np.argsort(shares, kind="stable")[:MOST_LOST]
-    counts = side.counts()[worst]
-    bar = np.where((counts <= THIN * rank) & (usual < 0.9), usual, STARVED * usual)
-    return worst[(counts > rank) & (shares[worst] < bar)]
+    return worst[(side.counts()[worst] > rank) & (shares[worst] < STARVED * usual)]
 
 
 def is_thin(side: Side, n_others: int, rank: int, own_mean: bool = False) -> bool:
@@ -116,7 +109,8 @@ def refit_rows(side: Side, rows: Any, U: Floats, V: Floats, scale: float, usual:
         np.put_along_axis(chosen, np.argpartition(drawn, kept - 1, axis=1)[:, :kept], 1.0, axis=1)
         same = rows[counts[rows] == length]
         # in parts, so that no array has more than about a million numbers
-        for part in np.array_split(same, -(-same.size * subsets * (count + rank * rank) // (1 << 20))):
+        parts = min(same.size, -(-same.size * subsets * (count + rank * rank) // (1 << 20)))
+        for part in np.array_split(same, parts):
             at = side.indptr[part][:, None] + used
             X, y = V[side.indices[at]].astype(np.float64), side.values[at].astype(np.float64)
             before = U[part].astype(np.float64)
