@@ -10,23 +10,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..fitting import check_rule
+from ..fitting import Interruptible, check_rule
 from ..pacing import Fixed, Geometric, Ladder, Pacing, Span, check_pace
 from ..regularizers import Hard, Logistic, Regularizer, Welsch
 from ..selection import Trial
 from ..solver import Callback, Solution, Stage, State, walk
-from .embedding import spectral_centers
+from .embedding import SPECTRAL_SAMPLES, spectral_centers
 from .kernels import Cost, Sweep, Views, filled, median_loss, sweep, workers
 from .seeding import nearest_gaps, plus_plus
 
 Floats = NDArray[Any]
 
-# a choice, made on development data.
+# Measured by benchmarks/clustering.py, section ablation.
 WARM = 3  # steps before the first weights: losses of raw seeds say nothing
-INNER = 2  # sweeps per stage
 START_WIDTH = 4.0  # half weight of the robust start, in median losses
 LEAST_CHANCE = 0.01  # of the most isolated sample to become a seed, relative to the least isolated
-PRUNE = {1: 2, 3: 1 << 30}  # stage -> divisor of the restarts that go on after it
+PRUNE = {1: 2, 3: 1 << 30}  # cost: stage -> divisor of the restarts that go on after it
 
 STAGE_SAMPLES = 10_000  # cost: of at least twice as many samples, the stages before the last see only so many
 
@@ -34,7 +33,7 @@ STAGE_SAMPLES = 10_000  # cost: of at least twice as many samples, the stages be
 # weight falls from near 1 to near 0 within the spread of the losses; the logarithmic rule lives in (0, 1).
 _TYPICAL = {"logistic": 4.0, "channel": 4.0, "logarithmic": 0.1}
 
-# a choice, made on development data.
+# Measured by benchmarks/clustering.py, sections rules and paper.
 # Last half-weight loss as a multiple of the median starting loss, and the number of stages.
 _END = {"hard": (3.2, 16), "tls": (3.2, 16), "logistic": (3.2, 16), "channel": (3.2, 16)}
 _DEFAULT_END = (2.2, 8)
@@ -195,7 +194,7 @@ def refill(views: Views, new: Sweep, cost: Cost) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Settling:
-    """The step of k-means: a few sweeps of all restarts, pruning, and at the last pace sweeps until they settle."""
+    """The step of k-means: a sweep of all restarts, pruning, and at the last pace sweeps until they settle."""
 
     plan: Plan
     pacing: Pacing
@@ -214,7 +213,7 @@ class Settling:
         if restarts.views.present is not None:
             losses, weights = losses[restarts.views.present], weights[restarts.views.present]
         objective = float(restarts.seen.objective[restarts.best])
-        return State(restarts, losses.ravel() / self.unit, weights.ravel(), INNER, objective)
+        return State(restarts, losses.ravel() / self.unit, weights.ravel(), 1, objective)
 
     def __call__(self, lam: float, state: State[Restarts]) -> State[Restarts]:
         """One stage."""
@@ -223,7 +222,7 @@ class Settling:
         final = self.pacing.advance(stage, lam, state.losses, plan.rule) is None
         if final:
             now = self.widened(now, cost)
-        now = now.settled(cost, plan.max_iter if final else INNER, plan.tol, self.pool)
+        now = now.settled(cost, plan.max_iter if final else 1, plan.tol, self.pool)
         if stage in PRUNE:
             now = now.kept(max(plan.keep, -(-plan.restarts // PRUNE[stage])))
         return self.state(replace(now, stage=stage), cost)
@@ -234,7 +233,7 @@ class Settling:
             return now
         few = now.kept(self.plan.keep)
         wide = replace(few, views=self.views, norms=self.views.norms(), last=None)
-        return wide.settled(cost, INNER, self.plan.tol, self.pool).kept(1)
+        return wide.swept(cost, self.pool).kept(1)
 
     def finished(self, now: Restarts, cost: Cost) -> Restarts:
         """The end of a path that did not know which stage was its last."""
@@ -269,9 +268,13 @@ def fit_paced(
         solution = walk(step, rule, pacing, step.state(start, Cost()), callback=listen)
         cost = step.cost(solution.lam) if solution.stages else Cost()
         now = solution.model if solution.interrupted else step.finished(solution.model, cost)
-        if plan.neighbors and not solution.interrupted and plan.restarts > 1 and 1 < clusters < views.n:
-            now = step.rivalled(now.kept(1), spectral_centers(views, clusters, plan.neighbors, rng), cost)
-        return _finish(now, views, cost, trials, solution.interrupted)
+        enough = 5 * clusters <= min(views.n, SPECTRAL_SAMPLES)
+        interrupted = solution.interrupted
+        if plan.neighbors and enough and clusters > 1 and plan.restarts > 1 and not interrupted:
+            with Interruptible() as guard:
+                now = step.rivalled(now.kept(1), spectral_centers(views, clusters, plan.neighbors, rng), cost)
+            interrupted = guard.interrupted
+        return _finish(now, views, cost, trials, interrupted)
 
 
 def _trial(stage: Stage, solution: Solution[Restarts], plan: Plan) -> Trial:
