@@ -31,7 +31,7 @@ from sklearn.metrics import roc_auc_score
 
 from selfpaced import SelfPacedMF
 from selfpaced.datasets import make_low_rank
-from selfpaced.factorization import entries, solve
+from selfpaced.factorization import entries, solve, start
 from selfpaced.factorization import rank as rank_choice
 from selfpaced.factorization.engine import Engine, WeightedSolve
 from selfpaced.factorization.entries import from_csr
@@ -462,7 +462,12 @@ def ablation(quick: bool) -> None:
     say("A mechanism whose difference is within its standard error in every row would go.\n")
     switches: dict[str, list[Any]] = {
         "row refit": [patch.object(solve.Solver, "_refit", lambda *_, **__: 0)],
+        "refit of all rows of few entries": [patch.object(solve, "is_thin", lambda *_, **__: False)],
         "guarded start": [patch.object(rank_choice, "LARGE_REST", math.inf)],
+        "its densest values": [patch.object(start, "crowded", lambda values: float(np.median(values)))],
+        "spare factors": [patch.object(module, "SPARE", 0) for module in (start, solve)],
+        "a ridge of 0.03": [patch.object(rank_choice, "RIDGE_SHARES", (0.35, 0.1, 0.005))],
+        "floor of the rank": [patch.object(start, "RANK_FLOOR", 1e-9)],
         "further components": [patch.object(solve, "further_components", lambda *_: None)],
         "rank that shows": [patch.object(rank_choice, "CLEAR", math.inf)],
         "grid": [patch.object(entries, "grid_of", lambda _: None)],

@@ -19,9 +19,6 @@ from .kernels import Holed, Views
 Floats = NDArray[Any]
 DOUBLE_NUMBERS = 1 << 18  # cost: numbers in all views up to which the work is done in double precision
 
-
-SCALINGS: tuple[str, ...] = ("zscore", "variance", "unit-row", "none")
-
 # What tells rows that are directions (counts, tf-idf, ink), measured by benchmarks/clustering.py (scaling).
 MOSTLY_ZEROS = 0.5  # share of zeros from which the spread of a column only says how rare it is
 NEGATIVE_SHARE = 0.01  # share of the other cells that may be negative: a typo does not change the form of a view

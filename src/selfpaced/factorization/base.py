@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 import warnings
 from functools import cached_property
 from typing import Any
@@ -227,10 +226,8 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         return entries
 
     def _check_rank(self, rank: Any, shape: tuple[int, int]) -> int | None:
-        if isinstance(rank, str) and rank == "auto":
+        if rank == "auto":
             return None
-        if isinstance(rank, bool) or not isinstance(rank, numbers.Integral) or rank < 1:
-            raise ValueError(f"rank must be 'auto' or an integer >= 1, got {rank!r}")
         if int(rank) > min(shape):
             raise ValueError(f"rank must be at most min(n_samples = {shape[0]}, n_features = {shape[1]}), got {rank!r}")
         return int(rank)
