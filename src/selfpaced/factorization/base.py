@@ -18,8 +18,20 @@ from ..regularizers import Hard
 from .engine import Engine, WeightedSolve, resolve
 from .entries import SCALE_ENTRIES, Entries, Floats, Levels, Side, from_csr
 from .inputs import Observed, check_positions, observe, positions
-from .outliers import about_the_usual, entry_weights, fit_cell_errors, line_means, outlier_table
-from .rows import REJECT, FittedLines, gains, inlier_shares, lost_rows, refit_rows, thin_rows
+from .residuals import (
+    REJECT,
+    FittedLines,
+    about_the_usual,
+    entry_weights,
+    fit_cell_errors,
+    gains,
+    inlier_shares,
+    line_means,
+    lost_rows,
+    outlier_table,
+    refit_rows,
+    thin_rows,
+)
 from .solve import FactorRun, Solver
 from .start import lever, typical_size
 

@@ -23,8 +23,8 @@ from .base import Factorization
 from .engine import Engine, resolve
 from .entries import NO_MEANS, Levels, Means
 from .inputs import Observed, observe
-from .outliers import fit_cell_errors
 from .rank import HELD_OUT_ENTRIES, MEANS_ONLY, NOT_CHECKED, RECOVERED, UNRELIABLE, FormChoice, choose_form, fit_quality
+from .residuals import fit_cell_errors
 from .solve import FactorRun, Recipe, Solver
 from .start import RIDGE_END, centred, ridge_bound
 

@@ -17,7 +17,7 @@ from ..selection import Trial
 from ..solver import Callback, DeadEnd, End, Solution, Stage, State, walk
 from .engine import Engine, WeightedSolve
 from .entries import Entries, Factors, Floats, Levels, Side
-from .rows import REJECT, UsualRows, inlier_shares, is_thin, lost_rows, refit_rows, thin_rows, usual_rows
+from .residuals import REJECT, UsualRows, inlier_shares, is_thin, lost_rows, refit_rows, thin_rows, usual_rows
 from .start import (
     RIDGE_RANK,
     SMOOTHING,
