@@ -38,7 +38,6 @@ LONGER = 4  # times as many sweeps at most, if the polish is not at its end
 STILL = 0.99  # of the noise scale before the sweep: the polish is not at its end
 GROWN_SWEEPS = 6  # for components that were added
 MET = 0.1  # of the error of rounding: a fit so near to the values of a grid lies on it; 0.01 or less there, else 0.2 on
-HALF_STEP = math.sqrt(3)  # theory: half a step of a grid, in errors of rounding
 
 NEGLIGIBLE = 1e-4  # numerical safety: of the typical entry; smaller residuals are not told apart
 STARVING = 0.01  # numerical safety: a mean weight below which there is nothing to learn from
@@ -304,7 +303,8 @@ class Solver:
         parts = (residuals[grid.common], residuals[~grid.common])
         scale = max(noise_scale(part, self.floor) for part in parts)
         met = self.engine.means.rank(run.fit.V) > 0 and scale < MET * grid.error
-        return replace(run, fit=replace(run.fit, scale=HALF_STEP / REJECT * grid.error)) if met else run
+        half_step = math.sqrt(3) * grid.error  # which the limit of rejection is to be
+        return replace(run, fit=replace(run.fit, scale=half_step / REJECT)) if met else run
 
     def _polished(self, run: FactorRun) -> FactorRun:
         """Polish, refit the rows and columns that are lost, and polish again."""
