@@ -28,9 +28,6 @@ Block = Any  # a C-contiguous float array, a CSR matrix, or Holed, n x d
 # cost: elements of one (restarts x clusters) x samples temporary: 256 kB of float32.
 CHUNK = 1 << 16
 
-# cost: from this many clusters on a sparse indicator beats the dense product for the centroids' sums.
-SPARSE_CLUSTERS = 48
-
 
 @dataclass(frozen=True, eq=False)
 class Holed:
@@ -291,17 +288,12 @@ def _weighted_sums(
     """
     (restarts, m), clusters = labels.shape, centers[0].shape[1]
     flat = labels + np.arange(restarts, dtype=np.int32)[:, None] * clusters
-    dense = np.zeros((restarts, clusters, m), weights.dtype) if clusters < SPARSE_CLUSTERS else None
+    pointer = np.arange(0, m * restarts + 1, restarts)
     sums, mass = [], []
     for block, given, center in zip(blocks, weights, centers, strict=True):
         weight = given * block.stretch if isinstance(block, Holed) else given
         mass.append(np.bincount(flat.ravel(), weight.ravel(), minlength=restarts * clusters))
-        if dense is not None and not sp.issparse(block):
-            dense[np.arange(restarts)[:, None], labels, np.arange(m)] = weight
-            member = dense.reshape(-1, m)
-        else:
-            pointer = np.arange(0, m * restarts + 1, restarts)
-            member = sp.csc_matrix((weight.T.ravel(), flat.T.ravel(), pointer), shape=(restarts * clusters, m))
+        member = sp.csc_matrix((weight.T.ravel(), flat.T.ravel(), pointer), shape=(restarts * clusters, m))
         if isinstance(block, Holed):
             unknown = mass[-1][:, None] - member @ block.known
             sums.append(member @ block.filled + unknown * center.reshape(unknown.shape))
