@@ -241,8 +241,8 @@ class Settling:
             return now
         return self.widened(now, cost).settled(cost, self.plan.max_iter, self.plan.tol, self.pool)
 
-    def rivalled(self, now: Restarts, others: list[Floats], cost: Cost) -> Restarts:
-        """The same and others, all settled at the last pace."""
+    def with_starts(self, now: Restarts, others: list[Floats], cost: Cost) -> Restarts:
+        """The restarts and further starts, all settled at the last pace."""
         centers = [np.concatenate(pair) for pair in zip(now.centers, others, strict=True)]
         return replace(now, centers=centers, last=None).settled(cost, self.plan.max_iter, self.plan.tol, self.pool)
 
@@ -272,7 +272,7 @@ def fit_paced(
         interrupted = solution.interrupted
         if plan.neighbors and enough and clusters > 1 and plan.restarts > 1 and not interrupted:
             with Interruptible() as guard:
-                now = step.rivalled(now.kept(1), spectral_centers(views, clusters, plan.neighbors, rng), cost)
+                now = step.with_starts(now.kept(1), spectral_centers(views, clusters, plan.neighbors, rng), cost)
             interrupted = guard.interrupted
         return _finish(now, views, cost, trials, interrupted)
 
