@@ -29,6 +29,7 @@ ENTRIES_PER_FACTOR = 2.5  # of a row at least: with fewer, anything is explained
 REJECT = 3.5  # noise scales beyond which an entry does not count
 
 MOST_LOST = 500  # cost: beyond so many lost rows it is the model that is wrong
+MOST_THIN = 200_000  # cost: entries of a matrix in which all rows of few entries are refitted; 1e7 took minutes
 LONGEST = 2000  # cost: entries of a row that take part
 SUBSETS = 1000  # cost: random ones of a row's entries at most
 REFINED = 8  # cost: the best of them, which are refined
@@ -89,6 +90,7 @@ def is_thin(side: Side, n_others: int, rank: int, own_mean: bool = False) -> boo
     usual = float(np.median(counts[counts > 0]))
     return (
         rank > 0
+        and side.values.size <= MOST_THIN
         and side.n_rows > SURE_SIDE * n_others
         and ENTRIES_PER_FACTOR * (rank + own_mean) <= usual <= THIN * rank
     )
