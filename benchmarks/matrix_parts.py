@@ -31,7 +31,7 @@ from sklearn.metrics import roc_auc_score
 
 from selfpaced import SelfPacedMF
 from selfpaced.datasets import make_low_rank
-from selfpaced.factorization import entries, solve
+from selfpaced.factorization import entries, solve, start
 from selfpaced.factorization import rank as rank_choice
 from selfpaced.factorization.engine import Engine, WeightedSolve
 from selfpaced.factorization.entries import from_csr
@@ -423,8 +423,9 @@ def attacks(quick: bool) -> None:
     say(
         "Mean shift of the pushed items' predictions for honest raters; AUC of the attackers by `row_gain_`. The second"
     )
-    say("row is a second fit with `sample_weight` = `row_gain_` over its median, cut to [0, 1].\n")
-    kept: dict[str, list[list[float]]] = {"one fit": [], "weighted by row_gain_": []}
+    say("row is a second fit with `sample_weight` = `row_gain_` over its median, cut to [0, 1]; the third one with the")
+    say("inverse mean square of every rater's residuals. Fake ratings are the majority of those of a pushed item.\n")
+    kept: dict[str, list[list[float]]] = {"one fit": [], "weighted by row_gain_": [], "weighted by variance": []}
     for index in range(count):
         honest, X, pushed, fake = make_attack(DATA_SEED + 5000 + index)
         users, shape = np.flatnonzero(~fake)[:, None], (fake.size, 400)
@@ -432,11 +433,17 @@ def attacks(quick: bool) -> None:
             warnings.simplefilter("ignore")
             clean = SelfPacedMF(bounds=(1, 5), random_state=MODEL_SEED).fit(honest, shape=shape)
             first = SelfPacedMF(bounds=(1, 5), random_state=MODEL_SEED).fit(X, shape=shape)
-            weight = np.clip(first.row_gain_ / np.median(first.row_gain_), 1e-3, 1)
-            second = SelfPacedMF(bounds=(1, 5), random_state=MODEL_SEED)
-            second.fit(X, shape=shape, sample_weight=weight[X[0]])
+            counts, squares = (np.bincount(X[0], weights) for weights in (None, first.sample_loss_**2))
+            weights = [
+                np.clip(first.row_gain_ / np.median(first.row_gain_), 1e-3, 1),
+                (counts + 2) / (squares + 2 * first.scale_**2),  # as if by two more entries of usual noise
+            ]
+            again = [
+                SelfPacedMF(bounds=(1, 5), random_state=MODEL_SEED).fit(X, shape=shape, sample_weight=weight[X[0]])
+                for weight in weights
+            ]
         base = clean.predict(users, pushed)
-        for name, model in zip(kept, (first, second), strict=True):
+        for name, model in zip(kept, (first, *again), strict=True):
             shift = float((model.predict(users, pushed) - base).mean())
             kept[name].append([shift, roc_auc_score(fake, -model.row_gain_)])
     rows = []
@@ -455,7 +462,12 @@ def ablation(quick: bool) -> None:
     say("A mechanism whose difference is within its standard error in every row would go.\n")
     switches: dict[str, list[Any]] = {
         "row refit": [patch.object(solve.Solver, "_refit", lambda *_, **__: 0)],
+        "refit of all rows of few entries": [patch.object(solve, "is_thin", lambda *_, **__: False)],
         "guarded start": [patch.object(rank_choice, "LARGE_REST", math.inf)],
+        "its densest values": [patch.object(start, "crowded", lambda values: float(np.median(values)))],
+        "spare factors": [patch.object(module, "SPARE", 0) for module in (start, solve)],
+        "a ridge of 0.03": [patch.object(rank_choice, "RIDGE_SHARES", (0.35, 0.1, 0.005))],
+        "floor of the rank": [patch.object(start, "RANK_FLOOR", 1e-9)],
         "further components": [patch.object(solve, "further_components", lambda *_: None)],
         "rank that shows": [patch.object(rank_choice, "CLEAR", math.inf)],
         "grid": [patch.object(entries, "grid_of", lambda _: None)],

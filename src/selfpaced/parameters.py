@@ -188,7 +188,6 @@ RULES: dict[str, Rule] = {
     "rescue": YES_OR_NO,
     "ridge": number(0),
     "shift": YES_OR_NO | AUTO,
-    "smoothing": number(0),
     "start": one_of("auto", "robust", "plain"),
     "threshold": number(0, 1 + 1e-12, words="in [0, 1]"),
     "tol": number(0),

@@ -76,10 +76,10 @@ def test_noise_in_some_rows_does_not_change_the_form():
     assert fitted(words).view_scaling_ == {0: "unit-row"}
 
 
-def test_a_shuffled_view_agrees_with_nothing():
-    rng = np.random.default_rng(1)
-    labels = rng.integers(3, size=200)
-    views = [4 * np.eye(3)[labels] + rng.normal(size=(200, 3)) for _ in range(3)]
-    views[1] = views[1][rng.permutation(200)]
-    agreement = fitted(views).view_agreement_
-    assert agreement[1] < 0.2 < 0.6 < min(agreement[0], agreement[2])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_spectral_clusters_are_tried_where_seeds_miss_clusters(seed):
+    """Fifteen topics: two restarts from k-means++ end at 0.77 to 0.81."""
+    words, y = counts(n=400, k=15, seed=1)
+    found = SelfPacedMultiViewKMeans(15, n_init=2, random_state=seed).fit(words)
+    assert adjusted_rand_score(y, found.labels_) > 0.85
+    np.testing.assert_array_equal(found.predict(words), found.labels_)

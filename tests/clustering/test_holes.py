@@ -8,8 +8,7 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 from selfpaced import SelfPacedMultiViewKMeans
-from selfpaced.clustering.cost import Cost
-from selfpaced.clustering.kernels import Holed, Views, distances, row_norms, sweep
+from selfpaced.clustering.kernels import Cost, Holed, Views, distances, row_norms, sweep
 
 from .conftest import blobs
 

@@ -329,6 +329,8 @@ def test_prmf_minimises_its_objective(made):
         ({"init": "svd"}, ValueError, "init must be 'warm' or 'random', got 'svd'"),
         ({"init": "random"}, ValueError, "needs a rank"),
         ({"backend": "gpu"}, ValueError, "backend must be"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be None or a non-zero integer, got 0"),
+        ({"n_jobs": True}, ValueError, "n_jobs must be"),
     ],
 )
 def test_wrong_parameters_are_named(made, parameters, error, message):

@@ -141,7 +141,7 @@ DUPLICATED = (np.array([0, 0, 1]), np.array([1, 1, 0]), np.array([1.0, 2.0, 3.0]
         (np.ones((3, 3)), {"sample_weight": -np.ones((3, 3))}, "finite and >= 0"),
         (np.ones((3, 3)), {"sample_weight": np.ones(4)}, "one value per entry"),
         (np.ones((3, 3)), {"sample_weight": np.zeros((3, 3))}, "not zero"),
-        (sp.csr_array(np.ones((3, 3))), {"sample_weight": np.ones(4)}, "one value per stored entry"),
+        (sp.csr_array(np.ones((3, 3))), {"sample_weight": np.ones(4)}, "one value per entry"),
     ],
 )
 def test_wrong_input_is_named(X, fit, message):

@@ -111,12 +111,6 @@ def test_blocks_cover_all_rows_once(entries):
     assert len(ranges) > 5
 
 
-@pytest.mark.parametrize(("backend", "n_jobs"), [("gpu", 1), ("auto", 0), ("auto", 1.5), ("auto", True)])
-def test_wrong_backends_are_named(backend, n_jobs):
-    with pytest.raises(ValueError, match="got"):
-        resolve(backend, n_jobs)
-
-
 def test_without_numba_it_says_once_that_it_is_slower(monkeypatch, caplog):
     from selfpaced.factorization import engine
 

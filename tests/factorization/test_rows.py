@@ -85,3 +85,13 @@ def test_lost_rows_are_refitted():
         assert rmse(model, made.truth) < 0.07
         lost.append(rmse(SelfPacedMF(rescue=False, **given).fit(made.data), made.truth))
     assert max(lost) > 0.07
+
+
+def test_a_lost_row_of_many_components():
+    """One lost row at rank 34: its random subsets alone fill more than one batch."""
+    rng = np.random.default_rng(0)
+    truth = rng.standard_normal((120, 34)) @ rng.standard_normal((34, 120))
+    X = truth + 0.01 * rng.standard_normal(truth.shape)
+    X[5, :50] += rng.choice([-60.0, 60.0], 50)
+    found = SelfPacedMF(34, center=None, ridge=0.005, random_state=0).fit(X)
+    assert np.sqrt(np.mean(np.delete(found.reconstruct() - truth, 5, axis=0) ** 2)) < 0.05

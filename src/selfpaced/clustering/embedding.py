@@ -16,18 +16,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 
-from .kernels import Block, Views
+from .kernels import Block, Views, filled
 from .seeding import Distinct
+from .views import unit_rows
 
 Floats = NDArray[Any]
 
-
-def unit_rows(rows: Floats) -> Floats:
-    """Rows of length one; zero rows stay zero."""
-    length = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
-    return rows / np.where(length > 0, length, 1)
+SPECTRAL_SAMPLES = 1000  # cost: samples in the graphs whose clusters are only a start
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Graph:
         """Mean eigenvector of the training neighbours, at unit length (a Nystrom step along the graph)."""
         search = NearestNeighbors(n_neighbors=self.neighbors).fit(self.samples)
         neighbours = search.kneighbors(block, return_distance=False)
-        return unit_rows(self.vectors[neighbours].mean(axis=1)).astype(np.float32)
+        return np.asarray(unit_rows(self.vectors[neighbours].mean(axis=1)), np.float32)
 
 
 def leading_vectors(graph: Any, components: int) -> Floats:
@@ -88,12 +86,49 @@ def _lanczos(operator: Any, wanted: int) -> Floats:
     return np.asarray(vectors[:, np.argsort(values)[::-1]])
 
 
+def neighbor_graph(views: Views, neighbors: int) -> Any:
+    """The sum of the views' graphs of nearest neighbours, each of the samples that have the view."""
+    graph = sp.csr_matrix((views.n, views.n))
+    for v, block in enumerate(views.blocks):
+        here = np.arange(views.n) if views.present is None else np.flatnonzero(views.present[v])
+        if here.size < 2:
+            continue
+        nearest = NearestNeighbors(n_neighbors=min(neighbors, here.size - 1)).fit(filled(block)[here])
+        place = sp.csr_matrix((np.ones(here.size), (here, np.arange(here.size))), shape=(views.n, here.size))
+        graph = graph + place @ nearest.kneighbors_graph() @ place.T
+    return graph
+
+
+def spectral_clusters(vectors: Floats, seed: int) -> NDArray[np.int32]:
+    """As many clusters as there are leading eigenvectors, by k-means of their unit rows."""
+    return np.asarray(KMeans(vectors.shape[1], n_init=5, random_state=seed).fit_predict(unit_rows(vectors)))
+
+
+def spectral_centers(views: Views, clusters: int, neighbors: int, rng: np.random.Generator) -> list[Floats]:
+    """Centres per view of the spectral clusters of the joint graph and of the views' mean graph, (graphs, k, d)."""
+    few = views if views.n <= SPECTRAL_SAMPLES else views.take(rng.choice(views.n, SPECTRAL_SAMPLES, replace=False))
+    seed = int(rng.integers(2**31))
+    graphs = [neighbor_graph(Views((_stack(few.filled().blocks),)), neighbors)]
+    if len(few.blocks) > 1:
+        graphs.append(neighbor_graph(few, neighbors))
+    weight = np.ones(few.n) if few.weight is None else few.weight
+    centers: list[list[Floats]] = [[] for _ in few.blocks]
+    for graph in graphs:
+        labels = spectral_clusters(leading_vectors(graph, clusters), seed)
+        for v, block in enumerate(few.filled().blocks):
+            given = weight if few.present is None else weight * few.present[v]
+            member = sp.csr_matrix((given, (labels, np.arange(few.n))), shape=(clusters, few.n))
+            total = np.maximum(member.sum(axis=1), np.finfo(np.float64).tiny)
+            rows = member @ block
+            centers[v].append(np.asarray((rows.toarray() if sp.issparse(rows) else rows) / np.asarray(total)))
+    return [np.stack(own).astype(views.dtype) for own in centers]
+
+
 def fit_graph(block: Block, components: int, neighbors: int) -> Graph:
     """Neighbours graph of one view and its eigenvectors."""
-    n = block.shape[0]
-    neighbors = min(neighbors, n - 1)
-    nearest = NearestNeighbors(n_neighbors=neighbors).fit(block).kneighbors_graph()
-    return Graph(block, neighbors, leading_vectors(nearest, min(components, n)))
+    neighbors = min(neighbors, block.shape[0] - 1)
+    graph = neighbor_graph(Views((block,)), neighbors)
+    return Graph(block, neighbors, leading_vectors(graph, min(components, block.shape[0])))
 
 
 def _stack(blocks: Sequence[Block]) -> Block:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -76,9 +75,11 @@ class SelfPacedMultiViewKMeans(
     embedding : {None, "spectral"}, default=None
         Cluster per-view and joint spectral embeddings of nearest-neighbour graphs instead of the views.
     n_neighbors : int, default=10
-        Neighbours of those graphs, and of the graph that the number of clusters is chosen by.
+        Neighbours of those graphs, and of those for spectral starts and for the number of clusters.
     n_init : int, default=20
-        Restarts, from greedy k-means++.
+        Restarts, from greedy k-means++. If there are several, and without an embedding, the best of them is compared
+        at the last pace with starts at the spectral clusters of graphs of nearest neighbours (of all columns, and of
+        the views on average; at most 1,000 samples).
     n_keep : int, default=5
         Restarts that outlive the first stages.
     pace : "auto", "paper", float or Pacing, default="auto"
@@ -114,9 +115,6 @@ class SelfPacedMultiViewKMeans(
     view_weight_ : array (V,)
         Mean relative weight of every view, times its agreement with the others if ``view_scaling="auto"`` and
         without an embedding: near 0 for a view that has nothing in common with the others.
-    view_agreement_ : array (V,)
-        Adjusted Rand index between the nearest centres of every view alone and the labels; near 0 for a view that
-        has nothing in common with the others.
     view_names_ : list
         Names of the V views; an embedding adds ``"joint"``.
     view_scaling_ : dict
@@ -144,8 +142,7 @@ class SelfPacedMultiViewKMeans(
     --------
     >>> from selfpaced import SelfPacedMultiViewKMeans
     >>> from selfpaced.datasets import make_multiview_digits
-    >>> from sklearn.metrics import adjusted_rand_score
-    >>> digits = make_multiview_digits()
+    >>>     >>> digits = make_multiview_digits()
     >>> model = SelfPacedMultiViewKMeans(n_clusters=10, n_init=5, random_state=0).fit(digits.views)
     >>> model.sample_weight_.shape
     (1797, 4)
@@ -279,6 +276,7 @@ class SelfPacedMultiViewKMeans(
             keep=self.n_keep,
             max_iter=self.max_iter,
             tol=self.tol,
+            neighbors=0 if self._embedding is not None else self.n_neighbors,
             # Unit rows of an embedding are bounded: no gross outliers to guard the start against.
             robust=self._embedding is None and rule is not None,
         )
@@ -371,7 +369,6 @@ class SelfPacedMultiViewKMeans(
         there = np.ones(weights.shape, bool) if data.present is None else data.present
         weight = np.ones(data.n) if data.weight is None else data.weight
         self.view_weight_ = (weights @ weight) / (there @ weight)
-        self.view_agreement_ = self._view_agreement(data, there)
         self.view_names_ = [*blocks, *(["joint"] if len(data.blocks) > len(blocks) else [])]
         loss = mean_loss(losses, there)
         self._usual = usual_loss(loss, data.weight, self.outlier_threshold)
@@ -382,14 +379,6 @@ class SelfPacedMultiViewKMeans(
         self.assessment_ = self._assessment(losses, weights, there, fingerprint(X))
         self._describe(found, blocks)
 
-    def _view_agreement(self, data: Views, there: Floats) -> Floats:
-        """Adjusted Rand index between the nearest centres of each view alone and the labels."""
-        norms, found = data.norms(), np.empty(len(data.blocks))
-        for v, block in enumerate(data.blocks):
-            own = distances(block, norms[v], self._centers[v][0]).argmin(axis=0)
-            found[v] = adjusted_rand_score(self.labels_[there[v]], own[there[v]])
-        return found
-
     def _describe(self, found: Clustering, blocks: Mapping[Hashable, Any]) -> None:
         """Centres in the input's units, and the sentence about the end; a warning if it came too early."""
         centers = {}
@@ -398,9 +387,9 @@ class SelfPacedMultiViewKMeans(
                 centers[scaler.name] = scaler.invert(center[0])
             else:
                 centers[scaler.name] = class_means(blocks[scaler.name], self.labels_, self.n_clusters_)
-        kinds: dict[str | None, Callable[[dict[Hashable, Floats]], Any]]
-        kinds = {None: lambda c: c[0], "list": lambda c: list(c.values()), "dict": lambda c: c}
-        self.cluster_centers_ = kinds[self._kind](centers)
+        self.cluster_centers_: Any = centers
+        if self._kind != "dict":
+            self.cluster_centers_ = list(centers.values()) if self._kind == "list" else centers[0]
         decision = Decision(len(found.trials) - 1, self._reason(found))
         self.path_, self.termination_ = path_of(found.trials, decision), sentence(found.trials, decision)
         if found.interrupted:

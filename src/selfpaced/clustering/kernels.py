@@ -19,17 +19,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from ..regularizers import Regularizer
 from ..robust import weighted_quantile
-from .cost import Cost
 
 Floats = NDArray[Any]
 Block = Any  # a C-contiguous float array, a CSR matrix, or Holed, n x d
 
 # cost: elements of one (restarts x clusters) x samples temporary: 256 kB of float32.
 CHUNK = 1 << 16
-
-# cost: from this many clusters on a sparse indicator beats the dense product for the centroids' sums.
-SPARSE_CLUSTERS = 48
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +94,35 @@ class Views:
             None if self.present is None else np.ascontiguousarray(self.present[:, rows]),
             None if self.weight is None else self.weight[rows],
         )
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The latent loss of one rule at one pace; ``rule=None`` is the plain squared distance."""
+
+    rule: Regularizer | None = None  # the elementwise rule
+    lam: float = float("inf")  # its pace
+    # distances are divided by it before they meet the rule: rules that are not free of scale need it
+    unit: float = 1.0
+
+    @property
+    def plain(self) -> bool:
+        return self.rule is None
+
+    def latent(self, distance: Floats) -> Floats:
+        """Latent loss in the units of the distances, divided by the rule's largest weight (slope 1 at zero)."""
+        if self.rule is None:
+            return distance
+        unit = distance.dtype.type(self.unit)
+        with np.errstate(all="ignore"):  # finite, non-negative numbers: the quick formula will do
+            value = self.rule._quick_latent(np, distance / unit, self.lam)
+        return np.asarray(value * (unit / distance.dtype.type(self.rule.max_weight(self.lam))))
+
+    def weight(self, distance: Floats) -> Floats:
+        """Weight relative to its maximum, in [0, 1]."""
+        if self.rule is None:
+            return np.ones_like(distance)
+        return np.asarray(self.rule.relative_weight(distance / distance.dtype.type(self.unit), self.lam))
 
 
 @dataclass
@@ -262,17 +288,12 @@ def _weighted_sums(
     """
     (restarts, m), clusters = labels.shape, centers[0].shape[1]
     flat = labels + np.arange(restarts, dtype=np.int32)[:, None] * clusters
-    dense = np.zeros((restarts, clusters, m), weights.dtype) if clusters < SPARSE_CLUSTERS else None
+    pointer = np.arange(0, m * restarts + 1, restarts)
     sums, mass = [], []
     for block, given, center in zip(blocks, weights, centers, strict=True):
         weight = given * block.stretch if isinstance(block, Holed) else given
         mass.append(np.bincount(flat.ravel(), weight.ravel(), minlength=restarts * clusters))
-        if dense is not None and not sp.issparse(block):
-            dense[np.arange(restarts)[:, None], labels, np.arange(m)] = weight
-            member = dense.reshape(-1, m)
-        else:
-            pointer = np.arange(0, m * restarts + 1, restarts)
-            member = sp.csc_matrix((weight.T.ravel(), flat.T.ravel(), pointer), shape=(restarts * clusters, m))
+        member = sp.csc_matrix((weight.T.ravel(), flat.T.ravel(), pointer), shape=(restarts * clusters, m))
         if isinstance(block, Holed):
             unknown = mass[-1][:, None] - member @ block.known
             sums.append(member @ block.filled + unknown * center.reshape(unknown.shape))

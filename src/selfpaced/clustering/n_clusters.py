@@ -23,7 +23,7 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 from sklearn.neighbors import NearestNeighbors
 
-from .embedding import leading_vectors, unit_rows
+from .embedding import leading_vectors, neighbor_graph, spectral_clusters
 from .kernels import Views, filled
 from .outliers import usual_loss
 
@@ -31,9 +31,7 @@ Floats = NDArray[Any]
 
 # Measured by benchmarks/clustering.py (count).
 STABLE = 0.5  # agreement of the halves below which the number is unsure
-NEARLY_BEST = (
-    0.97  # of the largest value (information times agreement, or modularity): the smallest such number is taken
-)
+NEARLY_BEST = 0.97  # of the largest information or modularity: the smallest such number is taken
 
 EXCELLENT = 0.9  # convention: adjusted Rand index of an excellent recovery (Steinley 2004)
 PRINCIPAL_COMPONENTS = 60  # cost: principal components that take part
@@ -99,17 +97,12 @@ def count_clusters(data: Views, tried: tuple[int, ...], neighbors: int, rng: np.
 
 def modularity(data: Views, tried: tuple[int, ...], neighbors: int, seed: int) -> dict[int, float]:
     """Modularity of the spectral clusters of the views' joint neighbours graph, by their number."""
-    graph = sp.csr_matrix((data.n, data.n))
-    for v, block in enumerate(data.blocks):
-        here = np.arange(data.n) if data.present is None else np.flatnonzero(data.present[v])
-        rows = filled(block)[here]
-        near = NearestNeighbors(n_neighbors=min(neighbors, len(here) - 1)).fit(rows).kneighbors_graph()
-        whole = sp.csr_matrix((np.ones(len(here)), (here, np.arange(len(here)))), shape=(data.n, len(here)))
-        graph = graph + whole @ (near + near.T) @ whole.T
+    graph = neighbor_graph(data, neighbors)
+    graph = graph + graph.T
     degree = np.asarray(graph.sum(axis=1)).ravel() / graph.sum()
     vectors, found = leading_vectors(graph, max(tried)), {}
     for k in tried:
-        labels = KMeans(k, n_init=HALF_RESTARTS // 2, random_state=seed).fit_predict(unit_rows(vectors[:, :k]))
+        labels = spectral_clusters(vectors[:, :k], seed)
         member = sp.csr_matrix((np.ones(data.n), (labels, np.arange(data.n))))
         inside = (member @ graph @ member.T).diagonal().sum() / graph.sum()
         found[k] = float(inside - np.square(member @ degree).sum())

@@ -12,9 +12,7 @@ from ..robust.scales import MAD_TO_SIGMA, weighted_quantile
 
 Floats = NDArray[Any]
 
-FEW_LEFT_OUT = (
-    0.15  # a choice: the share left out below which they count again in the end, lest a tail be cut ever shorter
-)
+FEW_LEFT_OUT = 0.15  # a choice: a smaller share left out counts again in the end, lest a tail be cut ever shorter
 
 
 @dataclass(frozen=True)

@@ -10,23 +10,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..fitting import check_rule
+from ..fitting import Interruptible, check_rule
 from ..pacing import Fixed, Geometric, Ladder, Pacing, Span, check_pace
 from ..regularizers import Hard, Logistic, Regularizer, Welsch
 from ..selection import Trial
 from ..solver import Callback, Solution, Stage, State, walk
-from .cost import Cost
-from .kernels import Sweep, Views, filled, median_loss, sweep, workers
+from .embedding import SPECTRAL_SAMPLES, spectral_centers
+from .kernels import Cost, Sweep, Views, filled, median_loss, sweep, workers
 from .seeding import nearest_gaps, plus_plus
 
 Floats = NDArray[Any]
 
-# a choice, made on development data.
+# Measured by benchmarks/clustering.py, section ablation.
 WARM = 3  # steps before the first weights: losses of raw seeds say nothing
-INNER = 2  # sweeps per stage
 START_WIDTH = 4.0  # half weight of the robust start, in median losses
 LEAST_CHANCE = 0.01  # of the most isolated sample to become a seed, relative to the least isolated
-PRUNE = {1: 2, 3: 1 << 30}  # stage -> divisor of the restarts that go on after it
+PRUNE = {1: 2, 3: 1 << 30}  # cost: stage -> divisor of the restarts that go on after it
 
 STAGE_SAMPLES = 10_000  # cost: of at least twice as many samples, the stages before the last see only so many
 
@@ -34,7 +33,7 @@ STAGE_SAMPLES = 10_000  # cost: of at least twice as many samples, the stages be
 # weight falls from near 1 to near 0 within the spread of the losses; the logarithmic rule lives in (0, 1).
 _TYPICAL = {"logistic": 4.0, "channel": 4.0, "logarithmic": 0.1}
 
-# a choice, made on development data.
+# Measured by benchmarks/clustering.py, sections rules and paper.
 # Last half-weight loss as a multiple of the median starting loss, and the number of stages.
 _END = {"hard": (3.2, 16), "tls": (3.2, 16), "logistic": (3.2, 16), "channel": (3.2, 16)}
 _DEFAULT_END = (2.2, 8)
@@ -85,6 +84,7 @@ class Plan:
     keep: int
     max_iter: int  # most sweeps at the last pace
     tol: float  # relative change of the objective at which it has converged
+    neighbors: int = 0  # of the graphs whose spectral clusters are tried at the last pace; 0 for none
     robust: bool = True  # false starts from plain k-means++ and plain steps, for data that cannot hold gross outliers
 
     def unit(self, median: float) -> float:
@@ -194,7 +194,7 @@ def refill(views: Views, new: Sweep, cost: Cost) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Settling:
-    """The step of k-means: a few sweeps of all restarts, pruning, and at the last pace sweeps until they settle."""
+    """The step of k-means: a sweep of all restarts, pruning, and at the last pace sweeps until they settle."""
 
     plan: Plan
     pacing: Pacing
@@ -213,7 +213,7 @@ class Settling:
         if restarts.views.present is not None:
             losses, weights = losses[restarts.views.present], weights[restarts.views.present]
         objective = float(restarts.seen.objective[restarts.best])
-        return State(restarts, losses.ravel() / self.unit, weights.ravel(), INNER, objective)
+        return State(restarts, losses.ravel() / self.unit, weights.ravel(), 1, objective)
 
     def __call__(self, lam: float, state: State[Restarts]) -> State[Restarts]:
         """One stage."""
@@ -222,7 +222,7 @@ class Settling:
         final = self.pacing.advance(stage, lam, state.losses, plan.rule) is None
         if final:
             now = self.widened(now, cost)
-        now = now.settled(cost, plan.max_iter if final else INNER, plan.tol, self.pool)
+        now = now.settled(cost, plan.max_iter if final else 1, plan.tol, self.pool)
         if stage in PRUNE:
             now = now.kept(max(plan.keep, -(-plan.restarts // PRUNE[stage])))
         return self.state(replace(now, stage=stage), cost)
@@ -233,13 +233,18 @@ class Settling:
             return now
         few = now.kept(self.plan.keep)
         wide = replace(few, views=self.views, norms=self.views.norms(), last=None)
-        return wide.settled(cost, INNER, self.plan.tol, self.pool).kept(1)
+        return wide.swept(cost, self.pool).kept(1)
 
     def finished(self, now: Restarts, cost: Cost) -> Restarts:
         """The end of a path that did not know which stage was its last."""
         if now.converged and now.views is self.views:
             return now
         return self.widened(now, cost).settled(cost, self.plan.max_iter, self.plan.tol, self.pool)
+
+    def with_starts(self, now: Restarts, others: list[Floats], cost: Cost) -> Restarts:
+        """The restarts and further starts, all settled at the last pace."""
+        centers = [np.concatenate(pair) for pair in zip(now.centers, others, strict=True)]
+        return replace(now, centers=centers, last=None).settled(cost, self.plan.max_iter, self.plan.tol, self.pool)
 
 
 def fit_paced(
@@ -248,7 +253,7 @@ def fit_paced(
     """Cluster the views: seeds, a few steps, the paced stages with pruning, and at the last pace until it settles."""
     part = _subset(views, clusters, rng)
     with workers() as pool:
-        start = _start(part, clusters, plan.restarts, rng, plan.robust, pool)
+        start = _start(part, clusters, plan, rng, pool)
         median = start.median_loss()
         pacing = plan.paced(median)
         step = Settling(plan, pacing, views, plan.unit(median), pool)
@@ -263,7 +268,13 @@ def fit_paced(
         solution = walk(step, rule, pacing, step.state(start, Cost()), callback=listen)
         cost = step.cost(solution.lam) if solution.stages else Cost()
         now = solution.model if solution.interrupted else step.finished(solution.model, cost)
-        return _finish(now, views, cost, trials, solution.interrupted)
+        enough = 5 * clusters <= min(views.n, SPECTRAL_SAMPLES)
+        interrupted = solution.interrupted
+        if plan.neighbors and enough and clusters > 1 and plan.restarts > 1 and not interrupted:
+            with Interruptible() as guard:
+                now = step.with_starts(now.kept(1), spectral_centers(views, clusters, plan.neighbors, rng), cost)
+            interrupted = guard.interrupted
+        return _finish(now, views, cost, trials, interrupted)
 
 
 def _trial(stage: Stage, solution: Solution[Restarts], plan: Plan) -> Trial:
@@ -281,14 +292,7 @@ def _subset(views: Views, clusters: int, rng: np.random.Generator) -> Views:
     return views.take(np.sort(rng.choice(views.n, most, replace=False)))
 
 
-def _start(
-    views: Views,
-    clusters: int,
-    restarts: int,
-    rng: np.random.Generator,
-    robust: bool,
-    pool: Executor | None = None,
-) -> Restarts:
+def _start(views: Views, clusters: int, plan: Plan, rng: np.random.Generator, pool: Executor | None = None) -> Restarts:
     """Seeds and the first steps of all restarts, the same for every rule.
 
     Under the plain squared distance gross outliers would attract seeds and centres, and the pace would then be
@@ -296,15 +300,15 @@ def _start(
     """
     norms = views.norms()
     cost, chance = Cost(), None
-    if robust:
+    if plan.robust:
         gap = nearest_gaps(views, norms, clusters, rng)
         cost = _wide(median_loss(views, gap))
         chance = np.maximum(cost.weight(gap).mean(axis=0), LEAST_CHANCE)
-    seeds = plus_plus(views, norms, clusters, restarts, cost, rng, chance, pool)
+    seeds = plus_plus(views, norms, clusters, plan.restarts, cost, rng, chance, pool)
     now = Restarts(views, norms, seeds)
     for _ in range(WARM):
         now = now.swept(cost, pool)
-        if robust:
+        if plan.robust:
             cost = _wide(now.median_loss())
     return now
 

@@ -17,8 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..fingerprint import mixed, row_keys
-from .cost import Cost
-from .kernels import Holed, Views, chunks, distances, filled, row_norms
+from .kernels import Cost, Holed, Views, chunks, distances, filled, row_norms
 
 Floats = NDArray[Any]
 Rows = NDArray[np.intp]

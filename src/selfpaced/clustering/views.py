@@ -19,9 +19,6 @@ from .kernels import Holed, Views
 Floats = NDArray[Any]
 DOUBLE_NUMBERS = 1 << 18  # cost: numbers in all views up to which the work is done in double precision
 
-
-SCALINGS: tuple[str, ...] = ("zscore", "variance", "unit-row", "none")
-
 # What tells rows that are directions (counts, tf-idf, ink), measured by benchmarks/clustering.py (scaling).
 MOSTLY_ZEROS = 0.5  # share of zeros from which the spread of a column only says how rare it is
 NEGATIVE_SHARE = 0.01  # share of the other cells that may be negative: a typo does not change the form of a view
@@ -130,10 +127,10 @@ class Scaler:
         if sp.issparse(block):
             if holes is not None:
                 block = sp.diags((~holes).astype(block.dtype)) @ _without_nan(block)
-            block = _unit_rows(block) if self.scaling == "unit-row" else block
+            block = unit_rows(block) if self.scaling == "unit-row" else block
             return sp.csr_matrix(block @ sp.diags(1 / self.scale), dtype=dtype)
         if self.scaling == "unit-row":
-            block = _unit_rows(block)
+            block = unit_rows(block)
         out = np.asarray((block - self.center) / self.scale, dtype=dtype, order="C")
         if holes is not None:
             out[holes] = 0
@@ -157,7 +154,8 @@ def _without_nan(block: Any) -> Any:
     return block
 
 
-def _unit_rows(block: Any) -> Any:
+def unit_rows(block: Any) -> Any:
+    """Rows of length one; zero rows stay zero."""
     if sp.issparse(block):
         length = np.sqrt(np.asarray(block.multiply(block).sum(axis=1)).ravel())
         return sp.diags(1 / np.where(length > 0, length, 1)) @ block
@@ -212,7 +210,7 @@ def automatic_scaler(name: Hashable, block: Any, missing: NDArray[np.bool_], wei
         return fit_scaler(name, block, "zscore", missing, weight)
     scaler = fit_scaler(name, block, "unit-row", missing, weight)
     here = ~missing
-    _, variance = _moments(_unit_rows(block[here]), None if weight is None else weight[here])
+    _, variance = _moments(unit_rows(block[here]), None if weight is None else weight[here])
     # Rows of one single direction vary by their lengths alone, which unit rows leave out.
     return replace(scaler, scale=np.full(scaler.n_features, np.sqrt(variance.sum()) or 1.0))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 import warnings
 from functools import cached_property
 from typing import Any
@@ -19,8 +18,20 @@ from ..regularizers import Hard
 from .engine import Engine, WeightedSolve, resolve
 from .entries import SCALE_ENTRIES, Entries, Floats, Levels, Side, from_csr
 from .inputs import Observed, check_positions, observe, positions
-from .outliers import about_the_usual, entry_weights, fit_cell_errors, line_means, outlier_table
-from .rows import REJECT, FittedLines, gains, inlier_shares, lost_rows, refit_rows, thin_rows
+from .residuals import (
+    REJECT,
+    FittedLines,
+    about_the_usual,
+    entry_weights,
+    fit_cell_errors,
+    gains,
+    inlier_shares,
+    line_means,
+    lost_rows,
+    outlier_table,
+    refit_rows,
+    thin_rows,
+)
 from .solve import FactorRun, Solver
 from .start import lever, typical_size
 
@@ -227,10 +238,8 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         return entries
 
     def _check_rank(self, rank: Any, shape: tuple[int, int]) -> int | None:
-        if isinstance(rank, str) and rank == "auto":
+        if rank == "auto":
             return None
-        if isinstance(rank, bool) or not isinstance(rank, numbers.Integral) or rank < 1:
-            raise ValueError(f"rank must be 'auto' or an integer >= 1, got {rank!r}")
         if int(rank) > min(shape):
             raise ValueError(f"rank must be at most min(n_samples = {shape[0]}, n_features = {shape[1]}), got {rank!r}")
         return int(rank)

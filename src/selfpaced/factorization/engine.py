@@ -71,10 +71,6 @@ def _say_slower() -> None:
 
 def resolve(backend: str, n_jobs: int | None) -> Engine:
     """The engine for the estimator's parameters ``backend`` and ``n_jobs``."""
-    if backend not in ("auto", "numba", "numpy"):
-        raise ValueError(f"backend must be 'auto', 'numba' or 'numpy', got {backend!r}")
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0):
-        raise ValueError(f"n_jobs must be None or a non-zero integer, got {n_jobs!r}")
     if backend == "auto":
         backend = "numba" if importlib.util.find_spec("numba") is not None else "numpy"
         if backend == "numpy":

@@ -23,10 +23,10 @@ from .base import Factorization
 from .engine import Engine, resolve
 from .entries import NO_MEANS, Levels, Means
 from .inputs import Observed, observe
-from .outliers import fit_cell_errors
 from .rank import HELD_OUT_ENTRIES, MEANS_ONLY, NOT_CHECKED, RECOVERED, UNRELIABLE, FormChoice, choose_form, fit_quality
-from .solve import RIDGE_END, FactorRun, Recipe, Solver
-from .start import centred, ridge_bound
+from .residuals import fit_cell_errors
+from .solve import FactorRun, Recipe, Solver
+from .start import RIDGE_END, centred, ridge_bound
 
 
 class SelfPacedMF(Factorization):
@@ -254,7 +254,7 @@ class SelfPacedMF(Factorization):
             if choice is not None:
                 rank, means, guarded = choice.form.rank, (choice.form.means,), choice.form.guarded
                 room = choice.room if self.rank == "auto" else 0
-                recipe = replace(recipe, ridge=choice.form.ridge, fraction=choice.fraction, room=room)
+                recipe = replace(recipe, ridge=choice.form.ridge, room=room)
             centre = centred(replace(engine, means=means[-1]), entries, guarded)
             bound = ridge_bound(centre.entries, cut=centre.cut)
             side = entries.by_row

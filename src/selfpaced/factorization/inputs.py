@@ -134,12 +134,9 @@ def _from_triplets(
         estimator.n_features_in_ = shape[1]
     elif shape[1] != width:
         raise ValueError(f"X has {shape[1]} features, but {type(estimator).__name__} expects {width} features as input")
-    weights = _weights(sample_weight)
-    if weights is not None and weights.shape != values.shape:
-        raise ValueError(f"sample_weight must have one value per triplet, {values.size}, got shape {weights.shape}")
+    given = sp.coo_array((values, (rows, columns)), shape=shape)
     seen = None if mask is None else _mask(mask, values.shape)
-    stored = _stored(sp.coo_array((values, (rows, columns)), shape=shape), weights, seen)
-    return Observed(*stored, lambda values: values, *labels)
+    return Observed(*_stored(given, _weights(sample_weight, given), seen), lambda values: values, *labels)
 
 
 def _from_sparse(estimator: Any, X: Any, mask: Any, sample_weight: Any, reset: bool) -> Observed:
@@ -159,7 +156,7 @@ def _from_sparse(estimator: Any, X: Any, mask: Any, sample_weight: Any, reset: b
     def wrap(values: Floats) -> Any:
         return type(X)((values, places) if X.format == "coo" else (values, *places), shape=X.shape)
 
-    return Observed(*_stored(checked, _sparse_weights(sample_weight, checked), seen), wrap)
+    return Observed(*_stored(checked, _weights(sample_weight, checked), seen), wrap)
 
 
 def _from_dense(estimator: Any, X: Any, mask: Any, sample_weight: Any, reset: bool) -> Observed:
@@ -172,36 +169,23 @@ def _from_dense(estimator: Any, X: Any, mask: Any, sample_weight: Any, reset: bo
     table = np.ma.getdata(X) if hidden is not None else X
     with speaking_of("X"):
         values = validate_data(estimator, table, dtype=_DTYPES, ensure_all_finite=False, reset=reset)
-    seen = ~np.isnan(values)
-    if hidden is not None:
-        seen &= ~hidden
+    n, width = values.shape
+    whole = sp.csr_array((values.ravel(), np.tile(np.arange(width), n), np.arange(n + 1) * width), shape=values.shape)
+    seen = None if hidden is None else ~hidden.ravel()
     if mask is not None:
-        seen &= _mask(mask, values.shape)
-    weights = _weights(sample_weight)
-    if weights is not None:
-        if weights.ndim == 1 and weights.size == len(values):
-            weights = np.broadcast_to(weights[:, None], values.shape)
-        if weights.shape != values.shape:
-            raise ValueError(
-                f"sample_weight must have one value per entry, shape {values.shape}, or one per row, "
-                f"got shape {weights.shape}"
-            )
-        seen &= weights > 0
-        weights = weights[seen].astype(values.dtype)
-    indptr = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
-    matrix = sp.csr_array((values[seen], np.nonzero(seen)[1], indptr), shape=values.shape)
+        seen = _mask(mask, values.shape).ravel() & (True if seen is None else seen)
 
     def wrap(given: Floats) -> Any:
-        whole = given.reshape(values.shape)
+        table = given.reshape(values.shape)
         if frame is None:
-            return whole
+            return table
         if module == "polars":
-            return type(frame)(whole, schema=frame.columns, orient="row")
-        return type(frame)(whole, index=frame.index, columns=frame.columns)
+            return type(frame)(table, schema=frame.columns, orient="row")
+        return type(frame)(table, index=frame.index, columns=frame.columns)
 
     rows, columns = (None, None) if frame is None else (getattr(frame, "index", None), frame.columns)
-    position = np.flatnonzero(seen)
-    return Observed(matrix, weights, values.size, position, wrap, labels_of(rows), labels_of(columns), sparse=False)
+    stored = _stored(whole, _weights(sample_weight, whole), seen)
+    return Observed(*stored, wrap, labels_of(rows), labels_of(columns), sparse=False)
 
 
 def _stored(given: Any, weights: Floats | None, seen: Any) -> tuple[Any, Floats | None, int, Any]:
@@ -276,34 +260,28 @@ def _mask(mask: Any, shape: tuple[int, ...]) -> Any:
     return mask
 
 
-def _weights(sample_weight: Any) -> Floats | None:
+def _weights(sample_weight: Any, X: Any) -> Floats | None:
+    """One weight per stored entry, from one per entry, one per row, or a matrix of the same shape."""
     if sample_weight is None:
         return None
+    rows, columns = _coordinates(X)
+    if sp.issparse(sample_weight):
+        if sample_weight.shape != X.shape:
+            raise ValueError(f"sample_weight must have the shape of X, {X.shape}, got {sample_weight.shape}")
+        sample_weight = np.asarray(sample_weight.tocsr()[rows, columns]).ravel()
     with speaking_of("sample_weight", "numbers"):
         weights = np.asarray(sample_weight, dtype=np.float64)
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise ValueError("sample_weight must be finite and >= 0")
     check_size("sample_weight", weights)
-    return weights
-
-
-def _sparse_weights(sample_weight: Any, X: Any) -> Floats | None:
-    """One weight per stored entry, from one per entry, one per row, or a matrix of the same shape."""
-    if sample_weight is None:
-        return None
-    if sp.issparse(sample_weight):
-        if sample_weight.shape != X.shape:
-            raise ValueError(f"sample_weight must have the shape of X, {X.shape}, got {sample_weight.shape}")
-        return _weights(np.asarray(sample_weight.tocsr()[_coordinates(X)]).ravel())
-    weights = np.asarray(_weights(sample_weight))
     if weights.shape == (X.data.size,):
         return weights
     if weights.shape == (X.shape[0],):
-        return np.asarray(weights[_coordinates(X)[0]])
+        return np.asarray(weights[rows])
     if weights.shape == X.shape:
-        return np.asarray(weights[_coordinates(X)])
+        return np.asarray(weights[rows, columns])
     raise ValueError(
-        f"sample_weight must have one value per stored entry ({X.data.size}), one per row ({X.shape[0]}) or the shape "
+        f"sample_weight must have one value per entry ({X.data.size}), one per row ({X.shape[0]}) or the shape "
         f"of X {X.shape}, got shape {weights.shape}"
     )
 

@@ -15,16 +15,15 @@ from .base import Factorization
 from .engine import WeightedSolve, resolve
 from .entries import Levels
 from .inputs import observe
-from .solve import RIDGE_END, SMOOTHING, FactorRun, Recipe, Solver
-from .start import centred, random_factors, ridge_bound
+from .solve import FactorRun, Recipe, Solver
+from .start import RIDGE_END, SMOOTHING, centred, random_factors, ridge_bound
 
 
 class PRMF(Factorization):
     r"""Probabilistic robust matrix factorization: L1 loss, L2 penalty, by iteratively reweighted least squares.
 
-    Minimises :math:`\sum |y_{ij} - u_i^T v_j| + \tfrac{\rho}{2} (\|U\|_F^2 + \|V\|_F^2)`, the L1 loss smoothed below
-    ``smoothing`` times the spread of the residuals. It is the paper's baseline and the start of
-    :class:`SelfPacedMF`.
+    Minimises :math:`\sum |y_{ij} - u_i^T v_j| + \tfrac{\rho}{2} (\|U\|_F^2 + \|V\|_F^2)`, the L1 loss smoothed below a
+    quarter of the spread of the residuals. It is the paper's baseline and the start of :class:`SelfPacedMF`.
 
     Parameters
     ----------
@@ -35,8 +34,6 @@ class PRMF(Factorization):
     continuation : bool, default=True
         Whether the ridge falls to its value from large ones, with spare factors at first. Without it most runs fail
         when more than 40 % of the entries are wrong.
-    smoothing : float, default=0.25
-        Residuals below this many MADN are not told apart.
     rescue : bool, default=False
         Refit starved rows and columns, as SelfPacedMF does.
     polish : int or bool, default=0
@@ -70,7 +67,6 @@ class PRMF(Factorization):
         *,
         ridge: float = RIDGE_END,
         continuation: bool = True,
-        smoothing: float = SMOOTHING,
         rescue: bool = False,
         polish: int | bool = 0,
         max_iter: int = 30,
@@ -83,7 +79,6 @@ class PRMF(Factorization):
         self.rank = rank
         self.ridge = ridge
         self.continuation = continuation
-        self.smoothing = smoothing
         self.rescue = rescue
         self.polish = polish
         self.max_iter = max_iter
@@ -146,7 +141,6 @@ class PRMF(Factorization):
             rescue=bool(self.rescue),
             polish=int(polish),
             max_rank=int(self.max_rank),
-            smoothing=float(self.smoothing),
         )
 
     def _adopt(self, run: FactorRun, solver: Solver, levels: Levels) -> PRMF:
@@ -155,7 +149,7 @@ class PRMF(Factorization):
         residuals = solver.engine.sampled_residuals(solver.entries, U, V)
         self._adopt_factors(U, V, levels, (solver.entries.empty_rows(), solver.entries.empty_columns()))
         self.scale_, self.lam_ = noise_scale(residuals, solver.floor), math.inf
-        self._step = WeightedSolve(None, math.inf, solver.ridge, max(self.smoothing * self.scale_, solver.floor))
+        self._step = WeightedSolve(None, math.inf, solver.ridge, max(SMOOTHING * self.scale_, solver.floor))
         self._remember(solver)
         self._polished, self._usual_rows = False, None
         self.n_features_in_ = solver.entries.shape[1]

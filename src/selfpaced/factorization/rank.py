@@ -16,7 +16,6 @@ from ..robust import tukey_loss
 from ..selection import Gap, Trial, gap
 from .engine import Engine
 from .entries import NO_MEANS, Entries, Factors, Floats, Levels, Means, from_csr
-from .rows import INLIER
 from .solve import NEGLIGIBLE, Recipe, Solver
 from .start import RIDGE_END, RIDGE_RANK, Centred, centred, lever, low_scale, reveal_rank, ridge_bound
 
@@ -28,7 +27,6 @@ FIRST_WIDTH = 12  # ranks looked at first; doubled while the best is not well in
 CLEAR = 2.0  # a singular value this many times the next one shows the rank
 LARGE_REST = 0.12  # of what the means leave: more is left where components are lost, or where there are none
 APART = 0.5  # of the means' usual error: so much two independent fits differ if one of them has lost the factors
-WORSE = 1.5  # times the held-out errors: a fit that has seen the entries leaves less of them, not more
 
 WORTH = 2.0  # convention: standard errors by which components must be ahead of the means
 PER_LINE = 0.4  # theory: components per entry of a usual row or column, with room for wrong entries
@@ -307,13 +305,6 @@ class FormChoice:
     at_cap: bool  # whether the rank is the largest that was looked for, although the entries may support a larger one
     room: int = 0  # components that all entries may support beyond it; 0 where all of them were looked at
 
-    @property
-    def fraction(self) -> float:
-        """The mean weight to begin with: half, or of a guarded start three quarters of the entries that are right."""
-        errors = np.abs(self.form.errors)
-        right = float(np.mean(errors < INLIER * low_scale(errors)))
-        return min(0.5, 0.75 * right) if self.form.guarded else 0.5
-
 
 def largest_rank(entries: Entries) -> int:
     """The largest rank that the entries can support."""
@@ -385,14 +376,11 @@ def fit_quality(choice: FormChoice, fitted: Floats) -> FitQuality:
     spread = float(np.median(np.abs(values - np.median(values))))
     error, means_error = (float(np.median(np.abs(left))) for left in (errors, choice.alone.errors))
     figures = error, means_error, max(choice.gain.z, 0.0)
-    held, left = low_scale(errors), low_scale(values - fitted)
-    if choice.form.rank == 0 and held <= EXPLAINED_EXACTLY * spread:
+    if choice.form.rank == 0 and low_scale(errors) <= EXPLAINED_EXACTLY * spread:
         return FitQuality(RECOVERED, *figures)
     if choice.form.rank == 0 or choice.gain.z < WORTH:
         return FitQuality(MEANS_ONLY, *figures)
     apart = float(np.median(np.abs(values - errors - fitted)))
     if apart > APART * means_error:
         return FitQuality(UNRELIABLE, *figures, f"two fits differ by {apart:.3g}")
-    if left > WORSE * max(held, EXPLAINED_EXACTLY * spread):
-        return FitQuality(UNRELIABLE, *figures, f"the final fit leaves {left:.3g}, the held-out fit {held:.3g}")
     return FitQuality(RECOVERED, *figures)

@@ -17,9 +17,8 @@ from ..selection import Trial
 from ..solver import Callback, DeadEnd, End, Solution, Stage, State, walk
 from .engine import Engine, WeightedSolve
 from .entries import Entries, Factors, Floats, Levels, Side
-from .rows import REJECT, UsualRows, inlier_shares, is_thin, lost_rows, refit_rows, thin_rows, usual_rows
+from .residuals import REJECT, UsualRows, inlier_shares, is_thin, lost_rows, refit_rows, thin_rows, usual_rows
 from .start import (
-    RIDGE_END,
     RIDGE_RANK,
     SMOOTHING,
     SPARE,
@@ -34,15 +33,11 @@ from .start import (
     typical_size,
 )
 
-# a choice, made on development data.
+# Measured by benchmarks/factorization.py, parts ablation (rank 20), images and grids.
 LONGER = 4  # times as many sweeps at most, if the polish is not at its end
 STILL = 0.99  # of the noise scale before the sweep: the polish is not at its end
-TRUNCATION = 1.005  # a normal cut at 3.5 sigma looks narrower than it is: by 1.003 in theory
-
-# Measured by benchmarks/factorization.py, parts images and grids.
 GROWN_SWEEPS = 6  # for components that were added
 MET = 0.1  # of the error of rounding: a fit so near to the values of a grid lies on it; 0.01 or less there, else 0.2 on
-HALF_STEP = math.sqrt(3)  # theory: half a step of a grid, in errors of rounding
 
 NEGLIGIBLE = 1e-4  # numerical safety: of the typical entry; smaller residuals are not told apart
 STARVING = 0.01  # numerical safety: a mean weight below which there is nothing to learn from
@@ -63,8 +58,6 @@ class Recipe:
     rescue: bool = True
     polish: int = 8
     max_rank: int = 12
-    smoothing: float = SMOOTHING
-    fraction: float = 0.5
     room: int = 0
 
     @property
@@ -198,9 +191,7 @@ class Solver:
 
     def descend(self, factors: Factors, ridges: Any) -> Factors:
         """Plain L1 sweeps, one per ridge."""
-        return descend(
-            self.engine, self.entries, factors, ridges, self.floor, self._count, self.recipe.smoothing, self.cut
-        )
+        return descend(self.engine, self.entries, factors, ridges, self.floor, self._count, self.cut)
 
     def _scale(self, residuals: Floats) -> float:
         """The noise scale; where the start was guarded, more than half of the entries may be wrong."""
@@ -209,7 +200,7 @@ class Solver:
 
     def _eps(self, scale: float) -> float:
         """The smoothing of the absolute value: along a path the noise is not told apart, L1 alone needs it smaller."""
-        eps = scale if self.recipe.regularizer is not None else max(self.recipe.smoothing * scale, self.floor)
+        eps = scale if self.recipe.regularizer is not None else max(SMOOTHING * scale, self.floor)
         return max(eps, self.entries.grain)
 
     def _count(self, label: str) -> None:
@@ -235,12 +226,9 @@ class Solver:
         parts: list[Callable[[FactorRun], FactorRun]] = []
         if self.recipe.regularizer is not None:
             parts += [lambda run: self._paced(run, residuals), self._settled]
-        if self.recipe.rescue:
-            parts.append(self._rescued)
         if self.entries.grid is not None:
             parts.append(self._on_the_grid)
-        if self.recipe.polish:
-            parts.append(self._polished)
+        parts.append(self._polished)
         with Interruptible() as guard:
             for part in parts:
                 run = part(run)
@@ -253,7 +241,7 @@ class Solver:
         rule = self.recipe.regularizer
         grouped = isinstance(rule, GroupRegularizer)
         groups = self.entries.sample[0] if grouped else None
-        pacing, unit = self.recipe.pacing or Opening(fraction=self.recipe.fraction), 1.0
+        pacing, unit = self.recipe.pacing or Opening(), 1.0
         if isinstance(pacing, Opening):
             unit = run.fit.scale if grouped else _unit(relative(rule), run.fit.scale)
             pacing = replace(pacing, floor=max(pacing.floor, 0.5 * run.fit.scale / unit))
@@ -304,17 +292,6 @@ class Solver:
 
     # --------------------------------------------------------------------------------------------- the end
 
-    def _rescued(self, run: FactorRun) -> FactorRun:
-        """Refit lost rows and columns; the others follow."""
-        fit = run.fit.copied()
-        changed = sum(self._refit(fit, by_row, run.seed, thin=False) for by_row in (True, False))
-        if changed:
-            for _ in range(3):
-                residuals = self._sweep(fit, fit.step, "rescue")
-            scale = self._scale(residuals)
-            fit = replace(fit, scale=scale, step=fit.step.at(eps=self._eps(scale)))
-        return replace(run, fit=fit, rescued=changed)
-
     def _on_the_grid(self, run: FactorRun) -> FactorRun:
         """Where the fit itself lies on the values' grid nothing was rounded, and half a step off is wrong.
 
@@ -326,14 +303,15 @@ class Solver:
         parts = (residuals[grid.common], residuals[~grid.common])
         scale = max(noise_scale(part, self.floor) for part in parts)
         met = self.engine.means.rank(run.fit.V) > 0 and scale < MET * grid.error
-        return replace(run, fit=replace(run.fit, scale=HALF_STEP / REJECT * grid.error)) if met else run
+        half_step = math.sqrt(3) * grid.error  # which the limit of rejection is to be
+        return replace(run, fit=replace(run.fit, scale=half_step / REJECT)) if met else run
 
     def _polished(self, run: FactorRun) -> FactorRun:
-        """Polish, refit what is still lost now that the noise scale is exact, and polish again."""
+        """Polish, refit the rows and columns that are lost, and polish again."""
         fit = self._polish(run.fit.copied(), self.recipe.polish)
         changed = sum(self._refit(fit, by_row, run.seed, thin=False) for by_row in (True, False) if self.recipe.rescue)
-        fit = self._polish(fit, 3) if changed else fit
-        return replace(run, fit=fit, rescued=run.rescued + changed)
+        fit = self._polish(fit, min(self.recipe.polish, 3)) if changed else fit
+        return replace(run, fit=fit, rescued=changed)
 
     def _polish(self, fit: Factorized, sweeps: int) -> Factorized:
         """Least squares on what lies within 3.5 noise scales: the efficiency that the L1 loss gives away.
@@ -343,21 +321,20 @@ class Solver:
         floor = max(self.floor, min(self.entries.grain, fit.scale))  # below the error of rounding as it began
         for done in range(LONGER * sweeps):
             before = fit.scale
-            residuals = self._sweep(fit, self._rejecting(before), "polish").astype(np.float64)
-            inside = residuals[np.abs(residuals) < REJECT * before]
+            residuals = self._sweep(fit, self._rejecting(fit.scale), "polish").astype(np.float64)
+            inside = residuals[np.abs(residuals) < REJECT * fit.scale]
             if not inside.size:
                 break
             kept = inside.size / residuals.size * self.entries.size
-            corrected = kept / max(kept - self._freedom(fit, before), 0.1 * kept)
-            scale = max(TRUNCATION * math.sqrt(float(np.mean(inside**2)) * corrected), floor)
-            fit = replace(fit, scale=scale)
-            if done + 1 >= sweeps and scale > STILL * before:
+            corrected = kept / max(kept - self._freedom(fit), 0.1 * kept)
+            fit = replace(fit, scale=max(math.sqrt(float(np.mean(inside**2)) * corrected), floor))
+            if done + 1 >= sweeps and fit.scale > STILL * before:
                 break
         return fit
 
-    def _freedom(self, fit: Factorized, scale: float) -> float:
+    def _freedom(self, fit: Factorized) -> float:
         """Effective degrees of freedom: a ridge shrinks components of few entries, and what is shrunk fits less."""
-        means, ridge, total = self.engine.means, self.ridge * scale, 0.0
+        means, ridge, total = self.engine.means, self.ridge * fit.scale, 0.0
         u, v, *_ = means.split(fit.U, fit.V)
         for side, other in ((self.entries.by_row, v), (self.entries.by_column, u)):
             sizes = np.linalg.eigvalsh(other.T.astype(np.float64) @ other / max(len(other), 1))
@@ -452,6 +429,3 @@ def _unit(rule: Any, scale: float) -> float:
             continue
         return unit
     return scale
-
-
-__all__ = ["REJECT", "RIDGE_END", "SMOOTHING", "FactorRun", "Factorized", "Recipe", "Solver"]

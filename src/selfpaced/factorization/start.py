@@ -22,7 +22,7 @@ RIDGE_END = 0.005  # share of the ridge bound where the continuation ends
 RIDGE_RANK = 0.35  # and where the rank shows best
 SMOOTHING = 0.25  # eps of the warm start, in units of the MADN of its residuals
 SPARE = 4  # factors beyond the rank in the first half of the warm start
-RANK_FLOOR = 0.03  # singular values below this share of the largest one are noise
+RANK_FLOOR = 0.03  # smaller shares of the largest singular value are noise; without it stars get ranks up to 7, not 1
 
 LEVER = 30.0  # numerical safety: the means' constant in units of a factor: they see 1/900 of the factors' ridge
 MEAN_SWEEPS = 8  # cost: L1 sweeps for the means alone
@@ -32,9 +32,7 @@ START_CUT = 2.0  # of a guarded start, in scales of what the means leave; at 3 o
 CROWDED = 0.3  # the share of the entries whose shortest interval shows where the right ones are
 
 AT_ONCE = 6  # cost: components looked for at a time
-BEYOND_START = (
-    1.155  # theory: of noise's largest singular value; 4 / sqrt(3) against 2 (Gavish and Donoho), else it adds noise
-)
+BEYOND_START = 1.155  # theory: of noise's largest singular value; 4 / sqrt(3) against 2 (Gavish and Donoho)
 
 QUARTILE = 0.3186  # theory: of the absolute standard normal
 
@@ -100,7 +98,6 @@ def descend(
     ridges: Any,
     floor: float,
     tick: Tick,
-    smoothing: float = SMOOTHING,
     cut: float = math.inf,
 ) -> Factors:
     """Plain L1 sweeps, one per ridge; eps follows the residuals (the dominant knob of IRLS).
@@ -113,7 +110,7 @@ def descend(
         size = np.abs(engine.sampled_residuals(entries, U, V))
         if rule is not None:
             size = size[size < cut]
-        eps = smoothing * MAD_TO_SIGMA * float(np.median(size)) if size.size else floor
+        eps = SMOOTHING * MAD_TO_SIGMA * float(np.median(size)) if size.size else floor
         engine.sweep(entries, U, V, WeightedSolve(rule, cut, float(ridge), max(eps, floor, entries.grain)))
         tick("warm start")
     return U, V

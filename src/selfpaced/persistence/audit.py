@@ -56,15 +56,15 @@ _FROM_OTHERS = {
 
 # What fitted models of this library hold: values one by one, and the modules whose dataclasses are such values.
 _VALUES = {
-    "clustering.cost.Cost",
     "clustering.embedding.Graph",
     "clustering.embedding.SpectralEmbedding",
+    "clustering.kernels.Cost",
     "clustering.outliers.UsualLoss",
     "clustering.views.Scaler",
     "factorization.engine.WeightedSolve",
     "factorization.entries.Side",
-    "factorization.outliers.CellErrors",
-    "factorization.rows.UsualRows",
+    "factorization.residuals.CellErrors",
+    "factorization.residuals.UsualRows",
     "linear.inference.Inference",
     "linear.units.Units",
     "distributed.crossfit.LabelNoiseModel",
