@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
 from ..selection import effective_size
@@ -168,6 +169,21 @@ class ChannelModels:
         models = [m for m in self.models if shift or not np.any(m.bias)]
         return self._of_all(_assessed(models, *self.rows, most, shift is True) if models else None)
 
+    def withstanding(self, model: NoiseModel) -> NoiseModel:
+        """Return a model by which a likely error is one even at the lower end of the interval of the rate.
+
+        If that end is 0, only single errors are likely ones.
+        """
+        doubt = model.suspicion
+        if doubt is None:
+            return model
+        low, scale = model.interval[0], doubt.scale
+        transition = _at_rate(doubt.transition, model.rate_if_any, low)
+        if low > 0:
+            z = self.logits + model.bias / model.scale
+            scale = _scale_at(transition, z, self.codes, self.weight, scale)
+        return replace(model, suspicion=replace(doubt, lower=Suspicion(scale, transition)))
+
     def _of_all(self, model: NoiseModel | None) -> NoiseModel:
         """A model of the classes that are judged as one of all classes."""
         n_classes = self.logits.shape[1]
@@ -296,7 +312,7 @@ def _assessed(models: Sequence[Model], z: Array, codes: Codes, weight: Array, mo
         rate_if_any=min(expected, error),
         suspicion=Suspicion(
             noise.scale,
-            0.5 * (_at_rate(noise, doubt) + symmetric(doubt, z.shape[1])),
+            0.5 * (_at_rate(noise.transition, noise.noise_rate, doubt) + symmetric(doubt, z.shape[1])),
             max(ODDS * share / (ODDS * share + 1 - share), LEAST_DOUBT),
             clean_scale=max((m for m in models if not m.noisy), key=lambda m: m.evidence).scale,
             size=float(weight.sum()),
@@ -318,11 +334,24 @@ def _expected_rate(noise: NoiseModel) -> float:
     return float(noise.noise_rate + error * (height[0] - height[1]) / mass)
 
 
-def _at_rate(noise: NoiseModel, rate: float) -> Array:
-    """The transition of a channel with another rate, between classes as before."""
-    factor = min(rate / max(noise.noise_rate, LEAST_DOUBT), 1 / max(1 - np.diag(noise.transition).min(), 1e-12))
-    off = factor * (noise.transition - np.diag(np.diag(noise.transition)))
+def _at_rate(transition: Array, rate: float, wanted: float) -> Array:
+    """A transition matrix of one rate at another, between classes as before."""
+    factor = min(wanted / max(rate, LEAST_DOUBT), 1 / max(1 - np.diag(transition).min(), 1e-12))
+    off = factor * (transition - np.diag(np.diag(transition)))
     return np.asarray(off + np.diag(1 - off.sum(axis=1)))
+
+
+def _scale_at(transition: Array, z: Array, codes: Codes, weight: Array, largest: float) -> float:
+    """The scale of the logits by which a transition matrix explains the labels best, at most the given one."""
+    z, codes, weight = (part[:: max(1, len(z) // 1000)] for part in (z, codes, weight))  # cost: as many tell a scale
+
+    def loss(log_scale: float) -> float:
+        given = (softmax(np.exp(log_scale) * z) * transition[:, codes].T).sum(axis=1)
+        return -float(weight @ np.log(np.maximum(given, np.finfo(float).tiny)))
+
+    top = float(np.log(largest))
+    found = minimize_scalar(loss, bounds=(top - 4.0, top), method="bounded", options={"xatol": 0.02})
+    return float(np.exp(found.x))
 
 
 def _signal(models: Sequence[Model], codes: Codes, weight: Array) -> float:

@@ -54,14 +54,18 @@ class Suspicion:
         Number of independent rows that the models were fitted to.
     signal : float
         Probability that the logits are informative.
+    lower : Suspicion or None
+        The model of wrong labels at the lower end of the interval of the rate. A label that is not probably wrong at
+        that rate is no likely error. None: the rate is taken as it is.
     """
 
     scale: float
     transition: Array
-    share: float
+    share: float = 1.0
     clean_scale: float | None = None
     size: float = 0.0
     signal: float = 1.0
+    lower: Suspicion | None = None
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,7 @@ class NoiseModel:
         """Probability of each TRUE label in view of the given one ``y`` (codes 0 .. n_classes - 1)."""
         codes = np.asarray(y, dtype=np.intp)
         own, wrong = (np.arange(len(codes)), codes), self.noise_probability(logits, codes)
-        out = self._in_view(logits, codes)
+        out = self._in_view(logits, codes, self._doubt)
         out[own] = 0.0
         out *= (wrong / np.maximum(out.sum(axis=1), np.finfo(float).tiny))[:, None]
         out[own] = 1.0 - wrong
@@ -130,15 +134,24 @@ class NoiseModel:
 
     def noise_probability(self, logits: ArrayLike, y: ArrayLike) -> Array:
         """Posterior probability that the given label ``y`` (codes 0 .. n_classes - 1) is wrong."""
-        wrong = self._doubt.share * self.probability_if_noisy(logits, y)
-        return wrong if self._doubt.clean_scale is None else np.maximum(wrong, self._isolated(logits, y))
+        doubt, codes = self._doubt, np.asarray(y, dtype=np.intp)
+        wrong = self.probability_if_noisy(logits, codes)
+        if doubt.lower is None:
+            wrong = doubt.share * wrong
+        else:
+            least = self._wrong(logits, codes, doubt.lower)
+            undecided = min(doubt.share, UNDECIDED) * wrong
+            wrong = np.where(least > UNDECIDED, np.minimum(doubt.share * wrong, least), undecided)
+        return wrong if doubt.clean_scale is None else np.maximum(wrong, self._isolated(logits, codes))
 
     def probability_if_noisy(self, logits: ArrayLike, y: ArrayLike) -> Array:
         """Probability that the given label is wrong if any labels are wrong."""
-        codes = np.asarray(y, dtype=np.intp)
+        return self._wrong(logits, np.asarray(y, dtype=np.intp), self._doubt)
+
+    def _wrong(self, logits: ArrayLike, codes: NDArray[np.intp], doubt: Suspicion) -> Array:
         if self.n_classes == 2:
-            return self._wrong_of_two(logits, codes)
-        return np.asarray(1.0 - self._in_view(logits, codes)[np.arange(len(codes)), codes])
+            return self._wrong_of_two(logits, codes, doubt)
+        return np.asarray(1.0 - self._in_view(logits, codes, doubt)[np.arange(len(codes)), codes])
 
     def _isolated(self, logits: ArrayLike, y: ArrayLike) -> Array:
         """Probability that a label is a single error: overlap alone would not bring about a row so far from its label.
@@ -155,27 +168,24 @@ class NoiseModel:
     def _doubt(self) -> Suspicion:
         return self.suspicion or Suspicion(self.scale, self.transition, 1.0)
 
-    def _in_view(self, logits: ArrayLike, codes: NDArray[np.intp]) -> Array:
+    def _in_view(self, logits: ArrayLike, codes: NDArray[np.intp], doubt: Suspicion) -> Array:
         """Probability of each true label in view of the given one, if there is noise."""
-        clean = softmax(self._doubt.scale * (as_matrix(logits) + self.bias / self.scale))
-        joint = clean * self._doubt.transition[:, codes].T
+        clean = softmax(doubt.scale * (as_matrix(logits) + self.bias / self.scale))
+        joint = clean * doubt.transition[:, codes].T
         return np.asarray(joint / np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(float).tiny))
 
-    def _wrong_of_two(self, logits: ArrayLike, codes: NDArray[np.intp]) -> Array:
+    def _wrong_of_two(self, logits: ArrayLike, codes: NDArray[np.intp], doubt: Suspicion) -> Array:
         """Probability that a label is wrong if there is noise: its log-odds are a margin and a constant a class."""
         z, (first, second) = np.asarray(logits, dtype=float), self.bias
         margin = z.reshape(-1) if z.ndim == 1 or z.shape[1] == 1 else z[:, 1] - z[:, 0]
-        margin = self._doubt.scale * (margin + (second - first) / self.scale)
+        margin = doubt.scale * (margin + (second - first) / self.scale)
         with np.errstate(divide="ignore"):
-            changed = np.log(self._doubt.transition[[1, 0], [0, 1]]) - np.log(np.diag(self._doubt.transition))
+            changed = np.log(doubt.transition[[1, 0], [0, 1]]) - np.log(np.diag(doubt.transition))
         return np.asarray(expit(changed[codes] - np.where(codes == 1, margin, -margin)))
 
-    def unless_established(self, confirmed: bool = True) -> NoiseModel:
-        """The same model with posteriors of less than 1/2, single errors excepted, if the interval contains 0.
-
-        The same holds if a second model did not confirm the errors.
-        """
-        if self.interval[0] > 0 and confirmed:
+    def unless_established(self) -> NoiseModel:
+        """The same model with posteriors of less than 1/2, single errors excepted, if the interval contains 0."""
+        if self.interval[0] > 0:
             return self
         return replace(self, suspicion=replace(self._doubt, share=min(self._doubt.share, UNDECIDED)))
 

@@ -309,7 +309,7 @@ class LogisticTrainer:
             if check is not None:
                 most = check.most(channel)
                 channel = check.applied(models.assessed(most, shift) if most < channel.noise_rate else channel)
-            channel = channel.unless_established(confirmed=check is None or check.agrees)
+            channel = models.withstanding(channel)
         full = self._sample_rows.scores(fit.params)
         changed = channel.decide(full) != predicted(full)
         moved = float(np.average(changed, weights=self._sample_rows.sample_weight))
