@@ -174,14 +174,11 @@ class ChannelModels:
 
         If that end is 0, only single errors are likely ones.
         """
-        doubt = model.suspicion
-        if doubt is None:
-            return model
-        low, scale = model.interval[0], doubt.scale
+        doubt, low = model.suspicion, model.interval[0]
+        if doubt is None or low == 0:
+            return model.unless_established()
         transition = _at_rate(doubt.transition, model.rate_if_any, low)
-        if low > 0:
-            z = self.logits + model.bias / model.scale
-            scale = _scale_at(transition, z, self.codes, self.weight, scale)
+        scale = _scale_at(transition, self.logits + model.bias / model.scale, self.codes, self.weight, doubt.scale)
         return replace(model, suspicion=replace(doubt, lower=Suspicion(scale, transition)))
 
     def _of_all(self, model: NoiseModel | None) -> NoiseModel:

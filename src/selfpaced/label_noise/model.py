@@ -85,8 +85,7 @@ class NoiseModel:
     interval : tuple of float
         95 % interval of the noise rate: sampling error within the averaged models, and between them.
     model_weights : tuple of float
-        Weights of the models in the average: with noise (scale; scale and bias; class-conditional; one class into one
-        other, where labels ask for it), then without.
+        Weights of the models in the average: with noise (scale; scale and bias; class-conditional), then without.
     suspicion : Suspicion or None
         The model of wrong labels; None: that of clean probabilities.
     rate_if_any : float
@@ -135,13 +134,9 @@ class NoiseModel:
     def noise_probability(self, logits: ArrayLike, y: ArrayLike) -> Array:
         """Posterior probability that the given label ``y`` (codes 0 .. n_classes - 1) is wrong."""
         doubt, codes = self._doubt, np.asarray(y, dtype=np.intp)
-        wrong = self.probability_if_noisy(logits, codes)
-        if doubt.lower is None:
-            wrong = doubt.share * wrong
-        else:
-            least = self._wrong(logits, codes, doubt.lower)
-            undecided = min(doubt.share, UNDECIDED) * wrong
-            wrong = np.where(least > UNDECIDED, np.minimum(doubt.share * wrong, least), undecided)
+        wrong = doubt.share * self._wrong(logits, codes, doubt)
+        if doubt.lower is not None:
+            wrong = np.minimum(wrong, np.maximum(self._wrong(logits, codes, doubt.lower), UNDECIDED))
         return wrong if doubt.clean_scale is None else np.maximum(wrong, self._isolated(logits, codes))
 
     def probability_if_noisy(self, logits: ArrayLike, y: ArrayLike) -> Array:

@@ -23,10 +23,9 @@ from ..value_noise import (
     numeric_features,
     repeated_value,
 )
-from ._irls import fit_scale
 from ._least_squares import exact_floor
 from ._leverage import rejected_rows, row_sizes
-from ._regression_fit import Attempt, RegressionFit
+from ._regression_fit import Attempt, RegressionFit, fit_scale
 
 __all__ = ["by_residuals", "checked", "trusting_regression"]
 

@@ -99,8 +99,6 @@ def fit_table(model: Any, table: Table, progress: Progress) -> TableEnd:
             small.fit(rows.X, rows.y, rows.weight, groups=None if groups is None else groups[rows.sample.rows])
         except FitInterrupted:
             end = TableEnd.INTERRUPTED
-    if not rows.sample.complete and (small.units_.columns is not None or small.units_.values):
-        raise ValueError("X and y must be of a size whose squares are numbers, got others: change their unit")
     _adopt(model, small, table)
     if end is TableEnd.SETTLED and not rows.sample.complete:
         with Interruptible() as guard, progress.stage("full fit"):

@@ -66,7 +66,6 @@ _VALUES = {
     "factorization.outliers.CellErrors",
     "factorization.rows.UsualRows",
     "linear.inference.Inference",
-    "linear.units.Units",
     "distributed.crossfit.LabelNoiseModel",
     "distributed.crossfit.ValueNoiseModel",
     "value_noise.assessment.ValueAssessment",
