@@ -50,6 +50,10 @@ def _nothing(*args):  # noqa: ARG001
     return None
 
 
+def _none(*args):  # noqa: ARG001
+    return []
+
+
 def _established(models, model):  # noqa: ARG001
     """Likely errors by the rate itself, if the interval does not contain 0."""
     return model.unless_established()
@@ -67,6 +71,7 @@ SWITCHES = {  # what is patched, and options of the estimator
     "nearness in the misfit check": ([("misfit", "FEW_FEATURES", 0)], {}),
     "lower end of the rate": ([("models", "withstanding", _established)], {}),
     "rates of pairs of classes": ([("classes", "MAX_PAIRWISE", 2)], {}),
+    "one class recorded as another": ([("classes", "_one_way", _none)], {}),
     "classes too small to judge": ([("noise", "CLASS_ROWS", 0)], {}),
     "tolerance by overlap": ([("noise", "FEIGNED", np.inf)], {}),
     "shift": ([], {"shift": False}),

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from ..selection import effective_size
 from .binary import fit_binary, one_rate_binary
@@ -20,7 +20,7 @@ __all__ = ["ChannelModels", "fit_channel", "one_rate_likelihood"]
 
 Codes = NDArray[np.intp]
 
-NORMAL_975 = 1.959963984540054  # theory: Phi^-1(0.975), for intervals of 95 %
+NORMAL_975 = float(ndtri(0.975))
 # benchmarks/classification.py --part development chose these.
 MISFIT = 0.03  # standard deviation of the rate that a wrong link function alone brings about, at most
 FEIGNED = 0.2  # the same as a share of the errors that overlap explains: without overlap no link function feigns noise
@@ -39,19 +39,13 @@ def fit_channel(
     noiseless: bool = False,
     size: float | None = None,
 ) -> NoiseModel:
-    """Fit the noise channel to out-of-fold logits and noisy labels.
+    """Fit the noise channel to out-of-fold logits and noisy labels, given as codes 0 .. n_classes - 1.
 
-    With more than two classes, labels of classes with fewer than ten rows are not judged: they are taken to be right.
+    In-sample logits of a flexible model make every label look right. With more than two classes, labels of classes with
+    fewer than ten rows are not judged: they are taken to be right.
 
     Parameters
     ----------
-    logits : array-like of shape (n,), (n, 1) or (n, n_classes)
-        OUT-OF-FOLD logits (binary: the margin of class 1, or two columns).  In-sample logits of a flexible
-        model make every label look right.
-    y : array-like of shape (n,)
-        Given labels as codes 0 .. n_classes - 1.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the rows.
     class_conditional : bool
         Also consider a rate per class (pair of classes when there are more than two).
     shift : bool
@@ -62,16 +56,10 @@ def fit_channel(
         exceeds the noisy error of the logits, the interval reaches down to 0 unless noise is significant, and a shift
         is cut back where it costs noisy accuracy.
     size : float, optional
-        How many independent rows the rows are worth, where the weights do not say it.
-
-    Returns
-    -------
-    NoiseModel
+        How many independent rows the rows are worth, if the weights do not say it.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from selfpaced.label_noise import fit_channel
     >>> rng = np.random.default_rng(0)
     >>> z = 4 * rng.standard_normal(4000)
     >>> y = (rng.random(4000) < 1 / (1 + np.exp(-z))).astype(int)
@@ -94,17 +82,10 @@ def fit_channel(
 class ChannelModels:
     """The models of a channel, each fitted once; what is made of them may be asked again.
 
-    Attributes
-    ----------
-    models : list of Model
-        Those with noise first; none where there is nothing to fit to.
-    logits, codes, weight : ndarray
-        The rows; weights sum to the number of independent rows.
-    classes : ndarray or None
-        The classes with rows enough to be judged, to which the models were fitted; None: all.
+    Weights sum to the number of independent rows; ``classes`` are those with rows enough to be judged (None: all).
     """
 
-    models: list[Model]
+    models: list[Model]  # those with noise first; none if there is nothing to fit to
     logits: Array
     codes: Codes
     weight: Array
@@ -158,13 +139,8 @@ class ChannelModels:
     def assessed(self, most: float = 1.0, shift: bool | str = "auto") -> NoiseModel:
         """Return the noise model if there may be no noise, with a rate of at most ``most``.
 
-        Parameters
-        ----------
-        most : float
-            Largest credible rate.
-        shift : "auto", True or False
-            How decisions follow different error rates per class: as far as held-out accuracy on the given labels does
-            not fall and no more rows move than the rate can explain; fully; or not at all.
+        ``shift`` says how decisions follow different error rates per class. "auto": as far as held-out accuracy on the
+        given labels does not fall and no more rows move than the rate can explain; True: fully; False: not at all.
         """
         models = [m for m in self.models if shift or not np.any(m.bias)]
         return self._of_all(_assessed(models, *self.rows, most, shift is True) if models else None)
@@ -192,25 +168,9 @@ class ChannelModels:
 def one_rate_likelihood(logits: Sequence[ArrayLike], y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
     """Log-likelihood of every given label through a channel of scale and one rate, for several models at once.
 
-    A proper score of out-of-fold logits against noisy labels: the rate keeps a label that the model is sure is wrong
-    from costing more than noise costs.
+    A proper score of out-of-fold logits against noisy labels, of shape (n_models, n): the rate keeps a label that the
+    model is sure is wrong from costing more than noise costs.
 
-    Parameters
-    ----------
-    logits : sequence of array-like of shape (n,), (n, 1) or (n, n_classes)
-        Out-of-fold logits of each model.
-    y : array-like of shape (n,)
-        Given labels as codes.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the rows.
-
-    Returns
-    -------
-    ndarray of shape (n_models, n)
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> z = np.random.default_rng(0).standard_normal(500) * 3
     >>> y = (z > 0).astype(int)
     >>> good, bad = one_rate_likelihood([z, -z], y).mean(axis=1)

@@ -85,7 +85,8 @@ class NoiseModel:
     interval : tuple of float
         95 % interval of the noise rate: sampling error within the averaged models, and between them.
     model_weights : tuple of float
-        Weights of the models in the average: with noise (scale; scale and bias; class-conditional), then without.
+        Weights of the models in the average: with noise (scale; scale and bias; class-conditional; one class into one
+        other, where labels ask for it), then without.
     suspicion : Suspicion or None
         The model of wrong labels; None: that of clean probabilities.
     rate_if_any : float
@@ -251,30 +252,10 @@ def symmetric(rate: float, n_classes: int) -> Array:
 def confident_error(
     logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, share: float = 1 / 3
 ) -> tuple[float, float]:
-    """Noisy error of the most confident predictions: a noise gauge that needs no fit.
+    """Noisy error of the surest share of the predictions: overall, and the mean over the predicted classes.
 
-    Where a model is sure, its own mistakes are rare, so what disagrees there is mostly label noise.
+    If a model is sure, its own mistakes are rare, so what disagrees there is mostly label noise. No fit is needed.
 
-    Parameters
-    ----------
-    logits : array-like of shape (n,), (n, 1) or (n, n_classes)
-        Out-of-fold logits (binary: the margin of the second class, or two columns).
-    y : array-like of shape (n,)
-        Given labels as codes.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the rows.
-    share : float
-        Share of rows that counts as confident.
-
-    Returns
-    -------
-    overall, by_class : float
-        The error over all confident rows, and its mean over the predicted classes (one third of each).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from selfpaced.label_noise import confident_error
     >>> margin = np.r_[np.linspace(-3, -1, 30), np.linspace(1, 3, 30)]
     >>> y = (margin > 0).astype(int)
     >>> y[0] = 1
@@ -309,19 +290,8 @@ def _error_of_surest(gap: Array, wrong: Array, weight: Array, share: float) -> f
 
 
 def share_to_check(rate_if_any: float, confident_error: float, accuracy: float) -> float:
-    """Return the share of the rows that are worth a look.
+    """Return the share of the rows that are worth a look, from the rate if any labels are wrong.
 
-    Parameters
-    ----------
-    rate_if_any : float
-        Expected share of wrong labels if any are wrong.
-    confident_error : float
-        Error of the most confident held-out predictions, mean over the classes.
-    accuracy : float
-        Held-out accuracy on the given labels.
-
-    Examples
-    --------
     >>> share_to_check(0.05, 0.01, 0.8), round(share_to_check(0.05, 0.1, 0.8), 3)
     (0.05, 0.15)
     """
@@ -333,25 +303,9 @@ def design_effect(scores: Array, groups: ArrayLike, weight: Array | None = None)
     """Variance of the last parameter over what it would be if rows were independent (cluster-robust sandwich).
 
     Rows of a group often share their errors: six visits of a patient with the wrong diagnosis are one error, not six.
-    The number of rows divided by this factor is the number of independent rows.
+    The number of rows divided by this factor is the number of independent rows. ``scores`` are derivatives of the
+    log-likelihood of each row, shape (n, n_parameters).
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n, n_parameters)
-        Derivatives of the log-likelihood of each row.
-    groups : array-like of shape (n,)
-        Group of each row.
-    weight : ndarray of shape (n,), optional
-        Sample weights.
-
-    Returns
-    -------
-    float
-        At least 1.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> scores = np.random.default_rng(0).normal(size=(400, 1))
     >>> alone = design_effect(scores, np.arange(400))
     >>> copies = design_effect(np.repeat(scores, 6, axis=0), np.repeat(np.arange(400), 6))

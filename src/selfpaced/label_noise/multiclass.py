@@ -1,4 +1,4 @@
-"""The channel in many classes: no noise, one rate, or a free matrix under pseudo-counts."""
+"""The channel in many classes: no noise, one rate, one class into one other, or a free matrix under pseudo-counts."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from .model import Array, Model, softmax, symmetric
 
 PSEUDO_COUNTS = 0.25  # a choice: what holds a free transition matrix near one rate, as a share of the rows
 MAX_PAIRWISE = 30  # cost: classes above which there is no rate per pair
+ONE_WAY = 1.5  # theory: standard errors of the score by which one class is mistaken for another, to be looked at
 ROWS_COMPARED = 1000  # cost: rows that tell a scale and one rate where candidates are compared
 
 
@@ -88,6 +89,30 @@ class _MulticlassLikelihood:
         grad[1 + k :] = (transition * counts.sum(axis=1, keepdims=True) - counts).ravel()
         return value / self.n, grad / self.n
 
+    def one_way(self, x: Array, a: int, b: int) -> tuple[float, Array]:
+        """Log scale, bias and the logit of one rate, by which ``a`` is recorded as ``b``."""
+        scale, bias = float(np.exp(np.clip(x[0], -4, 5))), x[1:-1]
+        rate = one_way_rate(x)
+        value, clean, joint = self._joint(scale, bias, one_way_transition(self.k, a, b, rate))
+        residual = (clean - joint) * self.weight
+        counts = np.bincount(self.y, joint[a] * self.weight, minlength=self.k)
+        by_rate = counts[a] / (1 - rate) - counts[b] / rate
+        value += 0.5 * (x[0] ** 2 + bias @ bias)
+        slope = by_rate * rate * (1 - rate / MAX_RATE)
+        grad = np.r_[scale * np.vdot(residual, self.z) + x[0], residual.sum(axis=1) + bias, slope]
+        return value / self.n, grad / self.n
+
+    def one_way_error(self, x: Array, a: int, b: int) -> float:
+        """Standard error of that rate, scale and bias being estimated too."""
+        scale, rate = float(np.exp(np.clip(x[0], -4, 5))), one_way_rate(x)
+        _, clean, joint = self._joint(scale, x[1:-1], one_way_transition(self.k, a, b, rate))
+        by_bias = joint - clean
+        by_rate = joint[a] * ((self.y == b) / rate - (self.y == a) / (1 - rate))
+        scores = np.vstack([(by_bias * self.z).sum(axis=0), by_bias, by_rate])
+        fisher = (scores * self.weight) @ scores.T
+        fisher[np.arange(self.k + 1), np.arange(self.k + 1)] += 1.0
+        return float(np.sqrt(max(np.linalg.pinv(fisher)[-1, -1], 0.0)))
+
     def rate_error(self, scale: float, rate: float) -> float:
         """Standard error of one symmetric rate, the scale being estimated too."""
         clean, by_scale, by_rate = self._slopes(scale, rate)
@@ -95,6 +120,18 @@ class _MulticlassLikelihood:
         fisher = (scores * self.weight) @ scores.T
         fisher[0, 0] += 1
         return float(np.sqrt(max(np.linalg.pinv(fisher)[1, 1], 0.0)))
+
+
+def one_way_rate(x: Array) -> float:
+    """The rate that the last logit stands for."""
+    return float(MAX_RATE / (1 + np.exp(-np.clip(x[-1], -30, 30))))
+
+
+def one_way_transition(k: int, a: int, b: int, rate: float) -> Array:
+    """Labels are right, but for a share of one class that is recorded as one other."""
+    out = np.eye(k)
+    out[a, a], out[a, b] = 1 - rate, rate
+    return out
 
 
 def _softmax(z: Array) -> Array:
@@ -154,7 +191,8 @@ def fit_multiclass(
     if class_conditional:
         models.append(_class_conditional(like, x[0], models[0].rate, models[0].error, unit))
     if noiseless:
-        models += _without_noise(like, unit, shift)
+        clean = _without_noise(like, unit, shift)
+        models += (_one_way(like, clean[0].scale * unit, unit) if class_conditional else []) + clean
     return models
 
 
@@ -188,6 +226,33 @@ def _class_conditional(like: _MulticlassLikelihood, log_scale: float, rate: floa
     offset = float((prior * np.log(np.maximum(base, 1e-300))).sum())
     evidence = -run.fun * like.n - offset - (k - 1) - (k * (k - 1) - 1)
     return Model(scale / unit, bias, transition, evidence, float(share @ (1 - np.diag(transition))), error)
+
+
+def _one_way(like: _MulticlassLikelihood, clean_scale: float, unit: float) -> list[Model]:
+    """One class recorded as one other, where labels ask for it: k^2 rates would cost more than this one is worth."""
+    (a, b), z = _asked_for(like, clean_scale)
+    if z < ONE_WAY:
+        return []
+    k = like.k
+    best = _minimum(like.one_way, np.r_[max(np.log(clean_scale), -4.0), np.zeros(k + 1)], a, b)
+    rate, scale, bias = one_way_rate(best.x), float(np.exp(np.clip(best.x[0], -4, 5))), best.x[1:-1]
+    share = float(np.average(_softmax(scale * like.z + bias[:, None])[a], weights=like.weight))
+    evidence = -best.fun * like.n - (k - 1) - np.log(k * (k - 1))  # which of the pairs was a choice, too
+    error = share * like.one_way_error(best.x, a, b)
+    return [Model(scale / unit, bias, one_way_transition(k, a, b, rate), evidence, share * rate, error)]
+
+
+def _asked_for(like: _MulticlassLikelihood, clean_scale: float) -> tuple[tuple[int, int], float]:
+    """The two classes whose rate has the largest score in a model that knows no noise, and its standard errors."""
+    clean = _softmax(clean_scale * like.z)
+    odds = clean / np.maximum(clean[like.own], 1e-9)
+    members = np.zeros((like.k, like.n))
+    members[like.own] = like.weight
+    own = members.sum(axis=1, keepdims=True)
+    z = (odds @ members.T - own) / np.sqrt(np.square(odds) @ members.T + own + 1e-300)
+    np.fill_diagonal(z, -np.inf)
+    a, b = np.unravel_index(int(np.argmax(z)), z.shape)
+    return (int(a), int(b)), float(z[a, b])
 
 
 def one_rate_multiclass(logits: Array, y: NDArray[np.intp], weight: Array) -> Array:

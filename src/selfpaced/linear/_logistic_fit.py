@@ -330,8 +330,9 @@ class LogisticTrainer:
         stability, codes = np.zeros(own.n), own.codes[asked]
         if len(asked):
             scores = class_scores(own.X[asked], model.params.reshape(-1, own.n_features + 1))
-            each = np.moveaxis(scores.reshape(len(model.params), own.n_outputs, -1), 1, 2)
-            stability[asked] = np.mean([channel.noise_probability(one, codes) > SUSPECT for one in each], axis=0)
+            each = np.moveaxis(scores.reshape(len(model.params), own.n_outputs, -1), 1, 2).reshape(-1, own.n_outputs)
+            wrong = channel.noise_probability(each, np.tile(codes, len(model.params)))
+            stability[asked] = np.mean(wrong.reshape(-1, len(asked)) > SUSPECT, axis=0)
         return stability
 
 
