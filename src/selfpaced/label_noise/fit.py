@@ -300,7 +300,8 @@ def _at_rate(transition: Array, rate: float, wanted: float) -> Array:
 
 def _scale_at(transition: Array, z: Array, codes: Codes, weight: Array, largest: float) -> float:
     """The scale of the logits by which a transition matrix explains the labels best, at most the given one."""
-    z, codes, weight = (part[:: max(1, len(z) // 1000)] for part in (z, codes, weight))  # cost: as many tell a scale
+    some = slice(None, None, max(1, len(z) // 1000))  # cost: as many rows tell a scale
+    z, codes, weight = z[some], codes[some], weight[some]
 
     def loss(log_scale: float) -> float:
         given = (softmax(np.exp(log_scale) * z) * transition[:, codes].T).sum(axis=1)

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,46 +69,23 @@ class Attempt:
 
 @dataclass(frozen=True, eq=False)
 class RegressionFit:
-    """A complete result: every fit tried so far, the choice among them, and what is known about the noise.
-
-    Attributes
-    ----------
-    squares : Squares
-        The problem.
-    trials : tuple of Trial
-        The plain fit first; the ``fit`` of each is an `Attempt`.
-    decision : Decision
-        Which one is kept, and why.
-    scale : ResidualScale
-        Of the residuals of that one.
-    status : str
-        The closing sentence of a given path; empty where the choice has its own.
-    warning : str
-        What the user has to be told of the convergence.
-    notice : str
-        What the user has to be told of the data.
-    final : bool
-        Whether the choice and its scale stand by themselves, and nobody else is asked about the rows.
-    extra_ridge : float
-        What was added to the given ridge, because the rows are too few.
-    """
+    """A complete result: every fit tried so far, the choice among them, and what is known about the noise."""
 
     squares: Squares
-    trials: tuple[Trial, ...]
+    trials: tuple[Trial, ...]  # the plain fit first; the ``fit`` of each is an `Attempt`
     decision: Decision
-    scale: ResidualScale
+    scale: ResidualScale  # of the residuals of the chosen one
     n_iter: int = 1
-    status: str = ""
-    warning: str = ""
-    notice: str = ""
-    final: bool = False
-    extra_ridge: float = 0.0
+    status: str = ""  # the closing sentence of a given path; empty if the choice has its own
+    warning: str = ""  # about the convergence
+    notice: str = ""  # about the data
+    final: bool = False  # whether the choice and its scale stand by themselves, without a check of the values
+    extra_ridge: float = 0.0  # added to the given ridge because the rows are too few
 
     @property
     def plain(self) -> Attempt:
         """The plain fit."""
-        found: Attempt = self.trials[0].fit
-        return found
+        return cast(Attempt, self.trials[0].fit)
 
     @property
     def trial(self) -> Trial:
@@ -118,8 +95,7 @@ class RegressionFit:
     @property
     def best(self) -> Attempt:
         """The chosen fit."""
-        found: Attempt = self.trial.fit
-        return found
+        return cast(Attempt, self.trial.fit)
 
     @property
     def termination(self) -> str:
