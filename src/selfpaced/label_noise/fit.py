@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize_scalar
 from scipy.special import ndtr, ndtri
 
 from ..selection import effective_size
@@ -152,8 +153,9 @@ class ChannelModels:
         doubt, low = model.suspicion, model.interval[0]
         if doubt is None or low == 0:
             return model.unless_established()
-        lower = Suspicion(doubt.scale, _at_rate(doubt.transition, model.rate_if_any, low))
-        return replace(model, suspicion=replace(doubt, lower=lower))
+        transition = _at_rate(doubt.transition, model.rate_if_any, low)
+        scale = _scale_at(transition, self.logits + model.bias / model.scale, self.codes, self.weight, doubt.scale)
+        return replace(model, suspicion=replace(doubt, lower=Suspicion(scale, transition)))
 
     def _of_all(self, model: NoiseModel | None) -> NoiseModel:
         """A model of the classes that are judged as one of all classes."""
@@ -294,6 +296,20 @@ def _at_rate(transition: Array, rate: float, wanted: float) -> Array:
     factor = min(wanted / max(rate, LEAST_DOUBT), 1 / max(1 - np.diag(transition).min(), 1e-12))
     off = factor * (transition - np.diag(np.diag(transition)))
     return np.asarray(off + np.diag(1 - off.sum(axis=1)))
+
+
+def _scale_at(transition: Array, z: Array, codes: Codes, weight: Array, largest: float) -> float:
+    """The scale of the logits by which a transition matrix explains the labels best, at most the given one."""
+    some = slice(None, None, max(1, len(z) // 1000))  # cost: as many rows tell a scale
+    z, codes, weight = z[some], codes[some], weight[some]
+
+    def loss(log_scale: float) -> float:
+        given = (softmax(np.exp(log_scale) * z) * transition[:, codes].T).sum(axis=1)
+        return -float(weight @ np.log(np.maximum(given, np.finfo(float).tiny)))
+
+    top = float(np.log(largest))
+    found = minimize_scalar(loss, bounds=(top - 4.0, top), method="bounded", options={"xatol": 0.02})
+    return float(np.exp(found.x))
 
 
 def _signal(models: Sequence[Model], codes: Codes, weight: Array) -> float:
