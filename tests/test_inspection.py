@@ -162,7 +162,7 @@ def test_cleanlab_takes_the_table(labels: Any) -> None:
     issues = label_issues(SelfPacedLogisticRegression().fit(X, codes), X, codes)
     columns = ["is_label_issue", "label_quality", "given_label", "predicted_label", "level", "stability"]
     assert list(issues.columns) == columns
-    assert np.mean(issues["is_label_issue"].to_numpy() == flipped) > 0.85
+    assert np.mean(issues["is_label_issue"].to_numpy() == flipped) > 0.9
     model = classification.CleanLearning(LogisticRegression(), seed=0).fit(X, codes, label_issues=issues)
     assert np.mean(model.predict(X) == (codes ^ flipped)) > 0.95
 
@@ -174,7 +174,7 @@ def test_filter_fits_what_is_left(labels: Any, how: str) -> None:
     tree = DecisionTreeClassifier(max_depth=6, random_state=0)
     model = make_pipeline(StandardScaler(), SuspectFilter(SelfPacedLogisticRegression(), tree, how=how)).fit(X, y)
     assert model.score(X, clean) > DecisionTreeClassifier(max_depth=6, random_state=0).fit(X, y).score(X, clean)
-    assert np.mean(model[-1].kept_ == ~flipped) > 0.85
+    assert np.mean(model[-1].kept_ == ~flipped) > 0.9
     assert model[-1].classes_.tolist() == ["no", "yes"]
 
 

@@ -78,7 +78,7 @@ def test_suspects_among_many_rows_have_a_stability_too():
     X = rng.standard_normal((25_000, 4))
     y, wrong = flip_symmetric((X[:, 0] + 0.3 * rng.standard_normal(25_000) > 0).astype(int), 0.1, random_state=1)
     stability = SelfPacedLogisticRegression().fit(X, y).assessment_.stability
-    assert stability[wrong].mean() > 0.4 > 0.1 > stability[~wrong].mean()
+    assert stability[wrong].mean() > 0.5 > 0.1 > stability[~wrong].mean()
 
 
 def plain_noise(n, seed):
@@ -111,7 +111,7 @@ def test_a_worse_reference_model_does_not_hide_plain_noise():
     for seed in range(5):
         likely = SelfPacedLogisticRegression(random_state=seed).fit(X, y).assessment_.levels() == 2
         assert wrong[likely].mean() > 0.8
-        assert likely.sum() > 45
+        assert likely.sum() > 60
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.2])
@@ -170,7 +170,7 @@ def test_tiny_classes_do_not_hide_wrong_labels_between_large_ones(tiny):
     given[: sum(tiny)] = np.repeat(3 + np.arange(len(tiny)), tiny)
     model = SelfPacedLogisticRegression().fit(X, given)
     likely = model.assessment_.levels() == 2
-    assert likely.sum() > 5
+    assert likely.sum() > 15
     assert wrong[likely].mean() > 0.8
     assert not likely[: sum(tiny)].any()  # too few rows to be judged
     assert 0.02 < model.noise_rate_ < 0.1

@@ -146,14 +146,14 @@ class ChannelModels:
         return self._of_all(_assessed(models, *self.rows, most, shift is True) if models else None)
 
     def withstanding(self, model: NoiseModel) -> NoiseModel:
-        """Return a model by which a likely error is one even at the lower end of the interval of the rate.
+        """Return a model by which a likely error is one even half-way to the lower end of the interval of the rate.
 
-        If that end is 0, only single errors are likely ones.
+        That is about one standard error below the rate. If the end is 0, only single errors are likely ones.
         """
         doubt, low = model.suspicion, model.interval[0]
         if doubt is None or low == 0:
             return model.unless_established()
-        transition = _at_rate(doubt.transition, model.rate_if_any, low)
+        transition = _at_rate(doubt.transition, model.rate_if_any, (low + model.rate_if_any) / 2)
         scale = _scale_at(transition, self.logits + model.bias / model.scale, self.codes, self.weight, doubt.scale)
         return replace(model, suspicion=replace(doubt, lower=Suspicion(scale, transition)))
 

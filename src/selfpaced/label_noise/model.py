@@ -55,7 +55,7 @@ class Suspicion:
     signal : float
         Probability that the logits are informative.
     lower : Suspicion or None
-        The model of wrong labels at the lower end of the interval of the rate. A label that is not probably wrong at
+        The model of wrong labels one standard error below the rate. A label that is not probably wrong at
         that rate is no likely error. None: the rate is taken as it is.
     """
 
