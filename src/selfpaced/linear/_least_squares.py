@@ -30,31 +30,17 @@ class Squares:
 
     ``Z`` are the features in coordinates that make this well conditioned (centred, scaled, and where columns
     depend on each other rotated to independent ones), with a leading column of ones for the intercept.
-
-    Attributes
-    ----------
-    matrix : array or CSR matrix of shape (n, k)
-    target : array of shape (n,)
-    ridge : array of shape (k,)
-    sample_weight : array of shape (n,) or None
-    back : array of shape (p, k)
-        Takes b to the coefficients of the given features; a vector where the coordinates are only scaled.
-    center, offset : array of shape (p,), float
-        What was subtracted from the features and the target.
-    fit_intercept : bool
-    source : array or CSR matrix of shape (n, p), or None
-        The features as they were given; None once rows were taken.
     """
 
-    matrix: Any
+    matrix: Any  # Z, dense or CSR, of shape (n, k)
     target: Floats
     ridge: Floats
     sample_weight: Floats | None
-    back: Floats
-    center: Floats
-    offset: float
+    back: Floats  # (p, k), takes b to the coefficients of the features; a vector if they are only scaled
+    center: Floats  # subtracted from the features
+    offset: float  # subtracted from the target
     fit_intercept: bool
-    source: Any = None
+    source: Any = None  # the features as they were given; None once rows were taken
 
     @property
     def n_rows(self) -> int:

@@ -122,12 +122,7 @@ def absurd_rows(
 class CommonPart:
     """A problem without its rows of high leverage, in coordinates that the other rows determine.
 
-    Attributes
-    ----------
-    squares : Squares
-        The smaller problem.
-    turn, free : array of shape (k, r), (k, k - r)
-        Coordinates of the whole problem are ``turn @ c + free @ d``, with c of the smaller one.
+    Coordinates of the whole problem are ``turn @ c + free @ d``, with c of the smaller one.
     """
 
     squares: Squares

@@ -309,7 +309,7 @@ class LogisticTrainer:
             if check is not None:
                 most = check.most(channel)
                 channel = check.applied(models.assessed(most, shift) if most < channel.noise_rate else channel)
-            channel = channel.unless_established(confirmed=check is None or check.agrees)
+            channel = models.withstanding(channel)
         full = self._sample_rows.scores(fit.params)
         changed = channel.decide(full) != predicted(full)
         moved = float(np.average(changed, weights=self._sample_rows.sample_weight))
@@ -330,8 +330,9 @@ class LogisticTrainer:
         stability, codes = np.zeros(own.n), own.codes[asked]
         if len(asked):
             scores = class_scores(own.X[asked], model.params.reshape(-1, own.n_features + 1))
-            each = np.moveaxis(scores.reshape(len(model.params), own.n_outputs, -1), 1, 2)
-            stability[asked] = np.mean([channel.noise_probability(one, codes) > SUSPECT for one in each], axis=0)
+            each = np.moveaxis(scores.reshape(len(model.params), own.n_outputs, -1), 1, 2).reshape(-1, own.n_outputs)
+            wrong = channel.noise_probability(each, np.tile(codes, len(model.params)))
+            stability[asked] = np.mean(wrong.reshape(-1, len(asked)) > SUSPECT, axis=0)
         return stability
 
 

@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.special import ndtri
 
 from ..assessment import SUSPECT
-from ..label_noise import MISFIT, UNDECIDED, NoiseModel, fit_channel
+from ..label_noise import MISFIT, NoiseModel, fit_channel
 from ..selection import mean_and_error
 from ._fold_fits import FoldFits, Spec
 from ._loss import Latent, Vector, predicted
@@ -26,7 +26,6 @@ SKEWED = 0.1  # standard deviations between mean and median from which the ranks
 BUMPS, FEW_FEATURES = 30, 20  # rows nearness to which is a feature, and features above which all rows are far apart
 REFERENCE_C = 0.03  # inverse penalty of the reference model, which has more to penalise
 FULL_LEAD = 2.0  # standard errors of lead at which the reference model counts fully; one less, and it does not count
-PROMISED = 0.7  # a choice: share of the likely errors that both models must contradict; the precision to reach
 
 CHECKED = 1500  # cost: rows of the check at most, as in benchmarks/classification.py
 MANY_FEATURES = 100  # cost: features above which there is no check
@@ -40,7 +39,6 @@ class MisfitCheck:
     ahead: float  # standard errors by which it explains the held-out labels better than the linear model
     explained: float  # share of the labels that it predicts among those that the linear model misses and calls wrong
     confirmed: bool  # whether it finds the same single errors as the linear model
-    agreement: float  # share of the linear model's likely errors whose label it contradicts, too
 
     @property
     def better(self) -> bool:
@@ -51,11 +49,6 @@ class MisfitCheck:
     def explains_less(self) -> bool:
         """Whether it is a standard error behind the linear model: then it says nothing about it."""
         return self.ahead <= -1.0
-
-    @property
-    def agrees(self) -> bool:
-        """Whether both models contradict most of the likely errors: then they are not mere misfit of the linear one."""
-        return self.agreement >= PROMISED or self.explains_less
 
     @property
     def trust(self) -> float:
@@ -72,27 +65,19 @@ class MisfitCheck:
         return channel.noise_rate - trust * max(channel.noise_rate - self.channel.noise_rate, 0.0)
 
     def applied(self, channel: NoiseModel) -> NoiseModel:
-        """The linear model's noise model, with posteriors that both models support and an interval that covers both.
+        """The linear model's noise model with an interval of the rate that covers both models'.
 
-        A reference model that is ahead shows that the linear model is wrong. Unless noise is significant to it, beyond
-        what a wrong link function can feign, the rest that is unexplained may be more of the same.
+        If the linear model is wrong, the reference model may be as well: its rate has the full tolerance. Single errors
+        are claimed only if both models find them.
         """
         if self.explains_less:
             return channel
-        pairs = zip(channel.interval, self.channel.interval, (min, max), strict=True)
-        low, high = (pick(own, other) for own, other, pick in pairs)
-        # If the linear model is wrong, the reference model may be as well: its rate has the full tolerance.
-        low = min(low, max(self.channel.noise_rate - 2.0 * MISFIT * self.trust, 0.0))
-        channel = replace(channel, interval=(low, high))
-        if channel.suspicion is None or self.channel.suspicion is None:
+        (low, high), (other_low, other_high) = channel.interval, self.channel.interval
+        tolerated = max(self.channel.noise_rate - 2.0 * MISFIT * self.trust, 0.0)
+        channel = replace(channel, interval=(min(low, other_low, tolerated), max(high, other_high)))
+        if channel.suspicion is None or (self.confirmed and not self.trust):
             return channel
-        own, other = channel.suspicion.share, self.channel.suspicion.share
-        weight, reference = (float(np.exp(-0.5 * max(z, 0.0) ** 2)) for z in (self.ahead, -self.ahead))
-        share = min(own, (weight * own + reference * other) / (weight + reference))
-        significant = min(self.channel.interval[0] / MISFIT, 1.0)
-        share = min(share, 1.0 - (1.0 - UNDECIDED) * self.trust * (1.0 - significant))
-        scale = channel.suspicion.clean_scale if self.confirmed and not self.trust else None
-        return replace(channel, suspicion=replace(channel.suspicion, share=share, clean_scale=scale))
+        return replace(channel, suspicion=replace(channel.suspicion, clean_scale=None))
 
 
 def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitCheck | None:
@@ -115,7 +100,7 @@ def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitC
     ]
     agrees, missed = predicted(z) == codes, channel.decide(scores) != codes
     wrong = channel.noise_probability(scores, codes) * missed
-    doubted, likely = wrong if weight is None else wrong * weight, wrong > SUSPECT
+    doubted = wrong if weight is None else wrong * weight
     single = channel.unless_established().noise_probability(scores, codes) > SUSPECT
     confirmed = own.unless_established().noise_probability(z[single], codes[single]) > SUSPECT
     return MisfitCheck(
@@ -123,7 +108,6 @@ def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitC
         ahead=mean_and_error(likelihoods[1] - likelihoods[0], weight, size).z,
         explained=float(doubted @ agrees / max(doubted.sum(), np.finfo(float).tiny)),
         confirmed=bool(confirmed.all()),
-        agreement=float(np.mean(~agrees[likely])) if likely.any() else 1.0,
     )
 
 

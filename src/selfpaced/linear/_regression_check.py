@@ -23,10 +23,9 @@ from ..value_noise import (
     numeric_features,
     repeated_value,
 )
-from ._irls import fit_scale
 from ._least_squares import exact_floor
 from ._leverage import rejected_rows, row_sizes
-from ._regression_fit import Attempt, RegressionFit
+from ._regression_fit import Attempt, RegressionFit, fit_scale
 
 __all__ = ["by_residuals", "checked", "trusting_regression"]
 
@@ -38,22 +37,8 @@ def checked(
 ) -> tuple[RegressionFit, ValueAssessment]:
     """Assess the values, and choose between the weighted fit, one without the gross rows and the plain fit.
 
-    Parameters
-    ----------
-    fit : RegressionFit
-        The end of the search.
-    X : array or sparse matrix
-        Features of its rows, as given.
-    choose : bool
-        Whether to choose: not if the pace was given.
-    groups : array, optional
-        Rows of a group are predicted by models of other groups.
-    random_state : int or RandomState
-        Draws rows and folds of the assessment.
-
-    Returns
-    -------
-    RegressionFit, ValueAssessment
+    ``X`` are the features of the rows as given; nothing is chosen if the pace was given. Rows of a group are predicted
+    by models of other groups.
     """
     squares = fit.squares
     y = squares.target + squares.offset

@@ -1,4 +1,4 @@
-"""Choose between the plain linear fit and the self-paced one, from the residuals alone."""
+"""Linear fits at one pace, and the choice between the plain fit and the self-paced one, from the residuals alone."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import ndtri
 
 from ..path import Candidate
@@ -21,14 +22,14 @@ from ..robust import (
     efficient_rule,
     largest_sigma,
     outlier_share,
+    residual_scale,
     tukey_loss,
 )
 from ..robust.sigma import CUTOFF
 from ..selection import Decision, Trial, path_of, sentence
 from ..value_noise import repeated_value
 from ._initial import robust_start
-from ._irls import Reweighted, fit_scale, settle
-from ._least_squares import Squares, exact_floor
+from ._least_squares import DENSE_GRAM, Squares, exact_floor
 from ._leverage import absurd_rows
 
 __all__ = ["Attempt", "RegressionFit", "RegressionSettings", "automatic", "plain_fit"]
@@ -41,6 +42,7 @@ ROUNDING_REACH = (
     5.0  # numerical safety: of the size of rounding, within which a residual is none (Tukey's rule reaches 4.7)
 )
 EXACT_SHARE = 0.6  # a choice: of rows fitted exactly, from which the others are outliers of that fit
+LOOSE = 1e-3  # a choice: of the residuals' spread, by which a fit at the limit of iterations may still move
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,46 +69,23 @@ class Attempt:
 
 @dataclass(frozen=True, eq=False)
 class RegressionFit:
-    """A complete result: every fit tried so far, the choice among them, and what is known about the noise.
-
-    Attributes
-    ----------
-    squares : Squares
-        The problem.
-    trials : tuple of Trial
-        The plain fit first; the ``fit`` of each is an `Attempt`.
-    decision : Decision
-        Which one is kept, and why.
-    scale : ResidualScale
-        Of the residuals of that one.
-    status : str
-        The closing sentence of a given path; empty where the choice has its own.
-    warning : str
-        What the user has to be told of the convergence.
-    notice : str
-        What the user has to be told of the data.
-    final : bool
-        Whether the choice and its scale stand by themselves, and nobody else is asked about the rows.
-    extra_ridge : float
-        What was added to the given ridge, because the rows are too few.
-    """
+    """A complete result: every fit tried so far, the choice among them, and what is known about the noise."""
 
     squares: Squares
-    trials: tuple[Trial, ...]
+    trials: tuple[Trial, ...]  # the plain fit first; the ``fit`` of each is an `Attempt`
     decision: Decision
-    scale: ResidualScale
+    scale: ResidualScale  # of the residuals of the chosen one
     n_iter: int = 1
-    status: str = ""
-    warning: str = ""
-    notice: str = ""
-    final: bool = False
-    extra_ridge: float = 0.0
+    status: str = ""  # the closing sentence of a given path; empty if the choice has its own
+    warning: str = ""  # about the convergence
+    notice: str = ""  # about the data
+    final: bool = False  # whether the choice and its scale stand by themselves, without a check of the values
+    extra_ridge: float = 0.0  # added to the given ridge because the rows are too few
 
     @property
     def plain(self) -> Attempt:
         """The plain fit."""
-        found: Attempt = self.trials[0].fit
-        return found
+        return cast(Attempt, self.trials[0].fit)
 
     @property
     def trial(self) -> Trial:
@@ -116,8 +95,7 @@ class RegressionFit:
     @property
     def best(self) -> Attempt:
         """The chosen fit."""
-        found: Attempt = self.trial.fit
-        return found
+        return cast(Attempt, self.trial.fit)
 
     @property
     def termination(self) -> str:
@@ -165,9 +143,9 @@ def plain_fit(squares: Squares) -> RegressionFit:
     )
 
 
-def paced_trial(fit: Reweighted, lam: float, label: str, rule: ResidualRule, weight: Floats, began: float) -> Trial:
+def paced_trial(fit: Reweighted, lam: float, label: str, rule: ResidualRule, began: float) -> Trial:
     """A fit at a pace as a candidate."""
-    return Trial(lam, label, None, weight, time.perf_counter() - began, Attempt(fit.b, fit.residuals, rule))
+    return Trial(lam, label, None, fit.weights, time.perf_counter() - began, Attempt(fit.b, fit.residuals, rule))
 
 
 def unsettled(lam: float, max_iter: int) -> str:
@@ -176,6 +154,87 @@ def unsettled(lam: float, max_iter: int) -> str:
         f"the fit at lam = {lam:.4g} did not settle in {max_iter} weighted fits and the last one is kept; raise "
         "max_iter or tol"
     )
+
+
+# ------------------------------------------------------------------------- reweighted least squares at one pace
+
+
+@dataclass(frozen=True, eq=False)
+class Reweighted:
+    """A fit at one pace: coordinates, residuals, weights of the rows, and whether the weighted fits settled."""
+
+    b: Floats
+    residuals: Floats
+    weights: Floats
+    n_iter: int = 1
+    converged: bool = True
+
+
+def settle(
+    squares: Squares, rule: ResidualRule, lam: float, b: Floats, *, tol: float, max_iter: int
+) -> Reweighted | None:
+    """Weigh and fit from b until the coordinates settle; None if no row has weight at this pace.
+
+    This is half-quadratic minimisation of the latent loss. The normal matrix is factorised again only while the weights
+    still move; with a stale factor each step is still exact in its fixed point, because the step is driven by the
+    current gradient.
+    """
+    found = _settled(squares, rule, lam, b, tol, max_iter)
+    if found is None:
+        return None
+    b, n_iter, converged = found
+    residuals = squares.residuals(b)
+    return Reweighted(b, residuals, rule.weights(residuals, lam), n_iter, converged)
+
+
+def _settled(
+    squares: Squares, rule: ResidualRule, lam: float, b: Floats, tol: float, max_iter: int
+) -> tuple[Floats, int, bool] | None:
+    floor, factor, before, stale = exact_floor(squares), None, math.inf, True
+    last: tuple[Floats, Floats] | None = None
+    matrix_free = sparse.issparse(squares.matrix) and squares.n_columns > DENSE_GRAM
+    for iteration in range(1, max_iter + 1):
+        residuals = squares.residuals(b)
+        weights = rule.weights(residuals, lam)
+        total: Floats = weights if squares.sample_weight is None else weights * squares.sample_weight
+        mass = float(total.sum())
+        if not mass > 0:
+            return None
+        spread = math.sqrt(float(total @ np.square(residuals)) / mass)
+        if spread <= floor and squares.penalty(b) == 0.0:
+            return b, iteration, True  # rounding is left, and would move what the rows leave open
+        step: Floats
+        if matrix_free:
+            step = squares.solve(weights, b) - b
+        else:
+            if factor is None or stale:
+                factor = squares.factor(total)
+            step = squares.correct(factor, total, b, residuals)
+        moved = float(np.max(np.abs(step), initial=0.0))
+        # The coordinates are scaled: a step of one is about one unit of the target.
+        if moved <= tol * spread + 1e-2 * floor:
+            return b + step, iteration, True
+        stale = moved > 0.2 * before or iteration == 1
+        b, last = _mixed(b, step, last if moved < 2 * before else None), (b, step)
+        before = moved
+    return b, max_iter, bool(before <= LOOSE * spread)
+
+
+def _mixed(b: Floats, step: Floats, last: tuple[Floats, Floats] | None) -> Floats:
+    """The next point: the step itself, or Anderson's mixture with the one before, which converges much faster."""
+    if last is None:
+        return b + step
+    turn = step - last[1]
+    size = float(turn @ turn)
+    share = float(step @ turn) / size if size > 0 else 0.0
+    if not -5 < share < 5:
+        return b + step
+    return b + step - share * (b - last[0] + turn)
+
+
+def fit_scale(squares: Squares, residuals: Floats) -> ResidualScale:
+    """Return sigma and M-scale of the residuals of a fit."""
+    return residual_scale(residuals, squares.sample_weight, dof=squares.dof)
 
 
 # ------------------------------------------------------------------------------------------------- automatic
@@ -194,7 +253,7 @@ def automatic(plain: RegressionFit, settings: RegressionSettings) -> Iterator[Re
     scale = ResidualScale(min(scale.sigma, majority), scale.majority)
     hard = ResidualRule(get("hard"))
     lam = efficient_lam(hard.regularizer, max(scale.sigma, floor))
-    trial = paced_trial(Reweighted(b, residuals), lam, "hard, upward", hard, hard.weights(residuals, lam), began)
+    trial = paced_trial(Reweighted(b, residuals, hard.weights(residuals, lam)), lam, "hard, upward", hard, began)
     upward = replace(
         plain,
         trials=(*plain.trials, trial),
@@ -215,24 +274,22 @@ def _efficient(upward: RegressionFit, settings: RegressionSettings, majority: fl
     squares, rule_name, before = upward.squares, settings.regularizer.name or "custom", upward.scale
     began = time.perf_counter()
     rule, lam = efficient_rule(settings.regularizer, max(before.sigma, floor), settings.efficiency)
-    rough = settle(squares, rule, lam, upward.best.b, tol=settings.tol, max_iter=2).model
-    residuals = rough.residuals if rough.residuals.size else upward.best.residuals
+    rough = settle(squares, rule, lam, upward.best.b, tol=settings.tol, max_iter=2) or upward.best
     # the first reweighting may find a sigma that is a tenth larger at most
-    sigma = max(min(fit_scale(squares, residuals).sigma, 1.1 * before.sigma, majority), floor)
+    sigma = max(min(fit_scale(squares, rough.residuals).sigma, 1.1 * before.sigma, majority), floor)
     rule, lam = efficient_rule(settings.regularizer, sigma, settings.efficiency)
-    solution = settle(squares, rule, lam, rough.b, tol=settings.tol, max_iter=settings.max_iter)
+    found = settle(squares, rule, lam, rough.b, tol=settings.tol, max_iter=settings.max_iter)
     reason = (
         f"{rule_name} at an efficient pace would raise the scale of the majority by more than {GUARD - 1:.0%} of "
         f"sigma = {before.sigma:.4g}"
     )
-    if not solution.stages:  # no row has weight at this pace
+    if found is None:
         return replace(upward, decision=Decision(1, reason))
-    found = solution.model
-    trial = paced_trial(found, lam, f"{rule_name}, {settings.efficiency:.0%} efficient", rule, solution.weights, began)
+    trial = paced_trial(found, lam, f"{rule_name}, {settings.efficiency:.0%} efficient", rule, began)
     fit = replace(
         upward,
         trials=(*upward.trials, trial),
-        n_iter=solution.stages[-1].inner,
+        n_iter=found.n_iter,
         warning="" if found.converged else unsettled(lam, settings.max_iter),
     )
     after = fit_scale(squares, found.residuals)

@@ -26,7 +26,6 @@ from ..robust import (
 from ..selection import Decision, Trial, gap
 from ..solver import alternate
 from ._initial import SEARCHED_COLUMNS, robust_start
-from ._irls import fit_scale, objective, settle
 from ._least_squares import Squares, exact_floor
 from ._regression_fit import (
     ROWS_PER_COEFFICIENT,
@@ -34,7 +33,9 @@ from ._regression_fit import (
     RegressionFit,
     RegressionSettings,
     automatic,
+    fit_scale,
     paced_trial,
+    settle,
     unsettled,
 )
 
@@ -68,21 +69,21 @@ def fixed(plain: RegressionFit, settings: RegressionSettings, lam: float) -> Ite
     squares, rule, began = plain.squares, ResidualRule(settings.regularizer), time.perf_counter()
     lowest = math.inf
     for b in _starts(plain, settings):
-        solution = settle(squares, rule, lam, b, tol=settings.tol, max_iter=settings.max_iter)
-        if not solution.stages:
+        found = settle(squares, rule, lam, b, tol=settings.tol, max_iter=settings.max_iter)
+        if found is None:
             continue
-        found = solution.model
-        value = objective(squares, rule, found, lam)
+        latent, weight = rule.latent(found.residuals, lam), squares.sample_weight
+        value = float(latent.sum() if weight is None else weight @ latent) + squares.penalty(found.b)
         if value >= lowest:
             continue
         lowest = value
         label = f"{_name(settings.regularizer)}, fixed"
         yield replace(
             plain,
-            trials=(*plain.trials, paced_trial(found, lam, label, rule, solution.weights, began)),
+            trials=(*plain.trials, paced_trial(found, lam, label, rule, began)),
             decision=Decision(1, f"lam = {lam:.4g} is the given pace"),
             scale=fit_scale(squares, found.residuals),
-            n_iter=solution.stages[-1].inner,
+            n_iter=found.n_iter,
             warning="" if found.converged else unsettled(lam, settings.max_iter),
         )
     if not math.isfinite(lowest):
@@ -225,18 +226,17 @@ def _chosen(
     residuals = squares.residuals(b)
     sigma = max(fit_scale(squares, residuals).sigma, exact_floor(squares))
     rule, lam = efficient_rule(settings.regularizer, sigma, settings.efficiency)
-    solution = settle(squares, rule, lam, b, tol=settings.tol, max_iter=settings.max_iter)
-    if not solution.stages:
+    found, first = settle(squares, rule, lam, b, tol=settings.tol, max_iter=settings.max_iter), plain.trials[0]
+    if found is None:
         return plain
-    found, first = solution.model, plain.trials[0]
     label = f"{settings.regularizer.name or 'custom'} with a ridge, {settings.efficiency:.0%} efficient"
-    trial = paced_trial(found, lam, label, rule, solution.weights, began)
+    trial = paced_trial(found, lam, label, rule, began)
     # The plain fit may go through every row: the limit of a small ridge says what it would do without each of them.
     limit = plain.squares.damped(SMALL_RIDGE * extra)
     without = limit.left_out(limit.residuals(limit.solve()))
     trials = (
         replace(first, scores=-tukey_loss(without, common)),
-        replace(trial, scores=-tukey_loss(squares.left_out(found.residuals, solution.weights), common)),
+        replace(trial, scores=-tukey_loss(squares.left_out(found.residuals, found.weights), common)),
     )
     ahead = gap(trials[1], trials[0], squares.sample_weight)
     through = plain.squares.dof >= plain.squares.n_rows  # a fit through every row has no claim to be kept
@@ -250,7 +250,7 @@ def _chosen(
         trials=trials,
         decision=Decision(1, "it predicts rows that are left out better than the plain model"),
         scale=fit_scale(squares, found.residuals),
-        n_iter=solution.stages[-1].inner,
+        n_iter=found.n_iter,
         extra_ridge=extra,
         warning="" if found.converged else unsettled(lam, settings.max_iter),
     )
@@ -274,4 +274,4 @@ def _weights(squares: Squares, settings: RegressionSettings, b: Floats) -> Float
     sigma = max(fit_scale(squares, residuals).sigma, exact_floor(squares))
     rule, lam = efficient_rule(settings.regularizer, sigma, settings.efficiency)
     rough = settle(squares, rule, lam, b, tol=1e-3, max_iter=10)
-    return rough.weights if rough.stages else rule.weights(residuals, lam)
+    return rule.weights(residuals, lam) if rough is None else rough.weights

@@ -29,27 +29,13 @@ LEAST_SLOPE = 0.1  # numerical safety: of the slope of psi to the weights; 0.76 
 
 @dataclass(frozen=True, eq=False)
 class Inference:
-    """What a summary needs of the training rows.
+    """What a summary needs of the training rows."""
 
-    Attributes
-    ----------
-    covariance, even : array
-        Of the intercept (first, if there is one) and the coefficients, as "HC3" and with one spread for all rows.
-    dof : float
-        Weight of the rows less the number of coefficients; of groups less one.
-    r2 : float
-        Robust coefficient of determination.
-    quantiles : array
-        Of the residuals of the rows that are not grossly wrong, at evenly spaced probabilities.
-    groups : int
-        Number of groups; 0 without them.
-    """
-
-    covariance: Floats
-    even: Floats
-    dof: float
-    r2: float
-    quantiles: Floats
+    covariance: Floats  # HC3, of the intercept (first, if there is one) and the coefficients
+    even: Floats  # the same with one spread for all rows
+    dof: float  # weight of the rows less the number of coefficients; number of groups less one
+    r2: float  # robust coefficient of determination
+    quantiles: Floats  # of the residuals of rows that are not grossly wrong, at evenly spaced probabilities
     groups: int = 0
 
     def errors(self, cov: str = "HC3") -> Floats:

@@ -48,7 +48,6 @@ from ._regression_fit import RegressionFit, RegressionSettings, plain_fit, unset
 from ._regression_paths import fits
 from .inference import RegressionSummary, infer
 from .regression_tables import TableEnd, fit_table, many
-from .units import Units
 
 __all__ = ["SelfPacedLinearRegression"]
 
@@ -135,10 +134,6 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
     path_ : tuple of Candidate
         Every fit that was tried; the score is minus the mean Tukey loss at ``scale_`` or, where the rows are fewer than
         three per coefficient, at the scale of the rows left out in turn.
-    units_ : Units
-        Powers of two by which columns or values beyond 1e-100 to 1e100 (of 32 bits: 1e-18 to 1e17) were divided for the
-        fit; ``sample_loss_``, ``lam_``, ``alpha_`` and ``inference_`` are in these units, everything else in the given
-        ones.
     inference_ : Inference or None
         Covariance of the coefficients and robust R2, from which ``summary`` is made; None for sparse data with more
         than 2,000 columns.
@@ -251,15 +246,14 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
         confirmed = check_trusted(trusted, X.shape[0])
         codes = check_groups(groups, X.shape[0])
         kept = slice(None) if weight is None else np.flatnonzero(weight)
-        units = Units.of(X, y)
         wide = sparse.issparse(X) and X.shape[1] > DENSE_GRAM
-        usual = confirmed is None and codes is None and not wide and units.columns is None and not units.values
+        usual = confirmed is None and codes is None and not wide
         if usual and many(*X.shape) and not self._decides:
             return self._fit_many(X, y, weight)
-        rows = units.features(X[kept])
+        rows = X[kept]
         squares = build(
             rows,
-            units.target(y[kept].astype(np.float64)),
+            y[kept].astype(np.float64),
             alpha=float(self.alpha),
             fit_intercept=bool(self.fit_intercept),
             sample_weight=None if weight is None else weight[kept],
@@ -282,7 +276,6 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
         if guard.interrupted:
             termination = interrupted_sentence("the plain model" if found.trial.plain else found.trial.label)
         logger.log(logging.INFO if self.verbose else logging.DEBUG, "%s", termination)
-        self.units_ = units
         self.inference_ = infer(found, (assessment or by_residuals(found)).trusted, known)
         self._store(found, assessment or by_residuals(found), X, y, kept, termination, confirmed)
         if guard.interrupted:
@@ -346,10 +339,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
             X, y = validate_data(
                 self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True, ensure_min_samples=2
             )
-        if self.alpha:  # which has the unit of X
-            check_size("X", X)
-        if not isinstance(self.pace, str):  # which has the unit of y
-            check_size("y", y)
+        check_size("X", X)
+        check_size("y", y)
         return X, y
 
     # ---------------------------------------------------------------------------------------------- results
@@ -365,14 +356,13 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
         confirmed: Any,
     ) -> None:
         best = found.best
-        units, (coef, intercept) = self.units_, found.squares.coefficients(best.b)
-        self.coef_ = units.outward(coef, X.dtype)
-        self.intercept_ = X.dtype.type(units.given(intercept))
-        expected = np.asarray(X @ units.outward(coef) + units.given(intercept))
+        coef, intercept = found.squares.coefficients(best.b)
+        self.coef_, self.intercept_ = coef.astype(X.dtype), X.dtype.type(intercept)
+        expected = np.asarray(X @ coef + intercept)
         rule = best.rule or ResidualRule(check_rule(self.regularizer))
         self.regularizer_, self.loss_unit_ = rule.regularizer, rule.unit
         self.lam_ = float(found.trial.lam)
-        self.scale_ = float(units.given(found.sigma))
+        self.scale_ = float(found.sigma)
         self.misfit_check_ = assessment
         self.noise_rate_, self.noise_rate_interval_ = assessment.rate, assessment.interval
         self.alpha_ = float(self.alpha) + found.extra_ridge
@@ -391,7 +381,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
             losses[kept] = np.where(assessment.dropped, 1.0, np.minimum(assessment.wrong, EVEN_ODDS))
             found_by = replace(found_by, losses=losses)
         self.assessment_ = replace(found_by, trusted=confirmed)
-        self.sample_loss_ = np.square(units.target(y - expected)).astype(X.dtype)
+        self.sample_loss_ = np.square(y - expected).astype(X.dtype)
         self.sample_weight_ = self.assessment_.weight.astype(X.dtype, copy=False)
 
     def _plain_model(self, found: RegressionFit) -> LinearRegression | Ridge:
@@ -400,7 +390,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
         model.set_params(fit_intercept=self.fit_intercept)
         dtype = self.coef_.dtype
         coef, intercept = found.squares.coefficients(found.plain.b)
-        model.coef_, model.intercept_ = self.units_.outward(coef, dtype), dtype.type(self.units_.given(intercept))
+        model.coef_, model.intercept_ = coef.astype(dtype), dtype.type(intercept)
         model.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
@@ -425,16 +415,14 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
 
     def _wrong(self, X: Any, expected: Floats, y: Floats) -> Floats:
         """How probably values of rows that were not fitted are wrong."""
-        units = self.units_
         plain = np.asarray(X @ self.plain_.coef_ + self.plain_.intercept_, dtype=np.float64)
-        guesses = (units.target(expected), units.target(plain))
-        features = numeric_features(units.features(X)) if self.misfit_check_.asked else None
-        return self.misfit_check_.probability(Rows(units.target(np.asarray(y, dtype=np.float64)), guesses, features))
+        features = numeric_features(X) if self.misfit_check_.asked else None
+        return self.misfit_check_.probability(Rows(np.asarray(y, dtype=np.float64), (expected, plain), features))
 
     def _assessment(self, expected: Floats, y: Floats, wrong: Floats, seen: str = "") -> Assessment:
         """Rows with these predictions: the rule, unit and pace are those that the fit ended with."""
         diagnosis = Values(y, expected, wrong, self.misfit_check_.misfit, self.misfit_check_.sentence)
-        losses = ResidualRule(self.regularizer_, self.loss_unit_).losses(self.units_.target(y - expected))
+        losses = ResidualRule(self.regularizer_, self.loss_unit_).losses(y - expected)
         losses = wrong if self.misfit_check_.applied else losses
         look = look_by_residuals(diagnosis.support) if seen else self.assessment_.look
         return Assessment("values", diagnosis, losses, self.lam_, self.regularizer_, seen, look=look)
@@ -495,11 +483,14 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
             self.termination_,
         )
         estimate = np.r_[first, self.coef_].astype(np.float64)
-        error = self.inference_.errors(cov)
-        slopes = self.units_.outward(error[-len(self.coef_) :])
-        error = np.r_[self.units_.given(error[0]), slopes] if self.fit_intercept else slopes
         return RegressionSummary.of(
-            self.inference_, tuple(map(str, names)), estimate, error, self.scale_, float(level), *words
+            self.inference_,
+            tuple(map(str, names)),
+            estimate,
+            self.inference_.errors(cov),
+            self.scale_,
+            float(level),
+            *words,
         )
 
     # ------------------------------------------------------------------------------------------- predicting
@@ -538,8 +529,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, Assessment
             raise ValueError(f"interval must be between 0 and 1, got {interval!r}")
         if self.inference_ is None:
             raise ValueError("interval needs a covariance, which is not computed for so many sparse columns")
-        ends = self.inference_.reach(self.units_.features(X), float(interval), bool(self.fit_intercept))
-        return np.column_stack([expected, *(expected + self.units_.given(end) for end in ends)])
+        ends = self.inference_.reach(X, float(interval), bool(self.fit_intercept))
+        return np.column_stack([expected, *(expected + end for end in ends)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

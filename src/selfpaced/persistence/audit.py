@@ -66,7 +66,6 @@ _VALUES = {
     "factorization.residuals.CellErrors",
     "factorization.residuals.UsualRows",
     "linear.inference.Inference",
-    "linear.units.Units",
     "distributed.crossfit.LabelNoiseModel",
     "distributed.crossfit.ValueNoiseModel",
     "value_noise.assessment.ValueAssessment",
