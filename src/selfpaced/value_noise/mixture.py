@@ -116,7 +116,8 @@ def fit_mixture(z: Array, weight: Array | None = None) -> Mixture:
     nothing = (-30.0, *GROSS_PARTS[0][1:])  # log odds that stand for no gross part
     alone, core = max((_likeliest(points, counts, (*core, *nothing), 5) for core in CORES), key=_nats)
     # what is gross may have been taken for a tail of the core alone
-    starts = [(*start, *part) for start, part in zip((core[:5], CORES[0], core[:5]), GROSS_PARTS, strict=True)]
+    alike = tuple(float(value) for value in core[:5])
+    starts = [(*start, *part) for start, part in zip((alike, CORES[0], alike), GROSS_PARTS, strict=True)]
     both, best = max((_likeliest(points, counts, start) for start in starts), key=_nats)
     error = _odds_error(best, points, counts)
     interval = float(expit(best[5] - NORMAL_95 * error)), float(expit(best[5] + NORMAL_95 * error))
