@@ -128,6 +128,21 @@ def test_predictions_are_lazy_and_those_of_memory(data, memory):
             assert np.array_equal(found.compute(), expected) or np.allclose(found.compute(), expected)
 
 
+def test_scores_are_those_of_memory(data, memory):
+    X, y, weight = data
+    for name, (rows, labels, weights) in collections(data).items():
+        if not isinstance(weights, str):  # else they would be a feature
+            assert memory.score(rows, labels) == pytest.approx(memory.score(X, y)), name
+        assert memory.score(rows, labels, weights) == pytest.approx(memory.score(X, y, weight)), name
+    named = SelfPacedLogisticRegression().fit(pd.DataFrame(X, columns=list("abcd")), y, weight)
+    assert named.score(*collections(data)["frame and names"]) == pytest.approx(memory.score(X, y, weight))
+    values = X @ [1.0, 2.0, 0.0, 0.0] + 5
+    line = SelfPacedLinearRegression().fit(X, values + np.random.default_rng(0).normal(size=len(X)))
+    parts = da.from_array(X, (300, 2)), da.from_array(values, 300), da.from_array(weight, 300)
+    assert line.score(*parts) == pytest.approx(line.score(X, values, weight))
+    assert line.score(parts[0], da.zeros(len(X), chunks=300)) == line.score(X, np.zeros(len(X))) == 0.0
+
+
 def test_predictions_of_a_frame_go_by_the_names_of_the_columns(data):
     X, y, _ = data
     frame = frame_of(X, y, np.ones(len(y)))

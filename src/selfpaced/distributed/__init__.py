@@ -1,6 +1,6 @@
 """Where rows lie: in memory, or in files that do not fit into it; models ask for sums over blocks and a few rows."""
 
-from .dask_input import from_dask, is_dask, lazy_for_dask, on_dask, refuse_dask
+from .dask_input import ScoreMixin, from_dask, is_dask, lazy_for_dask, on_dask, refuse_dask
 from .sample import ContentSample, contents, drawn
 from .scratch import (
     ScratchTable,
@@ -21,6 +21,7 @@ __all__ = [
     "MappedTable",
     "MemoryTable",
     "Rows",
+    "ScoreMixin",
     "ScratchTable",
     "Sums",
     "Table",

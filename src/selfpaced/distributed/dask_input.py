@@ -55,4 +55,19 @@ def lazy_for_dask(method: Method) -> Method:
     return either  # type: ignore[return-value]
 
 
-__all__ = ["from_dask", "is_dask", "lazy_for_dask", "on_dask", "refuse_dask"]
+class ScoreMixin:
+    """Accuracy or R^2 of rows in Dask collections, by sums over their blocks; of others as in scikit-learn."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on given labels, or the coefficient of determination of values.
+
+        Rows of a Dask collection stay where they are, and those without a label are left out.
+        """
+        if is_dask(X):
+            from .dask_results import score
+
+            return score(self, X, y, sample_weight)
+        return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+
+
+__all__ = ["ScoreMixin", "from_dask", "is_dask", "lazy_for_dask", "on_dask", "refuse_dask"]

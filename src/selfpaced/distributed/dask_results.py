@@ -15,7 +15,7 @@ import pandas as pd
 
 from ..assessment import Assessment, AssessmentMixin, without_rows
 from .dask_table import DaskTable, is_frame, table
-from .table import Block, Rows, places_among
+from .table import Block, Rows, Sums, places_among
 
 Listing = Callable[[Assessment], pd.DataFrame]
 
@@ -35,11 +35,43 @@ def collection_frame(model: Any, X: Any, y: Any, listing: Listing) -> Any:
         if y is not None:
             raise ValueError("y must be None where X is a table: it holds them")
         return table_frame(model, X, listing)
-    names = getattr(model, "feature_names_in_", None)
-    if is_frame(X) and names is not None:
-        X = X[[*names, y] if isinstance(y, str) else list(names)]
+    X = _columns(model, X, y)
     wrapped, labels = hasattr(model, "assessments"), hasattr(model, "classes_")
     return table_frame(model, table(X, y, labels=labels, persist=False, gaps=wrapped), listing)
+
+
+def _columns(model: Any, X: Any, *others: Any) -> Any:
+    """The columns of a frame that a model knows, and those of labels and weights that are given by name."""
+    names = getattr(model, "feature_names_in_", None)
+    if not is_frame(X) or names is None:
+        return X
+    return X[[*names, *(name for name in others if isinstance(name, str))]]
+
+
+def score(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """Accuracy, or the coefficient of determination of values."""
+    labels, bare = hasattr(model, "classes_"), without_rows(model)
+    rows = table(_columns(model, X, y, sample_weight), y, sample_weight, labels=labels, persist=False)
+    if labels:
+        total, right = rows.reduce(_right, bare, rows.classes)
+        return float(right / total)
+    total, summed = rows.reduce(_squares, bare, 0.0)[:2]
+    _, _, spread, errors = rows.reduce(_squares, bare, summed / total)
+    return float(1 - errors / spread) if spread > 0 else float(errors == 0)
+
+
+def _right(block: Block, model: Any, classes: Any) -> Sums:
+    weight = np.ones(len(block.y)) if block.weight is None else block.weight
+    same = _asked(block.X, model, "predict", (), {}) == classes[block.y]
+    return Sums((float(weight.sum()), float(weight @ same)))
+
+
+def _squares(block: Block, model: Any, centre: float) -> Sums:
+    """Sums of weights and values, of squared values around the centre, and of squared errors."""
+    weight = np.ones(len(block.y)) if block.weight is None else block.weight
+    errors = block.y - _asked(block.X, model, "predict", (), {})
+    parts = (np.ones(len(weight)), block.y, (block.y - centre) ** 2, errors**2)
+    return Sums(float(weight @ part) for part in parts)
 
 
 def lazily(model: Any, method: str, X: Any, *args: Any, **kwargs: Any) -> Any:
@@ -92,4 +124,4 @@ def _of_codes(block: Block, model: Any) -> Assessment:
     return found
 
 
-__all__ = ["collection_frame", "lazily", "table_frame"]
+__all__ = ["collection_frame", "lazily", "score", "table_frame"]

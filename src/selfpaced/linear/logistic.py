@@ -18,7 +18,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arguments import check_label_array, encoded_labels, speaking_of, told_label
 from ..assessment import Array, Assessment, AssessmentMixin, Labels, fingerprint, piece_by_piece
-from ..distributed import MemoryTable, Table, class_weighted, from_dask, is_dask, is_source, lazy_for_dask, opened
+from ..distributed import (
+    MemoryTable,
+    ScoreMixin,
+    Table,
+    class_weighted,
+    from_dask,
+    is_dask,
+    is_source,
+    lazy_for_dask,
+    opened,
+)
 from ..fitting import (
     CallbackSupportMixin,
     Interruptible,
@@ -47,7 +57,7 @@ from ._loss import Codes, Matrix, Objective, Vector, clean_shares, loss_of_score
 LITTLE_SIGNAL = 0.8  # display: share of the error of guessing above which an upper limit of the rate says nothing
 
 
-class SelfPacedLogisticRegression(CallbackSupportMixin, ClassifierMixin, AssessmentMixin, BaseEstimator):
+class SelfPacedLogisticRegression(CallbackSupportMixin, ScoreMixin, ClassifierMixin, AssessmentMixin, BaseEstimator):
     r"""Logistic regression for labels some of which are wrong: rows that it cannot explain get less weight.
 
     Minimises :math:`C \sum_i \phi(\lambda, \ell_i) + \frac{1}{2} \|w\|^2`, where :math:`\ell_i` is the log-loss

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arguments import speaking_of
 from ..assessment import Assessment, AssessmentMixin, Values, fingerprint, look_by_residuals
-from ..distributed import MemoryTable, Table, from_dask, is_dask, is_source, lazy_for_dask, opened
+from ..distributed import MemoryTable, ScoreMixin, Table, from_dask, is_dask, is_source, lazy_for_dask, opened
 from ..fitting import (
     CallbackSupportMixin,
     Interruptible,
@@ -55,7 +55,7 @@ Floats = NDArray[np.floating[Any]]
 logger = logging.getLogger(__name__)
 
 
-class SelfPacedLinearRegression(CallbackSupportMixin, RegressorMixin, AssessmentMixin, BaseEstimator):
+class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin, AssessmentMixin, BaseEstimator):
     r"""Least squares on the rows that agree, with the outliers found and left out by itself.
 
     Minimises :math:`\sum_i \phi(\lambda, r_i^2) / \phi'(\lambda, 0) + \alpha \|b\|^2` over the coefficients, where
