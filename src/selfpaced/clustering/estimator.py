@@ -142,7 +142,8 @@ class SelfPacedMultiViewKMeans(
     --------
     >>> from selfpaced import SelfPacedMultiViewKMeans
     >>> from selfpaced.datasets import make_multiview_digits
-    >>>     >>> digits = make_multiview_digits()
+    >>> from sklearn.metrics import adjusted_rand_score
+    >>> digits = make_multiview_digits()
     >>> model = SelfPacedMultiViewKMeans(n_clusters=10, n_init=5, random_state=0).fit(digits.views)
     >>> model.sample_weight_.shape
     (1797, 4)
