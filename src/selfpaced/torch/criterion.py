@@ -294,7 +294,7 @@ class SelfPacedLoss(nn.Module):
             self._counts = Counts(n_groups, n_answers, device)
         if self._counts.width != n_groups:
             raise ValueError(
-                f"this criterion has counted outputs of {self._counts.width} groups and now gets {n_groups}: "
+                f"this criterion has counted outputs of width {self._counts.width} and now gets {n_groups}: "
                 "give each head a SelfPacedLoss of its own"
             )
         if self._counts.device != device:
