@@ -162,7 +162,7 @@ def test_losses_that_are_all_zero_keep_the_pace():
 def test_one_criterion_for_heads_of_different_width_is_refused():
     criterion = SelfPacedLoss(n=1000)
     criterion(*batch(classes=5))
-    with pytest.raises(ValueError, match="outputs of 5 groups and now gets 3: give each head a SelfPacedLoss"):
+    with pytest.raises(ValueError, match="outputs of width 5 and now gets 3: give each head a SelfPacedLoss"):
         criterion(*batch(classes=3))
 
 
