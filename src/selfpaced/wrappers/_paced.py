@@ -46,7 +46,6 @@ __all__ = [
     "fit_paced_values",
     "memorises",
     "predict",
-    "residual_floor",
     "sigma_of",
 ]
 
