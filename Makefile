@@ -6,7 +6,7 @@ BIN := .venv/bin
 # One thread per test process: the processes already fill the cores.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
 
-.PHONY: demo test test-all fuzz checks lowest lint types docs package clean
+.PHONY: demo test test-all fuzz checks lowest lint types docs package released clean
 
 demo: .venv/.demo
 	$(BIN)/python -m selfpaced demo --out demo
@@ -44,6 +44,10 @@ docs: .venv/.test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "documentation: site/index.html"
 
+# The tag, the version, the changelog and CITATION.cff must agree before a release.
+released: .venv/.test
+	$(BIN)/python .ci/released.py "$(TAG)"
+
 package: .venv/.test
 	$(BIN)/python .ci/package.py dist
 
@@ -56,7 +60,7 @@ package: .venv/.test
 	touch $@
 
 .venv/.test: pyproject.toml experiments/pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable ".[test]" --editable experiments
+	$(BIN)/python -m pip install --quiet --editable ".[test,docs]" --editable experiments
 	touch $@ .venv/.demo
 
 clean:

@@ -1,8 +1,9 @@
-"""Build both distributions, look into them, and use the wheels where nothing else is.
+"""Build both distributions, check them, and use the wheels in an empty environment.
 
 ``python .ci/package.py [FOLDER]`` writes sdists and wheels into FOLDER (default: dist). Each wheel is built from its
-sdist, so that the sdist is known to be whole. The library's wheel is then installed into an empty environment away from
-the checkout and runs its demo there; the experiments' wheel joins it and must be found by the command line.
+sdist, so that the sdist is known to be whole; twine and check-wheel-contents check both. The library's wheel is then
+installed into an empty environment away from the checkout and runs its demo there; the experiments' wheel joins it and
+must be found by the command line.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ def main(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     for package, project in PROJECTS.items():
         run(sys.executable, "-m", "build", "--outdir", folder, project)
-        check(package, project, only(folder, f"{package}-*.whl"), only(folder, f"{package}-*.tar.gz"))
+        wheel, sdist = only(folder, f"{package}-*.whl"), only(folder, f"{package}-*.tar.gz")
+        check(package, project, wheel, sdist)
+        run(sys.executable, "-m", "twine", "check", "--strict", wheel, sdist)
+        run(sys.executable, "-m", "check_wheel_contents", wheel, at=project)
     with tempfile.TemporaryDirectory() as place:
         use(only(folder, "selfpaced-*.whl"), only(folder, "selfpaced_experiments-*.whl"), Path(place))
     say(f"packages: {', '.join(sorted(path.name for path in folder.iterdir()))}")

@@ -61,7 +61,7 @@ def test_a_candidate_without_scores_cannot_be_compared():
 
 def test_the_sentence_says_what_and_why():
     trials = [PLAIN, WORSE, BETTER]
-    assert sentence(trials, Decision(0, "no pace is better")) == "The plain model was kept: no pace is better."
+    assert sentence(trials, Decision(0, "no pace is better")) == "The plain model is used: no pace is better."
     assert sentence(trials, Decision(2, "it is better")) == "Welsch lam=2 was chosen: it is better."
 
 
@@ -75,5 +75,5 @@ def test_the_end_says_how_much_the_chosen_candidate_trusts():
     assert told.startswith(why)
     assert "74 % of the entries" in told
     assert "97 %" not in told
-    kept = "The plain model was kept: welsch lam=1 is no better."
+    kept = "The plain model is used: welsch lam=1 is no better."
     assert end_in_words(kept, [replace(plain, chosen=True), replace(first, chosen=False)]) == kept

@@ -65,7 +65,7 @@ class Diagnosis(Protocol):
 
     @property
     def support(self) -> Array:
-        """What speaks for the given one: its probability, or the residual."""
+        """Support for the given one: its probability, or the residual."""
         ...
 
     @property
@@ -479,7 +479,7 @@ class AuditedLabels:
     table : mapping of str to ndarray
         The suspects, column by column.
     headline, sentence : str
-        What was found, and what a reader must know to judge it.
+        What was found, and what a reader must know to understand it.
     facts : tuple of (label, value, note)
         Figures of the headline.
     pictures : tuple of ndarray

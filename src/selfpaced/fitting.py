@@ -293,7 +293,7 @@ def raise_interrupted(estimator: Any) -> NoReturn:
 
 def warn_unpaced(reason: str) -> None:
     """The warning that no stage of a pace which was asked for could be kept."""
-    warnings.warn(f"the plain model was kept: {reason}", ConvergenceWarning, stacklevel=7)
+    warnings.warn(f"the plain model is used: {reason}", ConvergenceWarning, stacklevel=7)
 
 
 # -------------------------------------------------------------------------------------------------- progress

@@ -33,7 +33,7 @@ class Trial:
     label : str
         A short name for tables, plots and sentences.
     scores : ndarray, optional
-        What speaks for it, row by row, larger is better; None where nothing could be compared, NaN for rows about which
+        Held-out score, row by row, larger is better; None where nothing could be compared, NaN for rows about which
         nobody was asked.
     weight : ndarray, optional
         Relative weights of the rows; None is full weight for all.
@@ -225,11 +225,11 @@ def _known(scores: Floats, sample_weight: Floats | None) -> Gap:
 def sentence(trials: Sequence[Trial], decision: Decision) -> str:
     """What was chosen and why, as ``termination_`` says it.
 
-    >>> sentence([Trial(math.inf, "plain")], Decision(0, "nothing speaks for noise"))
-    'The plain model was kept: nothing speaks for noise.'
+    >>> sentence([Trial(math.inf, "plain")], Decision(0, "no noise was detected"))
+    'The plain model is used: no noise was detected.'
     """
     trial = trials[decision.index]
-    what = "The plain model was kept" if trial.plain else f"{_capital(trial.label)} was chosen"
+    what = "The plain model is used" if trial.plain else f"{_capital(trial.label)} was chosen"
     return f"{what}: {decision.reason}."
 
 

@@ -116,7 +116,7 @@ def test_labels_weights_and_unknown_chunks(data):
 def test_nothing_wrong_keeps_the_plain_model(data):
     X, clean, value = data.X, data.clean, data.value
     model = CrossFitRegressor(OfSums(LinearRegression())).fit(da.from_array(X, (700, 3)), da.from_array(value, 700))
-    assert model.termination_ == "The plain model was kept: no value is beyond every explanation."
+    assert model.termination_ == "The plain model is used: no value is beyond every explanation."
     assert model.lam_ == np.inf
     np.testing.assert_allclose(model.estimator_.fitted_.coef_, LinearRegression().fit(X, value).coef_, rtol=1e-10)
     rows = table(da.from_array(X, (700, 3)), da.from_array(value, 700), labels=False)

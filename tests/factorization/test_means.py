@@ -204,7 +204,7 @@ def test_a_constant_matrix_is_explained_by_its_mean():
         assert found.rank_ == 0
         assert found.quality_ == "recovered"
         np.testing.assert_allclose(found.reconstruct(), value, atol=1e-6)
-        short = found.termination_ == "The plain model was kept: every observed entry is zero."
+        short = found.termination_ == "The plain model is used: every observed entry is zero."
         assert short == (value == 0)
 
 

@@ -56,9 +56,14 @@ def test_the_peers_are_those_of_the_benchmarks():
     assert modules(EXTRAS["peers"]) <= imported("benchmarks")
 
 
-def test_all_is_every_extra_for_users_but_torch_and_clusters():
+def test_all_is_every_extra_for_users():
     (names,) = re.fullmatch(r"selfpaced\[(.+)\]", EXTRAS["all"][0]).groups()
-    assert set(names.split(",")) == set(FOR_USERS) - {"dask", "spark", "torch"}
+    assert set(names.split(",")) == set(FOR_USERS)
+
+
+def test_the_extra_for_tests_does_not_bring_the_documentation():
+    assert "docs" not in re.fullmatch(r"selfpaced\[(.+)\]", EXTRAS["test"][0])[1].split(",")
+    assert not modules(EXTRAS["docs"]) & modules(EXTRAS["test"])
 
 
 def test_hints_name_extras_that_exist():

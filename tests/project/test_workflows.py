@@ -1,5 +1,6 @@
-"""CI files call the Makefile and nothing else, on every supported Python; templates and policies are in place."""
+"""CI calls the Makefile on Linux and pytest elsewhere; templates and policies are in place."""
 
+import importlib.util
 import re
 import shlex
 import tomllib
@@ -9,7 +10,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
-GITHUB, GITLAB = ".github/workflows/ci.yml", ".gitlab-ci.yml"
+GITHUB, GITLAB, RELEASE = ".github/workflows/ci.yml", ".gitlab-ci.yml", ".github/workflows/release.yml"
 GITLAB_KEYWORDS = {"default", "include", "stages", "variables", "workflow"}
 
 
@@ -22,8 +23,13 @@ def targets():
     return set(re.findall(r"^([a-z][\w-]*):", text_of("Makefile"), re.MULTILINE))
 
 
+def all_jobs(name):
+    return yaml.safe_load(text_of(name))["jobs"]
+
+
 def github_jobs():
-    return yaml.safe_load(text_of(GITHUB))["jobs"].values()
+    """The jobs on Linux."""
+    return [job for job in all_jobs(GITHUB).values() if job["runs-on"].startswith("ubuntu")]
 
 
 def gitlab_jobs():
@@ -79,16 +85,71 @@ def test_every_supported_python_is_tested():
     assert github == gitlab == documented == pythons
 
 
-def test_actions_are_pinned_and_may_only_read():
-    used = [step["uses"] for job in github_jobs() for step in job["steps"] if "uses" in step]
+@pytest.mark.parametrize("name", [GITHUB, RELEASE])
+def test_actions_are_pinned_and_may_only_read(name):
+    used = [step["uses"] for job in all_jobs(name).values() for step in job["steps"] if "uses" in step]
     assert used
-    assert [name for name in used if not re.fullmatch(r"actions/[\w-]+@v\d+\.\d+\.\d+", name)] == []
-    assert yaml.safe_load(text_of(GITHUB))["permissions"] == {"contents": "read"}
+    assert [action for action in used if not re.fullmatch(r"(actions|pypa)/[\w-]+@v\d+\.\d+\.\d+", action)] == []
+    assert yaml.safe_load(text_of(name))["permissions"] == {"contents": "read"}
 
 
-@pytest.mark.parametrize("name", [GITHUB, GITLAB])
+def test_macos_and_windows_are_tested():
+    job = all_jobs(GITHUB)["systems"]
+    assert [system.partition("-")[0] for system in job["strategy"]["matrix"]["system"]] == ["macos", "windows"]
+    steps = [shlex.split(step["run"]) for step in job["steps"] if "run" in step]
+    assert {tuple(words[:2]) for words in steps} == {("python", "-m")}  # as on Linux, without a shell or make
+    assert steps[-1][2] == "pytest"
+
+
+def test_only_the_upload_of_a_release_may_ask_for_an_identity():
+    jobs = all_jobs(RELEASE)
+    assert [name for name, job in jobs.items() if "permissions" in job] == ["publish"]
+    assert jobs["publish"]["permissions"] == {"id-token": "write"}
+    assert jobs["publish"]["needs"] == "build"
+    asked = {word for step in jobs["build"]["steps"] for word in shlex.split(step.get("run", ""))}
+    assert {"released", "lint", "types", "docs", "test-all", "package"} <= asked & targets()
+
+
+@pytest.fixture(scope="module")
+def released():
+    spec = importlib.util.spec_from_file_location("released", ROOT / ".ci" / "released.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_version_and_state_of_the_release_are_the_same_everywhere(released):
+    assert len(set(released.versions(ROOT).values())) == 1
+    changelog, citation = released.dates(ROOT)
+    assert changelog == citation
+
+
+@pytest.mark.parametrize(
+    ("changelog", "citation", "tag", "words"),
+    [
+        ("## 0.1.0 (2027-01-05)", "version: 0.1.0\ndate-released: 2027-01-05", "v0.1.0", None),
+        ("## 0.1.0 (unreleased)", "version: 0.1.0", "v0.1.0", "CHANGELOG.md has the date unreleased"),
+        ("## 0.1.0 (2027-01-05)", "version: 0.1.0", "v0.1.0", "CITATION.cff unreleased"),
+        ("## 0.1.0 (2027-01-05)", "version: 0.1.0\ndate-released: 2027-01-05", "v0.2.0", "states version 0.1.0"),
+    ],
+)
+def test_a_tag_is_released_only_if_all_files_agree(released, tmp_path, changelog, citation, tag, words):
+    texts = {
+        "src/selfpaced/__init__.py": '__version__ = "0.1.0"',
+        "experiments/pyproject.toml": 'version = "0.1.0"',
+        "CITATION.cff": citation,
+        "CHANGELOG.md": changelog,
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    problems = released.problems(tmp_path, tag)
+    assert not problems if words is None else words in " ".join(problems)
+
+
+@pytest.mark.parametrize("name", [GITHUB, GITLAB, RELEASE])
 def test_no_secret_is_read(name):
-    assert not re.search(r"secrets\.|TOKEN|PASSWORD|id-token", text_of(name))
+    assert not re.search(r"secrets\.|TOKEN|PASSWORD", text_of(name))
 
 
 def test_the_form_for_bugs_asks_for_what_is_needed():
@@ -124,9 +185,10 @@ def test_links_between_documents_lead_somewhere(name):
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
-def test_hooks_before_a_commit_are_the_ruff_of_make_lint():
+def test_hooks_before_a_commit_are_those_of_make_lint_with_a_pinned_version():
     (local,) = yaml.safe_load(text_of(".pre-commit-config.yaml"))["repos"]
-    entries = [hook["entry"].split()[:2] for hook in local["hooks"]]
-    assert entries == [[".venv/bin/ruff", "check"], [".venv/bin/ruff", "format"]]
-    for _, command in entries:
-        assert f"$(BIN)/ruff {command}" in text_of("Makefile")
+    assert len({tuple(hook["additional_dependencies"]) for hook in local["hooks"]}) == 1
+    assert re.fullmatch(r"ruff==\d+\.\d+\.\d+", local["hooks"][0]["additional_dependencies"][0])
+    commands = [hook["entry"].split()[1] for hook in local["hooks"]]
+    assert commands == ["check", "format"]
+    assert all(f"$(BIN)/ruff {command}" in text_of("Makefile") for command in commands)

@@ -89,7 +89,7 @@ def test_nothing_wrong_keeps_the_plain_model(data):
     rows = data[2]
     plain = LogisticRegression(labelCol="clean", regParam=0.01)
     model = CrossFit(estimator=plain, idCol="id").fit(rows)
-    assert model.termination == "The plain model was kept: held-out labels do not plainly show that any are wrong."
+    assert model.termination == "The plain model is used: held-out labels do not plainly show that any are wrong."
     np.testing.assert_array_equal(model.fitted.coefficients.toArray(), plain.fit(rows).coefficients.toArray())
     found = assessed(model.transform(rows))
     assert (found["noiseProbability"] < 0.001).all()

@@ -19,9 +19,9 @@ VALUES = X @ [1.0, -2.0] + np.random.default_rng(0).normal(size=300)
 
 def test_rows_that_lose_their_weight_do_not_leave_a_model_of_a_few():
     model = SelfPacedClassifier(GaussianNB(), pace=Geometric(stop=Stages(3)))
-    with pytest.warns(ConvergenceWarning, match="the plain model was kept: at lam = .* every weight is zero"):
+    with pytest.warns(ConvergenceWarning, match="the plain model is used: at lam = .* every weight is zero"):
         model.fit(X, LABELS)
-    assert "The plain model was kept: at lam = " in model.termination_
+    assert "The plain model is used: at lam = " in model.termination_
     assert (model.lam_, len(model.path_)) == (np.inf, 2)
     assert (model.sample_weight_ == 1).all()
     np.testing.assert_array_equal(model.predict(X), GaussianNB().fit(X, LABELS).predict(X))

@@ -73,7 +73,7 @@ def audit_labels(
     multi_label : bool, default=False
         Whether a row may have several labels; every column is then audited by itself.
     cells : data frame, array or list, optional
-        What a person needs to see to judge a row (texts, paths of images, a raw table), shown in the report.
+        What a person needs to see to decide on a row (texts, paths of images, a raw table), shown in the report.
     ids : array-like of shape (n,), optional
         Names of the rows, added to the tables.
     features : array-like of shape (n, n_features), optional

@@ -260,7 +260,7 @@ class LabelAudit(AuditPage):
         )
 
     def _asides(self) -> list[str]:
-        """What a reader must know to judge the rest."""
+        """What a reader must know to read the rest."""
         out = []
         if self.in_sample:
             out.append("The probabilities look in-sample; use held-out ones, or wrong labels are not found.")

@@ -25,7 +25,7 @@ NORMAL_975 = float(ndtri(0.975))
 MISFIT = 0.03  # standard deviation of the rate that a wrong link function alone brings about, at most
 FEIGNED = 0.2  # the same as a share of the errors that overlap explains: without overlap no link function feigns noise
 CONVINCING = 2.0  # nats that noise must gain for an interval without 0
-ODDS = 2.0  # prior odds of noise when labels are doubted: a list to look at may be too long rather than empty
+ODDS = 2.0  # prior odds of noise if noise is possible: a list to look at may be too long rather than empty
 LEAST_DOUBT = 0.01  # numerical safety: the smallest rate by which labels are ranked
 
 
@@ -42,7 +42,7 @@ def fit_channel(
     """Fit the noise channel to out-of-fold logits and noisy labels, given as codes 0 .. n_classes - 1.
 
     In-sample logits of a flexible model make every label look right. With more than two classes, labels of classes with
-    fewer than ten rows are not judged: they are taken to be right.
+    fewer than ten rows are not assessed: they are taken to be right.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def fit_channel(
 class ChannelModels:
     """The models of a channel, each fitted once; what is made of them may be asked again.
 
-    Weights sum to the number of independent rows; ``classes`` are those with rows enough to be judged (None: all).
+    Weights sum to the number of independent rows; ``classes`` are those with rows enough to be assessed (None: all).
     """
 
     models: list[Model]  # those with noise first; none if there is nothing to fit to
@@ -108,8 +108,8 @@ class ChannelModels:
         if len(codes) == 0 or weight.sum() <= 0 or np.ptp(z - z.mean(axis=1, keepdims=True)) == 0:
             return cls([], z, codes, weight)
         weight = weight * (effective_size(weight, len(weight)) / weight.sum())
-        judged = _judged(codes, weight, z.shape[1])
-        self = cls([], z, codes, weight if size is None else weight * (size / weight.sum()), judged)
+        assessed = _assessable(codes, weight, z.shape[1])
+        self = cls([], z, codes, weight if size is None else weight * (size / weight.sum()), assessed)
         z, codes, weight = self.rows
         if z.shape[1] == 2:
             self.models[:] = fit_binary(z[:, 1] - z[:, 0], codes, weight, class_conditional, shift, noiseless)
@@ -119,7 +119,7 @@ class ChannelModels:
 
     @cached_property
     def rows(self) -> tuple[Array, Codes, Array]:
-        """Logits, codes and weights of the classes that are judged."""
+        """Logits, codes and weights of the classes that are assessed."""
         if self.classes is None:
             return self.logits, self.codes, self.weight
         code = np.full(self.logits.shape[1], -1)
@@ -158,7 +158,7 @@ class ChannelModels:
         return replace(model, suspicion=replace(doubt, lower=Suspicion(scale, transition)))
 
     def _of_all(self, model: NoiseModel | None) -> NoiseModel:
-        """A model of the classes that are judged as one of all classes."""
+        """A model of the classes that are assessed as one of all classes."""
         n_classes = self.logits.shape[1]
         if model is None:
             return NoiseModel.identity(n_classes)
@@ -195,7 +195,7 @@ def _checked(logits: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -
     return z, codes, np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
 
 
-def _judged(codes: Codes, weight: Array, n_classes: int) -> Codes | None:
+def _assessable(codes: Codes, weight: Array, n_classes: int) -> Codes | None:
     """The classes with enough rows; None if these are all, or too few to compare.
 
     Wrong labels that a model spreads over all classes alike would be missed between large classes beside a tiny one.

@@ -17,7 +17,7 @@ UNDECIDED = 0.499  # theory: below even odds, so that no label is a likely error
 OVERLAP_ROWS = (
     0.05  # theory: expected rows as far from their label by overlap alone, below which a single error is certain
 )
-CLASS_ROWS = 10  # a choice: rows of a class below which its labels are not judged
+CLASS_ROWS = 10  # a choice: rows of a class below which its labels are not assessed
 CLEAN = 0.03  # benchmarks/ablation.py: confident error by class below which labels look clean
 CONTRADICTED = 0.75  # a choice: share of the labels that held-out predictions contradict which are worth a look
 
@@ -152,13 +152,13 @@ class NoiseModel:
     def _isolated(self, logits: ArrayLike, y: ArrayLike) -> Array:
         """Probability that a label is a single error: overlap alone would not bring about a row so far from its label.
 
-        The prior is one wrong label in ``1 / OVERLAP_ROWS`` tables of this size, none in classes that are not judged.
+        The prior is one wrong label in ``1 / OVERLAP_ROWS`` tables of this size, none in classes that are not assessed.
         """
         doubt, codes = self._doubt, np.asarray(y, dtype=np.intp)
         clean = softmax(float(doubt.clean_scale or 0.0) * (as_matrix(logits) + self.bias / self.scale))
         given = clean[np.arange(len(codes)), codes]
-        judged = np.diag(doubt.transition) < 1.0
-        return np.where(judged[codes], 1.0 / (1.0 + doubt.size / OVERLAP_ROWS * given), 0.0)
+        assessed = np.diag(doubt.transition) < 1.0
+        return np.where(assessed[codes], 1.0 / (1.0 + doubt.size / OVERLAP_ROWS * given), 0.0)
 
     @property
     def _doubt(self) -> Suspicion:

@@ -100,13 +100,13 @@ def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitC
     ]
     agrees, missed = predicted(z) == codes, channel.decide(scores) != codes
     wrong = channel.noise_probability(scores, codes) * missed
-    doubted = wrong if weight is None else wrong * weight
+    suspected = wrong if weight is None else wrong * weight
     single = channel.unless_established().noise_probability(scores, codes) > SUSPECT
     confirmed = own.unless_established().noise_probability(z[single], codes[single]) > SUSPECT
     return MisfitCheck(
         own,
         ahead=mean_and_error(likelihoods[1] - likelihoods[0], weight, size).z,
-        explained=float(doubted @ agrees / max(doubted.sum(), np.finfo(float).tiny)),
+        explained=float(suspected @ agrees / max(suspected.sum(), np.finfo(float).tiny)),
         confirmed=bool(confirmed.all()),
     )
 

@@ -123,7 +123,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
         The rule that made ``sample_weight_`` from ``sample_loss_ / loss_unit_``. It is not the one asked for where the
         guard stepped back to hard selection; the unit is 1 unless the rule is not free of scale.
     scale_ : float
-        Sigma of the good residuals; the size of rounding where they are fitted exactly. Where nothing speaks for a
+        Sigma of the good residuals; the size of rounding where they are fitted exactly. If there is no evidence for a
         majority of good rows, the root mean square of all residuals.
     noise_rate_, noise_rate_interval_ : float, tuple of float
         Estimated share of outliers that no other explanation accounts for, with an interval of about 95 %.

@@ -42,7 +42,7 @@ COUNTED_SHARE = (
 ATOM = 0.15  # a choice: share of one repeated value (zero, often) that no residual can assess
 EVEN_ODDS = 0.5  # convention: above, a value is more probably wrong than right
 WITHOUT = "without gross rows"  # label of the candidate that leaves them out
-DOUBTED = 1.0  # standard errors that a gain must have if no gross errors were found: benchmarks/regression.py tables
+UNPROVEN = 1.0  # standard errors that a gain must have if no gross errors were found: benchmarks/regression.py tables
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -348,7 +348,7 @@ def nearest(
     lost = np.zeros(len(plain), dtype=bool) if assessment.lost is None else assessment.lost
     limit = np.where(lost, np.abs(plain[compared & ~lost]).max(initial=0.0), np.inf)[compared]
     weight = None if sample_weight is None else sample_weight[compared]
-    errors = 0.0 if assessment.found else DOUBTED
+    errors = 0.0 if assessment.found else UNPROVEN
     unit = float(np.abs(plain).max(initial=0.0)) or 1.0  # in which squares of squares are numbers
     squares: dict[int, float] = {}
     for number, residuals in enumerate(paced):
