@@ -48,21 +48,18 @@ FLOORS: list[dict[str, str]] = [
     },
     {
         "assessment": "what a fitted model knows about rows; the definition of a suspect",
-        "parameters": "valid values of every parameter",
+        "parameters": "valid values of parameters and arguments, refused by name",
         "solver": "`walk`, the driver of paced fits; `alternate`, the paper's Algorithm 1",
-        "selection": "candidates, paired gaps, the decision and its sentence",
+        "selection": "candidates and the path of them, paired gaps, the decision and its sentence",
         "datasets": "makers of noise, outliers and data sets",
     },
     {
         "pacing": "lam: where it starts, how it moves, when it stops",
-        "path": "one record per candidate",
         "registry": "every estimator, once",
-        "fingerprint": "content of rows as numbers",
+        "fingerprint": "content of rows as numbers, and folds by content",
     },
     {
-        "arguments": "checks of arguments",
         "regularizers": "the mathematics: phi, weight and dual of every rule",
-        "sketch": "a mergeable summary of losses",
         "formatting": "numbers, shares and counts as people write them",
     },
 ]
