@@ -45,16 +45,16 @@ FLOORS: list[dict[str, str]] = [
         "robust": "robust scales and paces of residuals",
         "fitting": "what every `fit` needs: checks, progress, callbacks, Ctrl-C",
         "tables": "files of mixed columns: reading, encoding, checks, decisions",
+        "datasets": "makers of noise, outliers and data sets",
     },
     {
         "assessment": "what a fitted model knows about rows; the definition of a suspect",
         "parameters": "valid values of parameters and arguments, refused by name",
         "solver": "`walk`, the driver of paced fits; `alternate`, the paper's Algorithm 1",
-        "selection": "candidates and the path of them, paired gaps, the decision and its sentence",
-        "datasets": "makers of noise, outliers and data sets",
     },
     {
         "pacing": "lam: where it starts, how it moves, when it stops",
+        "selection": "candidates and the path of them, paired gaps, the decision and its sentence",
         "registry": "every estimator, once",
         "fingerprint": "content of rows as numbers, and folds by content",
     },
