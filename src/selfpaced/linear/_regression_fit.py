@@ -27,7 +27,7 @@ from ..robust import (
 )
 from ..robust.sigma import CUTOFF
 from ..selection import Candidate, Decision, Trial, path_of, sentence
-from ..value_noise import ValueAssessment, assess_values, by_model, numeric_features, repeated_value
+from ..value_noise import ValueAssessment, assess_values, by_model, nearest, numeric_features, repeated_value
 from ._initial import robust_start
 from ._least_squares import DENSE_GRAM, Squares, exact_floor
 from ._leverage import Rejection, absurd_rows
@@ -50,6 +50,7 @@ ROUNDING_REACH = (
     5.0  # numerical safety: of the size of rounding, within which a residual is none (Tukey's rule reaches 4.7)
 )
 EXACT_SHARE = 0.6  # a choice: of rows fitted exactly, from which the others are outliers of that fit
+WITHOUT = "without gross rows"  # label of the candidate of least squares without them
 LOOSE = 1e-3  # a choice: of the residuals' spread, by which a fit at the limit of iterations may still move
 
 
@@ -332,8 +333,40 @@ def checked(
     kept = assessment.trusted & ~rejection.rows(squares.features, y, fit.best.residuals)
     if not np.average(kept, weights=squares.sample_weight) * squares.size > squares.dof:
         kept[:] = True
-    chosen = efficient(fit, settings, kept)
+    found = efficient(fit, settings, kept)
+    chosen = found if found.trial.plain else _nearest(found, assessment, kept)
     return chosen, replace(assessment, applied=not chosen.trial.plain), rejection
+
+
+def _nearest(fit: RegressionFit, assessment: ValueAssessment, kept: NDArray[np.bool_]) -> RegressionFit:
+    """Return the fit, least squares for the same rows, or the plain fit.
+
+    The plain one is left if one of the others is nearer to the rows that are kept, or if rows are left out.
+    """
+    rivals = [fit] if kept.all() else [fit, _least_squares(fit, kept)]
+    # other rows would decide for the plain fit, which follows them
+    compared = replace(assessment, wrong=np.where(kept, assessment.wrong, 1.0))
+    residuals = [fit.squares.left_out(one.best.residuals, one.trial.weight) for one in rivals]
+    number = nearest(residuals, fit.squares.left_out(fit.plain.residuals), compared, fit.squares.sample_weight)
+    if number is not None:
+        return rivals[number]
+    if not kept.all():
+        return fit
+    said = assessment.sentence
+    reason = f"{fit.trial.label} is not better on the rows that are not grossly wrong" + (f"; {said}" if said else "")
+    return fit.keeping_plain(reason)
+
+
+def _least_squares(fit: RegressionFit, kept: NDArray[np.bool_]) -> RegressionFit:
+    """Return least squares for the rows that are kept."""
+    began, weights = time.perf_counter(), kept.astype(float)
+    b = fit.squares.solve(weights, fit.best.b)  # what the other rows leave open stays
+    residuals = fit.squares.residuals(b)
+    rule, lam = ResidualRule(get("hard")), float(np.square(np.abs(residuals[kept]).max()) * (1 + 1e-9))
+    trial = Trial(lam, WITHOUT, None, weights, time.perf_counter() - began, Attempt(b, residuals, rule))
+    scale = fit_scale(fit.squares, residuals)
+    decision = Decision(len(fit.trials), fit.decision.reason)
+    return replace(fit, trials=(*fit.trials, trial), decision=decision, scale=scale, n_iter=1, warning="")
 
 
 def by_residuals(fit: RegressionFit) -> ValueAssessment:
