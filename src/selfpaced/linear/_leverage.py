@@ -118,7 +118,9 @@ class Rejection:
         if not self.misled:
             return np.asarray(heaps)
         size = np.abs(residuals)
-        return heaps | ((sizes > UNUSUAL) & (size > RANK_SHIFT * self.sigma) & (size > np.abs(y - self.median)))
+        return np.asarray(
+            heaps | ((sizes > UNUSUAL) & (size > RANK_SHIFT * self.sigma) & (size > np.abs(y - self.median)))
+        )
 
 
 def _mean_rank(values: Floats, rows: Mask) -> float:

@@ -50,6 +50,7 @@ ROUNDING_REACH = (
     5.0  # numerical safety: of the size of rounding, within which a residual is none (Tukey's rule reaches 4.7)
 )
 EXACT_SHARE = 0.6  # a choice: of rows fitted exactly, from which the others are outliers of that fit
+ROUGH = 2  # cost: weighted fits after which sigma is estimated again
 WITHOUT = "without gross rows"  # label of the candidate of least squares without them
 LOOSE = 1e-3  # a choice: of the residuals' spread, by which a fit at the limit of iterations may still move
 
@@ -276,15 +277,20 @@ def efficient(fit: RegressionFit, settings: RegressionSettings, kept: NDArray[np
 
     It is the plain fit if no residual is an outlier, for which least squares is efficient.
     """
-    began, squares = time.perf_counter(), fit.squares
-    rule, lam = efficient_rule(settings.regularizer, fit.sigma, settings.efficiency)
-    part = squares.rows(np.flatnonzero(kept))
-    found = settle(part, rule, lam, fit.best.b, tol=settings.tol, max_iter=settings.max_iter)
-    if found is None:
-        return fit
-    residuals = squares.residuals(found.b)
-    scale = fit_scale(squares, residuals)
-    found = replace(found, residuals=residuals, weights=np.where(kept, rule.weights(residuals, lam), 0.0))
+    began, squares, floor = time.perf_counter(), fit.squares, exact_floor(fit.squares)
+    part, paced, scale = (
+        squares.rows(np.flatnonzero(kept)),
+        Reweighted(fit.best.b, fit.best.residuals, kept.astype(float)),
+        fit.scale,
+    )
+    for max_iter in (ROUGH, settings.max_iter):
+        rule, lam = efficient_rule(settings.regularizer, max(scale.sigma, floor), settings.efficiency)
+        found = settle(part, rule, lam, paced.b, tol=settings.tol, max_iter=max_iter)
+        if found is None:
+            return fit
+        residuals = squares.residuals(found.b)
+        weights, scale = np.where(kept, rule.weights(residuals, lam), 0.0), fit_scale(squares, residuals)
+        paced = Reweighted(found.b, residuals, weights, found.n_iter, found.converged)
     label = f"{settings.regularizer.name or 'custom'}, {settings.efficiency:.0%} efficient"
     reason = f"the sigma of its good residuals is {scale.sigma:.4g}"
     if not kept.all():
@@ -292,11 +298,11 @@ def efficient(fit: RegressionFit, settings: RegressionSettings, kept: NDArray[np
         reason = f"without {share:.1%} of the rows, which are grossly wrong or misled by their features, {reason}"
     tried = replace(
         fit,
-        trials=(*fit.trials, paced_trial(found, lam, label, rule, began)),
+        trials=(*fit.trials, paced_trial(paced, lam, label, rule, began)),
         decision=Decision(len(fit.trials), reason),
         scale=scale,
-        n_iter=found.n_iter,
-        warning="" if found.converged else unsettled(lam, settings.max_iter),
+        n_iter=paced.n_iter,
+        warning="" if paced.converged else unsettled(lam, settings.max_iter),
     )
     clean = outlier_share(residuals, scale.sigma, squares.sample_weight).low == 0
     largest = -1.1 * ndtri((1 - TEST_LEVEL) / 2 / squares.size) * scale.sigma

@@ -70,11 +70,11 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
     1. a robust start (halves suggested by principal sensitivity components, and random subsets, refined to an
        S-estimate; directions that a few rows alone determine are fitted after the others),
     2. hard self-pacing upward from the easy half, until the cut is 2.5 sigma of the fit's own good residuals,
-    3. the regularizer at the pace that is ``efficiency`` as precise as least squares on clean normal errors, unless it
-       lets the majority of the rows down,
-    4. the plain fit if no residual is an outlier, and
-    5. a check by reference models (``misfit_check_``): the weighted fit, one without gross errors, or the plain fit,
-       whichever is nearest to the rows that are right.
+    3. by its residuals the rows to leave out: gross errors that reference models confirm (``misfit_check_``), and rows
+       that their features mislead or that form a second heap of residuals (``rejection_``),
+    4. for the others the regularizer at the pace that is ``efficiency`` as precise as least squares on clean normal
+       errors, or least squares if that is nearer to them, and
+    5. the plain fit if no residual is an outlier, or if no row is left out and no other fit is nearer to the rows.
 
     A row that alone determines a coefficient keeps its weight. If the chosen fit predicts rows more than ten times as
     far off as the worst row of the plain fit, although nothing shows that they are wrong, a UserWarning says so, and
@@ -88,7 +88,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
     alpha : float, default=0.0
         Ridge penalty, as in :class:`sklearn.linear_model.Ridge`; weights are relative to their largest value, so it
         means the same for every rule.
-    regularizer : str or Regularizer, default="tukey"
+    regularizer : str or Regularizer, default="huber"
         Any elementwise rule of :mod:`selfpaced.regularizers`, or one made by ``from_loss``; the loss is the squared
         residual.
     pace : "auto", "paper", float or Pacing, default="auto"
@@ -125,8 +125,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
     lam_ : float
         The pace of the chosen fit; ``inf`` is the plain fit.
     regularizer_, loss_unit_ : Regularizer, float
-        The rule that made ``sample_weight_`` from ``sample_loss_ / loss_unit_``. It is not the one asked for where the
-        guard stepped back to hard selection; the unit is 1 unless the rule is not free of scale.
+        The rule that made ``sample_weight_`` from ``sample_loss_ / loss_unit_``, for rows that are not left out. It
+        is "hard" if least squares without gross rows was chosen; the unit is 1 unless the rule is not free of scale.
     scale_ : float
         Sigma of the good residuals; the size of rounding where they are fitted exactly. If there is no evidence for a
         majority of good rows, the root mean square of all residuals.
@@ -134,8 +134,10 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
         Estimated share of outliers that no other explanation accounts for, with an interval of about 95 %.
     misfit_check_ : ValueAssessment
         Which values are grossly wrong, and what share the model only misfits (:mod:`selfpaced.value_noise`); printed,
-        it is a sentence. If rows were left out by it, ``lam_`` is the probability of being wrong, 0.5, above which
-        they were.
+        it is a sentence.
+    rejection_ : Rejection or None
+        Which rows have no weight although their values may be right; None if ``pace`` was given or the plain fit was
+        chosen.
     path_ : tuple of Candidate
         Every fit that was tried; the score is minus the mean Tukey loss at ``scale_`` or, where the rows are fewer than
         three per coefficient, at the scale of the rows left out in turn.
