@@ -157,7 +157,7 @@ def test_weights_are_frequencies(binary):
         ({"classes": lambda _: ["a", "b"]}, "3 columns"),
         ({"sample_weight": lambda y: -np.ones(len(y))}, "sample_weight"),
         ({"groups": lambda y: y[:3]}, "groups"),
-        ({"groups": lambda y: np.where(y == 0, np.nan, y)}, "groups must name"),
+        ({"groups": lambda y: np.where(y == 0, np.nan, y)}, "groups must not have missing values"),
         ({"ids": lambda y: y[:3]}, "ids"),
         ({"cells": lambda y: ["one"] * 3}, "cells"),
         ({"features": lambda y: np.full((len(y), 2), np.nan)}, "features must be finite"),

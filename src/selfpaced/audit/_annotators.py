@@ -14,6 +14,7 @@ from ..arguments import integer
 from ..assessment import LEVELS, SUSPECT, AuditedLabels, look_by_share
 from ..formatting import percent, plural
 from ..inspection import as_table
+from ..label_noise.model import as_matrix
 from ._annotator_model import AnnotatorModel, fit_annotators, information_gain
 from ._inputs import probabilities, shown_cells
 from ._labels import AuditPage, levels_in_words
@@ -21,10 +22,8 @@ from ._neighbours import find_neighbours
 from ._noise import logits_of
 from ._votes import Votes, read_votes
 
-__all__ = ["AnnotatorAudit", "audit_annotators"]
-
 Array = NDArray[Any]
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 COVERAGE = 0.95  # convention: of intervals
 
@@ -285,8 +284,7 @@ def _logits(probs: Floats, k: int) -> Floats:
             f"pred_probs must have one column per label, got {probs.shape[1]} columns and {k} labels; name the label "
             "of every column with classes="
         )
-    logs = logits_of(probs / np.maximum(probs.sum(axis=1, keepdims=True), np.finfo(float).tiny))
-    return np.asarray(np.column_stack([np.zeros(len(logs)), logs]) if logs.ndim == 1 else logs, dtype=np.float64)
+    return as_matrix(logits_of(probs / np.maximum(probs.sum(axis=1, keepdims=True), np.finfo(float).tiny)))
 
 
 def _from_neighbours(votes: Votes, features: Any) -> Floats:

@@ -15,8 +15,6 @@ from ..inspection import as_table
 from ._inputs import array_of, missing, probabilities
 from ._labels import AuditPage, LabelAudit, levels_in_words
 
-__all__ = ["MultiLabelAudit", "read_indicators"]
-
 Array = NDArray[Any]
 
 

@@ -244,7 +244,7 @@ class LabelCodes:
             raise ValueError(
                 f"y has more than {LABELS_READ:,} different labels: are they values, for SelfPacedLinearRegression?"
             )
-        return np.array([*places, -1], dtype=np.int32)[codes]
+        return np.asarray(np.array([*places, -1], dtype=np.int32)[codes])
 
     def sorted(self) -> tuple[Array, Array]:
         """All labels in their order, and the number that each has."""
