@@ -265,13 +265,13 @@ def audit_annotators(
     >>> bool((audit.consensus == true).mean() > 0.95), int(audit.annotator_error["annotator"][0])
     (True, 3)
     """
-    n_rows = None if pred_probs is None and features is None else len(features if pred_probs is None else pred_probs)
-    votes = read_votes(annotations, n_rows, classes)
-    logits = None
     if pred_probs is not None:
-        logits = _logits(probabilities(pred_probs), len(votes.classes))
-    elif features is not None:
-        logits = _from_neighbours(votes, features)
+        probs = probabilities(pred_probs)
+        votes = read_votes(annotations, len(probs), classes)
+        logits: Floats | None = _logits(probs, len(votes.classes))
+    else:
+        votes = read_votes(annotations, None if features is None else np.shape(features)[0], classes)
+        logits = None if features is None else _from_neighbours(votes, features)
     return AnnotatorAudit(votes, fit_annotators(votes, logits), shown_cells(cells, len(votes.rows)))
 
 

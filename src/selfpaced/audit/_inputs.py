@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +31,7 @@ class AuditInput:
     index: Any = None  # of the rows if labels or probabilities are pandas objects
 
 
-def array_of(values: Any) -> Array:
+def array_of(values: Any, name: str) -> Array:
     """Any array-like as a NumPy array; text and mixed kinds as objects."""
     if hasattr(values, "detach"):  # a torch tensor
         values = values.detach().cpu()
@@ -41,7 +42,8 @@ def array_of(values: Any) -> Array:
         out = np.empty(len(values), dtype=object)
         out[:] = values
         return out
-    return np.asarray(values)
+    with speaking_of(name, "an array, every row of the same length"):
+        return np.asarray(values)
 
 
 def missing(values: Array) -> NDArray[np.bool_]:
@@ -53,7 +55,7 @@ def missing(values: Array) -> NDArray[np.bool_]:
 
 def row_values(name: str, values: Any, n: int) -> Array:
     """One value for each row."""
-    out = array_of(values)
+    out = array_of(values, name)
     if out.ndim != 1 or len(out) != n:
         raise ValueError(f"{name} must have one value for each of the {n} rows, got shape {out.shape}")
     return out
@@ -61,8 +63,13 @@ def row_values(name: str, values: Any, n: int) -> Array:
 
 def probabilities(pred_probs: Any, name: str = "pred_probs") -> Floats:
     """Numbers in [0, 1] without gaps, as they are laid out."""
+    given = array_of(pred_probs, name)
+    if given.ndim not in (1, 2) or given.dtype.kind == "c":
+        raise ValueError(
+            f"{name} must be probabilities of shape (n,) or (n, n_classes), got {given.dtype} of shape {given.shape}"
+        )
     with speaking_of(name, "numbers, one row for each label"):
-        probs = np.array(array_of(pred_probs), dtype=np.float64)
+        probs = np.array(given, dtype=np.float64)
     if np.isnan(probs).any():
         row = int(np.argwhere(np.isnan(probs))[0][0])
         raise ValueError(
@@ -80,9 +87,7 @@ def read_input(labels: Any, pred_probs: Any, classes: Any = None) -> AuditInput:
     probs = probabilities(pred_probs)
     if probs.ndim == 1 or (probs.ndim == 2 and probs.shape[1] == 1):
         probs = np.column_stack([1.0 - probs.ravel(), probs.ravel()])
-    if probs.ndim != 2:
-        raise ValueError(f"pred_probs must have shape (n,) or (n, n_classes), got {probs.shape}")
-    given = array_of(labels)
+    given = array_of(labels, "labels")
     if given.ndim != 1:
         raise ValueError(
             f"labels must be one-dimensional, got shape {given.shape}; use multi_label=True for an indicator matrix, "
@@ -92,7 +97,7 @@ def read_input(labels: Any, pred_probs: Any, classes: Any = None) -> AuditInput:
         raise ValueError(f"labels and pred_probs must have the same length, got {len(given)} and {len(probs)}")
     labelled = np.flatnonzero(~missing(given))
     if not labelled.size:
-        raise ValueError(f"labels must hold some labels, got {len(given)} missing ones")
+        raise ValueError(f"labels must hold some labels, got none in {len(given)} rows")
     known = plain(given[labelled])
     order = class_order(known, probs.shape[1], classes, getattr(pred_probs, "columns", None))
     index = next((v.index for v in (labels, pred_probs) if hasattr(v, "iloc")), None)
@@ -119,7 +124,10 @@ def sorted_labels(known: Array) -> Array:
 
 def given_classes(classes: Any) -> Array:
     """The labels of the columns, as a user names them."""
-    order = plain(array_of(classes if hasattr(classes, "__array__") else list(classes)))
+    given = array_of(list(classes) if isinstance(classes, Iterable) else classes, "classes")
+    if given.ndim != 1:
+        raise ValueError(f"classes must be a sequence of labels, got {classes!r}")
+    order = plain(given)
     if len(set(order.tolist())) < len(order):
         raise ValueError(f"classes must be different from each other, got {order.tolist()!r}")
     return order
@@ -210,6 +218,6 @@ def shown_cells(cells: Any, n: int) -> Any:
         cells = pd.DataFrame({getattr(cells, "name", None) or "cell": list(cells)})
     if hasattr(cells, "to_pandas"):
         cells = cells.to_pandas()
-    if len(cells) != n:
-        raise ValueError(f"cells must have one row for each of the {n} rows, got {len(cells)}")
+    if not hasattr(cells, "__len__") or len(cells) != n:
+        raise ValueError(f"cells must have one row for each of the {n} rows, got {np.shape(cells)}")
     return cells

@@ -86,7 +86,7 @@ def find_neighbours(features: Any, n_rows: int, labelled: Codes, groups: Array |
 
 def _scaled(features: Any, n_rows: int) -> NDArray[np.float64]:
     """Columns of unit variance; a sparse table becomes dense."""
-    table = np.asarray(array_of(features.toarray() if hasattr(features, "toarray") else features))
+    table = array_of(features.toarray() if hasattr(features, "toarray") else features, "features")
     if table.dtype.kind not in "biuf":
         raise ValueError(f"features must be numbers (embeddings), got {table.dtype}")
     if table.ndim != 2 or len(table) != n_rows:

@@ -40,8 +40,11 @@ def read_votes(annotations: Any, n_rows: int | None, classes: Any) -> Votes:
     A table is long if it is a data frame with the columns ``row``, ``annotator`` and ``label``, else wide.
     """
     columns = [str(name) for name in getattr(annotations, "columns", ())]
-    if set(LONG_NAMES) <= set(columns):
-        votes, rows, people = _long([array_of(annotations[name]) for name in LONG_NAMES], n_rows)
+    absent = [name for name in LONG_NAMES if name not in columns]
+    if not absent:
+        votes, rows, people = _long([array_of(annotations[name], name) for name in LONG_NAMES], n_rows)
+    elif "label" in columns:
+        raise ValueError(f"a table of one vote per line must have the column {absent[0]!r}, got columns {columns!r}")
     else:
         votes, rows, people = _wide(annotations, columns)
         if n_rows not in (None, len(rows)):
@@ -57,7 +60,7 @@ def read_votes(annotations: Any, n_rows: int | None, classes: Any) -> Votes:
 
 
 def _wide(annotations: Any, columns: list[str]) -> tuple[list[Array], Array, Array]:
-    table = array_of(annotations)
+    table = array_of(annotations, "annotations")
     if table.ndim != 2:
         raise ValueError(
             "annotations must be a table with one column per annotator, or a data frame with the columns 'row', "
@@ -72,6 +75,10 @@ def _wide(annotations: Any, columns: list[str]) -> tuple[list[Array], Array, Arr
 def _long(votes: list[Array], n_rows: int | None) -> tuple[list[Array], Array, Array]:
     kept = ~missing(votes[-1])
     row, annotator, label = (part[kept] for part in votes)
+    for name, part in zip(LONG_NAMES, votes, strict=True):
+        gaps = np.flatnonzero(kept & missing(part))
+        if len(gaps):
+            raise ValueError(f"the column {name!r} must not have gaps, got one in line {gaps[0]}")
     people, who = np.unique(annotator, return_inverse=True)
     if n_rows is None:
         rows, where = np.unique(row, return_inverse=True)

@@ -221,10 +221,10 @@ class LabelCodes:
 
     >>> codes = LabelCodes()
     >>> codes.encode(np.array(["c", "b"])).tolist(), codes.encode(np.array(["a", "b"])).tolist()
-    ([1, 0], [2, 0])
+    ([0, 1], [2, 1])
     >>> classes, order = codes.sorted()
     >>> classes.tolist(), order.tolist()
-    (['a', 'b', 'c'], [2, 0, 1])
+    (['a', 'b', 'c'], [2, 1, 0])
     """
 
     def __init__(self) -> None:
