@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import speaking_of
+from ..parameters import speaking_of
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..arguments import one_kind
+from ..parameters import one_kind
 from .table import Array, Block, Result, Rows, total
 
 logger = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import one_kind
 from ..fitting import reach
+from ..parameters import one_kind
 from .blocks import label_array
 from .inputs import is_dataset
 from .table import Array
