@@ -30,15 +30,11 @@ CLASSES_OF_NUMBERS = 20  # a choice: text with more distinct values that reads a
 # ------------------------------------------------------------------------------------------------------ arguments
 
 
-def add_data_arguments(parser: argparse.ArgumentParser, *, target: bool = True) -> None:
-    """Add the arguments of every command that reads a table."""
-    parser.add_argument(
-        "data",
-        nargs="?",
-        metavar="DATA",
-        help="CSV or TSV file, also gzipped, or Parquet (default: a built-in table of an animal shelter with 20 %% "
-        "wrong labels)",
-    )
+def add_data_arguments(parser: argparse.ArgumentParser, *, target: bool = True, built_in: bool = True) -> None:
+    """Add the arguments of every command that reads a table; some can do without, by the built-in one."""
+    default = " (default: a built-in table of an animal shelter with 20 %% wrong labels)" if built_in else ""
+    what = f"CSV or TSV file, also gzipped, or Parquet{default}"
+    parser.add_argument("data", nargs="?" if built_in else None, metavar="DATA", help=what)
     group = parser.add_argument_group("table")
     if target:
         group.add_argument("--target", metavar="COLUMN", help="column to predict, whose values may be wrong")
@@ -226,9 +222,10 @@ def target_name(table: LoadedTable, args: argparse.Namespace) -> str:
     if name is None and args.data is None:
         name = TARGET
     if name is None:
-        likely = [c for c in columns if c.casefold() in NAMES] or columns[-1:]
+        likely = sorted((c for c in columns if c.casefold() in NAMES), key=lambda c: NAMES.index(c.casefold()))
+        likely = likely or columns[-1:]
         shown = ", ".join(columns[:12]) + (", ..." if len(columns) > 12 else "")
-        raise UsageError(f"say which column to predict, perhaps --target {likely[0]!r}; the columns are {shown}")
+        raise UsageError(f"name the column to predict, for example --target {likely[0]!r}; the columns are {shown}")
     if name not in table.frame.columns:
         raise UsageError(f"{_where(table)} has no column {name!r}{suggestion(name, columns)}")
     return name

@@ -57,7 +57,9 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, seed: str = "random 
         help="rows more probably wrong than this are likely errors (default 0.5)",
     )
     group.add_argument(
-        "--groups", metavar="COLUMN", help="rows that belong together, such as visits of a patient; no feature"
+        "--groups",
+        metavar="COLUMN",
+        help="rows that belong together, such as visits of a patient; not used as a feature",
     )
     group.add_argument("--seed", type=int, default=0, metavar="N", help=seed)
     group.add_argument("--jobs", type=int, default=None, metavar="N", help="number of parallel jobs")

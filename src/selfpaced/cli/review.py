@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path("run"),
         metavar="RUN",
-        help="output folder of fit (default: run)",
+        help="output folder of fit or audit (default: run)",
     )
     parser.add_argument("--no-browser", action="store_true", help="print the address and do not open it")
     parser.add_argument("--port", type=int, default=0, metavar="N", help="default: any free port")
