@@ -66,7 +66,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from selfpaced.persistence import save
 
     from .output import DECISIONS, staged, write_frame, write_json
-    from .suspects import decisions_so_far, round_of, with_cells
+    from .rounds import progress
+    from .suspects import with_cells
     from .terminal import tell, tell_next
     from .training import facts_of, metrics, train
 
@@ -82,13 +83,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
                 found = with_cells(result.listed, cells, result.target.name, result.marks)
                 write_frame(found, stage / "suspects.csv")
                 written = [name for name in FILES if name != "report.html"]
-                so_far = decisions_so_far(args.decisions) if carried else ()
-                if len(so_far):
-                    write_frame(so_far, stage / DECISIONS)
+                if carried and result.last is not None and result.last.answers:
+                    write_frame(result.last.decisions(), stage / DECISIONS)
                     written.append(DECISIONS)
                 if not args.no_report and write_report(result, stage / "report.html", console):
                     written.append("report.html")
-        measured = metrics(result, console) | round_of(args, result)
+        measured = metrics(result, console) | progress(result.last, result.suspects["row"].tolist())
         write_json(measured, stage / "metrics.json")
     tell(result, measured, console)
     if args.data is None:

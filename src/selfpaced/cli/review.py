@@ -141,10 +141,9 @@ class DecisionFile:
 
 def _records(path: Path) -> dict[str, dict[str, str]]:
     """Return the records of a table of rows by their number."""
-    from selfpaced.tables import read_table, text_rows
+    from selfpaced.tables import written_cells
 
-    header, *rows = text_rows(read_table(path))
-    return {record["row"]: record for record in (dict(zip(header, row, strict=True)) for row in rows)}
+    return {record["row"]: record for record in written_cells(path)[0].to_dict("records")}
 
 
 def serve(folder: Path, port: int = 0) -> tuple[ThreadingHTTPServer, str]:
