@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Keys = NDArray[np.uint64]
 
+N_FOLDS = 5  # convention: five-fold cross-validation, as in scikit-learn
 MIXED_AT_ONCE = 1 << 15  # cost: numbers that are mixed at a time, so that they stay in the cache
 
 
@@ -100,6 +101,34 @@ def mixed(words: Keys, seed: int) -> Keys:
     words *= np.uint64(0x94D049BB133111EB)
     words ^= words >> np.uint64(31)
     return words
+
+
+def hash_folds(keys: Keys, n_folds: int = N_FOLDS, *, repetition: int = 0) -> NDArray[np.intp]:
+    """Return the fold of every row as a hash of its content, so that a row keeps its fold when others come or go.
+
+    Equal rows share a fold. Folds have about the same size, not exactly the same.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64
+        The content of every row, from `row_keys`.
+    n_folds : int
+        Number of folds.
+    repetition : int
+        Each repetition is a split of its own.
+
+    Returns
+    -------
+    ndarray of int
+        Folds from 0 to ``n_folds - 1``.
+
+    Examples
+    --------
+    >>> keys = row_keys(np.arange(6.0)[:, None])
+    >>> bool((hash_folds(keys[2:]) == hash_folds(keys)[2:]).all())
+    True
+    """
+    return np.asarray(mixed(keys, repetition + 1) % np.uint64(n_folds), dtype=np.intp)
 
 
 def _odd(begin: int, count: int) -> Keys:
@@ -197,4 +226,4 @@ def _objects(rows: Sequence[Any]) -> Array:
     return cells
 
 
-__all__ = ["fingerprint", "mixed", "row_keys"]
+__all__ = ["N_FOLDS", "fingerprint", "hash_folds", "mixed", "row_keys"]

@@ -49,6 +49,9 @@ def open_table(args: argparse.Namespace, text: Collection[str] = ()) -> LoadedTa
 
     if args.data is None:
         return LoadedTable(built_in()[0])
+    import pyarrow as pa
+
+    pa.enable_signal_handlers(False)  # Arrow would send an interrupt again after the console has handled it
     return read_table(args.data, **reading_options(args), text=text)
 
 

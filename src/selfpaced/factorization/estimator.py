@@ -12,12 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from ..fitting import Progress, all_or_nothing, interrupted_sentence, raise_interrupted
-from ..pacing import Fixed, Geometric, Pacing, check_pace
-from ..parameters import KINDS
-from ..path import Candidate
+from ..pacing import Fixed, Geometric, Pacing
+from ..parameters import KINDS, check_pace
 from ..regularizers import get
 from ..robust import ScaleStop
-from ..selection import Decision, path_of, sentence
+from ..selection import Candidate, Decision, path_of, sentence
 from ..solver import Callback
 from .base import Factorization
 from .engine import Engine, resolve

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from ..arguments import speaking_of
 from ..fitting import check_size
+from ..parameters import speaking_of
 from .entries import Floats
 
 Array = NDArray[Any]
