@@ -63,6 +63,7 @@ _VALUES = {
     "clustering.views.Scaler",
     "factorization.engine.WeightedSolve",
     "factorization.entries.Side",
+    "factorization.inputs.Layout",
     "factorization.residuals.CellErrors",
     "factorization.residuals.UsualRows",
     "linear.inference.Inference",
