@@ -46,7 +46,9 @@ _AUTO = """auto (default): logistic (or boosting, if it is far ahead) for classe
 plain or a log scale, whichever predicts held-out rows better"""
 _TASK = "auto (default): text and few whole numbers are classes, other numbers are values"
 
-DATA: Options = {"data": _text("DATA", f"CSV or TSV file, also gzipped, or Parquet (default: {_BUILT_IN})", nargs="?")}
+_EMBEDDINGS = "embeddings (.npy), to check for misfit and near-duplicates, and to give reasons"
+_FILES = "CSV or TSV file, also gzipped, or Parquet"
+DATA: Options = {"data": _text("DATA", f"{_FILES} (default: {_BUILT_IN})", nargs="?")}
 READING = {
     "--decimal": {
         "choices": (".", ","),
@@ -72,7 +74,7 @@ MODEL = {
     "--threshold": _text(
         "P", "rows more probably wrong than this are likely errors (default 0.5)", type=share, default=0.5
     ),
-    "--groups": _text("COLUMN", "rows that belong together, such as visits of a patient; no feature"),
+    "--groups": _text("COLUMN", "rows that belong together, such as visits of a patient; not used as a feature"),
     "--seed": _text("N", "random seed (default 0)", type=int, default=0),
     "--jobs": _text("N", "number of parallel jobs", type=int),
 }
@@ -108,7 +110,7 @@ ARGUMENTS: dict[str, dict[str, Options]] = {
         "results": results("run"),
     },
     "audit": {
-        "": DATA,
+        "": {"data": _text("DATA", _FILES)},
         "table": READING,
         "labels and probabilities": {
             "--label": _text("COLUMN", "column of the given labels", required=True),
@@ -119,7 +121,9 @@ ARGUMENTS: dict[str, dict[str, Options]] = {
             ),
             "--classes": _text("LABELS", "label of each column of probabilities, separated by commas"),
             "--groups": _text("COLUMN", "rows that belong together, such as visits of a patient"),
-            "--features": _text("FILE", "embeddings, .npy: neighbours, duplicates, misfit", type=Path),
+            "--features": _text(
+                "FILE", "embeddings (.npy), to check for misfit and near-duplicates, and to give reasons", type=Path
+            ),
         },
         "results": results("audit"),
     },
@@ -127,7 +131,7 @@ ARGUMENTS: dict[str, dict[str, Options]] = {
     "review": {
         "": {
             "run_folder": _text(
-                "RUN", "output folder of fit (default: run)", nargs="?", type=Path, default=Path("run")
+                "RUN", "output folder of fit or audit (default: run)", nargs="?", type=Path, default=Path("run")
             ),
             "--no-browser": _flag("print the address and do not open it"),
             "--port": _text("N", "default: any free port", type=int, default=0),

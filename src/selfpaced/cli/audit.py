@@ -21,23 +21,25 @@ if TYPE_CHECKING:
 
 USAGE = "selfpaced audit DATA --label COLUMN [--probabilities COLUMNS] [--out OUT] [options]"
 DESCRIPTION = """\
-Find wrong labels from the held-out probabilities of any model, and list the rows to check.
+Find wrong labels from the held-out probabilities of any model, and list the
+rows to check.
 
-Probabilities must come from a model that was not fitted on the row: out-of-fold, out-of-bag, or fitted on other data.
+Probabilities must come from a model that was not fitted to the row:
+out-of-fold, out-of-bag, or fitted to other data.
 
 Writes into OUT:
-  suspects.csv   row (from 0), line in the file, level (likely error, worth a look), given, expected, the row's cells,
-                 and an empty column for your decision: keep, drop, relabel, relabel to LABEL
-  metrics.json   noise rate with its interval, transition matrix, numbers of suspects
-  report.html    all of it to look at, one file, no network
+  suspects.csv   the rows to check, with an empty column for your decision:
+                 keep, drop, relabel, or relabel to LABEL
+  metrics.json   label-error rate with its interval, transition matrix, counts
+  report.html    the result as a page, in one file
 """
 EPILOG = """\
 examples:
-  selfpaced audit predictions.csv --label y                                  columns named after the labels
-  selfpaced audit predictions.csv --label y --probabilities p_cat,p_dog      columns with a common prefix
-  selfpaced audit data.parquet --label y --probabilities probs.npy --classes cat,dog
-  selfpaced audit visits.csv --label diagnosis --groups patient --features embeddings.npy
-  selfpaced review audit                                                     then decide about the suspects
+  selfpaced audit table.csv --label y          columns named after the labels
+  selfpaced audit table.csv --label y --probabilities p_cat,p_dog
+  selfpaced audit table.csv --label y --probabilities p.npy --classes cat,dog
+  selfpaced audit visits.csv --label diagnosis --groups patient
+  selfpaced review audit                       decide about the suspects
 """
 FILES = ["suspects.csv", "metrics.json", "report.html"]
 
@@ -49,8 +51,6 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from .output import staged, write_frame, write_json, write_page
     from .suspects import with_cells
 
-    if args.data is None:
-        raise UsageError("DATA must be a table of labels and probabilities, got nothing")
     with staged(args.out, FILES, console, force=args.force) as stage, console.progress():
         with console.step(f"reading {args.data}"):
             table = open_table(args)

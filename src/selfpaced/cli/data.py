@@ -178,9 +178,10 @@ def target_name(table: LoadedTable, args: argparse.Namespace) -> str:
     if name is None and args.data is None:
         name = TARGET
     if name is None:
-        likely = [c for c in columns if c.casefold() in NAMES] or columns[-1:]
+        likely = sorted((c for c in columns if c.casefold() in NAMES), key=lambda c: NAMES.index(c.casefold()))
+        likely = likely or columns[-1:]
         shown = ", ".join(columns[:12]) + (", ..." if len(columns) > 12 else "")
-        raise UsageError(f"say which column to predict, perhaps --target {likely[0]!r}; the columns are {shown}")
+        raise UsageError(f"name the column to predict, for example --target {likely[0]!r}; the columns are {shown}")
     if name not in table.frame.columns:
         raise UsageError(f"{_where(table)} has no column {name!r}{suggestion(name, columns)}")
     return name

@@ -236,7 +236,7 @@ def check_classes(given: Target) -> None:
         return
     classes = np.unique(given.values)
     if classes.size < 2:
-        raise UsageError(f"the target {given.name!r} has only one class, {str(classes[0])!r}: nothing to tell apart")
+        raise UsageError(f"the target {given.name!r} has only one class, {str(classes[0])!r}; a fit needs at least two")
     if classes.size > max(200, given.values.size // 5):
         raise UsageError(
             f"the target {given.name!r} has {classes.size:,} classes in {given.values.size:,} rows; "

@@ -306,7 +306,8 @@ def _label_notices(labels: Any) -> Iterator[str]:
     if tiny:
         shown = ", ".join(map(repr, tiny[:SHOWN])) + ", ..." * (len(tiny) > SHOWN)
         rows = plural(sum(amount[name] for name in tiny), "row")
-        yield f"{rows} of {shown}: too few to learn {'this class' if len(tiny) == 1 else 'these classes'} from"
+        verb, them = ("has", "this class") if len(tiny) == 1 else ("have", "these classes")
+        yield f"{shown} {verb} {rows}: too few to learn {them}"
 
 
 def _option(name: str, other: str) -> str:
