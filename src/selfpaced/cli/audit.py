@@ -90,13 +90,18 @@ def _read(
     classes = None if args.classes is None else _matching(args.classes.split(","), known)
     if args.probabilities is not None and args.probabilities.endswith(".npy"):
         return labels, _array("--probabilities", Path(args.probabilities)), classes or known, []
-    columns = _columns(table, args, known)
+    columns = _columns(table, args, classes or known)
     if classes is None:
         classes = _named_after(columns, known) if len(columns) > 1 else known
     import pandas as pd
 
-    cells = (table.frame[name].astype(str).str.strip() for name in columns)
-    numbers = [pd.to_numeric(column, errors="coerce").to_numpy(dtype=float) for column in cells]
+    numbers = []
+    for name in columns:
+        cells = table.frame[name].astype(str).str.strip()
+        numbers.append(pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float))
+        text = np.isnan(numbers[-1]) & table.frame[name].notna().to_numpy() & (cells.str.lower() != "nan").to_numpy()
+        if text.any():
+            raise UsageError(f"column {name!r} must hold probabilities, got {cells[text].iloc[0]!r}")
     probs = np.column_stack(numbers)
     return labels, probs[:, 0] if len(columns) == 1 else probs, classes, columns
 
