@@ -13,7 +13,7 @@ skewed features, tables of few distinct rows, a single absurd cell (tests/linear
 The other areas are measured the same way, each in the script that has its tables and its error:
 
     python benchmarks/wrappers.py --part ablation --runs FILE      # soft labels of wrapped classifiers
-    python benchmarks/regression.py ablation                       # linear regression and gross errors in values
+    python benchmarks/regression.py --part ablation                # linear regression and gross errors in values
     python benchmarks/matrix_parts.py --parts ablation             # factorization
     python benchmarks/clustering.py --only ablation                # clustering
 """
