@@ -151,7 +151,7 @@ def test_trees(as_json, shop, shop_csv, short, model):
     assert {row["prediction"] for row in rows} == {"yes", "no"}
 
 
-def test_the_built_in_table_serves(as_json, folder):
+def test_the_built_in_table_serves(selfpaced, as_json, folder):
     result = as_json("fit")
     assert result["rows"] == 600
     assert result["target"] == "kind"

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .console import UsageError
-from .data import add_data_arguments, find_target, open_table
-from .output import add_output
+from .data import find_target, open_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,28 +42,6 @@ examples:
   selfpaced review audit                       decide about the suspects
 """
 FILES = ["suspects.csv", "metrics.json", "report.html"]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``audit``."""
-    add_data_arguments(parser, target=False, built_in=False)
-    group = parser.add_argument_group("labels and probabilities")
-    group.add_argument("--label", metavar="COLUMN", required=True, help="column of the given labels")
-    group.add_argument(
-        "--probabilities",
-        metavar="COLUMNS",
-        help="columns with the probability of each label, separated by commas, or a file .npy "
-        "(default: the columns named after the labels)",
-    )
-    group.add_argument("--classes", metavar="LABELS", help="label of each column of probabilities, separated by commas")
-    group.add_argument("--groups", metavar="COLUMN", help="rows that belong together, such as visits of a patient")
-    group.add_argument(
-        "--features",
-        metavar="FILE",
-        type=Path,
-        help="embeddings (.npy), to check for misfit and near-duplicates, and to give reasons",
-    )
-    add_output(parser, "audit")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
