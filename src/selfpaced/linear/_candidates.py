@@ -83,7 +83,7 @@ def plain_trials(fits: FoldFits, values: Sequence[float], start: Vector | None) 
     if start is None or fits.rows.n <= ROWS_PER_PARAMETER * n_parameters:
         starts, steps = None, 2 * FOLD_STEPS  # with few rows the fit of all rows knows the held-out labels
     else:
-        starts, steps = np.tile(start, (len(fits.weight), 1)), FOLD_STEPS
+        starts, steps = np.tile(start, (fits.rows.n_fits, 1)), FOLD_STEPS
     models = fits.fit([Spec(Latent(), C, starts) for C in values], steps)
     cost = (time.perf_counter() - began) / len(models)
     labels = ["plain" if values[0] == C else f"plain, C={C:.3g}" for C in values]

@@ -70,10 +70,17 @@ class FoldFits:
         """Coordinates of about unit curvature."""
         return _Coordinates.of(self.everything)
 
+    @property
+    def by_fold(self) -> bool:
+        """Whether passes go fold by fold, so that no fit sees the rows that it holds out."""
+        return len(self.rows.folds) == 1 and not sparse.issparse(self.rows.X)
+
     @cached_property
-    def weight(self) -> Vector:
-        """Weight of each row in each fit."""
-        return self.rows.training_weight.astype(np.float32)
+    def weight(self) -> Vector | None:
+        """Weight of each row in each fit or, if passes go fold by fold, of each row; None: all 1."""
+        if not self.by_fold:
+            return self.rows.training_weight.astype(np.float32)
+        return None if self.rows.weight is None else (self.rows.weight / self.rows.weight.mean()).astype(np.float32)
 
     def free(self) -> None:
         """Forget the coordinates, which are made again if they are needed."""
@@ -81,7 +88,7 @@ class FoldFits:
 
     def fit(self, candidates: Sequence[Spec], max_iter: int = FOLD_STEPS) -> list[FoldModel]:
         """Fit all candidates outside all folds at once, and score what was held out."""
-        n_fits, shape = len(self.weight), (self.n_outputs, self.everything.n_features + 1)
+        n_fits, shape = self.rows.n_fits, (self.n_outputs, self.everything.n_features + 1)
         blank = None if all(c.start is not None for c in candidates) else self._class_shares()
         starts = [blank if c.start is None else c.start for c in candidates]
         points = self.coordinates.inward(np.concatenate(starts).reshape(-1, shape[1]))  # type: ignore[arg-type]
@@ -90,8 +97,7 @@ class FoldFits:
         found = minimize_all(_Batch(self, candidates), points, metric=metric, max_iter=max_iter, tol=FOLD_TOLERANCE)
         ends = np.stack([one.x for one in found]).reshape(-1, self.coordinates.size)
         params = self.coordinates.outward(ends).reshape(len(candidates), n_fits, -1)
-        scores = self._scores(ends).reshape(len(candidates), n_fits, self.n_outputs, -1)
-        held = [self.rows.held_out(own) for own in scores]
+        held = self._held_out(ends.reshape(len(candidates), n_fits, -1))
         return [FoldModel(c.latent, c.C, p, h) for c, p, h in zip(candidates, params, held, strict=True)]
 
     def _curvature(self, candidates: Sequence[Spec], points: Vector) -> Metric:
@@ -108,7 +114,7 @@ class FoldFits:
         for candidate in candidates:
             own = hessian + np.diag(self.ridge(candidate.C) * c.penalty + level)
             inverse.append(np.linalg.inv(own))
-        stack, n_fits = np.stack(inverse), len(self.weight)
+        stack, n_fits = np.stack(inverse), self.rows.n_fits
 
         def apply(grad: Vector, which: Any) -> Vector:
             if len(stack) == 1:
@@ -136,19 +142,25 @@ class FoldFits:
     def score(self, params: Vector) -> Vector:
         """Scores of the held-out rows by given parameters of the fold fits."""
         points = self.coordinates.inward(params.reshape(-1, self.everything.n_features + 1))
-        scores = self._scores(points).reshape(len(self.weight), self.n_outputs, -1)
-        return self.rows.held_out(scores)
+        return self._held_out(points.reshape(1, self.rows.n_fits, -1))[0]
 
-    def _scores(self, points: Vector) -> Vector:
-        """Scores of all rows; one absurd value must not decide the scale of all scores."""
-        return np.clip(self.coordinates.scores(points), -LARGEST_SCORE, LARGEST_SCORE)
+    def _held_out(self, points: Vector) -> Vector:
+        """Scores of the held-out rows by each candidate, the mean over repetitions: (n_candidates, n_held, outputs)."""
+        rows, n_outputs = self.rows, self.n_outputs
+        out = np.zeros((len(points), n_outputs, rows.n))
+        for number in range(rows.n_fits):
+            own = rows.held_by(number)
+            scores = self.coordinates.scores(points[:, number].reshape(len(points) * n_outputs, -1), own)
+            # One absurd value must not decide the scale of all scores.
+            out[:, :, own] += np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE).reshape(len(points), n_outputs, -1)
+        return np.ascontiguousarray((out[:, :, rows.held] / len(rows.folds)).transpose(0, 2, 1))
 
     def _class_shares(self) -> Vector:
         """No coefficients, and the intercepts of the class shares outside each fold."""
-        out = np.zeros((len(self.weight), self.n_outputs, self.everything.n_features + 1))
+        out = np.zeros((self.rows.n_fits, self.n_outputs, self.everything.n_features + 1))
         if self.fit_intercept:
             k = self.rows.n_classes
-            share = np.stack([np.bincount(self.rows.codes, w, minlength=k) for w in self.weight])
+            share = np.stack([np.bincount(self.rows.codes, w, minlength=k) for w in self.rows.training_weight])
             logs = np.log(np.maximum(share / share.sum(axis=1, keepdims=True), 1e-3))
             out[:, :, -1] = logs[:, 1:] - logs[:, :1] if k == 2 else logs - logs.mean(axis=1, keepdims=True)
         return out.reshape(len(out), -1)
@@ -208,7 +220,7 @@ class _Coordinates:
         """Factor of each squared coordinate in the squared norm of the coefficients."""
         return np.append(self.scale**-2.0, 0.0)
 
-    def scores(self, points: Vector, rows: slice = slice(None)) -> Vector:
+    def scores(self, points: Vector, rows: Any = slice(None)) -> Vector:
         """Scores of rows, one line per point."""
         points = points.astype(np.float32, copy=False)
         if sparse.issparse(self.table):
@@ -235,27 +247,34 @@ class _Batch:
     """Values and gradients of all candidates outside all folds, each at its own point."""
 
     def __init__(self, fits: FoldFits, candidates: Sequence[Spec]) -> None:
-        self.fits, self.candidates = fits, candidates
-        self.ridge = np.repeat([fits.ridge(c.C) for c in candidates], len(fits.weight))
-        self.total = np.tile(fits.weight.sum(axis=1, dtype=np.float64), len(candidates))
-        self.step = (
-            fits.rows.n
-            if sparse.issparse(fits.rows.X)
-            else max(256, SCORES_AT_ONCE // (len(self.ridge) * fits.n_outputs))
-        )
+        rows = fits.rows
+        self.fits, self.candidates, self.n_fits = fits, candidates, rows.n_fits
+        self.ridge = np.repeat([fits.ridge(c.C) for c in candidates], self.n_fits)
+        self.total = np.tile(rows.training_weight.sum(axis=1), len(candidates))
+        step = rows.n if sparse.issparse(rows.X) else max(256, SCORES_AT_ONCE // (len(self.ridge) * fits.n_outputs))
+        runs = rows.runs if fits.by_fold else [(slice(0, rows.n), -1)]
+        self.blocks = [
+            (slice(begin, min(begin + step, run.stop)), fold)
+            for run, fold in runs
+            for begin in range(run.start, run.stop, step)
+        ]
 
     def __call__(self, points: Vector, which: Any) -> tuple[Vector, Vector]:
         fits, coordinates = self.fits, self.fits.coordinates
-        lines, n = points.reshape(-1, coordinates.size), fits.rows.n
+        lines = points.reshape(len(which), fits.n_outputs, coordinates.size)
         single, value, gradient = lines.astype(np.float32), np.zeros(len(which)), np.zeros(lines.shape)
-        passed = self._binary if fits.n_outputs == 1 else self._multinomial
-        for begin in range(0, n, self.step):
-            rows = slice(begin, min(begin + self.step, n))
-            scores = coordinates.scores(single, rows).reshape(len(which), fits.n_outputs, -1)
-            losses, residual = passed(scores, rows, which)
-            value += losses
-            residual, block = residual.reshape(len(lines), -1), coordinates.table[rows]
-            gradient += (block.T @ residual.T).T if sparse.issparse(block) else residual @ block
+        passed, fold_of = (self._binary if fits.n_outputs == 1 else self._multinomial), which % self.n_fits
+        for rows, fold in self.blocks:
+            at = slice(None) if fold < 0 else np.flatnonzero(fold_of != fold)
+            own = which[at]
+            if not own.size:
+                continue
+            scores = coordinates.scores(single[at].reshape(-1, coordinates.size), rows)
+            losses, residual = passed(scores.reshape(len(own), fits.n_outputs, -1), rows, own)
+            value[at] += losses
+            residual, block = residual.reshape(len(own) * fits.n_outputs, -1), coordinates.table[rows]
+            change = (block.T @ residual.T).T if sparse.issparse(block) else residual @ block
+            gradient[at] += change.reshape(len(own), fits.n_outputs, -1)
         held = self.ridge[which][:, None] * points * np.tile(coordinates.penalty, fits.n_outputs)
         value = value / self.total[which] + 0.5 * np.einsum("ij,ij->i", points, held)
         return value, gradient.reshape(points.shape) / self.total[which][:, None] + held
@@ -288,16 +307,18 @@ class _Batch:
 
     def _weighted(self, probability: Vector, factor: Vector, rows: slice, which: Any) -> Vector:
         """Sum the latent losses of each fit; ``factor`` is multiplied by the weights in place."""
-        n_fits, codes = len(self.fits.weight), self.fits.rows.codes[rows]
-        value = np.empty(len(which))
+        codes, weight, value = self.fits.rows.codes[rows], self.fits.weight, np.empty(len(which))
+        ends = np.searchsorted(which, np.arange(len(self.candidates) + 1) * self.n_fits)
         for place, candidate in enumerate(self.candidates):
-            own = slice(*np.searchsorted(which, [place * n_fits, (place + 1) * n_fits]).tolist())
+            own = slice(ends[place], ends[place + 1])
             if own.start == own.stop:
                 continue
-            weight = self.fits.weight[which[own] - place * n_fits, rows]
             loss, relative = candidate.latent(probability[own], codes)
-            value[own] = np.multiply(weight, loss).sum(axis=1)
-            factor[own] *= weight
+            if weight is not None:
+                given = weight[rows] if weight.ndim == 1 else weight[which[own] - place * self.n_fits, rows]
+                loss = loss * given
+                factor[own] *= given
+            value[own] = loss.sum(axis=1)
             if relative is not None:
                 factor[own] *= relative
         return value
