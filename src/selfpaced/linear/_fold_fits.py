@@ -70,17 +70,10 @@ class FoldFits:
         """Coordinates of about unit curvature."""
         return _Coordinates.of(self.everything)
 
-    @property
-    def by_fold(self) -> bool:
-        """Whether passes go fold by fold, so that no fit sees the rows that it holds out."""
-        return len(self.rows.folds) == 1 and not sparse.issparse(self.rows.X)
-
     @cached_property
-    def weight(self) -> Vector | None:
-        """Weight of each row in each fit or, if passes go fold by fold, of each row; None: all 1."""
-        if not self.by_fold:
-            return self.rows.training_weight.astype(np.float32)
-        return None if self.rows.weight is None else (self.rows.weight / self.rows.weight.mean()).astype(np.float32)
+    def weight(self) -> Vector:
+        """Weight of each row in each fit."""
+        return self.rows.training_weight.astype(np.float32)
 
     def free(self) -> None:
         """Forget the coordinates, which are made again if they are needed."""
@@ -88,7 +81,7 @@ class FoldFits:
 
     def fit(self, candidates: Sequence[Spec], max_iter: int = FOLD_STEPS) -> list[FoldModel]:
         """Fit all candidates outside all folds at once, and score what was held out."""
-        n_fits, shape = self.rows.n_fits, (self.n_outputs, self.everything.n_features + 1)
+        n_fits, shape = len(self.weight), (self.n_outputs, self.everything.n_features + 1)
         blank = None if all(c.start is not None for c in candidates) else self._class_shares()
         starts = [blank if c.start is None else c.start for c in candidates]
         points = self.coordinates.inward(np.concatenate(starts).reshape(-1, shape[1]))  # type: ignore[arg-type]
@@ -114,7 +107,7 @@ class FoldFits:
         for candidate in candidates:
             own = hessian + np.diag(self.ridge(candidate.C) * c.penalty + level)
             inverse.append(np.linalg.inv(own))
-        stack, n_fits = np.stack(inverse), self.rows.n_fits
+        stack, n_fits = np.stack(inverse), len(self.weight)
 
         def apply(grad: Vector, which: Any) -> Vector:
             if len(stack) == 1:
@@ -142,25 +135,25 @@ class FoldFits:
     def score(self, params: Vector) -> Vector:
         """Scores of the held-out rows by given parameters of the fold fits."""
         points = self.coordinates.inward(params.reshape(-1, self.everything.n_features + 1))
-        return self._held_out(points.reshape(1, self.rows.n_fits, -1))[0]
+        return self._held_out(points.reshape(1, len(self.weight), -1))[0]
 
     def _held_out(self, points: Vector) -> Vector:
         """Scores of the held-out rows by each candidate, the mean over repetitions: (n_candidates, n_held, outputs)."""
-        rows, n_outputs = self.rows, self.n_outputs
-        out = np.zeros((len(points), n_outputs, rows.n))
-        for number in range(rows.n_fits):
-            own = rows.held_by(number)
-            scores = self.coordinates.scores(points[:, number].reshape(len(points) * n_outputs, -1), own)
+        out = np.zeros((len(points), self.rows.n, self.n_outputs))
+        for number in range(len(self.weight)):
+            own = self.rows.held_by(number)
+            scores = self.coordinates.scores(points[:, number].reshape(-1, self.coordinates.size), own)
             # One absurd value must not decide the scale of all scores.
-            out[:, :, own] += np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE).reshape(len(points), n_outputs, -1)
-        return np.ascontiguousarray((out[:, :, rows.held] / len(rows.folds)).transpose(0, 2, 1))
+            np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE, out=scores)
+            out[:, own] += scores.reshape(len(points), self.n_outputs, -1).transpose(0, 2, 1)
+        return out[:, self.rows.held] / len(self.rows.folds)
 
     def _class_shares(self) -> Vector:
         """No coefficients, and the intercepts of the class shares outside each fold."""
-        out = np.zeros((self.rows.n_fits, self.n_outputs, self.everything.n_features + 1))
+        out = np.zeros((len(self.weight), self.n_outputs, self.everything.n_features + 1))
         if self.fit_intercept:
             k = self.rows.n_classes
-            share = np.stack([np.bincount(self.rows.codes, w, minlength=k) for w in self.rows.training_weight])
+            share = np.stack([np.bincount(self.rows.codes, w, minlength=k) for w in self.weight])
             logs = np.log(np.maximum(share / share.sum(axis=1, keepdims=True), 1e-3))
             out[:, :, -1] = logs[:, 1:] - logs[:, :1] if k == 2 else logs - logs.mean(axis=1, keepdims=True)
         return out.reshape(len(out), -1)
@@ -247,40 +240,34 @@ class _Batch:
     """Values and gradients of all candidates outside all folds, each at its own point."""
 
     def __init__(self, fits: FoldFits, candidates: Sequence[Spec]) -> None:
-        rows = fits.rows
-        self.fits, self.candidates, self.n_fits = fits, candidates, rows.n_fits
-        self.ridge = np.repeat([fits.ridge(c.C) for c in candidates], self.n_fits)
-        self.total = np.tile(rows.training_weight.sum(axis=1), len(candidates))
-        step = rows.n if sparse.issparse(rows.X) else max(256, SCORES_AT_ONCE // (len(self.ridge) * fits.n_outputs))
-        runs = rows.runs if fits.by_fold else [(slice(0, rows.n), -1)]
-        self.blocks = [
-            (slice(begin, min(begin + step, run.stop)), fold)
-            for run, fold in runs
-            for begin in range(run.start, run.stop, step)
-        ]
+        self.fits, self.candidates = fits, candidates
+        self.ridge = np.repeat([fits.ridge(c.C) for c in candidates], len(fits.weight))
+        self.sign = (2.0 * fits.rows.codes - 1.0).astype(np.float32)
+        self.total = np.tile(fits.weight.sum(axis=1, dtype=np.float64), len(candidates))
+        self.step = (
+            fits.rows.n
+            if sparse.issparse(fits.rows.X)
+            else max(256, SCORES_AT_ONCE // (len(self.ridge) * fits.n_outputs))
+        )
 
     def __call__(self, points: Vector, which: Any) -> tuple[Vector, Vector]:
         fits, coordinates = self.fits, self.fits.coordinates
-        lines = points.reshape(len(which), fits.n_outputs, coordinates.size)
+        lines, n = points.reshape(-1, coordinates.size), fits.rows.n
         single, value, gradient = lines.astype(np.float32), np.zeros(len(which)), np.zeros(lines.shape)
-        passed, fold_of = (self._binary if fits.n_outputs == 1 else self._multinomial), which % self.n_fits
-        for rows, fold in self.blocks:
-            at = slice(None) if fold < 0 else np.flatnonzero(fold_of != fold)
-            own = which[at]
-            if not own.size:
-                continue
-            scores = coordinates.scores(single[at].reshape(-1, coordinates.size), rows)
-            losses, residual = passed(scores.reshape(len(own), fits.n_outputs, -1), rows, own)
-            value[at] += losses
-            residual, block = residual.reshape(len(own) * fits.n_outputs, -1), coordinates.table[rows]
-            change = (block.T @ residual.T).T if sparse.issparse(block) else residual @ block
-            gradient[at] += change.reshape(len(own), fits.n_outputs, -1)
+        passed = self._binary if fits.n_outputs == 1 else self._multinomial
+        for begin in range(0, n, self.step):
+            rows = slice(begin, min(begin + self.step, n))
+            scores = coordinates.scores(single, rows).reshape(len(which), fits.n_outputs, -1)
+            losses, residual = passed(scores, rows, which)
+            value += losses
+            residual, block = residual.reshape(len(lines), -1), coordinates.table[rows]
+            gradient += (block.T @ residual.T).T if sparse.issparse(block) else residual @ block
         held = self.ridge[which][:, None] * points * np.tile(coordinates.penalty, fits.n_outputs)
         value = value / self.total[which] + 0.5 * np.einsum("ij,ij->i", points, held)
         return value, gradient.reshape(points.shape) / self.total[which][:, None] + held
 
     def _binary(self, scores: Vector, rows: slice, which: Any) -> tuple[Vector, Vector]:
-        sign = (2.0 * self.fits.rows.codes[rows] - 1.0).astype(np.float32)
+        sign = self.sign[rows]
         probability = scores[:, 0]
         probability *= -sign
         np.minimum(probability, LARGEST_SCORE, out=probability)
@@ -307,18 +294,16 @@ class _Batch:
 
     def _weighted(self, probability: Vector, factor: Vector, rows: slice, which: Any) -> Vector:
         """Sum the latent losses of each fit; ``factor`` is multiplied by the weights in place."""
-        codes, weight, value = self.fits.rows.codes[rows], self.fits.weight, np.empty(len(which))
-        ends = np.searchsorted(which, np.arange(len(self.candidates) + 1) * self.n_fits)
+        n_fits, codes = len(self.fits.weight), self.fits.rows.codes[rows]
+        value = np.empty(len(which))
         for place, candidate in enumerate(self.candidates):
-            own = slice(ends[place], ends[place + 1])
+            own = slice(*np.searchsorted(which, [place * n_fits, (place + 1) * n_fits]).tolist())
             if own.start == own.stop:
                 continue
+            weight = self.fits.weight[which[own] - place * n_fits, rows]
             loss, relative = candidate.latent(probability[own], codes)
-            if weight is not None:
-                given = weight[rows] if weight.ndim == 1 else weight[which[own] - place * self.n_fits, rows]
-                loss = loss * given
-                factor[own] *= given
-            value[own] = loss.sum(axis=1)
+            value[own] = np.multiply(weight, loss).sum(axis=1)
+            factor[own] *= weight
             if relative is not None:
                 factor[own] *= relative
         return value

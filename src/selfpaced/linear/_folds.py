@@ -7,7 +7,6 @@ and with different labels. Copies are further observations there, and are spread
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -32,7 +31,7 @@ MIXED = 0.5  # a choice: share of rows that must have a copy with another label 
 
 @dataclass(frozen=True, eq=False)
 class FoldRows:
-    """The rows that decide, sorted by their first fold, and the folds. Equal rows of equal labels are one row."""
+    """The rows that decide, and the folds that hold them out. Equal rows of equal labels are one row."""
 
     X: Matrix
     codes: Codes
@@ -91,23 +90,10 @@ class FoldRows:
         weight = np.ones(self.n) if self.weight is None else self.weight / self.weight.mean()
         return np.stack([np.where(fold == f, 0.0, weight) for fold in self.folds for f in range(self.n_validated)])
 
-    @property
-    def n_fits(self) -> int:
-        """Fits outside the folds of all repetitions."""
-        return len(self.folds) * self.n_validated
-
-    @cached_property
-    def runs(self) -> list[tuple[slice, int]]:
-        """The rows of each fold of the first repetition, one after the other, with the number of the fold."""
-        ends = np.searchsorted(self.folds[0], np.arange(N_FOLDS + 2)).tolist()
-        return [(slice(a, b), fold) for fold, (a, b) in enumerate(itertools.pairwise(ends)) if b > a]
-
-    def held_by(self, number: int) -> Any:
+    def held_by(self, number: int) -> Rows:
         """The rows that a fit holds out."""
         repetition, fold = divmod(number, self.n_validated)
-        if repetition:
-            return np.flatnonzero(self.folds[repetition] == fold)
-        return next((rows for rows, own in self.runs if own == fold), slice(0, 0))
+        return np.flatnonzero(self.folds[repetition] == fold)
 
     def every(self, step: int) -> FoldRows:
         """Every ``step``-th row, in the same folds."""
@@ -154,19 +140,17 @@ def lay_out(
     if units < 2 * N_FOLDS or (~never).sum() < 2:
         return None
     folds = np.where(never[cells.codes], N_FOLDS, folds)
-    order = np.argsort(folds[0], kind="stable")
-    rows, copies = cells.rows[order], cells.copies
-    affordable = FOLD_CELLS // max(len(rows) * table.n_features, 1)
+    affordable = FOLD_CELLS // max(len(cells.codes) * table.n_features, 1)
     return FoldRows(
-        X=fetch(table, rows).X if X is None else X[_places(at_hand, rows)],
-        codes=cells.codes[order],
-        weight=None if cells.weight is None else cells.weight[order],
-        folds=folds[:, order],
+        X=fetch(table, cells.rows).X if X is None else X[_places(at_hand, cells.rows)],
+        codes=cells.codes,
+        weight=cells.weight,
+        folds=folds,
         n_validated=int(np.clip(affordable, 1, N_FOLDS)) if len(folds) == 1 else N_FOLDS,
         n_classes=n_classes,
         n_total=n_total,
-        copies=None if copies is None else copies[order],
-        groups=None if own is None else own[order],
+        copies=cells.copies,
+        groups=own,
     )
 
 
