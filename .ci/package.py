@@ -78,7 +78,7 @@ def use(library: Path, experiments: Path, place: Path) -> None:
     if missing := SHOWN - made:
         sys.exit(f"selfpaced demo did not write {', '.join(sorted(missing))}")
     run(python, "-m", "pip", "install", "--quiet", library, experiments, at=place)
-    run(command, "reproduce", "theory", "--quick", "--quiet", "--out", place / "theory", at=place)
+    run(command, "reproduce", "table1", "--quick", "--quiet", "--out", place / "table1", at=place)
 
 
 def run(*command: str | Path, at: Path = ROOT) -> None:

@@ -29,8 +29,8 @@ from selfpaced import (
 )
 from selfpaced.datasets import make_low_rank
 from selfpaced.pacing import Fixed, Geometric, Graduated, Quantile, Span, Stages
-from selfpaced.path import columns
 from selfpaced.robust import Opening
+from selfpaced.selection import columns
 
 # --------------------------------------------------------------------------------------------------- data
 

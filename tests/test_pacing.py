@@ -21,10 +21,9 @@ from selfpaced.pacing import (
     calibrate,
     half_loss,
     lam_at,
-    stop_reason,
 )
 from selfpaced.regularizers import REGISTRY, Diversity, GroupRegularizer, from_loss, get, relative
-from selfpaced.solver import Stage
+from selfpaced.solver import Stage, stop_reason
 
 ELEMENTWISE = [name for name, rule in REGISTRY.items() if not issubclass(rule, GroupRegularizer)]
 SMOOTH = [name for name in ELEMENTWISE if name != "hard"]

@@ -20,8 +20,8 @@ from selfpaced import (  # noqa: E402
     SelfPacedMultiViewKMeans,
     plot,
 )
-from selfpaced.path import Candidate  # noqa: E402
 from selfpaced.regularizers import REGISTRY, GroupRegularizer  # noqa: E402
+from selfpaced.selection import Candidate  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

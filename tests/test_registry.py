@@ -107,8 +107,8 @@ def test_it_can_be_saved(case):
 
 def test_it_can_be_reported(case):
     pytest.importorskip("jinja2", reason="the report needs Jinja2")
-    from selfpaced.path import end_in_words
     from selfpaced.report import summarise
+    from selfpaced.selection import end_in_words
 
     name, model, target = case
     summary = summarise(model, X, target)

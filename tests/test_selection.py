@@ -4,8 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from selfpaced.path import Candidate, end_in_words
-from selfpaced.selection import Decision, Trial, behind, gap, mean_and_error, path_of, sentence
+from selfpaced.selection import Candidate, Decision, Trial, behind, end_in_words, gap, mean_and_error, path_of, sentence
 
 PLAIN = Trial(math.inf, "plain", scores=np.array([1.0, 0.0, 1.0, 0.0, 0.0, 1.0]))
 BETTER = Trial(2.0, "welsch lam=2", np.array([1.0, 1.0, 1.0, 0.0, 1.0, 1.0]), weight=np.array([1, 1, 0.5, 0, 1, 1.0]))

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from selfpaced.pacing import Fixed, Geometric, Ladder, Span, Stages, check_pace, half_loss
+from selfpaced.pacing import Fixed, Geometric, Ladder, Span, Stages, half_loss
+from selfpaced.parameters import check_pace
 from selfpaced.regularizers import get
 from selfpaced.solver import DeadEnd, State, walk
 

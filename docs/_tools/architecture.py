@@ -45,24 +45,21 @@ FLOORS: list[dict[str, str]] = [
         "robust": "robust scales and paces of residuals",
         "fitting": "what every `fit` needs: checks, progress, callbacks, Ctrl-C",
         "tables": "files of mixed columns: reading, encoding, checks, decisions",
-    },
-    {
-        "assessment": "what a fitted model knows about rows; the definition of a suspect",
-        "parameters": "valid values of every parameter",
-        "solver": "`walk`, the driver of paced fits; `alternate`, the paper's Algorithm 1",
-        "selection": "candidates, paired gaps, the decision and its sentence",
         "datasets": "makers of noise, outliers and data sets",
     },
     {
-        "pacing": "lam: where it starts, how it moves, when it stops",
-        "path": "one record per candidate",
-        "registry": "every estimator, once",
-        "fingerprint": "content of rows as numbers",
+        "assessment": "what a fitted model knows about rows; the definition of a suspect",
+        "parameters": "valid values of parameters and arguments, refused by name",
+        "solver": "`walk`, the driver of paced fits; `alternate`, the paper's Algorithm 1",
     },
     {
-        "arguments": "checks of arguments",
+        "pacing": "lam: where it starts, how it moves, when it stops",
+        "selection": "candidates and the path of them, paired gaps, the decision and its sentence",
+        "registry": "every estimator, once",
+        "fingerprint": "content of rows as numbers, and folds by content",
+    },
+    {
         "regularizers": "the mathematics: phi, weight and dual of every rule",
-        "sketch": "a mergeable summary of losses",
         "formatting": "numbers, shares and counts as people write them",
     },
 ]

@@ -26,9 +26,9 @@ def _row(method, group, values, published=None):
 @pytest.fixture
 def run():
     return RunRecord(
-        "selfpaced reproduce all --jobs 2",
+        "selfpaced reproduce claims --jobs 2",
         False,
-        {"classification": 2},
+        {"table5": 2},
         "2026-01-02",
         60.0,
         2,
@@ -51,9 +51,7 @@ def results(run):
             rows.append(_row(label, "paper", value, {"Breast": printed[label]["Breast"]}))
         rows.append(_row("SelfPacedLogisticRegression()", "ours", {"Breast": 97.0}))
         columns = (Measure("Breast", True, 2),)
-        tables.append(
-            ResultTable(f"classification-{round(100 * rate)}", f"At {rate}", "Ten folds.", columns, tuple(rows))
-        )
+        tables.append(ResultTable(f"table5-{round(100 * rate)}", f"At {rate}", "Ten folds.", columns, tuple(rows)))
     theory = (
         Statement("theorem", "welsch", "same model", True, "1e-9"),
         Statement("misprint", "L1-L2", "phi(0) = 0", False, "it is 3"),
@@ -66,4 +64,4 @@ def results(run):
         "self-paced path": {"mean": (0.1, 0.06, 0.07), "std": (0.0, 0.0, 0.0)},
     }
     drawn = (Figure("figure-2b", "Figure 2b", "A caption.", ("figure-2b.png", "figure-2b.svg"), series),)
-    return Results(run=run, tables=tuple(tables), theory=theory, figures=drawn, skipped=("clustering: no file",))
+    return Results(run=run, tables=tuple(tables), theory=theory, figures=drawn, skipped=("table 3: no file",))

@@ -49,7 +49,7 @@ def test_verdicts_of_the_made_up_results(results):
     assert found["better-on-clean"] == "not confirmed"
     assert found["robust-to-noise"] == "confirmed"
     assert found["implicit-beats-hard"] == "confirmed"
-    assert found["path-beats-half-quadratic"] == "only if"
+    assert found["path-beats-half-quadratic"] == "under conditions"
     assert found["theory"] == "confirmed"
 
 

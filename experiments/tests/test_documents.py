@@ -17,15 +17,15 @@ COMMITTED = ROOT / "docs" / "results"
 
 def test_marked_places_are_written_from_the_results(results):
     text = (
-        "LR has <!-- results: value classification-20 / LR / Breast -->0<!-- /results --> (paper "
-        "<!-- results: paper classification-20 / LR / Breast --><!-- /results -->).\n\n"
-        "<!-- results: table classification-0 -->stale words<!-- /results -->\n"
+        "LR has <!-- results: value table5-20 / LR / Breast -->0<!-- /results --> (paper "
+        "<!-- results: paper table5-20 / LR / Breast --><!-- /results -->).\n\n"
+        "<!-- results: table table5-0 -->stale words<!-- /results -->\n"
         "<!-- results: claims -->\n<!-- /results -->\n"
         "<!-- results: figure figure-2b --><!-- /results --><!-- results: claim theory --><!-- /results -->"
     )
     assessed = assess(results)
     fresh = refresh(text, assessed, "docs/results/")
-    assert "LR has <!-- results: value classification-20 / LR / Breast -->93.05<!-- /results -->" in fresh
+    assert "LR has <!-- results: value table5-20 / LR / Breast -->93.05<!-- /results -->" in fresh
     assert "-->92.08<!-- /results -->)" in fresh
     assert "| SPL-hard |" in fresh
     assert "stale words" not in fresh
@@ -34,9 +34,7 @@ def test_marked_places_are_written_from_the_results(results):
     assert refresh(fresh, assessed, "docs/results/") == fresh
 
 
-@pytest.mark.parametrize(
-    "what", ["table nope", "value a / b", "value classification-20 / LR / Nope", "paper x", "song"]
-)
+@pytest.mark.parametrize("what", ["table nope", "value a / b", "value table5-20 / LR / Nope", "paper x", "song"])
 def test_an_unknown_place_is_an_error(results, what):
     with pytest.raises(ValueError, match=r"got|write"):
         refresh(f"<!-- results: {what} --><!-- /results -->", results)
@@ -45,7 +43,7 @@ def test_an_unknown_place_is_an_error(results, what):
 def test_the_command_rewrites_and_checks(results, tmp_path, capsys):
     path = save(assess(results), tmp_path)
     document = tmp_path / "README.md"
-    document.write_text("<!-- results: value classification-0 / LR / Breast -->1.00<!-- /results -->", encoding="utf-8")
+    document.write_text("<!-- results: value table5-0 / LR / Breast -->1.00<!-- /results -->", encoding="utf-8")
     assert main([str(path), str(document), "--check"]) == 1
     assert main([str(path), str(document)]) == 0
     assert "97.05" in document.read_text(encoding="utf-8")
@@ -86,10 +84,10 @@ def test_committed_results_are_of_a_full_run(committed):
     assert not committed.run.quick
     # Of one run, or of one section beside the others of an earlier one: nothing is missing.
     assert {table.key for table in committed.tables} >= {
-        "classification-0", "classification-20", "classification-40", "clustering-paper", "factorization"
+        "table5-0", "table5-20", "table5-40", "table3-paper", "table2"
     }  # fmt: skip
     assert committed.theory
     assert committed.figures
-    assert committed.run.command.startswith("selfpaced reproduce all") != bool(committed.run.kept)
+    assert committed.run.command.startswith("selfpaced reproduce claims") != bool(committed.run.kept)
     assert committed.run.missing == 0
     assert not committed.skipped

@@ -25,7 +25,7 @@ def test_the_page_holds_every_row_and_figure(results):
     for table in results.tables:
         for row in table.rows:
             assert f"| {row.method} |" in page
-    for part in (results.run.command, "![Figure 2b](figure-2b.png)", "Skipped: clustering: no file", "**fails**"):
+    for part in (results.run.command, "![Figure 2b](figure-2b.png)", "Skipped: table 3: no file", "**fails**"):
         assert part in page
 
 
@@ -52,7 +52,7 @@ def test_plain_text_has_aligned_tables_and_verdicts(results):
     text = stream.getvalue()
     assert "Breast paper" in text
     assert "- not confirmed: Implicit rules improve" in text
-    assert "skipped: clustering: no file" in text
+    assert "skipped: table 3: no file" in text
     assert "\x1b" not in text
     lines = [line for line in text.splitlines() if line.startswith(("  LR ", "  SPL-"))]
     assert len(lines) == 14

@@ -20,7 +20,7 @@ def test_json_round_trip_keeps_everything(results, tmp_path):
     once = Results.from_json(assessed.to_json())
     assert once.to_json() == assessed.to_json()
     assert Results.from_json(once.to_json()) == once
-    assert once.table("classification-20").row("LR").scores["Breast"].by_seed == (93.0, 93.1)
+    assert once.table("table5-20").row("LR").scores["Breast"].by_seed == (93.0, 93.1)
     assert load(save(assessed, tmp_path)) == once
 
 
@@ -84,17 +84,17 @@ def test_the_paper_s_tables_are_complete_and_spot_checked():
 def test_sections_that_are_not_run_stay_and_say_so(results):
     earlier = replace(
         results,
-        tables=(replace(results.tables[0], key="factorization"), replace(results.tables[1], key="classification-0")),
-        run=replace(results.run, date="2026-01-01", seeds={"factorization": 50, "classification": 5}, kept=""),
+        tables=(replace(results.tables[0], key="table2"), replace(results.tables[1], key="table5-0")),
+        run=replace(results.run, date="2026-01-01", seeds={"table2": 50, "table5": 5}, kept=""),
     )
-    table = replace(results.tables[0], key="classification-0", title="anew")
-    run = replace(results.run, seeds={"classification": 2})
+    table = replace(results.tables[0], key="table5-0", title="anew")
+    run = replace(results.run, seeds={"table5": 2})
     alone = replace(results, tables=(table,), theory=(), figures=(), run=run)
-    both = alone.beside(earlier, ("classification",))
-    assert [table.key for table in both.tables] == ["factorization", "classification-0"]
-    assert both.table("classification-0").title == "anew"
-    assert both.run.seeds == {"factorization": 50, "classification": 2}
+    both = alone.beside(earlier, ("table5",))
+    assert [table.key for table in both.tables] == ["table2", "table5-0"]
+    assert both.table("table5-0").title == "anew"
+    assert both.run.seeds == {"table2": 50, "table5": 2}
     assert (both.theory, both.figures) == (earlier.theory, earlier.figures)
-    assert both.run.kept == "factorization, clustering, figures, theory of 2026-01-01"
+    assert both.run.kept == "table1, table2, table3, figure1, figure2, figure3 of 2026-01-01"
     assert f"> Kept from earlier runs, not computed by this one: {both.run.kept}." in results_page(both)
-    assert alone.beside(both, ("classification",)).run.kept == both.run.kept
+    assert alone.beside(both, ("table5",)).run.kept == both.run.kept

@@ -58,7 +58,7 @@ def test_tables_average_their_cells():
     cells = [c for c in classification.cells(quick=True, seeds=2, sets=["Breast"]) if c.params["method"] == "LR"]
     answers = [Answer(cell, {"accuracy": [90.0 + cell.params["seed"], 92.0], "seconds": 0.5}) for cell in cells]
     clean, noisy = classification.tables(answers)
-    assert (clean.key, noisy.key) == ("classification-0", "classification-20")
+    assert (clean.key, noisy.key) == ("table5-0", "table5-20")
     row = noisy.row("LR")
     assert row.scores["Breast"].mean == 91.25
     assert row.scores["Breast"].by_seed == (91.0, 91.5)

@@ -84,7 +84,7 @@ def test_every_part_of_every_cell_is_there():
         *classification.cells(quick=True, seeds=1, sets=["Breast"]),
         *clustering.cells(quick=True, seeds=1),
         *factorization.cells(quick=True, seeds=1),
-        *factorization.figure_cells(quick=True, seeds=1),
+        *factorization.figure2_cells(quick=True, seeds=1),
     ]
     assert len({cell.key for cell in made}) == len(made)
 

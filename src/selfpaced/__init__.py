@@ -21,8 +21,8 @@ _EXPORTS = {name: known.module for name, known in _ESTIMATORS.items()} | {
 }
 # The documented modules. `report` is a package that can be called: selfpaced.report(model, X, y).
 _MODULES = [
-    *("clustering", "datasets", "inspection", "assessment", "pacing", "path", "persistence", "plot"),
-    *("regularizers", "report", "robust", "solver"),
+    *("clustering", "datasets", "inspection", "assessment", "pacing", "persistence", "plot"),
+    *("regularizers", "report", "robust", "selection", "solver"),
 ]
 _EXTRAS = ("torch",)  # need a package of their own: there when asked for, but no part of `import *`
 

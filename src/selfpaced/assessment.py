@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from scipy.stats import median_abs_deviation
 
 from .fingerprint import fingerprint
-from .path import Candidate
 from .registry import Kind
 from .regularizers import get
+from .selection import Candidate
 
 Array = NDArray[Any]
 

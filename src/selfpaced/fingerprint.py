@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Keys = NDArray[np.uint64]
 
+N_FOLDS = 5  # convention: five-fold cross-validation, as in scikit-learn
 MIXED_AT_ONCE = 1 << 15  # cost: numbers that are mixed at a time, so that they stay in the cache
 
 
@@ -102,6 +103,34 @@ def mixed(words: Keys, seed: int) -> Keys:
     return words
 
 
+def hash_folds(keys: Keys, n_folds: int = N_FOLDS, *, repetition: int = 0) -> NDArray[np.intp]:
+    """Return the fold of every row as a hash of its content, so that a row keeps its fold when others come or go.
+
+    Equal rows share a fold. Folds have about the same size, not exactly the same.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64
+        The content of every row, from `row_keys`.
+    n_folds : int
+        Number of folds.
+    repetition : int
+        Each repetition is a split of its own.
+
+    Returns
+    -------
+    ndarray of int
+        Folds from 0 to ``n_folds - 1``.
+
+    Examples
+    --------
+    >>> keys = row_keys(np.arange(6.0)[:, None])
+    >>> bool((hash_folds(keys[2:]) == hash_folds(keys)[2:]).all())
+    True
+    """
+    return np.asarray(mixed(keys, repetition + 1) % np.uint64(n_folds), dtype=np.intp)
+
+
 def _odd(begin: int, count: int) -> Keys:
     """An odd factor of its own for every column."""
     return mixed(np.arange(begin + 1, begin + count + 1, dtype=np.uint64), 1) | np.uint64(1)
@@ -128,9 +157,15 @@ def _table_keys(table: Array) -> Keys:
 
 def _sparse_keys(X: Any) -> Keys:
     """Cells of zero add nothing, stored or not; sums of words are exact, so differences of running sums are too."""
-    cells = _cell_keys(np.asarray(X.data)) * _odd(0, X.shape[1])[X.indices]
-    sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(cells, dtype=np.uint64)])
-    return np.asarray(sums[X.indptr[1:]] - sums[X.indptr[:-1]])
+    odd, keys = _odd(0, X.shape[1]), np.empty(X.shape[0], dtype=np.uint64)
+    step = max(MIXED_AT_ONCE * X.shape[0] // max(X.nnz, 1), 1)
+    for start in range(0, X.shape[0], step):
+        bounds = X.indptr[start : start + step + 1]
+        part = slice(bounds[0], bounds[-1])
+        cells = _cell_keys(np.asarray(X.data[part])) * odd[X.indices[part]]
+        sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(cells, dtype=np.uint64)])
+        keys[start : start + step] = np.diff(sums[bounds - bounds[0]])
+    return keys
 
 
 def _column_keys(column: Any) -> Keys:
@@ -197,4 +232,4 @@ def _objects(rows: Sequence[Any]) -> Array:
     return cells
 
 
-__all__ = ["fingerprint", "mixed", "row_keys"]
+__all__ = ["N_FOLDS", "fingerprint", "hash_folds", "mixed", "row_keys"]

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
-from .arguments import speaking_of
-from .parameters import check_parameters
+from .parameters import check_parameters, speaking_of
 from .regularizers import GroupRegularizer, Regularizer, get
 
 try:  # scikit-learn >= 1.9

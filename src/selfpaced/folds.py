@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
-from .fingerprint import Keys, mixed, row_keys
+from .fingerprint import N_FOLDS, Keys, hash_folds, mixed, row_keys
 
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
 
-N_FOLDS = 5  # convention: five-fold cross-validation, as in scikit-learn
 COPIES = 5  # a choice: mean number of copies above which a table is taken for one of few distinct rows
 
 
@@ -44,34 +43,6 @@ def spread_evenly(order: Rows, strata: NDArray[Any] | None, n_folds: int) -> Row
     fold = np.empty(order.size, dtype=np.intp)
     fold[turn] = np.arange(order.size) % max(n_folds, 1)
     return fold
-
-
-def hash_folds(keys: Keys, n_folds: int = N_FOLDS, *, repetition: int = 0) -> Rows:
-    """Return the fold of every row as a hash of its content, so that a row keeps its fold when others come or go.
-
-    Equal rows share a fold. Folds have about the same size, not exactly the same.
-
-    Parameters
-    ----------
-    keys : ndarray of uint64
-        The content of every row, from :func:`~selfpaced.fingerprint.row_keys`.
-    n_folds : int
-        Number of folds.
-    repetition : int
-        Each repetition is a split of its own.
-
-    Returns
-    -------
-    ndarray of int
-        Folds from 0 to ``n_folds - 1``.
-
-    Examples
-    --------
-    >>> keys = row_keys(np.arange(6.0)[:, None])
-    >>> bool((hash_folds(keys[2:]) == hash_folds(keys)[2:]).all())
-    True
-    """
-    return np.asarray(mixed(keys, repetition + 1) % np.uint64(n_folds), dtype=np.intp)
 
 
 def make_folds(

@@ -11,9 +11,9 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .arguments import integer, number
 from .assessment import LEVELS, SUSPECT, Assessment, AssessmentMixin, DelegatedAssessment
 from .distributed import on_dask
+from .parameters import check_integer, check_number
 
 __all__ = [
     "SUSPECT",
@@ -114,7 +114,7 @@ def suspects(
         return _indexed(suspect_table(assessed, n, all_rows=all_rows), X)
     if X is None or assessed.kind == "entries":
         raise ValueError("order='impact' needs the rows X, whose leverage it takes into account")
-    n = None if n is None else integer("n", n, 0, "an integer >= 0 or None")
+    n = None if n is None else check_integer("n", n, 0, "an integer >= 0 or None")
     impact, levels = assessed.wrong * leverage(_numbers(*look_through(fitted, X))), assessed.levels()
     ranked = assessed.ranking(only=None if all_rows else levels > 0)
     place = np.zeros_like(levels) if all_rows else levels
@@ -173,7 +173,7 @@ def suspect_table(
     assessed: Assessment, n: int | None = None, threshold: float = SUSPECT, all_rows: bool = False
 ) -> Any:
     """The rows of both levels, likely errors first, or all rows: the table that `suspects` returns."""
-    n = None if n is None else integer("n", n, 0, "an integer >= 0 or None")
+    n = None if n is None else check_integer("n", n, 0, "an integer >= 0 or None")
     levels = assessed.levels(threshold)
     ranked = assessed.ranking(only=None if all_rows else levels > 0)
     if not all_rows:
@@ -199,7 +199,7 @@ def label_issues(fitted: Any, X: Any, y: Any, threshold: float = SUSPECT) -> Any
         ``is_label_issue`` (true for likely errors), ``label_quality``, ``given_label``, ``predicted_label``, and
         ``level`` and ``stability`` as in `suspects`. The index is that of `X` if it is a data frame.
     """
-    threshold = number("threshold", threshold, 0, 1, "in [0, 1]")
+    threshold = check_number("threshold", threshold, 0, 1, "in [0, 1]")
     if on_dask(X):
         from .distributed.dask_results import collection_frame
 

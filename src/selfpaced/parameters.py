@@ -1,27 +1,29 @@
-"""What the parameters of estimators may be: one rule for every name, checked before a fit touches anything.
+"""What parameters and arguments may be: one rule for every parameter's name, and errors that name the argument.
 
-An estimator whose parameter means something else than that of the others says so in ``_parameter_rules``. A test walks
-the signatures, so that no parameter is without a rule.
+Parameters are checked before a fit touches anything. An estimator whose parameter means something else than that of the
+others says so in ``_parameter_rules``. A test walks the signatures, so that no parameter is without a rule.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 
-from .pacing import check_pace
+from .pacing import Pacing
 from .regularizers import get
 
-__all__ = ["RULES", "Rule", "check_parameters", "classifier", "integer", "number", "one_of", "regressor", "splits"]
-
 SWEEPS = 1_000_000  # cost: more steps than any fit needs
+FEW_TEXTS = 16  # cost: different labels up to which looking for each takes less time than sorting all rows
 MOST_RESTARTS = 10_000  # cost: memory grows with restarts
 
 
@@ -84,6 +86,23 @@ def _rule_or_none(value: Any) -> Any:
 
 def _rule_or_auto(value: Any) -> Any:
     return value if isinstance(value, str) and value == "auto" else get(value)
+
+
+def check_pace(pace: Any) -> Any:
+    """The parameter ``pace`` of an estimator: "auto", "paper", a Pacing, or a number, which is one fixed lam.
+
+    A lam of ``inf`` is the plain model.
+
+    >>> check_pace(2), check_pace("auto")
+    (2.0, 'auto')
+    """
+    if isinstance(pace, Pacing) or (isinstance(pace, str) and pace in ("auto", "paper")):
+        return pace
+    if isinstance(pace, Real) and not isinstance(pace, bool) and float(pace) > 0:
+        return float(pace)
+    raise ValueError(
+        f"pace must be 'auto', 'paper', a positive number (a fixed lam) or a selfpaced.pacing.Pacing, got {pace!r}"
+    )
 
 
 NOTHING = Rule("None", lambda value: value is None)
@@ -227,3 +246,152 @@ def check_parameters(model: Any) -> None:
         rule = own.get(name) or RULES[name]
         if not rule.holds(value):
             raise ValueError(f"{name} must be {rule.words}, got {value!r}")
+
+
+# ------------------------------------------------------------------------------------------------- arguments
+
+# How NumPy and pandas speak of what they cannot convert; nobody is told of which argument.
+_CONVERSION = re.compile(
+    r"convert|float\(\) argument|real number|setting an array element|inhomogeneous|or dtype is required"
+    r"|could not be promoted|not compatible with arrays|common DType|not supported between|unhashable|invalid literal"
+    r"|cannot be interpreted|Casting complex"
+    r"|bad input shape|should be a 1d array|unique column names|len\(\) of unsized|unsized object"
+)
+
+
+@contextmanager
+def speaking_of(name: str, rule: str = "a table of numbers, every row of the same length") -> Iterator[None]:
+    """Errors of a conversion say what was converted.
+
+    >>> with speaking_of("y", "numbers"):
+    ...     np.array(["one"], dtype=float)
+    Traceback (most recent call last):
+    ValueError: y must be numbers (could not convert string to float: 'one')
+    """
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        said = str(error)
+        names_another = re.match(r"(X|y|sample_weight) ", said) is not None and not said.startswith(f"{name} ")
+        if not _CONVERSION.search(said) or said.startswith(f"{name} must be") or names_another:
+            raise
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"{name} must be {rule} ({error})") from error
+
+
+def check_number(name: str, value: Any, low: float, high: float, words: str) -> float:
+    """A number from ``low`` to ``high``, both included.
+
+    >>> check_number("rate", 1.5, 0, 1, "in [0, 1]")
+    Traceback (most recent call last):
+    ValueError: rate must be in [0, 1], got 1.5
+    """
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_) or not low <= float(value) <= high:
+        raise ValueError(f"{name} must be {words}, got {value!r}")
+    return float(value)
+
+
+def check_integer(name: str, value: Any, low: int, words: str) -> int:
+    """A whole number, at least ``low``; one that is written as a float will do."""
+    whole = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    if not whole or (not isinstance(value, Integral) and not float(value).is_integer()) or int(value) < low:
+        raise ValueError(f"{name} must be {words}, got {value!r}")
+    return int(value)
+
+
+def one_kind(distinct: Iterable[Any]) -> None:
+    """Refuse distinct labels some of which are texts and others not, and numbers beyond 64 bits.
+
+    NumPy would make texts of all of them, and 1 and "1" two classes of one name.
+
+    >>> one_kind([2, 1, "1"])
+    Traceback (most recent call last):
+    ValueError: y must hold labels of one kind, got 1 (int) and '1' (str): make all of them texts, or all numbers
+    """
+    known = list(distinct)
+    texts, others = ([label for label in known if isinstance(label, str) == text] for text in (True, False))
+    if texts and others:
+        alike = next((label for label in others if str(label) in texts), others[0])
+        text = str(alike) if str(alike) in texts else texts[0]
+        raise ValueError(
+            f"y must hold labels of one kind, got {alike!r} ({type(alike).__name__}) and {text!r} (str): make all of "
+            "them texts, or all numbers"
+        )
+    large = next((label for label in others if isinstance(label, int) and not -(2**63) <= label < 2**64), None)
+    if large is not None:
+        raise ValueError(f"y must hold whole numbers of at most 64 bits, got {large!r}: make the labels texts")
+
+
+def check_label_array(y: np.ndarray) -> None:
+    """Refuse arrays of objects that are no labels: gaps, several kinds, numbers that NumPy does not hold as such."""
+    if y.dtype.kind != "O":
+        return
+    for row, label in enumerate(y.tolist()):
+        if label is None or label != label:
+            raise ValueError(f"y must not have gaps, got {label!r} in row {row}. Input y contains NaN.")
+    found = {(type(label), label): label for label in y.tolist() if getattr(label, "__hash__", None)}
+    one_kind(found.values())
+    other = next((label for label in y.tolist() if not isinstance(label, str)), None)
+    if other is not None:
+        raise ValueError(
+            f"y must be an array of numbers or of texts, got objects such as {other!r} ({type(other).__name__}): "
+            "convert it, for example by y.astype(str). Unknown label type: object"
+        )
+
+
+def encoded_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The labels, and the place of each row's among them."""
+    if y.dtype.kind in "iu" and int(y.max()) - int(y.min()) < len(y) // 2:
+        # Small numbers are counted in a fraction of the time that it takes to find out which there are.
+        wide = y if y.dtype.kind == "u" else y.astype(np.intp, copy=False)  # differences need a bit more than labels
+        places = (wide - wide.min()).astype(np.intp, copy=False)
+        there = np.bincount(places) > 0
+        classes = np.flatnonzero(there).astype(y.dtype) + y.min()
+        codes = places if there.all() else (np.cumsum(there) - 1)[places]
+    else:
+        check_label_array(y)
+        from sklearn.utils.multiclass import check_classification_targets
+
+        with np.errstate(invalid="ignore"):  # it casts labels to integers, however large they are
+            check_classification_targets(y)
+        classes, codes = _encoded_texts(y) if y.dtype.kind == "U" else np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y must have at least 2 classes; the data contains only one class: {told_label(classes[0])}")
+    return classes, codes.astype(np.intp, copy=False)
+
+
+def _encoded_texts(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Classes and codes of texts; if few differ, rows are compared with each class, which is faster than sorting."""
+    classes = np.unique(y)
+    if len(classes) > FEW_TEXTS:
+        return np.unique(y, return_inverse=True)
+    codes = np.zeros(len(y), dtype=np.intp)
+    for place, label in enumerate(classes[1:], 1):
+        codes[y == label] = place
+    return classes, codes
+
+
+def told_label(label: Any) -> str:
+    """A label as people write it."""
+    return repr(np.asarray(label).item())
+
+
+__all__ = [
+    "RULES",
+    "Rule",
+    "check_integer",
+    "check_label_array",
+    "check_number",
+    "check_pace",
+    "check_parameters",
+    "classifier",
+    "encoded_labels",
+    "integer",
+    "number",
+    "one_kind",
+    "one_of",
+    "regressor",
+    "speaking_of",
+    "splits",
+    "told_label",
+]

@@ -21,8 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 from .assessment import AssessmentMixin
 from .inspection import look_through
 from .pacing import lam_at
-from .path import Candidate
 from .regularizers import REGISTRY, GroupRegularizer, get
+from .selection import Candidate
 
 Floats = NDArray[np.float64]
 

@@ -15,9 +15,9 @@ from selfpaced import PRMF, SelfPacedMF
 from selfpaced.datasets import make_low_rank
 from selfpaced.factorization.engine import Engine
 from selfpaced.pacing import Fixed, Geometric, Graduated, Quantile, Span, Stages
-from selfpaced.path import Candidate
 from selfpaced.regularizers import REGISTRY, from_loss
 from selfpaced.robust import Opening
+from selfpaced.selection import Candidate
 
 
 def rmse(model, truth):

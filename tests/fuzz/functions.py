@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from selfpaced import datasets
-from selfpaced.pacing import check_pace
+from selfpaced.parameters import check_pace
 from selfpaced.regularizers import REGISTRY, GroupRegularizer, get
 
 from .draws import JUNK, SCALES, Draw, features, rows_of, target

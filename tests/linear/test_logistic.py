@@ -18,8 +18,8 @@ from sklearn.preprocessing import StandardScaler, scale
 
 from selfpaced import SelfPacedLogisticRegression
 from selfpaced.pacing import Geometric, Stages, lam_at
-from selfpaced.path import Candidate
 from selfpaced.regularizers import REGISTRY, GroupRegularizer, from_loss, get, relative
+from selfpaced.selection import Candidate
 
 ELEMENTWISE = sorted(name for name, rule in REGISTRY.items() if not issubclass(rule, GroupRegularizer))
 

@@ -136,7 +136,7 @@ def test_the_sentences_before_and_after_the_table_are_those_of_the_pages_of_resu
 def test_the_verdicts_are_those_of_the_page_of_claims(page):
     words = " ".join(re.sub(r"<[^>]*>", "", page).split())
     claims = (ROOT / "docs/results/claims.md").read_text(encoding="utf-8")
-    yes, only, no = re.search(r"(\d+) confirmed, (\d+) only if, (\d+) not confirmed", claims).groups()
+    yes, only, no = re.search(r"(\d+) confirmed, (\d+) under conditions, (\d+) not confirmed", claims).groups()
     assert f"{yes} were confirmed, {only} hold only under conditions and {no} were not confirmed" in words
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from selfpaced.assessment import Assessment, AssessmentMixin, TrainedNetwork, Values
-from selfpaced.path import Candidate, weight_histogram
 from selfpaced.report import report
 from selfpaced.report.data import ReportColumn, ReportTable, Summary
 from selfpaced.report.page import render
+from selfpaced.selection import Candidate, weight_histogram
 
 from .conftest import downloaded, wait
 

@@ -23,8 +23,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from selfpaced import SelfPacedClassifier
 from selfpaced.pacing import Geometric, Quantile, Stages
-from selfpaced.path import Candidate
 from selfpaced.regularizers import REGISTRY, GroupRegularizer
+from selfpaced.selection import Candidate
 
 Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 

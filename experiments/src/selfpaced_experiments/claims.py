@@ -14,9 +14,9 @@ __all__ = ["assess"]
 
 IMPLICIT = ("SPL-IR-huber", "SPL-IR-L1-L2", "SPL-IR-cauchy", "SPL-IR-welsch")
 _TASKS = {
-    "classification-20": "classification at 20 % noise",
-    "clustering-paper": "clustering on the paper's scaling",
-    "factorization-path": "factorization by the path alone",
+    "table5-20": "classification at 20 % noise",
+    "table3-paper": "clustering on the paper's scaling",
+    "table2-path": "factorization by the path alone",
 }
 
 
@@ -35,7 +35,7 @@ def _figures(table: ResultTable, methods: Sequence[str], column: Measure) -> str
 
 
 def _beats_prmf(results: Results) -> Claim | None:
-    table = results.table("factorization")
+    table = results.table("table2")
     tally = against(table, IMPLICIT, "PRMF")
     if table is None or tally is None:
         return None
@@ -57,7 +57,7 @@ def _beats_prmf(results: Results) -> Claim | None:
 
 
 def _where(tallies: Mapping[str, Tally], ties_count: bool = False) -> str:
-    """Where a claim holds and where it does not: what "only if" means."""
+    """Name the tables on which a claim holds and those on which it does not."""
     holds = [name for name, tally in tallies.items() if verdict_of(tally, ties_count) == "confirmed"]
     fails = [name for name in tallies if name not in holds]
     return f"It holds in {'; '.join(holds) or 'none of them'}" + (f", not in {'; '.join(fails)}." if fails else ".")
@@ -103,7 +103,7 @@ def _comparable_to_mixture(results: Results) -> Claim | None:
 def _welsch_is_best(results: Results) -> Claim | None:
     best = total = 0
     winners: dict[str, int] = {}
-    for key in ("classification-0", "classification-20", "clustering-paper", "factorization-path"):
+    for key in ("table5-0", "table5-20", "table3-paper", "table2-path"):
         table = results.table(key)
         rows = [] if table is None else rows_of(table, ("SPL-hard", "SPL-mixture", "MSPL", *IMPLICIT))
         for column in table.columns if table is not None else ():
@@ -148,7 +148,7 @@ def _path_beats_half_quadratic(results: Results) -> Claim | None:
     if shares["cold"] == shares["warm"] == count:
         verdict = "confirmed"
     elif shares["cold"] == count or shares["cold"] * 2 >= count:
-        verdict = "only if"
+        verdict = "under conditions"
     return Claim(
         key="path-beats-half-quadratic",
         claim="The path beats half-quadratic optimisation at every lam",
@@ -188,7 +188,7 @@ def _rapid_then_steady(results: Results) -> Claim | None:
 
 
 def _multi_view(results: Results) -> Claim | None:
-    table = results.table("clustering-paper")
+    table = results.table("table3-paper")
     if table is None:
         return None
     total = Tally()
@@ -205,14 +205,14 @@ def _multi_view(results: Results) -> Claim | None:
 
 
 def _beats_concatenation(results: Results) -> Claim | None:
-    table = results.table("clustering-paper")
+    table = results.table("table3-paper")
     one, ten = against(table, IMPLICIT, "Con-MC"), against(table, IMPLICIT, "KMeans(n_init=10)")
     if table is None or one is None or ten is None:
         return None
     alone = against(table, ("SPL-IR-welsch, one start",), "Con-MC")
     verdict = verdict_of(one)
     if verdict == "confirmed" and verdict_of(ten) != "confirmed":
-        verdict = "only if"
+        verdict = "under conditions"
     methods = ("Con-MC", "KMeans(n_init=10)", "SPL-IR-welsch, one start", *IMPLICIT)
     return Claim(
         key="beats-concatenation",
@@ -228,7 +228,7 @@ def _beats_concatenation(results: Results) -> Claim | None:
 
 
 def _better_on_clean(results: Results) -> Claim | None:
-    table = results.table("classification-0")
+    table = results.table("table5-0")
     tally = against(table, IMPLICIT, "LR")
     if table is None or tally is None:
         return None
@@ -249,7 +249,7 @@ def _by_set(table: ResultTable, methods: Sequence[str]) -> str:
 
 
 def _robust_to_noise(results: Results) -> Claim | None:
-    clean, noisy = results.table("classification-0"), results.table("classification-20")
+    clean, noisy = results.table("table5-0"), results.table("table5-20")
     if clean is None or noisy is None:
         return None
     good, total, parts = 0, 0, []
@@ -298,7 +298,7 @@ def _cells_reached(results: Results) -> Claim | None:
     parts, reached, total = [], 0, 0
     for table in results.tables:
         gaps = [gap for gap, _ in _pairs(table, True)]
-        if table.key != "clustering-default" and gaps:
+        if table.key != "table3-default" and gaps:
             here = sum(gap >= 0 for gap in gaps)
             parts.append(f"{table.key} {here} of {len(gaps)}")
             reached, total = reached + here, total + len(gaps)
@@ -318,7 +318,7 @@ def _cells_reached(results: Results) -> Claim | None:
 def _baselines(results: Results) -> Claim | None:
     near = total = 0
     for table in results.tables:
-        if table.key != "clustering-default":
+        if table.key != "table3-default":
             spreads = [(gap, std) for gap, std in _pairs(table, False) if std is not None]
             near += sum(abs(gap) <= std for gap, std in spreads)
             total += len(spreads)

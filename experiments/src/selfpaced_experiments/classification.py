@@ -83,8 +83,8 @@ def _table(rate: float, answers: Sequence[Answer]) -> ResultTable:
     seeds = len({a.cell.params["seed"] for a in answers})
     noise = "clean labels" if rate == 0 else f"{rate:.0%} of the training labels flipped"
     return ResultTable(
-        key=f"classification-{round(100 * rate)}",
-        title=f"Classification accuracy in %, {noise}",
+        key=f"table5-{round(100 * rate)}",
+        title=f"Table 5, {noise}: classification accuracy in %",
         protocol=(
             f"{folds}-fold cross-validation, {seeds} seed{'s' * (seeds > 1)} of folds and noise, features "
             "z-scored on the training fold, accuracy on clean test labels; the spread is over all folds and "

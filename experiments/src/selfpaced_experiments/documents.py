@@ -2,7 +2,7 @@
 
 A document marks a place with a pair of comments; what stands between them is written from the results::
 
-    <!-- results: table classification-20 -->
+    <!-- results: table table5-20 -->
     <!-- /results -->
 
 Kinds: ``table KEY``, ``figure KEY`` (its picture and caption), ``claim KEY``, ``claims`` (all verdicts in one table),
@@ -62,7 +62,7 @@ def _content(what: str, results: Results, prefix: str) -> str:
     kind, _, key = what.partition(" ")
     if kind == "claims" and not key:
         rows = [f"| {claim.claim} | {claim.verdict} |" for claim in results.claims]
-        return "\n".join(["| claim of the paper | verdict |", "|---|---|", *rows])
+        return "\n".join(["| claim of the paper | result |", "|---|---|", *rows])
     if kind == "table":
         found = results.table(key)
         if found is not None:

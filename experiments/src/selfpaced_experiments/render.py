@@ -9,7 +9,7 @@ from selfpaced_experiments.results import Claim, Figure, Measure, Published, Res
 __all__ = ["cell_text", "claims_page", "results_page", "table_markdown"]
 
 _GROUPS = {"paper": "", "ours": "**ours**", "peer": "peer", "reference": "reference"}
-_MARKS = {"confirmed": "confirmed", "not confirmed": "**not confirmed**", "only if": "*only if*"}
+_MARKS = {"confirmed": "confirmed", "not confirmed": "**not confirmed**", "under conditions": "*under conditions*"}
 
 
 def published_text(column: Measure, value: Published | None) -> str:
@@ -100,7 +100,7 @@ def theory_markdown(theory: Sequence[Statement]) -> str:
         "theorem": "The latent-loss theorem",
         "misprint": "Statements of the paper that do not hold as printed",
     }
-    lines = ["## Theory", ""]
+    lines = ["## Table 1: the rules and their theory", ""]
     for part, title in titles.items():
         chosen = [s for s in theory if s.part == part]
         if not chosen:
@@ -110,10 +110,10 @@ def theory_markdown(theory: Sequence[Statement]) -> str:
         if len(common) == 1:
             lines += [f"Tested: {common.pop()}.", ""]
             brief = [(s.subject, "holds" if s.holds else "**fails**", s.value) for s in chosen]
-            lines += _grid(("rule", "verdict", "figure"), brief)
+            lines += _grid(("rule", "result", "figure"), brief)
         else:
             rows = [(s.subject, s.statement, "holds" if s.holds else "**fails**", s.value) for s in chosen]
-            lines += _grid(("what", "statement", "verdict", "figure"), rows)
+            lines += _grid(("what", "statement", "result", "figure"), rows)
         lines.append("")
     return "\n".join(lines)
 
@@ -129,17 +129,18 @@ def results_page(results: Results) -> str:
     run = results.run
     versions = ", ".join(f"{name} {number}" for name, number in run.versions.items())
     seeds = ", ".join(f"{name} {count}" for name, count in run.seeds.items())
+    at = f" at commit {run.commit}" if run.commit else ""
     lines = [
         "# The paper's experiments, repeated",
         "",
         "Fan, He, Liang and Hu, *Self-Paced Learning: an Implicit Regularization Perspective* (AAAI 2017): the paper's "
-        "figures, ours on the same protocol, and what people use today on the same folds. This page is written by",
+        "figures, ours on the same protocol, and today's alternatives on the same folds. This page was written by",
         "",
         f"    {run.command}",
         "",
-        f"on {run.date} from {run.cells} cells, {run.cached} of them kept from earlier runs of the same code; they all "
-        f"took {run.work / 60:.0f} minutes of one process on a busy machine. {versions}. Seeds: {seeds or 'none'}. "
-        "The verdict on each claim of the paper is on [a page of its own](claims.md).",
+        f"on {run.date}{at} from {run.cells} cells, {run.cached} of them cached by earlier runs of the same code; all "
+        f"cells took {run.work / 60:.0f} minutes of one process. {versions}. Seeds: {seeds or 'none'}. "
+        "Every claim of the paper is assessed on [a page of its own](claims.md).",
         "",
     ]
     if run.kept:
@@ -153,11 +154,11 @@ def results_page(results: Results) -> str:
     lines += [f"> Skipped: {reason}" for reason in results.skipped]
     if results.skipped:
         lines.append("")
-    if results.tables:
-        lines += ["## Tables", ""]
-        lines += [table_markdown(table) for table in results.tables]
     if results.theory:
         lines.append(theory_markdown(results.theory))
+    if results.tables:
+        lines += ["## Tables 2, 3 and 5", ""]
+        lines += [table_markdown(table) for table in results.tables]
     if results.figures:
         lines += ["## Figures", ""]
         lines += [figure_markdown(figure) for figure in results.figures]
@@ -173,12 +174,12 @@ def claims_page(results: Results) -> str:
     lines = [
         "# The paper's claims, one by one",
         "",
-        f"Verdicts from [the results](results.md) of `{results.run.command}`: {summary or 'none'}. A verdict is "
-        "computed from the figures by a rule that is written in the source, not chosen by hand.",
+        f"Assessed from [the results](results.md) of `{results.run.command}`: {summary or 'none'}. Each result is "
+        "computed from the figures by a rule in the source, not chosen by hand.",
         "",
     ]
     if results.run.quick:
-        lines += ["> Quick run: the verdicts rest on few seeds.", ""]
+        lines += ["> Quick run: the results rest on few seeds.", ""]
     for claim in results.claims:
         lines += _claim(claim)
     return "\n".join(lines).rstrip() + "\n"
@@ -186,5 +187,5 @@ def claims_page(results: Results) -> str:
 
 def _claim(claim: Claim) -> list[str]:
     mark = _MARKS.get(claim.verdict, claim.verdict)
-    lines = [f"## {claim.claim}", "", f"Paper: {claim.place}. Verdict: {mark}.", "", claim.figure, ""]
+    lines = [f"## {claim.claim}", "", f"Paper: {claim.place}. Result: {mark}.", "", claim.figure, ""]
     return [*lines, claim.remark, ""] if claim.remark else lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import selfpaced
 from selfpaced_experiments import SECTIONS, classification, clustering, data, factorization, figures, theory
 from selfpaced_experiments.cells import Answer, Cache, Cell, run_cells
 from selfpaced_experiments.claims import assess
@@ -61,7 +63,7 @@ class ReproduceSettings:
     out: Path = Path("results")
     jobs: int = 1
     cache: Cache = field(default_factory=Cache)
-    command: str = "selfpaced reproduce all"
+    command: str = "selfpaced reproduce claims"
     compute: bool = True
     keep: bool = False
 
@@ -89,17 +91,21 @@ def reproduce(settings: ReproduceSettings, progress: StageProgress | None = None
     drawn: list[Figure] = []
     proved: tuple[Statement, ...] = ()
     with progress or StageProgress(quiet=True) as bar:
-        if "theory" in settings.sections:
-            bar.start("theory", theory.STEPS)
+        if "table1" in settings.sections:
+            bar.start("table1", theory.STEPS)
             proved = theory.statements(bar.step)
-        if "factorization" in settings.sections:
-            tables += factorization.tables(_answers("factorization", settings, bar, tally))
-        if "clustering" in settings.sections:
+        if "table2" in settings.sections:
+            tables += factorization.tables(_answers("table2", settings, bar, tally))
+        if "table3" in settings.sections:
             tables += _clustering(settings, bar, tally)
-        if "classification" in settings.sections:
+        if "table5" in settings.sections:
             tables += _classification(settings, bar, tally)
-        if "figures" in settings.sections:
-            drawn += _figures(settings, bar, tally)
+        if "figure1" in settings.sections:
+            drawn.append(figures.draw_losses(settings.out))
+        if "figure2" in settings.sections:
+            drawn += [figures.draw_toy(settings.out), *_half_quadratic(settings, bar, tally)]
+        if "figure3" in settings.sections:
+            drawn += _tendency(settings, bar, tally)
     results = Results(
         run=_run(settings, tally, time.monotonic() - begun),
         tables=tuple(tables),
@@ -143,8 +149,16 @@ def _compute(
     return found
 
 
+_CELLS = {
+    "table2": factorization.cells,
+    "table3": clustering.cells,
+    "figure2": factorization.figure2_cells,
+    "figure3": factorization.figure3_cells,
+}
+
+
 def _answers(stage: str, settings: ReproduceSettings, bar: StageProgress, tally: _Counts) -> list[Answer]:
-    made = {"factorization": factorization.cells, "clustering": clustering.cells}[stage]
+    made = _CELLS[stage]
     return _compute(stage, made(quick=settings.quick, seeds=settings.seeds.get(stage)), settings, bar, tally)
 
 
@@ -152,9 +166,9 @@ def _clustering(settings: ReproduceSettings, bar: StageProgress, tally: _Counts)
     try:
         data.load_mfeat(data_dir=settings.data_dir)
     except data.DataNotFoundError as error:
-        tally.skipped.append(f"clustering: {error}")
+        tally.skipped.append(f"table 3: {error}")
         return []
-    return clustering.tables(_answers("clustering", settings, bar, tally))
+    return clustering.tables(_answers("table3", settings, bar, tally))
 
 
 def _classification(settings: ReproduceSettings, bar: StageProgress, tally: _Counts) -> list[ResultTable]:
@@ -164,23 +178,37 @@ def _classification(settings: ReproduceSettings, bar: StageProgress, tally: _Cou
             getattr(data, loader)(**({} if name == "Breast" else {"data_dir": settings.data_dir}))
             sets.append(name)
         except data.DataNotFoundError as error:
-            tally.skipped.append(f"classification of {name}: {error}")
-    cells = classification.cells(quick=settings.quick, seeds=settings.seeds.get("classification"), sets=sets)
-    return classification.tables(_compute("classification", cells, settings, bar, tally))
+            tally.skipped.append(f"table 5, {name}: {error}")
+    cells = classification.cells(quick=settings.quick, seeds=settings.seeds.get("table5"), sets=sets)
+    return classification.tables(_compute("table5", cells, settings, bar, tally))
 
 
-def _figures(settings: ReproduceSettings, bar: StageProgress, tally: _Counts) -> list[Figure]:
-    drawn = [figures.draw_losses(settings.out), figures.draw_toy(settings.out)]
-    cells = factorization.figure_cells(quick=settings.quick, seeds=settings.seeds.get("figures"))
-    answers = _compute("figures", cells, settings, bar, tally)
-    if len(answers) < len(cells):
-        tally.skipped.append("figures 2b and 3: their cells are not all cached")
-        return drawn
-    fixed, note = factorization.half_quadratic_series(answers)
-    drawn.append(figures.draw_half_quadratic(settings.out, fixed, note))
-    curves, note = factorization.tendency_series(answers)
-    drawn.append(figures.draw_tendency(settings.out, curves, note))
-    return drawn
+def _half_quadratic(settings: ReproduceSettings, bar: StageProgress, tally: _Counts) -> list[Figure]:
+    answers = _answers("figure2", settings, bar, tally)
+    if not answers:
+        tally.skipped.append("figure 2b: nothing of it is cached")
+        return []
+    return [figures.draw_half_quadratic(settings.out, *factorization.half_quadratic_series(answers))]
+
+
+def _tendency(settings: ReproduceSettings, bar: StageProgress, tally: _Counts) -> list[Figure]:
+    missing = tally.missing
+    answers = _answers("figure3", settings, bar, tally)
+    if tally.missing > missing:
+        tally.skipped.append("figure 3: not all of it is cached")
+        return []
+    return [figures.draw_tendency(settings.out, *factorization.tendency_series(answers))]
+
+
+def _commit() -> str:
+    """The commit of the checkout that holds the library, with a mark if files differ from it."""
+    folder = Path(selfpaced.__file__).parent
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def _run(settings: ReproduceSettings, tally: _Counts, seconds: float) -> RunRecord:
@@ -191,9 +219,9 @@ def _run(settings: ReproduceSettings, tally: _Counts, seconds: float) -> RunReco
         except PackageNotFoundError:
             continue
     sources = {
-        "classification": fingerprint(classification.OURS),
-        "factorization": fingerprint(factorization.PARTS),
-        "clustering": fingerprint(clustering.PARTS),
+        "table2": fingerprint(factorization.PARTS),
+        "table3": fingerprint(clustering.PARTS),
+        "table5": fingerprint(classification.OURS),
     }
     return RunRecord(
         command=settings.command,
@@ -208,4 +236,5 @@ def _run(settings: ReproduceSettings, tally: _Counts, seconds: float) -> RunReco
         cached=tally.cached,
         work=tally.work,
         missing=tally.missing,
+        commit=_commit(),
     )

@@ -34,9 +34,8 @@ __all__ = [
 ]
 
 SCHEMA = 1
-_ORDER = ("factorization", "clustering", "classification")  # of tables on a page
 _NUMBERS = re.compile(r"\[\n[-+\d.e,\s]*\]")  # a list of nothing but numbers goes on one line
-Verdict = Literal["confirmed", "not confirmed", "only if", "not tested"]
+Verdict = Literal["confirmed", "not confirmed", "under conditions", "not tested"]
 Group = Literal["paper", "ours", "peer", "reference"]
 
 
@@ -176,6 +175,7 @@ class RunRecord:
     work: float = 0.0
     missing: int = 0
     kept: str = ""
+    commit: str = ""
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class Results:
     Examples
     --------
     >>> from selfpaced_experiments.results import Results, RunRecord
-    >>> run = RunRecord("selfpaced reproduce theory", True, {}, "2026-01-01", 1.0, 1, {}, {}, 0, 0)
+    >>> run = RunRecord("selfpaced reproduce table1", True, {}, "2026-01-01", 1.0, 1, {}, {}, 0, 0)
     >>> Results.from_json(Results(run=run).to_json()).run == run
     True
     """
@@ -206,7 +206,8 @@ class Results:
         """These results of some sections, and those of all others from an earlier run."""
         others = [name for name in SECTIONS if name not in sections]
         kept = [table for table in earlier.tables if table.key.split("-")[0] in others]
-        order = sorted([*kept, *self.tables], key=lambda table: _ORDER.index(table.key.split("-")[0]))
+        figures = [figure for figure in earlier.figures if figure.key[:8].replace("-", "") in others]
+        order = sorted([*kept, *self.tables], key=lambda table: table.key.split("-")[0])
         run, before = self.run, earlier.run
         told = before.kept or f"{', '.join(others)} of {before.date}"
         return dataclasses.replace(
@@ -218,8 +219,8 @@ class Results:
                 kept=told,
             ),
             tables=tuple(order),
-            theory=earlier.theory if "theory" in others else self.theory,
-            figures=earlier.figures if "figures" in others else self.figures,
+            theory=earlier.theory if "table1" in others else self.theory,
+            figures=tuple(sorted([*figures, *self.figures], key=lambda figure: figure.key)),
         )
 
     def to_json(self) -> str:

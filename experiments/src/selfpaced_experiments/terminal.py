@@ -16,7 +16,7 @@ from selfpaced_experiments.results import Measure, Results, ResultTable, Row
 
 __all__ = ["show"]
 
-_VERDICTS = {"confirmed": "green", "not confirmed": "red", "only if": "yellow"}
+_VERDICTS = {"confirmed": "green", "not confirmed": "red", "under conditions": "yellow"}
 _PROSE = 116  # a line of text at most
 _COMPARED = 43  # what paper, ours and difference take with their borders
 

@@ -59,7 +59,7 @@ def verdict_of(tally: Tally, ties_count: bool = False) -> Verdict:
     good = tally.won + (tally.tied if ties_count else 0)
     if good == tally.total:
         return "confirmed"
-    return "only if" if good * 2 >= tally.total else "not confirmed"
+    return "under conditions" if good * 2 >= tally.total else "not confirmed"
 
 
 def rows_of(table: ResultTable, methods: Sequence[str]) -> list[Row]:

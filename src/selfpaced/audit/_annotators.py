@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from ..arguments import integer
 from ..assessment import LEVELS, SUSPECT, AuditedLabels, look_by_share
 from ..formatting import percent, plural
 from ..inspection import as_table
+from ..parameters import check_integer
 from ._annotator_model import AnnotatorModel, fit_annotators, information_gain
 from ._inputs import probabilities, shown_cells
 from ._labels import AuditPage, levels_in_words
@@ -140,7 +140,7 @@ class AnnotatorAudit(AuditPage):
             ``row``, ``annotator``, ``level``, ``given``, ``expected`` (the consensus), ``noise_probability`` and
             ``label_quality``.
         """
-        n = None if n is None else integer("n", n, 0, "an integer >= 0 or None")
+        n = None if n is None else check_integer("n", n, 0, "an integer >= 0 or None")
         asked = np.arange(len(self._wrong)) if all_rows else np.flatnonzero(self._levels > 0)
         place = np.zeros(len(asked)) if all_rows else -self._levels[asked]
         order = asked[np.lexsort((-self._wrong[asked], place))][:n]
@@ -164,7 +164,7 @@ class AnnotatorAudit(AuditPage):
             ``row``, ``votes``, ``consensus``, ``consensus_probability`` and ``information``: what a vote by an ordinary
             annotator is expected to tell, in nats.
         """
-        n = None if n is None else integer("n", n, 0, "an integer >= 0 or None")
+        n = None if n is None else check_integer("n", n, 0, "an integer >= 0 or None")
         gain = information_gain(self.probabilities, self.model.common)
         order = np.lexsort((self.consensus_probability, -gain))[:n]
         columns = {

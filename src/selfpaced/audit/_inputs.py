@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import speaking_of
+from ..parameters import speaking_of
 
 __all__ = [
     "AuditInput",

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments import integer
 from ..assessment import LEVELS, AuditedLabels
 from ..formatting import percent, plural
 from ..inspection import as_table
+from ..parameters import check_integer
 from ._inputs import array_of, missing, probabilities
 from ._labels import AuditPage, LabelAudit, levels_in_words
 
@@ -87,7 +87,7 @@ class MultiLabelAudit(AuditPage):
         pandas.DataFrame
             The columns of `LabelAudit.suspects`, and ``column``: the label in question.
         """
-        n = None if n is None else integer("n", n, 0, "an integer >= 0 or None")
+        n = None if n is None else check_integer("n", n, 0, "an integer >= 0 or None")
         tables = [audit.suspects(all_rows=all_rows) for audit in self.audits]
         columns: dict[str, Array] = {}
         for name in tables[0].columns:

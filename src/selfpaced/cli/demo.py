@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from selfpaced.formatting import percent, rate_in_words
-from selfpaced.path import end_in_words
+from selfpaced.selection import end_in_words
 
 from .models import add_model_arguments, share
 from .output import add_output

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from selfpaced.formatting import count, number, percent, plural, rate_in_words, unused_columns
-from selfpaced.path import end_in_words
+from selfpaced.selection import end_in_words
 
 if TYPE_CHECKING:
     import pandas as pd

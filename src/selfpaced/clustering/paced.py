@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fitting import Interruptible, check_rule
-from ..pacing import Fixed, Geometric, Ladder, Pacing, Span, check_pace
+from ..pacing import Fixed, Geometric, Ladder, Pacing, Span
+from ..parameters import check_pace
 from ..regularizers import Hard, Logistic, Regularizer, Welsch
 from ..selection import Trial
 from ..solver import Callback, Solution, Stage, State, walk

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
-from ..arguments import speaking_of
 from ..fitting import refuse_dates
+from ..parameters import speaking_of
 from .kernels import Holed, Views
 
 Floats = NDArray[Any]

@@ -12,8 +12,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
-from ..arguments import floats, number, seeded
-from ..arguments import labels as coded
+from ..parameters import check_number, speaking_of
 
 __all__ = [
     "flip_class_conditional",
@@ -27,6 +26,7 @@ __all__ = [
 
 _Seed = int | np.random.RandomState | None
 _Array = NDArray[Any]
+LARGEST = 1e150  # numerical safety: sums of squares are numbers
 _Noisy = tuple[_Array, NDArray[np.bool_]]
 
 
@@ -60,7 +60,7 @@ def flip_symmetric(y: ArrayLike, rate: float, *, random_state: _Seed = None) -> 
     20
     """
     labels, classes, codes = _coded(y)
-    rng = seeded(random_state)
+    rng = _seeded(random_state)
     chosen = rng.permutation(labels.size)[: round(_rate(rate) * labels.size)]
     return _shift(labels, classes, codes, chosen, rng)
 
@@ -87,7 +87,7 @@ def flip_class_conditional(
     """
     labels, classes, codes = _coded(y)
     by_class = _rates_of(rates, classes)
-    rng = seeded(random_state)
+    rng = _seeded(random_state)
     chosen = [
         rng.permutation(np.flatnonzero(codes == k))[: round(rate * np.count_nonzero(codes == k))]
         for k, rate in enumerate(by_class)
@@ -124,7 +124,7 @@ def flip_instance_dependent(
     labels, classes, codes = _coded(y)
     if _rate(rate) > 0.9:
         raise ValueError(f"rate must be at most 0.9 for instance-dependent noise, got {rate!r}")
-    rng = seeded(random_state)
+    rng = _seeded(random_state)
     scaled = _standardised(X, labels.size)
     projection = scaled @ rng.standard_normal(scaled.shape[1])
     chance = expit(sharpness * projection / max(projection.std(), 1e-12))
@@ -175,7 +175,7 @@ def flip_near_border(
     if not sharpness >= 0.0:
         raise ValueError(f"sharpness must be at least 0, got {sharpness!r}")
     count = round(_rate(rate) * labels.size)
-    rng = seeded(random_state)
+    rng = _seeded(random_state)
     scaled = _standardised(X, labels.size)
     scores = LogisticRegression(max_iter=1000).fit(scaled, codes).predict_log_proba(scaled)
     two = np.sort(scores, axis=1)[:, -2:]
@@ -225,7 +225,7 @@ def flip_in_region(
     True
     """
     labels, classes, codes = _coded(y)
-    rate, share, rng = _rate(rate), number("share", share, 0, 1, "in [0, 1]"), seeded(random_state)
+    rate, share, rng = _rate(rate), check_number("share", share, 0, 1, "in [0, 1]"), _seeded(random_state)
     scaled = _standardised(X, labels.size)
     along = scaled @ rng.standard_normal(scaled.shape[1])
     region = np.argsort(-along, kind="stable")[: round(share * labels.size)]
@@ -299,7 +299,7 @@ def outliers_leverage(
         ``data``, ``target``, ``outlier`` (bool mask).
     """
     target, rng, chosen = _chosen(y, rate, size, random_state)
-    data = floats("X", X, 2)
+    data = _floats("X", X, 2)
     if data.shape[0] != target.size or not data.shape[1]:
         raise ValueError(f"X must have shape ({target.size}, d) to match y, got shape {data.shape}")
     mean, spread = data.mean(axis=0), data.std(axis=0)
@@ -310,19 +310,57 @@ def outliers_leverage(
     return Bunch(data=data, target=noisy, outlier=outlier)
 
 
+def _seeded(random_state: Any) -> np.random.RandomState:
+    """The generator of a parameter ``random_state``."""
+    from sklearn.utils import check_random_state
+
+    try:
+        found: np.random.RandomState = check_random_state(random_state)
+    except (ValueError, TypeError):
+        words = "None, an integer >= 0 and < 2**32 or a RandomState"
+        raise ValueError(f"random_state must be {words}, got {random_state!r}") from None
+    return found
+
+
+def _floats(name: str, values: Any, ndim: int) -> np.ndarray:
+    """A copy as finite numbers of this many dimensions."""
+    with speaking_of(name, "numbers"):
+        if np.iscomplexobj(values):
+            raise TypeError("Casting complex numbers to real ones would lose a part of them")
+        found = np.array(values, dtype=np.float64)
+    if found.ndim != ndim:
+        raise ValueError(f"{name} must have {ndim} dimension{'s' * (ndim > 1)}, got shape {found.shape}")
+    if not np.isfinite(found).all():
+        raise ValueError(f"{name} must be finite, got NaN or infinity")
+    if np.abs(found).max(initial=0.0) > LARGEST:
+        raise ValueError(f"{name} must be at most {LARGEST:g} in size, got {float(np.abs(found).max()):g}")
+    return found
+
+
+def _labels(name: str, values: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels of any one kind, the distinct ones, and the place of each among them."""
+    with speaking_of(name, "labels of one kind, one for each row"):
+        found = np.asarray(values)
+        if found.ndim != 1:
+            raise ValueError(f"{name} must be one-dimensional, got shape {found.shape}")
+        if found.dtype.kind == "f" and not np.isfinite(found).all():
+            raise ValueError(f"{name} must be labels, got NaN or infinity")
+        return found, *np.unique(found, return_inverse=True)
+
+
 def _rate(rate: float) -> float:
-    return number("rate", rate, 0, 1, "in [0, 1]")
+    return check_number("rate", rate, 0, 1, "in [0, 1]")
 
 
 def _coded(y: ArrayLike) -> tuple[_Array, _Array, NDArray[np.int64]]:
-    labels, classes, codes = coded("y", y)
+    labels, classes, codes = _labels("y", y)
     if classes.size < 2:
         raise ValueError(f"y must hold at least two classes to flip between, got {classes.tolist()!r}")
     return labels, classes, codes
 
 
 def _standardised(X: ArrayLike, n: int) -> NDArray[np.float64]:
-    data = floats("X", X, 2)
+    data = _floats("X", X, 2)
     if data.shape[0] != n or not data.shape[1]:
         raise ValueError(f"X must have shape ({n}, d) to match y, got shape {data.shape}")
     spread = data.std(axis=0)
@@ -354,11 +392,11 @@ def _shift(labels: _Array, classes: _Array, codes: _Array, chosen: _Array, rng: 
 def _chosen(
     y: ArrayLike, rate: float, size: float, random_state: _Seed
 ) -> tuple[NDArray[np.float64], np.random.RandomState, NDArray[np.int64]]:
-    target = floats("y", y, 1)
+    target = _floats("y", y, 1)
     if not target.size:
         raise ValueError("y must hold at least one value, got none")
-    number("size", size, 0, math.inf, "a number >= 0")
-    rng = seeded(random_state)
+    check_number("size", size, 0, math.inf, "a number >= 0")
+    rng = _seeded(random_state)
     return target, rng, rng.permutation(target.size)[: round(_rate(rate) * target.size)]
 
 

@@ -15,9 +15,8 @@ import numpy as np
 
 from ..assessment import UNLIKELY, Assessment, Labels, Values, look_by_residuals, look_by_share
 from ..label_noise import NoiseModel, fit_channel, logits_from_proba, one_rate_likelihood
-from ..path import Candidate
 from ..robust import residual_scale
-from ..selection import Decision, Trial, path_of, plain_or_paced, sentence
+from ..selection import Candidate, Decision, Trial, path_of, plain_or_paced, sentence
 from ..value_noise import EVEN_ODDS, ValueAssessment, assess_values, nearest, numeric_features
 from ..value_noise import Rows as ValueRows
 from .table import Block

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import one_kind
 from ..fitting import reach
+from ..parameters import one_kind
 from .table import Array, label_array
 
 TURNED = 4096  # cost: rows that are turned from columns at a time, so that they stay in the cache

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..arguments import one_kind
+from ..parameters import one_kind
 
 Array = NDArray[Any]
 Rows = NDArray[np.intp]

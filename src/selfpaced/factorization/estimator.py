@@ -12,12 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from ..fitting import Progress, all_or_nothing, interrupted_sentence, raise_interrupted
-from ..pacing import Fixed, Geometric, Pacing, check_pace
-from ..parameters import KINDS
-from ..path import Candidate
+from ..pacing import Fixed, Geometric, Pacing
+from ..parameters import KINDS, check_pace
 from ..regularizers import get
 from ..robust import ScaleStop
-from ..selection import Decision, path_of, sentence
+from ..selection import Candidate, Decision, path_of, sentence
 from ..solver import Callback
 from .base import Factorization
 from .engine import Engine, resolve
@@ -271,8 +270,7 @@ class SelfPacedMF(Factorization):
         self._remember(solver)
         del solver, centre  # the entries by column go before the weights come: peak memory
         held_out = 0.0 if choice is None else fit_cell_errors(choice.form.errors).scale
-        self._keep(run, engine, side, observed, levels, held_out)
-        self._tell(run, choice)
+        self._tell(run, choice, self._keep(run, engine, side, observed, levels, held_out))
         return self
 
     def _choice(
@@ -287,7 +285,7 @@ class SelfPacedMF(Factorization):
         rng = np.random.default_rng([seed, 1])
         return choose_form(engine, (observed.matrix, observed.sample_weight), form, self.max_rank, rng)
 
-    def _tell(self, run: FactorRun, choice: FormChoice | None) -> None:
+    def _tell(self, run: FactorRun, choice: FormChoice | None, outliers: int) -> None:
         """Path, quality and closing sentence, and a warning if the fit is not to be relied on."""
         found = "found" if self.rank == "auto" else "given"
         quality = None
@@ -299,7 +297,7 @@ class SelfPacedMF(Factorization):
         where = "" if math.isinf(run.lam) else f"at lam = {run.lam:.4g} "
         reason = (
             f"{where}{run.reason}; rank {self.rank_} ({found}), {_MEANS[self.center_]}noise scale {self.scale_:.3g}, "
-            f"{len(self.outliers_)} outliers, {self.n_rescued_} rows or columns rescued, {self.n_iter_} sweeps"
+            f"{outliers} outliers, {self.n_rescued_} rows or columns rescued, {self.n_iter_} sweeps"
             f"{'' if quality is None else f'; {quality}'}"
         )
         decision = Decision(len(run.trials) - 1, reason)

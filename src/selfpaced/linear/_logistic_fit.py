@@ -23,9 +23,8 @@ from ..label_noise import (
     share_to_check,
 )
 from ..pacing import Pacing
-from ..path import Candidate
 from ..regularizers import Regularizer
-from ..selection import Decision, Trial, path_of
+from ..selection import Candidate, Decision, Trial, path_of
 from . import _folds
 from ._candidates import Choice, best_of, choose, given_pace, pace_label, penalties, plain_trials
 from ._fold_fits import FoldFits, FoldModel

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import ndtri
 
-from ..path import Candidate
 from ..regularizers import Regularizer, get
 from ..robust import (
     ResidualRule,
@@ -26,7 +25,7 @@ from ..robust import (
     tukey_loss,
 )
 from ..robust.sigma import CUTOFF
-from ..selection import Decision, Trial, path_of, sentence
+from ..selection import Candidate, Decision, Trial, path_of, sentence
 from ..value_noise import repeated_value
 from ._initial import robust_start
 from ._least_squares import DENSE_GRAM, Squares, exact_floor

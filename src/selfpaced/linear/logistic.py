@@ -16,7 +16,6 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..arguments import check_label_array, encoded_labels, speaking_of, told_label
 from ..assessment import Array, Assessment, AssessmentMixin, Labels, fingerprint, piece_by_piece
 from ..distributed import (
     MemoryTable,
@@ -46,8 +45,7 @@ from ..fitting import (
     with_callbacks,
 )
 from ..label_noise import MISFIT
-from ..pacing import check_pace
-from ..parameters import KINDS
+from ..parameters import KINDS, check_label_array, check_pace, encoded_labels, speaking_of, told_label
 from ..regularizers import Regularizer, relative
 from ..selection import frequencies
 from ._lbfgs import minimize

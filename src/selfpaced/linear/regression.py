@@ -17,7 +17,6 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..arguments import speaking_of
 from ..assessment import Assessment, AssessmentMixin, Values, fingerprint, look_by_residuals
 from ..distributed import MemoryTable, ScoreMixin, Table, from_dask, is_dask, is_source, lazy_for_dask, opened
 from ..fitting import (
@@ -36,8 +35,7 @@ from ..fitting import (
     refuse_dates,
     with_callbacks,
 )
-from ..pacing import check_pace
-from ..parameters import KINDS
+from ..parameters import KINDS, check_pace, speaking_of
 from ..regularizers import Regularizer
 from ..robust import ResidualRule
 from ..value_noise import EVEN_ODDS, Rows, ValueAssessment, numeric_features

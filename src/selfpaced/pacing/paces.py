@@ -1,18 +1,69 @@
-"""Where lam starts and where it goes next."""
+"""Where lam starts, where it goes next, and when the path ends."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from numbers import Real
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
-from .calibration import calibrate, distribution, half_loss, lam_at
-from .stops import Plateau, Stages
+from .calibration import calibrate, distribution, half_loss, lam_at, loss_scale
+
+
+class StageLike(Protocol):
+    """What a stop reads of a finished stage."""
+
+    @property
+    def lam(self) -> float: ...
+    @property
+    def mean_weight(self) -> float: ...
+
+
+#: Called after every stage with the stages so far, the losses and the rule; a sentence (or True) ends the path.
+Stop = Callable[[Sequence[StageLike], Any, Any], "str | bool | None"]
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Stop after this many stages."""
+
+    count: int = 40
+
+    def __post_init__(self) -> None:
+        if int(self.count) != self.count or self.count < 1:
+            raise ValueError(f"count must be an integer >= 1, got {self.count!r}")
+
+    def __call__(self, stages: Sequence[StageLike], losses: Any, regularizer: Any) -> str | None:  # noqa: ARG002
+        return f"all {self.count} stages are done" if len(stages) >= self.count else None
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """Stop when the mean weight has moved by less than ``tolerance`` in each of the last ``patience`` stages."""
+
+    tolerance: float = 1e-3
+    patience: int = 3
+
+    def __call__(self, stages: Sequence[StageLike], losses: Any, regularizer: Any) -> str | None:  # noqa: ARG002
+        recent = [stage.mean_weight for stage in stages[-self.patience - 1 :]]
+        if len(recent) <= self.patience or np.abs(np.diff(recent)).max() >= self.tolerance:
+            return None
+        return f"the mean weight stayed at {recent[-1]:.3f} for {self.patience} stages"
+
+
+@dataclass(frozen=True)
+class ScaleRatio:
+    """Stop when the rule's loss scale is ``ratio`` times the scale of the losses (their median by default)."""
+
+    ratio: float
+    scale: Callable[[Any], float] = field(default=np.median)
+
+    def __call__(self, stages: Sequence[StageLike], losses: Any, regularizer: Any) -> str | None:
+        reached = loss_scale(regularizer, stages[-1].lam) / max(float(self.scale(losses)), 1e-300)
+        return f"the pace is {reached:.3g} times the scale of the losses" if reached >= self.ratio else None
 
 
 class Pacing(ABC):
@@ -214,21 +265,17 @@ class Graduated(Pacing):
         return None if lam >= last else min(lam * self.factor, last)
 
 
-def check_pace(pace: Any) -> Any:
-    """The parameter ``pace`` of an estimator: "auto", "paper", a Pacing, or a number, which is one fixed lam.
-
-    A lam of ``inf`` is the plain model.
-
-    >>> check_pace(2), check_pace("auto")
-    (2.0, 'auto')
-    """
-    if isinstance(pace, Pacing) or (isinstance(pace, str) and pace in ("auto", "paper")):
-        return pace
-    if isinstance(pace, Real) and not isinstance(pace, bool) and float(pace) > 0:
-        return float(pace)
-    raise ValueError(
-        f"pace must be 'auto', 'paper', a positive number (a fixed lam) or a selfpaced.pacing.Pacing, got {pace!r}"
-    )
-
-
-__all__ = ["Fixed", "Geometric", "Graduated", "Ladder", "Pacing", "Quantile", "Span", "check_pace"]
+__all__ = [
+    "Fixed",
+    "Geometric",
+    "Graduated",
+    "Ladder",
+    "Pacing",
+    "Plateau",
+    "Quantile",
+    "ScaleRatio",
+    "Span",
+    "StageLike",
+    "Stages",
+    "Stop",
+]

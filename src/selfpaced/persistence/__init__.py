@@ -35,8 +35,7 @@ from typing import IO, Any
 import numpy as np
 
 from .audit import FACTS, UntrustedFileError, facts_of, is_trusted, plan_of, refused
-from .neighbours import build_indexes, without_indexes
-from .walking import inside
+from .contents import build_indexes, inside, without_indexes
 
 __all__ = ["UntrustedFileError", "is_trusted", "load", "metadata", "replacing", "save"]
 

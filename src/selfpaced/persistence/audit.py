@@ -63,11 +63,13 @@ _VALUES = {
     "clustering.views.Scaler",
     "factorization.engine.WeightedSolve",
     "factorization.entries.Side",
+    "factorization.inputs.Layout",
     "factorization.residuals.CellErrors",
     "factorization.residuals.UsualRows",
     "linear.inference.Inference",
     "distributed.crossfit.LabelNoiseModel",
     "distributed.crossfit.ValueNoiseModel",
+    "selection.Candidate",
     "value_noise.assessment.ValueAssessment",
     "value_noise.mixture.Mixture",
     "value_noise.scales.TargetScale",
@@ -77,8 +79,6 @@ _FAMILIES = (
     "assessment.",
     "label_noise.",
     "pacing.paces.",
-    "pacing.stops.",
-    "path.",
     "regularizers.",
     "robust.pace.",
 )
@@ -108,7 +108,7 @@ def is_trusted(name: str) -> bool:
     are given and run nothing when they are built. Functions and everything else have to be declared by whoever opens
     the file.
 
-    >>> is_trusted("selfpaced.path.Candidate"), is_trusted("selfpaced.persistence.load"), is_trusted("os.system")
+    >>> is_trusted("selfpaced.selection.Candidate"), is_trusted("selfpaced.persistence.load"), is_trusted("os.system")
     (True, False, False)
     """
     if name in _FROM_OTHERS:

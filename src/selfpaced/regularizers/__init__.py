@@ -11,12 +11,11 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from .base import Formula, Regularizer, Relative, Scaled, relative
+from .base import Formula, Quadratic, Regularizer, Relative, Scaled, quadratic, relative
 from .checks import Condition, Report, check
 from .custom import FromLoss, from_loss
 from .explicit import Hard, Linear, Logarithmic, Logistic, MixtureJiang, MixtureZhao
 from .grouped import BoundGroups, Diversity, GroupRegularizer, GroupSqrt
-from .quadratic import Quadratic, quadratic
 from .robust import (
     L1L2,
     Barron,

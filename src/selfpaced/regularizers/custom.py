@@ -11,8 +11,7 @@ from typing import Any, Literal
 import array_api_compat
 import numpy as np
 
-from .arrays import Array
-from .base import Formula, Regularizer
+from .base import Array, Formula, Regularizer
 
 # a choice: losses and paces at which a user's formula is looked at, three decades and one to each side of 1
 _PROBES = np.geomspace(1e-3, 1e3, 25)

@@ -10,8 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from .arrays import Array
-from .base import Formula, Regularizer, Scaled
+from .base import Array, Formula, Regularizer, Scaled
 
 
 @dataclass(frozen=True)

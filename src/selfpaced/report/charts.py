@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..formatting import number, percent
-from ..path import HISTOGRAM_BINS
+from ..selection import HISTOGRAM_BINS
 from .data import Grid, Histogram, History, PathStep, Summary, ViewWeights
 
 Spec = dict[str, Any]

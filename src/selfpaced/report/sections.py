@@ -11,7 +11,7 @@ import numpy as np
 from ..assessment import Assessment, AssessmentMixin, AuditedLabels, TrainedNetwork
 from ..formatting import count, number, percent, plural
 from ..inspection import suspect_table
-from ..path import weight_histogram
+from ..selection import weight_histogram
 from ..solver import Solution
 from .data import Fact, Grid, ViewWeights
 from .supervised import AssessedSection, Floats, LabelSection, Section, ValueSection

@@ -18,8 +18,8 @@ from sklearn.compose import TransformedTargetRegressor
 from ..assessment import LEVELS, Labels
 from ..formatting import number, percent, unused_columns
 from ..inspection import look_through
-from ..path import HISTOGRAM_BINS, Candidate, trust_in_words
 from ..reasons import columns_against, common_patterns, confident_rows
+from ..selection import HISTOGRAM_BINS, Candidate, trust_in_words
 from .data import (
     Comparison,
     Histogram,

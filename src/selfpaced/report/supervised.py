@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..assessment import Assessment
 from ..formatting import count, number, percent, plural, rate_in_words
 from ..inspection import assessment_of, held_out_accuracy, suspect_table
-from ..path import end_in_words
+from ..selection import end_in_words
 from .data import Comparison, Fact, Grid, ViewWeights
 from .tables import as_columns
 

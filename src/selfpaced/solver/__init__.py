@@ -7,7 +7,7 @@ same walk.
 """
 
 from .alternation import Alternation, Problem, alternate, latent_objective
-from .walking import Callback, DeadEnd, End, Solution, Stage, State, Step, walk
+from .walking import Callback, DeadEnd, End, Solution, Stage, State, Step, stop_reason, walk
 
 __all__ = [
     "Alternation",
@@ -21,5 +21,6 @@ __all__ = [
     "Step",
     "alternate",
     "latent_objective",
+    "stop_reason",
     "walk",
 ]

@@ -8,14 +8,14 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..pacing import Pacing, stop_reason
+from ..pacing import Pacing, StageLike, Stages
 from ..regularizers import GroupRegularizer, get
 
 Model = TypeVar("Model")
@@ -252,6 +252,15 @@ def walk(
         return _ended(state, stages, rule, "interrupted from outside", "interrupt")
 
 
+def stop_reason(stop: Any, stages: Sequence[StageLike], losses: Any, regularizer: Any) -> str | None:
+    """The first reason that one of the stops gives, as a sentence; a number is a number of stages."""
+    for rule in stop if isinstance(stop, tuple) else (stop,):
+        said = (Stages(rule) if isinstance(rule, int) else rule)(stages, losses, regularizer)
+        if said:
+            return said if isinstance(said, str) else "the stop rule ended the path"
+    return None
+
+
 def bound(rule: Any, groups: ArrayLike | None) -> Any:
     """The rule with its groups filled in, where it is one that needs them."""
     if isinstance(rule, GroupRegularizer):
@@ -323,4 +332,16 @@ def _sentence(stages: tuple[Stage, ...], reason: str) -> str:
     return head
 
 
-__all__ = ["Callback", "DeadEnd", "End", "Solution", "Stage", "State", "Step", "bound", "prior_of", "walk"]
+__all__ = [
+    "Callback",
+    "DeadEnd",
+    "End",
+    "Solution",
+    "Stage",
+    "State",
+    "Step",
+    "bound",
+    "prior_of",
+    "stop_reason",
+    "walk",
+]

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..arguments import integer, number
 from ..pacing import Pacing
+from ..parameters import check_integer, check_number
 from ..regularizers import Regularizer
 from . import state
 from .compiled import observe, register
@@ -130,7 +130,7 @@ class SelfPacedLoss(nn.Module):
                 raise TypeError(f"{name} must be None or callable, got {function!r}")
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
-        self.n = None if n is None else integer("n", n, 1, "the number of training rows, an integer >= 1")
+        self.n = None if n is None else check_integer("n", n, 1, "the number of training rows, an integer >= 1")
         self.reduction, self.validation, self.on_epoch = reduction, validation, on_epoch
         self.regularizer = checked_rule(regularizer)
         self.pacing = checked_pacing(pacing, trusted)
@@ -422,4 +422,4 @@ def _phases_of(targets: nn.Module, pacing: Pacing | None) -> Phases:
 
 def _accuracy(returned: Any) -> float:
     value = returned.item() if isinstance(returned, Tensor) and returned.numel() == 1 else returned
-    return number("validation()", value, 0, 1, "the accuracy on held-out rows, in [0, 1]")
+    return check_number("validation()", value, 0, 1, "the accuracy on held-out rows, in [0, 1]")

@@ -10,8 +10,8 @@ import torch
 from array_api_compat import torch as xp
 from torch import Tensor
 
-from ..arguments import number
 from ..pacing import CalibrationError, Pacing, Quantile, lam_at
+from ..parameters import check_number
 from ..regularizers import Regularizer, Welsch, get, relative
 from .counts import EpochCounts, class_centers
 from .phases import LOOK, PACED, PLAIN, TRIAL, LabelPhases, Phases, ResidualPhases
@@ -94,7 +94,7 @@ def checked_rule(regularizer: Any) -> Regularizer:
 def checked_pacing(pacing: Any, trusted: float | None) -> Pacing | None:
     """The given pace, or that of the trusted share; None for the automatic one."""
     if trusted is not None:
-        trusted = number("trusted", trusted, math.ulp(0), 1, "a share in (0, 1]")
+        trusted = check_number("trusted", trusted, math.ulp(0), 1, "a share in (0, 1]")
         if not (isinstance(pacing, str) and pacing == "auto"):
             raise ValueError("give trusted or pacing, not both")
         return Quantile(trusted, trusted)

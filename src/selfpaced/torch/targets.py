@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..arguments import integer, number
+from ..parameters import check_integer, check_number
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
 #: Losses of a residual: the residual itself decides the weight, whichever of them is minimised.
@@ -42,8 +42,8 @@ def targets_of(
             "criterion must give one loss per row to be weighted: build it with reduction='none', "
             f"got {type(criterion).__name__}(reduction={reduction!r})"
         )
-    number("label_smoothing", label_smoothing, 0, math.nextafter(1, 0), "in [0, 1)")
-    integer("ignore_index", ignore_index, -(2**63), "an integer")
+    check_number("label_smoothing", label_smoothing, 0, math.nextafter(1, 0), "in [0, 1)")
+    check_integer("ignore_index", ignore_index, -(2**63), "an integer")
     if criterion is None:
         return ClassTargets(weight, ignore_index, label_smoothing)
     if weight is not None or label_smoothing:

@@ -13,13 +13,10 @@ from sklearn.utils import column_or_1d, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from ..arguments import check_label_array, speaking_of
 from ..assessment import UNLIKELY, Assessment, Labels, look_by_share
-from ..pacing import check_pace
-from ..parameters import KINDS
-from ..path import Candidate
+from ..parameters import KINDS, check_label_array, check_pace, speaking_of
 from ..regularizers import Regularizer
-from ..selection import path_of
+from ..selection import Candidate, path_of
 from ._default_labels import fit_default_labels
 from ._paced import fit_paced_labels
 from ._routing import Array, available_with

@@ -10,14 +10,11 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils import column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from ..arguments import speaking_of
 from ..assessment import Assessment, Values, look_by_residuals
 from ..fitting import check_size, check_values, trusting
-from ..pacing import check_pace
-from ..parameters import KINDS
-from ..path import Candidate
+from ..parameters import KINDS, check_pace, speaking_of
 from ..regularizers import Regularizer
-from ..selection import path_of
+from ..selection import Candidate, path_of
 from ..value_noise import Rows, assess_values, numeric_features
 from ._default_values import fit_default_values
 from ._paced import fit_paced_values, sigma_of
