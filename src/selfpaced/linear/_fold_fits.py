@@ -146,7 +146,7 @@ class FoldFits:
             # One absurd value must not decide the scale of all scores.
             np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE, out=scores)
             out[:, own] += scores.reshape(len(points), self.n_outputs, -1).transpose(0, 2, 1)
-        return out[:, self.rows.held] / len(self.rows.folds)
+        return np.asarray(out[:, self.rows.held] / len(self.rows.folds))
 
     def _class_shares(self) -> Vector:
         """No coefficients, and the intercepts of the class shares outside each fold."""
