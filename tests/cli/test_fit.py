@@ -151,7 +151,7 @@ def test_trees(as_json, shop, shop_csv, short, model):
     assert {row["prediction"] for row in rows} == {"yes", "no"}
 
 
-def test_the_built_in_table_serves(as_json, folder):
+def test_the_built_in_table_serves(selfpaced, as_json, folder):
     result = as_json("fit")
     assert result["rows"] == 600
     assert result["target"] == "kind"
@@ -203,7 +203,7 @@ def test_rerun_replaces_its_own_files_only(selfpaced, shop_csv, folder):
     [
         (["--target", "will by"], "has no column 'will by'; did you mean 'will buy'?"),
         (["--target", "WILL BUY"], "did you mean 'will buy'?"),
-        ([], "say which column to predict, perhaps --target 'will buy'"),
+        ([], "name the column to predict, for example --target 'will buy'"),
         (["--target", "will buy", "--model", "ridge"], "--model ridge is for regression"),
         (
             ["--target", "will buy", "--exclude", "ages"],

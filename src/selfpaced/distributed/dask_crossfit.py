@@ -342,6 +342,3 @@ def _named(codes: Any, classes: Any) -> Any:
 
 def _clean(proba: Any, channel: NoiseModel) -> Any:
     return channel.proba(logits_from_proba(proba))
-
-
-__all__ = ["CrossFitClassifier", "CrossFitRegressor"]

@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 
 from ..assessment import Assessment, AssessmentMixin, without_rows
+from .blocks import places_among
 from .dask_table import DaskTable, is_frame, table
-from .table import Block, Rows, Sums, places_among
+from .table import Block, Rows, Sums
 
 Listing = Callable[[Assessment], pd.DataFrame]
 
@@ -122,6 +123,3 @@ def _recoded(block: Block, places: Rows) -> Block:
 def _of_codes(block: Block, model: Any) -> Assessment:
     found: Assessment = model._assess(block.X, block.y)
     return found
-
-
-__all__ = ["collection_frame", "lazily", "score", "table_frame"]

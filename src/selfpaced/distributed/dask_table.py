@@ -13,7 +13,8 @@ import dask.array as da
 import numpy as np
 from scipy import sparse
 
-from .table import Block, CountedPasses, Facts, Rows, aligned, classes_of, facts_of, joined, starts_of
+from .blocks import CountedPasses, Facts, aligned, classes_of, facts_of, joined, starts_of
+from .table import Block, Rows
 
 logger = logging.getLogger(__name__)
 
@@ -317,6 +318,3 @@ def _call(block: Block, function: Callable[..., Any], args: tuple[Any, ...]) -> 
 
 def _pick(part: Any, rows: Rows) -> Any:
     return part.rows(rows) if isinstance(part, Block) else part[rows]
-
-
-__all__ = ["DaskTable", "is_frame", "table"]
