@@ -25,7 +25,7 @@ from ..robust import (
     residual_scale,
     tukey_loss,
 )
-from ..robust.sigma import CUTOFF
+from ..robust.scales import CUTOFF
 from ..selection import Candidate, Decision, Trial, path_of, sentence
 from ..value_noise import ValueAssessment, assess_values, by_model, nearest, numeric_features, repeated_value
 from ._initial import robust_start
