@@ -69,7 +69,7 @@ class MultiLabelAudit(AuditPage):
 
     @property
     def level_counts(self) -> Array:
-        return np.sum([audit.level_counts for audit in self.audits], axis=0)
+        return np.asarray(np.sum([audit.level_counts for audit in self.audits], axis=0))
 
     def suspects(self, n: int | None = None, *, all_rows: bool = False) -> Any:
         """Return the entries to check, most suspicious first.
