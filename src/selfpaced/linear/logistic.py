@@ -73,7 +73,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ScoreMixin, ClassifierMi
         lam. A :class:`~selfpaced.pacing.Pacing` is followed to its end.
     C : "auto" or float, default="auto"
         Inverse strength of the penalty.  A number means what it means in scikit-learn.  "auto" starts from
-        scikit-learn's default of 1; with fewer than 100 rows per parameter it also tries 0.1 and 0.01 and chooses by
+        scikit-learn's default of 1; with fewer than 25 rows per parameter it also tries 0.1 and 0.01 and chooses by
         held-out noisy labels.  With ``pace="paper"`` nothing is chosen: C is the given number, or 1 for "auto".
     penalty : "l2" or None, default="l2"
         None is no penalty.
