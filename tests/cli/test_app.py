@@ -66,11 +66,15 @@ def test_an_error_is_an_object_too(selfpaced, folder):
 
 
 def test_quiet_says_nothing(selfpaced, shop_csv):
-    assert selfpaced("fit", shop_csv, "--target", "will buy", "--quiet", "--no-report") == (0, "", "")
+    assert selfpaced("fit", shop_csv, "--target", "will buy", "--model", "logistic", "--quiet", "--no-report") == (
+        0,
+        "",
+        "",
+    )
 
 
 def test_json_is_alone_on_standard_output(selfpaced, shop_csv):
-    code, out, err = selfpaced("fit", shop_csv, "--target", "will buy", "--json", "--no-report")
+    code, out, err = selfpaced("fit", shop_csv, "--target", "will buy", "--model", "logistic", "--json", "--no-report")
     assert code == 0
     result = json.loads(out)
     assert result["columns"]["text"] == ["note"]

@@ -162,11 +162,11 @@ class ModelChoice:
             second = min((c for c in self.contenders if c.model != self.model), key=lambda one: one.figure)
             needed = f"; boosting is used unless ridge regression is better by {percent(1 - RIDGE_AHEAD, 0)}"
             return f"Typical error in {target}: {chosen}, {second}{needed if chosen.figure > second.figure else ''}."
-        better = _NAMES[FLEXIBLE if self.gain > 0 else LINEAR]
+        better, worse = (_NAMES[kind] for kind in ((FLEXIBLE, LINEAR) if self.gain > 0 else (LINEAR, FLEXIBLE)))
         why = "" if self.model == FLEXIBLE or self.gain <= 0 else "; boosting is used only if it is far ahead"
         return (
-            f"{name} is used: on {self.rows:,} held-out rows {better} predicts the given labels better by "
-            f"{abs(self.gain):.3f} nats per row (standard error {self.error:.3f}){why}."
+            f"{name} is used: on {self.rows:,} held-out rows {better} predicts the given labels better than {worse} "
+            f"by {abs(self.gain):.3f} nats per row (standard error {self.error:.3f}){why}."
         )
 
     @property

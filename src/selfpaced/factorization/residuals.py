@@ -18,7 +18,7 @@ from scipy.special import gammaln, ndtr
 from ..assessment import OUTLIER_Z
 from ..robust.scales import MAD_TO_SIGMA
 from .engine import Engine, WeightedSolve
-from .entries import Floats, Side
+from .entries import SCALE_ENTRIES, Floats, Side
 
 # a choice, made on development data; benchmarks/factorization.py, part ablation, shows what refitting earns.
 INLIER = 4.0  # noise scales within which a residual, and deviations within which a row, is usual
@@ -54,7 +54,8 @@ class UsualRows:
 
 def usual_rows(U: Floats, counts: Any) -> UsualRows:
     """Centre and precision of the rows that have entries, those far out left aside."""
-    rows = U[counts > 0].astype(np.float64)
+    rows = U[counts > 0]
+    rows = rows[:: max(rows.size // SCALE_ENTRIES, 1)].astype(np.float64)
     off = np.abs(rows - np.median(rows, axis=0))
     near = rows[(off <= INLIER * MAD_TO_SIGMA * np.median(off, axis=0)).all(axis=1)]
     near = near if len(near) > 2 * U.shape[1] else rows

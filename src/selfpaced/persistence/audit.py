@@ -59,7 +59,7 @@ _VALUES = {
     "clustering.embedding.Graph",
     "clustering.embedding.SpectralEmbedding",
     "clustering.kernels.Cost",
-    "clustering.outliers.UsualLoss",
+    "clustering.n_clusters.UsualLoss",
     "clustering.views.Scaler",
     "factorization.engine.WeightedSolve",
     "factorization.entries.Side",

@@ -80,7 +80,7 @@ class Reviewed:
         return np.delete(self.confirmed, self.dropped)
 
     def __str__(self) -> str:
-        counts = {"corrected": self.replaced, "dropped": self.dropped, "kept as they are": self.kept}
+        counts = {"corrected": self.replaced, "dropped": self.dropped, "kept": self.kept}
         return ", ".join(f"{len(rows):,} {word}" for word, rows in counts.items() if len(rows)) or "nothing decided"
 
 
