@@ -135,7 +135,19 @@ def test_what_is_wrong_is_named(data):
         table(ddf, "x0", labels=False)
     with pytest.raises(ValueError, match="has no rows"):
         table(ddf[ddf["x0"] > 1e9], "label")
+    with pytest.raises(TypeError, match=r"y must be one column, got a data frame of \['label'\]"):
+        table(ddf[["x0"]], ddf[["label"]])
+    with pytest.raises(ValueError, match="got complex128 in X"):
+        table(da.from_array(X, (500, 4)).astype(complex), da.from_array(y, 500))
+    with pytest.raises(ValueError, match="at least one feature"):
+        table(ddf[["label"]], "label")
+    with pytest.raises(ValueError, match="sample_weight must not be zero for every row"):
+        table(ddf, "label", 0 * ddf["x0"])
+    with pytest.raises(ValueError, match="y must hold labels, got the fraction"):
+        SelfPacedLogisticRegression().fit(ddf.drop(columns="label"), "x0")
     made = table(ddf, "label")
+    with pytest.raises(ValueError, match="X must have the columns of the fit, got none with the name 'x1'"):
+        SelfPacedLogisticRegression().fit(made).predict(ddf[["x0"]])
     with pytest.raises(ValueError, match="y must be None where X is a table"):
         suspects(SelfPacedLogisticRegression().fit(made), made, y)
 

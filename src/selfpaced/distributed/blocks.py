@@ -87,6 +87,8 @@ def facts_of(block: Block, labels: bool, gaps: bool = False) -> Facts:
     dtype = np.float32 if X.dtype == np.float32 else np.float64
     if len(given) != n or (weight is not None and len(weight) != n):
         return Facts(n, {}, dtype, d, f"{len(given)} labels or values for {n} rows")
+    if X.dtype.kind not in "biufO":
+        return Facts(n, {}, dtype, d, f"{X.dtype} in X")
     fault = _fault(X.data if sparse.issparse(X) else np.asarray(X), "X", gaps)
     if not labels or given.dtype.kind == "f":
         fault = fault or _fault(given, "y")
@@ -108,6 +110,10 @@ def classes_of(known: Sequence[Facts], labels: bool) -> tuple[Array | None, Arra
     for facts in known:
         for label, mass in facts.labels.items():
             found[label] = found.get(label, 0.0) + mass
+    if not known[0].n_features:
+        raise ValueError("X must have at least one feature, got none")
+    if not any(found.values()):
+        raise ValueError("sample_weight must not be zero for every row: no row is left to learn from")
     if not labels:
         return None, np.array([found[0]])
     classes = label_array(found)

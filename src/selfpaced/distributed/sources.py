@@ -179,9 +179,11 @@ def _of_columns(batch: Any, target: str | None, weight: str | None, first: int) 
         if name is not None and name not in names:
             raise ValueError(f"{what} must name a column, one of {names!r}, got {name!r}")
     features = [name for name in names if name not in (target, weight)]
+    if not features:
+        raise ValueError(f"X must have at least one feature beside y, got columns {names!r}")
     columns = [_numbers(batch[name], name, first) for name in features]
-    single = bool(columns) and all(column.dtype == np.float32 for column in columns)
-    X = np.empty((len(columns[0]) if columns else 0, len(columns)), dtype=np.float32 if single else np.float64)
+    single = all(column.dtype == np.float32 for column in columns)
+    X = np.empty((len(columns[0]), len(columns)), dtype=np.float32 if single else np.float64)
     for begin in range(0, len(X), TURNED):
         for place, column in enumerate(columns):
             X[begin : begin + TURNED, place] = column[begin : begin + TURNED]

@@ -280,7 +280,7 @@ def confident_error(
 
 def _error_of_surest(gap: Array, wrong: Array, weight: Array, share: float) -> float:
     """The error of the surest share; of rows that are equally sure at its edge, each counts in part."""
-    order = np.argsort(-gap, kind="stable")
+    order = np.argsort(-gap)
     total = np.cumsum(weight[order])
     wanted = share * float(total[-1])
     least = gap[order[min(int(np.searchsorted(total, wanted)), len(order) - 1)]]

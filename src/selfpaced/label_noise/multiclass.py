@@ -14,7 +14,6 @@ from .model import Array, Model, softmax, symmetric
 
 PSEUDO_COUNTS = 0.25  # a choice: what holds a free transition matrix near one rate, as a share of the rows
 MAX_PAIRWISE = 30  # cost: classes above which there is no rate per pair
-ONE_WAY = 1.5  # theory: standard errors of the score by which one class is mistaken for another, to be looked at
 ROWS_COMPARED = 1000  # cost: rows that tell a scale and one rate where candidates are compared
 
 
@@ -28,6 +27,8 @@ class _MulticlassLikelihood:
         self.k, self.n = z.shape
         self.z, self.y, self.weight = z, y, weight
         self.own = (y, np.arange(self.n))  # the place of given labels
+        self.members = np.zeros((self.k, self.n))
+        self.members[self.own] = 1.0
         self.max_rate = 2 * MAX_RATE * (self.k - 1) / self.k  # labels say nothing at (k - 1) / k
 
     def _joint(self, scale: float, bias: Array, transition: Array) -> tuple[float, Array, Array]:
@@ -81,7 +82,7 @@ class _MulticlassLikelihood:
         value, clean, joint = self._joint(scale, bias, transition)
         joint *= self.weight
         residual = clean * self.weight - joint
-        counts = np.stack([np.bincount(self.y, row, minlength=k) for row in joint]) + prior
+        counts = joint @ self.members.T + prior
         value += 0.5 * (x[0] ** 2 + bias @ bias) - float((prior * np.log(np.maximum(transition, 1e-300))).sum())
         grad = np.empty_like(x)
         grad[0] = scale * np.vdot(residual, self.z) + x[0]
@@ -160,7 +161,7 @@ def _one_rate(like: _MulticlassLikelihood, max_iter: int = 25) -> tuple[Array, f
                 continue
             gain, damping = value - new[0], 0.3 * damping
             x, (value, grad, fisher) = trial, new
-            if gain < 1e-6 or (gain < 0.1 and value > lowest + 2.0):  # done, or on the way to the worse basin
+            if gain < 0.01 or (gain < 0.1 and value > lowest + 2.0):  # done, or on the way to the worse basin
                 break
         if value < lowest:
             best, lowest = x, value
@@ -168,7 +169,7 @@ def _one_rate(like: _MulticlassLikelihood, max_iter: int = 25) -> tuple[Array, f
 
 
 def _minimum(function: Callable[..., tuple[float, Array]], start: Array, *args: Any) -> Any:
-    options = {"maxiter": 60, "ftol": 1e-7, "gtol": 1e-5}
+    options = {"maxiter": 60, "ftol": 1e-6, "gtol": 1e-5}
     return minimize(function, start, args=args, jac=True, method="L-BFGS-B", options=options)
 
 
@@ -231,9 +232,9 @@ def _class_conditional(like: _MulticlassLikelihood, log_scale: float, rate: floa
 def _one_way(like: _MulticlassLikelihood, clean_scale: float, unit: float) -> list[Model]:
     """One class recorded as one other, where labels ask for it: k^2 rates would cost more than this one is worth."""
     (a, b), z = _asked_for(like, clean_scale)
-    if z < ONE_WAY:
-        return []
     k = like.k
+    if z**2 < 2 * np.log(k * (k - 1)):  # the largest of so many scores is as large without noise
+        return []
     best = _minimum(like.one_way, np.r_[max(np.log(clean_scale), -4.0), np.zeros(k + 1)], a, b)
     rate, scale, bias = one_way_rate(best.x), float(np.exp(np.clip(best.x[0], -4, 5))), best.x[1:-1]
     share = float(np.average(_softmax(scale * like.z + bias[:, None])[a], weights=like.weight))
@@ -246,8 +247,7 @@ def _asked_for(like: _MulticlassLikelihood, clean_scale: float) -> tuple[tuple[i
     """The two classes whose rate has the largest score in a model that knows no noise, and its standard errors."""
     clean = _softmax(clean_scale * like.z)
     odds = clean / np.maximum(clean[like.own], 1e-9)
-    members = np.zeros((like.k, like.n))
-    members[like.own] = like.weight
+    members = like.members * like.weight
     own = members.sum(axis=1, keepdims=True)
     z = (odds @ members.T - own) / np.sqrt(np.square(odds) @ members.T + own + 1e-300)
     np.fill_diagonal(z, -np.inf)

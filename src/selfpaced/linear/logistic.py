@@ -73,7 +73,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ScoreMixin, ClassifierMi
         lam. A :class:`~selfpaced.pacing.Pacing` is followed to its end.
     C : "auto" or float, default="auto"
         Inverse strength of the penalty.  A number means what it means in scikit-learn.  "auto" starts from
-        scikit-learn's default of 1; with fewer than 100 rows per parameter it also tries 0.1 and 0.01 and chooses by
+        scikit-learn's default of 1; with fewer than 25 rows per parameter it also tries 0.1 and 0.01 and chooses by
         held-out noisy labels.  With ``pace="paper"`` nothing is chosen: C is the given number, or 1 for "auto".
     penalty : "l2" or None, default="l2"
         None is no penalty.
@@ -472,6 +472,9 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ScoreMixin, ClassifierMi
 
 
 def _check_classes(classes: Array, mass: Array) -> None:
+    if classes.dtype.kind == "f" and np.any(classes != np.floor(classes)):
+        fraction = float(classes[classes != np.floor(classes)][0])
+        raise ValueError(f"y must hold labels, got the fraction {fraction!r}: use a regression for values")
     if (mass > 0).sum() < 2:
         raise ValueError(
             "y must have at least 2 classes among the rows of positive weight; the data contains only one class: "
