@@ -232,6 +232,14 @@ def softmax(z: Array) -> Array:
     return out
 
 
+def softmax_columns(z: Array) -> Array:
+    """Probabilities in place; classes are the axis before the last."""
+    z -= z.max(axis=-2, keepdims=True)
+    np.exp(z, out=z)
+    z /= z.sum(axis=-2, keepdims=True)
+    return z
+
+
 def pair(margin: Array) -> Array:
     """The probabilities of two classes from the margin of the second; both keep their digits, however small."""
     ratio = np.exp(-np.abs(margin))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from .binary import MAX_RATE
-from .model import Array, Model, softmax, symmetric
+from .model import Array, Model, softmax, softmax_columns, symmetric
 
 PSEUDO_COUNTS = 0.25  # a choice: what holds a free transition matrix near one rate, as a share of the rows
 MAX_PAIRWISE = 30  # cost: classes above which there is no rate per pair
@@ -32,7 +32,7 @@ class _MulticlassLikelihood:
         self.max_rate = 2 * MAX_RATE * (self.k - 1) / self.k  # labels say nothing at (k - 1) / k
 
     def _joint(self, scale: float, bias: Array, transition: Array) -> tuple[float, Array, Array]:
-        clean = _softmax(scale * self.z + bias[:, None])
+        clean = softmax_columns(scale * self.z + bias[:, None])
         joint = clean * transition[:, self.y]
         q = np.maximum(joint.sum(axis=0), 1e-300)
         joint /= q
@@ -56,7 +56,7 @@ class _MulticlassLikelihood:
 
     def _slopes(self, scale: float, rate: float) -> tuple[Array, Array, Array]:
         """Clean probabilities of the given labels, and the slopes of their probabilities in scale and rate."""
-        clean = _softmax(scale * self.z)
+        clean = softmax_columns(scale * self.z)
         p = clean[self.own]
         clean *= self.z
         moved = scale * p * (self.z[self.own] - clean.sum(axis=0))
@@ -66,7 +66,7 @@ class _MulticlassLikelihood:
     def unbiased(self, x: Array) -> tuple[float, Array]:
         """Log scale and, where there are further entries, a bias; without noise."""
         scale, bias = float(np.exp(np.clip(x[0], -6, 5))), x[1:]
-        p = _softmax(scale * self.z + bias[:, None] if len(bias) else scale * self.z)
+        p = softmax_columns(scale * self.z + bias[:, None] if len(bias) else scale * self.z)
         value = -float(self.weight @ np.log(np.maximum(p[self.own], 1e-300)))
         p[self.own] -= 1
         p *= self.weight
@@ -133,14 +133,6 @@ def one_way_transition(k: int, a: int, b: int, rate: float) -> Array:
     out = np.eye(k)
     out[a, a], out[a, b] = 1 - rate, rate
     return out
-
-
-def _softmax(z: Array) -> Array:
-    """Columns of probabilities, in place."""
-    z -= z.max(axis=0)
-    np.exp(z, out=z)
-    z /= z.sum(axis=0)
-    return z
 
 
 def _one_rate(like: _MulticlassLikelihood, max_iter: int = 25) -> tuple[Array, float]:
@@ -222,7 +214,7 @@ def _class_conditional(like: _MulticlassLikelihood, log_scale: float, rate: floa
     run = _minimum(like.full, start, prior)
     scale, bias = float(np.exp(np.clip(run.x[0], -4, 5))), run.x[1 : 1 + k]
     transition = softmax(run.x[1 + k :].reshape(k, k))
-    share = np.average(_softmax(scale * like.z + bias[:, None]), axis=1, weights=like.weight)
+    share = np.average(softmax_columns(scale * like.z + bias[:, None]), axis=1, weights=like.weight)
     # The pseudo-counts' own likelihood at the matrix they came from is no evidence: take it out again.
     offset = float((prior * np.log(np.maximum(base, 1e-300))).sum())
     evidence = -run.fun * like.n - offset - (k - 1) - (k * (k - 1) - 1)
@@ -237,7 +229,7 @@ def _one_way(like: _MulticlassLikelihood, clean_scale: float, unit: float) -> li
         return []
     best = _minimum(like.one_way, np.r_[max(np.log(clean_scale), -4.0), np.zeros(k + 1)], a, b)
     rate, scale, bias = one_way_rate(best.x), float(np.exp(np.clip(best.x[0], -4, 5))), best.x[1:-1]
-    share = float(np.average(_softmax(scale * like.z + bias[:, None])[a], weights=like.weight))
+    share = float(np.average(softmax_columns(scale * like.z + bias[:, None])[a], weights=like.weight))
     evidence = -best.fun * like.n - (k - 1) - np.log(k * (k - 1))  # which of the pairs was a choice, too
     error = share * like.one_way_error(best.x, a, b)
     return [Model(scale / unit, bias, one_way_transition(k, a, b, rate), evidence, share * rate, error)]
@@ -245,7 +237,7 @@ def _one_way(like: _MulticlassLikelihood, clean_scale: float, unit: float) -> li
 
 def _asked_for(like: _MulticlassLikelihood, clean_scale: float) -> tuple[tuple[int, int], float]:
     """The two classes whose rate has the largest score in a model that knows no noise, and its standard errors."""
-    clean = _softmax(clean_scale * like.z)
+    clean = softmax_columns(clean_scale * like.z)
     odds = clean / np.maximum(clean[like.own], 1e-9)
     members = like.members * like.weight
     own = members.sum(axis=1, keepdims=True)
@@ -264,6 +256,6 @@ def one_rate_multiclass(logits: Array, y: NDArray[np.intp], weight: Array) -> Ar
         like = _MulticlassLikelihood(np.ascontiguousarray(z[:, every]), y[every], weight[every])
         x, _ = _one_rate(like)
         rate, k = like.rate_of(x), like.k
-        own = _softmax(float(np.exp(np.clip(x[0], -4, 5))) * z)[y, np.arange(len(y))]
+        own = softmax_columns(float(np.exp(np.clip(x[0], -4, 5))) * z)[y, np.arange(len(y))]
         row[:] = np.log(np.maximum(rate / (k - 1) + (1 - rate * k / (k - 1)) * own, 1e-12))
     return out

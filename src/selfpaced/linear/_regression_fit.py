@@ -264,7 +264,7 @@ def automatic(plain: RegressionFit, settings: RegressionSettings) -> Iterator[Re
     hard = ResidualRule(get("hard"))
     lam = efficient_lam(hard.regularizer, max(scale.sigma, floor))
     trial = paced_trial(Reweighted(b, residuals, hard.weights(residuals, lam)), lam, "hard, upward", hard, began)
-    reason = f"the sigma of its good residuals is {scale.sigma:.4g}"
+    reason = f"without outliers, its residual scale is {scale.sigma:.4g}"
     upward = replace(plain, trials=(*plain.trials, trial), decision=Decision(1, reason), scale=scale)
     if scale.sigma <= floor:
         yield _exact(upward, floor)
@@ -292,10 +292,10 @@ def efficient(fit: RegressionFit, settings: RegressionSettings, kept: NDArray[np
         weights, scale = np.where(kept, rule.weights(residuals, lam), 0.0), fit_scale(squares, residuals)
         paced = Reweighted(found.b, residuals, weights, found.n_iter, found.converged)
     label = f"{settings.regularizer.name or 'custom'}, {settings.efficiency:.0%} efficient"
-    reason = f"the sigma of its good residuals is {scale.sigma:.4g}"
+    reason = f"without outliers, its residual scale is {scale.sigma:.4g}"
     if not kept.all():
         share = float(np.average(~kept, weights=squares.sample_weight))
-        reason = f"without {share:.1%} of the rows, which are grossly wrong or misled by their features, {reason}"
+        reason = f"{share:.1%} of the rows, which are grossly wrong or misled by their features, are left out; {reason}"
     tried = replace(
         fit,
         trials=(*fit.trials, paced_trial(paced, lam, label, rule, began)),
@@ -307,7 +307,7 @@ def efficient(fit: RegressionFit, settings: RegressionSettings, kept: NDArray[np
     clean = outlier_share(residuals, scale.sigma, squares.sample_weight).low == 0
     largest = -1.1 * ndtri((1 - TEST_LEVEL) / 2 / squares.size) * scale.sigma
     if clean and np.all(np.abs(residuals) <= largest):
-        return tried.keeping_plain(f"no residual of {label} is an outlier")
+        return tried.keeping_plain("no value is an outlier")
     return tried
 
 

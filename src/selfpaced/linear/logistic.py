@@ -244,13 +244,16 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ScoreMixin, ClassifierMi
         KeyboardInterrupt
             On Ctrl-C.  If there was a complete model by then, the estimator keeps the best one.
         """
-        if is_dask(X):
-            X, y, sample_weight, groups = from_dask(X, y, sample_weight, groups, labels=True), None, None, None
-        if isinstance(X, Table) or is_source(X):
-            for name, value in (("trusted", trusted), ("groups", groups)):
-                if value is not None:
-                    raise ValueError(f"{name} must be None where X is a table of blocks: it is for rows in memory only")
-            return self._fit_table(X, y, sample_weight)
+        if not isinstance(X, np.ndarray):
+            if is_dask(X):
+                X, y, sample_weight, groups = from_dask(X, y, sample_weight, groups, labels=True), None, None, None
+            if isinstance(X, Table) or is_source(X):
+                for name, value in (("trusted", trusted), ("groups", groups)):
+                    if value is not None:
+                        raise ValueError(
+                            f"{name} must be None if X is a table of blocks: it is for rows in memory only"
+                        )
+                return self._fit_table(X, y, sample_weight)
         refuse_dates(X)
         with speaking_of("X"):
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
