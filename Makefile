@@ -9,7 +9,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n au
 .PHONY: demo test test-all fuzz checks lowest lint types docs package released clean
 
 demo: .venv/.demo
-	$(BIN)/python -m selfpaced demo --out demo
+	$(BIN)/python -m selfpaced fit --out demo
 
 test: .venv/.test
 	$(PYTEST)

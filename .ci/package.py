@@ -2,8 +2,8 @@
 
 ``python .ci/package.py [FOLDER]`` writes sdists and wheels into FOLDER (default: dist). Each wheel is built from its
 sdist, so that the sdist is known to be whole; twine and check-wheel-contents check both. The library's wheel is then
-installed into an empty environment away from the checkout and runs its demo there; the experiments' wheel joins it and
-must be found by the command line.
+installed into an empty environment away from the checkout and fits to the built-in table there; the experiments' wheel
+joins it and must be found by the command line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PROJECTS = {"selfpaced": ROOT, "selfpaced_experiments": ROOT / "experiments"}
 EXTRAS = "cli,plot,report,io"  # what `make demo` installs
-SHOWN = {"report.html", "suspects.csv", "metrics.json"}
+SHOWN = {"model.skops", "report.html", "suspects.csv", "metrics.json"}
 
 
 def main(folder: Path) -> None:
@@ -69,14 +69,14 @@ def differences(written: set[str], packed: set[str]) -> str:
 
 
 def use(library: Path, experiments: Path, place: Path) -> None:
-    """The demo from the wheel alone, then the command that the second wheel brings."""
+    """A fit to the built-in table from the wheel alone, then the command that the second wheel brings."""
     run(sys.executable, "-m", "venv", place / "env")
     python, command = place / "env/bin/python", place / "env/bin/selfpaced"
     run(python, "-m", "pip", "install", "--quiet", f"{library}[{EXTRAS}]", at=place)
-    run(command, "demo", "--out", place / "demo", at=place)
-    made = {path.name for path in (place / "demo").iterdir() if path.stat().st_size}
+    run(command, "fit", "--out", place / "run", at=place)
+    made = {path.name for path in (place / "run").iterdir() if path.stat().st_size}
     if missing := SHOWN - made:
-        sys.exit(f"selfpaced demo did not write {', '.join(sorted(missing))}")
+        sys.exit(f"selfpaced fit did not write {', '.join(sorted(missing))}")
     run(python, "-m", "pip", "install", "--quiet", library, experiments, at=place)
     run(command, "reproduce", "table1", "--quick", "--quiet", "--out", place / "table1", at=place)
 

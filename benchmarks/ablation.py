@@ -1,14 +1,21 @@
 """What each mechanism of the logistic regression earns: one is switched off, and the difference is printed.
 
-    python benchmarks/shipped.py                       # once: the tables
+    python benchmarks/label_sets.py                    # once: the tables
     python benchmarks/ablation.py [--seeds 1] [--every 1] [--only paces shift ...] [--save]
 
-Development tables (more_datasets.py), clean and with seven kinds of noise. A cell is the difference to the present
+Development tables (label_sets.py), clean and with seven kinds of noise. A cell is the difference to the present
 code, mean over the tables (standard error), in points: accuracy on clean labels, average precision of the wrong labels
 (AP), F1 of the rows that are listed; then the share of intervals that cover the true rate, the share of likely errors
 that are wrong, likely errors on clean tables, and processor time. A mechanism that is within one standard error
 everywhere is one too many, unless data that are not here need it: one class recorded as another, classes of few rows,
 skewed features, tables of few distinct rows, a single absurd cell (tests/linear/test_logistic_*.py).
+
+The other areas are measured the same way, each in the script that has its tables and its error:
+
+    python benchmarks/wrappers.py --part ablation --runs FILE      # soft labels of wrapped classifiers
+    python benchmarks/regression.py --part ablation                # linear regression and gross errors in values
+    python benchmarks/matrix_parts.py --parts ablation             # factorization
+    python benchmarks/clustering.py --only ablation                # clustering
 """
 
 from __future__ import annotations
@@ -20,7 +27,7 @@ import warnings
 from pathlib import Path
 from unittest import mock
 
-import more_datasets
+import label_sets
 import noisy_fits
 import numpy as np
 from sklearn.metrics import average_precision_score
@@ -159,7 +166,7 @@ def main():
     columns = [*noisy_fits.NOISES, *ranked, "covers", "likely errors that are wrong", "likely, clean", "time"]
     lines = ["| switched off | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     print("\n".join(lines), flush=True)
-    names = more_datasets.DEVELOPMENT[:: options.every]
+    names = label_sets.DEVELOPMENT[:: options.every]
     base = measured(names, options.seeds, [], {})
     lines.append(row("nothing", base, {key: dict.fromkeys(record, 0.0) for key, record in base.items()}))
     print(lines[-1], flush=True)

@@ -34,8 +34,7 @@ import time
 import warnings
 from pathlib import Path
 
-import fresh_datasets
-import more_datasets
+import label_sets
 import numpy as np
 import pandas as pd
 from noisy_fits import noisy
@@ -114,7 +113,7 @@ def table(name):
     elif name.startswith("made"):
         X, y = make_classification(MOST_ROWS, 20, n_informative=8, n_classes=4, class_sep=1.5, flip_y=0, random_state=7)
     else:
-        X, y = (fresh_datasets if name in fresh_datasets.TABLES else more_datasets).load(name)
+        X, y = label_sets.load(name)
     rows = np.sort(np.random.default_rng(0).permutation(len(y))[:MOST_ROWS])
     return scale(X[rows]), np.unique(y[rows], return_inverse=True)[1]
 

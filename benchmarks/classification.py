@@ -1,11 +1,11 @@
 """Linear classification under label noise: self-paced against logistic regression, its C chosen or not, and cleanlab.
 
-    python benchmarks/shipped.py                                        # once: the tables
+    python benchmarks/label_sets.py                                     # once: the tables
     python benchmarks/classification.py --part development [--seeds 2] [--jobs 2] [--save]
     python benchmarks/classification.py --part development --library REVISION --save
 
-development  25 KEEL tables (more_datasets.py), looked at freely.
-fresh        32 tables of R packages (fresh_datasets.py), listed before the first look; one look per design.
+development  25 KEEL tables (label_sets.py), looked at freely.
+fresh        32 tables of R packages (label_sets.py), listed before the first look; one look per design.
 third        16 others, listed before the third look.
 three        the paper's data sets in the paper's folds; ``--seeds 10`` is one split into ten folds.
 nothing      labels at random, labels drawn from a model, the same table with ten splits into folds.
@@ -35,8 +35,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import fresh_datasets
-import more_datasets
+import label_sets
 import noisy_fits
 import numpy as np
 from noisy_fits import BALANCED, NOISES, OURS, PAPER, PEERS
@@ -47,9 +46,9 @@ from selfpaced_experiments.data import DataNotFoundError
 ROOT = Path(__file__).parents[1]
 RESULT = Path(__file__).parent / "results" / "classification.md"
 SETS = {
-    "development": more_datasets.DEVELOPMENT,
-    "fresh": list(fresh_datasets.FRESH),
-    "third": list(fresh_datasets.THIRD),
+    "development": label_sets.DEVELOPMENT,
+    "fresh": list(label_sets.FRESH),
+    "third": list(label_sets.THIRD),
     "three": list(PAPER),
 }
 METHODS = ("plain", "LR CV", "cleanlab", OURS, BALANCED, "oracle")
@@ -301,7 +300,7 @@ def nothing_part(options: argparse.Namespace) -> list[str]:
     cells = [
         noisy_fits.cell("drawn", f"{name}, drawn", name=name, seed=seed)
         for seed in range(options.seeds)
-        for name in _at_hand(more_datasets.DEVELOPMENT)
+        for name in _at_hand(label_sets.DEVELOPMENT)
     ]
     rows["labels drawn from LR, development tables"] = _claims(answers(cells, options))
     columns = ("draws", "interval contains 0", "claimed rate, mean", "suspects, median")
@@ -347,7 +346,7 @@ def stability_part(options: argparse.Namespace) -> list[str]:
                 cells = [
                     noisy_fits.cell("kept", f"{name}, {noise}, {change}", name=name, noise=noise, change=change, seed=s)
                     for s in range(options.seeds)
-                    for name in _at_hand(more_datasets.DEVELOPMENT)
+                    for name in _at_hand(label_sets.DEVELOPMENT)
                 ]
                 found = [a[level] for a in answers(cells, options) if a is not None and a[level] is not None]
                 low = np.mean(np.array(found) < LEAST_STABLE)

@@ -22,7 +22,7 @@ rows was chosen on seeds 0 to 4 of the text sets and of ten overlapping classes.
 rows do not train on it; "best epoch" keeps the network of the epoch that is best on it, as early stopping does. All
 methods with --all-peers; rare, clean and cnn have fewer.
 
-Needs mfeat, and the KEEL collection (benchmarks/shipped.py).
+Needs mfeat, and the KEEL collection (benchmarks/label_sets.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import more_datasets
+import label_sets
 import numpy as np
 import torch
 from sklearn.datasets import load_digits, make_classification
@@ -62,7 +62,7 @@ def fixed(name):
     if name == "mfeat":
         bunch = load_mfeat()
         return bunch.views["pix"], bunch.target
-    return more_datasets.load(name)
+    return label_sets.load(name)
 
 
 @dataclass(frozen=True)

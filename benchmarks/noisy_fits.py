@@ -11,8 +11,7 @@ import time
 from functools import cache
 from typing import Any
 
-import fresh_datasets
-import more_datasets
+import label_sets
 import numpy as np
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.metrics import average_precision_score, balanced_accuracy_score
@@ -46,7 +45,7 @@ def table(name: str) -> tuple[np.ndarray, np.ndarray]:
     if name in PAPER:
         X, y = getattr(datasets, "load_" + name.removeprefix("paper: "))(return_X_y=True)
         return X, np.unique(y, return_inverse=True)[1]
-    return (fresh_datasets if name in fresh_datasets.TABLES else more_datasets).load(name)
+    return label_sets.load(name)
 
 
 def noisy(X: np.ndarray, y: np.ndarray, noise: str, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -666,7 +666,7 @@ def scale(args):
     from selfpaced.linear._initial import s_estimate, sensitivity_start
     from selfpaced.linear._least_squares import build
     from selfpaced.robust import residual_scale
-    from selfpaced.robust.sigma import largest_sigma, sharpness, sigma_of_fit
+    from selfpaced.robust.scales import largest_sigma, sharpness, sigma_of_fit
 
     lines = ["| rows | coefficients | least squares: sigma | S-estimate: sigma | raw, 5 % | sharpness | largest |"]
     lines += ["|---" * 7 + "|"]

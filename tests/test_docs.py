@@ -1,5 +1,6 @@
 """Every code block of the documentation is run, its output is compared, and the site builds without warnings."""
 
+import json
 import re
 import shutil
 import sys
@@ -49,6 +50,18 @@ def test_every_block_runs(page, tools, tmp_path, monkeypatch):
         assert fits, f"docs/{page}, line {block.line} printed\n{printed}\ninstead of\n{block.printed}"
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_every_notebook_prints_what_it_shows(path, tools, tmp_path, monkeypatch):
+    pytest.importorskip("pandas", reason="notebooks show tables")
+    import notebook
+
+    monkeypatch.chdir(tmp_path)
+    cells = notebook.run(json.loads(path.read_text(encoding="utf-8")))
+    for number, (cell, outputs) in enumerate(cells, 1):
+        shown, printed = notebook.text(cell["outputs"]), notebook.text(outputs)
+        assert tools.same(shown, printed), f"cell {number} of {path.name} printed\n{printed}\ninstead of\n{shown}"
+
+
 @pytest.mark.parametrize(
     ("expected", "printed", "equal"),
     [
@@ -96,7 +109,7 @@ def test_the_tables_of_the_theory_hold_every_rule(monkeypatch):
     assert page.count('<div class="equation"') == len(
         re.findall(r"^\$\$", (DOCS / "theory.md").read_text(), re.MULTILINE)
     )
-    assert "<code>" not in page.split("## The rules")[1].split("##")[0]
+    assert "<code>" not in page.split("## All rules")[1].split("##")[0]
 
 
 @pytest.mark.parametrize(

@@ -53,24 +53,24 @@ PACES: list[Any] = [
     Ladder((0.5, 2.0)), Span(0.5, 40.0, 3), Graduated(1.0, stop=Stages(3)),
 ]  # fmt: skip
 CLASSIFIERS: list[BaseEstimator] = [
-    LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1), HistGradientBoostingClassifier(max_iter=10),
-    XGBClassifier(n_estimators=10, n_jobs=1), LogisticRegression(), RandomForestClassifier(5, random_state=0),
+    LGBMClassifier(n_estimators=3, verbose=-1, n_jobs=1), HistGradientBoostingClassifier(max_iter=3),
+    XGBClassifier(n_estimators=3, n_jobs=1), LogisticRegression(), RandomForestClassifier(2, random_state=0),
     GaussianNB(), SVC(), KNeighborsClassifier(), CalibratedClassifierCV(GaussianNB(), cv=2), DummyClassifier(),
     MLPClassifier((4,), max_iter=20, random_state=0), make_pipeline(StandardScaler(), LogisticRegression()),
 ]  # fmt: skip
 REGRESSORS: list[BaseEstimator] = [
-    Ridge(), LinearRegression(), HistGradientBoostingRegressor(max_iter=10), RandomForestRegressor(5, random_state=0),
-    ExtraTreesRegressor(5, random_state=0), SVR(), KNeighborsRegressor(), HuberRegressor(), DummyRegressor(),
-    LGBMRegressor(n_estimators=5, verbose=-1, n_jobs=1), XGBRegressor(n_estimators=5, n_jobs=1),
+    Ridge(), LinearRegression(), HistGradientBoostingRegressor(max_iter=3), RandomForestRegressor(2, random_state=0),
+    ExtraTreesRegressor(2, random_state=0), SVR(), KNeighborsRegressor(), HuberRegressor(), DummyRegressor(),
+    LGBMRegressor(n_estimators=3, verbose=-1, n_jobs=1), XGBRegressor(n_estimators=3, n_jobs=1),
     MLPRegressor((4,), max_iter=20, random_state=0), make_pipeline(StandardScaler(), Ridge()),
 ]  # fmt: skip
 
 
 #: The pace with which a base is tried here; the others come with the automatic one.
 TRIED: dict[type, Any] = {
-    HistGradientBoostingClassifier: "paper",
-    XGBClassifier: 2.0,
-    LogisticRegression: Fixed(2.0),
+    HistGradientBoostingClassifier: 2.0,
+    XGBClassifier: Fixed(2.0),
+    LogisticRegression: "paper",
     GaussianNB: Span(0.5, 40.0, 3),
     RandomForestClassifier: Geometric(stop=Stages(3)),
     SVC: Ladder((0.5, 2.0)),

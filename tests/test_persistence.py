@@ -272,8 +272,8 @@ def test_a_loss_of_ones_own_needs_a_word_of_trust():
     ("content", "reason"),
     [
         (pickle.dumps(LogisticRegression()), "looks like a pickle"),
-        (b"a,b\n1,2\n", "no skops file"),
-        (b"", "no skops file"),
+        (b"a,b\n1,2\n", "not a skops file"),
+        (b"", "not a skops file"),
     ],
 )
 def test_what_is_no_model_file_is_refused(tmp_path, content, reason):

@@ -23,7 +23,7 @@ from typing import Any
 
 DOCS = Path(__file__).parents[1]
 PAGES = sorted(p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md") if p.parent.name != "results")
-LANGUAGES = {"python", "sh", "text"}
+LANGUAGES = {"python", "py", "sh", "text"}  # "py" is code for another library: it is compiled, not run
 _BLOCK = re.compile(r"^```(?P<language>[^\n]*)\n(?P<text>.*?)^```[ ]*$", re.DOTALL | re.MULTILINE)
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-?\d+)?(?P<percent> ?%)?(?!\w)")
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -82,6 +82,8 @@ def run(page: str) -> Iterator[tuple[Block, str]]:
             with contextlib.redirect_stdout(printed):
                 exec(compile(code, str(DOCS / page), "exec"), names)
             yield block, printed.getvalue()
+        elif block.language == "py":
+            compile(block.text, str(DOCS / page), "exec")
         elif block.language == "sh":
             yield block, "".join(_command(line, f"docs/{page}, line {block.line}") for line in block.text.splitlines())
 

@@ -157,9 +157,15 @@ def _table_keys(table: Array) -> Keys:
 
 def _sparse_keys(X: Any) -> Keys:
     """Cells of zero add nothing, stored or not; sums of words are exact, so differences of running sums are too."""
-    cells = _cell_keys(np.asarray(X.data)) * _odd(0, X.shape[1])[X.indices]
-    sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(cells, dtype=np.uint64)])
-    return np.asarray(sums[X.indptr[1:]] - sums[X.indptr[:-1]])
+    odd, keys = _odd(0, X.shape[1]), np.empty(X.shape[0], dtype=np.uint64)
+    step = max(MIXED_AT_ONCE * X.shape[0] // max(X.nnz, 1), 1)
+    for start in range(0, X.shape[0], step):
+        bounds = X.indptr[start : start + step + 1]
+        part = slice(bounds[0], bounds[-1])
+        cells = _cell_keys(np.asarray(X.data[part])) * odd[X.indices[part]]
+        sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(cells, dtype=np.uint64)])
+        keys[start : start + step] = np.diff(sums[bounds - bounds[0]])
+    return keys
 
 
 def _column_keys(column: Any) -> Keys:

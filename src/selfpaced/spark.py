@@ -176,7 +176,7 @@ class SelfPacedLogisticRegression(_LogisticParams, _LinearEstimator):
     featuresCol : str or list of str, default="features"
         A column of vectors or arrays, or columns of numbers.
     labelCol : str, default="label"
-        Labels, any numbers.
+        Labels, any whole numbers.
     weightCol : str, optional
         Weights of the rows.
     idCol : str, optional

@@ -1,6 +1,7 @@
 """Several annotators: consensus, their errors, and what to ask again."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from selfpaced import audit_annotators
@@ -68,7 +69,6 @@ def test_matrices_find_one_sided_errors():
 
 
 def test_wide_and_long_agree():
-    pd = pytest.importorskip("pandas")
     _, votes, probs = made(1)
     row, who = np.nonzero(~np.isnan(votes))
     names = np.array(["a", "b", "c"])
@@ -130,6 +130,14 @@ def test_words_and_page(tmp_path):
         (np.eye(4), np.full((3, 2), 0.5), "same length"),
         (np.eye(4), np.full((4, 3), 0.3), "classes="),
         (np.eye(4), np.full((4, 2), np.nan), "NaN"),
+        (np.eye(4), 0.5, r"pred_probs must be probabilities of shape .* got float64 of shape \(\)"),
+        ([[0, 1], [1]], None, "annotations must be an array, every row of the same length"),
+        (pd.DataFrame({"row": [0, 1], "worker": [0, 1], "label": [0, 1]}), None, "must have the column 'annotator'"),
+        (
+            pd.DataFrame({"row": [0, 1], "annotator": ["a", None], "label": [0, 1]}),
+            None,
+            "'annotator' must not have gaps",
+        ),
     ],
 )
 def test_bad_input_says_what_to_do(annotations, probs, message):
@@ -138,7 +146,6 @@ def test_bad_input_says_what_to_do(annotations, probs, message):
 
 
 def test_an_annotator_votes_once_per_row():
-    pd = pytest.importorskip("pandas")
     twice = pd.DataFrame({"row": [0, 0, 1], "annotator": ["a", "a", "b"], "label": [0, 1, 1]})
     with pytest.raises(ValueError, match="at most once"):
         audit_annotators(twice)

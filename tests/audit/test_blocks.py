@@ -60,12 +60,17 @@ def same(found, memory, listed, tol=1e-9):
     assert found.level_counts[1:].sum() == len(known)
 
 
-# beyond 100,000 rows a sample is fitted
+@pytest.fixture
+def few_are_many(monkeypatch):
+    """Above 4,000 rows a sample is fitted."""
+    monkeypatch.setattr("selfpaced.audit._blocks.AUDITED_ROWS", 4_000)
+
+
 @pytest.mark.parametrize(
     ("n", "n_blocks", "weighted"),
-    [(3_000, 1, True), (3_000, 7, False), (3_000, 400, True), (120_000, 7, False), (120_000, 7, True)],
+    [(1_500, 1, True), (1_500, 7, False), (1_500, 60, True), (6_000, 7, False), (6_000, 7, True)],
 )
-def test_dask_is_memory(n, n_blocks, weighted):
+def test_dask_is_memory(n, n_blocks, weighted, few_are_many):
     labels, probs, weight = rows(n)
     memory = audit_labels(labels, probs, sample_weight=weight if weighted else None)
     y, p, w = on_dask(labels, probs, weight, n_blocks)
@@ -80,9 +85,9 @@ def test_dask_is_memory(n, n_blocks, weighted):
 
 @pytest.mark.parametrize(
     ("n", "kind"),
-    [(3_000, "table"), (3_000, "arrays"), (3_000, "reader"), (3_000, "files"), (3_000, "dataset"), (120_000, "reader")],
+    [(3_000, "table"), (3_000, "arrays"), (3_000, "reader"), (3_000, "files"), (3_000, "dataset"), (6_000, "reader")],
 )
-def test_arrow_is_memory(n, kind, tmp_path):
+def test_arrow_is_memory(n, kind, tmp_path, few_are_many):
     labels, probs, weight = rows(n)
     memory = audit_labels(labels, probs, sample_weight=weight)
     table = arrow(labels, probs, weight)
@@ -127,7 +132,7 @@ def test_a_frame_with_names_rows_without_labels_and_one_column():
     np.testing.assert_allclose(audit_labels(*one[:2]).noise_rate_interval, memory.noise_rate_interval, rtol=1e-9)
 
 
-def test_what_comes_to_the_client_does_not_grow_with_the_table(monkeypatch):
+def test_what_comes_to_the_client_does_not_grow_with_the_table(monkeypatch, few_are_many):
     dask = pytest.importorskip("dask")
     seen, compute = [], dask.compute
 
@@ -138,10 +143,10 @@ def test_what_comes_to_the_client_does_not_grow_with_the_table(monkeypatch):
 
     monkeypatch.setattr(dask, "compute", watched)
     monkeypatch.setattr(dask.base, "compute", watched)
-    for n in (500_000, 1_000_000):
+    for n in (20_000, 40_000):
         seen.append(0)
         labels, probs, weight = rows(n, k=2)
-        y, p, _ = on_dask(labels, probs, weight, n // 50_000)
+        y, p, _ = on_dask(labels, probs, weight, n // 2_000)
         audit_labels(y, p).suspects()
     assert seen[1] <= 1.1 * seen[0]
 

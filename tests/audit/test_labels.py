@@ -157,10 +157,14 @@ def test_weights_are_frequencies(binary):
         ({"classes": lambda _: ["a", "b"]}, "3 columns"),
         ({"sample_weight": lambda y: -np.ones(len(y))}, "sample_weight"),
         ({"groups": lambda y: y[:3]}, "groups"),
-        ({"groups": lambda y: np.where(y == 0, np.nan, y)}, "groups must name"),
+        ({"groups": lambda y: np.where(y == 0, np.nan, y)}, "groups must not have missing values"),
         ({"ids": lambda y: y[:3]}, "ids"),
         ({"cells": lambda y: ["one"] * 3}, "cells"),
         ({"features": lambda y: np.full((len(y), 2), np.nan)}, "features must be finite"),
+        ({"pred_probs": lambda _: None}, r"pred_probs must be probabilities of shape .* got object of shape \(\)"),
+        ({"labels": lambda y: [[0], [1, 2]] * (len(y) // 2)}, "labels must be an array, every row of the same length"),
+        ({"classes": lambda _: 3}, "classes must be a sequence of labels, got 3"),
+        ({"cells": lambda _: 5}, "cells must have one row for each"),
     ],
 )
 def test_bad_input_says_what_to_do(three, change, message):

@@ -77,6 +77,8 @@ def test_gaps_frames_and_words(noisy, tmp_path):
         (np.zeros(5), "MultiLabelBinarizer"),
         (np.zeros((5, 3)), "same shape"),
         (np.full((5, 2), 2), "0 or 1"),
+        (np.full((5, 2), "a"), "0 or 1"),
+        ([[0], [1, 0], [1], [0], [1]], "lists of several lengths.*MultiLabelBinarizer"),
     ],
 )
 def test_bad_input_says_what_to_do(labels, message):

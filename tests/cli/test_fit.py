@@ -91,7 +91,7 @@ def csv_line(row):
 
 
 def test_why_names_rows_that_are_near_and_confident(selfpaced, shop_csv):
-    assert selfpaced("fit", shop_csv, "--target", "will buy", "--quiet", "--no-report")[0] == 0
+    assert selfpaced("fit", shop_csv, "--target", "will buy", "--model", "logistic", "--quiet", "--no-report")[0] == 0
     suspects, pipeline = pd.read_csv("run/suspects.csv"), load("run/model.skops")
     from selfpaced.tables import read_table
 
@@ -151,7 +151,7 @@ def test_trees(as_json, shop, shop_csv, short, model):
     assert {row["prediction"] for row in rows} == {"yes", "no"}
 
 
-def test_the_built_in_table_serves(as_json, folder):
+def test_the_built_in_table_serves(selfpaced, as_json, folder):
     result = as_json("fit")
     assert result["rows"] == 600
     assert result["target"] == "kind"
@@ -166,7 +166,19 @@ def test_parquet_and_gzip_give_the_same_suspects(as_json, shop_csv):
     pd.read_csv(shop_csv, dtype=str, keep_default_na=False).to_csv("shop.tsv.gz", sep="\t", index=False)
     found = []
     for name in ("shop.csv", "shop.parquet", "shop.tsv.gz"):
-        as_json("fit", name, "--target", "will buy", "--no-report", "--out", f"out-{name}", "--decimal", ".")
+        as_json(
+            "fit",
+            name,
+            "--target",
+            "will buy",
+            "--model",
+            "logistic",
+            "--no-report",
+            "--out",
+            f"out-{name}",
+            "--decimal",
+            ".",
+        )
         found.append(pd.read_csv(f"out-{name}/suspects.csv")["row"].tolist())
     assert found[0] == found[1] == found[2]
 
@@ -176,7 +188,7 @@ def test_rows_without_a_label_are_left_out_but_counted(selfpaced, folder, shop):
     frame = pd.DataFrame(rows, columns=header).drop(columns="note")
     frame.loc[[0, 7], "will buy"] = None
     frame.to_csv("gaps.csv", index=False)
-    code, _, err = selfpaced("fit", "gaps.csv", "--target", "will buy", "--no-report")
+    code, _, err = selfpaced("fit", "gaps.csv", "--target", "will buy", "--model", "logistic", "--no-report")
     assert code == 0
     assert "2 rows have no value in 'will buy', the first on line 2" in err
     suspects = pd.read_csv("run/suspects.csv")
@@ -185,7 +197,7 @@ def test_rows_without_a_label_are_left_out_but_counted(selfpaced, folder, shop):
 
 
 def test_rerun_replaces_its_own_files_only(selfpaced, shop_csv, folder):
-    words = ["fit", shop_csv, "--target", "will buy", "--no-report", "-q"]
+    words = ["fit", shop_csv, "--target", "will buy", "--model", "logistic", "--no-report", "-q"]
     assert selfpaced(*words)[0] == 0
     assert selfpaced(*words)[0] == 0
     (folder / "mine").mkdir()
@@ -203,7 +215,7 @@ def test_rerun_replaces_its_own_files_only(selfpaced, shop_csv, folder):
     [
         (["--target", "will by"], "has no column 'will by'; did you mean 'will buy'?"),
         (["--target", "WILL BUY"], "did you mean 'will buy'?"),
-        ([], "say which column to predict, perhaps --target 'will buy'"),
+        ([], "name the column to predict, for example --target 'will buy'"),
         (["--target", "will buy", "--model", "ridge"], "--model ridge is for regression"),
         (
             ["--target", "will buy", "--exclude", "ages"],

@@ -139,7 +139,7 @@ def test_a_class_of_one_row_is_told_and_kept(as_json, folder):
     frame.to_csv("kinds.csv", index=False)
     result = as_json(*words("fit"), "--no-report")
     assert result["rows_fitted"] == 180
-    assert any("1 row of 'Emperor'" in notice for notice in result["notices"])
+    assert any("'Emperor' has 1 row" in notice for notice in result["notices"])
     Path("d.csv").write_text("row,decision,target\n100,keep,kind\n")
     as_json("fit", "kinds.csv", "--decisions", "d.csv", "--model", "logistic", "--no-report", "--out", "b")
     assert 100 not in set(pd.read_csv("b/suspects.csv")["row"])

@@ -10,7 +10,7 @@ import pytest
 
 from selfpaced.cli import main
 
-FIT = ["fit", "shop.csv", "--target", "will buy", "--quiet"]
+FIT = ["fit", "shop.csv", "--target", "will buy", "--model", "logistic", "--quiet"]
 
 
 def run(arguments):

@@ -91,6 +91,6 @@ def test_a_run_without_suspects_continues_with_predictions(selfpaced, folder):
     (folder / "clean.csv").write_text("\n".join(["a,b,label", *rows]) + "\n", encoding="utf-8")
     code, out, err = selfpaced("fit", "clean.csv", "--target", "label", "--no-report", "--model", "logistic")
     assert code == 0, err
-    assert "No likely errors, 0 rows worth a look among 200 rows." in out
+    assert "No likely errors, no rows worth a look among 200 rows." in out
     assert "Rows worth a look" not in out
     assert out.splitlines()[-1] == "Next: selfpaced predict run/model.skops NEW.csv"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from selfpaced.clustering import kernels, seeding
+from selfpaced.clustering import kernels
 from selfpaced.clustering.kernels import Cost, Views, sweep
 from selfpaced.regularizers import REGISTRY, Regularizer, get
 
@@ -110,12 +110,12 @@ def test_chunks_cover_every_sample_once():
 def test_gaps_are_squared_distances_and_scale_up_for_missing_views():
     blocks, _ = problem(n=20)
     views = Views(blocks)
-    got = seeding.gaps(views, views.norms(), np.array([3, 7]), Cost())
+    got = kernels.gaps(views, views.norms(), np.array([3, 7]), Cost())
     expected = sum(((b[[3, 7]][:, None] - b) ** 2).sum(2) for b in blocks)
     np.testing.assert_allclose(got, expected, atol=1e-4)
     present = np.ones((2, 20), bool)
     present[1, 5] = False
-    got = seeding.gaps(Views(blocks, present), views.norms(), np.array([3]), Cost())
+    got = kernels.gaps(Views(blocks, present), views.norms(), np.array([3]), Cost())
     np.testing.assert_allclose(got[0, 5], 2 * ((blocks[0][3] - blocks[0][5]) ** 2).sum(), rtol=1e-4)
 
 
@@ -124,7 +124,7 @@ def test_seeds_are_distinct_samples_and_spread_over_clusters():
     y = np.arange(90) % 3
     block = (np.eye(3)[y] * 50 + rng.standard_normal((90, 3))).astype(np.float32)
     views = Views((block,))
-    seeds = seeding.plus_plus(views, views.norms(), 3, 5, Cost(), np.random.default_rng(0))[0]
+    seeds = kernels.plus_plus(views, views.norms(), 3, 5, Cost(), np.random.default_rng(0))[0]
     for start in seeds:
         assert sorted(start.argmax(axis=1).tolist()) == [0, 1, 2]
 
@@ -134,6 +134,6 @@ def test_gross_outliers_are_isolated():
     block = rng.standard_normal((200, 5)).astype(np.float32)
     block[:40] *= 50
     views = Views((block,))
-    gap = seeding.nearest_gaps(views, views.norms(), 2, np.random.default_rng(0))[0]
+    gap = kernels.nearest_gaps(views, views.norms(), 2, np.random.default_rng(0))[0]
     assert np.median(gap[:40]) > 100 * np.median(gap[40:])
     assert gap.min() > 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from selfpaced import SelfPacedMultiViewKMeans
-from selfpaced.clustering.outliers import UsualLoss, usual_loss
+from selfpaced.clustering.n_clusters import UsualLoss, usual_loss
 
 
 def groups(n, d, seed=0):

@@ -165,6 +165,11 @@ def test_what_is_wrong_is_named(data):
             da.where(arrays[0] == X[3, 0], np.inf, arrays[0]), arrays[1]
         )
 
+    with pytest.raises(
+        TypeError, match="must predict Dask arrays as Dask arrays.* got ndarray from LogisticRegression"
+    ):
+        CrossFitClassifier(LogisticRegression()).fit(*arrays)
+
     class Broken(OfLabels):
         def fit(self, X, y, sample_weight=None):
             raise ArithmeticError("no worker is to blame")

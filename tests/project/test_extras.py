@@ -1,6 +1,7 @@
 """An extra exists because a module imports what it brings, and whatever a module imports is brought by something."""
 
 import ast
+import functools
 import re
 import sys
 import tomllib
@@ -20,6 +21,7 @@ ALONG = {"markupsafe", "joblib", "distributed", "PIL"}
 ASKED = {"jax"}
 
 
+@functools.cache
 def imported(*folders):
     """The packages of others that Python files import, anywhere in them."""
     found = set()

@@ -87,7 +87,7 @@ def test_both_distributions_come_with_the_licence(package):
     assert len(texts) == 1
 
 
-def test_the_demo_writes_what_the_script_looks_for(package):
-    from selfpaced.cli.demo import FILES
+def test_a_fit_writes_what_the_script_looks_for(package):
+    from selfpaced.cli.fit import FILES
 
     assert set(FILES) == package.SHOWN

@@ -66,9 +66,8 @@ def test_the_sentence_and_sections_are_there(page):
 def test_the_data_is_whole(page, classified):
     columns = {c["key"]: c["values"] for c in page.data["table"]}
     assert sorted(columns["row"]) == np.flatnonzero(classified.model.assessment_.levels()).tolist()
-    scores = page.data["charts"]["chart-score"]["data"]["values"]
-    assert len(scores) == len(classified.model.path_)
-    assert [point["value"] for point in scores if point["chosen"]]
+    assert set(page.data["charts"]) == {"chart-weights"}
+    assert sum("(chosen)" in word for word in page.words) == 1
 
 
 def test_markup_is_escaped_everywhere(classified):

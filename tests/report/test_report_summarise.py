@@ -168,10 +168,10 @@ def test_held_out_accuracy_is_near_that_of_cross_validation(classified):
 
 def test_the_path_ends_in_the_plain_model(classified):
     path = summarise(classified.model).path
-    assert path[-1].plain
-    assert [step.stage for step in path] == list(range(len(classified.model.path_)))
+    assert path[-1].lam == "plain"
+    assert len(path) == len(classified.model.path_)
     assert sum(step.chosen for step in path) == 1
-    weights = [step.mean_weight for step in path if not step.plain]
+    weights = [step.mean_weight for step in path if step.lam != "plain"]
     assert weights == sorted(weights)
 
 

@@ -9,11 +9,12 @@ import pandas as pd
 import psutil
 
 from selfpaced import SelfPacedLogisticRegression
-from selfpaced.distributed import MemoryTable
+from selfpaced.distributed import MemoryTable, spark_table
+from selfpaced.linear import _folds
 from selfpaced.spark import SparkTable
 
 FATAL = 4
-ROWS = 60_000  # more than are gathered in one place
+ROWS = 6_000  # more than are gathered in one place
 
 
 def executor(batches):
@@ -39,6 +40,7 @@ class Mortal(SparkTable):
 def main(folder):
     from sessions import start  # beside this file: where a script is run, it is found
 
+    _folds.SAMPLED_ROWS, spark_table.ONE_PLACE_ROWS = 2_000, 5_000
     session = start("local-cluster[2,1,1024]", folder)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((ROWS, 2))

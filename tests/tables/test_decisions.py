@@ -26,7 +26,7 @@ def test_each_word_does_what_it_says():
     assert made.table.index.tolist() == [10, 11, 12]
     assert made.trusted.tolist() == [True, True, True]
     assert (made.kept.tolist(), made.replaced.tolist(), made.dropped.tolist()) == ([0], [1, 2], [3])
-    assert str(made) == "2 corrected, 1 dropped, 1 kept as they are"
+    assert str(made) == "2 corrected, 1 dropped, 1 kept"
     pd.testing.assert_frame_equal(TABLE, before)
 
 

@@ -160,7 +160,7 @@ def test_a_large_file_is_read_in_pieces_to_the_same(tmp_path, monkeypatch, late)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TableWarning)
         whole = read_table(path, skip_broken=True)
-        monkeypatch.setattr("selfpaced.tables.reading.MANY_LINES", 100)
+        monkeypatch.setattr("selfpaced.tables.text.CACHED", 1 << 12)
         pieces = read_table(path, skip_broken=True)
     pd.testing.assert_frame_equal(pieces.frame, whole.frame)
     assert pieces.frame["c"].iloc[-1] == "=y"

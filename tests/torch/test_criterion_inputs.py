@@ -26,6 +26,12 @@ def test_a_function_that_reduces():
         SelfPacedLoss(lambda output, target: output.mean())(torch.zeros(4, 2), LABELS)
 
 
+@pytest.mark.parametrize("returned", [None, [0.0] * 4])
+def test_a_function_that_returns_no_tensor(returned):
+    with pytest.raises(ValueError, match=f"one loss per row, unreduced .* got {type(returned).__name__} for 4 rows"):
+        SelfPacedLoss(lambda output, target: returned)(torch.zeros(4, 2), LABELS)
+
+
 @pytest.mark.parametrize(
     ("output", "target", "said"),
     [
@@ -35,6 +41,7 @@ def test_a_function_that_reduces():
         (torch.zeros(4, 3, 2, 2), torch.zeros(4, 2, dtype=torch.long), r"\(4, 3, 2, 2\) and \(4, 2\)"),
         (torch.zeros(4, 3), torch.zeros(4), r"integer labels .* got torch.float32 of shape \(4,\).*MSELoss"),
         (torch.zeros(4, 3), torch.zeros(4, dtype=torch.bool), "integer labels .* got torch.bool"),
+        (torch.zeros(4, 3, dtype=torch.complex64), LABELS, "logits must be real numbers, got torch.complex64"),
     ],
 )
 def test_outputs_and_labels_that_do_not_fit(output, target, said):
@@ -71,6 +78,8 @@ def test_parameters(options, said):
 def test_a_criterion_that_is_none():
     with pytest.raises(TypeError, match="criterion must be a loss module or function"):
         SelfPacedLoss("cross_entropy")
+    with pytest.raises(TypeError, match="criterion must be a loss module or function"):
+        SelfPacedLoss(nn.MSELoss)
 
 
 def test_weights_of_another_number_of_classes():
@@ -84,7 +93,7 @@ def test_weights_of_another_number_of_classes():
         (torch.arange(3), r"ids must be a tensor of 4 row numbers.*got \(3,\)"),
         ([0, 1, 2, 3], "ids must be a tensor of 4 row numbers.*got list"),
         (torch.zeros(4), "ids must be a tensor of 4 row numbers"),
-        (torch.tensor([0, 1, 2, -3]), "ids must be row numbers >= 0, got -3"),
+        (torch.tensor([0, 1, 2, -3]), r"ids must be row numbers >= 0 and < 2\*\*31, got -3"),
     ],
 )
 def test_ids_that_are_no_row_numbers(ids, said):

@@ -12,6 +12,7 @@ and maximisation (Dawid and Skene, 1979).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +21,7 @@ from scipy.special import gammaln, softmax
 
 from ._votes import Votes
 
-__all__ = ["AnnotatorModel", "fit_annotators", "information_gain"]
-
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 STRENGTHS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 500.0)  # theory: votes that a prior is worth
 FREE_ROUNDS, FREE_ERROR, FREE_MATRIX = 10, 5.0, 50.0  # a choice: weak priors first, so that differences can show
@@ -34,27 +33,13 @@ SMALLEST_VOTE = 1e-9  # numerical safety: of a transition probability
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorModel:
-    """The fitted model.
+    """The fitted model."""
 
-    Attributes
-    ----------
-    posterior : ndarray of shape (n_rows, n_classes)
-        Probability of each true label, in view of all votes and of the model.
-    matrices : ndarray of shape (n_annotators, n_classes, n_classes)
-        Transition matrix of each annotator.
-    common : ndarray of shape (n_classes, n_classes)
-        The matrix of all votes.
-    strength : float
-        Votes that the error rate of all annotators is worth when that of one is estimated.
-    scale : float
-        Factor on the logarithms of the model's probabilities; 0 without a model.
-    """
-
-    posterior: Floats
-    matrices: Floats
-    common: Floats
-    strength: float
-    scale: float
+    posterior: Floats  # of each true label of every row, in view of all votes and of the model
+    matrices: Floats  # transition matrix of each annotator
+    common: Floats  # the matrix of all votes
+    strength: float  # votes that the error rate of all annotators is worth when that of one is estimated
+    scale: float  # factor on the logarithms of the model's probabilities; 0 without a model
 
 
 def fit_annotators(votes: Votes, logits: Floats | None) -> AnnotatorModel:
@@ -63,7 +48,8 @@ def fit_annotators(votes: Votes, logits: Floats | None) -> AnnotatorModel:
     counts = votes.counts()
     posterior = _start(counts, logits)
     parameters, strength = np.r_[1.0, np.zeros(k)], FREE_ERROR
-    matrices, common = np.empty((n_people, k, k)), np.empty((k, k))
+    matrices: Floats = np.empty((n_people, k, k))
+    common: Floats = np.empty((k, k))
     for step in range(MAX_ROUNDS):
         tables = _tables(votes, posterior)
         common = _common(tables.sum(axis=0))

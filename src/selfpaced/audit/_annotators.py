@@ -13,6 +13,7 @@ from scipy.stats import beta
 from ..assessment import LEVELS, SUSPECT, AuditedLabels, look_by_share
 from ..formatting import percent, plural
 from ..inspection import as_table
+from ..label_noise.model import as_matrix
 from ..parameters import check_integer
 from ._annotator_model import AnnotatorModel, fit_annotators, information_gain
 from ._inputs import probabilities, shown_cells
@@ -21,10 +22,8 @@ from ._neighbours import find_neighbours
 from ._noise import logits_of
 from ._votes import Votes, read_votes
 
-__all__ = ["AnnotatorAudit", "audit_annotators"]
-
 Array = NDArray[Any]
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 COVERAGE = 0.95  # convention: of intervals
 
@@ -266,13 +265,13 @@ def audit_annotators(
     >>> bool((audit.consensus == true).mean() > 0.95), int(audit.annotator_error["annotator"][0])
     (True, 3)
     """
-    n_rows = None if pred_probs is None and features is None else len(features if pred_probs is None else pred_probs)
-    votes = read_votes(annotations, n_rows, classes)
-    logits = None
     if pred_probs is not None:
-        logits = _logits(probabilities(pred_probs), len(votes.classes))
-    elif features is not None:
-        logits = _from_neighbours(votes, features)
+        probs = probabilities(pred_probs)
+        votes = read_votes(annotations, len(probs), classes)
+        logits: Floats | None = _logits(probs, len(votes.classes))
+    else:
+        votes = read_votes(annotations, None if features is None else np.shape(features)[0], classes)
+        logits = None if features is None else _from_neighbours(votes, features)
     return AnnotatorAudit(votes, fit_annotators(votes, logits), shown_cells(cells, len(votes.rows)))
 
 
@@ -285,8 +284,7 @@ def _logits(probs: Floats, k: int) -> Floats:
             f"pred_probs must have one column per label, got {probs.shape[1]} columns and {k} labels; name the label "
             "of every column with classes="
         )
-    logs = logits_of(probs / np.maximum(probs.sum(axis=1, keepdims=True), np.finfo(float).tiny))
-    return np.asarray(np.column_stack([np.zeros(len(logs)), logs]) if logs.ndim == 1 else logs, dtype=np.float64)
+    return as_matrix(logits_of(probs / np.maximum(probs.sum(axis=1, keepdims=True), np.finfo(float).tiny)))
 
 
 def _from_neighbours(votes: Votes, features: Any) -> Floats:

@@ -6,13 +6,12 @@ are many rows, here as in memory.
 
 from __future__ import annotations
 
-import html
 import math
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +32,8 @@ from ..distributed import (
 )
 from ..inspection import issue_table
 from ._inputs import SUM_ROUNDING, AuditInput, class_order, codes_among, warn_in_sample
-from ._labels import LabelAudit, levels_in_words
+from ._labels import LabelAudit, levels_in_words, paragraphs
 from ._noise import FittedNoise, fit_noise, logits_of
-
-__all__ = ["BlockAudit", "audit_blocks", "fit_rows", "in_blocks"]
 
 Array = NDArray[Any]
 
@@ -89,55 +86,33 @@ def _two_columns(X: Any) -> Array:
     return np.asarray(np.minimum(np.column_stack([1.0 - X, X]) if X.shape[1] == 1 else X, 1.0))
 
 
-@dataclass(frozen=True)
-class ProbabilityFacts:
-    """What must be known of all probabilities before a fit; the facts of blocks add up.
+class ProbabilityFacts(NamedTuple):
+    """What must be known of all probabilities before a fit; the facts of blocks add up."""
 
-    Attributes
-    ----------
-    n : int
-        Rows.
-    least : float
-        The smallest positive probability.
-    zero, certain : bool
-        Whether any probability is 0; whether every row has a label of probability 1.
-    expected, found : float, int
-        Labels that contradict the probabilities: as these expect, and as there are.
-    faulty : int or None
-        The first row whose entries are no probabilities.
-    """
-
-    n: int
-    least: float
-    zero: bool
-    certain: bool
-    expected: float
-    found: int
-    faulty: int | None
+    n: int  # rows
+    least: float  # the smallest positive probability
+    zero: bool  # whether any probability is 0
+    certain: bool  # whether every row has a label of probability 1
+    expected: float  # labels that contradict the probabilities: as these expect ...
+    found: int  # ... and as there are
+    faulty: int | None  # the first row whose entries are no probabilities
 
     @classmethod
     def of(cls, block: Block, places: Rows) -> ProbabilityFacts:
         """Of one block; rows of no weight are not asked."""
-        kept = block if block.weight is None else block.rows(np.flatnonzero(block.weight))
-        own = np.arange(len(block.y)) if block.weight is None else np.flatnonzero(block.weight)
+        n, own = len(block.y), np.arange(len(block.y)) if block.weight is None else np.flatnonzero(block.weight)
+        kept = block.rows(own)
         raw = np.asarray(kept.X, dtype=np.float64)
         off = np.abs(_two_columns(raw).sum(axis=1) - 1.0) > SUM_ROUNDING
         bad = np.flatnonzero(off | np.any((raw < 0) | (raw > 1 + SUM_ROUNDING), axis=1))
         if bad.size:
-            return cls(len(block.y), math.inf, False, False, 0.0, 0, int(own[bad[0]]))
+            return cls(n, math.inf, False, False, 0.0, 0, int(own[bad[0]]))
         X, codes, _ = _normalised(kept, places)
-        top = X.max(axis=1)
-        return cls(
-            len(block.y),
-            float(X[X > 0].min(initial=math.inf)),
-            bool((X == 0).any()),
-            bool(np.all(top == 1.0)),
-            float(np.sum(1.0 - top)),
-            int(np.sum(X.argmax(axis=1) != codes)),
-            None,
-        )
+        top, wrong = X.max(axis=1), int(np.sum(X.argmax(axis=1) != codes))
+        least, zero = float(X[X > 0].min(initial=math.inf)), bool((X == 0).any())
+        return cls(n, least, zero, bool(np.all(top == 1.0)), float(np.sum(1.0 - top)), wrong, None)
 
-    def __add__(self, other: ProbabilityFacts) -> ProbabilityFacts:
+    def __add__(self, other: Any) -> ProbabilityFacts:
         later = None if other.faulty is None else self.n + other.faulty
         return ProbabilityFacts(
             self.n + other.n,
@@ -156,17 +131,7 @@ class ProbabilityFacts:
 def fit_rows(table: Any, logits: Callable[[Block, Rows], Array]) -> tuple[FittedNoise, Block, Rows]:
     """Fit the label-noise model to all rows of a table or, if they are many, to a sample of them by content.
 
-    Parameters
-    ----------
-    table : Table
-        Probabilities, with a column for every class.
-    logits : callable
-        Takes rows and their numbers to logits.
-
-    Returns
-    -------
-    noise, rows, numbers : FittedNoise, Block, ndarray of int
-        The model, the rows it was fitted to, and their numbers in the table.
+    ``logits`` takes rows and their numbers to logits. Returns the model, the rows it was fitted to, and their numbers.
     """
     sampled = table.n > AUDITED_ROWS
     if sampled:
@@ -294,7 +259,7 @@ class BlockAudit(LabelAudit):
 
     def _repr_html_(self) -> str:
         """The summary, for a notebook."""
-        return "".join(f"<p>{html.escape(line)}</p>" for line in self.summary().splitlines())
+        return paragraphs(self.summary())
 
 
 def _issues(assessed: Assessment) -> Any:

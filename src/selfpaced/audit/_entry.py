@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal, overload
 
-import numpy as np
-
 from ..distributed import MemoryTable
-from ._blocks import AUDITED_ROWS, audit_blocks, fit_rows, in_blocks
-from ._inputs import AuditInput, check_in_sample, group_codes, read_input, row_values, shown_cells
+from ..fitting import check_groups, check_weight
+from ._blocks import audit_blocks, fit_rows, in_blocks
+from ._inputs import AuditInput, check_in_sample, read_input, row_values, shown_cells
 from ._labels import LabelAudit
 from ._multilabel import MultiLabelAudit, read_indicators
 from ._neighbours import find_neighbours
 from ._noise import fit_columns, fit_noise, group_weights, logits_of, one_label_each, pooled
-
-__all__ = ["audit_labels"]
 
 
 @overload
@@ -126,9 +123,9 @@ def _audit(
     given: AuditInput, groups: Any, sample_weight: Any, cells: Any, ids: Any, features: Any, in_sample: bool
 ) -> LabelAudit:
     n, rows = len(given.probs), given.labelled
-    whole = None if groups is None else group_codes(groups, n)
+    whole, weight = check_groups(groups, n), check_weight(sample_weight, n)
     groups = None if whole is None else whole[rows]
-    weight = None if sample_weight is None else _weights(sample_weight, n)[rows]
+    weight = None if weight is None else weight[rows]
     neighbours = None if features is None else find_neighbours(features, n, rows, groups)
     reference: Any = None if neighbours is None else neighbours.probabilities(given.codes, len(given.classes))
     ids = None if ids is None else row_values("ids", ids, n)
@@ -140,7 +137,7 @@ def _audit(
     else:
         reference = None if reference is None else logits_of(reference)
         logits = logits_of(given.probs)[rows]
-        if len(rows) > AUDITED_ROWS and groups is None and reference is None:
+        if groups is None and reference is None:
             table = MemoryTable(given.probs[rows], given.codes, weight, classes=given.classes)
             noise = replace(fit_rows(table, lambda _, own: logits[own])[0], logits=logits, codes=given.codes)
         else:
@@ -169,10 +166,3 @@ def _several(
     return MultiLabelAudit(
         names, tuple(audits), shown_cells(cells, n), None if ids is None else row_values("ids", ids, n)
     )
-
-
-def _weights(sample_weight: Any, n: int) -> Any:
-    weight = row_values("sample_weight", sample_weight, n).astype(float)
-    if not np.isfinite(weight).all() or weight.min() < 0 or weight.sum() <= 0:
-        raise ValueError(f"sample_weight must be finite, not negative and not all 0, got {weight.min():.4g} at least")
-    return weight

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,22 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..parameters import speaking_of
-
-__all__ = [
-    "AuditInput",
-    "array_of",
-    "check_in_sample",
-    "class_order",
-    "codes_among",
-    "group_codes",
-    "missing",
-    "probabilities",
-    "read_input",
-    "row_values",
-    "shown_cells",
-    "sorted_labels",
-    "warn_in_sample",
-]
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -37,30 +22,16 @@ IN_SAMPLE = 0.05  # a choice: share of the expected disagreements below which pr
 
 @dataclass(frozen=True, eq=False)
 class AuditInput:
-    """The rows of an audit.
+    """The rows of an audit."""
 
-    Attributes
-    ----------
-    classes : ndarray
-        Labels in the order of the columns of ``probs``.
-    probs : ndarray of shape (n, n_classes)
-        Probabilities of all rows.
-    labelled : ndarray of int
-        Numbers of the rows that have a label.
-    codes : ndarray of int
-        Their labels.
-    index : object or None
-        Index of the rows if labels or probabilities are pandas objects.
-    """
-
-    classes: Array
-    probs: Floats
-    labelled: NDArray[np.intp]
-    codes: NDArray[np.intp]
-    index: Any = None
+    classes: Array  # labels in the order of the columns of ``probs``
+    probs: Floats  # of all rows
+    labelled: NDArray[np.intp]  # numbers of the rows that have a label
+    codes: NDArray[np.intp]  # their labels
+    index: Any = None  # of the rows if labels or probabilities are pandas objects
 
 
-def array_of(values: Any) -> Array:
+def array_of(values: Any, name: str) -> Array:
     """Any array-like as a NumPy array; text and mixed kinds as objects."""
     if hasattr(values, "detach"):  # a torch tensor
         values = values.detach().cpu()
@@ -71,25 +42,20 @@ def array_of(values: Any) -> Array:
         out = np.empty(len(values), dtype=object)
         out[:] = values
         return out
-    return np.asarray(values)
+    with speaking_of(name, "an array, every row of the same length"):
+        return np.asarray(values)
 
 
 def missing(values: Array) -> NDArray[np.bool_]:
     """Which entries are None, NaN or pandas' NA."""
-    if values.dtype.kind == "f":
-        return np.isnan(values)
-    if values.dtype.kind != "O":
-        return np.zeros(values.shape, dtype=bool)
-    flat = [
-        v is None or type(v).__name__ in ("NAType", "NaTType") or (isinstance(v, float) and v != v)
-        for v in values.ravel()
-    ]
-    return np.array(flat, dtype=bool).reshape(values.shape)
+    import pandas as pd
+
+    return np.asarray(pd.isna(values))
 
 
 def row_values(name: str, values: Any, n: int) -> Array:
     """One value for each row."""
-    out = array_of(values)
+    out = array_of(values, name)
     if out.ndim != 1 or len(out) != n:
         raise ValueError(f"{name} must have one value for each of the {n} rows, got shape {out.shape}")
     return out
@@ -97,8 +63,13 @@ def row_values(name: str, values: Any, n: int) -> Array:
 
 def probabilities(pred_probs: Any, name: str = "pred_probs") -> Floats:
     """Numbers in [0, 1] without gaps, as they are laid out."""
+    given = array_of(pred_probs, name)
+    if given.ndim not in (1, 2) or given.dtype.kind == "c":
+        raise ValueError(
+            f"{name} must be probabilities of shape (n,) or (n, n_classes), got {given.dtype} of shape {given.shape}"
+        )
     with speaking_of(name, "numbers, one row for each label"):
-        probs = np.array(array_of(pred_probs), dtype=np.float64)
+        probs = np.array(given, dtype=np.float64)
     if np.isnan(probs).any():
         row = int(np.argwhere(np.isnan(probs))[0][0])
         raise ValueError(
@@ -116,9 +87,7 @@ def read_input(labels: Any, pred_probs: Any, classes: Any = None) -> AuditInput:
     probs = probabilities(pred_probs)
     if probs.ndim == 1 or (probs.ndim == 2 and probs.shape[1] == 1):
         probs = np.column_stack([1.0 - probs.ravel(), probs.ravel()])
-    if probs.ndim != 2:
-        raise ValueError(f"pred_probs must have shape (n,) or (n, n_classes), got {probs.shape}")
-    given = array_of(labels)
+    given = array_of(labels, "labels")
     if given.ndim != 1:
         raise ValueError(
             f"labels must be one-dimensional, got shape {given.shape}; use multi_label=True for an indicator matrix, "
@@ -128,51 +97,62 @@ def read_input(labels: Any, pred_probs: Any, classes: Any = None) -> AuditInput:
         raise ValueError(f"labels and pred_probs must have the same length, got {len(given)} and {len(probs)}")
     labelled = np.flatnonzero(~missing(given))
     if not labelled.size:
-        raise ValueError(f"labels must hold some labels, got {len(given)} missing ones")
-    known = _plain(given[labelled])
+        raise ValueError(f"labels must hold some labels, got none in {len(given)} rows")
+    known = plain(given[labelled])
     order = class_order(known, probs.shape[1], classes, getattr(pred_probs, "columns", None))
     index = next((v.index for v in (labels, pred_probs) if hasattr(v, "iloc")), None)
     return AuditInput(order, _normal(probs), labelled, codes_among(known, order), index)
 
 
-def _plain(values: Array) -> Array:
-    """Labels as numbers, booleans or text where all of them are."""
-    kinds = {type(v) for v in values.tolist()}
-    if kinds <= {int, float} and all(float(v).is_integer() for v in values.tolist()):
-        return values.astype(np.int64)
-    if kinds == {bool}:
-        return values.astype(bool)
-    return values.astype(str) if kinds == {str} else values
+def plain(values: Any) -> Array:
+    """Labels as numbers, booleans or text where all of them are, else as objects."""
+    listed = values.tolist() if hasattr(values, "tolist") else list(values)
+    kinds = {type(value) for value in listed}
+    if kinds <= {int, float} and all(float(value).is_integer() for value in listed):
+        return np.array(listed, dtype=np.int64)
+    if kinds in ({bool}, {str}):
+        return np.array(listed)
+    out = np.empty(len(listed), dtype=object)
+    out[:] = listed
+    return out
 
 
-def sorted_labels(values: Array, keep_order: bool = False) -> tuple[Array, Array]:
-    """The distinct labels, sorted or in their own order, and all labels as one kind of value."""
-    known = _plain(values)
-    found = list(dict.fromkeys(known.tolist()))
-    return _plain(_objects(found if keep_order else sorted(found, key=lambda v: (str(type(v)), v)))), known
+def sorted_labels(known: Array) -> Array:
+    """The distinct labels in their order, those of several kinds kind by kind."""
+    return plain(sorted(set(known.tolist()), key=lambda label: (str(type(label)), label)))
+
+
+def given_classes(classes: Any) -> Array:
+    """The labels of the columns, as a user names them."""
+    given = array_of(list(classes) if isinstance(classes, Iterable) else classes, "classes")
+    if given.ndim != 1:
+        raise ValueError(f"classes must be a sequence of labels, got {classes!r}")
+    order = plain(given)
+    if len(set(order.tolist())) < len(order):
+        raise ValueError(f"classes must be different from each other, got {order.tolist()!r}")
+    return order
 
 
 def class_order(known: Array, width: int, classes: Any, columns: Any) -> Array:
     """The label of every column: as given, by the names of the columns, or the sorted labels."""
-    found = sorted_labels(known)[0].tolist()
+    found = sorted_labels(known).tolist()
     if classes is not None:
-        order = _plain(array_of(classes))
-        if order.ndim != 1 or len(order) != width:
-            raise ValueError(f"classes must name the {width} columns of pred_probs, got {len(np.atleast_1d(order))}")
-        if len(set(order.tolist())) < width:
-            raise ValueError(f"classes must be different from each other, got {order.tolist()!r}")
+        order = given_classes(classes)
+        if len(order) != width:
+            raise ValueError(f"classes must name the {width} columns of pred_probs, got {len(order)}")
         return order
     names = [] if columns is None or width != len(columns) else list(columns)
     if names and set(map(str, found)) <= set(map(str, names)):
         like = {str(label): label for label in found}
-        return _plain(_objects([like.get(str(name), name) for name in names]))
-    if names and any(isinstance(name, str) for name in names) and not _numbered(names):
+        return plain([like.get(str(name), name) for name in names])
+    by_themselves = [f"column_{i}" for i in range(len(names))]  # names that polars gives
+    if any(isinstance(name, str) for name in names) and names != by_themselves:
         raise ValueError(
             f"the columns of pred_probs must be named after the labels, got columns {names[:5]!r} and labels "
             f"{found[:5]!r}; name the label of every column with classes="
         )
     if len(found) == width:
-        return _plain(_objects(found))
+        return plain(found)
     if all(isinstance(label, int) and 0 <= label < width for label in found):
         return np.arange(width)
     raise ValueError(
@@ -181,18 +161,8 @@ def class_order(known: Array, width: int, classes: Any, columns: Any) -> Array:
     )
 
 
-def _numbered(names: list[Any]) -> bool:
-    """Whether the columns have the names that polars gives by itself."""
-    return [str(name) for name in names] == [f"column_{i}" for i in range(len(names))]
-
-
-def _objects(values: list[Any]) -> Array:
-    out = np.empty(len(values), dtype=object)
-    out[:] = values
-    return out
-
-
 def codes_among(known: Array, classes: Array) -> NDArray[np.intp]:
+    """The place of every label among the classes."""
     place = {label: code for code, label in enumerate(classes.tolist())}
     unknown = sorted({str(label) for label in known.tolist() if label not in place})
     if unknown:
@@ -238,14 +208,6 @@ def warn_in_sample(expected: float, found: int, n: int, certain: bool, stackleve
     return True
 
 
-def group_codes(groups: Any, n: int) -> NDArray[np.intp]:
-    """The group of each row, as a number."""
-    names = row_values("groups", groups, n)
-    if missing(names).any():
-        raise ValueError(f"groups must name the group of every row, got none for row {int(missing(names).argmax())}")
-    return np.unique(names.astype(str), return_inverse=True)[1]
-
-
 def shown_cells(cells: Any, n: int) -> Any:
     """What is shown of a row, as a table; None as it is."""
     if cells is None:
@@ -256,6 +218,6 @@ def shown_cells(cells: Any, n: int) -> Any:
         cells = pd.DataFrame({getattr(cells, "name", None) or "cell": list(cells)})
     if hasattr(cells, "to_pandas"):
         cells = cells.to_pandas()
-    if len(cells) != n:
-        raise ValueError(f"cells must have one row for each of the {n} rows, got {len(cells)}")
+    if not hasattr(cells, "__len__") or len(cells) != n:
+        raise ValueError(f"cells must have one row for each of the {n} rows, got {np.shape(cells)}")
     return cells

@@ -21,8 +21,6 @@ from ._inputs import AuditInput
 from ._neighbours import Neighbours
 from ._noise import FittedNoise, logits_of
 
-__all__ = ["AuditPage", "LabelAudit", "levels_in_words"]
-
 Array = NDArray[Any]
 Codes = NDArray[np.intp]
 
@@ -33,23 +31,9 @@ MOST_PICTURES = 200  # cost: images that are opened
 
 
 class AuditPage:
-    """What audits share: the page, and how they show themselves."""
+    """What audits share: how they show themselves, by their ``summary``, ``suspects`` and ``audited``."""
 
-    cells: Any
-
-    def audited(self) -> AuditedLabels:
-        """Return what a page shows: `selfpaced.report` takes it."""
-        raise NotImplementedError
-
-    def summary(self) -> str:
-        """Return what was found, in a few sentences."""
-        raise NotImplementedError
-
-    def suspects(self, n: int | None = None, *, all_rows: bool = False) -> Any:
-        """Return the labels to check, most suspicious first."""
-        raise NotImplementedError
-
-    def report(self, path: Any = "audit.html", *, title: str | None = None) -> Any:
+    def report(self: Any, path: Any = "audit.html", *, title: str | None = None) -> Any:
         """Write one HTML page with the suspects, and the cells of their rows beside them.
 
         Parameters
@@ -68,13 +52,15 @@ class AuditPage:
 
         return report(self.audited(), path=path, cells=self.cells, title=title)
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self: Any) -> str:
         """The summary and the first suspects, for a notebook."""
-        text = "".join(f"<p>{html.escape(line)}</p>" for line in self.summary().splitlines())
         table = self.suspects(10)
-        if not len(table):
-            return text
-        return f"{text}{table.to_html()}"
+        return paragraphs(self.summary()) + (table.to_html() if len(table) else "")
+
+
+def paragraphs(text: str) -> str:
+    """Lines as paragraphs of HTML."""
+    return "".join(f"<p>{html.escape(line)}</p>" for line in text.splitlines())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -185,22 +171,15 @@ class LabelAudit(AuditPage):
             (1 - ``noise_probability``, a sample weight for the next fit), ``noise_probability``,
             ``probability_if_noisy`` and ``label_quality``; with ``ids`` also ``id``, with ``features`` also ``why``.
         """
-        return self._table(n, all_rows)
-
-    def _table(self, n: int | None = None, all_rows: bool = False) -> Any:
         table = suspect_table(self.assessment, n, all_rows=all_rows)
         columns = {name: np.asarray(table[name]) for name in table.columns}
         rows = columns.pop("row")
         out = {"row": rows} | ({} if self.ids is None else {"id": self.ids[rows]}) | columns
         if self.neighbours is not None:
-            out["why"] = np.array(self._reasons(rows, columns["expected"]), dtype=object)
+            labelled, assessed = self.given.labelled, self.assessment
+            known = assessed.wrong, assessed.diagnosis.given, columns["expected"], labelled
+            out["why"] = np.array(self.neighbours.reasons(np.searchsorted(labelled, rows), *known), dtype=object)
         return self._indexed(as_table(out), rows)
-
-    def _reasons(self, rows: Codes, expected: Array) -> list[str]:
-        assert self.neighbours is not None
-        labelled, diagnosis = self.given.labelled, self.assessment.diagnosis
-        places = np.searchsorted(labelled, rows)
-        return self.neighbours.reasons(places, self.assessment.wrong, diagnosis.given, expected, labelled)
 
     def label_issues(self) -> Any:
         """Return every row in row order, with cleanlab's column names.
@@ -244,19 +223,15 @@ class LabelAudit(AuditPage):
 
     # ------------------------------------------------------------------------------------------------- words
 
-    @property
-    def _nothing(self) -> bool:
-        """Whether the probabilities say nothing about the labels."""
-        return self.noise.model.suspicion is None
-
     def _lists(self) -> str:
         levels = self.assessment.levels()
         right, if_any = self.assessment.expected_precision(levels)
         return levels_in_words(int(np.sum(levels == 2)), int(np.sum(levels == 1)), right, if_any)
 
     def _rate(self) -> str:
+        nothing = self.noise.model.suspicion is None  # the probabilities say nothing about the labels
         return rate_in_words(
-            self.noise_rate, self.noise_rate_interval, self.noise_rate_if_any, self._nothing, self.noise.established
+            self.noise_rate, self.noise_rate_interval, self.noise_rate_if_any, nothing, self.noise.established
         )
 
     def _asides(self) -> list[str]:
@@ -310,7 +285,7 @@ class LabelAudit(AuditPage):
 
     def audited(self) -> AuditedLabels:
         """Return what a page shows: `selfpaced.report` takes it."""
-        table = self._table()
+        table = LabelAudit.suspects(self)  # those of blocks are not in memory
         columns: Mapping[str, Any] = {name: np.asarray(table[name]) for name in table.columns if name != "weight"}
         rate = "unknown" if np.isnan(self.noise_rate) else percent(self.noise_rate)
         low, high = self.noise_rate_interval

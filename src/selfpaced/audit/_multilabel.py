@@ -12,10 +12,8 @@ from ..assessment import LEVELS, AuditedLabels
 from ..formatting import percent, plural
 from ..inspection import as_table
 from ..parameters import check_integer
-from ._inputs import array_of, missing, probabilities
+from ._inputs import array_of, given_classes, missing, probabilities
 from ._labels import AuditPage, LabelAudit, levels_in_words
-
-__all__ = ["MultiLabelAudit", "read_indicators"]
 
 Array = NDArray[Any]
 
@@ -154,22 +152,22 @@ class MultiLabelAudit(AuditPage):
 def read_indicators(labels: Any, pred_probs: Any, classes: Any) -> tuple[Array, Array, Array]:
     """Indicators, probabilities and names of the columns; indicators are 0, 1 or missing."""
     probs = probabilities(pred_probs)
-    given = array_of(labels)
-    if given.ndim != 2:
+    lists = isinstance(labels, list | tuple) and len({np.size(row) for row in labels}) > 1
+    given = None if lists else array_of(labels, "labels")
+    if given is None or given.ndim != 2 or not given.size:
         raise ValueError(
-            "labels must be an indicator matrix of shape (n, n_labels) with multi_label=True, got shape "
-            f"{given.shape}; turn lists of labels into one with sklearn.preprocessing.MultiLabelBinarizer"
+            "labels must be an indicator matrix of shape (n, n_labels) with multi_label=True, got "
+            f"{'lists of several lengths' if given is None else f'shape {given.shape}'}; turn lists of labels into one "
+            "with sklearn.preprocessing.MultiLabelBinarizer"
         )
     if given.shape != probs.shape:
         raise ValueError(f"labels and pred_probs must have the same shape, got {given.shape} and {probs.shape}")
-    known = given[~missing(given)]
-    if not np.isin(known.astype(float), (0.0, 1.0)).all():
-        raise ValueError(
-            f"labels must be 0 or 1 with multi_label=True, got {np.unique(known.astype(float))[:5].tolist()!r}"
-        )
+    other = [value for value in set(given[~missing(given)].tolist()) if value not in (0, 1)]
+    if other:
+        raise ValueError(f"labels must be 0 or 1 with multi_label=True, got {other[0]!r}")
     frames = [frame.columns for frame in (labels, pred_probs) if hasattr(frame, "columns")]
     names = classes if classes is not None else frames[0] if frames else range(probs.shape[1])
-    named = array_of(list(names))
+    named = given_classes(names)
     if len(named) != probs.shape[1]:
         raise ValueError(f"classes must name the {probs.shape[1]} columns of labels, got {len(named)}")
     return given, probs, named

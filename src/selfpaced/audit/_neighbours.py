@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from ._inputs import array_of
 
-__all__ = ["Neighbours", "find_neighbours"]
-
 Array = NDArray[Any]
 Codes = NDArray[np.intp]
 
@@ -25,21 +23,11 @@ LARGEST_FEATURE = 1e150  # numerical safety: squares of larger numbers overflow
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The nearest labelled rows of every labelled row, itself and its group left out.
+    """The nearest labelled rows of every labelled row, itself and its group left out."""
 
-    Attributes
-    ----------
-    points : ndarray of shape (n, n_features)
-        Scaled features of the labelled rows.
-    nearest : ndarray of shape (n, NEAREST)
-        Positions among the labelled rows, nearest first; -1 where there are fewer.
-    distance : ndarray of shape (n,)
-        Distance to the nearest one.
-    """
-
-    points: NDArray[np.float64]
-    nearest: Codes
-    distance: NDArray[np.float64]
+    points: NDArray[np.float64]  # scaled features of the labelled rows
+    nearest: Codes  # n x NEAREST positions among the labelled rows, nearest first; -1 where there are fewer
+    distance: NDArray[np.float64]  # to the nearest one
 
     def probabilities(self, codes: Codes, n_classes: int) -> NDArray[np.float64]:
         """Share of each label among the neighbours, with one more vote for the shares of all rows."""
@@ -98,7 +86,7 @@ def find_neighbours(features: Any, n_rows: int, labelled: Codes, groups: Array |
 
 def _scaled(features: Any, n_rows: int) -> NDArray[np.float64]:
     """Columns of unit variance; a sparse table becomes dense."""
-    table = np.asarray(array_of(features.toarray() if hasattr(features, "toarray") else features))
+    table = array_of(features.toarray() if hasattr(features, "toarray") else features, "features")
     if table.dtype.kind not in "biuf":
         raise ValueError(f"features must be numbers (embeddings), got {table.dtype}")
     if table.ndim != 2 or len(table) != n_rows:

@@ -24,9 +24,8 @@ from ..label_noise import (
     rate_scores,
     share_to_check,
 )
+from ..label_noise.model import as_matrix
 from ..selection import effective_size, mean_and_error
-
-__all__ = ["FittedNoise", "fit_columns", "fit_noise", "group_weights", "logits_of", "one_label_each", "pooled"]
 
 Array = NDArray[np.floating[Any]]
 Codes = NDArray[np.intp]
@@ -37,15 +36,9 @@ AHEAD = 2.0  # theory: standard errors at which one model explains the labels be
 
 @dataclass(frozen=True, eq=False)
 class BothModels:
-    """The label-noise models of two sets of logits, side by side: a label is wrong only as far as both say so.
+    """The label-noise models of two sets of logits, side by side: a label is wrong only as far as both say so."""
 
-    Attributes
-    ----------
-    model, reference : NoiseModel
-        The model of the given probabilities, and that of the reference.
-    """
-
-    model: NoiseModel
+    model: NoiseModel  # of the given probabilities
     reference: NoiseModel
 
     def proba(self, logits: Any) -> Array:
@@ -54,53 +47,28 @@ class BothModels:
 
     def noise_probability(self, logits: Any, y: Any) -> Array:
         """Probability that the given label is wrong."""
-        k = self.model.n_classes
-        first, second = (
-            self.model.noise_probability(logits[:, :k], y),
-            self.reference.noise_probability(logits[:, k:], y),
-        )
-        return np.minimum(first, second)
+        k, own, other = self.model.n_classes, self.model, self.reference
+        return np.minimum(own.noise_probability(logits[:, :k], y), other.noise_probability(logits[:, k:], y))
 
     def probability_if_noisy(self, logits: Any, y: Any) -> Array:
         """The same if any labels are wrong."""
-        k = self.model.n_classes
-        own, other = self.model, self.reference
+        k, own, other = self.model.n_classes, self.model, self.reference
         return np.minimum(own.probability_if_noisy(logits[:, :k], y), other.probability_if_noisy(logits[:, k:], y))
 
 
 @dataclass(frozen=True, eq=False)
 class FittedNoise:
-    """A label-noise model and what follows from it for the rows it was fitted to.
+    """A label-noise model and what follows from it for the rows it was fitted to."""
 
-    Attributes
-    ----------
-    model : NoiseModel
-        From logits to probabilities of clean labels, and of errors.
-    logits, codes : ndarray
-        The rows.
-    look : float
-        Probability of an error, if any labels are wrong, from which a row is worth a look.
-    accuracy : float
-        Share of the given labels that the probabilities predict.
-    size : float
-        Number of independent rows.
-    undecided : NoiseModel or None
-        The model with posteriors as they are, if those of ``model`` stay below 1/2 because no noise was detected.
-    gain : float
-        Nats by which noise explains the labels better than none.
-    reference : tuple of (NoiseModel, ndarray) or None
-        A second model that explains the labels better, and its logits.
-    """
-
-    model: NoiseModel
+    model: NoiseModel  # from logits to probabilities of clean labels, and of errors
     logits: Array
     codes: Codes
-    look: float
-    accuracy: float
-    size: float
-    undecided: NoiseModel | None = None
-    gain: float = 0.0
-    reference: tuple[NoiseModel, Array] | None = None
+    look: float  # probability of an error, if any labels are wrong, from which a row is worth a look
+    accuracy: float  # share of the given labels that the probabilities predict
+    size: float  # number of independent rows
+    undecided: NoiseModel | None = None  # with posteriors as they are, if those of ``model`` stay below 1/2: no noise
+    gain: float = 0.0  # nats by which noise explains the labels better than none
+    reference: tuple[NoiseModel, Array] | None = None  # a model that explains the labels better, and its logits
 
     @property
     def rate(self) -> float:
@@ -161,23 +129,10 @@ def fit_noise(
 ) -> FittedNoise:
     """Fit the label-noise model to held-out logits.
 
-    Parameters
-    ----------
-    logits : ndarray
-        As `logits_of` returns them.
-    codes : ndarray of int
-        Given labels.
-    weight : ndarray, optional
-        Sample weights.
-    groups : array-like, optional
-        Groups of rows that share their errors: evidence and interval count independent rows.
-    reference : ndarray, optional
-        Held-out logits of a second model. If it explains the labels better, its rate limits that of the first, the
-        interval covers both, and a label is wrong only as far as both models say so.
-    size : float, optional
-        Number of independent rows, if the weights do not say it.
-    counts : bool
-        Whether weights tell how many rows a row stands for, in the list of rows worth a look too.
+    With ``groups`` evidence and interval count independent rows; ``size`` is their number if the weights do not say it.
+    If the logits of ``reference`` explain the labels better, its rate limits that of the first, the interval covers
+    both, and a label is wrong only as far as both models say so. With ``counts`` weights tell how many rows a row
+    stands for, in the list of rows worth a look too.
     """
     size = effective_size(weight, len(codes)) if size is None else size
     models = ChannelModels.of(logits, codes, weight, size=size)
@@ -207,23 +162,13 @@ def _with_logits(
     """Logits and the model that reads them; those of a reference stand beside the others."""
     if reference is None:
         return logits, model
-    return np.column_stack([_columns(logits), _columns(reference[1])]), BothModels(model, reference[0])
-
-
-def _columns(logits: Array) -> Array:
-    """One column per class."""
-    return np.column_stack([np.zeros(len(logits)), logits]) if logits.ndim == 1 else logits
+    return np.column_stack([as_matrix(logits), as_matrix(reference[1])]), BothModels(model, reference[0])
 
 
 def fit_columns(columns: Sequence[FittedNoise], rows: Sequence[Codes]) -> list[FittedNoise]:
     """Several labels of the same rows: noise that is detected in all columns together counts in each of them.
 
-    Parameters
-    ----------
-    columns : sequence of FittedNoise
-        The fit of every column by itself.
-    rows : sequence of ndarray of int
-        Row (or group) of each label of every column: labels of one row are no independent evidence.
+    ``rows`` are the rows, or groups, of the labels of every column: labels of one row are no independent evidence.
     """
     margins = np.concatenate([column.margins for column in columns])
     codes = np.concatenate([column.codes for column in columns])

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from .arguments import add_arguments
 from .console import CODES, Console, Exit, classify
 
 # Shown in this order; each is a module of its own, imported only when it is used.
@@ -22,8 +23,6 @@ COMMANDS = {
     "review": "decide about the listed rows in the browser",
     "clean": "write a copy of the table without its likely errors",
     "predict": "predict with a model that selfpaced fit has saved",
-    "demo": "run an example with known errors",
-    "check-loss": "test a loss function of your own",
     "reproduce": "repeat the tables and figures of the paper",
 }
 # Commands of other distributions: an entry point of the group, a function that adds the command's parser.
@@ -129,7 +128,7 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
 
 
 def _add(commands: Any, name: str, text: str) -> None:
-    module = importlib.import_module(f"{__package__}.{name.replace('-', '_')}")
+    module = importlib.import_module(f"{__package__}.{name}")
     parser = commands.add_parser(
         name,
         help=text,
@@ -138,11 +137,7 @@ def _add(commands: Any, name: str, text: str) -> None:
         formatter_class=_Style,
         usage=module.USAGE,
     )
-    module.add_arguments(parser)
-    group = parser.add_argument_group("output")
-    group.add_argument("--json", action="store_true", help="print the result as one JSON object")
-    group.add_argument("--quiet", "-q", action="store_true", help="print errors only")
-    group.add_argument("--debug", action="store_true", help="show the traceback of internal errors")
+    add_arguments(parser, name)
     parser.set_defaults(run=module.run)
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .console import UsageError
-from .data import add_data_arguments, find_target, open_table
-from .output import add_output
+from .data import find_target, open_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,42 +21,27 @@ if TYPE_CHECKING:
 
 USAGE = "selfpaced audit DATA --label COLUMN [--probabilities COLUMNS] [--out OUT] [options]"
 DESCRIPTION = """\
-Find wrong labels from the held-out probabilities of any model, and list the rows to check.
+Find wrong labels from the held-out probabilities of any model, and list the
+rows to check.
 
-Probabilities must come from a model that was not fitted on the row: out-of-fold, out-of-bag, or fitted on other data.
+Probabilities must come from a model that was not fitted to the row:
+out-of-fold, out-of-bag, or fitted to other data.
 
 Writes into OUT:
-  suspects.csv   row (from 0), line in the file, level (likely error, worth a look), given, expected, the row's cells,
-                 and an empty column for your decision: keep, drop, relabel, relabel to LABEL
-  metrics.json   noise rate with its interval, transition matrix, numbers of suspects
-  report.html    all of it to look at, one file, no network
+  suspects.csv   the rows to check, with an empty column for your decision:
+                 keep, drop, relabel, or relabel to LABEL
+  metrics.json   label-error rate with its interval, transition matrix, counts
+  report.html    the result as a page, in one file
 """
 EPILOG = """\
 examples:
-  selfpaced audit predictions.csv --label y                                  columns named after the labels
-  selfpaced audit predictions.csv --label y --probabilities p_cat,p_dog      columns with a common prefix
-  selfpaced audit data.parquet --label y --probabilities probs.npy --classes cat,dog
-  selfpaced audit visits.csv --label diagnosis --groups patient --features embeddings.npy
-  selfpaced review audit                                                     then decide about the suspects
+  selfpaced audit table.csv --label y          columns named after the labels
+  selfpaced audit table.csv --label y --probabilities p_cat,p_dog
+  selfpaced audit table.csv --label y --probabilities p.npy --classes cat,dog
+  selfpaced audit visits.csv --label diagnosis --groups patient
+  selfpaced review audit                       decide about the suspects
 """
 FILES = ["suspects.csv", "metrics.json", "report.html"]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``audit``."""
-    add_data_arguments(parser, target=False)
-    group = parser.add_argument_group("labels and probabilities")
-    group.add_argument("--label", metavar="COLUMN", required=True, help="column of the given labels")
-    group.add_argument(
-        "--probabilities",
-        metavar="COLUMNS",
-        help="columns with the probability of each label, separated by commas, or a file .npy "
-        "(default: the columns named after the labels)",
-    )
-    group.add_argument("--classes", metavar="LABELS", help="label of each column of probabilities, separated by commas")
-    group.add_argument("--groups", metavar="COLUMN", help="rows that belong together, such as visits of a patient")
-    group.add_argument("--features", metavar="FILE", type=Path, help="embeddings, .npy: neighbours, duplicates, misfit")
-    add_output(parser, "audit")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -67,8 +51,6 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from .output import staged, write_frame, write_json, write_page
     from .suspects import with_cells
 
-    if args.data is None:
-        raise UsageError("DATA must be a table of labels and probabilities, got nothing")
     with staged(args.out, FILES, console, force=args.force) as stage, console.progress():
         with console.step(f"reading {args.data}"):
             table = open_table(args)
@@ -108,13 +90,18 @@ def _read(
     classes = None if args.classes is None else _matching(args.classes.split(","), known)
     if args.probabilities is not None and args.probabilities.endswith(".npy"):
         return labels, _array("--probabilities", Path(args.probabilities)), classes or known, []
-    columns = _columns(table, args, known)
+    columns = _columns(table, args, classes or known)
     if classes is None:
         classes = _named_after(columns, known) if len(columns) > 1 else known
     import pandas as pd
 
-    cells = (table.frame[name].astype(str).str.strip() for name in columns)
-    numbers = [pd.to_numeric(column, errors="coerce").to_numpy(dtype=float) for column in cells]
+    numbers = []
+    for name in columns:
+        cells = table.frame[name].astype(str).str.strip()
+        numbers.append(pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float))
+        text = np.isnan(numbers[-1]) & table.frame[name].notna().to_numpy() & (cells.str.lower() != "nan").to_numpy()
+        if text.any():
+            raise UsageError(f"column {name!r} must hold probabilities, got {cells[text].iloc[0]!r}")
     probs = np.column_stack(numbers)
     return labels, probs[:, 0] if len(columns) == 1 else probs, classes, columns
 

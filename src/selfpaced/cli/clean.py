@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .data import add_data_arguments, add_decisions
-from .models import add_model_arguments
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -36,17 +33,6 @@ examples:
   selfpaced clean data.csv --decisions run/decisions.csv
 """
 FLAGS = ("suspect", "expected", "noise_probability")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``clean``."""
-    add_data_arguments(parser)
-    add_model_arguments(parser)
-    group = parser.add_argument_group("results")
-    group.add_argument("--how", choices=("drop", "flag", "relabel"), default=None, help="what to do with likely errors")
-    add_decisions(group)
-    group.add_argument("--out", type=Path, metavar="FILE", help="default: the name of DATA with .clean in it, here")
-    group.add_argument("--force", action="store_true", help="overwrite FILE if it exists")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:

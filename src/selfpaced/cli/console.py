@@ -45,7 +45,7 @@ class Exit(IntEnum):
 #: Exit codes and what they mean, as the help shows them.
 CODES = {
     Exit.OK: "success",
-    Exit.FOUND: "inspect or check-loss has found something",
+    Exit.FOUND: "inspect has found something",
     Exit.USAGE: "wrong arguments",
     Exit.DATA: "the data cannot be read or fitted",
     Exit.REFUSED: "the model file is not trusted and was not opened",

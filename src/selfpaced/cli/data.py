@@ -6,7 +6,6 @@ import argparse
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,55 +24,6 @@ if TYPE_CHECKING:
 TARGET = "kind"
 NAMES = ("target", "label", "labels", "class", "y", "outcome", "price", "value")
 CLASSES_OF_NUMBERS = 20  # a choice: text with more distinct values that reads as numbers is a number
-
-
-# ------------------------------------------------------------------------------------------------------ arguments
-
-
-def add_data_arguments(parser: argparse.ArgumentParser, *, target: bool = True) -> None:
-    """Add the arguments of every command that reads a table."""
-    parser.add_argument(
-        "data",
-        nargs="?",
-        metavar="DATA",
-        help="CSV or TSV file, also gzipped, or Parquet (default: a built-in table of an animal shelter with 20 %% "
-        "wrong labels)",
-    )
-    group = parser.add_argument_group("table")
-    if target:
-        group.add_argument("--target", metavar="COLUMN", help="column to predict, whose values may be wrong")
-        group.add_argument(
-            "--task",
-            choices=("auto", "classification", "regression"),
-            default="auto",
-            help="auto (default): text and few whole numbers are classes, other numbers are values",
-        )
-        for option, metavar, text in (
-            ("--exclude", "COLUMN", "column not to use"),
-            ("--categorical", "COLUMN", "column of numbers that are codes, not quantities"),
-            ("--merge-labels", "FROM=TO", "read the label FROM as TO, such as 'iran=Iran'; 'FROM=' as a missing label"),
-        ):
-            group.add_argument(option, metavar=metavar, action="append", default=[], help=f"{text}; may be repeated")
-    group.add_argument(
-        "--decimal",
-        choices=(".", ","),
-        default="",
-        help="decimal sign of ambiguous numbers such as 1,234 (default: detected from other cells)",
-    )
-    group.add_argument("--separator", metavar="SIGN", help="field separator (default: detected; 'tab' for tabs)")
-    group.add_argument("--no-header", action="store_true", help="the first line is data; columns are column_1, ...")
-    group.add_argument("--encoding", metavar="NAME", help="encoding of the text (default: UTF-8, else Windows-1252)")
-    group.add_argument("--skip-broken", action="store_true", help="skip rows with too many or too few fields")
-
-
-def add_decisions(group: Any) -> None:
-    """Add the argument of commands that continue from what a person has decided."""
-    group.add_argument(
-        "--decisions",
-        type=Path,
-        metavar="FILE",
-        help="decisions.csv of selfpaced review or of the page, or a suspects.csv with the decision column filled in",
-    )
 
 
 # ---------------------------------------------------------------------------------------------------------- table
@@ -98,17 +48,19 @@ def open_table(args: argparse.Namespace, text: Collection[str] = ()) -> LoadedTa
     from selfpaced.tables import LoadedTable, read_table
 
     if args.data is None:
-        frame = getattr(args, "frame", None)
-        return LoadedTable(built_in()[0] if frame is None else frame)
+        return LoadedTable(built_in()[0])
+    import pyarrow as pa
+
+    pa.enable_signal_handlers(False)  # Arrow would send an interrupt again after the console has handled it
     return read_table(args.data, **reading_options(args), text=text)
 
 
-def built_in(seed: int = 0, rate: float = 0.2) -> tuple[pd.DataFrame, np.ndarray]:
-    """Return the table of an animal shelter with a share of wrong kinds, and which ones are wrong."""
+def built_in() -> tuple[pd.DataFrame, np.ndarray]:
+    """Return the table of an animal shelter with a fifth of wrong kinds, and which ones are wrong."""
     from selfpaced.datasets import flip_symmetric, make_shelter
 
     frame = make_shelter(random_state=0)
-    frame[TARGET], wrong = flip_symmetric(frame[TARGET].to_numpy(dtype=str), rate, random_state=seed)
+    frame[TARGET], wrong = flip_symmetric(frame[TARGET].to_numpy(dtype=str), 0.2, random_state=0)
     return frame, wrong
 
 
@@ -226,9 +178,10 @@ def target_name(table: LoadedTable, args: argparse.Namespace) -> str:
     if name is None and args.data is None:
         name = TARGET
     if name is None:
-        likely = [c for c in columns if c.casefold() in NAMES] or columns[-1:]
+        likely = sorted((c for c in columns if c.casefold() in NAMES), key=lambda c: NAMES.index(c.casefold()))
+        likely = likely or columns[-1:]
         shown = ", ".join(columns[:12]) + (", ..." if len(columns) > 12 else "")
-        raise UsageError(f"say which column to predict, perhaps --target {likely[0]!r}; the columns are {shown}")
+        raise UsageError(f"name the column to predict, for example --target {likely[0]!r}; the columns are {shown}")
     if name not in table.frame.columns:
         raise UsageError(f"{_where(table)} has no column {name!r}{suggestion(name, columns)}")
     return name

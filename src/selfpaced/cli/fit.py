@@ -14,8 +14,7 @@ import numpy as np
 from .console import UsageError
 from .data import (
     Target,
-    add_data_arguments,
-    add_decisions,
+    built_in,
     check_columns,
     find_target,
     merged,
@@ -23,8 +22,7 @@ from .data import (
     merges_of,
     reading_options,
 )
-from .models import add_model_arguments, build, model_of
-from .output import add_output
+from .models import build, model_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,15 +59,6 @@ CELL_BYTES = 64  # cost: bytes that a cell of these rows takes at most, as an ob
 DEFAULT = "1GB"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``fit``."""
-    add_data_arguments(parser)
-    add_model_arguments(parser)
-    _add_large_arguments(parser)
-    add_decisions(parser.add_argument_group("decisions"))
-    add_output(parser, "run")
-
-
 def run(args: argparse.Namespace, console: Console) -> int:
     """Fit, write everything at once, and say what came out."""
     if _is_large(args):
@@ -77,7 +66,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from selfpaced.persistence import save
 
     from .output import DECISIONS, staged, write_frame, write_json
-    from .suspects import decisions_so_far, round_of, with_cells
+    from .rounds import progress
+    from .suspects import with_cells
     from .terminal import tell, tell_next
     from .training import facts_of, metrics, train
 
@@ -93,18 +83,27 @@ def run(args: argparse.Namespace, console: Console) -> int:
                 found = with_cells(result.listed, cells, result.target.name, result.marks)
                 write_frame(found, stage / "suspects.csv")
                 written = [name for name in FILES if name != "report.html"]
-                so_far = decisions_so_far(args.decisions) if carried else ()
-                if len(so_far):
-                    write_frame(so_far, stage / DECISIONS)
+                if carried and result.last is not None and result.last.answers:
+                    write_frame(result.last.decisions(), stage / DECISIONS)
                     written.append(DECISIONS)
                 if not args.no_report and write_report(result, stage / "report.html", console):
                     written.append("report.html")
-        measured = metrics(result, console) | round_of(args, result)
+        measured = metrics(result, console) | progress(result.last, result.suspects["row"].tolist())
         write_json(measured, stage / "metrics.json")
     tell(result, measured, console)
+    if args.data is None:
+        _tell_truth(result, console)
     tell_next(result, measured, [str(args.out / name) for name in written], str(args.out), console)
     console.result({**measured, "files": [str(args.out / name) for name in written]})
     return 0
+
+
+def _tell_truth(result: Training, console: Console) -> None:
+    """Print how many of the wrong labels of the built-in table are listed."""
+    wrong = built_in()[1]
+    likely, both = (int(wrong[rows["row"]].sum()) for rows in (result.likely, result.suspects))
+    found = f"the likely errors hold {likely} of them, both lists {both}"
+    console.tell(f"\nIn truth, {wrong.sum()} labels of this made-up table are wrong: {found}.")
 
 
 def write_report(result: Training, path: Path, console: Console) -> bool:
@@ -138,13 +137,6 @@ def _shown(result: Training) -> pd.DataFrame:
 #
 # What the columns hold, medians, spreads and categories are learnt from a random sample of the rows. Then every batch
 # is encoded once into a scratch file, and the model passes over the encoded rows as often as it needs to.
-
-
-def _add_large_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments for tables that do not fit into memory."""
-    group = parser.add_argument_group("tables larger than memory (also if DATA is a pattern of several files)")
-    group.add_argument("--memory", metavar="SIZE", help="read in pieces with about this much memory, such as 1GB")
-    group.add_argument("--scratch", metavar="DIR", help="folder for temporary data (default: the system's)")
 
 
 def _is_large(args: argparse.Namespace) -> bool:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from selfpaced.formatting import plural
 
 from .console import Exit
-from .data import add_data_arguments
 
 if TYPE_CHECKING:
     from .console import Console
@@ -27,11 +26,6 @@ examples:
   selfpaced inspect data.csv --target label
   selfpaced inspect data.csv --target label --json
 """
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``inspect``."""
-    add_data_arguments(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:

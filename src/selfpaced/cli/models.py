@@ -17,7 +17,6 @@ from .console import UsageError
 from .data import log_scale
 
 LINEAR, RIDGE, FLEXIBLE = "logistic", "ridge", "hist-gradient-boosting"
-MODELS = (LINEAR, RIDGE, FLEXIBLE, "random-forest")
 SHORT = {"boosting": FLEXIBLE, "forest": "random-forest"}
 _TASK = {LINEAR: "classification", RIDGE: "regression"}
 _NAMES = {LINEAR: "logistic regression", FLEXIBLE: "boosting", RIDGE: "ridge regression"}
@@ -35,43 +34,6 @@ Folds = list[tuple[np.ndarray, np.ndarray]]
 
 
 # ------------------------------------------------------------------------------------------------- by its name
-
-
-def add_model_arguments(parser: argparse.ArgumentParser, *, seed: str = "random seed (default 0)") -> None:
-    """Add the arguments of every command that fits."""
-    group = parser.add_argument_group("model")
-    group.add_argument(
-        "--model",
-        choices=("auto", *MODELS, *SHORT),
-        default="auto",
-        help="auto (default): logistic (or boosting, if it is far ahead) for classes; for values ridge or boosting, on "
-        "the plain or a log scale, whichever predicts held-out rows better",
-    )
-    group.add_argument("--regularizer", metavar="RULE", help="weighting rule (see: selfpaced check-loss)")
-    group.add_argument("--pace", metavar="PACE", default="auto", help="auto (default), paper, or a number (lam)")
-    group.add_argument(
-        "--threshold",
-        type=share,
-        default=0.5,
-        metavar="P",
-        help="rows more probably wrong than this are likely errors (default 0.5)",
-    )
-    group.add_argument(
-        "--groups", metavar="COLUMN", help="rows that belong together, such as visits of a patient; no feature"
-    )
-    group.add_argument("--seed", type=int, default=0, metavar="N", help=seed)
-    group.add_argument("--jobs", type=int, default=None, metavar="N", help="number of parallel jobs")
-
-
-def share(text: str) -> float:
-    """Parse a number strictly between 0 and 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 < value < 1.0:
-        raise argparse.ArgumentTypeError(f"must be a number between 0 and 1, got {text!r}")
-    return value
 
 
 def model_of(args: argparse.Namespace, task: str) -> str:
@@ -200,11 +162,11 @@ class ModelChoice:
             second = min((c for c in self.contenders if c.model != self.model), key=lambda one: one.figure)
             needed = f"; boosting is used unless ridge regression is better by {percent(1 - RIDGE_AHEAD, 0)}"
             return f"Typical error in {target}: {chosen}, {second}{needed if chosen.figure > second.figure else ''}."
-        better = _NAMES[FLEXIBLE if self.gain > 0 else LINEAR]
+        better, worse = (_NAMES[kind] for kind in ((FLEXIBLE, LINEAR) if self.gain > 0 else (LINEAR, FLEXIBLE)))
         why = "" if self.model == FLEXIBLE or self.gain <= 0 else "; boosting is used only if it is far ahead"
         return (
-            f"{name} is used: on {self.rows:,} held-out rows {better} predicts the given labels better by "
-            f"{abs(self.gain):.3f} nats per row (standard error {self.error:.3f}){why}."
+            f"{name} is used: on {self.rows:,} held-out rows {better} predicts the given labels better than {worse} "
+            f"by {abs(self.gain):.3f} nats per row (standard error {self.error:.3f}){why}."
         )
 
     @property

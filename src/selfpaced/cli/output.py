@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gzip
 import hashlib
@@ -27,25 +26,6 @@ RECORD = ".selfpaced.json"  # convention: hidden, beside the results: the hash o
 STAGE = ".selfpaced-"  # convention: prefix of the folders of unfinished runs, before the number of the process
 DECISIONS = "decisions.csv"  # convention: the user's decisions
 _CSV, _TSV, _PARQUET = (".csv", ".txt", ".data"), (".tsv", ".tab"), (".parquet", ".pq")
-
-
-def add_output(parser: argparse.ArgumentParser, folder: str, *, report: bool = True) -> Any:
-    """Add the arguments of commands that write a folder of results."""
-    group = parser.add_argument_group("results")
-    group.add_argument(
-        "--out", type=_folder_name, default=Path(folder), metavar="OUT", help=f"output folder (default: {folder})"
-    )
-    group.add_argument("--force", action="store_true", help="overwrite files that selfpaced did not create")
-    if report:
-        group.add_argument("--no-report", action="store_true", help="do not write report.html")
-    return group
-
-
-def _folder_name(text: str) -> Path:
-    """Parse the argument of ``--out``; an unset shell variable leaves it empty."""
-    if not text.strip():
-        raise argparse.ArgumentTypeError("must name a folder, got an empty text")
-    return Path(text)
 
 
 def check_target(out: Path, source: Path | None, *, force: bool) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .console import UsageError
-from .data import add_data_arguments
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,30 +29,6 @@ examples:
 
 A model file is opened only if all types in it belong to scikit-learn or selfpaced.
 """
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``predict``."""
-    parser.add_argument(
-        "model",
-        nargs="?",
-        type=Path,
-        default=Path("run/model.skops"),
-        metavar="MODEL",
-        help="model file (default: run/model.skops)",
-    )
-    add_data_arguments(parser, target=False)
-    parser.add_argument(
-        "--out", metavar="FILE", help="CSV, TSV or Parquet, also .gz (default: standard output, as CSV)"
-    )
-    parser.add_argument("--force", action="store_true", help="overwrite FILE if it exists")
-    parser.add_argument(
-        "--trust",
-        metavar="TYPE",
-        action="append",
-        default=[],
-        help="also allow this type in the model file; may be repeated",
-    )
 
 
 def run(args: argparse.Namespace, console: Console) -> int:

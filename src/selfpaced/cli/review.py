@@ -40,20 +40,6 @@ POLICY = "default-src &#39;none&#39;; "  # how the page's policy begins; served,
 COLUMNS = ("row", "line", "given", "expected", "decision", "target", "fingerprint")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``review``."""
-    parser.add_argument(
-        "run_folder",
-        nargs="?",
-        type=Path,
-        default=Path("run"),
-        metavar="RUN",
-        help="output folder of fit (default: run)",
-    )
-    parser.add_argument("--no-browser", action="store_true", help="print the address and do not open it")
-    parser.add_argument("--port", type=int, default=0, metavar="N", help="default: any free port")
-
-
 def run(args: argparse.Namespace, console: Console) -> int:
     """Serve until Ctrl-C."""
     server, address = serve(args.run_folder, args.port)
@@ -155,10 +141,9 @@ class DecisionFile:
 
 def _records(path: Path) -> dict[str, dict[str, str]]:
     """Return the records of a table of rows by their number."""
-    from selfpaced.tables import read_table, text_rows
+    from selfpaced.tables import written_cells
 
-    header, *rows = text_rows(read_table(path))
-    return {record["row"]: record for record in (dict(zip(header, row, strict=True)) for row in rows)}
+    return {record["row"]: record for record in written_cells(path)[0].to_dict("records")}
 
 
 def serve(folder: Path, port: int = 0) -> tuple[ThreadingHTTPServer, str]:

@@ -1,12 +1,9 @@
-"""The two lists of a fit, with place and reason of each row; and what became of them in the next round."""
+"""The two lists of a fit, with place and reason of each row."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +16,6 @@ if TYPE_CHECKING:
     from selfpaced.tables import LoadedTable
 
     from .data import Target
-    from .training import Training
 
 COLUMNS = (
     "row",
@@ -168,7 +164,7 @@ def _value_reason(near: np.ndarray, given: float, expected: float) -> str:
     return f"the {len(near)} most similar rows have {' to '.join(ends)}"
 
 
-# ------------------------------------------------------------------------------------------ from round to round
+# -------------------------------------------------------------------------------------------------- as a file
 
 
 def with_cells(found: pd.DataFrame, cells: pd.DataFrame, target: str, marks: Sequence[str]) -> pd.DataFrame:
@@ -191,81 +187,3 @@ def line_column(table: LoadedTable, rows: np.ndarray) -> Any:
 
     lines = table.lines.of(rows)
     return pd.array([None] * len(rows) if lines is None else lines, dtype="Int64")
-
-
-def decisions_so_far(path: Path) -> pd.DataFrame:
-    """Return all decisions until now, to continue from."""
-    import pandas as pd
-
-    from selfpaced.tables import read_answers
-
-    words = {"keep": "keep", "drop": "drop"}
-    return pd.DataFrame(
-        [
-            {
-                "row": answer.row,
-                "decision": words.get(answer.what, f"relabel to {answer.value}"),
-                "target": answer.target,
-                "fingerprint": answer.mark,
-            }
-            for answer in read_answers(path)
-        ],
-        columns=["row", "decision", "target", "fingerprint"],
-    )
-
-
-def round_of(args: argparse.Namespace, result: Training) -> dict[str, Any]:
-    """Return the number of the round, the rows listed before, those of them still undecided, and the new rows."""
-    now = set(result.suspects["row"].tolist())
-    if args.decisions is None:
-        return {"round": 1, "rows_before": None, "undecided": 0, "new": len(now)}
-    before = _listed_before(args.decisions)
-    undecided = now & set(() if before is None else before)
-    number = _last_run(args).get("round", 1)
-    return {
-        "round": number + 1 if isinstance(number, int) else 2,
-        "rows_before": None if before is None else len(before),
-        "undecided": len(undecided),
-        "new": len(now) - len(undecided),
-    }
-
-
-def undecided_rows(args: argparse.Namespace, frame: pd.DataFrame) -> np.ndarray | None:
-    """Return the rows that the last run listed and nobody has decided about, if they are still the same rows."""
-    from selfpaced.tables import read_answers, row_marks
-
-    path = getattr(args, "decisions", None)
-    before = None if path is None else _listed_before(path)
-    if not before:
-        return None
-    decided = {answer.row for answer in read_answers(path)}
-    rows = [row for row in before if row not in decided and 0 <= row < len(frame)]
-    return np.array([row for row, mark in zip(rows, row_marks(frame, rows), strict=True) if before[row] == mark], int)
-
-
-def _last_run(args: argparse.Namespace) -> dict[str, Any]:
-    """``metrics.json`` of the run that the decisions are about; empty if it is not there."""
-    for folder in dict.fromkeys((args.decisions.parent, Path(getattr(args, "out", None) or "run"))):
-        try:
-            found = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue
-        return found if isinstance(found, dict) else {}
-    return {}
-
-
-def _listed_before(decisions: Path) -> dict[int, str] | None:
-    """Rows and fingerprints of the last run's list: a filled-in suspects.csv, or the one beside decisions.csv."""
-    from selfpaced.assessment import LEVELS
-    from selfpaced.tables import TableError, read_table, text_rows
-
-    for path in (decisions, decisions.parent / "suspects.csv"):
-        try:
-            header, *rows = text_rows(read_table(path))
-        except (OSError, TableError):
-            continue
-        records = [dict(zip(header, row, strict=True)) for row in rows]
-        if {"level", "row", "fingerprint"} <= set(header):
-            listed = [record for record in records if record["level"] in LEVELS]  # not those of classes too small
-            return {int(float(record["row"])): record["fingerprint"] for record in listed}
-    return None

@@ -43,7 +43,8 @@ def two_lists(measured: dict[str, Any]) -> str:
     >>> two_lists({"likely_errors": 12, "worth_a_look": 1})
     '12 likely errors, 1 row worth a look'
     """
-    return f"{likely_errors(measured['likely_errors'])}, {plural(measured['worth_a_look'], 'row')} worth a look"
+    look = plural(measured["worth_a_look"], "row") if measured["worth_a_look"] else "no rows"
+    return f"{likely_errors(measured['likely_errors'])}, {look} worth a look"
 
 
 def likely_errors(number_of: int) -> str:

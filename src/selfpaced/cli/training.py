@@ -12,7 +12,8 @@ import numpy as np
 from .console import UsageError
 from .data import Target, check_columns, decided, find_target, merged, merges_of, open_table
 from .models import ROWS, ModelChoice, build, choose, kind_of, model_of, paced
-from .suspects import line_column, suspicious, undecided_rows
+from .rounds import LastRun
+from .suspects import line_column, suspicious
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +44,7 @@ class Training:
     too_few: pd.DataFrame
     choice: ModelChoice | None = None
     review: Reviewed | None = None
+    last: LastRun | None = None
     marks: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     merges: dict[str, str] = field(default_factory=dict)
@@ -111,7 +113,8 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         known = {"trusted": confirmed, "groups": together}
         model.fit(features, given.values, **{name: rows for name, rows in known.items() if rows is not None})
     with console.step("listing the rows to check"):
-        undecided = undecided_rows(args, written)
+        last = LastRun.of(args)
+        undecided = None if last is None else last.undecided(written)
         parts = encoder.text_parts(encodings.frame) if len(encoder.names_of("text")) > 1 else None
         found = suspicious(
             paced(model), features, given, table, threshold=args.threshold, undecided=undecided, parts=parts
@@ -120,7 +123,20 @@ def train(args: argparse.Namespace, console: Console) -> Training:
     pipeline = joined(encoder, model)
     marks = tuple(row_marks(written, np.concatenate([found["row"], too_few["row"]]).astype(np.intp)))
     return Training(
-        table, given, name, pipeline, features, found, too_few, choice, review, marks, told, merges, args.threshold
+        table,
+        given,
+        name,
+        pipeline,
+        features,
+        found,
+        too_few,
+        choice,
+        review,
+        last,
+        marks,
+        told,
+        merges,
+        args.threshold,
     )
 
 
@@ -220,7 +236,7 @@ def check_classes(given: Target) -> None:
         return
     classes = np.unique(given.values)
     if classes.size < 2:
-        raise UsageError(f"the target {given.name!r} has only one class, {str(classes[0])!r}: nothing to tell apart")
+        raise UsageError(f"the target {given.name!r} has only one class, {str(classes[0])!r}; a fit needs at least two")
     if classes.size > max(200, given.values.size // 5):
         raise UsageError(
             f"the target {given.name!r} has {classes.size:,} classes in {given.values.size:,} rows; "

@@ -20,8 +20,7 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 
 from .kernels import Block, Views, filled
-from .seeding import Distinct
-from .views import unit_rows
+from .views import Distinct, unit_rows
 
 Floats = NDArray[Any]
 

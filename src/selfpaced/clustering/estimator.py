@@ -21,11 +21,10 @@ from ..selection import Decision, path_of, sentence
 from ..solver import Callback
 from .embedding import SpectralEmbedding
 from .kernels import Sweep, Views, distances, sweep
-from .n_clusters import Count, count_clusters, numbers, view_trust
-from .outliers import mean_loss, usual_loss
+from .n_clusters import Count, count_clusters, mean_loss, numbers, usual_loss, view_trust
 from .paced import Clustering, Plan, fit_paced, pace_of, resolve
-from .seeding import Distinct
 from .views import (
+    Distinct,
     Scaler,
     ViewInput,
     assemble,

@@ -1,4 +1,4 @@
-"""The number of clusters and the trust in views, by the agreement of clusterings.
+"""The number of clusters and the trust in views, by the agreement of clusterings; and samples far from every centre.
 
 The number is one on which halves of the samples agree, or one that a neighbours graph shows.
 Each half is clustered on its own and labels the other half too. The adjusted Rand index of the two labellings tells
@@ -23,9 +23,9 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 from sklearn.neighbors import NearestNeighbors
 
+from ..robust.scales import MAD_TO_SIGMA, weighted_quantile
 from .embedding import leading_vectors, neighbor_graph, spectral_clusters
 from .kernels import Views, filled
-from .outliers import usual_loss
 
 Floats = NDArray[Any]
 
@@ -38,6 +38,7 @@ PRINCIPAL_COMPONENTS = 60  # cost: principal components that take part
 SPLITS = 3  # cost: pairs of halves
 HALF_RESTARTS = 10  # cost: of every half and number
 SAMPLES = 2000  # cost: most that take part
+FEW_LEFT_OUT = 0.15  # a choice: a smaller share left out counts again in the end, lest a tail be cut ever shorter
 ISOLATED = 3.5  # convention: robust standard deviations of the log distance to a neighbour; outliers take no part
 
 
@@ -175,3 +176,51 @@ def view_trust(data: Views, clusters: int, seed: int) -> Floats:
         agreement[i, j] = agreement[j, i] = max(adjusted_rand_score(labels[i][both], labels[j][both]), 0.0)
     others = agreement.sum(axis=0) - 1
     return np.asarray(others / others.max()) if others.max() > 0 else np.ones(len(labels))
+
+
+# --------------------------------------------------------------------------------------------------------- outliers
+
+
+@dataclass(frozen=True)
+class UsualLoss:
+    """What samples lose that belong to a cluster.
+
+    Losses are compared as logarithms. Of clusters with heavy tails (incomes, counts) many samples lie several
+    deviations above the median without anything being wrong, and on that scale their tail is that of a normal.
+    """
+
+    median: float
+    spread: float  # the standard deviation of log losses above the median
+    least: float  # smaller losses are not told apart
+
+    def excess(self, loss: Floats) -> Floats:
+        """How far the log losses are above the median; 0 below it."""
+        ratio = np.log(np.maximum(loss, self.least) / max(self.median, self.least))
+        return np.asarray(np.maximum(ratio, 0.0))
+
+
+def mean_loss(losses: Floats, there: Floats) -> Floats:
+    """Mean over the views that a sample has, of (V, n) losses."""
+    return np.asarray(losses.sum(axis=0) / there.sum(axis=0))
+
+
+def usual_loss(loss: Floats, weight: Floats | None, threshold: float) -> UsualLoss:
+    """Median and spread of the losses, those ``threshold`` spreads above the median left out.
+
+    Up to the last round the smaller of the spreads below and above the median is taken: outliers widen the upper one,
+    and many samples near their centre the lower.
+    """
+    least = max(1e-12 * float(loss.max()), float(np.finfo(float).tiny))
+    logs = np.log(np.maximum(np.asarray(loss, dtype=float), least))
+    kept = np.ones(logs.size, bool)
+    for _ in range(5):  # more change nothing
+        low, middle, high = _quartiles(logs[kept], None if weight is None else weight[kept])
+        kept = logs <= middle + threshold * MAD_TO_SIGMA * min(middle - low, high - middle)
+    if np.average(kept, weights=weight) > 1 - FEW_LEFT_OUT:
+        kept[:] = True
+    _, middle, high = _quartiles(logs[kept], None if weight is None else weight[kept])
+    return UsualLoss(float(np.exp(middle)), MAD_TO_SIGMA * (high - middle), least)
+
+
+def _quartiles(values: Floats, weight: Floats | None) -> tuple[float, ...]:
+    return tuple(weighted_quantile(values, q, weight) for q in (0.25, 0.5, 0.75))

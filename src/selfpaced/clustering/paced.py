@@ -17,8 +17,7 @@ from ..regularizers import Hard, Logistic, Regularizer, Welsch
 from ..selection import Trial
 from ..solver import Callback, Solution, Stage, State, walk
 from .embedding import SPECTRAL_SAMPLES, spectral_centers
-from .kernels import Cost, Sweep, Views, filled, median_loss, sweep, workers
-from .seeding import nearest_gaps, plus_plus
+from .kernels import Cost, Sweep, Views, filled, median_loss, nearest_gaps, plus_plus, sweep, workers
 
 Floats = NDArray[Any]
 

@@ -1,6 +1,6 @@
 """Where rows lie: in memory, or in files that do not fit into it; models ask for sums over blocks and a few rows."""
 
-from .dask_input import ScoreMixin, from_dask, is_dask, lazy_for_dask, on_dask, refuse_dask
+from .inputs import ScoreMixin, from_dask, is_dask, is_source, lazy_for_dask, on_dask, refuse_dask
 from .sample import ContentSample, contents, drawn
 from .scratch import (
     ScratchTable,
@@ -11,34 +11,11 @@ from .scratch import (
     spool,
     suspect_frame,
     write_suspects,
-)
-from .sources import is_source
+)  # fmt: skip
 from .table import Block, MappedTable, MemoryTable, Rows, Sums, Table, class_weighted
 
 __all__ = [
-    "Block",
-    "ContentSample",
-    "MappedTable",
-    "MemoryTable",
-    "Rows",
-    "ScoreMixin",
-    "ScratchTable",
-    "Sums",
-    "Table",
-    "assessed_blocks",
-    "class_weighted",
-    "contents",
-    "drawn",
-    "from_dask",
-    "is_dask",
-    "is_source",
-    "lazy_for_dask",
-    "numbers_with",
-    "on_dask",
-    "opened",
-    "parse_bytes",
-    "refuse_dask",
-    "spool",
-    "suspect_frame",
-    "write_suspects",
-]
+    "Block", "ContentSample", "MappedTable", "MemoryTable", "Rows", "ScoreMixin", "ScratchTable", "Sums", "Table",
+    "assessed_blocks", "class_weighted", "contents", "drawn", "from_dask", "is_dask", "is_source", "lazy_for_dask",
+    "numbers_with", "on_dask", "opened", "parse_bytes", "refuse_dask", "spool", "suspect_frame", "write_suspects",
+]  # fmt: skip

@@ -196,6 +196,3 @@ def cross_fit(
 
 def _decided(models: Any, noise_model: Any, trials: list[Trial], decision: Decision, weight: Any = None) -> Outcome:
     return Outcome(models, noise_model, path_of(trials, decision, weight), sentence(trials, decision))
-
-
-__all__ = ["SAMPLE", "LabelNoiseModel", "Outcome", "ValueNoiseModel", "cross_fit"]

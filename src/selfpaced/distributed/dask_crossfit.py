@@ -21,7 +21,7 @@ from ..fitting import all_or_nothing
 from ..label_noise import NoiseModel, logits_from_proba
 from .crossfit import SAMPLE, LabelNoiseModel, ValueNoiseModel, cross_fit
 from .dask_stages import RepeatedStages
-from .dask_table import DaskTable, table
+from .dask_table import DaskTable, columns_of, is_frame, table
 from .sample import drawn
 from .table import Block
 
@@ -176,8 +176,16 @@ class _Wrapper(BaseEstimator):
         said = dask.compute(*[self._ask(model, da.from_array(rows.X)) for model in models])
         return _by_the_other(half, *said).astype(np.float64)
 
-    def _ask(self, model: Any, X: Any) -> Any:
-        return _whole_rows(getattr(model, self._asked)(X))
+    def _ask(self, model: Any, X: Any, method: str = "") -> Any:
+        """Predictions in blocks of whole rows: some come in one block for every column."""
+        X = columns_of(self, X)
+        said = getattr(model, method or self._asked)(X.to_dask_array() if is_frame(X) else X)
+        if not isinstance(said, da.Array):
+            raise TypeError(
+                f"estimator must predict Dask arrays as Dask arrays, as those of xgboost.dask do, got "
+                f"{type(said).__name__} from {type(self.estimator).__name__}"
+            )
+        return said.rechunk({1: -1}) if said.ndim == 2 else said
 
     def assessments(self, rows: DaskTable) -> list[Any]:
         """What is held of the rows of every block: delayed assessments, None for blocks without rows.
@@ -199,12 +207,6 @@ class _Wrapper(BaseEstimator):
         said = np.zeros(1) if rows.classes is None else np.full((1, len(rows.classes)), 1 / len(rows.classes))
         found: Assessment = self.noise_model_.assessed(block, said)
         return found
-
-    def _features(self, X: Any) -> Any:
-        """Columns of a frame as they were in the fit, and arrays as they are."""
-        if hasattr(X, "columns") and hasattr(X, "partitions"):
-            X = X[list(self.feature_names_in_)].to_dask_array()
-        return X
 
 
 class CrossFitClassifier(ClassifierMixin, _Wrapper):
@@ -255,13 +257,13 @@ class CrossFitClassifier(ClassifierMixin, _Wrapper):
     def predict(self, X: Any) -> Any:
         """The most probable label of every row, as a Dask array."""
         check_is_fitted(self, "estimator_")
-        codes = self.estimator_.predict(self._features(X))
+        codes = self._ask(self.estimator_, X, "predict")
         return codes.map_blocks(_named, self.classes_, dtype=self.classes_.dtype)
 
     def predict_proba(self, X: Any) -> Any:
         """The probability of every clean label, as a Dask array."""
         check_is_fitted(self, "estimator_")
-        said = self._ask(self.estimator_, self._features(X))
+        said = self._ask(self.estimator_, X)
         return said.map_blocks(_clean, self.noise_model_.channel, dtype=np.float64)
 
 
@@ -295,12 +297,7 @@ class CrossFitRegressor(RegressorMixin, _Wrapper):
     def predict(self, X: Any) -> Any:
         """The value of every row, as a Dask array."""
         check_is_fitted(self, "estimator_")
-        return self.estimator_.predict(self._features(X))
-
-
-def _whole_rows(said: Any) -> Any:
-    """Predictions in blocks of whole rows: some come in one block for every column."""
-    return said.rechunk({1: -1}) if said.ndim == 2 else said
+        return self._ask(self.estimator_, X, "predict")
 
 
 def _shared(noise_model: Any) -> Any:
@@ -342,6 +339,3 @@ def _named(codes: Any, classes: Any) -> Any:
 
 def _clean(proba: Any, channel: NoiseModel) -> Any:
     return channel.proba(logits_from_proba(proba))
-
-
-__all__ = ["CrossFitClassifier", "CrossFitRegressor"]

@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 
 from ..assessment import Assessment, AssessmentMixin, without_rows
-from .dask_table import DaskTable, is_frame, table
-from .table import Block, Rows, Sums, places_among
+from .blocks import places_among
+from .dask_table import DaskTable, columns_of, is_frame, table
+from .table import Block, Rows, Sums
 
 Listing = Callable[[Assessment], pd.DataFrame]
 
@@ -35,23 +36,15 @@ def collection_frame(model: Any, X: Any, y: Any, listing: Listing) -> Any:
         if y is not None:
             raise ValueError("y must be None where X is a table: it holds them")
         return table_frame(model, X, listing)
-    X = _columns(model, X, y)
+    X = columns_of(model, X, y)
     wrapped, labels = hasattr(model, "assessments"), hasattr(model, "classes_")
     return table_frame(model, table(X, y, labels=labels, persist=False, gaps=wrapped), listing)
-
-
-def _columns(model: Any, X: Any, *others: Any) -> Any:
-    """The columns of a frame that a model knows, and those of labels and weights that are given by name."""
-    names = getattr(model, "feature_names_in_", None)
-    if not is_frame(X) or names is None:
-        return X
-    return X[[*names, *(name for name in others if isinstance(name, str))]]
 
 
 def score(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     """Accuracy, or the coefficient of determination of values."""
     labels, bare = hasattr(model, "classes_"), without_rows(model)
-    rows = table(_columns(model, X, y, sample_weight), y, sample_weight, labels=labels, persist=False)
+    rows = table(columns_of(model, X, y, sample_weight), y, sample_weight, labels=labels, persist=False)
     if labels:
         total, right = rows.reduce(_right, bare, rows.classes)
         return float(right / total)
@@ -76,9 +69,8 @@ def _squares(block: Block, model: Any, centre: float) -> Sums:
 
 def lazily(model: Any, method: str, X: Any, *args: Any, **kwargs: Any) -> Any:
     """What a method gives for every row of a Dask collection, as a Dask array that nothing has computed yet."""
-    if is_frame(X):
-        names = getattr(model, "feature_names_in_", None)
-        X = (X if names is None else X[list(names)]).to_dask_array()
+    X = columns_of(model, X)
+    X = X.to_dask_array() if is_frame(X) else X
     X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
     ask = partial(_asked, model=without_rows(model), method=method, args=args, kwargs=kwargs)
     shown = np.asarray(ask(np.zeros((1, X.shape[1]), dtype=X.dtype)))
@@ -102,6 +94,9 @@ def _numbered(assessed: Assessment, numbers: Any, listing: Listing) -> pd.DataFr
 
 def _assessments(model: Any, table: DaskTable) -> tuple[list[Any], Assessment]:
     """One delayed assessment for every block, None for those without rows; and one of the first row, made here."""
+    asked = getattr(model, "n_features_in_", table.n_features)
+    if asked != table.n_features:
+        raise ValueError(f"X must have {asked} features, as those of the fit, got {table.n_features}")
     places = places_among(table.classes, getattr(model, "classes_", None))
     if places is not None:
         recode = dask.delayed(_recoded, pure=False, traverse=False)
@@ -122,6 +117,3 @@ def _recoded(block: Block, places: Rows) -> Block:
 def _of_codes(block: Block, model: Any) -> Assessment:
     found: Assessment = model._assess(block.X, block.y)
     return found
-
-
-__all__ = ["collection_frame", "lazily", "score", "table_frame"]

@@ -107,6 +107,3 @@ def _forget_network(number: int) -> int:
     sys.modules["lightgbm.basic"]._LIB.LGBM_NetworkFree()
     time.sleep(0.1)
     return number
-
-
-__all__ = ["RepeatedStages"]

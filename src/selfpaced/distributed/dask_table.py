@@ -13,7 +13,9 @@ import dask.array as da
 import numpy as np
 from scipy import sparse
 
-from .table import Block, CountedPasses, Facts, Rows, aligned, classes_of, facts_of, joined, starts_of
+from ..parameters import speaking_of
+from .blocks import CountedPasses, Facts, aligned, classes_of, facts_of, joined, starts_of
+from .table import Block, Rows
 
 logger = logging.getLogger(__name__)
 
@@ -174,6 +176,17 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "partitions") and hasattr(X, "columns")
 
 
+def columns_of(model: Any, X: Any, *others: Any) -> Any:
+    """The columns of a frame that a model knows, and those of labels and weights that are given by name."""
+    names = getattr(model, "feature_names_in_", None)
+    if not is_frame(X) or names is None:
+        return X
+    absent = [name for name in names if name not in X.columns]
+    if absent:
+        raise ValueError(f"X must have the columns of the fit, got none with the name {absent[0]!r}")
+    return X[[*names, *(name for name in others if isinstance(name, str))]]
+
+
 def _paired(X: Any, columns: dict[str, Any]) -> tuple[list[Any], list[str] | None]:
     """Delayed tuples of features and what belongs to them, for every block; names of the features."""
     features = None
@@ -206,6 +219,8 @@ def _within(X: Any, columns: dict[str, Any]) -> tuple[Any, dict[str, Any], list[
     """A frame that holds its columns, and Series with as many partitions: these may be fused when they are read."""
     features, found = list(X.columns), dict(columns)
     for name, column in columns.items():
+        if is_frame(column) and column.ndim > 1:  # a Series has columns too
+            raise TypeError(f"{name} must be one column, got a data frame of {list(column.columns)!r}")
         if isinstance(column, str):
             if column not in features:
                 raise ValueError(f"{name} must name a column, one of {features!r}, got {column!r}")
@@ -278,10 +293,13 @@ def _read(part: tuple[Any, ...], labels: bool) -> Given:
     import pandas as pd
 
     X, y, weight, groups = part
-    own = None if weight is None else np.asarray(weight, dtype=np.float64)
+    with speaking_of("sample_weight", "numbers"):
+        own = None if weight is None else np.asarray(weight, dtype=np.float64)
     n, places = int(X.shape[0]), np.arange(X.shape[0])
     if not labels:
-        return Given(Block(X, pd.Series(y).to_numpy(dtype=np.float64, na_value=np.nan), own), places, groups, n)
+        with speaking_of("y", "numbers for a regression"):
+            values = pd.Series(y).to_numpy(dtype=np.float64, na_value=np.nan)
+        return Given(Block(X, values, own), places, groups, n)
     nullable = hasattr(getattr(y, "dtype", None), "na_value")  # pandas keeps gaps apart from values
     block, absent = Block(X, np.asarray(y, dtype=object if nullable else None), own), np.asarray(pd.isna(y))
     if not absent.any() or len(y) != n or (own is not None and len(own) != n):
@@ -317,6 +335,3 @@ def _call(block: Block, function: Callable[..., Any], args: tuple[Any, ...]) -> 
 
 def _pick(part: Any, rows: Rows) -> Any:
     return part.rows(rows) if isinstance(part, Block) else part[rows]
-
-
-__all__ = ["DaskTable", "is_frame", "table"]

@@ -53,8 +53,7 @@ class ContentSample:
         """Sorted, equal rows of equal class once, and no more than are asked for."""
         order = np.lexsort((self.codes, self.keys))
         keys, codes = self.keys[order], self.codes[order]
-        new = np.r_[True, (keys[1:] != keys[:-1]) | (codes[1:] != codes[:-1])] if len(keys) else np.empty(0, bool)
-        first = np.flatnonzero(new)
+        first = np.flatnonzero(np.r_[True, (np.diff(keys) != 0) | (np.diff(codes) != 0)][: len(keys)])
         weight = np.add.reduceat(self.weight[order], first) if len(first) else self.weight[:0]
         keys, codes, rows = keys[first], codes[first], self.rows[order][first]
         whole = ContentSample(self.size, keys, codes, rows, weight, self.mass, self.n)
@@ -63,18 +62,22 @@ class ContentSample:
     @property
     def limit(self) -> np.uint64:
         """The largest key of the distinct rows that were asked for; rows of rare classes may lie beyond."""
-        return limit_of(self.keys, self.size)
+        return self._limit(self.size)
+
+    def _limit(self, size: int) -> np.uint64:
+        distinct = np.unique(self.keys)
+        return distinct[min(size, len(distinct)) - 1] if len(distinct) else np.uint64(0)
 
     @property
     def complete(self) -> bool:
         """Whether it holds every distinct row."""
-        return int(np.count_nonzero(_news(self.keys))) < self.size
+        return len(np.unique(self.keys)) < self.size
 
     @property
     def n_distinct(self) -> int:
         """Distinct rows of the table: counted where the sample holds them all, else estimated to a percent or so."""
         if self.complete:
-            return int(np.count_nonzero(_news(self.keys)))
+            return len(np.unique(self.keys))
         return max(self.size, round((self.size - 1) / ((float(self.limit) + 1.0) / 2.0**64)))
 
     def smaller(self, size: int) -> ContentSample:
@@ -82,7 +85,7 @@ class ContentSample:
         ranks = _ranks(self.keys, self.codes)
         bound = np.full(len(self.mass), np.iinfo(np.uint64).max)
         last = ranks == EACH - 1
-        bound[self.codes[last]] = np.maximum(self.keys[last], limit_of(self.keys, size))
+        bound[self.codes[last]] = np.maximum(self.keys[last], self._limit(size))
         kept = np.flatnonzero(self.keys <= bound[self.codes])
         parts = (self.keys[kept], self.codes[kept], self.rows[kept], self.weight[kept])
         return ContentSample(size, *parts, self.mass, self.n)
@@ -109,7 +112,7 @@ def drawn(table: Table, seed: int, size: int, n_classes: int) -> ContentSample:
     if share < 1:
         ceiling = np.uint64(int(share * 2**64))
         found = table.reduce(contents, seed, size, n_classes, ceiling).settled()
-        if np.count_nonzero(_news(found.keys[found.keys <= ceiling])) >= size:
+        if len(np.unique(found.keys[found.keys <= ceiling])) >= size:
             return found
     return table.reduce(contents, seed, size, n_classes).settled()
 
@@ -150,21 +153,10 @@ def _enough(keys: Keys, size: int) -> Any:
     asked = size
     while asked < len(keys):
         limit = np.partition(keys, asked)[asked]
-        if np.count_nonzero(_news(np.sort(keys[keys <= limit]))) >= size:
+        if len(np.unique(keys[keys <= limit])) >= size:
             return limit
         asked *= 2
     return None
-
-
-def limit_of(keys: Keys, size: int) -> np.uint64:
-    """The ``size``-th distinct one of ascending keys, or the last."""
-    first = np.flatnonzero(_news(keys))
-    return keys[first[min(size, len(first)) - 1]] if len(first) else np.uint64(0)
-
-
-def _news(keys: Keys) -> Array:
-    """Where ascending keys are new."""
-    return np.r_[True, keys[1:] != keys[:-1]] if len(keys) else np.empty(0, dtype=bool)
 
 
 def _ranks(keys: Keys, codes: Rows) -> Rows:
@@ -173,10 +165,7 @@ def _ranks(keys: Keys, codes: Rows) -> Rows:
     if not len(keys):
         return ranks
     order = np.lexsort((keys, codes))
-    begins = np.r_[True, codes[order][1:] != codes[order][:-1]]
-    count = np.cumsum(begins | _news(keys[order]))
+    begins = np.r_[True, np.diff(codes[order]) != 0]
+    count = np.cumsum(begins | np.r_[True, np.diff(keys[order]) != 0])
     ranks[order] = count - count[np.flatnonzero(begins)][np.cumsum(begins) - 1]
     return ranks
-
-
-__all__ = ["ContentSample", "contents", "drawn"]

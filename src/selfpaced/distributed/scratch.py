@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..assessment import SUSPECT, Assessment, AssessmentMixin
+from .blocks import CountedPasses, places_among
 from .sources import LABELS_READ, Batch, LabelCodes, n_columns, read
-from .table import Array, Block, CountedPasses, Rows, Table, places_among
+from .table import Array, Block, Rows, Table
 
 logger = logging.getLogger(__name__)
 
@@ -54,37 +55,28 @@ class _Column:
     """What every row has, in a file without a name."""
 
     def __init__(self, folder: Path, dtype: Any, shape: tuple[int, ...] = ()) -> None:
-        self.file: Any = tempfile.TemporaryFile(dir=folder, prefix="selfpaced-", buffering=0)  # noqa: SIM115
+        self.file: Any = tempfile.TemporaryFile(dir=folder, prefix="selfpaced-")  # noqa: SIM115
         self.empty = partial(np.empty, dtype=dtype)
         self.shape, self.row_bytes = shape, np.dtype(dtype).itemsize * math.prod(shape)
 
     def write(self, values: Array) -> None:
         """Write rows where the last ones ended."""
-        view = _bytes(np.ascontiguousarray(values))
-        while len(view):
-            view = view[self.file.write(view) :]
+        self.file.write(np.ascontiguousarray(values))
+        self.file.flush()
 
     def read(self, first: int, into: Array) -> Array:
         """Fill an array with the rows from the first on."""
-        view = _bytes(into)
         self.file.seek(first * self.row_bytes)
-        while len(view):
-            count = self.file.readinto(view)
-            if not count:
-                raise OSError("the scratch file is shorter than it was written")
-            view = view[count:]
+        if self.file.readinto(into) < into.nbytes:
+            raise OSError("the scratch file is shorter than it was written")
         return into
 
     def take(self, rows: Rows) -> Array:
         """Some rows."""
         out = self.empty((len(rows), *self.shape))
-        for place, row in enumerate(np.asarray(rows).tolist()):
+        for place, row in enumerate(rows.tolist()):
             self.read(row, out[place : place + 1])
         return out
-
-
-def _bytes(values: Any) -> memoryview:
-    return memoryview(values).cast("B") if values.size else memoryview(b"")
 
 
 class ScratchTable(CountedPasses, AbstractContextManager["ScratchTable"]):
@@ -321,10 +313,9 @@ def write_suspects(
     part = target.with_name(f".{target.name}.part")
     try:
         for assessed in assessed_blocks(model, table, numbers):
-            found = suspect_columns(assessed, threshold, threshold == 0)
-            columns = pa.table({name: np.asarray(values) for name, values in found.items()})
-            writer = parquet.ParquetWriter(part, columns.schema) if writer is None else writer
-            writer.write_table(columns.cast(writer.schema))
+            found = pa.Table.from_pandas(suspect_frame(assessed, threshold, threshold == 0), preserve_index=False)
+            writer = parquet.ParquetWriter(part, found.schema) if writer is None else writer
+            writer.write_table(found.cast(writer.schema))
             counts = counts + np.bincount(assessed.levels(threshold), minlength=3)
         if writer is not None:
             writer.close()
@@ -348,19 +339,12 @@ def assessed_blocks(
         first += len(block.y)
 
 
-def suspect_columns(
-    assessed: Assessment, threshold: float = SUSPECT, all_rows: bool = False
-) -> dict[str, NDArray[Any]]:
-    """Both levels, or all rows, in the order of the rows."""
-    levels = assessed.levels(threshold)
-    return assessed.table(np.arange(len(levels)) if all_rows else np.flatnonzero(levels), levels)
-
-
 def suspect_frame(assessed: Assessment, threshold: float = SUSPECT, all_rows: bool = False) -> Any:
-    """The same as a data frame."""
+    """Both levels, or all rows, in the order of the rows."""
     import pandas as pd
 
-    return pd.DataFrame(suspect_columns(assessed, threshold, all_rows))
+    levels = assessed.levels(threshold)
+    return pd.DataFrame(assessed.table(np.arange(len(levels)) if all_rows else np.flatnonzero(levels), levels))
 
 
 def numbers_with(without: Sequence[Rows], rows: Rows) -> Rows:
@@ -371,16 +355,3 @@ def numbers_with(without: Sequence[Rows], rows: Rows) -> Rows:
     """
     gaps = np.concatenate([*without, np.empty(0, dtype=np.intp)])
     return np.asarray(rows + np.searchsorted(gaps - np.arange(len(gaps)), rows, side="right"))
-
-
-__all__ = [
-    "ScratchTable",
-    "assessed_blocks",
-    "numbers_with",
-    "opened",
-    "parse_bytes",
-    "spool",
-    "suspect_columns",
-    "suspect_frame",
-    "write_suspects",
-]

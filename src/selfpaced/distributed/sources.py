@@ -16,7 +16,9 @@ import numpy as np
 
 from ..fitting import reach
 from ..parameters import one_kind
-from .table import Array, label_array
+from .blocks import label_array
+from .inputs import is_dataset
+from .table import Array
 
 TURNED = 4096  # cost: rows that are turned from columns at a time, so that they stay in the cache
 LABELS_READ = 10_000  # a choice: more are probably values
@@ -33,13 +35,7 @@ class Batch:
     names: Sequence[str] | None = None
 
 
-def is_source(X: Any) -> bool:
-    """Whether rows come in batches, and not all at once."""
-    lazy = type(X).__module__.startswith("polars") and type(X).__name__ == "LazyFrame"
-    return lazy or _is_dataset(X) or isinstance(X, Iterator | str | Path)
-
-
-def is_files(X: Any) -> bool:
+def _is_files(X: Any) -> bool:
     """Whether it names files: a path, a pattern, or a list of paths."""
     if isinstance(X, str | Path):
         return True
@@ -49,7 +45,7 @@ def is_files(X: Any) -> bool:
 def read(source: Any, target: str | None, weight: str | None, rows: int) -> Iterator[Batch]:
     """Batches of at most so many rows, more or less, in the order of the source."""
     first = 0
-    for batch in raw_batches(source, rows):
+    for batch in _raw_batches(source, rows):
         if isinstance(batch, tuple):
             found = _of_arrays(batch, first)
         else:
@@ -60,11 +56,11 @@ def read(source: Any, target: str | None, weight: str | None, rows: int) -> Iter
         first += len(found.X)
 
 
-def raw_batches(source: Any, rows: int) -> Iterator[Any]:
+def _raw_batches(source: Any, rows: int) -> Iterator[Any]:
     """What the source itself gives, batch after batch."""
-    if is_files(source):
+    if _is_files(source):
         source = _dataset(source)
-    if _is_dataset(source):
+    if is_dataset(source):
         yield from _dataset_batches(source, rows)
     elif hasattr(source, "collect_batches"):
         yield from source.collect_batches(chunk_size=rows, maintain_order=True)
@@ -81,16 +77,12 @@ def n_columns(source: Any) -> int:
     """How many columns there are, or may be where that is not known beforehand."""
     if hasattr(source, "collect_schema"):
         return max(len(source.collect_schema()), 1)
-    if is_files(source):
+    if _is_files(source):
         source = _dataset(source)
-    return max(len(source.schema.names), 1) if _is_dataset(source) else 100
+    return max(len(source.schema.names), 1) if is_dataset(source) else 100
 
 
 # --------------------------------------------------------------------------------------------------- sources
-
-
-def _is_dataset(X: Any) -> bool:
-    return hasattr(X, "to_batches") and hasattr(X, "scanner") and hasattr(X, "schema")
 
 
 def _dataset(paths: Any) -> Any:
@@ -187,9 +179,11 @@ def _of_columns(batch: Any, target: str | None, weight: str | None, first: int) 
         if name is not None and name not in names:
             raise ValueError(f"{what} must name a column, one of {names!r}, got {name!r}")
     features = [name for name in names if name not in (target, weight)]
+    if not features:
+        raise ValueError(f"X must have at least one feature beside y, got columns {names!r}")
     columns = [_numbers(batch[name], name, first) for name in features]
-    single = bool(columns) and all(column.dtype == np.float32 for column in columns)
-    X = np.empty((len(columns[0]) if columns else 0, len(columns)), dtype=np.float32 if single else np.float64)
+    single = all(column.dtype == np.float32 for column in columns)
+    X = np.empty((len(columns[0]), len(columns)), dtype=np.float32 if single else np.float64)
     for begin in range(0, len(X), TURNED):
         for place, column in enumerate(columns):
             X[begin : begin + TURNED, place] = column[begin : begin + TURNED]
@@ -200,21 +194,13 @@ def _of_columns(batch: Any, target: str | None, weight: str | None, first: int) 
 
 def _numbers(column: Any, name: str, first: int) -> Array:
     """A column as numbers; gaps are NaN."""
-    if hasattr(column, "to_numpy"):
-        arrow = hasattr(column, "null_count")
-        values = np.asarray(column.to_numpy(zero_copy_only=False) if arrow and not _chunked(column) else column)
-    else:
-        values = np.asarray(column)
+    values = np.asarray(column)
     if values.dtype.kind not in "biuf":
         raise ValueError(
             f"features must be numbers, got {values.dtype} in column {name!r} (rows from {first}): encode it first, or "
             "use the command line, which does"
         )
     return values
-
-
-def _chunked(column: Any) -> bool:
-    return hasattr(column, "chunks")
 
 
 def _check(batch: Batch) -> None:
@@ -237,10 +223,10 @@ class LabelCodes:
 
     >>> codes = LabelCodes()
     >>> codes.encode(np.array(["c", "b"])).tolist(), codes.encode(np.array(["a", "b"])).tolist()
-    ([1, 0], [2, 0])
+    ([0, 1], [2, 1])
     >>> classes, order = codes.sorted()
     >>> classes.tolist(), order.tolist()
-    (['a', 'b', 'c'], [2, 0, 1])
+    (['a', 'b', 'c'], [2, 1, 0])
     """
 
     def __init__(self) -> None:
@@ -248,42 +234,22 @@ class LabelCodes:
 
     def encode(self, labels: Any) -> Array:
         """The number of every label, in the order in which they first came; -1 for rows without one."""
-        distinct, codes = _distinct(labels)
-        for label in distinct:
-            if not _absent(label):
-                self.known.setdefault(label, len(self.known))
+        import pandas as pd
+
+        if hasattr(labels, "dictionary_encode"):  # Arrow: by hashing what it holds, and no objects of Python
+            labels = labels.combine_chunks() if hasattr(labels, "chunks") else labels
+            labels = pd.arrays.ArrowExtensionArray(labels)
+        codes, distinct = pd.factorize(labels)
+        places = [self.known.setdefault(label, len(self.known)) for label in distinct.tolist()]
         one_kind(self.known)
         if len(self.known) > LABELS_READ:
             raise ValueError(
                 f"y has more than {LABELS_READ:,} different labels: are they values, for SelfPacedLinearRegression?"
             )
-        return np.array([-1 if _absent(label) else self.known[label] for label in distinct], dtype=np.int32)[codes]
+        return np.asarray(np.array([*places, -1], dtype=np.int32)[codes])
 
     def sorted(self) -> tuple[Array, Array]:
         """All labels in their order, and the number that each has."""
         labels = label_array(self.known)
         order = np.argsort(labels, kind="stable")
         return labels[order], order
-
-
-def _absent(label: Any) -> bool:
-    """Whether it is None, NaN or pandas' NA."""
-    return label is None or type(label).__name__ in ("NAType", "NaTType") or label != label
-
-
-def _distinct(labels: Any) -> tuple[list[Any], Array]:
-    """The distinct labels as Python objects, and which one each row has."""
-    if hasattr(labels, "dictionary_encode"):  # Arrow: by hashing, not by sorting
-        labels = labels.combine_chunks() if _chunked(labels) else labels
-        coded = labels if hasattr(labels, "indices") else labels.dictionary_encode(null_encoding="encode")
-        return coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False).astype(np.intp)
-    values = np.asarray(labels)
-    if values.dtype.kind == "O":
-        known: dict[Any, int] = {}
-        codes = np.array([known.setdefault(value, len(known)) for value in values.tolist()], dtype=np.intp)
-        return list(known), codes
-    distinct, codes = np.unique(values, return_inverse=True)
-    return distinct.tolist(), codes.reshape(-1)
-
-
-__all__ = ["Batch", "LabelCodes", "is_files", "is_source", "n_columns", "raw_batches", "read"]

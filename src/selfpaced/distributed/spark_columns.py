@@ -97,6 +97,3 @@ def _of_labels(model: Any, X: Any, given: Any) -> dict[str, Any]:
 def _of_values(model: Any, X: Any, given: Any) -> dict[str, Any]:
     found = diagnosed(given, np.isfinite(given), lambda known: model.assess(X[known], given[known]))
     return {"prediction": model.predict(X).astype(float), **found}
-
-
-__all__ = ["ask", "diagnosed", "diagnosis_columns", "linear_columns", "with_new"]

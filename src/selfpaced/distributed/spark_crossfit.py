@@ -294,6 +294,3 @@ def _half(frame: Any) -> Any:
     """Half of the rows in half of the partitions, if every core still has one: a task costs as much as many rows."""
     count, cores = frame.rdd.getNumPartitions(), frame.sparkSession.sparkContext.defaultParallelism
     return frame.coalesce((count + 1) // 2) if count >= 2 * cores else frame
-
-
-__all__ = ["CrossFit", "CrossFitModel"]

@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .blocks import aligned, facts_of, joined
 from .sample import ContentSample
-from .table import Block, Rows, aligned, facts_of, joined
+from .table import Block, Rows
 
 Place = tuple[int, int]
 
@@ -197,6 +198,3 @@ def _block(batch: Any, i: int, shape: Shape) -> Block:
 
 def _ids(batch: Any, i: int) -> Any:
     return batch.column("ids")[i].values if "ids" in batch.schema.names else None
-
-
-__all__ = ["PACKED", "RESULT", "Place", "Shape", "as_lists", "gather", "merge", "pack", "pick", "run"]

@@ -152,6 +152,3 @@ class TableParams(HasFeaturesCol, HasLabelCol, HasWeightCol, HasPredictionCol, S
     def setPredictionCol(self: Self, value: str) -> Self:
         """Set the column of predictions."""
         return self.setParams(predictionCol=value)
-
-
-__all__ = ["TableParams", "parameter", "read_object", "require_java", "write_object"]

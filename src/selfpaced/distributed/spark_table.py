@@ -15,8 +15,9 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from .blocks import CountedPasses, Facts, classes_of, joined, starts_of
 from .spark_packing import PACKED, RESULT, Place, Shape, gather, merge, pack, pick, run
-from .table import Block, CountedPasses, Facts, Rows, classes_of, joined, starts_of
+from .table import Block, Rows
 
 SPARK_BLOCK_BYTES = 1 << 25  # cost: of the features of a block: few calls, and several fit into an executor's memory
 ONE_PLACE_ROWS = 50_000  # cost: up to which rows lie in one place, in the order of their ids, as they would in memory
@@ -224,6 +225,3 @@ def feature_column(frame: Any, features: str | Sequence[str]) -> Any:
         f"featuresCol must be a column of vectors or arrays, or a list of columns of numbers, got "
         f"{given.simpleString()} in column {features!r}"
     )
-
-
-__all__ = ["SparkTable", "feature_column", "number", "single_or_double"]

@@ -22,6 +22,7 @@ from .residuals import (
     REJECT,
     FittedLines,
     about_the_usual,
+    beyond,
     entry_weights,
     fit_cell_errors,
     gains,
@@ -206,7 +207,7 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         assert places is not None
         far = np.abs(off) > self._cells.beyond
         found = sp.csr_array((off[far], (places.rows[far], places.columns[far])), shape=places.shape)
-        return found if self._sparse else found.toarray()
+        return found if self._layout.listed else found.toarray()
 
     # --------------------------------------------------------------------------------------------- inside
 
@@ -281,10 +282,10 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
 
     def _keep(
         self, run: FactorRun, engine: Engine, side: Side, observed: Observed, levels: Levels, held_out: float = 0.0
-    ) -> None:
-        """Set the fitted attributes; ``held_out`` is the scale of held-out errors."""
+    ) -> int:
+        """Set the fitted attributes and return the number of outliers; ``held_out``: the scale of held-out errors."""
         fit = run.fit
-        for earlier in ("assessment_", "row_gain_", "column_gain_"):
+        for earlier in ("assessment_", "row_gain_", "column_gain_", "outliers_", "entry_weight_", "sample_loss_"):
             self.__dict__.pop(earlier, None)
         usual_row = self._adopt_factors(fit.U, fit.V, levels, (self.missing_rows_, self.missing_columns_))
         self.scale_, self.lam_ = float(fit.scale), float(run.lam)
@@ -297,16 +298,37 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         residuals = engine.residuals(side, U, V)
         weights = entry_weights(self._step, side, residuals)
         self.row_labels_, self.column_labels_ = observed.row_labels, observed.column_labels
-        self._sparse = observed.sparse
+        self._layout = observed.layout
         sample = residuals[:: max(residuals.size // SCALE_ENTRIES, 1)]
         self._cells = fit_cell_errors(sample, floor=held_out, least=REJECT * fit.scale)
-        self.outliers_ = outlier_table(
-            side, residuals, weights, self._cells.beyond, (self.row_labels_, self.column_labels_)
-        )
-        self.row_weight_ = line_means(weights, side.row_of(), len(U))
-        self.column_weight_ = line_means(weights, side.indices, len(V))
-        self.entry_weight_ = observed.restore(weights)
-        self.sample_loss_ = observed.restore(np.abs(residuals, out=residuals))
+        self.row_weight_, self.column_weight_ = line_means(side, weights, len(V))
+        return int(np.count_nonzero(beyond(residuals, self._cells.beyond)))
+
+    def _residuals(self, wanted: str) -> tuple[Side, Floats]:
+        """The training entries, and what the model leaves of them."""
+        side = self._own_entries(wanted)
+        U, V = self._whole(self._coordinates())
+        return side, resolve(self.backend, self.n_jobs).residuals(side, U, V)
+
+    @cached_property
+    def entry_weight_(self) -> Any:
+        """The weight of every entry; this and the next two are made when they are first asked for."""
+        side, residuals = self._residuals("entry_weight_")
+        return self._layout.restore(side, entry_weights(self._step, side, residuals))
+
+    @cached_property
+    def sample_loss_(self) -> Any:
+        """The absolute residual of every entry."""
+        side, residuals = self._residuals("sample_loss_")
+        return self._layout.restore(side, np.abs(residuals, out=residuals))
+
+    @cached_property
+    def outliers_(self) -> Any:
+        """The likely errors."""
+        side, residuals = self._residuals("outliers_")
+        weights = entry_weights(self._step, side, residuals)
+        labels = self.row_labels_, self.column_labels_
+        return outlier_table(side, residuals, weights, self._cells.beyond, labels)
 
     @property
     def sample_weight_(self) -> Any:

@@ -270,8 +270,7 @@ class SelfPacedMF(Factorization):
         self._remember(solver)
         del solver, centre  # the entries by column go before the weights come: peak memory
         held_out = 0.0 if choice is None else fit_cell_errors(choice.form.errors).scale
-        self._keep(run, engine, side, observed, levels, held_out)
-        self._tell(run, choice)
+        self._tell(run, choice, self._keep(run, engine, side, observed, levels, held_out))
         return self
 
     def _choice(
@@ -286,7 +285,7 @@ class SelfPacedMF(Factorization):
         rng = np.random.default_rng([seed, 1])
         return choose_form(engine, (observed.matrix, observed.sample_weight), form, self.max_rank, rng)
 
-    def _tell(self, run: FactorRun, choice: FormChoice | None) -> None:
+    def _tell(self, run: FactorRun, choice: FormChoice | None, outliers: int) -> None:
         """Path, quality and closing sentence, and a warning if the fit is not to be relied on."""
         found = "found" if self.rank == "auto" else "given"
         quality = None
@@ -298,7 +297,7 @@ class SelfPacedMF(Factorization):
         where = "" if math.isinf(run.lam) else f"at lam = {run.lam:.4g} "
         reason = (
             f"{where}{run.reason}; rank {self.rank_} ({found}), {_MEANS[self.center_]}noise scale {self.scale_:.3g}, "
-            f"{len(self.outliers_)} outliers, {self.n_rescued_} rows or columns rescued, {self.n_iter_} sweeps"
+            f"{outliers} outliers, {self.n_rescued_} rows or columns rescued, {self.n_iter_} sweeps"
             f"{'' if quality is None else f'; {quality}'}"
         )
         decision = Decision(len(run.trials) - 1, reason)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,47 @@ from sklearn.utils.validation import validate_data
 
 from ..fitting import check_size
 from ..parameters import speaking_of
-from .entries import Floats
+from .entries import Floats, Side
 
 Array = NDArray[Any]
 _DTYPES = (np.float64, np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """How the input held its entries."""
+
+    kind: str  # "triplets", "array", "pandas", "polars", or the name of a class of SciPy
+    shape: tuple[int, int]
+    places: tuple[Any, ...] = ()  # the indices of a sparse matrix; the index and columns of a frame
+    size: int = 0  # how many entries triplets or a sparse matrix listed, observed or not
+    position: Any = None  # the place of every observed entry among them; None: the same
+
+    @property
+    def listed(self) -> bool:
+        """Whether the input listed its entries."""
+        return self.kind not in ("array", "pandas", "polars")
+
+    def restore(self, side: Side, values: Floats) -> Any:
+        """``values``, one per observed entry, in the layout of the input; NaN where nothing was seen."""
+        if not self.listed:
+            table = np.full(self.shape, np.nan, dtype=values.dtype)
+            table[side.row_of(), side.indices] = values
+            return table if self.kind == "array" else self._frame(table)
+        if self.position is not None:
+            values, observed = np.full(self.size, np.nan, dtype=values.dtype), values
+            values[self.position] = observed
+        if self.kind == "triplets":
+            return values
+        places = (self.places,) if self.kind.startswith("coo") else self.places
+        return getattr(sp, self.kind)((values, *places), shape=self.shape)
+
+    def _frame(self, table: Floats) -> Any:
+        index, columns = self.places
+        module = import_module(self.kind)
+        if self.kind == "polars":
+            return module.DataFrame(table, schema=columns, orient="row")
+        return module.DataFrame(table, index=index, columns=columns)
 
 
 @dataclass(frozen=True)
@@ -26,20 +63,9 @@ class Observed:
 
     matrix: Any  # stored entries are the observed ones; indices sorted, no duplicates
     sample_weight: Floats | None  # one positive weight per stored entry
-    size: int  # how many entries were given, observed or not
-    position: Any  # the place of every stored entry among them; None: the same
-    wrap: Callable[[Floats], Any]  # gives one value per given entry the layout of the input
+    layout: Layout
     row_labels: Any = None
     column_labels: Any = None
-    sparse: bool = True  # whether the input listed its entries
-
-    def restore(self, values: Floats) -> Any:
-        """``values``, one per stored entry, in the layout of the input; NaN where nothing was seen."""
-        if self.position is None:
-            return self.wrap(values)
-        given = np.full(self.size, np.nan, dtype=values.dtype)
-        given[self.position] = values
-        return self.wrap(given)
 
 
 def observe(
@@ -136,7 +162,9 @@ def _from_triplets(
         raise ValueError(f"X has {shape[1]} features, but {type(estimator).__name__} expects {width} features as input")
     given = sp.coo_array((values, (rows, columns)), shape=shape)
     seen = None if mask is None else _mask(mask, values.shape)
-    return Observed(*_stored(given, _weights(sample_weight, given), seen), lambda values: values, *labels)
+    matrix, weights, position = _stored(given, _weights(sample_weight, given), seen)
+    layout = Layout("triplets", shape, size=values.size, position=position)
+    return Observed(matrix, weights, layout, *labels)
 
 
 def _from_sparse(estimator: Any, X: Any, mask: Any, sample_weight: Any, reset: bool) -> Observed:
@@ -152,11 +180,8 @@ def _from_sparse(estimator: Any, X: Any, mask: Any, sample_weight: Any, reset: b
     elif mask is not None:
         seen = _mask(mask, X.shape)[_coordinates(checked)]
     places = (X.row, X.col) if X.format == "coo" else (X.indices, X.indptr)
-
-    def wrap(values: Floats) -> Any:
-        return type(X)((values, places) if X.format == "coo" else (values, *places), shape=X.shape)
-
-    return Observed(*_stored(checked, _weights(sample_weight, checked), seen), wrap)
+    matrix, weights, position = _stored(checked, _weights(sample_weight, checked), seen)
+    return Observed(matrix, weights, Layout(type(X).__name__, X.shape, places, X.data.size, position))
 
 
 def _from_dense(estimator: Any, X: Any, mask: Any, sample_weight: Any, reset: bool) -> Observed:
@@ -174,22 +199,15 @@ def _from_dense(estimator: Any, X: Any, mask: Any, sample_weight: Any, reset: bo
     seen = None if hidden is None else ~hidden.ravel()
     if mask is not None:
         seen = _mask(mask, values.shape).ravel() & (True if seen is None else seen)
-
-    def wrap(given: Floats) -> Any:
-        table = given.reshape(values.shape)
-        if frame is None:
-            return table
-        if module == "polars":
-            return type(frame)(table, schema=frame.columns, orient="row")
-        return type(frame)(table, index=frame.index, columns=frame.columns)
-
-    rows, columns = (None, None) if frame is None else (getattr(frame, "index", None), frame.columns)
-    stored = _stored(whole, _weights(sample_weight, whole), seen)
-    return Observed(*stored, wrap, labels_of(rows), labels_of(columns), sparse=False)
+    matrix, weights, _ = _stored(whole, _weights(sample_weight, whole), seen)
+    if frame is None:
+        return Observed(matrix, weights, Layout("array", values.shape))
+    rows, columns = getattr(frame, "index", None), frame.columns
+    return Observed(matrix, weights, Layout(module, values.shape, (rows, columns)), labels_of(rows), labels_of(columns))
 
 
-def _stored(given: Any, weights: Floats | None, seen: Any) -> tuple[Any, Floats | None, int, Any]:
-    """The entries that count as a CSR array, their weights, how many were given, and where among those they stand."""
+def _stored(given: Any, weights: Floats | None, seen: Any) -> tuple[Any, Floats | None, Any]:
+    """The entries that count as a CSR array, their weights, and where among those given they stand."""
     order = None
     if given.format == "csr" and given.has_sorted_indices:
         matrix = sp.csr_array((given.data, given.indices, given.indptr), shape=given.shape)
@@ -211,7 +229,7 @@ def _stored(given: Any, weights: Floats | None, seen: Any) -> tuple[Any, Floats 
         order = np.flatnonzero(kept) if order is None else order[kept]
     if weights is not None:
         weights = (weights if order is None else weights[order]).astype(matrix.dtype)
-    return matrix, weights, given.data.size, order
+    return matrix, weights, order
 
 
 def _coordinates(X: Any) -> tuple[Any, Any]:

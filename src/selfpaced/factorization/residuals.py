@@ -18,7 +18,7 @@ from scipy.special import gammaln, ndtr
 from ..assessment import OUTLIER_Z
 from ..robust.scales import MAD_TO_SIGMA
 from .engine import Engine, WeightedSolve
-from .entries import Floats, Side
+from .entries import SCALE_ENTRIES, Floats, Side
 
 # a choice, made on development data; benchmarks/factorization.py, part ablation, shows what refitting earns.
 INLIER = 4.0  # noise scales within which a residual, and deviations within which a row, is usual
@@ -54,7 +54,8 @@ class UsualRows:
 
 def usual_rows(U: Floats, counts: Any) -> UsualRows:
     """Centre and precision of the rows that have entries, those far out left aside."""
-    rows = U[counts > 0].astype(np.float64)
+    rows = U[counts > 0]
+    rows = rows[:: max(rows.size // SCALE_ENTRIES, 1)].astype(np.float64)
     off = np.abs(rows - np.median(rows, axis=0))
     near = rows[(off <= INLIER * MAD_TO_SIGMA * np.median(off, axis=0)).all(axis=1)]
     near = near if len(near) > 2 * U.shape[1] else rows
@@ -361,33 +362,37 @@ def entry_weights(step: WeightedSolve, side: Side, residuals: Floats) -> Floats:
     return weights
 
 
-def line_means(weights: Floats, line: Any, size: int) -> Floats:
-    """The mean weight of every row or column; NaN where there is no entry."""
-    count = np.bincount(line, minlength=size)
-    total = np.bincount(line, weights, minlength=size)
-    return np.asarray(np.divide(total, count, out=np.full(size, np.nan), where=count > 0))
+def line_means(side: Side, weights: Floats, n_columns: int) -> tuple[Floats, Floats]:
+    """The mean weight of every row and of every column, in pieces; NaN where there is no entry."""
+    means, total, count = np.full(side.n_rows, np.nan), np.zeros(n_columns), np.zeros(n_columns)
+    for start, stop in side.blocks():
+        part = slice(side.indptr[start], side.indptr[stop])
+        rows, own = np.diff(side.indptr[start : stop + 1]), weights[part]
+        summed = np.bincount(side.row_of(start, stop) - start, own, minlength=stop - start)
+        np.divide(summed, rows, out=means[start:stop], where=rows > 0)
+        total += np.bincount(side.indices[part], own, minlength=n_columns)
+        count += np.bincount(side.indices[part], minlength=n_columns)
+    return means, np.divide(total, count, out=np.full(n_columns, np.nan), where=count > 0)
 
 
-def outlier_table(side: Side, residuals: Floats, weights: Floats, beyond: float, labels: tuple[Any, Any]) -> Any:
-    """The entries farther off than ``beyond``, most suspicious first, by their labels if there are any."""
-    far = residuals > beyond
-    far |= residuals < -beyond
-    found = np.flatnonzero(far).astype(np.int32 if far.size < 2**31 else np.int64)
-    del far
-    size = residuals[found]
-    found = found[np.argsort(np.negative(np.abs(size, out=size), out=size))]
-    del size
+def beyond(residuals: Floats, least: float) -> Any:
+    """Which residuals are larger than ``least``."""
+    far = residuals > least
+    far |= residuals < -least
+    return far
+
+
+def outlier_table(side: Side, residuals: Floats, weights: Floats, least: float, labels: tuple[Any, Any]) -> Any:
+    """The entries farther off than ``least``, most suspicious first, by their labels if there are any."""
+    found = np.flatnonzero(beyond(residuals, least))
+    found = found[np.argsort(-np.abs(residuals[found]))]
     real = residuals.dtype
-    places = [np.int32 if given is None else given.dtype for given in labels]
-    kinds = [("row", places[0]), ("column", places[1]), ("value", real), ("expected", real), ("weight", real)]
+    types = [np.int32 if given is None else given.dtype for given in labels]
+    kinds = [("row", types[0]), ("column", types[1]), ("value", real), ("expected", real), ("weight", real)]
     out = np.empty(found.size, dtype=kinds)
-    for low in range(0, found.size, 1 << 13):  # in pieces, because there may be as many outliers as entries
-        part = found[low : low + (1 << 13)]
-        rows = np.searchsorted(side.indptr, part, side="right") - 1
-        named = (
-            at if given is None else given[at] for at, given in zip((rows, side.indices[part]), labels, strict=True)
-        )
-        fields = (*named, side.values[part], side.values[part] - residuals[part], weights[part])
-        for name, field in zip(out.dtype.names or (), fields, strict=True):
-            out[name][low : low + (1 << 13)] = field
+    places = np.searchsorted(side.indptr, found, side="right") - 1, side.indices[found]
+    named = (at if given is None else given[at] for at, given in zip(places, labels, strict=True))
+    fields = (*named, side.values[found], side.values[found] - residuals[found], weights[found])
+    for name, field in zip(out.dtype.names or (), fields, strict=True):
+        out[name] = field
     return out

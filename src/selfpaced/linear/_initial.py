@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..robust import largest_sigma, m_scale, truncated_sigma, weighted_quantile
-from ..robust.scales import BIWEIGHT, MAD_TO_SIGMA
-from ..robust.sigma import CUTOFF
+from ..robust.scales import BIWEIGHT, CUTOFF, MAD_TO_SIGMA
 from ._least_squares import Squares, exact_floor
 from ._leverage import CommonPart, agreeing_levels
 

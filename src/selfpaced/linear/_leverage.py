@@ -20,7 +20,7 @@ from scipy import linalg, sparse
 from scipy.stats import rankdata
 
 from ..robust import madn, second_heap, truncated_sigma, tukey_loss, weighted_quantile
-from ..robust.sigma import CUTOFF
+from ..robust.scales import CUTOFF
 from ._least_squares import DENSE_GRAM, Squares, exact_floor
 
 __all__ = ["ABSURD", "CommonPart", "absurd_rows", "agreeing_levels", "rejected_rows", "row_sizes"]

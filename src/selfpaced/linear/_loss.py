@@ -7,6 +7,7 @@ n times the number of classes or features. Sums over the blocks of a table that 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -126,9 +127,10 @@ class Objective:
         return other
 
     def _like(self, **changed: Any) -> Objective:
-        """One on the same rows; a shallow copy, faster than that of the standard library."""
-        other = object.__new__(Objective)
-        other.__dict__.update(self.__dict__, **changed)
+        """One on the same rows."""
+        other = copy(self)
+        for name, value in changed.items():
+            setattr(other, name, value)
         return other
 
     @property

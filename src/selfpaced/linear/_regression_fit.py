@@ -24,7 +24,7 @@ from ..robust import (
     residual_scale,
     tukey_loss,
 )
-from ..robust.sigma import CUTOFF
+from ..robust.scales import CUTOFF
 from ..selection import Candidate, Decision, Trial, path_of, sentence
 from ..value_noise import repeated_value
 from ._initial import robust_start

@@ -472,6 +472,9 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ScoreMixin, ClassifierMi
 
 
 def _check_classes(classes: Array, mass: Array) -> None:
+    if classes.dtype.kind == "f" and np.any(classes != np.floor(classes)):
+        fraction = float(classes[classes != np.floor(classes)][0])
+        raise ValueError(f"y must hold labels, got the fraction {fraction!r}: use a regression for values")
     if (mass > 0).sum() < 2:
         raise ValueError(
             "y must have at least 2 classes among the rows of positive weight; the data contains only one class: "

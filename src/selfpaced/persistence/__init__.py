@@ -207,7 +207,7 @@ def _content(file: Any) -> tuple[str, bytes]:
     if not zipfile.is_zipfile(io.BytesIO(data)):
         pickled = data[:1] == b"\x80"
         reason = (
-            "it looks like a pickle, which may run anything when it is loaded" if pickled else "it is no skops file"
+            "it looks like a pickle, which may run anything when it is loaded" if pickled else "it is not a skops file"
         )
         raise UntrustedFileError(f"{name} was not opened: {reason}")
     return name, data

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..formatting import number, percent
 from ..selection import HISTOGRAM_BINS
-from .data import Grid, Histogram, History, PathStep, Summary, ViewWeights
+from .data import Grid, Histogram, History, Summary, ViewWeights
 
 Spec = dict[str, Any]
 # display: ticks of weights
@@ -20,8 +19,6 @@ _WEIGHT_AXIS = {"values": [0, 0.25, 0.5, 0.75, 1], "format": ".2~f"}
 def charts(summary: Summary) -> dict[str, Spec]:
     """Return every figure of a page by the id of its element."""
     out: dict[str, Spec] = {}
-    if any(step.score is not None for step in summary.path):
-        out["chart-score"] = score_chart(summary.path, summary.score_name)
     if summary.scatter:
         out["chart-scatter"] = scatter_chart(summary.scatter, summary.scatter_scale)
     if summary.weights is not None:
@@ -59,40 +56,6 @@ def _points(**encoding: Any) -> Spec:
 def _tips(*fields: tuple[str, ...]) -> list[Spec]:
     """Return what a pointer shows: fields with their titles and, for some, formats."""
     return [dict(zip(("field", "title", "format"), field, strict=False)) for field in fields]
-
-
-def lam_text(step: PathStep) -> str:
-    """Return the pace as an axis label."""
-    return "plain" if step.plain else step.label if step.lam is None else number(step.lam)
-
-
-def _trust_text(step: PathStep) -> str:
-    """Return a candidate in words: how much of the data it trusts."""
-    if step.plain or step.mean_weight is None:
-        return lam_text(step)
-    return f"trusts {percent(step.mean_weight, 0)}"
-
-
-def score_chart(path: tuple[PathStep, ...], title: str) -> Spec:
-    """Return the score of every candidate along the path, with its standard error."""
-    data = []
-    for step in path:
-        row = {"stage": step.stage, "name": step.words, "rule": step.label, "value": step.score, "chosen": step.chosen}
-        if step.score is not None and step.spread is not None:
-            row |= {"low": step.score - step.spread, "high": step.score + step.spread}
-        data.append(row)
-    y = _quantity("value", title, scale={"zero": False})
-    size = {"condition": {"test": "datum.chosen", "value": 160}, "value": 45}
-    tooltip = _tips(("name", "candidate"), ("rule", "rule, pace"), ("value", title, ".4~g"))
-    ends = {"y": _quantity("low", title), "y2": {"field": "high"}}
-    layers: list[Spec] = [_line(y)]
-    if any("low" in row for row in data):
-        layers.append({"mark": {"type": "rule", "strokeWidth": 1.5}, "encoding": ends})
-    layers.append(_points(y=y, size=size, tooltip=tooltip))
-    axis = {"labelExpr": "labels[datum.value]", "labelOverlap": True, "labelSeparation": 8, "labelAngle": 0}
-    x = {"field": "stage", "type": "ordinal", "title": "how much of the data a candidate trusts", "axis": axis}
-    labels = [{"name": "labels", "value": [_trust_text(step) for step in path]}]
-    return _spec(200, data, params=labels, encoding={"x": x}, layer=layers)
 
 
 def _bins(shares: tuple[float, ...] | tuple[int, ...]) -> list[tuple[float, float, float]]:

@@ -31,11 +31,9 @@ class Comparison:
 class PathStep:
     """One candidate: ``words`` say how much of the data it trusts, ``compared`` its score with the standard error."""
 
-    stage: int
     label: str
     words: str
-    plain: bool
-    lam: float | None
+    lam: str
     score: float | None
     spread: float | None
     compared: str

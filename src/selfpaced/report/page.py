@@ -17,7 +17,7 @@ from typing import Any
 from ..datasets import cache_directory
 from ..formatting import solid_percent
 from ..persistence import replacing
-from .charts import charts, lam_text
+from .charts import charts
 from .data import Summary
 from .summarise import MAX_ROWS, summarise
 
@@ -133,7 +133,6 @@ def render(summary: Summary) -> str:
         s=summary,
         data=data,
         drawn=data["charts"],
-        lam_text=lam_text,
         asset=_asset,
         scripts=scripts,
         policy=_policy(scripts),

@@ -19,7 +19,7 @@ from ..assessment import LEVELS, Labels
 from ..formatting import number, percent, unused_columns
 from ..inspection import look_through
 from ..reasons import columns_against, common_patterns, confident_rows
-from ..selection import HISTOGRAM_BINS, Candidate, trust_in_words
+from ..selection import HISTOGRAM_BINS, trust_in_words
 from .data import (
     Comparison,
     Histogram,
@@ -138,20 +138,20 @@ def _steps(section: Section) -> list[PathStep]:
     # by how much of the data they trust, the plain model last; stages of other paths in their order
     ordered = section.kind in ("classification", "regression")
     key = (lambda c: (math.isinf(c.lam), c.mean_weight)) if ordered else (lambda c: math.isinf(c.lam))
-    for stage, candidate in enumerate(sorted(section.path, key=key)):
-        shown = bool(section.score_name)
-        score, spread = (_finite(value) if shown else None for value in (candidate.score, candidate.spread))
-        label, weight = candidate.label or _lam_label(candidate), _finite(candidate.mean_weight)
+    for candidate in sorted(section.path, key=key):
+        plain, weight = math.isinf(candidate.lam), _finite(candidate.mean_weight)
+        scores = (candidate.score, candidate.spread) if section.score_name else (math.nan, math.nan)
+        score, spread = map(_finite, scores)
+        lam = "plain" if plain else number(float(candidate.lam))
+        label = candidate.label or ("plain" if plain else f"λ = {lam}")
         steps.append(
             PathStep(
-                stage=stage,
                 label=label,
-                words=label if math.isinf(candidate.lam) or weight is None else trust_in_words(weight, section.noun),
-                plain=math.isinf(candidate.lam),
-                lam=_finite(candidate.lam),
+                words=label if plain or weight is None else trust_in_words(weight, section.noun),
+                lam=lam,
                 score=score,
                 spread=spread,
-                compared="" if score is None else _score_text(score, spread),
+                compared="" if score is None else number(score) + ("" if spread is None else f" ± {number(spread, 2)}"),
                 accuracy=percent(candidate.accuracy, 1) if math.isfinite(candidate.accuracy) else "",
                 mean_weight=weight,
                 cost=_finite(candidate.cost) or 0.0,
@@ -159,10 +159,6 @@ def _steps(section: Section) -> list[PathStep]:
             )
         )
     return steps
-
-
-def _score_text(score: float, spread: float | None) -> str:
-    return number(score) + ("" if spread is None else f" ± {number(spread, 2)}")
 
 
 def _score_note(path: tuple[PathStep, ...]) -> str:
@@ -177,10 +173,6 @@ def _score_note(path: tuple[PathStep, ...]) -> str:
         return ""
     reach = "within" if ahead <= error else "more than"
     return f"{best.words} ({best.label}) scores {number(ahead, 2)} higher, {reach} one standard error."
-
-
-def _lam_label(candidate: Candidate) -> str:
-    return "plain" if math.isinf(candidate.lam) else f"λ = {number(float(candidate.lam))}"
 
 
 def _finite(value: Any) -> float | None:

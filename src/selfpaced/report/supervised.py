@@ -136,7 +136,7 @@ class SupervisedSection(AssessedSection):
         what, n = self.assessed, count(self.weights.size)
         right, if_any = self.assessment.expected_precision(self.assessment.levels())
         rate = rate_in_words(float(self.model.noise_rate_), self.model.noise_rate_interval_)
-        rows = f"{plural(look, 'row')} worth a look"
+        rows = f"{plural(look, 'row') if look else 'no rows'} worth a look"
         if look and not math.isnan(if_any):
             rows += f" (if any {what}s are wrong, about {percent(if_any)} of these)"
         if likely:

@@ -7,8 +7,12 @@
 True
 """
 
-from .efficiency import (
+from .pace import (
+    EfficientPace,
+    EfficientStop,
+    Opening,
     ResidualRule,
+    ScaleStop,
     consistency,
     efficiency,
     efficient_lam,
@@ -16,10 +20,22 @@ from .efficiency import (
     efficient_rule,
     tukey_loss,
 )
-from .outliers import OutlierShare, outlier_probability, outlier_share, second_heap
-from .pace import EfficientPace, EfficientStop, Opening, ScaleStop
-from .scales import effective_size, m_scale, madn, noise_scale, shorth, weighted_quantile
-from .sigma import ResidualScale, largest_sigma, residual_scale, truncated_sigma
+from .scales import (
+    OutlierShare,
+    ResidualScale,
+    effective_size,
+    largest_sigma,
+    m_scale,
+    madn,
+    noise_scale,
+    outlier_probability,
+    outlier_share,
+    residual_scale,
+    second_heap,
+    shorth,
+    truncated_sigma,
+    weighted_quantile,
+)
 
 __all__ = [
     "EfficientPace",

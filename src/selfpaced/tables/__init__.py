@@ -22,7 +22,7 @@ from .checks import (
     read_merges,
     summary_rows,
 )
-from .decisions import Reviewed, RowDecision, apply_decisions, read_answers, row_marks
+from .decisions import Reviewed, RowDecision, apply_decisions, read_answers, row_marks, written_cells
 from .encoder import TableEncoder
 from .reading import Lines, LoadedTable, read_table, text_rows
 from .text import Dialect, TableError, TableWarning, suggestion
@@ -54,4 +54,5 @@ __all__ = [
     "suggestion",
     "summary_rows",
     "text_rows",
+    "written_cells",
 ]

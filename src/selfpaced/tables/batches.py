@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..fingerprint import mixed
-from .reading import is_parquet, require_arrow, to_frame
-from .text import TableError, TextFile, unguarded_table
+from .reading import is_parquet, require_arrow
+from .text import TableError, TextFile, to_frame, unguarded_table
 
 if TYPE_CHECKING:
     import pandas as pd

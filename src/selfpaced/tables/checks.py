@@ -306,7 +306,8 @@ def _label_notices(labels: Any) -> Iterator[str]:
     if tiny:
         shown = ", ".join(map(repr, tiny[:SHOWN])) + ", ..." * (len(tiny) > SHOWN)
         rows = plural(sum(amount[name] for name in tiny), "row")
-        yield f"{rows} of {shown}: too few to learn {'this class' if len(tiny) == 1 else 'these classes'} from"
+        verb, them = ("has", "this class") if len(tiny) == 1 else ("have", "these classes")
+        yield f"{shown} {verb} {rows}: too few to learn {them}"
 
 
 def _option(name: str, other: str) -> str:
@@ -330,22 +331,20 @@ def read_merges(texts: Iterable[str], labels: Collection[str], *, all_known: boo
     >>> read_merges(["iran=Iran", "None="], ["Iran", "Iraq", "None", "iran"])
     {'iran': 'Iran', 'None': ''}
     """
-    merges = dict(_merge(text, labels, all_known) for text in texts)
+    merges: dict[str, str] = {}
+    for text in texts:
+        ways = [(label_text(text[:at]), label_text(text[at + 1 :])) for at, sign in enumerate(text) if sign == "="]
+        if not ways:
+            raise ValueError(f"must be FROM=TO, got {text!r}")
+        old, new = next(((a, b) for a, b in ways if a in labels and (b in labels or not b)), ways[0])
+        for label in (old, new) if new else (old,):
+            if all_known and label not in labels:
+                raise ValueError(f"there is no label {label!r}{suggestion(label, labels, 'the labels are')}")
+        merges[old] = new
     for label, other in merges.items():
         if other in merges:
             raise ValueError(f"{other!r} is merged itself: merge {label!r} into {merges[other]!r} at once")
     return merges
-
-
-def _merge(text: str, labels: Collection[str], all_known: bool) -> tuple[str, str]:
-    ways = [(label_text(text[:at]), label_text(text[at + 1 :])) for at, sign in enumerate(text) if sign == "="]
-    if not ways:
-        raise ValueError(f"must be FROM=TO, got {text!r}")
-    old, new = next(((a, b) for a, b in ways if a in labels and (b in labels or not b)), ways[0])
-    unknown = [label for label in (old, new) if label not in labels and (label or label is old)]
-    if all_known and unknown:
-        raise ValueError(f"there is no label {unknown[0]!r}{suggestion(unknown[0], labels, 'the labels are')}")
-    return old, new
 
 
 def merge_labels(column: pd.Series, merges: Mapping[str, str]) -> tuple[pd.Series, dict[str, int]]:
@@ -356,19 +355,15 @@ def merge_labels(column: pd.Series, merges: Mapping[str, str]) -> tuple[pd.Serie
     >>> column.tolist()[:2], bool(column.isna()[2]), counts
     (['Iran', 'Iran'], True, {'iran': 1, '-': 1})
     """
-    import pandas as pd
     from pandas.api import types
 
-    codes, distinct = pd.factorize(column)
-    names = [label_text(value) for value in distinct.tolist()]
-    counts = {name: int(np.isin(codes, [k for k, one in enumerate(names) if one == name]).sum()) for name in merges}
-    if not any(counts.values()):
-        return column, counts
+    if not merges:
+        return column, {}
     number = types.is_numeric_dtype(column.dtype) and not types.is_bool_dtype(column.dtype)
-    values = {name: value for name, value in zip(names, distinct.tolist(), strict=True) if name not in merges}
-    new: list[Any] = []
-    for name, value in zip(names, distinct.tolist(), strict=True):
-        into = merges.get(name)
-        new.append(value if into is None else values.get(into, float(into) if number and into else into or None))
-    merged = pd.Series(np.array([*new, None], dtype=object)[codes], index=column.index, name=column.name)
-    return merged.infer_objects(), counts
+    known = {label_text(value): value for value in column.dropna().unique().tolist()}
+    into = {old: known.get(new, float(new) if number and new else new or None) for old, new in merges.items()}
+    found = column.map(label_text, na_action="ignore").astype(object)
+    merged = column.astype(object)
+    for old, value in into.items():
+        merged[(found == old).to_numpy()] = value
+    return merged.infer_objects(), {name: int((found == name).sum()) for name in merges}

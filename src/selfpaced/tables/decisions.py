@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fingerprint import row_keys
-from .reading import read_table, text_rows
+from .reading import Lines, read_table
 from .text import TableError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Reviewed:
         return np.delete(self.confirmed, self.dropped)
 
     def __str__(self) -> str:
-        counts = {"corrected": self.replaced, "dropped": self.dropped, "kept as they are": self.kept}
+        counts = {"corrected": self.replaced, "dropped": self.dropped, "kept": self.kept}
         return ", ".join(f"{len(rows):,} {word}" for word, rows in counts.items() if len(rows)) or "nothing decided"
 
 
@@ -147,43 +147,37 @@ def row_marks(table: pd.DataFrame, rows: Any = slice(None)) -> list[str]:
 # ---------------------------------------------------------------------------------------------------- reading
 
 
+def written_cells(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, Lines]:
+    """Return the cells of a file as text, empty where nothing is written, and the lines of its rows."""
+    table = read_table(path, text=None)
+    frame = table.frame.astype(object)
+    return frame.where(frame.notna(), ""), table.lines
+
+
 def read_answers(decisions: Any) -> list[RowDecision]:
     """The decisions of a file or table, the last one of each row; undecided lines are left out."""
+    import pandas as pd
+
     if isinstance(decisions, str | os.PathLike):
-        path = Path(decisions)
-        table = read_table(path)
-        cells = list(text_rows(table))
-        lines = table.lines.of(np.arange(len(cells) - 1))
-        numbers = range(1, len(cells)) if lines is None else [int(line) for line in lines]
-        records: Any = [dict(zip(cells[0], row, strict=True)) for row in cells[1:]]
-        return _answers(records, str(path), numbers)
-    records = list(_records(decisions))
-    return _answers(records, "decisions", range(1, len(records) + 1))
-
-
-def _records(table: Any) -> Iterator[dict[str, str]]:
-    """Rows of a frame, a mapping of columns or a sequence of mappings, as texts."""
-    if hasattr(table, "to_dict") and not isinstance(table, Mapping):
-        table = table.to_dict("list")
-    if isinstance(table, Mapping):
-        table = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
-    for row in table:
-        yield {str(key): "" if value is None or value != value else str(value) for key, value in row.items()}
-
-
-def _answers(records: Sequence[Mapping[str, str]], source: str, lines: Sequence[int]) -> list[RowDecision]:
+        source = str(Path(decisions))
+        frame, lines = written_cells(decisions)
+        numbers = lines.of(np.arange(len(frame)))
+    else:
+        source, numbers = "decisions", None
+        frame = decisions.to_pandas() if hasattr(decisions, "to_pandas") else pd.DataFrame(decisions)
+        frame = frame.astype(object).where(frame.notna(), "").astype(str)
     for name in ("row", "decision"):
-        if records and name not in records[0]:
+        if len(frame) and name not in frame:
             raise TableError(source, f"is no table of decisions: it has no column {name!r}")
     found: dict[int, RowDecision] = {}
-    for record, line in zip(records, lines, strict=True):
+    for place, record in enumerate(frame.to_dict("records")):
         if record["decision"].strip():
-            answer = _answer(record, source, line)
+            answer = _answer(record, source, place + 1 if numbers is None else int(numbers[place]))
             found[answer.row] = answer
     return list(found.values())
 
 
-def _answer(record: Mapping[str, str], source: str, line: int) -> RowDecision:
+def _answer(record: Mapping[Any, str], source: str, line: int) -> RowDecision:
     words = _WORDS.fullmatch(record["decision"].strip())
     if words is None or (words[1].lower() in ("keep", "drop") and words[2]):
         raise TableError(

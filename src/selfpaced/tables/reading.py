@@ -5,22 +5,18 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Collection, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .text import Dialect, TableError, TextFile, records, unguarded, unguarded_table, warn
+from .text import Dialect, TableError, TextFile, records, to_frame, unguarded, warn
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-MANY_LINES = 100_000  # cost: lines from which a file is read in pieces (benchmarks/scale.py)
 
 
 @dataclass(frozen=True)
@@ -93,7 +89,7 @@ def read_table(
     encoding: str | None = None,
     skip_broken: bool = False,
     decimal: str = "",
-    text: Collection[str] = (),
+    text: Collection[str] | None = (),
 ) -> LoadedTable:
     """Read a CSV or TSV file, gzipped or not, or a Parquet file.
 
@@ -114,8 +110,8 @@ def read_table(
         Leave broken rows out, with a warning, instead of refusing the file.
     decimal : {"", ".", ","}
         Decimal sign of numbers that could be read either way; found from the others if not given.
-    text : collection of str
-        Columns that are read as text whatever they hold.
+    text : collection of str or None
+        Columns that are read as text whatever they hold; None: all of them.
 
     Returns
     -------
@@ -149,12 +145,12 @@ def text_rows(table: LoadedTable) -> Iterator[list[str]]:
     return ([unguarded(cell) for cell in cells] for cells in found)
 
 
-def _read_text(file: TextFile, skip_broken: bool, text: Collection[str]) -> LoadedTable:
-    text = {name for name in file.names if name in text}
-    frame, broken = _load(file, text)
+def _read_text(file: TextFile, skip_broken: bool, text: Collection[str] | None) -> LoadedTable:
+    text = {name for name in file.names if text is None or name in text}
+    frame, broken = file.read(text)
     codes = file.codes({name for name in frame.columns if name not in text and _is_whole(frame[name])})
     if codes:
-        frame, broken = _load(file, text | codes)
+        frame, broken = file.read(text | codes)
     if broken:
         file.refuse_broken(skip_broken)
     if not len(frame):
@@ -171,51 +167,6 @@ def _is_whole(column: pd.Series) -> bool:
     values = column.to_numpy()
     some = values[:1000]  # most columns of decimals show one at once
     return all(np.array_equal(part, np.rint(part), equal_nan=True) for part in (some, values))
-
-
-def _load(file: TextFile, text: Collection[str]) -> tuple[pd.DataFrame, int]:
-    """Return the columns of a file, and how many rows did not fit."""
-    import pyarrow as pa
-
-    if file.lines > MANY_LINES:
-        with suppress(pa.ArrowInvalid, IndexError):  # the beginning did not tell types or lines truly
-            return _fill(file, text)
-    table, broken = file.read(text)
-    return to_frame(table), broken
-
-
-def _fill(file: TextFile, text: Collection[str]) -> tuple[pd.DataFrame, int]:
-    """Read a large file in pieces; numbers go straight to where they stay, so that there is no second copy."""
-    import pandas as pd
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    broken: list[Any] = []
-    reading, parsing, converting = file.options(broken)
-    converting.column_types = dict.fromkeys(text, pa.string())
-    parts, n = [], 0
-    with (
-        pa.input_stream(str(file.path), compression="detect") as stream,
-        arrow_csv.open_csv(stream, reading, parsing, converting) as batches,
-    ):
-        schema = batches.schema
-        plain = [one for one in schema if pa.types.is_floating(one.type) or pa.types.is_integer(one.type)]
-        numbers = {one.name: np.empty(file.lines, dtype=one.type.to_pandas_dtype()) for one in plain}
-        rest = [name for name in schema.names if name not in numbers]
-        for batch in batches:
-            end = n + batch.num_rows
-            if end > file.lines:
-                raise IndexError(end)
-            for name in numbers:
-                column = batch.column(name)
-                if column.null_count and numbers[name].dtype.kind != "f":
-                    numbers[name] = numbers[name].astype(np.float64)
-                numbers[name][n:end] = column.to_numpy(zero_copy_only=False)
-            parts.append(batch.select(rest))
-            n = end
-    texts = to_frame(unguarded_table(pa.Table.from_batches(parts, pa.schema([schema.field(name) for name in rest]))))
-    found = {name: numbers[name][:n] if name in numbers else texts[name] for name in schema.names}
-    return pd.DataFrame(found, copy=False), len(broken)
 
 
 # ------------------------------------------------------------------------------------------------------ parquet
@@ -239,23 +190,6 @@ def _read_parquet(path: Path, decimal: str) -> LoadedTable:
     return LoadedTable(to_frame(table), path, "parquet", dialect=replace(Dialect(), decimal=decimal))
 
 
-def to_frame(table: Any) -> pd.DataFrame:
-    """Return an Arrow table as a data frame; each column's memory is given up as soon as it is converted."""
-    import pandas as pd
-    import pyarrow as pa
-
-    for position, kind in enumerate(table.schema.types):
-        if pa.types.is_time(kind):
-            column = table.column(position).cast(pa.string())
-            table = table.set_column(position, table.schema.names[position], column)
-    frame = table.to_pandas(split_blocks=True, self_destruct=True, date_as_object=False)
-    del table
-    pa.default_memory_pool().release_unused()
-    if not isinstance(frame.index, pd.RangeIndex):  # Parquet written by pandas may carry one
-        frame = frame.reset_index()
-    return frame
-
-
 def _absent(path: Path) -> str:
     folder = path.parent if path.parent.is_dir() else Path()
     near = difflib.get_close_matches(path.name, [p.name for p in folder.iterdir()], n=1)
@@ -263,9 +197,8 @@ def _absent(path: Path) -> str:
 
 
 def require_arrow() -> None:
-    """Refuse to read without pandas and pyarrow, with the extra that installs them."""
+    """Refuse to read without pyarrow, with the extra that installs it."""
     import importlib.util
 
-    for module in ("pandas", "pyarrow"):
-        if importlib.util.find_spec(module) is None:
-            raise ImportError(f'reading tables needs {module}: pip install "selfpaced[io]"')
+    if importlib.util.find_spec("pyarrow") is None:
+        raise ImportError('reading tables needs pyarrow: pip install "selfpaced[io]"')

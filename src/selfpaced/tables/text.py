@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 # What counts as "no value" in a text file. "None" and "-" are left to the column types: they are also words.
 NULLS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "#N/A", "<NA>", "?"]
-BYTES_AT_ONCE = 1 << 22  # cost: bytes of text that are read at a time
+BYTES_AT_ONCE = 1 << 22  # cost: bytes of text that are looked through at a time
+CACHED = 1 << 18  # cost: bytes of text that are parsed at a time, which stay in cache (benchmarks/scale.py)
 _BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _ZEROS = re.compile(rb'[,;\t|"\n]0\d')
 _NUMBER = re.compile(r"\s*[-+]?(\d[\d.,]*|[.,]\d+)(?:[eE][-+]?\d+)?\s*")
@@ -126,7 +127,7 @@ class TextFile:
 
         codec = {"utf-8-sig": "utf-8"}.get(self.dialect.encoding, self.dialect.encoding)
         reading = arrow_csv.ReadOptions(
-            column_names=self.names, skip_rows=self.skip, encoding=codec, block_size=min(BYTES_AT_ONCE, 1 << 20)
+            column_names=self.names, skip_rows=self.skip, encoding=codec, block_size=CACHED, use_threads=False
         )
         parsing = arrow_csv.ParseOptions(
             delimiter=self.dialect.separator, newlines_in_values=self.quoted, invalid_row_handler=skip_row
@@ -141,8 +142,8 @@ class TextFile:
         )
         return reading, parsing, converting
 
-    def read(self, text: Collection[str], only: list[str] | None = None) -> tuple[Any, int]:
-        """Return the columns of the file as an Arrow table, and how many rows did not fit."""
+    def read(self, text: Collection[str], only: list[str] | None = None) -> tuple[pd.DataFrame, int]:
+        """Return the columns of the file, and how many rows did not fit."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
@@ -159,14 +160,14 @@ class TextFile:
             raise TableError(self.path, f"cannot be read as a table: {error}") from error
         if any(pa.types.is_binary(kind) for kind in table.schema.types):
             raise UnicodeDecodeError("utf-8", b"", 0, 1, "invalid bytes")
-        return unguarded_table(table), len(broken)
+        return to_frame(unguarded_table(table)), len(broken)
 
     def codes(self, integers: Collection[str]) -> set[str]:
         """Return the columns of whole numbers whose leading zeros tell that they are codes."""
         if not integers or not (self.dialect.separator not in ",;\t|" or self._leading_zeros()):
             return set()
-        table, _ = self.read(integers, [name for name in self.names if name in integers])
-        return {name for name in table.schema.names if are_codes(CellLevels.of(table.column(name).to_pandas()))}
+        frame, _ = self.read(integers, [name for name in self.names if name in integers])
+        return {name for name in frame.columns if are_codes(CellLevels.of(frame[name]))}
 
     def _leading_zeros(self) -> bool:
         """Return whether any field may begin with a zero and a digit."""
@@ -273,6 +274,23 @@ def _binary(path: Path) -> BinaryIO:
 
 def warn(message: str) -> None:
     warnings.warn(message, TableWarning, stacklevel=4)
+
+
+def to_frame(table: Any) -> pd.DataFrame:
+    """Return an Arrow table as a data frame; each column's memory is given up as soon as it is converted."""
+    import pandas as pd
+    import pyarrow as pa
+
+    for position, kind in enumerate(table.schema.types):
+        if pa.types.is_time(kind):
+            column = table.column(position).cast(pa.string())
+            table = table.set_column(position, table.schema.names[position], column)
+    frame = table.to_pandas(split_blocks=True, self_destruct=True, use_threads=False, date_as_object=False)
+    del table
+    pa.default_memory_pool().release_unused()
+    if not isinstance(frame.index, pd.RangeIndex):  # Parquet written by pandas may carry one
+        frame = frame.reset_index()
+    return frame
 
 
 # ---------------------------------------------------------------------------------------------------- formulas

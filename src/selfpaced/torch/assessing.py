@@ -58,6 +58,8 @@ def assess(model: nn.Module, loader: Any, criterion: SelfPacedLoss | None = None
         raise ValueError(
             f"the model must give logits [B, K] for labels [B], or values [B] for values [B], got {shapes}"
         )
+    if int(target.min()) < 0 or int(target.max()) >= output.shape[1]:
+        raise ValueError(f"labels must be 0 .. {output.shape[1] - 1}, got {int(target.min())} to {int(target.max())}")
     if math.isnan(rate):
         rate = (output.argmax(1) != target).float().mean().item()
     losses = F.cross_entropy(output, target, reduction="none").numpy().astype(np.float64)
@@ -208,6 +210,8 @@ def _outputs(model: nn.Module, loader: Any) -> tuple[Tensor, Tensor]:
     """Outputs and targets of all rows, on the host."""
     if _can_be_indexed(loader):
         loader = DataLoader(loader.dataset, batch_size=loader.batch_size or 1, collate_fn=loader.collate_fn)
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a module of PyTorch, got {type(model).__name__}")
     device = next(iter(model.parameters()), torch.empty(0)).device
     training = model.training
     model.eval()

@@ -98,8 +98,8 @@ class RowMemory:
             self.agreed.index_copy_(0, ids, torch.cat(agreed))
 
     def _make_room(self, low: int, high: int) -> None:
-        if low < 0:
-            raise ValueError(f"ids must be row numbers >= 0, got {low}")
+        if low < 0 or high >= 2**31:
+            raise ValueError(f"ids must be row numbers >= 0 and < 2**31, got {low if low < 0 else high}")
         size = len(self.weight)
         if high >= size:
             more = max(high + 1, 2 * size) - size

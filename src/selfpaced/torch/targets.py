@@ -52,7 +52,7 @@ def targets_of(
         return ClassTargets(criterion.weight, criterion.ignore_index, getattr(criterion, "label_smoothing", 0.0))
     if isinstance(criterion, nn.BCEWithLogitsLoss):
         return BinaryTargets(criterion, ignore_index)
-    if not callable(criterion):
+    if not callable(criterion) or isinstance(criterion, type):
         raise TypeError(f"criterion must be a loss module or function of (output, target), got {criterion!r}")
     return ValueTargets(criterion, by_residual and isinstance(criterion, RESIDUAL_LOSSES))
 
@@ -182,13 +182,16 @@ class ValueTargets(nn.Module):
         if isinstance(self.criterion, nn.Module) and target.shape != output.shape:
             name, shapes = type(self.criterion).__name__, _shapes(output, target)
             raise ValueError(f"output and target of {name} must have one shape, got {shapes}")
+        if not (output.ndim and target.ndim and len(output) == len(target)):
+            raise ValueError(f"output and target must have one entry for each row, got {_shapes(output, target)}")
         whole = _finite_values(output) & _finite_values(target)
         output, target = _zero_unless(whole, _precise(output)), _zero_unless(whole, target)
         loss = self.criterion(output, target)
-        if loss.ndim == 0 or loss.shape[0] != len(output):
+        if not isinstance(loss, Tensor) or loss.ndim == 0 or loss.shape[0] != len(output):
+            got = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
             raise ValueError(
                 "criterion must return one loss per row, unreduced (reduction='none'): "
-                f"got shape {tuple(loss.shape)} for {len(output)} rows"
+                f"got {got} for {len(output)} rows"
             )
         loss = loss.reshape(len(output), -1).mean(1)
         level = (output.detach() - target).square().reshape(len(output), -1).mean(1) if self.by_residual else loss
@@ -215,6 +218,8 @@ def _checked_labels(output: Tensor, target: Tensor, weight: Tensor | None) -> bo
     """Whether the targets are probabilities."""
     if output.ndim < 2:
         raise ValueError(f"logits must be [B, K] or [B, K, ...] with the classes second, got {_shapes(output, target)}")
+    if output.is_complex():
+        raise ValueError(f"logits must be real numbers, got {output.dtype}")
     if output.shape[1] < 2:
         raise ValueError(
             "logits must have a column for each of at least two classes, got one; for one logit per row use "

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from ..fingerprint import mixed, row_keys
 from ..folds import make_folds
 from ..robust import outlier_probability, outlier_share
-from ..robust.outliers import NORMAL_95
+from ..robust.scales import NORMAL_95
 from ..selection import effective_size, frequencies, mean_and_error
 from .mixture import NEAR, Mixture, fit_mixture
 from .reference import Reference, Rows, best_references, clear_outliers

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from ..robust import weighted_quantile
-from ..robust.outliers import NORMAL_95
+from ..robust.scales import NORMAL_95
 
 __all__ = ["NEAR", "Mixture", "fit_mixture"]
 

@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 from ..fitting import few_threads
 from ..folds import Split
 from ..robust import madn, second_heap, weighted_quantile
-from ..robust.sigma import CUTOFF
+from ..robust.scales import CUTOFF
 
 __all__ = ["Reference", "Rows", "best_references", "clear_outliers", "numeric_features"]
 

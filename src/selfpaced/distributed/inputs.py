@@ -1,9 +1,10 @@
-"""Dask collections where arrays are expected: recognised without importing Dask, handled by the modules that do."""
+"""Dask collections and tables in batches where arrays are expected: recognised without importing what handles them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar
 
 from .table import Table
@@ -23,6 +24,17 @@ def is_dask(X: Any) -> bool:
 def on_dask(X: Any) -> bool:
     """Whether it is a Dask collection, or a table of one."""
     return is_dask(X) or (isinstance(X, Table) and hasattr(X, "parts"))
+
+
+def is_source(X: Any) -> bool:
+    """Whether rows come in batches, and not all at once."""
+    lazy = type(X).__module__.startswith("polars") and type(X).__name__ == "LazyFrame"
+    return lazy or is_dataset(X) or isinstance(X, Iterator | str | Path)
+
+
+def is_dataset(X: Any) -> bool:
+    """Whether it is a dataset of pyarrow."""
+    return hasattr(X, "to_batches") and hasattr(X, "scanner") and hasattr(X, "schema")
 
 
 def refuse_dask(X: Any) -> None:
@@ -68,6 +80,3 @@ class ScoreMixin:
 
             return score(self, X, y, sample_weight)
         return float(super().score(X, y, sample_weight))  # type: ignore[misc]
-
-
-__all__ = ["ScoreMixin", "from_dask", "is_dask", "lazy_for_dask", "on_dask", "refuse_dask"]
