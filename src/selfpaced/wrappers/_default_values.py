@@ -30,11 +30,6 @@ ABSOLUTE_ERROR: Mapping[str, Mapping[str, tuple[Any, Any]]] = {
     "LGBMRegressor": {"objective": (None, "regression_l1")},
     "XGBRegressor": {"objective": ("reg:squarederror", "reg:absoluteerror")},
 }
-# leaves of one row follow every error; larger ones lose on clean development values
-PAIRED_LEAVES: Mapping[str, Mapping[str, tuple[Any, Any]]] = {
-    "RandomForestRegressor": {"min_samples_leaf": (1, 2)},
-    "ExtraTreesRegressor": {"min_samples_leaf": (1, 2)},
-}
 
 
 def fit_default_values(task: Task, *, tune: bool = True, keep_plain: bool = False) -> Found | None:
@@ -50,9 +45,7 @@ def fit_default_values(task: Task, *, tune: bool = True, keep_plain: bool = Fals
     usual = repeated_value(np.asarray(task.y, dtype=float), task.prior) is None
     params, plain = changed_params(task.estimator, ABSOLUTE_ERROR) if tune and usual else {}, None
     robust = bool(params) or _by_absolute_error(task.estimator)
-    if tune and not robust:
-        params = changed_params(task.estimator, PAIRED_LEAVES)
-    if keep_plain or not (robust or params):
+    if keep_plain or not robust:
         with task.progress.stage("plain fit"):
             plain = task.fit(task.prior)
     try:
@@ -70,7 +63,7 @@ def _fit_assessed(task: Task, params: Mapping[str, Any], plain: Any, robust: boo
     with task.progress.stage("held-out predictions"):
         own = expected = used.cross_fit(task.prior, task.splits(2), predict)
         if not robust:
-            if not params and not _memorises(task, predict(plain, task.X), own):
+            if not _memorises(task, predict(plain, task.X), own):
                 return None
             expected = _nearer(task, own, _boosted(task) if usual else None)
     with task.progress.stage("assessment of values"):
