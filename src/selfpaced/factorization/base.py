@@ -296,12 +296,11 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         U, V = self._whole(self._coordinates())
         self._usual = float(np.nanmedian(inlier_shares(engine, side, U, V, fit.scale)))
         residuals = engine.residuals(side, U, V)
-        weights = entry_weights(self._step, side, residuals)
         self.row_labels_, self.column_labels_ = observed.row_labels, observed.column_labels
         self._layout = observed.layout
         sample = residuals[:: max(residuals.size // SCALE_ENTRIES, 1)]
         self._cells = fit_cell_errors(sample, floor=held_out, least=REJECT * fit.scale)
-        self.row_weight_, self.column_weight_ = line_means(side, weights, len(V))
+        self.row_weight_, self.column_weight_ = line_means(self._step, side, residuals, len(V))
         return int(np.count_nonzero(beyond(residuals, self._cells.beyond)))
 
     def _residuals(self, wanted: str) -> tuple[Side, Floats]:

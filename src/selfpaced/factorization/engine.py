@@ -102,8 +102,9 @@ class Engine:
     def _solve(self, side: Side, U: Floats, V: Floats, solve: WeightedSolve, by_row: bool) -> None:
         """Block by block: the IRLS weights of the entries, then one weighted ridge solve per row."""
         # The weights of a group rule depend on all entries; the groups are the rows of the matrix.
-        groups = side.row_of() if by_row else side.indices
-        given = solve.relative_weight(self.residuals(side, U, V), groups) if solve.grouped else None
+        given = None
+        if solve.grouped:
+            given = solve.relative_weight(self.residuals(side, U, V), side.row_of() if by_row else side.indices)
         pairs = None if self.compiled else _pairs(V)
         for start, stop in side.blocks():
             low, high = int(side.indptr[start]), int(side.indptr[stop])

@@ -8,6 +8,7 @@ of their entries, with the distribution of the other rows as a prior.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -351,23 +352,27 @@ def about_the_usual(level: Floats, cold: Any) -> tuple[Floats, float]:
     return level, usual
 
 
-def entry_weights(step: WeightedSolve, side: Side, residuals: Floats) -> Floats:
-    """Relative weights of all entries, in pieces: a rule may need several temporaries."""
-    if step.grouped:
-        return step.relative_weight(residuals, side.row_of())
-    weights = np.empty_like(residuals)
+def weight_blocks(step: WeightedSolve, side: Side, residuals: Floats) -> Iterator[tuple[int, int, slice, Floats]]:
+    """Relative weights of the entries of some rows at a time: a rule may need several temporaries."""
+    whole = step.relative_weight(residuals, side.row_of()) if step.grouped else None
     for start, stop in side.blocks():
         part = slice(side.indptr[start], side.indptr[stop])
-        weights[part] = step.relative_weight(residuals[part])
+        yield start, stop, part, step.relative_weight(residuals[part]) if whole is None else whole[part]
+
+
+def entry_weights(step: WeightedSolve, side: Side, residuals: Floats) -> Floats:
+    """Relative weights of all entries."""
+    weights = np.empty_like(residuals)
+    for *_, part, own in weight_blocks(step, side, residuals):
+        weights[part] = own
     return weights
 
 
-def line_means(side: Side, weights: Floats, n_columns: int) -> tuple[Floats, Floats]:
-    """The mean weight of every row and of every column, in pieces; NaN where there is no entry."""
+def line_means(step: WeightedSolve, side: Side, residuals: Floats, n_columns: int) -> tuple[Floats, Floats]:
+    """The mean weight of every row and of every column; NaN where there is no entry."""
     means, total, count = np.full(side.n_rows, np.nan), np.zeros(n_columns), np.zeros(n_columns)
-    for start, stop in side.blocks():
-        part = slice(side.indptr[start], side.indptr[stop])
-        rows, own = np.diff(side.indptr[start : stop + 1]), weights[part]
+    for start, stop, part, own in weight_blocks(step, side, residuals):
+        rows = np.diff(side.indptr[start : stop + 1])
         summed = np.bincount(side.row_of(start, stop) - start, own, minlength=stop - start)
         np.divide(summed, rows, out=means[start:stop], where=rows > 0)
         total += np.bincount(side.indices[part], own, minlength=n_columns)
