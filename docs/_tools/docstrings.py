@@ -8,6 +8,7 @@ from typing import Any
 import griffe
 from latex2mathml.converter import convert
 
+BOX = '<div class="equation" tabindex="0" role="region" aria-label="Equation">'  # scrolls on a phone
 _BLOCK = re.compile(r"^( *)\.\. math:: ?(.*(?:\n\1 +.*)*)", re.MULTILINE)
 _MATH = re.compile(r":math:`([^`]+)`")
 _ROLE = re.compile(r":(?:class|func|mod|meth|attr|data|obj|exc):`([^`]+)`")
@@ -15,7 +16,7 @@ _ROLE = re.compile(r":(?:class|func|mod|meth|attr|data|obj|exc):`([^`]+)`")
 
 def to_markdown(text: str) -> str:
     """Formulas as MathML, cross-references as code."""
-    text = _BLOCK.sub(lambda m: f"\n{m[1]}{convert(' '.join(m[2].split()), display='block')}\n", text)
+    text = _BLOCK.sub(lambda m: f"\n{m[1]}{BOX}{convert(' '.join(m[2].split()), display='block')}</div>\n", text)
     text = _MATH.sub(lambda m: f"<span>{convert(' '.join(m[1].split()))}</span>", text)
     return _ROLE.sub(_reference, text)
 

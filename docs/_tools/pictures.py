@@ -23,9 +23,9 @@ IMAGES = Path(__file__).parents[1] / "images"
 
 def fitted() -> tuple[Any, Any, Any]:
     """The model of the quickstart."""
-    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    noisy, _ = flip_symmetric(y, 0.2, random_state=0)
-    return make_pipeline(StandardScaler(), SelfPacedLogisticRegression()).fit(X, noisy), X, noisy
+    data = load_breast_cancer(as_frame=True)
+    noisy, _ = flip_symmetric(data.target_names[data.target], 0.2, random_state=0)
+    return make_pipeline(StandardScaler(), SelfPacedLogisticRegression()).fit(data.data, noisy), data.data, noisy
 
 
 def figures(model: Any, X: Any, y: Any) -> None:

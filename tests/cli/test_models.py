@@ -75,15 +75,16 @@ def test_only_a_sample_of_many_rows_is_asked(monkeypatch):
     assert chosen(frame, labels) == choice
 
 
-def test_values_are_compared_in_their_own_unit():
+def test_values_are_compared_in_their_own_unit(monkeypatch):
+    monkeypatch.setattr("selfpaced.cli.models.HELD_OUT_ONCE", 200)
     rng = np.random.default_rng(0)
-    x, u = rng.uniform(0, 3, 600), rng.uniform(-1, 1, 600)
+    x, u = rng.uniform(0, 3, 300), rng.uniform(-1, 1, 300)
     frame = pd.DataFrame({"x": x, "u": u})
-    noise = rng.normal(size=600)
+    noise = rng.normal(size=300)
     straight = chosen(frame, 5 + 2 * x + 0.3 * noise, task="regression")
     assert (straight.model, straight.log) == ("ridge", False)
     price = np.exp(3 + 2 * x + 0.05 * noise)
-    price[rng.choice(600, 18, replace=False)] *= 10
+    price[rng.choice(300, 9, replace=False)] *= 10
     grown = chosen(frame, price, task="regression")
     assert (grown.model, grown.log) == ("ridge", True)
     bent = chosen(frame, 100 * np.sign(np.sin(9 * u)) + noise, task="regression")
@@ -116,9 +117,8 @@ def test_the_choice_is_told_kept_and_shown(selfpaced, folder):
 
 
 def test_a_model_that_is_named_is_not_put_to_the_test(as_json, shop_csv):
-    result = as_json("fit", shop_csv, "--target", "will buy", "--model", "boosting", "--no-report")
-    assert (result["model"], result["model_choice"]) == (FLEXIBLE, None)
-    assert as_json("fit", shop_csv, "--target", "will buy", "--no-report")["model"] == LINEAR
+    result = as_json("fit", shop_csv, "--target", "will buy", "--model", "logistic", "--no-report")
+    assert (result["model"], result["model_choice"]) == (LINEAR, None)
 
 
 @pytest.mark.parametrize("ridge", [148.0, 160.0])

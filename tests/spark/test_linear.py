@@ -179,6 +179,12 @@ def test_what_is_wrong_is_named(spark, tmp_path):
         fit(featuresCol="s", labelCol="y")
     with pytest.raises(ValueError, match="featuresCol must name a column"):
         fit(featuresCol=["q"], labelCol="y")
+    with pytest.raises(ValueError, match=r"^features must have one length, got \[1, 2\]$"):
+        SelfPacedLogisticRegression(featuresCol="v", labelCol="y").fit(
+            frame.selectExpr("if(y = 0, array(y), array(y, y)) as v", "y")
+        )
+    with pytest.raises(TypeError, match=r"frame must be a data frame of Spark, got pandas.*DataFrame"):
+        SelfPacedLogisticRegression(featuresCol=["a"], labelCol="y").fit(pd.DataFrame({"a": [1.0], "y": [0]}))
     with pytest.raises(ValueError, match="has no rows"):
         SelfPacedLinearRegression(featuresCol=["a"], labelCol="y").fit(frame.where("y > 5"))
     with pytest.raises(ValueError, match="pace must be a name or a number to be saved"):

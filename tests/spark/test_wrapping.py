@@ -150,6 +150,12 @@ def test_what_is_wrong_is_named(data):
     rows = data[2]
     with pytest.raises(ValueError, match="idCol must name a column"):
         CrossFit(estimator=LinearRegression(labelCol="value")).fit(rows)
+    with pytest.raises(ValueError, match="idCol must name a column, one of .*, got 'row'"):
+        CrossFit(estimator=LinearRegression(labelCol="value"), idCol="row").fit(rows)
+    with pytest.raises(ValueError, match="labelCol must name a column, one of .*, got 'y'"):
+        CrossFit(estimator=LinearRegression(labelCol="y"), idCol="id").fit(rows)
+    with pytest.raises(TypeError, match="estimator must be an estimator of Spark ML, got None"):
+        CrossFit(idCol="id").fit(rows)
     with pytest.raises(ValueError, match="estimator must have a weightCol, got PCA"):
         CrossFit(estimator=PCA(k=1), idCol="id").fit(rows)
     with pytest.raises(ValueError, match="estimator must have a labelCol, got KMeans"):

@@ -180,11 +180,6 @@ class BlockAudit(LabelAudit):
     It has the attributes and methods of `LabelAudit`. The rate, its interval and the transition matrix are fitted to
     all rows or, above 100,000 of them, to a sample by content; ``clean_share``, ``level_counts`` and the levels of rows
     are those of all rows. ``assessment``, ``calibrated_probs`` and the report show the rows that were fitted.
-
-    Attributes
-    ----------
-    level_counts : ndarray of shape (3,)
-        Number of rows of each level: not listed, worth a look, likely errors.
     """
 
     table: Any = None
@@ -248,14 +243,6 @@ class BlockAudit(LabelAudit):
         (_, look, likely), wrong, evidence = self.totals[:3]
         right, if_any = (wrong / likely if likely else math.nan), (evidence / look if look else math.nan)
         return levels_in_words(int(likely), int(look), right, if_any)
-
-    def __repr__(self) -> str:
-        low, high = self.noise_rate_interval
-        _, look, likely = self.level_counts.tolist()
-        return (
-            f"BlockAudit(n={self.n_labelled}, classes={len(self.classes)}, noise_rate={self.noise_rate:.3f} "
-            f"({low:.3f} to {high:.3f}), likely={likely}, look={look})"
-        )
 
     def _repr_html_(self) -> str:
         """The summary, for a notebook."""

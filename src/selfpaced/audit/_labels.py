@@ -85,6 +85,8 @@ class LabelAudit(AuditPage):
         Probabilities of the true label of every row, also of rows without a label.
     assessment : Assessment
         Levels and probabilities of the labelled rows.
+    level_counts : ndarray of shape (3,)
+        Number of rows of each level: not listed, worth a look, likely errors.
     n_unlabelled : int
         Rows without a label. They are predicted, and took no part in the fit.
     size : float
@@ -138,6 +140,10 @@ class LabelAudit(AuditPage):
     @property
     def n_labelled(self) -> int:
         return len(self.given.labelled)
+
+    @property
+    def level_counts(self) -> Array:
+        return np.bincount(self.assessment.levels(), minlength=3)
 
     @property
     def size(self) -> float:
@@ -224,9 +230,8 @@ class LabelAudit(AuditPage):
     # ------------------------------------------------------------------------------------------------- words
 
     def _lists(self) -> str:
-        levels = self.assessment.levels()
-        right, if_any = self.assessment.expected_precision(levels)
-        return levels_in_words(int(np.sum(levels == 2)), int(np.sum(levels == 1)), right, if_any)
+        _, look, likely = self.level_counts.tolist()
+        return levels_in_words(likely, look, *self.assessment.expected_precision(self.assessment.levels()))
 
     def _rate(self) -> str:
         nothing = self.noise.model.suspicion is None  # the probabilities say nothing about the labels
@@ -276,11 +281,10 @@ class LabelAudit(AuditPage):
         return "\n".join([head, self._rate(), *self._confusions(), self._lists(), *self._asides()])
 
     def __repr__(self) -> str:
-        low, high = self.noise_rate_interval
-        levels = self.assessment.levels()
+        (low, high), (_, look, likely) = self.noise_rate_interval, self.level_counts.tolist()
         return (
-            f"LabelAudit(n={self.n_labelled}, classes={len(self.classes)}, noise_rate={self.noise_rate:.3f} "
-            f"({low:.3f} to {high:.3f}), likely={int(np.sum(levels == 2))}, look={int(np.sum(levels == 1))})"
+            f"{type(self).__name__}(n={self.n_labelled}, classes={len(self.classes)}, noise_rate={self.noise_rate:.3f} "
+            f"({low:.3f} to {high:.3f}), likely={likely}, look={look})"
         )
 
     def audited(self) -> AuditedLabels:

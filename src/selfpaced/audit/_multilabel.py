@@ -38,6 +38,8 @@ class MultiLabelAudit(AuditPage):
         Estimated share of rows that truly have the label.
     calibrated_probs : ndarray of shape (n, n_labels)
         Probability that the row truly has the label.
+    level_counts : ndarray of shape (3,)
+        Number of entries of each level: not listed, worth a look, likely errors.
     """
 
     classes: Array
@@ -66,9 +68,8 @@ class MultiLabelAudit(AuditPage):
         return np.column_stack([audit.calibrated_probs[:, 1] for audit in self.audits])
 
     @property
-    def _counts(self) -> tuple[int, int]:
-        levels = np.concatenate([audit.assessment.levels() for audit in self.audits])
-        return int(np.sum(levels == 2)), int(np.sum(levels == 1))
+    def level_counts(self) -> Array:
+        return np.asarray(np.sum([audit.level_counts for audit in self.audits], axis=0))
 
     def suspects(self, n: int | None = None, *, all_rows: bool = False) -> Any:
         """Return the entries to check, most suspicious first.
@@ -109,7 +110,7 @@ class MultiLabelAudit(AuditPage):
         return as_table(columns)
 
     def _lists(self) -> str:
-        likely, look = self._counts
+        _, look, likely = self.level_counts.tolist()
         table = self.suspects()
         level, wrong = np.asarray(table["level"]), np.asarray(table["noise_probability"])
         if_noisy = np.asarray(table["probability_if_noisy"])
@@ -128,7 +129,7 @@ class MultiLabelAudit(AuditPage):
         return "\n".join([*lines, *dict.fromkeys(aside for audit in self.audits for aside in audit._asides())])
 
     def __repr__(self) -> str:
-        likely, look = self._counts
+        _, look, likely = self.level_counts.tolist()
         rows = len(self.audits[0].given.probs)
         return f"MultiLabelAudit(n={rows}, labels={len(self.classes)}, likely={likely}, look={look})"
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .console import UsageError
 from .data import find_target, open_table
+from .terminal import next_step, show_lists
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -209,15 +210,7 @@ def _tell(
 ) -> None:
     """What was found, the first suspects, and the next command."""
     console.tell("\n" + audit.summary())
-    if len(found):
-        place = "line" if found["line"].notna().any() else "row"
-        shown = found.head()[[place, "level", "given", "expected", "noise_probability"]]
-        console.say()
-        console.table(
-            [place, "level", "given", "expected", "wrong"], shown.astype(str).to_numpy().tolist(), left=(1, 2, 3)
-        )
+    show_lists(found, audit.assessment.expected_precision(audit.assessment.levels()), console)
     console.tell(f"\nWritten: {', '.join(written)}")
-    if len(found) and written[-1].endswith("report.html"):
-        console.say(f"Next: selfpaced review {args.out}")
-    elif len(found):
-        console.say(f"Next: fill in the column decision of {written[0]}")
+    if len(found):
+        next_step(written, str(args.out), console)

@@ -22,7 +22,7 @@ SHOWN_PROBABILITY = 0.999  # display: no row is certainly wrong
 def tell(result: Training, measured: dict[str, Any], console: Console) -> None:
     """Print what was found, and the first rows of both lists."""
     summary(result.model, measured, console)
-    show_lists(result, console)
+    show_lists(result.suspects, result.precision, console)
 
 
 def summary(model: Any, measured: dict[str, Any], console: Console) -> None:
@@ -98,12 +98,17 @@ def tell_next(result: Training, measured: dict[str, Any], written: list[str], fo
         console.tell(f"\n{_round(measured)} (decided: {result.review})", strong=True)
     console.tell(f"\nWritten: {', '.join(written)}")
     console.tell(console.timing())
-    if not len(result.suspects):
-        console.say(f"Next: selfpaced predict {written[0]} NEW.csv")
-    elif "report.html" in written[-1]:
-        console.say(f"Next: selfpaced review {folder}")
+    if len(result.suspects):
+        next_step(written, folder, console)
     else:
-        console.say(f"Next: fill in the column decision of {written[1]}")
+        console.say(f"Next: selfpaced predict {written[0]} NEW.csv")
+
+
+def next_step(written: list[str], folder: str, console: Console) -> None:
+    """Print how to decide about the rows that are listed."""
+    listed = next(name for name in written if name.endswith("suspects.csv"))
+    page = any(name.endswith("report.html") for name in written)
+    console.say(f"Next: selfpaced review {folder}" if page else f"Next: fill in the column decision of {listed}")
 
 
 def _round(measured: dict[str, Any]) -> str:
@@ -119,11 +124,10 @@ def _round(measured: dict[str, Any]) -> str:
     return f"{start} {count(before)} -> {count(measured['undecided'])} undecided, {count(new)} new"
 
 
-def show_lists(result: Training, console: Console) -> None:
-    """Print the first rows of both lists, or why nothing is proven."""
-    likely = result.likely
-    look = result.suspects.drop(likely.index)
-    right, if_any = result.precision
+def show_lists(found: pd.DataFrame, precision: tuple[float, float], console: Console) -> None:
+    """Print the first rows of both lists with their expected precision, or why nothing is proven."""
+    likely, look = (found[found["level"] == level] for level in ("likely error", "worth a look"))
+    right, if_any = precision
     if len(likely):
         console.tell(f"\nLikely errors (about {percent(right)} of them are wrong){_first(len(likely))}")
         _show(likely, "noise_probability", console)
@@ -144,12 +148,13 @@ def _show(found: pd.DataFrame, measure: str, console: Console) -> None:
     place = "line" if found["line"].notna().any() else "row"
     rows = []
     for record in found.head(ROWS_SHOWN).to_dict("records"):
-        reason = record["against"] or record["why"].partition(" (")[0]  # without the lines of its neighbours
+        reason = record.get("against") or record.get("why", "").partition(" (")[0]  # without the lines of neighbours
         cells = [str(record[place]), _cell(record["given"]), _cell(record["expected"]), _measured(record, measure)]
         rows.append([*cells, reason])
     name = {"noise_probability": "wrong", "residual": "off by"}.get(measure, "wrong, if any")
     text = (4,) if isinstance(found["given"].iloc[0], float) else (1, 2, 4)
-    console.table([place, "given", "expected", name, "because of"], rows, left=text)
+    width = 5 if any(row[4] for row in rows) else 4  # an audit gives no reasons
+    console.table([place, "given", "expected", name, "because of"][:width], [row[:width] for row in rows], left=text)
 
 
 def _measured(record: dict[str, Any], measure: str) -> str:

@@ -1,6 +1,5 @@
 """Makers of label noise, outliers and data sets, for tests and experiments."""
 
-from selfpaced.datasets.cache import cache_directory
 from selfpaced.datasets.noise import (
     flip_class_conditional,
     flip_in_region,
@@ -11,8 +10,7 @@ from selfpaced.datasets.noise import (
     outliers_one_sided,
     outliers_symmetric,
 )
-from selfpaced.datasets.shelter import make_shelter
-from selfpaced.datasets.synthetic import make_low_rank, make_multiview_digits
+from selfpaced.datasets.synthetic import cache_directory, make_low_rank, make_multiview_digits, make_shelter
 
 __all__ = [
     "cache_directory",

@@ -165,18 +165,11 @@ def cross_fit(
     fitted: Callable[..., Any],
     predicted: Callable[[Any], tuple[Block, Any]],
 ) -> Outcome:
-    """Decide between the plain and the weighted model.
+    """Decide between the plain and the weighted model, for a kind of noise model.
 
-    Parameters
-    ----------
-    kind : {LabelNoiseModel, ValueNoiseModel}
-        What is wrong.
-    classes, mass : sequence, array of shape (2, n_classes)
-        The labels, and the weight of each in both halves.
-    fitted : callable
-        Gives models of both halves: plain ones without arguments, weighted ones for (models, noise model).
-    predicted : callable
-        The sample, and what the models of the other half predict of it.
+    ``mass`` is the weight of each class in both halves. ``fitted`` gives models of both halves: plain ones without
+    arguments, weighted ones for (models, noise model). ``predicted`` gives the sample, and what the models of the other
+    half predict of it.
     """
     if not np.all(mass):
         silent = kind.silent(classes, mass)

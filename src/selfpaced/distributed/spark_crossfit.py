@@ -16,6 +16,7 @@ from ..assessment import Assessment
 from .crossfit import SAMPLE, LabelNoiseModel, Outcome, ValueNoiseModel, cross_fit
 from .spark_columns import ask, diagnosed, diagnosis_columns
 from .spark_parameters import TableParams, parameter, read_object, require_java, write_object
+from .spark_table import field
 from .table import Block
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,8 @@ class Predictions(NamedTuple):
     @classmethod
     def of(cls, estimator: Any) -> Predictions:
         """By the parameters that the estimator has."""
+        if not isinstance(estimator, Estimator):
+            raise TypeError(f"estimator must be an estimator of Spark ML, got {estimator!r}")
         for name in ("weightCol", "labelCol"):
             if not estimator.hasParam(name):
                 raise ValueError(f"estimator must have a {name}, got {type(estimator).__name__}")
@@ -219,8 +222,11 @@ class CrossFit(_WrapperParams, Estimator):
         self.setParams(**params)
 
     def _fit(self, dataset: Any) -> CrossFitModel:
-        inner = self.getOrDefault("estimator")
+        inner = self.optional("estimator")
         read = Predictions.of(inner)
+        for name, role in ((inner.getLabelCol(), "labelCol"), (self.optional("idCol"), "idCol")):
+            if name is not None:
+                field(dataset, name, role)
         mass, without = self._mass(read, self._folded(dataset))
         dataset = dataset.where(read.known) if without else dataset
         folded = self._folded(dataset)

@@ -76,31 +76,7 @@ class _Reader(MLReader):
         return found
 
 
-class Saved(MLWritable, MLReadable):
-    """A folder of parameters and parts: ``_save_parts`` writes these and returns what has the parameters."""
-
-    def _save_parts(self, session: Any, path: str) -> Any:  # noqa: ARG002
-        """Parameters are saved as JSON: names and numbers."""
-        for param, value in self.extractParamMap().items():
-            if not isinstance(value, str | int | float | list | dict | None):
-                raise ValueError(f"{param.name} must be a name or a number to be saved, got {value!r}")
-        return self
-
-    @classmethod
-    def _load_parts(cls, session: Any, path: str) -> Any:  # noqa: ARG003
-        return cls()
-
-    def write(self) -> Any:
-        """What writes it; ``save(path)`` calls it."""
-        return _Writer(self)
-
-    @classmethod
-    def read(cls) -> Any:
-        """What reads it; ``load(path)`` calls it."""
-        return _Reader(cls)
-
-
-class TableParams(HasFeaturesCol, HasLabelCol, HasWeightCol, HasPredictionCol, Saved):
+class TableParams(HasFeaturesCol, HasLabelCol, HasWeightCol, HasPredictionCol, MLWritable, MLReadable):
     """Columns that are read and written, and how parameters are set and got."""
 
     featuresCol = parameter("featuresCol", "column of vectors or arrays, or list of columns of numbers", _columns)
@@ -152,3 +128,25 @@ class TableParams(HasFeaturesCol, HasLabelCol, HasWeightCol, HasPredictionCol, S
     def setPredictionCol(self: Self, value: str) -> Self:
         """Set the column of predictions."""
         return self.setParams(predictionCol=value)
+
+    # ------------------------------------------------------------------ a folder of parameters and parts
+
+    def _save_parts(self, session: Any, path: str) -> Any:  # noqa: ARG002
+        """Parameters are saved as JSON: names and numbers."""
+        for param, value in self.extractParamMap().items():
+            if not isinstance(value, str | int | float | list | dict | None):
+                raise ValueError(f"{param.name} must be a name or a number to be saved, got {value!r}")
+        return self
+
+    @classmethod
+    def _load_parts(cls, session: Any, path: str) -> Any:  # noqa: ARG003
+        return cls()
+
+    def write(self) -> Any:
+        """What writes it; ``save(path)`` calls it."""
+        return _Writer(self)
+
+    @classmethod
+    def read(cls) -> Any:
+        """What reads it; ``load(path)`` calls it."""
+        return _Reader(cls)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import pickle
+import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from pyspark import StorageLevel
+from pyspark.errors import PythonException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -67,6 +69,8 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
         labels: bool = True,
         block_bytes: int = SPARK_BLOCK_BYTES,
     ) -> None:
+        if not hasattr(frame, "mapInArrow"):
+            raise TypeError(f"frame must be a data frame of Spark, got {type(frame).__module__}.{type(frame).__name__}")
         self.names = None if isinstance(features, str) else [str(name) for name in features]
         self._labels, self._dtype = labels, single_or_double(frame, features)
         chosen = [
@@ -99,9 +103,12 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
             known: dict[Place, Facts] = {(row.part, row.piece): pickle.loads(row.facts) for row in rows if row.n}
             self.places = sorted(known)
             self._check(known)
-        except BaseException:
+        except BaseException as error:
             self.close()
-            raise
+            told = re.search("ValueError: (.*)", str(error)) if isinstance(error, PythonException) else None
+            if told is None:
+                raise
+            raise ValueError(told[1]) from None  # what an executor has said, without its traceback
         facts = [known[place] for place in self.places]
         self.sizes = np.array([own.n for own in facts], dtype=np.intp)
         self.n_unlabelled += sum(row.without for row in rows)

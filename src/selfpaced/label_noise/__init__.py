@@ -28,6 +28,7 @@ from .model import (
     logits_from_proba,
     rate_scores,
     share_to_check,
+    softmax_columns,
     symmetric,
 )
 
@@ -45,5 +46,6 @@ __all__ = [
     "one_rate_likelihood",
     "rate_scores",
     "share_to_check",
+    "softmax_columns",
     "symmetric",
 ]

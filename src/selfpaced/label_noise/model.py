@@ -232,6 +232,14 @@ def softmax(z: Array) -> Array:
     return out
 
 
+def softmax_columns(z: Array) -> Array:
+    """Probabilities in place; classes are the axis before the last."""
+    z -= z.max(axis=-2, keepdims=True)
+    np.exp(z, out=z)
+    z /= z.sum(axis=-2, keepdims=True)
+    return z
+
+
 def pair(margin: Array) -> Array:
     """The probabilities of two classes from the margin of the second; both keep their digits, however small."""
     ratio = np.exp(-np.abs(margin))
@@ -280,7 +288,7 @@ def confident_error(
 
 def _error_of_surest(gap: Array, wrong: Array, weight: Array, share: float) -> float:
     """The error of the surest share; of rows that are equally sure at its edge, each counts in part."""
-    order = np.argsort(-gap, kind="stable")
+    order = np.argsort(-gap)
     total = np.cumsum(weight[order])
     wanted = share * float(total[-1])
     least = gap[order[min(int(np.searchsorted(total, wanted)), len(order) - 1)]]

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from .binary import MAX_RATE
-from .model import Array, Model, softmax, symmetric
+from .model import Array, Model, softmax, softmax_columns, symmetric
 
 PSEUDO_COUNTS = 0.25  # a choice: what holds a free transition matrix near one rate, as a share of the rows
 MAX_PAIRWISE = 30  # cost: classes above which there is no rate per pair
-ONE_WAY = 1.5  # theory: standard errors of the score by which one class is mistaken for another, to be looked at
 ROWS_COMPARED = 1000  # cost: rows that tell a scale and one rate where candidates are compared
 
 
@@ -28,10 +27,12 @@ class _MulticlassLikelihood:
         self.k, self.n = z.shape
         self.z, self.y, self.weight = z, y, weight
         self.own = (y, np.arange(self.n))  # the place of given labels
+        self.members = np.zeros((self.k, self.n))
+        self.members[self.own] = 1.0
         self.max_rate = 2 * MAX_RATE * (self.k - 1) / self.k  # labels say nothing at (k - 1) / k
 
     def _joint(self, scale: float, bias: Array, transition: Array) -> tuple[float, Array, Array]:
-        clean = _softmax(scale * self.z + bias[:, None])
+        clean = softmax_columns(scale * self.z + bias[:, None])
         joint = clean * transition[:, self.y]
         q = np.maximum(joint.sum(axis=0), 1e-300)
         joint /= q
@@ -55,7 +56,7 @@ class _MulticlassLikelihood:
 
     def _slopes(self, scale: float, rate: float) -> tuple[Array, Array, Array]:
         """Clean probabilities of the given labels, and the slopes of their probabilities in scale and rate."""
-        clean = _softmax(scale * self.z)
+        clean = softmax_columns(scale * self.z)
         p = clean[self.own]
         clean *= self.z
         moved = scale * p * (self.z[self.own] - clean.sum(axis=0))
@@ -65,7 +66,7 @@ class _MulticlassLikelihood:
     def unbiased(self, x: Array) -> tuple[float, Array]:
         """Log scale and, where there are further entries, a bias; without noise."""
         scale, bias = float(np.exp(np.clip(x[0], -6, 5))), x[1:]
-        p = _softmax(scale * self.z + bias[:, None] if len(bias) else scale * self.z)
+        p = softmax_columns(scale * self.z + bias[:, None] if len(bias) else scale * self.z)
         value = -float(self.weight @ np.log(np.maximum(p[self.own], 1e-300)))
         p[self.own] -= 1
         p *= self.weight
@@ -81,7 +82,7 @@ class _MulticlassLikelihood:
         value, clean, joint = self._joint(scale, bias, transition)
         joint *= self.weight
         residual = clean * self.weight - joint
-        counts = np.stack([np.bincount(self.y, row, minlength=k) for row in joint]) + prior
+        counts = joint @ self.members.T + prior
         value += 0.5 * (x[0] ** 2 + bias @ bias) - float((prior * np.log(np.maximum(transition, 1e-300))).sum())
         grad = np.empty_like(x)
         grad[0] = scale * np.vdot(residual, self.z) + x[0]
@@ -134,14 +135,6 @@ def one_way_transition(k: int, a: int, b: int, rate: float) -> Array:
     return out
 
 
-def _softmax(z: Array) -> Array:
-    """Columns of probabilities, in place."""
-    z -= z.max(axis=0)
-    np.exp(z, out=z)
-    z /= z.sum(axis=0)
-    return z
-
-
 def _one_rate(like: _MulticlassLikelihood, max_iter: int = 25) -> tuple[Array, float]:
     """Log scale and logit of one rate by damped Fisher scoring from both basins, and the value there."""
     best, lowest = np.zeros(2), np.inf
@@ -160,7 +153,7 @@ def _one_rate(like: _MulticlassLikelihood, max_iter: int = 25) -> tuple[Array, f
                 continue
             gain, damping = value - new[0], 0.3 * damping
             x, (value, grad, fisher) = trial, new
-            if gain < 1e-6 or (gain < 0.1 and value > lowest + 2.0):  # done, or on the way to the worse basin
+            if gain < 0.01 or (gain < 0.1 and value > lowest + 2.0):  # done, or on the way to the worse basin
                 break
         if value < lowest:
             best, lowest = x, value
@@ -168,7 +161,7 @@ def _one_rate(like: _MulticlassLikelihood, max_iter: int = 25) -> tuple[Array, f
 
 
 def _minimum(function: Callable[..., tuple[float, Array]], start: Array, *args: Any) -> Any:
-    options = {"maxiter": 60, "ftol": 1e-7, "gtol": 1e-5}
+    options = {"maxiter": 60, "ftol": 1e-6, "gtol": 1e-5}
     return minimize(function, start, args=args, jac=True, method="L-BFGS-B", options=options)
 
 
@@ -221,7 +214,7 @@ def _class_conditional(like: _MulticlassLikelihood, log_scale: float, rate: floa
     run = _minimum(like.full, start, prior)
     scale, bias = float(np.exp(np.clip(run.x[0], -4, 5))), run.x[1 : 1 + k]
     transition = softmax(run.x[1 + k :].reshape(k, k))
-    share = np.average(_softmax(scale * like.z + bias[:, None]), axis=1, weights=like.weight)
+    share = np.average(softmax_columns(scale * like.z + bias[:, None]), axis=1, weights=like.weight)
     # The pseudo-counts' own likelihood at the matrix they came from is no evidence: take it out again.
     offset = float((prior * np.log(np.maximum(base, 1e-300))).sum())
     evidence = -run.fun * like.n - offset - (k - 1) - (k * (k - 1) - 1)
@@ -231,12 +224,12 @@ def _class_conditional(like: _MulticlassLikelihood, log_scale: float, rate: floa
 def _one_way(like: _MulticlassLikelihood, clean_scale: float, unit: float) -> list[Model]:
     """One class recorded as one other, where labels ask for it: k^2 rates would cost more than this one is worth."""
     (a, b), z = _asked_for(like, clean_scale)
-    if z < ONE_WAY:
-        return []
     k = like.k
+    if z**2 < 2 * np.log(k * (k - 1)):  # the largest of so many scores is as large without noise
+        return []
     best = _minimum(like.one_way, np.r_[max(np.log(clean_scale), -4.0), np.zeros(k + 1)], a, b)
     rate, scale, bias = one_way_rate(best.x), float(np.exp(np.clip(best.x[0], -4, 5))), best.x[1:-1]
-    share = float(np.average(_softmax(scale * like.z + bias[:, None])[a], weights=like.weight))
+    share = float(np.average(softmax_columns(scale * like.z + bias[:, None])[a], weights=like.weight))
     evidence = -best.fun * like.n - (k - 1) - np.log(k * (k - 1))  # which of the pairs was a choice, too
     error = share * like.one_way_error(best.x, a, b)
     return [Model(scale / unit, bias, one_way_transition(k, a, b, rate), evidence, share * rate, error)]
@@ -244,10 +237,9 @@ def _one_way(like: _MulticlassLikelihood, clean_scale: float, unit: float) -> li
 
 def _asked_for(like: _MulticlassLikelihood, clean_scale: float) -> tuple[tuple[int, int], float]:
     """The two classes whose rate has the largest score in a model that knows no noise, and its standard errors."""
-    clean = _softmax(clean_scale * like.z)
+    clean = softmax_columns(clean_scale * like.z)
     odds = clean / np.maximum(clean[like.own], 1e-9)
-    members = np.zeros((like.k, like.n))
-    members[like.own] = like.weight
+    members = like.members * like.weight
     own = members.sum(axis=1, keepdims=True)
     z = (odds @ members.T - own) / np.sqrt(np.square(odds) @ members.T + own + 1e-300)
     np.fill_diagonal(z, -np.inf)
@@ -264,6 +256,6 @@ def one_rate_multiclass(logits: Array, y: NDArray[np.intp], weight: Array) -> Ar
         like = _MulticlassLikelihood(np.ascontiguousarray(z[:, every]), y[every], weight[every])
         x, _ = _one_rate(like)
         rate, k = like.rate_of(x), like.k
-        own = _softmax(float(np.exp(np.clip(x[0], -4, 5))) * z)[y, np.arange(len(y))]
+        own = softmax_columns(float(np.exp(np.clip(x[0], -4, 5))) * z)[y, np.arange(len(y))]
         row[:] = np.log(np.maximum(rate / (k - 1) + (1 - rate * k / (k - 1)) * own, 1e-12))
     return out

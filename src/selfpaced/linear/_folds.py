@@ -90,10 +90,10 @@ class FoldRows:
         weight = np.ones(self.n) if self.weight is None else self.weight / self.weight.mean()
         return np.stack([np.where(fold == f, 0.0, weight) for fold in self.folds for f in range(self.n_validated)])
 
-    def held_out(self, scores: Vector) -> Vector:
-        """Scores of the held-out rows, the mean over repetitions, from those of all fits (fits, outputs, n)."""
-        at = np.arange(len(self.folds))[:, None] * self.n_validated + self.folds[:, self.held]
-        return np.ascontiguousarray(scores[at, :, self.held[None]].mean(axis=0, dtype=np.float64))
+    def held_by(self, number: int) -> Rows:
+        """The rows that a fit holds out."""
+        repetition, fold = divmod(number, self.n_validated)
+        return np.flatnonzero(self.folds[repetition] == fold)
 
     def every(self, step: int) -> FoldRows:
         """Every ``step``-th row, in the same folds."""

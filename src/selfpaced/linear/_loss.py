@@ -18,7 +18,7 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ..distributed import Block, Sums, Table
-from ..label_noise import NoiseModel
+from ..label_noise import NoiseModel, softmax_columns
 from ..regularizers import Regularizer, Welsch
 from ..regularizers.base import relative
 from ._lbfgs import Metric
@@ -380,14 +380,6 @@ def class_scores(block: Matrix, params: Vector) -> Vector:
     else:
         scores = (block @ coef.T).T if sparse.issparse(block) else coef @ block.T
     return np.asarray(np.add(scores, params[:, -1:], order="C", dtype=np.float64))
-
-
-def softmax_columns(scores: Vector) -> Vector:
-    """Probabilities in place; classes are the axis before the last."""
-    scores -= scores.max(axis=-2, keepdims=True)
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=-2, keepdims=True)
-    return scores
 
 
 def backward(block: Matrix, residual: Vector) -> Vector:

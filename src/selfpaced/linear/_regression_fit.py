@@ -256,7 +256,7 @@ def automatic(plain: RegressionFit, settings: RegressionSettings) -> Iterator[Re
     upward = replace(
         plain,
         trials=(*plain.trials, trial),
-        decision=Decision(1, f"the sigma of its good residuals is {scale.sigma:.4g}"),
+        decision=Decision(1, f"without outliers, its residual scale is {scale.sigma:.4g}"),
         scale=scale,
     )
     if scale.sigma > floor and not _gathered(upward):
@@ -295,7 +295,7 @@ def _efficient(upward: RegressionFit, settings: RegressionSettings, majority: fl
     if after.majority > max(GUARD * before.majority, floor):
         return replace(fit, decision=Decision(1, reason))
     scale = ResidualScale(max(after.sigma, floor), after.majority)
-    return replace(fit, decision=Decision(2, f"the sigma of its good residuals is {scale.sigma:.4g}"), scale=scale)
+    return replace(fit, decision=Decision(2, f"without outliers, its residual scale is {scale.sigma:.4g}"), scale=scale)
 
 
 def _prefer_plain(fit: RegressionFit) -> RegressionFit:
@@ -305,7 +305,7 @@ def _prefer_plain(fit: RegressionFit) -> RegressionFit:
     if outlier_share(fit.best.residuals, sigma, weight).low == 0 and largest <= -1.1 * ndtri(
         (1 - TEST_LEVEL) / 2 / size
     ):
-        return replace(fit, decision=Decision(0, f"no residual of {fit.trial.label} is an outlier"))
+        return replace(fit, decision=Decision(0, "no value is an outlier"))
     return fit
 
 

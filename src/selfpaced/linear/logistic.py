@@ -73,7 +73,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ScoreMixin, ClassifierMi
         lam. A :class:`~selfpaced.pacing.Pacing` is followed to its end.
     C : "auto" or float, default="auto"
         Inverse strength of the penalty.  A number means what it means in scikit-learn.  "auto" starts from
-        scikit-learn's default of 1; with fewer than 100 rows per parameter it also tries 0.1 and 0.01 and chooses by
+        scikit-learn's default of 1; with fewer than 25 rows per parameter it also tries 0.1 and 0.01 and chooses by
         held-out noisy labels.  With ``pace="paper"`` nothing is chosen: C is the given number, or 1 for "auto".
     penalty : "l2" or None, default="l2"
         None is no penalty.
@@ -244,13 +244,16 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ScoreMixin, ClassifierMi
         KeyboardInterrupt
             On Ctrl-C.  If there was a complete model by then, the estimator keeps the best one.
         """
-        if is_dask(X):
-            X, y, sample_weight, groups = from_dask(X, y, sample_weight, groups, labels=True), None, None, None
-        if isinstance(X, Table) or is_source(X):
-            for name, value in (("trusted", trusted), ("groups", groups)):
-                if value is not None:
-                    raise ValueError(f"{name} must be None where X is a table of blocks: it is for rows in memory only")
-            return self._fit_table(X, y, sample_weight)
+        if not isinstance(X, np.ndarray):
+            if is_dask(X):
+                X, y, sample_weight, groups = from_dask(X, y, sample_weight, groups, labels=True), None, None, None
+            if isinstance(X, Table) or is_source(X):
+                for name, value in (("trusted", trusted), ("groups", groups)):
+                    if value is not None:
+                        raise ValueError(
+                            f"{name} must be None if X is a table of blocks: it is for rows in memory only"
+                        )
+                return self._fit_table(X, y, sample_weight)
         refuse_dates(X)
         with speaking_of("X"):
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")

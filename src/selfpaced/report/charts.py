@@ -98,7 +98,7 @@ def scatter_chart(points: tuple[tuple[float, float, bool], ...], scale: str) -> 
     }
     if scale == "symlog" and all(given > 0 and other > 0 for given, other, _ in points):
         scale = "log"
-    axis = {"scale": {"zero": False, "type": scale}}
+    axis = {"scale": {"type": scale} | ({} if scale == "log" else {"zero": False})}
     legend = {"orient": "top", "labelExpr": "datum.value ? 'likely error' : 'other rows'"}
     colour = {
         "field": "suspect",

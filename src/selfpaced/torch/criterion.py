@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,15 +27,6 @@ from .targets import BatchRows, ClassTargets, Criterion, ValueTargets, targets_o
 
 Validation = Callable[[], float]
 Callback = Callable[[dict[str, Any]], None]
-
-
-@dataclass
-class EpochProgress:
-    """Steps of this rank, and its rows since the last epoch; attributes of a module are slow to set."""
-
-    step: int = 0
-    seen: int = 0
-    carry: float = 0.0
 
 
 class SelfPacedLoss(nn.Module):
@@ -141,7 +132,8 @@ class SelfPacedLoss(nn.Module):
         self._memory: RowMemory | None = None
         self._exchange, self._pending = Exchange(), None
         self._number = register(self)
-        self._progress = EpochProgress()
+        # Steps of this rank, and its rows since the last epoch: attributes of a module are slow to set.
+        self._progress = SimpleNamespace(step=0, seen=0, carry=0.0)
         self._warned = False
         self.epoch, self.broken = 0, 0
         self.history: list[dict[str, Any]] = []
