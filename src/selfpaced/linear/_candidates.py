@@ -29,7 +29,7 @@ from ._loss import Latent, Vector, loss_of_scores, predicted
 
 # What each mechanism earns is measured by benchmarks/ablation.py; the values are a choice.
 PENALTIES = (1.0, 0.1, 0.01)  # values of C that are tried; two are as good on development tables and worse on others
-PLENTY = 25  # rows per parameter above which the weakest penalty is as good, measured on development tables
+PLENTY = 25  # benchmarks/results/ablation.md: rows per parameter above which the weakest penalty is as good
 # Losses (nats) that have half the full weight: Welsch with lam^2 = 2/3, 1, 2, whose weights are the powers 3/2, 1 and
 # 1/2 of the probability of the given label.
 HALF_LOSSES = tuple(np.log(2.0) * np.array([2 / 3, 1.0, 2.0]))
