@@ -16,6 +16,7 @@ from ..robust import tukey_loss
 from ..selection import Gap, Trial, gap
 from .engine import Engine
 from .entries import NO_MEANS, Entries, Factors, Floats, Levels, Means, from_csr
+from .residuals import THIN
 from .solve import NEGLIGIBLE, Recipe, Solver
 from .start import RIDGE_END, RIDGE_RANK, Centred, centred, lever, low_scale, reveal_rank, ridge_bound
 
@@ -321,7 +322,7 @@ def choose_form(
 ) -> FormChoice:
     """Choose rank, ridge and means by held-out entries; of many entries by those in some rows and columns."""
     (matrix, weights), (rank, ridge, means) = observed, form
-    per_line = LINE
+    per_line = max(LINE, THIN * (rank or 0))  # with fewer, means of rows and columns may stand in for lost components
     while True:
         rows, columns = lines_of(matrix, per_line, rng)
         whole = rows.size + columns.size == sum(matrix.shape)
