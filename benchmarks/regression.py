@@ -713,14 +713,26 @@ class NoCommonPart:
         return None
 
 
+class NoRejection:
+    """In place of `Rejection`: no row is left out by it."""
+
+    @classmethod
+    def of(cls, *_):
+        return cls()
+
+    def rows(self, X, y, residuals):  # noqa: ARG002
+        return np.zeros(len(y), dtype=bool)
+
+
 #: mechanism: module, name in it, and what takes its place
 SWITCHES = {
     "all on": (),
     "no random subsets": ("linear._initial", "_elemental_start", lambda *_: None),
     "no row put aside": ("linear._initial", "CommonPart", NoCommonPart),
     "no level moved": ("linear._initial", "agreeing_levels", lambda squares, b: b),  # noqa: ARG005
-    "no guard": ("linear._regression_fit", "GUARD", np.inf),
-    "no row rejected": ("linear._regression_check", "rejected_rows", lambda _, r, __: np.zeros(len(r), dtype=bool)),
+    "no row rejected": ("linear._regression_fit", "Rejection", NoRejection),
+    "no comparison of fits": ("linear._regression_fit", "_nearest", lambda fit, *_: fit),
+    "one estimate of sigma": ("linear._regression_fit", "ROUGH", 0),
     "no rule for clear outliers": ("value_noise.assessment", "clear_outliers", lambda *_: False),
     "no trees": ("value_noise.reference", "BOOSTED", np.inf),
     "no logarithm": ("value_noise.reference", "POSITIVE", np.inf),

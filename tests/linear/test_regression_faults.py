@@ -69,7 +69,7 @@ def test_a_pace_that_leaves_no_row_keeps_the_plain_model() -> None:
     X = rng.normal(size=(60, 2))
     y = X @ [1.0, 2.0] + rng.normal(size=60)
     with pytest.warns(UserWarning, match="no row has any weight"):
-        model = SelfPacedLinearRegression(pace=1e-9).fit(X, y)
+        model = SelfPacedLinearRegression(regularizer="tukey", pace=1e-9).fit(X, y)
     np.testing.assert_array_equal(model.coef_, model.plain_.coef_)
     np.testing.assert_array_equal(model.sample_weight_, 1.0)
 

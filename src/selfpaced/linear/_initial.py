@@ -39,50 +39,49 @@ BATCHED = 24  # cost: columns up to which all normal matrices of a round come fr
 # ---------------------------------------------------------------------------------------------------- the search
 
 
-def robust_start(squares: Squares, rng: np.random.RandomState) -> tuple[Floats, float]:
-    """Return a fit that up to 40 % outliers do not own, and its M-scale (inf if only a part of the rows was seen).
+def robust_start(squares: Squares, rng: np.random.RandomState) -> Floats:
+    """Return a fit that up to 40 % outliers do not own.
 
     Beyond 600 columns the search costs too much, and least absolute deviations are led upward: they stand vertical
     outliers, not leverage.
     """
     if squares.n_columns > SEARCHED_COLUMNS:
-        return _upward(squares, _least_absolute(squares)), math.inf
+        return _upward(squares, _least_absolute(squares))
     wanted = max(START_ROWS, 10 * squares.n_columns)
     whole = squares.n_rows <= wanted
     index = np.arange(squares.n_rows) if whole else np.sort(rng.choice(squares.n_rows, wanted, replace=False))
     part = squares if whole and not sparse.issparse(squares.matrix) else squares.subset(index)
     common = CommonPart.of(part)
-    b, majority = _searched(part if common is None else common.squares, rng)
+    b = _searched(part if common is None else common.squares, rng)
     if common is not None:
         b = common.whole(b, squares)
     if whole:
-        return agreeing_levels(squares, b), majority
+        return agreeing_levels(squares, b)
     # One step of hard selection on all rows carries the fit of the subset over.
     size = np.abs(squares.residuals(b))
     cut = max(CUTOFF * largest_sigma(size, squares.sample_weight, dof=squares.dof).sigma, exact_floor(squares))
-    return squares.solve((size <= cut).astype(np.float64), b), math.inf
+    return squares.solve((size <= cut).astype(np.float64), b)
 
 
-def _searched(part: Squares, rng: np.random.RandomState) -> tuple[Floats, float]:
-    """Return the better of two starts, each refined to an S-estimate and led upward, and its M-scale.
+def _searched(part: Squares, rng: np.random.RandomState) -> Floats:
+    """Return the better of two starts, each refined to an S-estimate and led upward.
 
     Random subsets win by a much smaller sigma only: then the other start is a compromise between good rows and
     outliers, as happens if these are nearly half. By a little they would win with tight clusters of outliers.
     """
-    b, majority, sigma = _led(part, sensitivity_start(part)[0])
+    b, sigma = _led(part, sensitivity_start(part)[0])
     drawn = _elemental_start(part, rng)
     if drawn is not None:
         other = _led(part, drawn)
-        if other[2] < MUCH_TIGHTER * sigma:
-            return other[:2]
-    return b, majority
+        if other[1] < MUCH_TIGHTER * sigma:
+            return other[0]
+    return b
 
 
-def _led(part: Squares, start: Floats) -> tuple[Floats, float, float]:
-    """Return the fit that a rough start leads to, the M-scale of its S-estimate and its sigma."""
-    b, majority = s_estimate(part, start)
-    b = _upward(part, b)
-    return b, majority, truncated_sigma(part.residuals(b), part.sample_weight)
+def _led(part: Squares, start: Floats) -> tuple[Floats, float]:
+    """Return the fit that a rough start leads to, and its sigma."""
+    b = _upward(part, s_estimate(part, start)[0])
+    return b, truncated_sigma(part.residuals(b), part.sample_weight)
 
 
 def _upward(squares: Squares, b: Floats, max_iter: int = 30) -> Floats:

@@ -50,6 +50,11 @@ class Squares:
     def n_columns(self) -> int:
         return int(self.matrix.shape[1])
 
+    @property
+    def features(self) -> Any:
+        """The features as they were given, as far as they are known."""
+        return self.matrix if self.source is None else self.source
+
     @cached_property
     def size(self) -> float:
         """The number of rows the sample weights stand for."""

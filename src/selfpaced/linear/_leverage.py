@@ -23,7 +23,7 @@ from ..robust import madn, second_heap, truncated_sigma, tukey_loss, weighted_qu
 from ..robust.scales import CUTOFF
 from ._least_squares import DENSE_GRAM, Squares, exact_floor
 
-__all__ = ["ABSURD", "CommonPart", "absurd_rows", "agreeing_levels", "rejected_rows", "row_sizes"]
+__all__ = ["ABSURD", "CommonPart", "Rejection", "absurd_rows", "agreeing_levels"]
 
 Floats = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]
@@ -41,19 +41,33 @@ NO_EFFECT = 0.1  # of a row, by which an open direction is drawn to no effect: e
 # -------------------------------------------------------------------------------------- misled rows
 
 
-def row_sizes(squares: Squares) -> Floats:
-    """Return how far each row of features is from their medians, relative to the median row.
+@dataclass(frozen=True, eq=False)
+class RowSizes:
+    """How far rows of features are from their medians, relative to the median row.
 
     A column counts in units of its median nonzero deviation, so that indicators and counts have a unit, too.
     """
-    X = squares.source if squares.source is not None else squares.matrix
-    X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
-    weight = squares.sample_weight
-    size = np.abs(X - [weighted_quantile(column, 0.5, weight) for column in X.T])
-    size /= [_median_of_nonzero(column, weight) for column in size.T]
-    largest = np.maximum(size.max(axis=1, initial=0.0), np.finfo(float).tiny)  # squares of these may overflow
-    distance = largest * np.sqrt(np.mean(np.square(size / largest[:, None]), axis=1))
-    return np.asarray(distance / (weighted_quantile(distance, 0.5, weight) or _median_of_nonzero(distance, weight)))
+
+    middle: Floats
+    unit: Floats
+    typical: float = 1.0
+
+    @classmethod
+    def of(cls, X: Any, weight: Floats | None) -> RowSizes:
+        X = _dense(X)
+        middle = np.array([weighted_quantile(column, 0.5, weight) for column in X.T])
+        raw = cls(middle, np.array([_median_of_nonzero(column, weight) for column in np.abs(X - middle).T]))
+        sizes = raw(X)
+        return replace(raw, typical=weighted_quantile(sizes, 0.5, weight) or _median_of_nonzero(sizes, weight))
+
+    def __call__(self, X: Any) -> Floats:
+        size = np.abs(_dense(X) - self.middle) / self.unit
+        largest = np.maximum(size.max(axis=1, initial=0.0), np.finfo(float).tiny)  # squares of these may overflow
+        return np.asarray(largest * np.sqrt(np.mean(np.square(size / largest[:, None]), axis=1)) / self.typical)
+
+
+def _dense(X: Any) -> Floats:
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
 
 
 def _median_of_nonzero(size: Floats, weight: Floats | None) -> float:
@@ -61,33 +75,52 @@ def _median_of_nonzero(size: Floats, weight: Floats | None) -> float:
     return weighted_quantile(size[used], 0.5, None if weight is None else weight[used]) if used.any() else 1.0
 
 
-def rejected_rows(squares: Squares, residuals: Floats, sizes: Floats) -> Mask:
-    """Return the rows that are misled by unusual features, and usual rows in a second heap of residuals."""
-    weight = squares.sample_weight
-    centre = weighted_quantile(residuals, 0.5, weight)
-    sigma = madn(residuals - centre, weight)
-    if not sigma > exact_floor(squares):
-        return np.zeros(len(residuals), dtype=bool)
-    off = misled_rows(squares, residuals, sigma, sizes)
-    t = (residuals - centre) / sigma
-    usual = ~off
-    return off | (((t > second_heap(t[usual])) | (-t > second_heap(-t[usual]))) & (sizes <= UNUSUAL))
+@dataclass(frozen=True, eq=False)
+class Rejection:
+    """Which rows a fit leaves out although their values may be right.
 
-
-def misled_rows(squares: Squares, residuals: Floats, sigma: float, sizes: Floats) -> Mask:
-    """Return the rows of unusual features that the fit predicts worse than the median of the values does.
-
-    Wrong features say nothing of the values. If these values are larger, smaller or more extreme than those of all
-    rows, the features are right and the relation is no line there: then no row is misled.
+    These are rows that are misled by unusual features, and usual rows in a second heap of residuals. A row is misled
+    if the fit predicts it worse than the median of the values does. Wrong features say nothing of the values: if the
+    values of these rows are larger, smaller or more extreme than those of all rows, the features are right and the
+    relation is no line there. Then no row is misled.
     """
-    size, spread = np.abs(residuals), np.abs(squares.target - np.median(squares.target))
-    misled = (sizes > UNUSUAL) & (size > RANK_SHIFT * sigma) & (size > spread)
-    if misled.any():
-        shift = abs(_mean_rank(squares.target, misled) - 0.5)
-        error = math.sqrt(1 / 12 / np.count_nonzero(misled))  # of the mean of uniform ranks
-        if shift > RANK_SHIFT * error or _mean_rank(spread, misled) > EXTREME:
-            misled[:] = False
-    return np.asarray(misled)
+
+    sizes: RowSizes
+    median: float  # of the values
+    centre: float  # of the residuals
+    sigma: float
+    misled: bool  # whether there are misled rows
+    ends: tuple[float, float]  # residuals beyond these are in a second heap
+
+    @classmethod
+    def of(cls, squares: Squares, residuals: Floats) -> Rejection:
+        """Find out by the residuals of a fit."""
+        weight, y = squares.sample_weight, squares.target + squares.offset
+        centre = weighted_quantile(residuals, 0.5, weight)
+        sigma, sizes = madn(residuals - centre, weight), RowSizes.of(squares.features, weight)
+        found = cls(sizes, weighted_quantile(y, 0.5, weight), centre, sigma, True, (-math.inf, math.inf))
+        if not sigma > exact_floor(squares):
+            return replace(found, misled=False)
+        misled = found.rows(squares.features, y, residuals)
+        if misled.any():
+            shift = abs(_mean_rank(y, misled) - 0.5)
+            error = math.sqrt(1 / 12 / np.count_nonzero(misled))  # of the mean of uniform ranks
+            if shift > RANK_SHIFT * error or _mean_rank(np.abs(y - found.median), misled) > EXTREME:
+                misled[:] = False
+        t = (residuals - centre)[~misled] / sigma
+        ends = centre - sigma * second_heap(-t), centre + sigma * second_heap(t)
+        return replace(found, misled=bool(misled.any()), ends=ends)
+
+    def rows(self, X: Any, y: Floats, residuals: Floats) -> Mask:
+        """Return which rows are left out."""
+        sizes, (low, high) = self.sizes(X), self.ends
+        heaps = ((residuals < low) | (residuals > high)) & (sizes <= UNUSUAL)
+        if not self.misled:
+            return np.asarray(heaps)
+        size = np.abs(residuals)
+        return np.asarray(
+            heaps | ((sizes > UNUSUAL) & (size > RANK_SHIFT * self.sigma) & (size > np.abs(y - self.median)))
+        )
 
 
 def _mean_rank(values: Floats, rows: Mask) -> float:
@@ -171,7 +204,8 @@ class CommonPart:
             return np.asarray(b)
         rows = squares.rows(index)
         table = np.asarray(rows.matrix @ self.free, dtype=np.float64)
-        usual = np.square(UNUSUAL / np.maximum(row_sizes(squares)[index], UNUSUAL))
+        sizes = RowSizes.of(squares.features, squares.sample_weight)(squares.features)
+        usual = np.square(UNUSUAL / np.maximum(sizes[index], UNUSUAL))
         weight = usual * (1.0 if rows.sample_weight is None else rows.sample_weight) / reach[index]
         twice, target = np.concatenate([table, table]), np.r_[rows.residuals(b), np.zeros(len(table))]
         return np.asarray(b + self.free @ _least_absolute(twice, target, np.r_[weight, NO_EFFECT * weight]))

@@ -1,4 +1,4 @@
-"""Linear fits at one pace, and the choice between the plain fit and the self-paced one, from the residuals alone."""
+"""The automatic linear fit: search, assessment of the values, and an efficient fit of the rows that are right."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import ndtri
 
+from ..fitting import trusting
 from ..regularizers import Regularizer, get
 from ..robust import (
     ResidualRule,
@@ -26,21 +27,31 @@ from ..robust import (
 )
 from ..robust.scales import CUTOFF
 from ..selection import Candidate, Decision, Trial, path_of, sentence
-from ..value_noise import repeated_value
+from ..value_noise import ValueAssessment, assess_values, by_model, nearest, numeric_features, repeated_value
 from ._initial import robust_start
 from ._least_squares import DENSE_GRAM, Squares, exact_floor
-from ._leverage import absurd_rows
+from ._leverage import Rejection, absurd_rows
 
-__all__ = ["Attempt", "RegressionFit", "RegressionSettings", "automatic", "plain_fit"]
+__all__ = [
+    "Attempt",
+    "RegressionFit",
+    "RegressionSettings",
+    "automatic",
+    "by_residuals",
+    "checked",
+    "plain_fit",
+    "trusting_regression",
+]
 
 Floats = NDArray[np.floating[Any]]
-GUARD = 1.08  # a choice: an efficient rule may not raise the M-scale of the residuals by more than this
 ROWS_PER_COEFFICIENT = 3  # a choice: below, outliers and a flexible fit cannot be told apart
 TEST_LEVEL = 0.99  # convention: of the test for the largest residual of a plain fit, whose sigma may be 10 % too small
 ROUNDING_REACH = (
     5.0  # numerical safety: of the size of rounding, within which a residual is none (Tukey's rule reaches 4.7)
 )
 EXACT_SHARE = 0.6  # a choice: of rows fitted exactly, from which the others are outliers of that fit
+ROUGH = 2  # cost: weighted fits after which sigma is estimated again
+WITHOUT = "without gross rows"  # label of the candidate of least squares without them
 LOOSE = 1e-3  # a choice: of the residuals' spread, by which a fit at the limit of iterations may still move
 
 
@@ -240,73 +251,146 @@ def fit_scale(squares: Squares, residuals: Floats) -> ResidualScale:
 
 
 def automatic(plain: RegressionFit, settings: RegressionSettings) -> Iterator[RegressionFit]:
-    """Robust start, upward pace, efficient stop, guard, and the plain fit if nothing is against it."""
+    """Robust start and upward pace: the fit whose residuals tell which rows disagree with the majority."""
     squares, floor = plain.squares, exact_floor(plain.squares)
     if not np.any(np.abs(plain.plain.residuals) > floor):
-        yield replace(plain, decision=Decision(0, "it fits every row exactly"), scale=ResidualScale(floor, floor))
+        reason = "it fits every row exactly"
+        yield replace(plain, decision=Decision(0, reason), scale=ResidualScale(floor, floor), final=True)
         return
     began = time.perf_counter()
-    b, majority = robust_start(squares, settings.rng)
+    b = robust_start(squares, settings.rng)
     residuals = squares.residuals(b)
     scale = largest_sigma(residuals, squares.sample_weight, dof=squares.dof)
-    scale = ResidualScale(min(scale.sigma, majority), scale.majority)
     hard = ResidualRule(get("hard"))
     lam = efficient_lam(hard.regularizer, max(scale.sigma, floor))
     trial = paced_trial(Reweighted(b, residuals, hard.weights(residuals, lam)), lam, "hard, upward", hard, began)
-    upward = replace(
-        plain,
-        trials=(*plain.trials, trial),
-        decision=Decision(1, f"without outliers, its residual scale is {scale.sigma:.4g}"),
+    reason = f"without outliers, its residual scale is {scale.sigma:.4g}"
+    upward = replace(plain, trials=(*plain.trials, trial), decision=Decision(1, reason), scale=scale)
+    if scale.sigma <= floor:
+        yield _exact(upward, floor)
+    else:
+        yield upward if _gathered(upward) else _without_majority(upward)
+
+
+def efficient(fit: RegressionFit, settings: RegressionSettings, kept: NDArray[np.bool_]) -> RegressionFit:
+    """The rule at the pace where it wastes little on clean data, for the rows that are kept.
+
+    It is the plain fit if no residual is an outlier, for which least squares is efficient.
+    """
+    began, squares, floor = time.perf_counter(), fit.squares, exact_floor(fit.squares)
+    part, paced, scale = (
+        squares.rows(np.flatnonzero(kept)),
+        Reweighted(fit.best.b, fit.best.residuals, kept.astype(float)),
+        fit.scale,
+    )
+    for max_iter in (ROUGH, settings.max_iter):
+        rule, lam = efficient_rule(settings.regularizer, max(scale.sigma, floor), settings.efficiency)
+        found = settle(part, rule, lam, paced.b, tol=settings.tol, max_iter=max_iter)
+        if found is None:
+            return fit
+        residuals = squares.residuals(found.b)
+        weights, scale = np.where(kept, rule.weights(residuals, lam), 0.0), fit_scale(squares, residuals)
+        paced = Reweighted(found.b, residuals, weights, found.n_iter, found.converged)
+    label = f"{settings.regularizer.name or 'custom'}, {settings.efficiency:.0%} efficient"
+    reason = f"without outliers, its residual scale is {scale.sigma:.4g}"
+    if not kept.all():
+        share = float(np.average(~kept, weights=squares.sample_weight))
+        reason = f"{share:.1%} of the rows, which are grossly wrong or misled by their features, are left out; {reason}"
+    tried = replace(
+        fit,
+        trials=(*fit.trials, paced_trial(paced, lam, label, rule, began)),
+        decision=Decision(len(fit.trials), reason),
         scale=scale,
+        n_iter=paced.n_iter,
+        warning="" if paced.converged else unsettled(lam, settings.max_iter),
     )
-    if scale.sigma > floor and not _gathered(upward):
-        yield _without_majority(upward)
-        return
-    yield upward
-    fit = _efficient(upward, settings, majority, floor)
-    yield fit
-    yield _exact(fit, floor) if fit.scale.sigma <= floor else _prefer_plain(fit)
+    clean = outlier_share(residuals, scale.sigma, squares.sample_weight).low == 0
+    largest = -1.1 * ndtri((1 - TEST_LEVEL) / 2 / squares.size) * scale.sigma
+    if clean and np.all(np.abs(residuals) <= largest):
+        return tried.keeping_plain("no value is an outlier")
+    return tried
 
 
-def _efficient(upward: RegressionFit, settings: RegressionSettings, majority: float, floor: float) -> RegressionFit:
-    """The rule at the pace where it wastes little on clean data, unless it lets the majority down."""
-    squares, rule_name, before = upward.squares, settings.regularizer.name or "custom", upward.scale
-    began = time.perf_counter()
-    rule, lam = efficient_rule(settings.regularizer, max(before.sigma, floor), settings.efficiency)
-    rough = settle(squares, rule, lam, upward.best.b, tol=settings.tol, max_iter=2) or upward.best
-    # the first reweighting may find a sigma that is a tenth larger at most
-    sigma = max(min(fit_scale(squares, rough.residuals).sigma, 1.1 * before.sigma, majority), floor)
-    rule, lam = efficient_rule(settings.regularizer, sigma, settings.efficiency)
-    found = settle(squares, rule, lam, rough.b, tol=settings.tol, max_iter=settings.max_iter)
-    reason = (
-        f"{rule_name} at an efficient pace would raise the scale of the majority by more than {GUARD - 1:.0%} of "
-        f"sigma = {before.sigma:.4g}"
+def checked(
+    fit: RegressionFit, X: Any, settings: RegressionSettings, *, groups: Any = None, random_state: Any = 0
+) -> tuple[RegressionFit, ValueAssessment, Rejection | None]:
+    """Assess the values, and fit the rows that are neither grossly wrong nor rejected; which rows are rejected.
+
+    ``X`` are the features of the rows as given; nothing is chosen if the pace was given. Rows of a group are predicted
+    by models of other groups.
+    """
+    squares = fit.squares
+    y = squares.target + squares.offset
+    if fit.scale.sigma <= exact_floor(squares) and repeated_value(y, squares.sample_weight) is None:
+        return fit, by_residuals(fit), None
+    assessment = assess_values(
+        y,
+        (y - fit.best.residuals,),
+        fit.sigma,
+        features=numeric_features(X),
+        sample_weight=squares.sample_weight,
+        groups=groups,
+        linear=True,
+        random_state=random_state,
     )
-    if found is None:
-        return replace(upward, decision=Decision(1, reason))
-    trial = paced_trial(found, lam, f"{rule_name}, {settings.efficiency:.0%} efficient", rule, began)
-    fit = replace(
-        upward,
-        trials=(*upward.trials, trial),
-        n_iter=found.n_iter,
-        warning="" if found.converged else unsettled(lam, settings.max_iter),
-    )
-    after = fit_scale(squares, found.residuals)
-    if after.majority > max(GUARD * before.majority, floor):
-        return replace(fit, decision=Decision(1, reason))
-    scale = ResidualScale(max(after.sigma, floor), after.majority)
-    return replace(fit, decision=Decision(2, f"without outliers, its residual scale is {scale.sigma:.4g}"), scale=scale)
+    if settings.pace != "auto" or (fit.trial.plain and not assessment.found):
+        return fit, assessment, None
+    rejection = Rejection.of(squares, fit.best.residuals)
+    kept = assessment.trusted & ~rejection.rows(squares.features, y, fit.best.residuals)
+    if not np.average(kept, weights=squares.sample_weight) * squares.size > squares.dof:
+        kept[:] = True
+    found = efficient(fit, settings, kept)
+    chosen = found if found.trial.plain else _nearest(found, assessment, kept)
+    return chosen, replace(assessment, applied=not chosen.trial.plain), rejection
 
 
-def _prefer_plain(fit: RegressionFit) -> RegressionFit:
-    """Keep the plain fit if no residual of the paced one is an outlier: least squares is then the efficient fit."""
-    size, sigma, weight = fit.squares.size, fit.scale.sigma, fit.squares.sample_weight
-    largest = float(np.max(np.abs(fit.best.residuals))) / sigma
-    if outlier_share(fit.best.residuals, sigma, weight).low == 0 and largest <= -1.1 * ndtri(
-        (1 - TEST_LEVEL) / 2 / size
-    ):
-        return replace(fit, decision=Decision(0, "no value is an outlier"))
-    return fit
+def _nearest(fit: RegressionFit, assessment: ValueAssessment, kept: NDArray[np.bool_]) -> RegressionFit:
+    """Return the fit, least squares for the same rows, or the plain fit.
+
+    The plain one is left if one of the others is nearer to the rows that are kept, or if rows are left out.
+    """
+    rivals = [fit] if kept.all() else [fit, _least_squares(fit, kept)]
+    # other rows would decide for the plain fit, which follows them
+    compared = replace(assessment, wrong=np.where(kept, assessment.wrong, 1.0))
+    residuals = [fit.squares.left_out(one.best.residuals, one.trial.weight) for one in rivals]
+    number = nearest(residuals, fit.squares.left_out(fit.plain.residuals), compared, fit.squares.sample_weight)
+    if number is not None:
+        return rivals[number]
+    if not kept.all():
+        return fit
+    said = assessment.sentence
+    reason = f"{fit.trial.label} is not better on the rows that are not grossly wrong" + (f"; {said}" if said else "")
+    return fit.keeping_plain(reason)
+
+
+def _least_squares(fit: RegressionFit, kept: NDArray[np.bool_]) -> RegressionFit:
+    """Return least squares for the rows that are kept."""
+    began, weights = time.perf_counter(), kept.astype(float)
+    b = fit.squares.solve(weights, fit.best.b)  # what the other rows leave open stays
+    residuals = fit.squares.residuals(b)
+    rule, lam = ResidualRule(get("hard")), float(np.square(np.abs(residuals[kept]).max()) * (1 + 1e-9))
+    trial = Trial(lam, WITHOUT, None, weights, time.perf_counter() - began, Attempt(b, residuals, rule))
+    scale = fit_scale(fit.squares, residuals)
+    decision = Decision(len(fit.trials), fit.decision.reason)
+    return replace(fit, trials=(*fit.trials, trial), decision=decision, scale=scale, n_iter=1, warning="")
+
+
+def by_residuals(fit: RegressionFit) -> ValueAssessment:
+    """Return the assessment by the residuals of the fit alone."""
+    y = fit.squares.target
+    return by_model(y, y - fit.best.residuals, fit.sigma, fit.squares.sample_weight)
+
+
+def trusting_regression(fit: RegressionFit, trusted: NDArray[np.bool_]) -> RegressionFit:
+    """Return the chosen fit again, with full weight for the rows that a person has confirmed."""
+    if fit.trial.plain:
+        return fit
+    weights: Any = trusting(fit.trial.weight, trusted)
+    b = fit.squares.solve(weights)
+    trials = list(fit.trials)
+    attempt = replace(fit.best, b=b, residuals=fit.squares.residuals(b))
+    trials[fit.decision.index] = replace(fit.trial, weight=weights, fit=attempt)
+    return replace(fit, trials=tuple(trials))
 
 
 # ------------------------------------------------------------------------------------------------ the plain fit

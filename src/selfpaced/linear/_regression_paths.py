@@ -102,7 +102,7 @@ def _starts(plain: RegressionFit, settings: RegressionSettings) -> Iterator[Floa
 def _robust(squares: Squares, settings: RegressionSettings) -> Floats | None:
     if squares.size < ROWS_PER_COEFFICIENT * squares.dof:
         return None
-    return robust_start(squares, settings.rng)[0]
+    return robust_start(squares, settings.rng)
 
 
 def paced(plain: RegressionFit, settings: RegressionSettings) -> Iterator[RegressionFit]:
@@ -189,7 +189,7 @@ def penalised(plain: RegressionFit, settings: RegressionSettings) -> Iterator[Re
         return
     extra = _enough_ridge(squares)
     heavy = squares.damped(extra)
-    b = robust_start(heavy, settings.rng)[0]
+    b = robust_start(heavy, settings.rng)
     weights = _weights(heavy, settings, b)
     common = max(m_scale(heavy.left_out(heavy.residuals(b), weights), squares.sample_weight), exact_floor(squares))
     scored = []

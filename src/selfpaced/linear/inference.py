@@ -119,9 +119,9 @@ def _own_bread(squares: Squares, slope: Floats, even: Floats) -> Floats:
 
 
 def _by_rule(found: RegressionFit, weight: Floats) -> bool:
-    """Whether the rule made the weights of the residuals: neither for the plain fit nor for rows chosen otherwise."""
-    rule = found.best.rule
-    return rule is not None and np.allclose(rule.weights(found.best.residuals, found.trial.lam), weight)
+    """Whether the rule made the weights of the rows that have one: not if a person has confirmed some."""
+    rule, kept = found.best.rule, weight > 0
+    return rule is not None and np.allclose(rule.weights(found.best.residuals[kept], found.trial.lam), weight[kept])
 
 
 def _slopes(found: RegressionFit, weight: Floats) -> Floats:
@@ -131,7 +131,8 @@ def _slopes(found: RegressionFit, weight: Floats) -> Floats:
         return weight
     step = SMOOTHED * found.sigma
     above, below = (moved * rule.weights(moved, lam) for moved in (residuals + step, residuals - step))
-    return np.asarray((above - below) / (2 * step))
+    left_out = (weight == 0) & (rule.weights(residuals, lam) > 0)
+    return np.where(left_out, 0.0, (above - below) / (2 * step))
 
 
 def _robust_r2(found: RegressionFit, given: Floats, weight: Floats) -> float:

@@ -41,8 +41,15 @@ from ..robust import ResidualRule
 from ..value_noise import EVEN_ODDS, Rows, ValueAssessment, numeric_features
 from ._least_squares import DENSE_GRAM, build
 from ._leverage import ABSURD
-from ._regression_check import by_residuals, checked, trusting_regression
-from ._regression_fit import RegressionFit, RegressionSettings, plain_fit, unsettled
+from ._regression_fit import (
+    RegressionFit,
+    RegressionSettings,
+    by_residuals,
+    checked,
+    plain_fit,
+    trusting_regression,
+    unsettled,
+)
 from ._regression_paths import fits
 from .inference import RegressionSummary, infer
 from .regression_tables import TableEnd, fit_table, many
@@ -63,11 +70,11 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
     1. a robust start (halves suggested by principal sensitivity components, and random subsets, refined to an
        S-estimate; directions that a few rows alone determine are fitted after the others),
     2. hard self-pacing upward from the easy half, until the cut is 2.5 sigma of the fit's own good residuals,
-    3. the regularizer at the pace that is ``efficiency`` as precise as least squares on clean normal errors, unless it
-       lets the majority of the rows down,
-    4. the plain fit if no residual is an outlier, and
-    5. a check by reference models (``misfit_check_``): the weighted fit, one without gross errors, or the plain fit,
-       whichever is nearest to the rows that are right.
+    3. by its residuals the rows to leave out: gross errors that reference models confirm (``misfit_check_``), and rows
+       that their features mislead or that form a second heap of residuals (``rejection_``),
+    4. for the others the regularizer at the pace that is ``efficiency`` as precise as least squares on clean normal
+       errors, or least squares if that is nearer to them, and
+    5. the plain fit if no residual is an outlier, or if no row is left out and no other fit is nearer to the rows.
 
     A row that alone determines a coefficient keeps its weight. If the chosen fit predicts rows more than ten times as
     far off as the worst row of the plain fit, although nothing shows that they are wrong, a UserWarning says so, and
@@ -81,7 +88,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
     alpha : float, default=0.0
         Ridge penalty, as in :class:`sklearn.linear_model.Ridge`; weights are relative to their largest value, so it
         means the same for every rule.
-    regularizer : str or Regularizer, default="tukey"
+    regularizer : str or Regularizer, default="huber"
         Any elementwise rule of :mod:`selfpaced.regularizers`, or one made by ``from_loss``; the loss is the squared
         residual.
     pace : "auto", "paper", float or Pacing, default="auto"
@@ -118,8 +125,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
     lam_ : float
         The pace of the chosen fit; ``inf`` is the plain fit.
     regularizer_, loss_unit_ : Regularizer, float
-        The rule that made ``sample_weight_`` from ``sample_loss_ / loss_unit_``. It is not the one asked for where the
-        guard stepped back to hard selection; the unit is 1 unless the rule is not free of scale.
+        The rule that made ``sample_weight_`` from ``sample_loss_ / loss_unit_``, for rows that are not left out. It
+        is "hard" if least squares without gross rows was chosen; the unit is 1 unless the rule is not free of scale.
     scale_ : float
         Sigma of the good residuals; the size of rounding where they are fitted exactly. If there is no evidence for a
         majority of good rows, the root mean square of all residuals.
@@ -127,8 +134,10 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
         Estimated share of outliers that no other explanation accounts for, with an interval of about 95 %.
     misfit_check_ : ValueAssessment
         Which values are grossly wrong, and what share the model only misfits (:mod:`selfpaced.value_noise`); printed,
-        it is a sentence. If rows were left out by it, ``lam_`` is the probability of being wrong, 0.5, above which
-        they were.
+        it is a sentence.
+    rejection_ : Rejection or None
+        Which rows have no weight although their values may be right; None if ``pace`` was given or the plain fit was
+        chosen.
     path_ : tuple of Candidate
         Every fit that was tried; the score is minus the mean Tukey loss at ``scale_`` or, where the rows are fewer than
         three per coefficient, at the scale of the rows left out in turn.
@@ -175,7 +184,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
         self,
         alpha: float = 0.0,
         *,
-        regularizer: str | Regularizer = "tukey",
+        regularizer: str | Regularizer = "huber",
         pace: Any = "auto",
         efficiency: float = 0.95,
         start: str = "auto",
@@ -259,23 +268,24 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
         with Progress(self, X, y).running() as progress:
             with progress.stage("plain fit"):
                 plain = found = plain_fit(squares)
-            assessment = None
+            assessment = rejection = None
             known = None if codes is None else codes[kept]
             with Interruptible() as guard, progress.stage(f"pace {self.pace!r}"):
                 for found in fits(plain, settings):  # noqa: B007
                     pass
                 if not found.final:
-                    choose = settings.pace == "auto"
-                    options = {"choose": choose, "groups": known, "random_state": self.random_state}
-                    found, assessment = checked(found, rows, **options)
+                    options = {"groups": known, "random_state": self.random_state}
+                    found, assessment, rejection = checked(found, rows, settings, **options)
                 if confirmed is not None:
                     found = trusting_regression(found, confirmed[kept])
         termination = found.termination
         if guard.interrupted:
             termination = interrupted_sentence("the plain model" if found.trial.plain else found.trial.label)
         logger.log(logging.INFO if self.verbose else logging.DEBUG, "%s", termination)
-        self.inference_ = infer(found, (assessment or by_residuals(found)).trusted, known)
-        self._store(found, assessment or by_residuals(found), X, y, kept, termination, confirmed)
+        assessment = assessment or by_residuals(found)
+        self.inference_ = infer(found, assessment.trusted, known)
+        self.rejection_ = rejection if assessment.applied else None
+        self._store(found, assessment, X, y, kept, termination, confirmed)
         if guard.interrupted:
             raise_interrupted(self)
         self._warn(found)
@@ -373,11 +383,9 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
         if len(wrong) < len(y):  # rows of no weight were not asked
             wrong = self._wrong(X, expected, y)
             wrong[kept] = assessment.wrong
-        found_by = self._assessment(expected, y, wrong, fingerprint(X, y))
-        if assessment.dropped is not None:  # they have no weight, whether or not their values are wrong
-            losses = wrong.copy()
-            losses[kept] = np.where(assessment.dropped, 1.0, np.minimum(assessment.wrong, EVEN_ODDS))
-            found_by = replace(found_by, losses=losses)
+        found_by = self._assessment(X, expected, y, wrong, fingerprint(X, y))
+        if found_by.given_weight is not None and found.trial.weight is not None:
+            found_by.given_weight[kept] = found.trial.weight
         self.assessment_ = replace(found_by, trusted=confirmed)
         self.sample_loss_ = np.square(y - expected).astype(X.dtype)
         self.sample_weight_ = self.assessment_.weight.astype(X.dtype, copy=False)
@@ -409,7 +417,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
 
     def _assess(self, X: Any, y: Floats) -> Assessment:
         expected = np.asarray(X @ self.coef_ + self.intercept_, dtype=np.float64)
-        return self._assessment(expected, y, self._wrong(X, expected, y))
+        return self._assessment(X, expected, y, self._wrong(X, expected, y))
 
     def _wrong(self, X: Any, expected: Floats, y: Floats) -> Floats:
         """How probably values of rows that were not fitted are wrong."""
@@ -417,13 +425,16 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
         features = numeric_features(X) if self.misfit_check_.asked else None
         return self.misfit_check_.probability(Rows(np.asarray(y, dtype=np.float64), (expected, plain), features))
 
-    def _assessment(self, expected: Floats, y: Floats, wrong: Floats, seen: str = "") -> Assessment:
+    def _assessment(self, X: Any, expected: Floats, y: Floats, wrong: Floats, seen: str = "") -> Assessment:
         """Rows with these predictions: the rule, unit and pace are those that the fit ended with."""
         diagnosis = Values(y, expected, wrong, self.misfit_check_.misfit, self.misfit_check_.sentence)
-        losses = ResidualRule(self.regularizer_, self.loss_unit_).losses(y - expected)
-        losses = wrong if self.misfit_check_.applied else losses
+        rule, lam, weight = ResidualRule(self.regularizer_, self.loss_unit_), self.lam_, None
+        if self.rejection_ is not None:
+            kept = (wrong <= EVEN_ODDS) & ~self.rejection_.rows(X, y, y - expected)
+            weight = np.where(kept, rule.weights(y - expected, lam), 0.0)
         look = look_by_residuals(diagnosis.support) if seen else self.assessment_.look
-        return Assessment("values", diagnosis, losses, self.lam_, self.regularizer_, seen, look=look)
+        losses, shape = rule.losses(y - expected), rule.regularizer
+        return Assessment("values", diagnosis, losses, lam, shape, seen, given_weight=weight, look=look)
 
     # ------------------------------------------------------------------------------------------- inference
 

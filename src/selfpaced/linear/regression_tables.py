@@ -58,24 +58,19 @@ class SampledRows:
 
 
 @dataclass(frozen=True, eq=False)
-class ByRule:
-    """Weights of rows at the pace of a fit."""
-
-    rule: Any
-    lam: float
-
-    def __call__(self, X: Any, y: Floats, residuals: Floats) -> Floats:  # noqa: ARG002
-        return np.asarray(self.rule.weights(residuals, self.lam))
-
-
-@dataclass(frozen=True, eq=False)
-class ByAssessment:
-    """Weights of rows that the assessment of a fit holds right."""
+class ByFit:
+    """Weights of rows at the pace of a fit, which leaves out what it has found to be wrong."""
 
     model: Any
 
-    def __call__(self, X: Any, y: Floats, residuals: Floats) -> Floats:  # noqa: ARG002
-        return (np.asarray(self.model._wrong(X, self.model.predict(X), y)) < EVEN_ODDS).astype(float)
+    def __call__(self, X: Any, y: Floats, residuals: Floats) -> Floats:
+        model = self.model
+        weight = np.asarray(ResidualRule(model.regularizer_, model.loss_unit_).weights(residuals, model.lam_))
+        if model.rejection_ is None:
+            return weight
+        expected = model.predict(X)
+        wrong = (model._wrong(X, expected, y) > EVEN_ODDS) | model.rejection_.rows(X, y, y - expected)
+        return np.where(wrong, 0.0, weight)
 
 
 class TableEnd(Enum):
@@ -141,9 +136,7 @@ def _carry(model: Any, small: Any, table: Table, rows: SampledRows, share: float
     plain, n_iter, converged = settled(table, at, _point(at, small.plain_), None, **options)[0], small.n_iter_, True
     found = plain
     if np.isfinite(small.lam_):
-        rule = ResidualRule(small.regularizer_, small.loss_unit_)
-        weigh: Any = ByAssessment(_bare(small)) if small.misfit_check_.applied else ByRule(rule, small.lam_)
-        found, n_iter, converged = settled(table, at, _point(at, small), weigh, **options)
+        found, n_iter, converged = settled(table, at, _point(at, small), ByFit(_bare(small)), **options)
     # all at once: before, the model is that of the sample
     for one, b in ((model.plain_, plain), (model, found)):
         coef, intercept = at.coefficients(b)
@@ -164,7 +157,7 @@ def _bare(small: Any) -> Any:
     for name in ("assessment_", "sample_weight_", "sample_loss_", "path_"):
         delattr(other, name)
     check = small.misfit_check_
-    other.misfit_check_ = replace(check, wrong=check.wrong[:0], lost=None, dropped=None)
+    other.misfit_check_ = replace(check, wrong=check.wrong[:0], lost=None)
     return other
 
 

@@ -8,12 +8,11 @@ likelihood clearly asks for one.
 The assessment says which values are grossly wrong. Models are fitted, and predict, on the target as given.
 """
 
-from .assessment import EVEN_ODDS, WITHOUT, ValueAssessment, assess_values, by_model, nearest, repeated_value
+from .assessment import EVEN_ODDS, ValueAssessment, assess_values, by_model, nearest, repeated_value
 from .reference import Rows, numeric_features
 
 __all__ = [
     "EVEN_ODDS",
-    "WITHOUT",
     "Rows",
     "ValueAssessment",
     "assess_values",

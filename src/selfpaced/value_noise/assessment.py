@@ -21,7 +21,6 @@ from .reference import Reference, Rows, best_references, clear_outliers
 
 __all__ = [
     "EVEN_ODDS",
-    "WITHOUT",
     "ValueAssessment",
     "assess_values",
     "by_model",
@@ -41,7 +40,6 @@ COUNTED_SHARE = (
 )
 ATOM = 0.15  # a choice: share of one repeated value (zero, often) that no residual can assess
 EVEN_ODDS = 0.5  # convention: above, a value is more probably wrong than right
-WITHOUT = "without gross rows"  # label of the candidate that leaves them out
 UNPROVEN = 1.0  # standard errors that a gain must have if no gross errors were found: benchmarks/regression.py tables
 
 
@@ -67,8 +65,6 @@ class ValueAssessment:
         A value repeated so often that it is not assessed.
     applied : bool
         Whether rows were left out of the fit because of the assessment.
-    dropped : ndarray of shape (n,) or None
-        These rows, if they are others than those that are wrong.
     lost : ndarray of shape (n,) or None
         Rows that no reference comes near, wrong or not: when models are compared, they count as the worst other row.
     """
@@ -82,7 +78,6 @@ class ValueAssessment:
     mixtures: tuple[Mixture, ...] = ()
     atom: float | None = None
     applied: bool = False
-    dropped: NDArray[np.bool_] | None = None
     lost: NDArray[np.bool_] | None = None
     reach: float = 0.0
     least: float = 0.0

@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from ..assessment import UNLIKELY, Assessment, Labels, look_by_share
 from ..parameters import KINDS, check_label_array, check_pace, speaking_of
 from ..regularizers import Regularizer
-from ..selection import Candidate, path_of
 from ._default_labels import fit_default_labels
 from ._paced import fit_paced_labels
 from ._routing import Array, available_with
@@ -136,6 +135,7 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
     True
     """
 
+    _default_estimator = HistGradientBoostingClassifier
     _parameter_rules = {
         "estimator": KINDS["classifier or None"],
         "cv": KINDS["cv or auto"],
@@ -174,9 +174,6 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
         if inner is not None:  # here, because the tags of ClassifierMixin replace those of the wrapper
             tags.classifier_tags = replace(inner, multi_label=False)
         return tags
-
-    def _default_estimator(self) -> Any:
-        return HistGradientBoostingClassifier()
 
     def _checked_target(self, y: Any) -> tuple[Array, Array | None]:
         if y is None:
@@ -221,19 +218,12 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
             held_out=found.cross, given_weight=chosen.weight if rule is None and not chosen.plain else None,
             trusted=task.trusted, look=look_by_share(diagnosis.evidence, float(np.mean(diagnosis.support < UNLIKELY))),
         )  # fmt: skip
-        self.reference_weights_, self.tuned_params_ = dict(found.weights), dict(found.params)
-        self.estimator_ = found.model
-        if found.plain is not None:
-            self.plain_ = found.plain
-        self.lam_: float = chosen.lam
-        self.sample_weight_, self.sample_loss_ = chosen.weight, reading.losses
+        self.reference_weights_, self.sample_loss_ = dict(found.weights), reading.losses
         self.sample_proba_, self.sample_noise_ = diagnosis.proba, self.assessment_.wrong
         self.sample_posterior_ = confirmed(task, found.reference.posterior(reading.clean, codes))
         self.noise_model_, self.noise_rate_interval_ = found.noise, found.reference.interval
         # an interval that excludes nothing is no estimate
         self.noise_rate_ = math.nan if self.noise_rate_interval_ == (0.0, 1.0) else found.reference.noise_rate
-        self.path_: tuple[Candidate, ...] = path_of(found.trials, found.decision, task.prior)
-        self.termination_ = found.termination
         self._kind = output_kind(found.model)
         self._encoded = not np.array_equal(np.asarray(found.labels), self.classes_)
 

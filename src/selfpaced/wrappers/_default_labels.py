@@ -13,7 +13,6 @@ import numpy as np
 from scipy.special import softmax
 
 from ..label_noise import (
-    UNDECIDED,
     ChannelModels,
     NoiseModel,
     Suspicion,
@@ -51,8 +50,7 @@ LEAN = 0.25  # share of P(true | x) in the soft labels, for labels that are wron
 PULL = 0.5  # how far class totals move from the posterior's to the given ones
 
 # Measured by benchmarks/wrappers.py --part claims and labels.
-CONFIDENT_MODELS = 0.8  # mean confidence of the reference models from which noise explains their errors
-DECISIVE = 8.0  # nats by which noise must explain labels better than overlap, if they are less confident
+DECISIVE = 4.0  # nats by which noise explains labels better than overlap, times the confidence of the models
 UNINFORMATIVE = 0.1  # probability of noise, and of any signal, below which a rate cannot be estimated
 PREDICTABLE = 0.1  # share of labels that the reference models miss, below which classes hardly overlap: --part groups
 LEAST_CONFUSION = 0.2  # each pair of classes is confused at least at this share of one rate for all
@@ -67,23 +65,7 @@ REGULARISED: Mapping[str, Mapping[str, tuple[Any, Any]]] = {
 
 
 def fit_default_labels(task: Task, references: Any = "auto", *, tune: bool = True, keep_plain: bool = False) -> Found:
-    """Fit a classifier to the soft labels of reference models, or the plain model if there are too few rows.
-
-    Parameters
-    ----------
-    task : Task
-        Rows and estimator.
-    references : "auto", "self", classifier or sequence of those
-        The reference models.
-    tune : bool
-        Whether known models are regularised more.
-    keep_plain : bool
-        Whether the plain model is fitted although another may be chosen.
-
-    Returns
-    -------
-    Found
-    """
+    """Fit a classifier to the soft labels of reference models, or the plain model if there are too few rows."""
     plain = _plain(task) if keep_plain else None
     if len(task.classes) < 2 or task.n_units < FOLD_ROWS:
         return unassessed(task, plain or _plain(task))
@@ -190,28 +172,12 @@ def _scaled(task: Task, reading: Reading, chosen: Fitted) -> NoiseModel:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Probabilities of the true label of every case.
+    """Probabilities of the true label of every case."""
 
-    Attributes
-    ----------
-    clean : ndarray of shape (n_cases, n_classes)
-        P(true | x) by the reference models, which have not seen the given label.
-    channel : NoiseModel
-        From logarithms of ``clean`` to the probability that a label is wrong; noise rate and interval. No label is more
-        probably wrong than there is any noise.
-    rate : float
-        The noise rate if there is any noise: used for the fit, which loses little if there is none.
-    weights : dict of str to float
-        The weight of each reference model.
-    logits : ndarray of shape (n_cases, n_classes)
-        Stacked logarithms of the reference predictions.
-    """
-
-    clean: Array
-    channel: NoiseModel
-    rate: float
-    weights: dict[str, float]
-    logits: Array
+    clean: Array  # P(true | x) by the reference models, which have not seen the given label
+    channel: NoiseModel  # from logarithms of ``clean`` to the probability that a label is wrong
+    rate: float  # the noise rate if there is any noise: used for the fit, which loses little if there is none
+    weights: dict[str, float]  # of the reference models
 
     def soft(self, codes: Array) -> Array:
         """Return P(true | x, given) at a rate of at least 5 %, mixed with a share of P(true | x)."""
@@ -227,7 +193,7 @@ def posterior_of(task: Task, references: Mapping[str, ReferenceModel]) -> Poster
     shares = stacked(predicted, codes, weight)
     logits, used = _pooled(predicted, shares), weight > 0.0
     channel = fit_channel(logits[used], codes[used], sample_weight=weight[used])
-    claim = _claim(logits[used], [each[used] for each in predicted], codes[used], weight[used], channel)
+    models = ChannelModels.of(logits[used], codes[used], weight[used])
     clean, transition = channel.proba(logits), channel.transition
     # given class totals count as far as noise does not differ between classes, which moves them
     pull = PULL * (1.0 - channel.model_weights[-1])
@@ -236,11 +202,12 @@ def posterior_of(task: Task, references: Mapping[str, ReferenceModel]) -> Poster
     if channel.noise_rate >= HEAVY_RATE:
         # Models of soft labels predict the clean label: no noise model; average with the first predictions.
         soft = confirmed(task, _in_view(clean, transition, codes))
-        again = softmax(_pooled([logarithms(reference(soft)) for reference in references.values()], shares), axis=1)
-        clean = _normal(np.sqrt(again * np.maximum(clean, 1e-6)))
+        second = softmax(_pooled([logarithms(reference(soft)) for reference in references.values()], shares), axis=1)
+        clean = _normal(np.sqrt(second * np.maximum(clean, 1e-6)))
         clean = with_totals(clean, transition, codes, weight, totals)
     weights = dict(zip(references, shares.tolist(), strict=True))
-    return Posterior(clean, _of_clean(channel, claim), channel.noise_rate, weights, logits)
+    cases = ChannelModels([], np.log(clean)[used], codes[used], weight[used])
+    return Posterior(clean, cases.withstanding(_of_clean(channel, models)), channel.noise_rate, weights)
 
 
 def logarithms(proba: Array) -> Array:
@@ -249,52 +216,27 @@ def logarithms(proba: Array) -> Array:
     return np.asarray(np.log(floored / floored.sum(axis=1, keepdims=True)))
 
 
-def _claim(logits: Array, predicted: Sequence[Array], codes: Array, weight: Array, channel: NoiseModel) -> NoiseModel:
-    """Return a noise model that may say "none".
-
-    If classes overlap, predictions of forests level off, which looks like noise. Noise is claimed if the reference
-    models are confident of most rows and each of them detects it, or if it explains labels decisively better.
-    """
-    models = ChannelModels.of(logits, codes, weight)
-    claim, even = models.assessed(), 1.0 / logits.shape[1]
-    sure = float(np.average((channel.proba(logits).max(axis=1) - even) / (1.0 - even), weights=weight))
-    certain = models.gain >= DECISIVE or (sure >= CONFIDENT_MODELS and _all_detect(predicted, codes, weight))
-    if claim.suspicion is None or certain:
-        return claim
-    doubt = replace(claim.suspicion, share=min(claim.suspicion.share, UNDECIDED))
-    return replace(claim, interval=(0.0, claim.interval[1]), suspicion=doubt)
-
-
-def _all_detect(predicted: Sequence[Array], codes: Array, weight: Array) -> bool:
-    """Return whether every informative reference model detects noise by itself."""
-    if len(predicted) == 1:
-        return True
-    claims = [ChannelModels.of(each, codes, weight).assessed() for each in predicted]
-    return all(one.interval[0] > 0.0 for one in claims if one.suspicion is None or one.suspicion.share >= UNINFORMATIVE)
-
-
-def _of_clean(channel: NoiseModel, claim: NoiseModel) -> NoiseModel:
+def _of_clean(channel: NoiseModel, models: ChannelModels) -> NoiseModel:
     """Return the noise model of clean probabilities.
 
     The rate is that of the models with noise: an average with "none" would be half of it whenever evidence is thin.
     Interval and suspicion are those of the model that may say "none". If predictions say nothing, the rate is NaN.
     """
+    claim = models.assessed()
     share, signal = (1.0, 1.0) if claim.suspicion is None else (claim.suspicion.share, claim.suspicion.signal)
     rate, (low, high) = 0.0 if share < UNINFORMATIVE else channel.noise_rate, claim.interval
-    if _uninformative(claim):
+    even = 1.0 / channel.n_classes
+    sure = (channel.proba(models.logits).max(axis=1) - even) / (1.0 - even)
+    # if classes overlap, predictions of forests level off, which looks like noise
+    low = min(low, rate) if models.gain * np.average(sure, weights=models.weight) >= DECISIVE else 0.0
+    if max(share, signal) < UNINFORMATIVE:
         rate = math.nan
     else:
-        low, high = min(low, rate), max(high, rate)
+        high = max(high, rate)
     return replace(
-        channel, scale=1.0, bias=np.zeros_like(channel.bias), noise_rate=rate, interval=(low, high),
+        channel, scale=1.0, bias=np.zeros_like(channel.bias), noise_rate=rate, interval=(low, high), rate_if_any=rate,
         suspicion=Suspicion(1.0, _least_confusion(channel), share, signal=signal),
     )  # fmt: skip
-
-
-def _uninformative(channel: NoiseModel) -> bool:
-    """Return whether no noise is detected because predictions say nothing about labels."""
-    doubt = channel.suspicion
-    return doubt is not None and doubt.share < UNINFORMATIVE and doubt.signal < UNINFORMATIVE
 
 
 def _least_confusion(channel: NoiseModel) -> Array:

@@ -38,19 +38,6 @@ def fit_default_values(task: Task, *, tune: bool = True, keep_plain: bool = Fals
     Models that know absolute error are fitted with it: their held-out predictions are the reference, and gross errors
     hardly move them. For other models that memorise, the reference is the better of two: the model itself, or boosting
     by absolute error.
-
-    Parameters
-    ----------
-    task : Task
-        Rows and estimator.
-    tune : bool
-        Whether the loss of known models may be changed to absolute error.
-    keep_plain : bool
-        Whether the plain model is fitted although another may be chosen.
-
-    Returns
-    -------
-    Found or None
     """
     if task.n_units < MIN_VALUES:
         return None

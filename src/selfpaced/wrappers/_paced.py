@@ -62,24 +62,12 @@ LN2 = math.log(2.0)  # theory: the loss of a guess between two classes
 
 @dataclass(frozen=True, eq=False)
 class Paced(ABC):
-    """Weighted fits on fixed data: a `Problem` of the core whose model is what models say about the rows.
-
-    Attributes
-    ----------
-    task : Task
-        Rows and estimator.
-    plain : estimator
-        Fitted to all rows.
-    folds : sequence of (train, test)
-        Of a cross-fit.
-    cross : bool
-        Whether losses come from models that have not seen the row.
-    """
+    """Weighted fits on fixed data: a `Problem` of the core whose model is what models say about the rows."""
 
     task: Task
-    plain: Any
+    plain: Any  # fitted to all rows
     folds: Sequence[Split]
-    cross: bool = True
+    cross: bool = True  # whether losses come from models that have not seen the row
     rounds: Iterator[int] = field(default_factory=lambda: count(1))
 
     least_gain = 0.0  # of the score
@@ -245,26 +233,11 @@ def _chosen(
 
 
 @dataclass(frozen=True, eq=False)
-class RoundOfLabels(Reading):
-    """What models say about labels, and their output."""
-
-    output: Array
-
-
-@dataclass(frozen=True, eq=False)
 class PacedLabels(Paced):
-    """Weighted fits of a classifier.
+    """Weighted fits of a classifier."""
 
-    Attributes
-    ----------
-    labels : ndarray
-        The classes as the model knows them.
-    first : NoiseModel or None
-        The calibration of the plain models, on which all later ones are based.
-    """
-
-    labels: Any = None
-    first: NoiseModel | None = None
+    labels: Any = None  # the classes as the model knows them
+    first: NoiseModel | None = None  # the calibration of the plain models, on which all later ones are based
 
     @property
     def kind(self) -> str:
@@ -275,7 +248,7 @@ class PacedLabels(Paced):
         """Return one column per class."""
         return read_output(model, X, kind=self.kind, labels=self.labels)
 
-    def reading(self, output: Array) -> RoundOfLabels:
+    def reading(self, output: Array) -> Reading:
         """Return calibrated logits and their losses."""
         output = np.where(np.isnan(output), self.task.hard, output)  # the only row of its class keeps its label
         logits, codes = as_logits(output, self.kind), self.task.codes
@@ -285,7 +258,7 @@ class PacedLabels(Paced):
             channel = self._scaled(self.first, logits)
         clean = channel.scale * logits + channel.bias
         clean -= clean.mean(axis=1, keepdims=True)
-        return RoundOfLabels(clean, rival_loss(softmax(clean, axis=1), codes), channel, output)
+        return Reading(clean, rival_loss(softmax(clean, axis=1), codes), channel, output)
 
     def calibrated(self, unseen: Array) -> Self:
         """Return the problem with the noise model of unseen rows."""
@@ -406,21 +379,11 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class PacedValues(Paced):
-    """Weighted fits of a regressor.
+    """Weighted fits of a regressor."""
 
-    Attributes
-    ----------
-    rule : Regularizer
-        With relative weights.
-    unit : float
-        Of squared residuals, in which the rule uses them.
-    efficiency : float
-        At which the automatic pace and the paper's stop.
-    """
-
-    rule: Any = None
-    unit: float = 1.0
-    efficiency: float = 0.95
+    rule: Any = None  # a Regularizer with relative weights
+    unit: float = 1.0  # of squared residuals, in which the rule uses them
+    efficiency: float = 0.95  # at which the automatic pace and the paper's stop
 
     least_gain = LOSS_GAIN
     gain_errors = CLEARLY

@@ -14,7 +14,6 @@ from ..assessment import Assessment, Values, look_by_residuals
 from ..fitting import check_size, check_values, trusting
 from ..parameters import KINDS, check_pace, speaking_of
 from ..regularizers import Regularizer
-from ..selection import Candidate, path_of
 from ..value_noise import Rows, assess_values, numeric_features
 from ._default_values import fit_default_values
 from ._paced import fit_paced_values, sigma_of
@@ -127,6 +126,7 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
     (True, 0.2)
     """
 
+    _default_estimator = HistGradientBoostingRegressor
     _parameter_rules = {
         "estimator": KINDS["regressor or None"],
         "cv": KINDS["cv or auto"],
@@ -166,9 +166,6 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
         tags.regressor_tags = get_tags(self._base).regressor_tags or tags.regressor_tags
         return tags
 
-    def _default_estimator(self) -> Any:
-        return HistGradientBoostingRegressor()
-
     def _checked_target(self, y: Any) -> tuple[Array, Array | None]:
         if y is None:
             raise ValueError("This SelfPacedRegressor estimator requires y to be passed, but the target y is None.")
@@ -201,18 +198,11 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
             trusted=task.trusted,
             look=look_by_residuals(residuals),
         )
-        self.estimator_ = found.model
-        if found.plain is not None:
-            self.plain_ = found.plain
         self.sample_weight_ = trusting(chosen.weight, task.trusted)
         self.sample_residual_, self.sample_loss_ = residuals, np.square(residuals)
-        self.lam_: float = chosen.lam
         self.regularizer_, self.loss_unit_ = made.rule.regularizer, made.rule.unit
         self.scale_, self.misfit_check_ = sigma, checked
         self.noise_rate_, self.noise_rate_interval_ = checked.rate, checked.interval
-        self.tuned_params_: dict[str, Any] = dict(found.params)
-        self.path_: tuple[Candidate, ...] = path_of(found.trials, found.decision, task.prior)
-        self.termination_ = found.termination
 
     def _assessed_rows(self, X: Any, y: Any) -> tuple[Any, Array]:
         X, y = indexable(X, y)

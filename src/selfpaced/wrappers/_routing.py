@@ -44,21 +44,12 @@ MOST_REPEATED = 10_000_000  # cost: rows that weights may become if rows are rep
 
 @dataclass(frozen=True)
 class WeightRoute:
-    """How weights are passed to an estimator's ``fit``.
+    """How weights are passed to an estimator's ``fit``."""
 
-    Attributes
-    ----------
-    keyword : str or None
-        Name of the ``fit`` keyword that carries the weights; None: the estimator takes none, and rows are selected.
-    reason : str
-        Why, for ``termination_``.
-    routed : bool
-        Metadata routing delivers the weights, because the estimator's steps request them. If False, weighted fits run
-        with routing switched off: the keyword already names the step.
-    """
-
-    keyword: str | None
-    reason: str
+    keyword: str | None  # None: the estimator takes none, and rows are selected
+    reason: str  # for termination_
+    # Metadata routing delivers the weights, because the estimator's steps request them. If False, weighted fits run
+    # with routing switched off: the keyword already names the step.
     routed: bool = False
 
     @property
@@ -193,29 +184,10 @@ def fit_weighted(
     estimator: Any, X: Any, y: Array, weight: Array | None, route: WeightRoute, *, rows: Array | None = None,
     counts: Array | None = None, fit_params: Mapping[str, Any] | None = None,
 ) -> Any:  # fmt: skip
-    """Fit a clone with weights, or to the rows of at least half the full weight if it takes none.
+    """Fit a clone to some rows (or all) with weights, or to the rows of at least half the full weight if it takes none.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Cloned, never fitted itself.
-    X, y : array-like
-        All rows.
-    weight : ndarray of shape (n_samples,) or None
-        Weights of all rows; rows of negligible weight are left out.
-    route : WeightRoute
-        From `weight_route`.
-    rows : ndarray of int, optional
-        Fit to these rows only.
-    counts : ndarray of shape (n_samples,), optional
-        The user's own weights, already a factor of ``weight``. If rows are selected, these are whole numbers: a row is
-        used if the rest of its weight is at least 1/2, and then as often as its count says.
-    fit_params : mapping, optional
-        Further keywords of ``fit``; those with one entry per row are cut along.
-
-    Returns
-    -------
-    fitted estimator
+    ``counts`` are the user's own weights, already a factor of ``weight``. If rows are selected, these are whole
+    numbers: a row is used if the rest of its weight is at least 1/2, and then as often as its count says.
     """
     index = np.arange(n_rows(X)) if rows is None else np.asarray(rows)
     passed: Array | None = None

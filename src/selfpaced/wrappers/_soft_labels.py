@@ -298,21 +298,12 @@ def rival_loss(proba: Array, codes: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What models say about the training rows.
+    """What models say about the training rows."""
 
-    Attributes
-    ----------
-    clean : ndarray of shape (n_samples, n_classes)
-        Calibrated logits of the clean label.
-    losses : ndarray of shape (n_samples,)
-        Losses of the given labels.
-    channel : NoiseModel
-        The noise model.
-    """
-
-    clean: Array
-    losses: Array
+    clean: Array  # calibrated logits of the clean label
+    losses: Array  # of the given labels
     channel: NoiseModel
+    output: Any = None  # of the models, with a pace
 
 
 def fitted_scale(logits: Array, weight: Array, cost: Callable[[Array], Array]) -> float:

@@ -34,7 +34,7 @@ from ..fitting import (
 )
 from ..folds import Split, hash_folds, make_folds, n_units, row_keys, units
 from ..regularizers import Regularizer, relative
-from ..selection import Decision, Trial, sentence
+from ..selection import Candidate, Decision, Trial, path_of, sentence
 from ._routing import Array, WeightRoute, fit_weighted, last_step, n_rows, routed_weight, take_rows, weight_route
 
 __all__ = ["Found", "Task", "Wrapper", "changed_params", "seeded", "told"]
@@ -79,54 +79,22 @@ def told(params: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """The rows of one fit and the estimator that is fitted to them.
-
-    Attributes
-    ----------
-    estimator : estimator
-        Cloned for every fit.
-    X, y : array-like
-        Rows; labels as the estimator takes them, or values.
-    route : WeightRoute
-        How weights reach the estimator.
-    prior : ndarray or None
-        The user's weights as frequencies.
-    keys : ndarray of uint64
-        Content of the rows.
-    groups : array-like or None
-        Rows of one group are held out together.
-    trusted : ndarray of bool or None
-        Rows that a person has confirmed.
-    fit_params : mapping
-        Further keywords of ``fit``.
-    folds : int, sequence of (train, test) or None
-        The user's folds; None: automatic.
-    seed : int
-        Seed of splits and reference models.
-    n_jobs : int or None
-        Folds fitted at the same time.
-    progress : Progress
-        Reports stages.
-    codes : ndarray of int or None
-        Labels as positions among ``classes``; None for values.
-    classes : ndarray or None
-        The distinct labels.
-    """
+    """The rows of one fit and the estimator that is fitted to them."""
 
     estimator: Any
     X: Any
-    y: Array
+    y: Array  # labels as the estimator takes them, or values
     route: WeightRoute
-    prior: Array | None
-    keys: Array
+    prior: Array | None  # the user's weights as frequencies
+    keys: Array  # content of the rows
     groups: Any
     trusted: Array | None
     fit_params: Mapping[str, Any]
-    folds: Any
+    folds: Any  # the user's number of folds or list of them; None: automatic
     seed: int
     n_jobs: int | None
     progress: Progress
-    codes: Any = None
+    codes: Any = None  # labels as positions among the classes; None for values
     classes: Any = None
 
     @property
@@ -230,43 +198,19 @@ def _one_fold(task: Task, weight: Array | None, fold: Split, read: Callable[[Any
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The result of a fit.
-
-    Attributes
-    ----------
-    model, plain : estimator or None
-        The chosen model, and the plain one if it was fitted.
-    trials : sequence of Trial
-        The plain model and every candidate.
-    decision : Decision
-        Which candidate was chosen.
-    cross : bool
-        Whether rows were assessed by models that had not seen them.
-    interrupted : bool
-        Whether the fit ended early.
-    labels : ndarray or None
-        Labels as the chosen classifier knows them.
-    noise : Any
-        Noise model of the chosen model's output, or assessment of the values.
-    reference : Any
-        Noise model of the clean logits by which rows are assessed.
-    weights : mapping
-        The weight of each reference model.
-    params : mapping
-        Parameters of the wrapped model that were changed.
-    """
+    """The result of a fit."""
 
     model: Any
-    plain: Any
-    trials: Sequence[Trial]
+    plain: Any  # None if it was not fitted
+    trials: Sequence[Trial]  # the plain model and every candidate
     decision: Decision
-    cross: bool = False
+    cross: bool = False  # whether rows were assessed by models that had not seen them
     interrupted: bool = False
-    labels: Array | None = None
-    noise: Any = None
-    reference: Any = None
-    weights: Mapping[str, float] = field(default_factory=dict)
-    params: Mapping[str, Any] = field(default_factory=dict)
+    labels: Array | None = None  # as the chosen classifier knows them
+    noise: Any = None  # noise model of the chosen model's output, or assessment of the values
+    reference: Any = None  # noise model of the clean logits by which rows are assessed
+    weights: Mapping[str, float] = field(default_factory=dict)  # of the reference models
+    params: Mapping[str, Any] = field(default_factory=dict)  # of the wrapped model that were changed
 
     @property
     def chosen(self) -> Trial:
@@ -287,6 +231,8 @@ class Wrapper(AssessmentMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEst
     # groups belong to the splitter below; a request of the wrapper too would ask users twice
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"groups": UNUSED}
 
+    _default_estimator: ClassVar[type]
+
     estimator: Any
     regularizer: Any
     pace: Any
@@ -296,16 +242,12 @@ class Wrapper(AssessmentMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEst
     n_jobs: int | None
 
     @abstractmethod
-    def _default_estimator(self) -> Any:
-        """Return the model that is wrapped if none is given."""
-
-    @abstractmethod
     def _fit(self, task: Task) -> Found:
         """Fit the wrapped model."""
 
     @abstractmethod
     def _store(self, found: Found, task: Task, mark: str) -> None:
-        """Set the fitted attributes; ``mark`` is the fingerprint of the rows."""
+        """Set the attributes that follow from the assessment; ``mark`` is the fingerprint of the rows."""
 
     @abstractmethod
     def _checked_target(self, y: Any) -> tuple[Array, Array | None]:
@@ -375,6 +317,12 @@ class Wrapper(AssessmentMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEst
         with few_threads(n_rows(X)), Progress(self, X, y).running() as progress:
             task = self._task(X, y, sample_weight, groups, trusted, fit_params, progress)
             found = self._fit(replace(task, codes=codes, classes=classes))
+        self.estimator_, self.tuned_params_ = found.model, dict(found.params)
+        if found.plain is not None:
+            self.plain_ = found.plain
+        self.lam_, self.sample_weight_ = float(found.chosen.lam), np.asarray(found.chosen.weight)
+        self.path_: tuple[Candidate, ...] = path_of(found.trials, found.decision, task.prior)
+        self.termination_ = found.termination
         self._store(found, replace(task, codes=codes, classes=classes), mark)
         if known is not None:
             self.termination_ += f" {int(np.sum(~known))} rows without a label were left out; predict labels them."
