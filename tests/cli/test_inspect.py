@@ -24,7 +24,7 @@ def test_a_clean_table_has_no_findings(as_json, table, folder):
     assert sorted(folder.iterdir()) == before
 
 
-def test_everything_that_needs_no_model_is_reported(as_json, selfpaced, table):
+def test_everything_that_needs_no_model_is_reported(as_json, selfpaced, table, folder):
     table = table.astype(object)
     table["leak"] = np.where(table["kind"] == "Dog", "D-1", "C-1")
     table["same"], table["nothing"] = "x", ""

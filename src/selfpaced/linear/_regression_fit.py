@@ -295,7 +295,10 @@ def efficient(fit: RegressionFit, settings: RegressionSettings, kept: NDArray[np
     reason = f"without outliers, its residual scale is {scale.sigma:.4g}"
     if not kept.all():
         share = float(np.average(~kept, weights=squares.sample_weight))
-        reason = f"{share:.1%} of the rows, which are grossly wrong or misled by their features, are left out; {reason}"
+        reason = (
+            f"{share:.1%} of the rows are left out (grossly wrong, or misled by their features), and the residual scale "
+            f"of the others is {scale.sigma:.4g}"
+        )
     tried = replace(
         fit,
         trials=(*fit.trials, paced_trial(paced, lam, label, rule, began)),
