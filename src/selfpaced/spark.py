@@ -208,7 +208,7 @@ class _RegressionParams(_LinearParams):
     )
     start = parameter("start", '"auto", "robust" or "plain"', TypeConverters.toString)
     _defaults = {
-        "alpha": 0.0, "regularizer": "tukey", "pace": "auto", "efficiency": 0.95, "start": "auto", "fitIntercept": True,
+        "alpha": 0.0, "regularizer": "huber", "pace": "auto", "efficiency": 0.95, "start": "auto", "fitIntercept": True,
         "maxIter": 200, "tol": 1e-7, "seed": 0,
     }  # fmt: skip
 

@@ -150,10 +150,15 @@ class Squares:
         return diagonal if weights is None else weights * diagonal
 
     def left_out(self, residuals: Floats, weights: Floats | None = None) -> Floats:
-        """Residuals of each row as if it had been left out of the weighted fit; as they are if columns are too many."""
+        """Residuals of each row as if it had been left out of the weighted fit; as they are if columns are too many.
+
+        A row that counts for several is left out once.
+        """
         if sparse.issparse(self.matrix) and self.n_columns > DENSE_GRAM:
             return residuals
-        leverage = self.leverage(weights) * (1.0 if self.sample_weight is None else self.sample_weight)
+        leverage = self.leverage(weights) * (
+            1.0 if self.sample_weight is None else self.sample_weight.sum() / self.size
+        )
         return np.asarray(residuals / np.maximum(1 - leverage, math.sqrt(np.finfo(np.float64).eps)))
 
     def unit_ridge(self) -> Floats:

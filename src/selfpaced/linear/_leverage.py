@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
-from scipy.stats import rankdata
 
 from ..robust import madn, second_heap, truncated_sigma, tukey_loss, weighted_quantile
 from ..robust.scales import CUTOFF
@@ -102,13 +101,14 @@ class Rejection:
         if not sigma > exact_floor(squares):
             return replace(found, misled=False)
         misled = found.rows(squares.features, y, residuals)
+        stands_for = np.ones(len(y)) if weight is None else weight * (squares.size / weight.sum())
         if misled.any():
-            shift = abs(_mean_rank(y, misled) - 0.5)
-            error = math.sqrt(1 / 12 / np.count_nonzero(misled))  # of the mean of uniform ranks
-            if shift > RANK_SHIFT * error or _mean_rank(np.abs(y - found.median), misled) > EXTREME:
+            shift = abs(_mean_rank(y, misled, stands_for) - 0.5)
+            error = math.sqrt(1 / 12 / stands_for[misled].sum())  # of the mean of uniform ranks
+            if shift > RANK_SHIFT * error or _mean_rank(np.abs(y - found.median), misled, stands_for) > EXTREME:
                 misled[:] = False
-        t = (residuals - centre)[~misled] / sigma
-        ends = centre - sigma * second_heap(-t), centre + sigma * second_heap(t)
+        t, counts = (residuals - centre)[~misled] / sigma, stands_for[~misled]
+        ends = centre - sigma * second_heap(-t, counts), centre + sigma * second_heap(t, counts)
         return replace(found, misled=bool(misled.any()), ends=ends)
 
     def rows(self, X: Any, y: Floats, residuals: Floats) -> Mask:
@@ -123,9 +123,12 @@ class Rejection:
         )
 
 
-def _mean_rank(values: Floats, rows: Mask) -> float:
+def _mean_rank(values: Floats, rows: Mask, weight: Floats) -> float:
     """Return the mean rank of some of the values, between 0 and 1."""
-    return float(np.mean((rankdata(values)[rows] - 0.5) / len(values)))
+    _, place = np.unique(values, return_inverse=True)
+    mass = np.bincount(place, weight)
+    rank = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
+    return float(np.average(rank[place[rows]], weights=weight[rows]))
 
 
 def absurd_rows(

@@ -51,7 +51,7 @@ ROUNDING_REACH = (
 )
 EXACT_SHARE = 0.6  # a choice: of rows fitted exactly, from which the others are outliers of that fit
 ROUGH = 2  # cost: weighted fits after which sigma is estimated again
-WITHOUT = "without gross rows"  # label of the candidate of least squares without them
+WITHOUT = "least squares without gross rows"  # label of the candidate of least squares without them
 LOOSE = 1e-3  # a choice: of the residuals' spread, by which a fit at the limit of iterations may still move
 
 

@@ -66,6 +66,8 @@ _VALUES = {
     "factorization.inputs.Layout",
     "factorization.residuals.CellErrors",
     "factorization.residuals.UsualRows",
+    "linear._leverage.Rejection",
+    "linear._leverage.RowSizes",
     "linear.inference.Inference",
     "distributed.crossfit.LabelNoiseModel",
     "distributed.crossfit.ValueNoiseModel",

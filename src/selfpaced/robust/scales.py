@@ -391,22 +391,26 @@ def outlier_probability(residuals: ArrayLike, sigma: float, share: float, *, rea
     return np.asarray(1.0 / (1.0 + np.exp(np.clip(good - broad, -700.0, 700.0))))
 
 
-def second_heap(t: Floats) -> float:
+def second_heap(t: Floats, weight: Floats | None = None) -> float:
     """Return the cut beyond which the density of standardised residuals rises again; inf if it only falls.
 
     Residuals of clean data become rarer the farther out one looks. For an even density, a share ``WINDOW / (1 +
-    WINDOW)`` of the rows in a window of two equal ratios would lie in its outer half.
+    WINDOW)`` of the rows in a window of two equal ratios would lie in its outer half. A weight is the number of rows
+    that a row stands for.
 
     >>> rng = np.random.default_rng(0)
     >>> clean = rng.standard_t(3, size=500)
     >>> second_heap(clean), 3 < second_heap(np.r_[clean, rng.normal(9, 1, size=50)]) < 9
     (inf, True)
     """
-    t = np.sort(t[t > HEAP / WINDOW])
+    far = np.flatnonzero(t > HEAP / WINDOW)
+    far = far[np.argsort(t[far], kind="stable")]
+    t = t[far]
     if not (t.size and t[-1] > HEAP):
         return np.inf
     cuts = HEAP * STEP ** np.arange(int(np.log(t[-1] / HEAP) / np.log(STEP)) + 1)
-    below, here, above = (np.searchsorted(t, cuts * ratio) for ratio in (1 / WINDOW, 1.0, WINDOW))
+    counts = np.append(0.0, np.cumsum(np.ones(t.size) if weight is None else weight[far]))
+    below, here, above = (counts[np.searchsorted(t, cuts * ratio)] for ratio in (1 / WINDOW, 1.0, WINDOW))
     even, rows = WINDOW / (1 + WINDOW), np.maximum(above - below, 1)
     z = (above - here - even * rows) / np.sqrt(even * (1 - even) * rows)
     best = int(z.argmax())
