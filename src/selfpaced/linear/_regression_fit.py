@@ -296,8 +296,8 @@ def efficient(fit: RegressionFit, settings: RegressionSettings, kept: NDArray[np
     if not kept.all():
         share = float(np.average(~kept, weights=squares.sample_weight))
         reason = (
-            f"{share:.1%} of the rows are left out (grossly wrong, or misled by their features), and the residual "
-            f"scale of the others is {scale.sigma:.4g}"
+            f"{share:.1%} of the rows are left out (gross errors, unusual features, or far from the rest), and the "
+            f"residual scale of the others is {scale.sigma:.4g}"
         )
     tried = replace(
         fit,

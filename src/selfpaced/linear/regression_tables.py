@@ -85,9 +85,8 @@ def fit_table(model: Any, table: Table, progress: Progress) -> TableEnd:
     """Fit a regression to a table, and return how that ended.
 
     The automatic search, the scale of the residuals and the assessment of values look at the sample alone: at
-    every distinct
-    row, up to `DECIDING` of them. The coefficients are those of all rows at the pace, or without the gross rows, that
-    came of it. On Ctrl-C the best complete fit of the sample is kept.
+    every distinct row, up to `DECIDING` of them. The coefficients are those of all rows at the pace, or without the
+    gross rows, that came of it. On Ctrl-C the best complete fit of the sample is kept.
     """
     rows = SampledRows.of(table, int(check_random_state(model.random_state).randint(1 << 31)))
     mass = float(len(rows.y) if rows.weight is None else rows.weight.sum())
