@@ -30,6 +30,11 @@ ABSOLUTE_ERROR: Mapping[str, Mapping[str, tuple[Any, Any]]] = {
     "LGBMRegressor": {"objective": (None, "regression_l1")},
     "XGBRegressor": {"objective": ("reg:squarederror", "reg:absoluteerror")},
 }
+# a leaf of one row repeats its value, wrong or not: chosen on development tables
+REGULARISED: Mapping[str, Mapping[str, tuple[Any, Any]]] = {
+    "RandomForestRegressor": {"min_samples_leaf": (1, 2)},
+    "ExtraTreesRegressor": {"min_samples_leaf": (1, 2)},
+}
 
 
 def fit_default_values(task: Task, *, tune: bool = True, keep_plain: bool = False) -> Found | None:
@@ -43,9 +48,10 @@ def fit_default_values(task: Task, *, tune: bool = True, keep_plain: bool = Fals
         return None
     # if many rows share one value (often zero), the median is no estimate of the mean
     usual = repeated_value(np.asarray(task.y, dtype=float), task.prior) is None
-    params, plain = changed_params(task.estimator, ABSOLUTE_ERROR) if tune and usual else {}, None
-    robust = bool(params) or _by_absolute_error(task.estimator)
-    if keep_plain or not robust:
+    known = {**ABSOLUTE_ERROR, **REGULARISED} if usual else REGULARISED
+    params, plain = changed_params(task.estimator, known) if tune else {}, None
+    robust = _by_absolute_error(task.with_params(params).estimator)
+    if keep_plain or not (robust or params):
         with task.progress.stage("plain fit"):
             plain = task.fit(task.prior)
     try:
@@ -63,7 +69,7 @@ def _fit_assessed(task: Task, params: Mapping[str, Any], plain: Any, robust: boo
     with task.progress.stage("held-out predictions"):
         own = expected = used.cross_fit(task.prior, task.splits(2), predict)
         if not robust:
-            if not _memorises(task, predict(plain, task.X), own):
+            if not params and not _memorises(task, predict(plain, task.X), own):
                 return None
             expected = _nearer(task, own, _boosted(task) if usual else None)
     with task.progress.stage("assessment of values"):

@@ -33,9 +33,20 @@ from ..fitting import (
     with_callbacks,
 )
 from ..folds import Split, hash_folds, make_folds, n_units, row_keys, units
+from ..parameters import KINDS
 from ..regularizers import Regularizer, relative
 from ..selection import Candidate, Decision, Trial, path_of, sentence
-from ._routing import Array, WeightRoute, fit_weighted, last_step, n_rows, routed_weight, take_rows, weight_route
+from ._routing import (
+    Array,
+    WeightRoute,
+    available_with,
+    fit_weighted,
+    last_step,
+    n_rows,
+    routed_weight,
+    take_rows,
+    weight_route,
+)
 
 __all__ = ["Found", "Task", "Wrapper", "changed_params", "seeded", "told"]
 
@@ -232,6 +243,7 @@ class Wrapper(AssessmentMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEst
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"groups": UNUSED}
 
     _default_estimator: ClassVar[type]
+    _parameter_rules: ClassVar[dict[str, Any]] = {"cv": KINDS["cv or auto"], "regularizer": KINDS["rule or auto"]}
 
     estimator: Any
     regularizer: Any
@@ -352,6 +364,25 @@ class Wrapper(AssessmentMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEst
             seeded(base, seed), X, y, route, routed_weight(sample_weight, n, route), keys, groups,
             check_trusted(trusted, n), dict(params), folds, seed, self.n_jobs, progress,
         )  # fmt: skip
+
+    @available_with("predict")
+    def predict(self, X: Any) -> Array:
+        """Return the most probable clean label, or the expected value, of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self, "estimator_")
+        return self._named(np.asarray(self.estimator_.predict(X)))
+
+    def _named(self, predicted: Array) -> Array:
+        """Return predictions as the user names them."""
+        return predicted
 
     @property
     def n_features_in_(self) -> int:
