@@ -326,7 +326,8 @@ def values_run(base, name, noise, seed):
         model.fit(Xs, given)
         seconds[method] = time.process_time() - began
         error = float(np.sqrt(np.mean((model.predict(X[b]) - y[b]) ** 2)))
-        out[method] = {"ratio": error / unit, "cost": seconds[method] / seconds["plain"]}
+        costs = {"cost": seconds[method] / seconds["plain"], "seconds": seconds[method]}
+        out[method] = {"ratio": error / unit, **costs}
     likely = wrapped.assessment_.levels() == 2
     counts = [int(np.sum(part)) for part in (wrong, likely, likely & wrong)]
     out["selfpaced"] |= {"list": counts, "rate": float(wrapped.noise_rate_)}
@@ -335,7 +336,8 @@ def values_run(base, name, noise, seed):
 
 def value_tables(runs):
     yield from ("", f"## Gross errors in values ({len(VALUES)} tables; seeds: {seeds_of(runs, 'values')})", "")
-    yield "RMSE relative to the plain model of unchanged values (standard error in %); median cost in plain fits."
+    yield "RMSE relative to the plain model of unchanged values (standard error in %); median cost in plain fits and in"
+    yield "milliseconds of processor time."
     yield from ("", "| base | method | " + " | ".join(KINDS) + " | cost |", "|---" * (3 + len(KINDS)) + "|")
     bases = [base for base in BASES if cells(runs, "values", base=base)]
     for base in bases:
@@ -353,8 +355,9 @@ def value_tables(runs):
                 error = 100 * logs.std(ddof=1) / np.sqrt(len(logs)) if len(logs) > 1 else np.nan
                 few = "" if len(logs) == len(VALUES) else f", {len(logs)} tables"
                 row.append(f"{np.exp(logs.mean()):.3f} ({error:.1f}{few})")
-                costs += [run["out"][method]["cost"] for run in some]
-            yield f"| {base} | {method} | " + " | ".join(row) + f" | {np.median(costs) if costs else np.nan:.1f} |"
+                costs += [[run["out"][method][unit] for unit in ("cost", "seconds")] for run in some]
+            cost, seconds = np.median(costs, axis=0)
+            yield f"| {base} | {method} | " + " | ".join(row) + f" | {cost:.1f}, {1000 * seconds:.0f} ms |"
     yield from ("", "Likely errors of `SelfPacedRegressor`: precision / recall, or mean length of the list.", "")
     yield from ("| base | " + " | ".join(KINDS) + " |", "|---" * (1 + len(KINDS)) + "|")
     for base in bases:

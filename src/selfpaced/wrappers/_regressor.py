@@ -51,8 +51,9 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
         large models. A number is a fixed lam. A :class:`~selfpaced.pacing.Pacing` is followed to its end.
     tune : bool, default=True
         Whether boosting with its default loss (histogram and gradient boosting, LightGBM, XGBoost) is fitted by
-        absolute error. It predicts the median, so targets with one value repeated often (zero) keep the squared error.
-        ``tuned_params_`` and ``termination_`` name the change.
+        absolute error, and forests with leaves of two rows. Absolute error predicts the median, so targets with one
+        value repeated often (zero) keep the squared error. Only parameters that are at their defaults are changed;
+        ``tuned_params_`` and ``termination_`` name them.
     cross_fit : "auto" or bool, default="auto"
         With a pace: whether residuals come from models that have not seen the row. "auto" cross-fits if the plain model
         is clearly better on rows it has seen, because such a model memorises outliers.
