@@ -335,40 +335,40 @@ def values_run(base, name, noise, seed):
 
 
 def value_tables(runs):
-    yield from ("", f"## Gross errors in values ({len(VALUES)} tables; seeds: {seeds_of(runs, 'values')})", "")
-    yield "RMSE relative to the plain model of unchanged values (standard error in %); median cost in plain fits and in"
-    yield "milliseconds of processor time."
-    yield from ("", "| base | method | " + " | ".join(KINDS) + " | cost |", "|---" * (3 + len(KINDS)) + "|")
-    bases = [base for base in BASES if cells(runs, "values", base=base)]
-    for base in bases:
+    """One section for each base, so that bases can be run again by themselves."""
+    for base in BASES:
+        runs_of_base = cells(runs, "values", base=base)
+        if not runs_of_base:
+            continue
+        seeds = len({run["seed"] for run in runs_of_base})
+        yield from ("", f"## Gross errors in values: {base} ({len(VALUES)} tables; seeds: {seeds})", "")
+        yield "RMSE relative to the plain model of unchanged values (standard error in %); median cost in plain"
+        yield "fits and in milliseconds of processor time."
+        yield from ("", "| method | " + " | ".join(KINDS) + " | cost |", "|---" * (2 + len(KINDS)) + "|")
+        by_kind = [[run for run in runs_of_base if run["noise"] == kind] for kind in KINDS]
         for method in VALUE_METHODS:
-            row, costs = [], []
-            for kind in KINDS:
-                some = cells(runs, "values", base=base, noise=kind)
-                if not some:
-                    row.append("")
-                    continue
-                found = {}
-                for run in some:
-                    found.setdefault(run["data"], []).append(np.log(run["out"][method]["ratio"]))
-                logs = np.array([np.mean(values) for values in found.values()])
-                error = 100 * logs.std(ddof=1) / np.sqrt(len(logs)) if len(logs) > 1 else np.nan
-                few = "" if len(logs) == len(VALUES) else f", {len(logs)} tables"
-                row.append(f"{np.exp(logs.mean()):.3f} ({error:.1f}{few})")
-                costs += [[run["out"][method][unit] for unit in ("cost", "seconds")] for run in some]
-            cost, seconds = np.median(costs, axis=0)
-            yield f"| {base} | {method} | " + " | ".join(row) + f" | {cost:.1f}, {1000 * seconds:.0f} ms |"
-    yield from ("", "Likely errors of `SelfPacedRegressor`: precision / recall, or mean length of the list.", "")
-    yield from ("| base | " + " | ".join(KINDS) + " |", "|---" * (1 + len(KINDS)) + "|")
-    for base in bases:
+            row = [relative_error(some, method) if some else "" for some in by_kind]
+            figures = [[run["out"][method].get(unit, np.nan) for unit in ("cost", "seconds")] for run in runs_of_base]
+            cost, seconds = np.median(figures, axis=0)
+            yield f"| {method} | " + " | ".join(row) + f" | {cost:.1f}, {1000 * seconds:.0f} ms |"
         row = []
-        for kind in KINDS:
-            some = cells(runs, "values", base=base, noise=kind)
-            lists = [run["out"]["selfpaced"]["list"] for run in some] or [[0] * 3]
-            wrong, listed, found = np.sum(lists, axis=0)
+        for kind, some in zip(KINDS, by_kind, strict=True):
+            wrong, listed, found = np.sum([run["out"]["selfpaced"]["list"] for run in some] or [[0] * 3], axis=0)
             text = f"{listed / max(len(some), 1):.1f} rows"
             row.append(text if kind == "clean" else f"{found / max(listed, 1):.2f} / {found / max(wrong, 1):.2f}")
-        yield f"| {base} | " + " | ".join(row) + " |"
+        yield "| likely errors | " + " | ".join(row) + " | |"
+        yield from ("", "Likely errors: precision / recall, or mean length of the list.")
+
+
+def relative_error(runs, method):
+    """Geometric mean over tables (each the mean of its seeds), and its standard error in %."""
+    found = {}
+    for run in runs:
+        found.setdefault(run["data"], []).append(np.log(run["out"][method]["ratio"]))
+    logs = np.array([np.mean(values) for values in found.values()])
+    error = 100 * logs.std(ddof=1) / np.sqrt(len(logs)) if len(logs) > 1 else np.nan
+    few = "" if len(logs) == len(VALUES) else f", {len(logs)} tables"
+    return f"{np.exp(logs.mean()):.3f} ({error:.1f}{few})"
 
 
 # ------------------------------------------------------------------------------------------------- claims and groups

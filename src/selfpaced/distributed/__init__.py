@@ -1,6 +1,7 @@
 """Where rows lie: in memory, or in files that do not fit into it; models ask for sums over blocks and a few rows."""
 
-from .inputs import ScoreMixin, from_dask, is_dask, is_source, lazy_for_dask, on_dask
+from ..fitting import is_dask
+from .inputs import ScoreMixin, from_dask, is_source, lazy_for_dask, on_dask
 from .sample import ContentSample, contents, drawn
 from .scratch import (
     ScratchTable,
