@@ -31,7 +31,7 @@ ABSOLUTE_ERROR: Mapping[str, Mapping[str, tuple[Any, Any]]] = {
     "XGBRegressor": {"objective": ("reg:squarederror", "reg:absoluteerror")},
 }
 # leaves of one row repeat its value, wrong or not; leaves of three lose on clean development tables
-REGULARISED: Mapping[str, Mapping[str, tuple[Any, Any]]] = {
+LEAVES_OF_TWO: Mapping[str, Mapping[str, tuple[Any, Any]]] = {
     "RandomForestRegressor": {"min_samples_leaf": (1, 2)},
     "ExtraTreesRegressor": {"min_samples_leaf": (1, 2)},
 }
@@ -48,7 +48,7 @@ def fit_default_values(task: Task, *, tune: bool = True, keep_plain: bool = Fals
         return None
     # if many rows share one value (often zero), the median is no estimate of the mean
     usual = repeated_value(np.asarray(task.y, dtype=float), task.prior) is None
-    known = {**ABSOLUTE_ERROR, **REGULARISED} if usual else REGULARISED
+    known = {**ABSOLUTE_ERROR, **LEAVES_OF_TWO} if usual else LEAVES_OF_TWO
     params, plain = changed_params(task.estimator, known) if tune else {}, None
     robust = _by_absolute_error(task.with_params(params).estimator)
     if keep_plain or not (robust or params):
