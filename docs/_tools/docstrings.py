@@ -11,11 +11,16 @@ from latex2mathml.converter import convert
 BOX = '<div class="equation" tabindex="0" role="region" aria-label="Equation">'  # scrolls on a phone
 _BLOCK = re.compile(r"^( *)\.\. math:: ?(.*(?:\n\1 +.*)*)", re.MULTILINE)
 _MATH = re.compile(r":math:`([^`]+)`")
+_DOCTEST = re.compile(r"^( *)>>> .*(?:\n *\S.*)*", re.MULTILINE)
+_EXAMPLES = re.compile(r"^ *Examples\n *-+$", re.MULTILINE)
 _ROLE = re.compile(r":(?:class|func|mod|meth|attr|data|obj|exc):`([^`]+)`")
 
 
 def to_markdown(text: str) -> str:
-    """Formulas as MathML, cross-references as code."""
+    """Formulas as MathML, cross-references and examples as code."""
+    heading = _EXAMPLES.search(text)  # below it examples are known as such
+    end = heading.start() if heading else len(text)
+    text = _DOCTEST.sub(lambda m: f"{m[1]}```pycon\n{m[0]}\n{m[1]}```", text[:end]) + text[end:]
     text = _BLOCK.sub(lambda m: f"\n{m[1]}{BOX}{convert(' '.join(m[2].split()), display='block')}</div>\n", text)
     text = _MATH.sub(lambda m: f"<span>{convert(' '.join(m[1].split()))}</span>", text)
     return _ROLE.sub(_reference, text)
