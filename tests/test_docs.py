@@ -94,6 +94,17 @@ def test_pages_and_navigation_agree():
     assert sorted(re.findall(r"[\w/-]+\.md", text)) == written
 
 
+def test_the_figures_of_the_limits_are_those_of_the_results(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    import figures
+
+    page = (DOCS / "limits.md").read_text(encoding="utf-8")
+    assert page == figures.filled(page), "write the figures again: python docs/_tools/figures.py"
+    known = tuple(f"| {situation}" for situation in figures.figures())
+    rows = [line for line in page.splitlines() if re.search(r"\d[^|]*\|$", line)]
+    assert [line for line in rows if not line.startswith(known)] == []
+
+
 def test_the_tables_of_the_theory_hold_every_rule(monkeypatch):
     pytest.importorskip("latex2mathml", reason="building the documentation needs latex2mathml")
     monkeypatch.syspath_prepend(str(TOOLS))
