@@ -17,4 +17,6 @@ def test_no_figure_was_typed_by_hand():
     spec.loader.exec_module(module)
     page = module.PAGE.read_text(encoding="utf-8")
     assert page.count("<!-- copy ") == page.count("<!-- /copy -->") >= 5
+    assert page.count("\nSaved in commit ") == page.count("<!-- copy ")
+    assert all("`python benchmarks/" in text for text in page.split("<!-- copy ")[:-1])
     assert page == module.filled(page), "copy the tables again: python docs/_tools/benchmarks.py"
