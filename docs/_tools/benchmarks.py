@@ -1,9 +1,9 @@
 """Copy the tables of ``BENCHMARKS.md`` from the pages of results: ``python docs/_tools/benchmarks.py``.
 
 A line ``<!-- copy PAGE | HEADING | NUMBER -->`` in ``BENCHMARKS.md`` precedes table NUMBER (from 1) of the section
-HEADING of ``benchmarks/results/PAGE.md``, and ends with ``<!-- /copy -->``. A heading is matched by its beginning. Above
-the table is the commit that saved it, by ``git blame``, so commit the results first. A test compares the page with the
-results, so that no figure is typed by hand.
+HEADING of ``benchmarks/results/PAGE.md``, and ends with ``<!-- /copy -->``. A heading is matched by its beginning.
+Above the table is the commit that saved it, by ``git blame``: commit the results first. A test compares the page with
+the results, so that no figure is typed by hand.
 """
 
 from __future__ import annotations
