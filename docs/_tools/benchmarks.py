@@ -1,9 +1,9 @@
-"""Copy the tables of ``BENCHMARKS.md`` from the pages of results: ``python docs/_tools/benchmarks.py``.
+"""Copy tables from the pages of results into documents: ``python docs/_tools/benchmarks.py``.
 
-A line ``<!-- copy PAGE | HEADING | NUMBER -->`` in ``BENCHMARKS.md`` precedes table NUMBER (from 1) of the section
-HEADING of ``benchmarks/results/PAGE.md``, and ends with ``<!-- /copy -->``. A heading is matched by its beginning.
-Above the table is the commit that saved it, by ``git blame``: commit the results first. A test compares the page with
-the results, so that no figure is typed by hand.
+A line ``<!-- copy PAGE | HEADING | NUMBER -->`` precedes table NUMBER (from 1) of the section HEADING of
+``benchmarks/results/PAGE.md``, and ends with ``<!-- /copy -->``. A heading is matched by its beginning. Numbers of
+columns may follow: ``| 1 3 2``. In ``BENCHMARKS.md`` the commit that saved a table is above it, by ``git blame``:
+commit the results first. A test compares the documents with the results, so that no figure is typed by hand.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "BENCHMARKS.md"
+PAGES = [PAGE, *(ROOT / "docs" / "guide" / name for name in ("any-estimator.md", "report.md"))]
 RESULTS = ROOT / "benchmarks" / "results"
 BLOCK = re.compile(
-    r"(?P<start><!-- copy (?P<page>\w+) \| (?P<heading>.+?) \| (?P<number>\d+) -->\n)"
+    r"(?P<start><!-- copy (?P<page>\w+) \| (?P<heading>.+?) \| (?P<number>\d+)(?: \| (?P<columns>[\d ]+))? -->\n)"
     r"(?P<saved>Saved in commit [^\n]*\n\n)?(?P<table>.*?)(?P<end><!-- /copy -->)",
     re.DOTALL,
 )
@@ -30,6 +31,12 @@ def tables(page: str, heading: str) -> list[str]:
     if not found:
         raise ValueError(f"results/{page}.md must have a section {heading!r}")
     return [table.strip() for table in re.findall(r"(?:^\|.*\n)+", found[-1] + "\n", flags=re.MULTILINE)]
+
+
+def chosen(table: str, columns: str) -> str:
+    """Return some columns of a table, by their numbers."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    return "\n".join(f"| {' | '.join(row[int(at) - 1] for at in columns.split())} |" for row in rows)
 
 
 def saved(page: str, table: str) -> str:
@@ -53,11 +60,14 @@ def filled(text: str, commits: bool = False) -> str:
     def copy(match: re.Match[str]) -> str:
         table = tables(match["page"], match["heading"])[int(match["number"]) - 1]
         above = f"Saved in commit {saved(match['page'], table)}.\n\n" if commits else match["saved"] or ""
-        return f"{match['start']}{above}{table}\n{match['end']}"
+        shown = chosen(table, match["columns"]) if match["columns"] else table
+        return f"{match['start']}{above}{shown}\n{match['end']}"
 
     return BLOCK.sub(copy, text)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), commits=True), encoding="utf-8")
-    print(f"{PAGE.name}: written")
+    for document in PAGES:
+        text = filled(document.read_text(encoding="utf-8"), commits=document == PAGE)
+        document.write_text(text, encoding="utf-8")
+        print(f"{document.name}: written")
