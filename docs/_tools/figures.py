@@ -55,7 +55,7 @@ def figures() -> dict[str, str]:
     def gain(labels: str, method: str = "selfpaced") -> str:
         return look("classification", f"{third} > Accuracy over plain", method, labels)
 
-    def wrong(labels: str) -> str:
+    def precision(labels: str) -> str:
         return look("classification", f"{third} > Rows that are listed", "likely errors that are wrong", labels)
 
     def balanced(method: str) -> str:
@@ -88,12 +88,12 @@ def figures() -> dict[str, str]:
         f"{cross_validated['border 20 %']} (classification)",
         "Only accuracy": f"40 % wrong: {gain('40 %')} points, `LogisticRegressionCV` "
         f"{cross_validated['40 %']} (classification)",
-        "All wrong labels": f"share of the likely errors that are wrong: {wrong('region')} (classification)",
-        "The noise is barely": f"share of the likely errors that are wrong: {wrong('5 %')} at 5 %, {wrong('10 %')} "
-        f"at 10 %, {wrong('20 %')} at 20 % (classification, tables on which rules were compared)",
+        "All wrong labels": f"precision of the likely errors: {precision('region')} (classification)",
+        "The noise is barely": f"precision of the likely errors: {precision('5 %')} at 5 %, {precision('10 %')} "
+        f"at 10 %, {precision('20 %')} at 20 % (classification, tables on which rules were compared)",
         "A few hundred rows": f"fits with any likely error: {any_error} % (classification)",
-        "A few coarse columns": "tables nsf, wrecks, museums and officers, 5 % planted: no likely errors; share of the "
-        f"rows worth a look that are wrong: {coarse} (tables)",
+        "A few coarse columns": "tables nsf, wrecks, museums and officers, 5 % planted: no likely errors; precision "
+        f"of the rows worth a look: {coarse} (tables)",
         "Programmatic": f"few keywords: {keywords} % of the wrong rows flagged (classification)",
         "A rare class": f"balanced accuracy {balanced('selfpaced')} and {balanced(weights)}, gain in accuracy "
         f"{gain('20 %')} and {gain('20 %', weights)}, at 20 % (classification)",
