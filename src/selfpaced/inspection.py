@@ -265,7 +265,7 @@ def _advice(model: Any) -> str:
     if isinstance(model, TransformedTargetRegressor):
         inner = type(getattr(model, "regressor_", model.regressor)).__name__
         return (
-            f"its regressor, {inner}, sees another target: ask it, by suspects(model.regressor_, X, "
+            f"its regressor, {inner}, is fitted to a transformed target: call suspects(model.regressor_, X, "
             "model.transformer_.transform(y.reshape(-1, 1)).ravel())"
         )
     if not hasattr(model, "__sklearn_tags__"):

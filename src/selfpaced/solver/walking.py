@@ -326,7 +326,7 @@ def _sentence(stages: tuple[Stage, ...], reason: str) -> str:
     if worst > 0:
         where = next(index for index, stage in enumerate(stages) if stage.rise == worst)
         head += (
-            f" The latent objective rose by {worst:.2g} of itself in stage {where}: the weighted fits are "
+            f" The latent objective rose by {worst:.2g}, relative to its size, in stage {where}: the weighted fits are "
             "not exact, or it is not convex."
         )
     return head

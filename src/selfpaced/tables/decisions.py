@@ -192,7 +192,7 @@ def _answer(record: Mapping[Any, str], source: str, line: int) -> RowDecision:
     verb = words[1].lower()
     value = words[2].strip() or record.get("expected", "")
     if verb in ("relabel", "set") and not value:
-        raise TableError(source, f"{verb} needs a value: nothing is expected of this row", line)
+        raise TableError(source, f"{verb} needs a value: the model expects none for this row", line)
     what = "replace" if verb in ("relabel", "set") else verb
     mark, target = record.get("fingerprint", ""), record.get("target", "")
     return RowDecision(row, what, value if what == "replace" else "", mark, target, line)
