@@ -83,7 +83,7 @@ def figures() -> dict[str, str]:
     return {
         "No label is wrong": f"accuracy {gain('clean')} points for logistic regression (classification), "
         f"{clean_gain} for LightGBM (wrappers)",
-        "Classes overlap": f"interval {interval}, {likely} likely errors (example below)",
+        "Classes overlap": f"interval {interval.replace(' and ', ' to ')}, {likely} likely errors (example below)",
         "Labels are wrong near": f"{gain('border 20 %')} points, `LogisticRegressionCV` "
         f"{cross_validated['border 20 %']} (classification)",
         "Only accuracy": f"40 % wrong: {gain('40 %')} points, `LogisticRegressionCV` "
