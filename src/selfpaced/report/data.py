@@ -93,7 +93,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Pattern:
-    """What listed rows have in common: their number among the rows with it, ``lift`` times the usual share."""
+    """A property that listed rows share: their number among the rows with it, ``lift`` times the usual share."""
 
     where: str
     suspects: int
@@ -103,7 +103,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Review:
-    """What the page needs for decisions about its rows.
+    """The data for decisions about the rows of the page.
 
     ``key`` identifies the run, ``kind`` is "labels" or "values", ``marks`` holds the fingerprint of each row.
     """

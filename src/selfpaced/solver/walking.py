@@ -119,7 +119,7 @@ End = Literal["stop", "limit", "pace", "callback", "dead end", "interrupt"]
 
 @dataclass(frozen=True, eq=False)
 class Solution(Generic[Model]):
-    """Where a walk ended: the model, its weights and losses, every stage, and why it stopped.
+    """The end of a walk: the model, its weights and losses, every stage, and why it stopped.
 
     ``status`` is a sentence with the ``reason`` in it; ``end`` is what programs should ask for.
     """
