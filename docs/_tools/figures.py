@@ -62,7 +62,6 @@ def figures() -> dict[str, str]:
         return look("classification", f"{third} > Balanced accuracy", method, "20 %")
 
     any_error = look("classification", f"{third} > Rows that are listed", "fits with any", "40 %")
-    keywords = look("classification", "Labels that a rule gave", ".*few keywords, .*rule", "selfpaced", r"(\d+)%;")
     logarithm = look("classification", "Nothing", ".*a column's logarithm.*", "interval contains 0")
     clean_gain = look("wrappers", "Wrong labels", "LightGBM selfpaced", "clean")
     claims = look("wrappers", "Claims", "(line|clouds|product|skewed|moons|three|nothing) 20 %", "likely errors")
@@ -94,7 +93,6 @@ def figures() -> dict[str, str]:
         "A few hundred rows": f"fits with any likely error: {any_error} % (classification)",
         "A few coarse columns": "tables nsf, wrecks, museums and officers, 5 % planted: no likely errors; precision "
         f"of the rows worth a look: {coarse} (tables)",
-        "Programmatic": f"few keywords: {keywords} % of the wrong rows flagged (classification)",
         "A rare class": f"balanced accuracy {balanced('selfpaced')} and {balanced(weights)}, gain in accuracy "
         f"{gain('20 %')} and {gain('20 %', weights)}, at 20 % (classification)",
         "Labels depend": f"clean draws whose interval contains 0: {logarithm} % (classification)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -29,3 +30,11 @@ def test_every_table_states_its_command_and_its_commit(tool):
     page = tool.PAGE.read_text(encoding="utf-8")
     assert page.count("\nSaved in commit ") == page.count("<!-- copy ") >= 5
     assert all("`python benchmarks/" in text for text in page.split("<!-- copy ")[:-1])
+
+
+def test_every_script_that_is_named_exists():
+    folders = {"src": "*.py", "docs": "*.md", "benchmarks": "*.*"}
+    files = [path for folder, kind in folders.items() for path in (ROOT / folder).rglob(kind) if path.suffix != ".pyc"]
+    named = {name for path in files for name in re.findall(r"benchmarks/\w+\.py", path.read_text(encoding="utf-8"))}
+    assert len(named) > 10
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
