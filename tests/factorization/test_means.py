@@ -129,7 +129,7 @@ def test_a_larger_rank_than_before_is_found():
 
 
 def test_a_rank_at_its_limit_is_a_warning(made):
-    with pytest.warns(ConvergenceWarning, match="the rank found, 3, is the largest that was tried"):
+    with pytest.warns(ConvergenceWarning, match="the rank found, 3, is the largest that was looked for"):
         found = SelfPacedMF(max_rank=3, random_state=0).fit(made.data)
     assert found.rank_ == 3
 

@@ -33,7 +33,7 @@ def test_every_table_states_its_command_and_its_commit(tool):
 
 
 def test_every_script_that_is_named_exists():
-    folders = {"src": "*.py", "docs": "*.md", "benchmarks": "*.*"}
+    folders = {"docs": "*.md", "benchmarks": "*.*"}
     files = [path for folder, kind in folders.items() for path in (ROOT / folder).rglob(kind) if path.suffix != ".pyc"]
     named = {name for path in files for name in re.findall(r"benchmarks/\w+\.py", path.read_text(encoding="utf-8"))}
     assert len(named) > 10

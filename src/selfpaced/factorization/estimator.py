@@ -309,14 +309,16 @@ class SelfPacedMF(Factorization):
             raise_interrupted(self)
         if not run.converged:
             warnings.warn(
-                f"the path did not reach its end: {run.reason}; try the default pace, or more max_sweeps",
+                f"the path did not come to its end: {run.reason}; the default pace, or more max_sweeps, may help",
                 ConvergenceWarning,
                 stacklevel=4,
             )
         if quality is not None and quality.status != RECOVERED:
             _warn(f"{quality}: {_ADVICE[quality.status]}")
         if choice is not None and choice.at_cap:
-            _warn(f"the rank found, {self.rank_}, is the largest that was tried: give a larger max_rank, or the rank")
+            _warn(
+                f"the rank found, {self.rank_}, is the largest that was looked for: give a larger max_rank, or the rank"
+            )
 
     def _means(self) -> tuple[Means, ...]:
         """What ``center`` allows, the simpler one last."""

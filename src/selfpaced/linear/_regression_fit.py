@@ -408,7 +408,7 @@ def _gathered(fit: RegressionFit) -> bool:
 
 def _without_majority(fit: RegressionFit) -> RegressionFit:
     """The plain fit: no part of the rows is fitted better than the rest."""
-    reason = f"the residuals of {fit.trial.label} are not centred on zero, so no majority of the rows agrees"
+    reason = f"the residuals of {fit.trial.label} do not lie around zero, so there is no majority to follow"
     if not fit.squares.fit_intercept:
         reason += " (an intercept may be missing)"
     return _spread_of_all(fit, reason)
@@ -435,11 +435,11 @@ def _exact(fit: RegressionFit, floor: float) -> RegressionFit:
     if len(values) <= squares.dof:
         usual = float(np.median(squares.target[exact])) + squares.offset
         shown = f"one of {len(values)} values" if len(values) > 1 else f"the value {usual:.4g}"
-        reason = f"{share:.0%} of the rows have {shown}, and a fit to these says nothing about the other rows"
+        reason = f"{share:.0%} of the rows have {shown}, and a fit of these says nothing of the rest"
         alone = len(values) == 1 and repeated_value(squares.target, weight) is None  # hardly any other row
         return replace(_spread_of_all(fit, reason), final=alone)
     if share < EXACT_SHARE:
-        reason = f"{fit.trial.label} fits {share:.0%} of the rows and no others, which is no majority"
+        reason = f"{fit.trial.label} fits {share:.0%} of the rows and only these, which is no majority"
         return _spread_of_all(fit, reason)
     reason = f"{share:.0%} of the rows are fitted exactly"
     return replace(fit, decision=replace(fit.decision, reason=reason), scale=ResidualScale(floor, fit.scale.majority))

@@ -93,7 +93,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A property that listed rows share: their number among the rows with it, ``lift`` times the usual share."""
+    """What listed rows have in common: their number among the rows with it, ``lift`` times the usual share."""
 
     where: str
     suspects: int
