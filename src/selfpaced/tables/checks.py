@@ -328,8 +328,6 @@ def read_merges(texts: Iterable[str], labels: Collection[str], *, all_known: boo
     all_known : bool
         Whether these are all labels, so that another one is a mistake.
 
-    Examples
-    --------
     >>> read_merges(["iran=Iran", "None="], ["Iran", "Iraq", "None", "iran"])
     {'iran': 'Iran', 'None': ''}
     """
