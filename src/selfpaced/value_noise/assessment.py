@@ -45,7 +45,7 @@ UNPROVEN = 1.0  # standard errors that a gain must have if no gross errors were 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ValueAssessment:
-    """Which values are grossly wrong, and what the model only misfits. Printed, it is a sentence.
+    """Gross errors among the values, and values that the model only misfits. Printed, it is a sentence.
 
     Attributes
     ----------
