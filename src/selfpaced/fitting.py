@@ -398,26 +398,3 @@ def few_threads(n_rows: int) -> AbstractContextManager[Any]:
 def _libraries(n_modules: int) -> ThreadpoolController:  # noqa: ARG001 - what the answer is kept for
     """What runs threads, looked for again where more has been imported: to look takes longer than to ask."""
     return ThreadpoolController()
-
-
-__all__ = [
-    "CallbackSupportMixin",
-    "FitInterrupted",
-    "Interruptible",
-    "Progress",
-    "all_or_nothing",
-    "check_groups",
-    "check_rule",
-    "check_size",
-    "check_trusted",
-    "check_values",
-    "check_weight",
-    "few_threads",
-    "interrupted_sentence",
-    "raise_interrupted",
-    "reach",
-    "refuse_dates",
-    "trusting",
-    "warn_unpaced",
-    "with_callbacks",
-]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..fitting import check_size
 from ._inputs import array_of
 
 Array = NDArray[Any]
@@ -18,7 +19,6 @@ NAMED = 5  # display: neighbours that are named as a reason
 MOST_OF_GROUP = 50  # cost: rows of the same group that are skipped among the neighbours of a row
 DUPLICATE = 0.05  # a choice: part of the usual distance to the nearest row below which two rows are near-duplicates
 CONFIDENT_ROW = 0.2  # a choice: probability of an error below which a row serves as a reason
-LARGEST_FEATURE = 1e150  # numerical safety: squares of larger numbers overflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,8 @@ def _scaled(features: Any, n_rows: int) -> NDArray[np.float64]:
     if table.ndim != 2 or len(table) != n_rows:
         raise ValueError(f"features must have shape ({n_rows}, n_features), got {table.shape}")
     table = table.astype(np.float64)
-    if not np.isfinite(table).all() or np.abs(table).max(initial=0.0) > LARGEST_FEATURE:
+    if not np.isfinite(table).all():
         raise ValueError("features must be finite; fill the gaps or leave these columns out")
+    check_size("features", table)
     spread = table.std(axis=0)
     return np.asarray((table - table.mean(axis=0)) / np.where(spread > 0, spread, 1.0))

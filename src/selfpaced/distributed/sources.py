@@ -20,7 +20,6 @@ from .blocks import label_array
 from .inputs import is_dataset
 from .table import Array
 
-TURNED = 4096  # cost: rows that are turned from columns at a time, so that they stay in the cache
 LABELS_READ = 10_000  # a choice: more are probably values
 
 
@@ -183,10 +182,7 @@ def _of_columns(batch: Any, target: str | None, weight: str | None, first: int) 
         raise ValueError(f"X must have at least one feature beside y, got columns {names!r}")
     columns = [_numbers(batch[name], name, first) for name in features]
     single = all(column.dtype == np.float32 for column in columns)
-    X = np.empty((len(columns[0]), len(columns)), dtype=np.float32 if single else np.float64)
-    for begin in range(0, len(X), TURNED):
-        for place, column in enumerate(columns):
-            X[begin : begin + TURNED, place] = column[begin : begin + TURNED]
+    X = np.ascontiguousarray(np.array(columns, dtype=np.float32 if single else np.float64).T)
     return Batch(
         X, batch[target], None if weight is None else _numbers(batch[weight], weight, first), first, tuple(features)
     )
