@@ -24,7 +24,9 @@ from ._votes import Votes
 Floats = NDArray[np.floating[Any]]
 
 STRENGTHS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 500.0)  # theory: votes that a prior is worth
-FREE_ROUNDS, FREE_ERROR, FREE_MATRIX = 10, 5.0, 50.0  # a choice: weak priors first, so that differences can show
+# Weak priors first, so that differences can show. benchmarks/audit.py, part annotators: without them the consensus of
+# poor annotators is right in 68.3 % instead of 70.0 %, the others within 0.5 points.
+FREE_ROUNDS, FREE_ERROR, FREE_MATRIX = 10, 5.0, 50.0
 RIGHT = 2.0  # theory: pseudo-votes for the right label in the common matrix, one being spread over all labels
 MAX_ROUNDS = 200  # cost: of expectation and maximisation
 POSTERIOR_CHANGE = 1e-5  # numerical safety: largest change of a posterior at the end

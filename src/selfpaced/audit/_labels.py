@@ -183,7 +183,8 @@ class LabelAudit(AuditPage):
         out = {"row": rows} | ({} if self.ids is None else {"id": self.ids[rows]}) | columns
         if self.neighbours is not None:
             labelled, assessed = self.given.labelled, self.assessment
-            known = assessed.wrong, assessed.diagnosis.given, columns["expected"], labelled
+            confident = np.flatnonzero(assessed.levels() == 0)
+            known = confident, assessed.diagnosis.given, columns["expected"], labelled
             out["why"] = np.array(self.neighbours.reasons(np.searchsorted(labelled, rows), *known), dtype=object)
         return self._indexed(as_table(out), rows)
 
