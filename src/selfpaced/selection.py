@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ MOST_COPIES = 2.0**31  # numerical safety: beyond, every number is whole, and no
 
 @dataclass(frozen=True)
 class Candidate:
-    """One model on the path, with the evidence for or against it.
+    """One model on the path, with the evidence for or against it; ``pandas.DataFrame(model.path_)`` is the whole path.
 
     Attributes
     ----------
@@ -288,12 +288,6 @@ def weight_histogram(relative_weight: Any) -> tuple[int, ...]:
     return tuple(int(count) for count in counts)
 
 
-def columns(path: Iterable[Candidate]) -> dict[str, list[Any]]:
-    """The path as columns, ready for ``pandas.DataFrame`` or ``polars.DataFrame``."""
-    records = [asdict(candidate) for candidate in path]
-    return {name: [record[name] for record in records] for name in Candidate.__dataclass_fields__}
-
-
 def trust_in_words(mean_weight: float, noun: str = "rows") -> str:
     """A candidate by how much of the data it trusts.
 
@@ -321,7 +315,6 @@ __all__ = [
     "Gap",
     "Trial",
     "behind",
-    "columns",
     "effective_size",
     "end_in_words",
     "end_of_pace",
