@@ -22,7 +22,7 @@ from .parameters import check_parameters, speaking_of
 from .regularizers import GroupRegularizer, Regularizer, get
 
 try:  # scikit-learn >= 1.9
-    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin  # for estimators
     from sklearn.callback import with_callbacks as _with_callbacks
 except ImportError:  # pragma: no cover - depends on the installed scikit-learn
 
