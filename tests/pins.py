@@ -30,7 +30,7 @@ from selfpaced import (
 from selfpaced.datasets import make_low_rank
 from selfpaced.pacing import Fixed, Geometric, Graduated, Quantile, Span, Stages
 from selfpaced.robust import Opening
-from selfpaced.selection import columns
+from selfpaced.selection import Candidate
 
 # --------------------------------------------------------------------------------------------------- data
 
@@ -306,7 +306,7 @@ def measure(case: Case) -> dict[str, Any]:
     model = clone(case.model).fit(*([data.X] if data.y is None else [data.X, data.y]), **given)
     found = {name: getattr(model, name) for name in _FITTED if hasattr(model, name)}
     if hasattr(model, "path_"):
-        path = columns(model.path_)
+        path = {name: [getattr(one, name) for one in model.path_] for name in Candidate.__dataclass_fields__}
         found |= {f"path_ {name}": path[name] for name in ("lam", "score", "spread", "mean_weight", "label")}
         found["path_ chosen"] = np.flatnonzero(path["chosen"])
     if hasattr(model, "reconstruct"):

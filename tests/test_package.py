@@ -50,7 +50,7 @@ def test_a_class_name_means_one_thing():
     homes = {}
     for source in (ROOT / "src", ROOT / "experiments" / "src"):
         for path in sorted(source.rglob("*.py")):
-            for name in re.findall(r"^class (\w+)", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
+            for name in re.findall(r"^ *class _?(\w+)", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
                 homes.setdefault(name, []).append(path.relative_to(source).as_posix())
     assert len(homes) > 100
     twins = {name: paths for name, paths in homes.items() if len(paths) > 1}

@@ -1,11 +1,22 @@
 """The driver of the path, apart from any estimator; `alternate` has tests of its own."""
 
 import math
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from selfpaced import (
+    SelfPacedClassifier,
+    SelfPacedLinearRegression,
+    SelfPacedLogisticRegression,
+    SelfPacedMF,
+    SelfPacedMultiViewKMeans,
+    SelfPacedRegressor,
+)
 from selfpaced.pacing import Fixed, Geometric, Ladder, Span, Stages, half_loss
 from selfpaced.parameters import check_pace
 from selfpaced.regularizers import get
@@ -177,3 +188,42 @@ def test_empty_ladders_and_spans_are_refused():
         Span(0.0, 1.0)
     with pytest.raises(ValueError, match="stages"):
         Span(stages=0)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("model", "walks"),
+    [
+        (SelfPacedMF(2, random_state=0), True),
+        (SelfPacedMultiViewKMeans(2, n_init=2, random_state=0), True),
+        (SelfPacedRegressor(Ridge()), True),
+        (SelfPacedLinearRegression(pace="paper"), True),
+        (SelfPacedLogisticRegression(pace="paper"), True),
+        (SelfPacedClassifier(DecisionTreeClassifier(random_state=0), pace=0.7), True),
+        (SelfPacedLogisticRegression(), False),
+        (SelfPacedClassifier(DecisionTreeClassifier(random_state=0)), False),
+        (SelfPacedRegressor(DecisionTreeRegressor(min_samples_leaf=5, random_state=0)), False),
+        (SelfPacedLinearRegression(), False),
+    ],
+    ids=str,
+)
+def test_fits_walk_as_the_page_of_the_architecture_says(model, walks):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    values = X @ [1.0, -2.0, 0.5] + 0.1 * rng.normal(size=120) + 10.0 * (np.arange(120) < 12)
+    labels = (X[:, 0] > 0) ^ (np.arange(120) < 15)
+    matrix = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 20))
+    entered = []
+
+    def look(frame, event, argument):
+        if event == "call" and frame.f_code is walk.__code__:
+            entered.append(frame)
+
+    kind = type(model).__name__
+    data = (X, labels) if "Class" in kind or "Logistic" in kind else (X, values) if "Regress" in kind else (X,)
+    sys.setprofile(look)
+    try:
+        model.fit(*((matrix,) if isinstance(model, SelfPacedMF) else data))
+    finally:
+        sys.setprofile(None)
+    assert bool(entered) == walks

@@ -28,8 +28,9 @@ Array = NDArray[Any]
 
 ROWS_AT_ONCE = 1 << 16  # cost: rows that are assessed at a time
 SUSPECT = 0.5  # theory: even odds
-UNLIKELY = 0.4  # benchmarks/wrappers.py: held-out probability of the given label below which a row is worth a look
+UNLIKELY = 0.4  # benchmarks/wrappers.py, labels: probability of the given label below which a row is worth a look
 OUTLIER_Z = 3.5  # theory: the usual bound of the modified z-score
+PICTURES = 200  # cost: most suspicious rows whose pictures are opened for a report
 LEVELS = np.array(["", "worth a look", "likely error"])
 
 

@@ -230,6 +230,3 @@ def _objects(rows: Sequence[Any]) -> Array:
     for place, row in enumerate(rows):
         cells[place] = row
     return cells
-
-
-__all__ = ["N_FOLDS", "fingerprint", "hash_folds", "mixed", "row_keys"]

@@ -22,7 +22,7 @@ from .parameters import check_parameters, speaking_of
 from .regularizers import GroupRegularizer, Regularizer, get
 
 try:  # scikit-learn >= 1.9
-    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin  # for estimators
     from sklearn.callback import with_callbacks as _with_callbacks
 except ImportError:  # pragma: no cover - depends on the installed scikit-learn
 
@@ -416,28 +416,3 @@ def few_threads(n_rows: int) -> AbstractContextManager[Any]:
 def _libraries(n_modules: int) -> ThreadpoolController:  # noqa: ARG001 - what the answer is kept for
     """What runs threads, looked for again where more has been imported: to look takes longer than to ask."""
     return ThreadpoolController()
-
-
-__all__ = [
-    "CallbackSupportMixin",
-    "FitInterrupted",
-    "Interruptible",
-    "Progress",
-    "all_or_nothing",
-    "check_groups",
-    "check_rule",
-    "check_size",
-    "check_trusted",
-    "check_values",
-    "check_weight",
-    "few_threads",
-    "interrupted_sentence",
-    "is_dask",
-    "raise_interrupted",
-    "reach",
-    "refuse_dask",
-    "refuse_dates",
-    "trusting",
-    "warn_unpaced",
-    "with_callbacks",
-]

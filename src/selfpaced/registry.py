@@ -31,6 +31,3 @@ ESTIMATORS: dict[str, Known] = {
 def estimator(name: str) -> Any:
     """The class of this name."""
     return getattr(import_module(f"{__package__}.{ESTIMATORS[name].module}"), name)
-
-
-__all__ = ["ESTIMATORS", "Kind", "Known", "estimator"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.floating[Any]]
 CLEARLY_BETTER = 2.0  # convention: standard errors by which a paced model must be better than the plain one
-CAUTIOUS, NEARLY_PLAIN = 0.8, 0.95  # display: mean weights below and above which a candidate is called so
 HISTOGRAM_BINS = 20  # display: bars of a histogram of weights
 BITS = 40  # numerical safety: of relative weights; a tree decides ties by the last ones, which a factor changes
 MOST_COPIES = 2.0**31  # numerical safety: beyond, every number is whole, and no count
@@ -24,7 +23,7 @@ MOST_COPIES = 2.0**31  # numerical safety: beyond, every number is whole, and no
 
 @dataclass(frozen=True)
 class Candidate:
-    """One model on the path, with the evidence for or against it.
+    """One model on the path, with the evidence for or against it; ``pandas.DataFrame(model.path_)`` is the whole path.
 
     Attributes
     ----------
@@ -289,20 +288,13 @@ def weight_histogram(relative_weight: Any) -> tuple[int, ...]:
     return tuple(int(count) for count in counts)
 
 
-def columns(path: Iterable[Candidate]) -> dict[str, list[Any]]:
-    """The path as columns, ready for ``pandas.DataFrame`` or ``polars.DataFrame``."""
-    records = [asdict(candidate) for candidate in path]
-    return {name: [record[name] for record in records] for name in Candidate.__dataclass_fields__}
-
-
 def trust_in_words(mean_weight: float, noun: str = "rows") -> str:
     """A candidate by how much of the data it trusts.
 
     >>> trust_in_words(0.74)
-    'cautious: trusts 74 % of the rows'
+    'trusts 74 % of the rows'
     """
-    temper = "cautious" if mean_weight < CAUTIOUS else "nearly plain" if mean_weight > NEARLY_PLAIN else "lenient"
-    return f"{temper}: trusts {100 * mean_weight:.0f} % of the {noun}"
+    return f"trusts {100 * mean_weight:.0f} % of the {noun}"
 
 
 def end_in_words(termination: str, path: Iterable[Candidate], noun: str = "rows") -> str:
@@ -313,7 +305,7 @@ def end_in_words(termination: str, path: Iterable[Candidate], noun: str = "rows"
     'Welsch lam=2 was chosen: it is better. It trusts 50 % of the rows.'
     """
     paced = [one for one in path if one.chosen and math.isfinite(one.lam) and math.isfinite(one.mean_weight)]
-    return termination + "".join(f" It trusts {100 * one.mean_weight:.0f} % of the {noun}." for one in paced)
+    return termination + "".join(f" It {trust_in_words(one.mean_weight, noun)}." for one in paced)
 
 
 __all__ = [
@@ -323,7 +315,6 @@ __all__ = [
     "Gap",
     "Trial",
     "behind",
-    "columns",
     "effective_size",
     "end_in_words",
     "end_of_pace",

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -46,13 +47,36 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def shop_csv(shop, folder):
     """The table as a CSV file with a blank line in it."""
+    return write_shop(shop, folder / "shop.csv")
+
+
+def write_shop(shop, path):
     header, rows, _ = shop
-    with open(folder / "shop.csv", "w", newline="", encoding="utf-8") as stream:
+    with open(path, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerows([header, *rows[:200]])
         stream.write("\n")
         writer.writerows(rows[200:])
-    return folder / "shop.csv"
+    return path
+
+
+@pytest.fixture(scope="session")
+def shop_fit(shop, tmp_path_factory):
+    """The folder of a fit of the table, without a report; for tests of what comes after."""
+    folder = tmp_path_factory.mktemp("shop")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        write_shop(shop, "shop.csv")
+        words = ["fit", "shop.csv", "--target", "will buy", "--model", "logistic", "--no-report", "--quiet"]
+        assert main(words) == 0
+    return folder / "run"
+
+
+@pytest.fixture
+def shop_run(shop_fit, shop_csv):
+    """The table and a fit of it in the folder ``run``."""
+    shutil.copytree(shop_fit, shop_csv.parent / "run")
+    return shop_csv.parent / "run"
 
 
 @pytest.fixture

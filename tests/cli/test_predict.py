@@ -12,12 +12,9 @@ from sklearn.preprocessing import FunctionTransformer
 
 from selfpaced.persistence import load, save
 
-LOGISTIC = ("--model", "logistic")  # what auto chooses here, without the comparison
-
 
 @pytest.fixture
-def model(selfpaced, shop_csv):
-    assert selfpaced("fit", shop_csv, "--target", "will buy", *LOGISTIC, "--no-report", "-q")[0] == 0
+def model(shop_run):
     return "run/model.skops"
 
 

@@ -10,9 +10,8 @@ import pytest
 
 
 @pytest.fixture
-def answered(as_json, shop, shop_csv):
+def answered(shop, shop_run):
     """A first run and its suspects, with true answers in the empty column: header, rows, and the rows relabelled."""
-    as_json("fit", shop_csv, "--target", "will buy", "--model", "logistic", "--no-report")
     wrong = shop[2]
     with open("run/suspects.csv", newline="", encoding="utf-8") as stream:
         header, *rows = csv.reader(stream)

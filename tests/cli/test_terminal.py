@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 
@@ -62,8 +63,8 @@ def test_only_slow_steps_have_a_bar(capfd, monkeypatch, slow):
     assert console.timing() == f"Time: {console.seconds['fitting']:.1f} s (fitting 100 %)."
 
 
-def test_both_lists_are_counted_and_shown_apart(selfpaced, as_json, shop_csv):
-    facts = as_json("fit", shop_csv, "--target", "will buy", "--model", "logistic", "--no-report")
+def test_both_lists_are_counted_and_shown_apart(selfpaced, shop_run, shop_csv):
+    facts = json.loads((shop_run / "metrics.json").read_text())
     out = selfpaced("fit", shop_csv, "--target", "will buy", "--model", "logistic", "--no-report", "--force")[1]
     likely, look = facts["likely_errors"], facts["worth_a_look"]
     assert out.startswith(f"\n{likely} likely errors, {look} row")

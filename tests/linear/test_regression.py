@@ -44,14 +44,7 @@ def error(model, coef) -> float:
 
 
 @pytest.mark.filterwarnings("ignore:.* rows for .* coefficients:UserWarning")  # some checks have few rows
-@parametrize_with_checks(
-    [
-        SelfPacedLinearRegression(),
-        SelfPacedLinearRegression(alpha=1.0, regularizer="welsch"),
-        SelfPacedLinearRegression(pace=2.0),
-        SelfPacedLinearRegression(pace="paper"),
-    ]
-)
+@parametrize_with_checks([SelfPacedLinearRegression(), SelfPacedLinearRegression(alpha=1.0, pace="paper")])
 def test_scikit_learn_checks(estimator, check) -> None:
     check(estimator)
 

@@ -1,4 +1,4 @@
-"""scikit-learn's own estimator checks, for a model with weights, one that memorises, one without weights."""
+"""scikit-learn's own estimator checks, for a model with weights, and one that memorises."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -15,7 +14,6 @@ from selfpaced import SelfPacedClassifier
 WRAPPED = [
     SelfPacedClassifier(LogisticRegression()),
     SelfPacedClassifier(DecisionTreeClassifier(random_state=0)),
-    SelfPacedClassifier(KNeighborsClassifier()),
 ]
 
 

@@ -69,7 +69,7 @@ class ReproduceSettings:
 
 
 @dataclass
-class _Counts:
+class _RunTally:
     """Counts over all cells of a run."""
 
     cells: int = 0
@@ -85,7 +85,7 @@ def reproduce(settings: ReproduceSettings, progress: StageProgress | None = None
     unknown = sorted(set(settings.sections) - set(SECTIONS))
     if unknown:
         raise ValueError(f"sections must be some of {SECTIONS}, got {unknown!r}")
-    begun, tally = time.monotonic(), _Counts()
+    begun, tally = time.monotonic(), _RunTally()
     settings.out.mkdir(parents=True, exist_ok=True)
     tables: list[ResultTable] = []
     drawn: list[Figure] = []
@@ -133,7 +133,7 @@ def write(results: Results, directory: Path) -> tuple[Path, ...]:
 
 
 def _compute(
-    stage: str, cells: Sequence[Cell], settings: ReproduceSettings, bar: StageProgress, tally: _Counts
+    stage: str, cells: Sequence[Cell], settings: ReproduceSettings, bar: StageProgress, tally: _RunTally
 ) -> list[Answer]:
     bar.start(stage, len(cells))
     found = []
@@ -157,12 +157,12 @@ _CELLS = {
 }
 
 
-def _answers(stage: str, settings: ReproduceSettings, bar: StageProgress, tally: _Counts) -> list[Answer]:
+def _answers(stage: str, settings: ReproduceSettings, bar: StageProgress, tally: _RunTally) -> list[Answer]:
     made = _CELLS[stage]
     return _compute(stage, made(quick=settings.quick, seeds=settings.seeds.get(stage)), settings, bar, tally)
 
 
-def _clustering(settings: ReproduceSettings, bar: StageProgress, tally: _Counts) -> list[ResultTable]:
+def _clustering(settings: ReproduceSettings, bar: StageProgress, tally: _RunTally) -> list[ResultTable]:
     try:
         data.load_mfeat(data_dir=settings.data_dir)
     except data.DataNotFoundError as error:
@@ -171,7 +171,7 @@ def _clustering(settings: ReproduceSettings, bar: StageProgress, tally: _Counts)
     return clustering.tables(_answers("table3", settings, bar, tally))
 
 
-def _classification(settings: ReproduceSettings, bar: StageProgress, tally: _Counts) -> list[ResultTable]:
+def _classification(settings: ReproduceSettings, bar: StageProgress, tally: _RunTally) -> list[ResultTable]:
     sets = []
     for name, loader in SETS.items():
         try:
@@ -183,7 +183,7 @@ def _classification(settings: ReproduceSettings, bar: StageProgress, tally: _Cou
     return classification.tables(_compute("table5", cells, settings, bar, tally))
 
 
-def _half_quadratic(settings: ReproduceSettings, bar: StageProgress, tally: _Counts) -> list[Figure]:
+def _half_quadratic(settings: ReproduceSettings, bar: StageProgress, tally: _RunTally) -> list[Figure]:
     answers = _answers("figure2", settings, bar, tally)
     if not answers:
         tally.skipped.append("figure 2b: nothing of it is cached")
@@ -191,7 +191,7 @@ def _half_quadratic(settings: ReproduceSettings, bar: StageProgress, tally: _Cou
     return [figures.draw_half_quadratic(settings.out, *factorization.half_quadratic_series(answers))]
 
 
-def _tendency(settings: ReproduceSettings, bar: StageProgress, tally: _Counts) -> list[Figure]:
+def _tendency(settings: ReproduceSettings, bar: StageProgress, tally: _RunTally) -> list[Figure]:
     missing = tally.missing
     answers = _answers("figure3", settings, bar, tally)
     if tally.missing > missing:
@@ -211,7 +211,7 @@ def _commit() -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def _run(settings: ReproduceSettings, tally: _Counts, seconds: float) -> RunRecord:
+def _run(settings: ReproduceSettings, tally: _RunTally, seconds: float) -> RunRecord:
     versions = {"Python": platform.python_version()}
     for name in _PACKAGES:
         try:

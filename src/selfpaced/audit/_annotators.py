@@ -25,8 +25,6 @@ from ._votes import Votes, read_votes
 Array = NDArray[Any]
 Floats = NDArray[np.floating[Any]]
 
-COVERAGE = 0.95  # convention: of intervals
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AnnotatorAudit(AuditPage):
@@ -103,8 +101,7 @@ class AnnotatorAudit(AuditPage):
         unknown = np.bincount(who, self._wrong * (1.0 - self._wrong), minlength=n_people) / np.maximum(votes, 1.0) ** 2
         variance = error * (1.0 - error) / (votes + self.model.strength + 1.0) + unknown
         size = np.maximum(error * (1.0 - error) / variance - 1.0, 1.0)
-        tail = (1.0 - COVERAGE) / 2
-        low, high = (beta.ppf(q, error * size, (1.0 - error) * size) for q in (tail, 1.0 - tail))
+        low, high = beta.interval(0.95, error * size, (1.0 - error) * size)
         order = np.argsort(-error, kind="stable")
         columns = {
             "annotator": self.annotators,

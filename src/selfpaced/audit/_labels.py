@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..assessment import LEVELS, Assessment, AuditedLabels
+from ..assessment import LEVELS, PICTURES, Assessment, AuditedLabels
 from ..formatting import percent, plural
 from ..inspection import as_table, suspect_table
 from ._inputs import AuditInput
@@ -27,7 +27,6 @@ Codes = NDArray[np.intp]
 UNEVEN_RATES = 2.0  # display: times the mean rate between classes from which a pair is named
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff")
-MOST_PICTURES = 200  # cost: images that are opened
 
 
 class AuditPage:
@@ -183,7 +182,8 @@ class LabelAudit(AuditPage):
         out = {"row": rows} | ({} if self.ids is None else {"id": self.ids[rows]}) | columns
         if self.neighbours is not None:
             labelled, assessed = self.given.labelled, self.assessment
-            known = assessed.wrong, assessed.diagnosis.given, columns["expected"], labelled
+            confident = np.flatnonzero(assessed.levels() == 0)
+            known = confident, assessed.diagnosis.given, columns["expected"], labelled
             out["why"] = np.array(self.neighbours.reasons(np.searchsorted(labelled, rows), *known), dtype=object)
         return self._indexed(as_table(out), rows)
 
@@ -354,7 +354,7 @@ def pictures_of(cells: Any, rows: Codes) -> tuple[NDArray[np.uint8], ...]:
     if not hasattr(cells, "columns") or not len(rows) or find_spec("PIL") is None:
         return ()
     for place in range(cells.shape[1]):
-        paths = [str(value) for value in cells.iloc[rows[:MOST_PICTURES], place]]
+        paths = [str(value) for value in cells.iloc[rows[:PICTURES], place]]
         if all(path.lower().endswith(IMAGE_SUFFIXES) and Path(path).is_file() for path in paths):
             return tuple(_small(path) for path in paths)
     return ()

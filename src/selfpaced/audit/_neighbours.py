@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..fitting import check_size
 from ._inputs import array_of
 
 Array = NDArray[Any]
 Codes = NDArray[np.intp]
 
-NEAREST = 10  # a choice: neighbours that vote on the label of a row
+NEAREST = 10  # convention: neighbours that vote on the label of a row
 NAMED = 5  # display: neighbours that are named as a reason
 MOST_OF_GROUP = 50  # cost: rows of the same group that are skipped among the neighbours of a row
 DUPLICATE = 0.05  # a choice: part of the usual distance to the nearest row below which two rows are near-duplicates
-CONFIDENT_ROW = 0.2  # a choice: probability of an error below which a row serves as a reason
-LARGEST_FEATURE = 1e150  # numerical safety: squares of larger numbers overflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +48,10 @@ class Neighbours:
         order = np.argsort(self.distance[pairs[:, 0]], kind="stable") if len(pairs) else np.empty(0, dtype=np.intp)
         return pairs[order, 0], pairs[order, 1]
 
-    def reasons(self, rows: Codes, wrong: Array, given: Array, expected: Array, numbers: Codes) -> list[str]:
-        """One sentence for each of some rows about the confident rows next to it."""
+    def reasons(self, rows: Codes, confident: Codes, given: Array, expected: Array, numbers: Codes) -> list[str]:
+        """One sentence for each of some rows about the confident rows, those of no level, next to it."""
         from sklearn.neighbors import NearestNeighbors
 
-        confident = np.flatnonzero(wrong < CONFIDENT_ROW)
         if len(confident) <= NAMED or not len(rows):
             return ["too few confident rows to compare with"] * len(rows)
         search = NearestNeighbors(n_neighbors=NAMED + 1).fit(self.points[confident])
@@ -92,7 +90,8 @@ def _scaled(features: Any, n_rows: int) -> NDArray[np.float64]:
     if table.ndim != 2 or len(table) != n_rows:
         raise ValueError(f"features must have shape ({n_rows}, n_features), got {table.shape}")
     table = table.astype(np.float64)
-    if not np.isfinite(table).all() or np.abs(table).max(initial=0.0) > LARGEST_FEATURE:
+    if not np.isfinite(table).all():
         raise ValueError("features must be finite; fill the gaps or leave these columns out")
+    check_size("features", table)
     spread = table.std(axis=0)
     return np.asarray((table - table.mean(axis=0)) / np.where(spread > 0, spread, 1.0))

@@ -25,13 +25,12 @@ from ..label_noise import (
     share_to_check,
 )
 from ..label_noise.model import as_matrix
-from ..selection import effective_size, mean_and_error
+from ..selection import CLEARLY_BETTER, effective_size, mean_and_error
 
 Array = NDArray[np.floating[Any]]
 Codes = NDArray[np.intp]
 
 SMALLEST_PROBABILITY = 1e-12  # numerical safety: logarithms of smaller probabilities would swamp all others
-AHEAD = 2.0  # theory: standard errors at which one model explains the labels better than another
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +185,7 @@ def _with_reference(
         np.log(np.maximum(one.given_proba(z)[at, codes], SMALLEST_PROBABILITY))
         for one, z in ((model, models.logits), (other, reference))
     ]
-    if mean_and_error(scores[1] - scores[0], weight, size).z < AHEAD:
+    if mean_and_error(scores[1] - scores[0], weight, size).z < CLEARLY_BETTER:
         return model, None
     low, high = min(model.interval[0], other.interval[0]), max(model.interval[1], other.interval[1])
     if other.noise_rate < model.noise_rate:

@@ -159,7 +159,7 @@ def serve(folder: Path, port: int = 0) -> tuple[ThreadingHTTPServer, str]:
     except TableError as error:  # a header without rows
         raise UsageError(f"there is nothing to decide: the list in {str(folder)!r} is empty ({error})") from error
 
-    class Handler(_Handler):
+    class Handler(_ReviewHandler):
         pass
 
     Handler.page, Handler.file, Handler.token = page, decisions, token
@@ -171,7 +171,7 @@ def serve(folder: Path, port: int = 0) -> tuple[ThreadingHTTPServer, str]:
     return server, f"http://{LOOPBACK}:{server.server_port}/?token={token}"
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _ReviewHandler(BaseHTTPRequestHandler):
     """Two addresses, ``/`` and ``/decisions``, for requests with the token that come from the page itself."""
 
     page: Path

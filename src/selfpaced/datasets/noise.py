@@ -14,16 +14,6 @@ from sklearn.utils import Bunch
 
 from ..parameters import check_number, speaking_of
 
-__all__ = [
-    "flip_class_conditional",
-    "flip_instance_dependent",
-    "flip_near_border",
-    "flip_symmetric",
-    "outliers_leverage",
-    "outliers_one_sided",
-    "outliers_symmetric",
-]
-
 _Seed = int | np.random.RandomState | None
 _Array = NDArray[Any]
 LARGEST = 1e150  # numerical safety: sums of squares are numbers

@@ -15,8 +15,6 @@ from sklearn.utils import Bunch, check_random_state
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["cache_directory", "make_low_rank", "make_multiview_digits", "make_shelter"]
-
 
 def cache_directory() -> Path:
     """Return the directory of kept files: ``SELFPACED_CACHE``, else the platform's cache directory.

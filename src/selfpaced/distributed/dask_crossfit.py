@@ -83,7 +83,7 @@ def half_of(X: Any, seed: int) -> NDArray[np.intp]:
     return (mixed(row_keys(X), seed + 1) & np.uint64(1)).astype(np.intp)
 
 
-class _Wrapper(BaseEstimator):
+class _CrossFitWrapper(BaseEstimator):
     """What classifier and regressor share: two halves, a pace, a choice on unseen rows, one fit of all rows."""
 
     _noise_model: Any
@@ -209,7 +209,7 @@ class _Wrapper(BaseEstimator):
         return found
 
 
-class CrossFitClassifier(ClassifierMixin, _Wrapper):
+class CrossFitClassifier(ClassifierMixin, _CrossFitWrapper):
     """Fit any Dask classifier with less weight for rows whose label is probably wrong.
 
     Rows are split into two halves by their content. A model of each half predicts the other half, and a sample of
@@ -267,7 +267,7 @@ class CrossFitClassifier(ClassifierMixin, _Wrapper):
         return said.map_blocks(_clean, self.noise_model_.channel, dtype=np.float64)
 
 
-class CrossFitRegressor(RegressorMixin, _Wrapper):
+class CrossFitRegressor(RegressorMixin, _CrossFitWrapper):
     """Fit any Dask regressor with less weight for grossly wrong values.
 
     As :class:`CrossFitClassifier`, with :mod:`selfpaced.value_noise` in place of the label-noise model: it tells gross

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
+import dask
 from distributed import Future, get_client, wait
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
-ATTEMPTS = 3  # a choice: a stage that loses workers as often as this would lose them again
-INTERVAL = 1.0  # a choice: seconds between two looks at the workers
+INTERVAL = 1.0  # cost: seconds between two looks at the workers
 
 
 class RepeatedStages:
@@ -36,10 +36,10 @@ class RepeatedStages:
         self.repeated: list[str] = []
 
     def run(self, name: str, stage: Callable[[], Result]) -> Result:
-        """What the stage gives, at the latest at the last attempt."""
+        """What the stage gives; it is repeated as often as Dask repeats a task whose worker dies."""
         if self.client is None:
             return stage()
-        for left in reversed(range(ATTEMPTS)):
+        for left in reversed(range(1 + dask.config.get("distributed.scheduler.allowed-failures"))):
             workers, began = set(self.client.nthreads()), time.perf_counter()
             try:
                 with self._watched(workers):

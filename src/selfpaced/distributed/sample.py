@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ..fingerprint import Keys, mixed, row_keys
+from ..fingerprint import N_FOLDS, Keys, mixed, row_keys
 from .table import Array, Block, Rows, Table
 
 SPARE_ROWS = 4  # cost: times the size asked for that samples may have until they are cut down: rows may be copies
-EACH = 10  # a choice: rows of every class that a sample has if the table has them: two for each fold
+EACH = 2 * N_FOLDS  # theory: rows of every class that a sample has if the table has them, two for each fold
 
 
 @dataclass(frozen=True, eq=False)

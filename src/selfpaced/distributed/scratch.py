@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ..assessment import SUSPECT, Assessment, AssessmentMixin
 from .blocks import CountedPasses, places_among
-from .sources import LABELS_READ, Batch, LabelCodes, n_columns, read
+from .sources import LABELS_READ, LabelCodes, ReadRows, n_columns, read
 from .table import Array, Block, Rows, Table
 
 logger = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ class ScratchTable(CountedPasses, AbstractContextManager["ScratchTable"]):
 
     # -------------------------------------------------------------------------------------------- writing
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: ReadRows) -> None:
         """Add the rows of a batch."""
         if not self._columns:
             self.n_features, self.dtype, self.names = batch.X.shape[1], batch.X.dtype, batch.names
@@ -124,7 +124,7 @@ class ScratchTable(CountedPasses, AbstractContextManager["ScratchTable"]):
         self.mass += np.bincount(codes, block.weight, minlength=len(self.mass))
         self.n += len(codes)
 
-    def _labelled(self, batch: Batch) -> Block:
+    def _labelled(self, batch: ReadRows) -> Block:
         """The rows with their values, or with codes of their labels; rows without a label are left out."""
         X = batch.X.astype(self.dtype, copy=False)
         if self.labels is None:
@@ -140,7 +140,7 @@ class ScratchTable(CountedPasses, AbstractContextManager["ScratchTable"]):
         self._without.append(batch.first + without)
         return block.rows(np.flatnonzero(block.y >= 0))
 
-    def _check(self, batch: Batch) -> None:
+    def _check(self, batch: ReadRows) -> None:
         same = batch.names == self.names and (batch.weight is not None) == (len(self._columns) == 3)
         if not same or batch.X.shape[1] != self.n_features:
             raise ValueError(

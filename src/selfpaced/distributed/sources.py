@@ -20,12 +20,11 @@ from .blocks import label_array
 from .inputs import is_dataset
 from .table import Array
 
-TURNED = 4096  # cost: rows that are turned from columns at a time, so that they stay in the cache
-LABELS_READ = 10_000  # a choice: more are probably values
+LABELS_READ = 10_000  # cost: a noise model has a number for each pair of labels; more are probably values
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class ReadRows:
     """Rows as they were read, with the number of the first."""
 
     X: Array
@@ -42,7 +41,7 @@ def _is_files(X: Any) -> bool:
     return isinstance(X, list | tuple) and bool(X) and all(isinstance(path, str | Path) for path in X)
 
 
-def read(source: Any, target: str | None, weight: str | None, rows: int) -> Iterator[Batch]:
+def read(source: Any, target: str | None, weight: str | None, rows: int) -> Iterator[ReadRows]:
     """Batches of at most so many rows, more or less, in the order of the source."""
     first = 0
     for batch in _raw_batches(source, rows):
@@ -153,7 +152,7 @@ def _columns_in_files(source: Any) -> bool:
 # --------------------------------------------------------------------------------------------------- batches
 
 
-def _of_arrays(batch: tuple[Any, ...], first: int) -> Batch:
+def _of_arrays(batch: tuple[Any, ...], first: int) -> ReadRows:
     if len(batch) not in (2, 3) or np.ndim(batch[0]) != 2:
         raise ValueError(
             "a batch must be a table, or a tuple of features of shape (n, d), labels or values, and perhaps weights; "
@@ -167,10 +166,10 @@ def _of_arrays(batch: tuple[Any, ...], first: int) -> Batch:
     for name, part in (("labels or values", y), ("weights", weight)):
         if part is not None and part.shape != (len(X),):
             raise ValueError(f"{name} of a batch must have shape ({len(X)},), one per row, got {part.shape}")
-    return Batch(X, y, weight, first)
+    return ReadRows(X, y, weight, first)
 
 
-def _of_columns(batch: Any, target: str | None, weight: str | None, first: int) -> Batch:
+def _of_columns(batch: Any, target: str | None, weight: str | None, first: int) -> ReadRows:
     batch = batch.to_arrow() if hasattr(batch, "to_arrow") else batch
     names = [str(name) for name in (batch.schema.names if hasattr(batch, "schema") else batch.columns)]
     if target is None:
@@ -183,11 +182,8 @@ def _of_columns(batch: Any, target: str | None, weight: str | None, first: int) 
         raise ValueError(f"X must have at least one feature beside y, got columns {names!r}")
     columns = [_numbers(batch[name], name, first) for name in features]
     single = all(column.dtype == np.float32 for column in columns)
-    X = np.empty((len(columns[0]), len(columns)), dtype=np.float32 if single else np.float64)
-    for begin in range(0, len(X), TURNED):
-        for place, column in enumerate(columns):
-            X[begin : begin + TURNED, place] = column[begin : begin + TURNED]
-    return Batch(
+    X = np.ascontiguousarray(np.array(columns, dtype=np.float32 if single else np.float64).T)
+    return ReadRows(
         X, batch[target], None if weight is None else _numbers(batch[weight], weight, first), first, tuple(features)
     )
 
@@ -203,7 +199,7 @@ def _numbers(column: Any, name: str, first: int) -> Array:
     return values
 
 
-def _check(batch: Batch) -> None:
+def _check(batch: ReadRows) -> None:
     """Gaps, infinities and numbers beyond reach, by the row they are in."""
     limit = reach(batch.X.dtype)[1]
     if batch.X.max(initial=0.0) <= limit and batch.X.min(initial=0.0) >= -limit:  # neither where there is a NaN

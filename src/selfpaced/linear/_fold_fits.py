@@ -66,9 +66,9 @@ class FoldFits:
         return 1.0 / (C * self.total)
 
     @cached_property
-    def coordinates(self) -> _Coordinates:
+    def coordinates(self) -> _FoldCoordinates:
         """Coordinates of about unit curvature."""
-        return _Coordinates.of(self.everything)
+        return _FoldCoordinates.of(self.everything)
 
     @cached_property
     def weight(self) -> Vector:
@@ -160,7 +160,7 @@ class FoldFits:
 
 
 @dataclass(frozen=True, eq=False)
-class _Coordinates:
+class _FoldCoordinates:
     """Centred features of about unit curvature, with a constant, in single precision; sparse ones are not centred."""
 
     table: Any  # (n, d + 1), array or CSR matrix
@@ -169,7 +169,7 @@ class _Coordinates:
     constant: float  # the last column of the table; 0 without an intercept
 
     @classmethod
-    def of(cls, rows: Objective) -> _Coordinates:
+    def of(cls, rows: Objective) -> _FoldCoordinates:
         """The coordinates of these rows."""
         X, (mean, variance), root = rows.X, (part.copy() for part in rows.moments), np.sqrt(rows.flatness)
         constant = float(root) if rows.fit_intercept else 0.0

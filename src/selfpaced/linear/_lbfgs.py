@@ -147,7 +147,7 @@ def minimize_all(
     return [Minimum(p, float(v), int(i), int(e), bool(c)) for p, v, i, e, c in ends]
 
 
-class _Found(NamedTuple):
+class _SearchEnds(NamedTuple):
     """Where line searches ended; ``x``, ``value`` and ``grad`` hold where ``accepted`` does."""
 
     accepted: Mask
@@ -157,11 +157,13 @@ class _Found(NamedTuple):
     evaluations: Rows
 
 
-def _search(functions: Functions, which: Rows, x: Vector, value: Vector, direction: Vector, slope: Vector) -> _Found:
+def _search(
+    functions: Functions, which: Rows, x: Vector, value: Vector, direction: Vector, slope: Vector
+) -> _SearchEnds:
     """Along every direction the first of ever shorter steps that lowers the value enough."""
     count = len(which)
     length, pending = np.ones(count), np.arange(count)
-    found = _Found(np.zeros(count, bool), x.copy(), value.copy(), np.empty_like(x), np.zeros(count, int))
+    found = _SearchEnds(np.zeros(count, bool), x.copy(), value.copy(), np.empty_like(x), np.zeros(count, int))
     for _ in range(20):
         points = x[pending] + length[pending, None] * direction[pending]
         values, grads = functions(points, which[pending])

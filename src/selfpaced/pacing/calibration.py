@@ -303,17 +303,3 @@ class LossSketch:
             raise ValueError("an empty sketch has no quantile")
         reached = np.cumsum(weights) >= q * weights.sum() * (1 - 1e-12)
         return float(values[int(np.argmax(reached))])
-
-
-__all__ = [
-    "SKETCH_BINS",
-    "CalibrationError",
-    "LossSketch",
-    "calibrate",
-    "distribution",
-    "half_loss",
-    "lam_at",
-    "loss_scale",
-    "sketch_centers",
-    "sketch_index",
-]

@@ -263,19 +263,3 @@ class Graduated(Pacing):
         if regularizer.relative_opens > 0:
             return None if lam <= last else max(lam / self.factor, last)
         return None if lam >= last else min(lam * self.factor, last)
-
-
-__all__ = [
-    "Fixed",
-    "Geometric",
-    "Graduated",
-    "Ladder",
-    "Pacing",
-    "Plateau",
-    "Quantile",
-    "ScaleRatio",
-    "Span",
-    "StageLike",
-    "Stages",
-    "Stop",
-]

@@ -26,7 +26,6 @@ import sys
 import tempfile
 import warnings
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -42,9 +41,6 @@ __all__ = ["UntrustedFileError", "is_trusted", "load", "metadata", "replacing", 
 
 # cost: skops looks for estimators in all packages of scikit-learn; these have none, and import PyTorch and Dask
 ARRAYS = tuple(f"sklearn.externals.array_api_compat.{name}" for name in ("torch", "dask", "cupy"))
-BYTES_PROBED = 1 << 16  # cost: bytes of a part that are packed to see whether they become smaller
-LONG_PART = 1 << 20  # cost: bytes above which a part is packed quickly rather than well
-WORTH_PACKING = 0.9  # cost: of its size that a part must come below to be packed
 
 
 def save(model: Any, file: str | os.PathLike[str] | IO[bytes], *, facts: Mapping[str, Any] | None = None) -> None:
@@ -60,11 +56,9 @@ def save(model: Any, file: str | os.PathLike[str] | IO[bytes], *, facts: Mapping
         What else to remember, as JSON; :func:`metadata` gives it back.
     """
     content = io.BytesIO()
-    with tempfile.TemporaryFile() as loose, zipfile.ZipFile(content, "w") as archive:
-        with without_indexes(model):
-            _skops().dump(model, loose, compression=zipfile.ZIP_STORED)
-        with zipfile.ZipFile(loose) as parts:
-            _pack(parts, archive)
+    with without_indexes(model):  # packed quickly: numbers hardly become smaller
+        _skops().dump(model, content, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
+    with zipfile.ZipFile(content, "a") as archive:
         versions = {"python": platform.python_version(), **_versions()}
         archive.writestr(FACTS, json.dumps({"versions": versions, **(facts or {})}))
     _tell_strangers(content.getvalue())
@@ -84,21 +78,6 @@ def _tell_strangers(data: bytes) -> None:
         strangers, said = [str(error)], f"load will not open the file: it {error}"
     if strangers:
         warnings.warn(said, UserWarning, stacklevel=3)
-
-
-def _pack(parts: zipfile.ZipFile, archive: zipfile.ZipFile) -> None:
-    """The same parts, packed where that makes them smaller."""
-    for part in parts.infolist():
-        data = parts.read(part)
-        method = zipfile.ZIP_DEFLATED if _packs(data) else zipfile.ZIP_STORED
-        archive.writestr(part, data, compress_type=method, compresslevel=1 if len(data) > LONG_PART else None)
-
-
-def _packs(data: bytes) -> bool:
-    """Whether it becomes smaller: numbers of a million rows would take a second to stay as large as they are."""
-    begin = max(0, (len(data) - BYTES_PROBED) // 2)
-    probe = data[begin : begin + BYTES_PROBED]
-    return len(zlib.compress(probe, 1)) < WORTH_PACKING * len(probe)
 
 
 def load(file: str | os.PathLike[str] | bytes | IO[bytes], *, trusted: Iterable[str] = ()) -> Any:

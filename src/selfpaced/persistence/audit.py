@@ -20,8 +20,6 @@ import numpy as np
 import scipy.special  # noqa: F401 - its modules may be asked for
 from sklearn.base import BaseEstimator
 
-__all__ = ["FACTS", "UntrustedFileError", "facts_of", "is_trusted", "plan_of", "refused"]
-
 FACTS = "selfpaced.json"
 PLAN = "schema.json"
 

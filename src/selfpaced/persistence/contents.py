@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["build_indexes", "inside", "without_indexes"]
-
 
 def inside(model: Any) -> Iterator[tuple[Any, int]]:
     """The model and every object inside it, each once, with the number of features that its owner takes."""

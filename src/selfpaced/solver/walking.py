@@ -330,18 +330,3 @@ def _sentence(stages: tuple[Stage, ...], reason: str) -> str:
             "not exact, or it is not convex."
         )
     return head
-
-
-__all__ = [
-    "Callback",
-    "DeadEnd",
-    "End",
-    "Solution",
-    "Stage",
-    "State",
-    "Step",
-    "bound",
-    "prior_of",
-    "stop_reason",
-    "walk",
-]

@@ -52,10 +52,11 @@ class JointText(BaseEstimator):
             times = np.bincount(rows.indices, minlength=HASHES)
             self.buckets_ = np.flatnonzero(times > min(times.max() - 1, 1))
         else:
-            size = min(self.n_components, min(rows.shape) - 1)
+            self.buckets_ = np.unique(np.append(rows.indices, 0))  # one at least; the SVD need not see empty ones
+            size = min(self.n_components, rows.shape[0] - 1, len(self.buckets_))
             self.svd_ = TruncatedSVD(size, n_iter=3, random_state=self.random_state)
             self.svd_.set_output(transform="default")
-            spread = float(self.svd_.fit_transform(rows).var(axis=0).sum())
+            spread = float(self.svd_.fit_transform(rows[:, self.buckets_]).var(axis=0).sum())
             self.scale_ = float(np.sqrt(spread / len(columns))) or 1.0  # a text weighs as much as a column of numbers
         return {name: self._features(bag) for name, bag in bags.items()}
 
@@ -72,7 +73,8 @@ class JointText(BaseEstimator):
         return self._features(self._weighted(place, _hashing(self.long_[place]).transform(levels.texts)))
 
     def _features(self, bag: Any) -> Any:
-        return bag[:, self.buckets_] if not self.n_components else self.svd_.transform(bag) / self.scale_
+        bag = bag[:, self.buckets_]
+        return bag if not self.n_components else self.svd_.transform(bag) / self.scale_
 
     def _weighted(self, place: int, counts: Any) -> Any:
         """Return the weights of a column's n-grams; the same word in another column has another bucket."""

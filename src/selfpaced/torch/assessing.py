@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, IterableDataset
 
-from ..assessment import Assessment, Labels, TrainedNetwork, Values
+from ..assessment import PICTURES, Assessment, Labels, TrainedNetwork, Values
 from ..inspection import suspect_table
 from ..label_noise import NoiseModel, symmetric
 from ..robust import outlier_probability
@@ -21,8 +21,6 @@ from ..robust.scales import MAD_TO_SIGMA
 from .criterion import SelfPacedLoss
 
 Array = NDArray[Any]
-
-PICTURES = 200  # cost: the most suspicious rows whose inputs are kept for the report
 
 
 def assess(model: nn.Module, loader: Any, criterion: SelfPacedLoss | None = None) -> Assessment:

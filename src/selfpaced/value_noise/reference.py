@@ -174,7 +174,7 @@ class Reference:
         return " with ".join(part for part in parts if part)
 
 
-class _Comparison:
+class _FitComparison:
     """Compares references for the same rows by their held-out likelihood."""
 
     def __init__(self, rows: Rows, folds: Sequence[Split]) -> None:
@@ -307,7 +307,7 @@ def best_references(
     -------
     tuple of Reference
     """
-    comparison, positive = _Comparison(rows, folds), rows.y > 0
+    comparison, positive = _FitComparison(rows, folds), rows.y > 0
     found, featured = [comparison.around(None, rows.guesses[0])], corrected and rows.features is not None
     if featured and not linear:
         found = [comparison.better(found[0], comparison.line(found[0]))]
