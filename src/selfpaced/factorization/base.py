@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from ..assessment import Assessment, AssessmentMixin, Places, Values, fingerprint
 from ..regularizers import Hard
 from .engine import Engine, WeightedSolve, resolve
-from .entries import SCALE_ENTRIES, Entries, Floats, Levels, Side, from_csr
+from .entries import SCALE_ENTRIES, Floats, Levels, Side, from_csr
 from .inputs import Observed, check_positions, observe, positions
 from .residuals import (
     REJECT,
@@ -222,10 +222,14 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _entries(self, observed: Observed) -> Entries:
-        """Both orders of the entries; rows and columns without any are named, and stay at the prior."""
-        entries = from_csr(observed.matrix, observed.sample_weight)
-        for what, missing in (("row", entries.empty_rows()), ("column", entries.empty_columns())):
+    def _observed(self, X: Any, *, long: Any, **given: Any) -> Observed:
+        """The entries of any input; rows and columns without any are named, and stay at the prior."""
+        observed = observe(self, X, long=long, **given)
+        self._long = None if long is None else tuple(long)
+        by_row = np.diff(observed.matrix.indptr)
+        by_column = np.bincount(observed.matrix.indices, minlength=observed.matrix.shape[1])
+        self.missing_rows_, self.missing_columns_ = np.flatnonzero(by_row == 0), np.flatnonzero(by_column == 0)
+        for what, missing in (("row", self.missing_rows_), ("column", self.missing_columns_)):
             if missing.size:
                 named = ", ".join(str(int(i)) for i in missing[:10]) + (", ..." if missing.size > 10 else "")
                 warnings.warn(
@@ -233,10 +237,9 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
                     f"{'keep' if missing.size > 1 else 'keeps'} zero factors, the prior: {named} (all in "
                     f"missing_{what}s_)",
                     UserWarning,
-                    stacklevel=3,
+                    stacklevel=4,
                 )
-        self.missing_rows_, self.missing_columns_ = entries.empty_rows(), entries.empty_columns()
-        return entries
+        return observed
 
     def _check_rank(self, rank: Any, shape: tuple[int, int]) -> int | None:
         if rank == "auto":

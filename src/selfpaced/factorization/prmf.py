@@ -13,8 +13,7 @@ from ..robust import noise_scale
 from ..selection import Decision, path_of, sentence
 from .base import Factorization
 from .engine import WeightedSolve, resolve
-from .entries import Levels
-from .inputs import observe
+from .entries import Levels, from_csr
 from .solve import FactorRun, Recipe, Solver
 from .start import RIDGE_END, SMOOTHING, centred, random_factors, ridge_bound
 
@@ -102,10 +101,9 @@ class PRMF(Factorization):
         """Factorize a matrix; the arguments are those of :meth:`SelfPacedMF.fit`."""
         recipe = self._recipe()
         engine = resolve(self.backend, self.n_jobs)
-        observed = observe(self, X, mask=mask, sample_weight=sample_weight, shape=shape, long=long)
-        self._long = None if long is None else tuple(long)
+        observed = self._observed(X, mask=mask, sample_weight=sample_weight, shape=shape, long=long)
         rank = self._check_rank(self.rank, observed.matrix.shape)
-        entries = self._entries(observed)
+        entries = from_csr(observed.matrix, observed.sample_weight)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rng = np.random.default_rng(seed)
         with Progress(self, total=self.max_iter + recipe.polish).running() as progress:
