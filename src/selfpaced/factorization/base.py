@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 import warnings
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..assessment import Assessment, AssessmentMixin, Places, Values, fingerprint
+from ..fitting import all_or_nothing
 from ..regularizers import Hard
 from .engine import Engine, WeightedSolve, resolve
 from .entries import SCALE_ENTRIES, Floats, Levels, Side, from_csr
@@ -33,15 +36,67 @@ from .residuals import (
     refit_rows,
     thin_rows,
 )
-from .solve import FactorRun, Solver
+from .solve import FactorRun, Recipe, Solver
 from .start import lever, typical_size
 
 
 class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """The fitted side of :class:`SelfPacedMF` and :class:`PRMF`; not for direct use."""
 
+    rank: int | str
+    random_state: Any
     backend: str
     n_jobs: int | None
+
+    @all_or_nothing
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        *,
+        mask: Any = None,
+        sample_weight: Any = None,
+        shape: tuple[int, int] | None = None,
+        long: Any = None,
+    ) -> Self:
+        """Factorize a matrix.
+
+        Parameters
+        ----------
+        X : array-like with NaN for missing, masked array, SciPy sparse, pandas or polars frame, or triplets
+            Of a sparse matrix the stored entries are the observed ones, stored zeros included. Triplets are a tuple
+            ``(rows, columns, values)`` of three one-dimensional arrays.
+        y : ignored
+        mask : bool array-like, optional
+            True where an entry is observed, in the layout of X.
+        sample_weight : array-like, optional
+            One weight per entry in the layout of X, or one per row, relative to each other: a common factor changes
+            nothing, and 0 is the same as missing.
+        shape : tuple of int, optional
+            The matrix's shape if X is triplets; by default as small as possible.
+        long : sequence of three names, optional
+            X is a long frame (pandas, polars, or a dict of arrays) with one line per entry: the names of its columns
+            with row ids, column ids and values, for example ``("user", "item", "rating")``. Ids may be anything.
+
+        Returns
+        -------
+        The fitted model itself.
+        """
+        recipe = self._recipe()
+        observed = self._observed(X, mask=mask, sample_weight=sample_weight, shape=shape, long=long)
+        rank = self._check_rank(self.rank, observed.matrix.shape)
+        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        for doubt in self._fit_entries(recipe, rank, observed):
+            warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
+        return self
+
+    def _recipe(self) -> Recipe:
+        """The parameters as the solver takes them."""
+        raise NotImplementedError
+
+    def _fit_entries(self, recipe: Recipe, rank: int | None, observed: Observed) -> list[str]:
+        """Set the fitted attributes; returns what is to be warned of."""
+        raise NotImplementedError
 
     # --------------------------------------------------------------------------------------- fitted side
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
-from ..fitting import Progress, all_or_nothing, interrupted_sentence, raise_interrupted
+from ..fitting import Progress, interrupted_sentence, raise_interrupted
 from ..pacing import Fixed, Geometric, Pacing
 from ..parameters import KINDS, check_pace
 from ..regularizers import get
@@ -213,54 +210,15 @@ class SelfPacedMF(Factorization):
         self.random_state = random_state
         self.verbose = verbose
 
-    @all_or_nothing
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,  # noqa: ARG002
-        *,
-        mask: Any = None,
-        sample_weight: Any = None,
-        shape: tuple[int, int] | None = None,
-        long: Any = None,
-    ) -> SelfPacedMF:
-        """Factorize a matrix.
-
-        Parameters
-        ----------
-        X : array-like with NaN for missing, masked array, SciPy sparse, pandas or polars frame, or triplets
-            Of a sparse matrix the stored entries are the observed ones, stored zeros included. Triplets are a tuple
-            ``(rows, columns, values)`` of three one-dimensional arrays.
-        y : ignored
-        mask : bool array-like, optional
-            True where an entry is observed, in the layout of X.
-        sample_weight : array-like, optional
-            One weight per entry in the layout of X, or one per row, relative to each other: a common factor changes
-            nothing, and 0 is the same as missing.
-        shape : tuple of int, optional
-            The matrix's shape if X is triplets; by default as small as possible.
-        long : sequence of three names, optional
-            X is a long frame (pandas, polars, or a dict of arrays) with one line per entry: the names of its columns
-            with row ids, column ids and values, for example ``("user", "item", "rating")``. Ids may be anything.
-
-        Returns
-        -------
-        SelfPacedMF
-        """
-        recipe, means = self._recipe(), self._means()
-        observed = self._observed(X, mask=mask, sample_weight=sample_weight, shape=shape, long=long)
-        rank = self._check_rank(self.rank, observed.matrix.shape)
-        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        doubts = self._fit_entries(recipe, rank, means, observed)
+    def _fit_entries(self, recipe: Recipe, rank: int | None, observed: Observed) -> list[str]:
+        doubts = self._fit_once(recipe, rank, observed)
         for _ in range(self.reweight_rows):
-            doubts = self._fit_entries(recipe, rank, means, self._weighted_by_gain(observed))
-        for doubt in doubts:
-            warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
-        return self
+            doubts = self._fit_once(recipe, rank, self._weighted_by_gain(observed))
+        return doubts
 
-    def _fit_entries(self, recipe: Recipe, rank: int | None, means: tuple[Means, ...], observed: Observed) -> list[str]:
-        """Choose the form, walk the path and set the fitted attributes; returns why not to rely on the fit, if so."""
-        engine = resolve(self.backend, self.n_jobs)
+    def _fit_once(self, recipe: Recipe, rank: int | None, observed: Observed) -> list[str]:
+        """Choose the form, walk the path and set the fitted attributes."""
+        engine, means = resolve(self.backend, self.n_jobs), self._means()
         with Progress(self, total=self.warm_sweeps + 11 + recipe.polish).running() as progress:
             choice = self._choice(engine, observed, rank, means)
             guarded = False
