@@ -165,7 +165,7 @@ def test_models_with_labels_can_be_saved(tmp_path, model):
 )
 def test_wrong_names_are_named(ratings, long, message):
     with pytest.raises(ValueError, match=message):
-        SelfPacedMF().fit(ratings[0], long=LONG)
+        SelfPacedMF().fit(ratings[0], long=long)
 
 
 def test_missing_ids_and_bounds_are_refused(ratings):
