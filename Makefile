@@ -41,7 +41,7 @@ types: .venv/.test
 
 # The theme warns of another MkDocs than the one that is installed; CONTRIBUTING.md says what follows.
 docs: .venv/.test
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "documentation: site/index.html"
 
 # The tag, the version, the changelog and CITATION.cff must agree before a release.

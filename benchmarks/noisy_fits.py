@@ -276,7 +276,7 @@ def kept(*, name: str, noise: str, change: str, seed: int, data_dir: str | None)
 
 
 def stability(*, seed: int, noise: str, data_dir: str | None) -> dict[str, Any]:  # noqa: ARG001
-    """The same table (three coarse columns, 2,201 rows, as of a ship's passengers), the folds dealt by another seed."""
+    """The same table (three coarse columns, 2,201 rows, as of a ship's passengers), the folds split by another seed."""
     rng = np.random.default_rng(0)
     rank, adult, male = rng.choice(4, 2201, p=(0.15, 0.13, 0.32, 0.4)), rng.random(2201) < 0.95, rng.random(2201) < 0.79
     chance = np.where(male, np.array([0.34, 0.14, 0.17, 0.22])[rank], np.array([0.97, 0.88, 0.46, 0.87])[rank])

@@ -156,12 +156,12 @@ def iris_views() -> tuple[dict[str, np.ndarray], np.ndarray]:
 
 
 def counted_sets(seed: int) -> Iterator[tuple[str, int, Any]]:
-    """Data whose number of clusters is known: blobs, with strays, of different sizes; none; classes of real sets."""
+    """Data whose number of clusters is known: blobs, with outliers, of different sizes; none; classes of real sets."""
     rng = np.random.default_rng(seed)
     for k, d in ((3, 2), (6, 5), (10, 10)):
         points, _ = make_blobs(600, d, centers=k, random_state=100 * k + seed)
         yield f"{k} blobs in {d} dimensions", k, points
-        yield f"{k} blobs and a tenth strays", k, np.vstack([points, rng.uniform(-40, 40, (60, d))])
+        yield f"{k} blobs and a tenth outliers", k, np.vstack([points, rng.uniform(-40, 40, (60, d))])
     yield "4 blobs of 300 to 40", 4, make_blobs([300, 150, 80, 40], 4, centers=None, random_state=seed)[0]
     yield "one normal cloud", 1, rng.standard_normal((400, 3))
     yield "uniform in 5 dimensions", 1, rng.random((500, 5))

@@ -94,6 +94,17 @@ def test_pages_and_navigation_agree():
     assert sorted(re.findall(r"[\w/-]+\.md", text)) == written
 
 
+def test_the_figures_of_the_limits_are_those_of_the_results(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    import figures
+
+    page = (DOCS / "limits.md").read_text(encoding="utf-8")
+    assert page == figures.filled(page), "write the figures again: python docs/_tools/figures.py"
+    known = tuple(f"| {situation}" for situation in figures.figures())
+    rows = [line for line in page.splitlines() if re.search(r"\d[^|]*\|$", line)]
+    assert [line for line in rows if not line.startswith(known)] == []
+
+
 def test_the_tables_of_the_theory_hold_every_rule(monkeypatch):
     pytest.importorskip("latex2mathml", reason="building the documentation needs latex2mathml")
     monkeypatch.syspath_prepend(str(TOOLS))
@@ -139,15 +150,22 @@ def test_a_formula_that_cannot_be_read_is_refused(monkeypatch):
         latex("lam * v")
 
 
+def quoted(page):
+    """The quotations of a page, which examples of a docstring must not be."""
+    return " ".join(re.findall(r"<blockquote>.*?</blockquote>", page.read_text(encoding="utf-8"), re.DOTALL))
+
+
 def test_the_site_builds_without_warnings(tmp_path, monkeypatch):
     for package in ("mkdocs", "material", "mkdocstrings", "latex2mathml"):
         pytest.importorskip(package, reason="building the documentation needs the extra docs")
     import subprocess
 
     monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    # not --quiet, which drops warnings before --strict can count them
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+    assert [page for page in (tmp_path / "site" / "api").rglob("*.html") if quoted(page)] == []
     for page in PAGES:
         made = tmp_path / "site" / (page.removesuffix(".md") if page != "index.md" else "") / "index.html"
         text = made.read_text(encoding="utf-8")

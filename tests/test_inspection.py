@@ -220,7 +220,7 @@ def test_advice_names_what_to_ask_instead():
     X = rng.normal(size=(80, 2))
     y = np.exp(X[:, 0] + 0.1 * rng.normal(size=80))
     model = TransformedTargetRegressor(SelfPacedLinearRegression(), func=np.log, inverse_func=np.exp).fit(X, y)
-    with pytest.raises(TypeError, match=r"its regressor, SelfPacedLinearRegression, sees another target"):
+    with pytest.raises(TypeError, match=r"its regressor, SelfPacedLinearRegression, is fitted to a transformed target"):
         suspects(model, X, y)
     table = suspects(model.regressor_, X, model.transformer_.transform(y.reshape(-1, 1)).ravel())
     assert set(table["row"]) <= set(range(80))

@@ -46,7 +46,7 @@ class Noise(Protocol):
 
 
 class Diagnosis(Protocol):
-    """What a model expected of every row, and how probable it is that the row is wrong."""
+    """The expected label or value of every row, and the probability that the row is wrong."""
 
     @property
     def measure(self) -> str | None:
@@ -60,7 +60,7 @@ class Diagnosis(Protocol):
 
     @property
     def expected(self) -> Array:
-        """What the model expected instead."""
+        """The expected label or value."""
         ...
 
     @property
@@ -184,7 +184,7 @@ class Values:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where assessed entries stand in their matrix, whose rows and columns may have labels."""
+    """Positions of assessed entries in their matrix, whose rows and columns may have labels."""
 
     rows: NDArray[np.integer[Any]]
     columns: NDArray[np.integer[Any]]
@@ -203,7 +203,7 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """What a model says about some rows.
+    """A model's assessment of some rows.
 
     Attributes
     ----------
@@ -263,7 +263,7 @@ class Assessment:
 
     @property
     def evidence(self) -> Array:
-        """What decides whether a row is worth a look."""
+        """The figure that decides whether a row is worth a look."""
         losses = self.losses if np.ndim(self.losses) == 1 else self.losses.sum(axis=1)  # over the views of a sample
         return np.asarray(getattr(self.diagnosis, "evidence", losses))
 
@@ -392,7 +392,7 @@ class AssessmentMixin(ABC):
     termination_: str
 
     def assess(self, X: Any, y: Any = None) -> Assessment:
-        """What the model says about the given labels or values of rows.
+        """Assess the given labels or values of rows.
 
         Parameters
         ----------

@@ -242,7 +242,7 @@ def as_table(columns: dict[str, np.ndarray]) -> Any:
 
 
 def assessment_of(fitted: Any, X: Any, y: Any, kinds: tuple[str, ...] = ("labels", "values")) -> Assessment:
-    """What a fitted estimator, or the one inside it that assesses rows, says; of its training rows if X is None."""
+    """Return the assessment by a fitted estimator, or by the one inside it; of its training rows if X is None."""
     model, rows = look_through(fitted, X)
     if not isinstance(model, AssessmentMixin):
         raise TypeError(
@@ -261,11 +261,11 @@ def assessment_of(fitted: Any, X: Any, y: Any, kinds: tuple[str, ...] = ("labels
 
 
 def _advice(model: Any) -> str:
-    """What to do with a model that does not assess rows itself."""
+    """Return what to do with a model that does not assess rows itself."""
     if isinstance(model, TransformedTargetRegressor):
         inner = type(getattr(model, "regressor_", model.regressor)).__name__
         return (
-            f"its regressor, {inner}, sees another target: ask it, by suspects(model.regressor_, X, "
+            f"its regressor, {inner}, is fitted to a transformed target: call suspects(model.regressor_, X, "
             "model.transformer_.transform(y.reshape(-1, 1)).ravel())"
         )
     if not hasattr(model, "__sklearn_tags__"):

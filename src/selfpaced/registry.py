@@ -10,7 +10,7 @@ Kind = Literal["labels", "values", "entries", "samples"]
 
 
 class Known(NamedTuple):
-    """Where an estimator lives, and what it assesses."""
+    """The module of an estimator, and what it assesses."""
 
     module: str
     kind: Kind

@@ -116,7 +116,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Decision:
-    """Which candidate is kept, and why in words (without a full stop)."""
+    """The chosen candidate, and the reason in words (without a full stop)."""
 
     index: int
     reason: str
@@ -262,7 +262,7 @@ def _known(scores: Floats, sample_weight: Floats | None) -> Gap:
 
 
 def sentence(trials: Sequence[Trial], decision: Decision) -> str:
-    """What was chosen and why, as ``termination_`` says it.
+    """The choice and its reason, as in ``termination_``.
 
     >>> sentence([Trial(math.inf, "plain")], Decision(0, "no noise was detected"))
     'The plain model is used: no noise was detected.'

@@ -258,7 +258,7 @@ def test_gains_do_not_depend_on_gross_errors_and_follow_the_columns_too():
     assert int(np.argmin(found.column_gain_)) == 7
     assert found.column_gain_[7] < 0.05
     assert np.nanmedian(found.row_gain_) > 0.5
-    with pytest.raises(AttributeError, match="has no gains: it was not fitted by itself"):
+    with pytest.raises(AttributeError, match="has no gains: it was fitted as a part of another model"):
         _ = found.plain_.row_gain_
 
 

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from selfpaced import SelfPacedLinearRegression
+from selfpaced import SelfPacedLinearRegression, suspects
 
 
 def stretched(seed: int, factor: float = 10.0):
@@ -112,3 +112,35 @@ def test_outliers_that_a_fit_knows_are_no_reason_to_warn() -> None:
     model = SelfPacedLinearRegression().fit(X, y)  # warnings are errors in tests
     np.testing.assert_allclose(model.coef_, [1.0, 2.0, 3.0], atol=0.3)
     assert model.sample_weight_[:10].max() < 0.1
+
+
+@pytest.mark.parametrize("step", [0.0, 0.01])
+@pytest.mark.parametrize("noise", [0.05, 0.3])
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_rows_that_tell_a_mostly_constant_feature_are_kept(alpha: float, noise: float, step: float) -> None:
+    """Three of ten features are constant for most of the rows, so 23 % of the rows tell their coefficients."""
+    rng = np.random.default_rng(0)
+    often = rng.normal(0.0, 0.35, (1300, 7))
+    seldom = np.where(rng.random((1300, 3)) < 0.08, -0.67 - rng.exponential(size=(1300, 3)), 0.0)
+    y = often.sum(axis=1) + seldom.sum(axis=1) + noise * rng.normal(size=1300)
+    X = np.c_[often, seldom]
+    X[:3] -= 20  # rows of wrong features
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    if step:
+        y = np.round(y / step) * step
+    model = SelfPacedLinearRegression(alpha=alpha).fit(X, y)
+    assert np.quantile(np.abs(y - model.predict(X))[3:], 0.95) < 3 * max(noise, step / 2)
+    found = suspects(model, X, y)
+    assert set(found["row"][found["level"] == "likely error"]) <= {0, 1, 2}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_total_of_rounded_parts_has_no_likely_errors(seed: int) -> None:
+    """Half of the rows fit exactly and the others are a step or two off: no residual is below rounding."""
+    rng = np.random.default_rng(seed)
+    exact = rng.normal(7.5, 0.35, (1000, 5))
+    parts, total = np.round(exact, 2), np.round(exact.sum(axis=1), 2)
+    parts[0] = 0.0  # one wrong row
+    model = SelfPacedLinearRegression().fit(parts, total)
+    np.testing.assert_allclose(model.coef_, 1.0, atol=0.01)
+    assert not len(suspects(model, parts, total).query("level == 'likely error' and row > 0"))

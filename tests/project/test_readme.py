@@ -1,5 +1,6 @@
 """The README as PyPI shows it: its own renderer, its own sanitiser."""
 
+import importlib.util
 import re
 import tomllib
 from html.parser import HTMLParser
@@ -68,20 +69,12 @@ def test_every_table_keeps_its_cells(page):
         assert all(cell for row in table[1:] for cell in row)
 
 
-def page_table(name, heading, words):
-    """The first table below a heading of a page of results whose header has these words, by its first cells."""
-    text = (ROOT / "benchmarks" / "results" / f"{name}.md").read_text(encoding="utf-8")
-    section = re.split(r"^## ", text.split(f"\n## {heading}", 1)[1], flags=re.MULTILINE)[0]
-    tables = [block.splitlines() for block in re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE)]
-    rows = [[[cell.strip() for cell in line.strip("|").split("|")] for line in table] for table in tables]
-    return next(table for table in rows if words <= {cell for row in table for cell in row})
-
-
-def gains(name, heading, words, keys, column):
-    """What the methods gain in one column of a page of results, without the standard error."""
-    header, _, *rows = page_table(name, heading, words)
-    found = {key: row[header.index(column)].split()[0] for row in rows for key in keys if row[: len(key)] == list(key)}
-    return [found[key] for key in keys]
+@pytest.fixture(scope="module")
+def look():
+    spec = importlib.util.spec_from_file_location("figures", ROOT / "docs" / "_tools" / "figures.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.look
 
 
 @pytest.fixture(scope="module")
@@ -100,37 +93,34 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("labels", COLUMNS)
-def test_the_gains_are_those_of_the_pages_of_results(compared, labels):
-    boosted = [("LightGBM", "selfpaced"), ("LightGBM", "cleanlab"), ("LightGBM", "tuned")]
-    linear = [("selfpaced",), ("cleanlab",), ("LR CV",)]
+def test_the_gains_are_those_of_the_pages_of_results(compared, labels, look):
     column = COLUMNS[labels]
-    assert compared[f"LightGBM, {labels}"] == [*gains("wrappers", "Wrong labels", {"base"}, boosted, column), "-"]
-    ours, cleanlab, cv = gains("classification", "Tables of the third look", {"+0.00 (0.00)"}, linear, column)
+    boosted = [
+        look("wrappers", "Wrong labels", f"LightGBM {name}", column) for name in ("selfpaced", "cleanlab", "tuned")
+    ]
+    assert compared[f"LightGBM, {labels}"] == [*boosted, "-"]
+    place = "Tables of the third look > Accuracy over plain"
+    ours, cleanlab, cv = (look("classification", place, name, column) for name in ("selfpaced", "cleanlab", "LR CV"))
     assert compared[f"Logistic regression, {labels}"] == [ours, cleanlab, "-", cv]
 
 
-def test_false_alarms_and_cost_are_those_of_the_pages_of_results(compared):
-    lists = page_table("wrappers", "Lists of suspects", {"both levels"})
-    row = next(row for row in lists if row[:2] == ["LightGBM", "clean"])
-    cleanlab, both, likely = (cell.removesuffix(" rows") for cell in row[2:])
+def test_false_alarms_and_cost_are_those_of_the_pages_of_results(compared, look):
+    lists = ("likely errors", "both levels", "cleanlab")
+    likely, both, cleanlab = (look("wrappers", "Lists of suspects", "LightGBM clean", name) for name in lists)
     assert compared["Rows reported as errors, clean labels (LightGBM, 300 rows)"][:2] == [likely, cleanlab]
     assert compared["Rows to check, clean labels (LightGBM, 300 rows)"][:2] == [both, cleanlab]
-    text = (ROOT / "benchmarks/results/classification.md").read_text(encoding="utf-8")
-    third = text.split("## Tables of the third look", 1)[1].split("Processor time of a fit", 1)[1]
-    cost = dict(re.findall(r"^\| (LR CV|cleanlab|selfpaced) \| ([\d.]+) ", third, re.MULTILINE)[:3])
-    shown = compared["Cost in plain fits (logistic regression, clean labels)"]
-    assert shown == [cost["selfpaced"], cost["cleanlab"], "-", cost["LR CV"]]
+    place = "Tables of the third look > Processor time"
+    ours, cleanlab, cv = (look("classification", place, name, "clean") for name in ("selfpaced", "cleanlab", "LR CV"))
+    assert compared["Cost in plain fits (logistic regression, clean labels)"] == [ours, cleanlab, "-", cv]
 
 
-def test_the_sentences_before_and_after_the_table_are_those_of_the_pages_of_results(page):
+def test_the_sentences_before_and_after_the_table_are_those_of_the_pages_of_results(page, look):
     words = " ".join(re.sub(r"<[^>]*>", "", page).split())
-    *cases, mean = page_table("audit", "One label per row", {"mean of 8"})[2:]
-    assert len(cases) == 8
-    assert {row[1] for row in [*cases, mean]} == {"0.0"}
-    assert f"lists {float(mean[3]):.0f} of 1,000 rows on average" in words
-    assert f"ranks {float(mean[2]):.0f} of 1,000 rows" in words
-    cost = sorted(row[3].split()[0] for row in page_table("wrappers", "Cost at", {"base"}) if row[0] == "LightGBM")
-    assert f"costs {cost[0]} to {cost[-1]} plain fits" in words
+    assert look("audit", "One label", ".*, .*", "likely of 1,000") == "0.0"
+    both, cleanlab = (look("audit", "One label", "mean of 8", f"{name} of 1,000") for name in ("both", "cleanlab"))
+    assert f"lists {float(cleanlab):.0f} of 1,000 rows on average" in words
+    assert f"ranks {float(both):.0f} of 1,000 rows" in words
+    assert f"costs {look('wrappers', 'Cost at', 'LightGBM .*', 'selfpaced')} plain fits" in words
 
 
 def test_the_verdicts_are_those_of_the_page_of_claims(page):

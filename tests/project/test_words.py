@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 FILES = [
     *(path for path in (ROOT / "src").rglob("*") if path.suffix in {".py", ".j2", ".js", ".css", ".html"}),
     *(path for path in (ROOT / "docs").rglob("*.md") if "results" not in path.parts),
-    *(path for folder in ("examples", ".ci") for path in (ROOT / folder).rglob("*.py")),
+    *(path for folder in ("benchmarks", "examples", ".ci") for path in (ROOT / folder).rglob("*.py")),
     *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "BENCHMARKS.md", "SECURITY.md")),
 ]
 # What was once written for what the field calls otherwise.

@@ -99,6 +99,8 @@ def test_macos_and_windows_are_tested():
     steps = [shlex.split(step["run"]) for step in job["steps"] if "run" in step]
     assert {tuple(words[:2]) for words in steps} == {("python", "-m")}  # as on Linux, without a shell or make
     assert steps[-1][2] == "pytest"
+    (demo,) = [words[2:] for words in steps if words[2] == "selfpaced"]
+    assert shlex.join(demo) in text_of("Makefile")
 
 
 def test_only_the_upload_of_a_release_may_ask_for_an_identity():

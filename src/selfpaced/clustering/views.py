@@ -357,7 +357,7 @@ class Distinct:
 
 
 class ViewInput(BaseEstimator):
-    """What an estimator takes as views: a matrix, its columns by view, or a list or dict of matrices."""
+    """The views as an estimator takes them: a matrix, its columns by view, or a list or dict of matrices."""
 
     views: Any
     view_names_: list[Hashable]

@@ -414,7 +414,9 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         try:
             return self._side
         except AttributeError:
-            raise AttributeError(f"this {type(self).__name__} has no {wanted}: it was not fitted by itself") from None
+            raise AttributeError(
+                f"this {type(self).__name__} has no {wanted}: it was fitted as a part of another model"
+            ) from None
 
     # ------------------------------------------------------------------------------------------ assessment
 

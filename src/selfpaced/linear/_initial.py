@@ -18,8 +18,8 @@ from scipy import sparse
 
 from ..robust import largest_sigma, m_scale, truncated_sigma, weighted_quantile
 from ..robust.scales import BIWEIGHT, CUTOFF, MAD_TO_SIGMA
-from ._least_squares import Squares, exact_floor
-from ._leverage import CommonPart, agreeing_levels
+from ._least_squares import Squares, exact_floor, rounding_sigma
+from ._leverage import CommonPart, agreeing_levels, usual_rows
 
 __all__ = ["SEARCHED_COLUMNS", "robust_start", "s_estimate", "sensitivity_start"]
 
@@ -46,7 +46,7 @@ def robust_start(squares: Squares, rng: np.random.RandomState) -> Floats:
     outliers, not leverage.
     """
     if squares.n_columns > SEARCHED_COLUMNS:
-        return _upward(squares, _least_absolute(squares))
+        return _upward(squares, _half_linear(squares))
     wanted = max(START_ROWS, 10 * squares.n_columns)
     whole = squares.n_rows <= wanted
     index = np.arange(squares.n_rows) if whole else np.sort(rng.choice(squares.n_rows, wanted, replace=False))
@@ -55,12 +55,29 @@ def robust_start(squares: Squares, rng: np.random.RandomState) -> Floats:
     b = _searched(part if common is None else common.squares, rng)
     if common is not None:
         b = common.whole(b, squares)
-    if whole:
-        return agreeing_levels(squares, b)
-    # One step of hard selection on all rows carries the fit of the subset over.
+    b = _agreed(part, b, _without_far_rows(part, _half_linear(part)))
+    # On all rows, one more step carries the fit of the subset over.
+    return agreeing_levels(squares, b) if whole else _without_far_rows(squares, b)
+
+
+def _without_far_rows(squares: Squares, b: Floats) -> Floats:
+    """Return the fit of the rows near to a fit."""
     size = np.abs(squares.residuals(b))
     cut = max(CUTOFF * largest_sigma(size, squares.sample_weight, dof=squares.dof).sigma, exact_floor(squares))
     return squares.solve((size <= cut).astype(np.float64), b)
+
+
+def _agreed(squares: Squares, *fits: Floats) -> Floats:
+    """Return the fit that agrees with the most rows, by squared residuals cut off at 2.5 of the smallest sigma.
+
+    The search begins with the half that is easiest to fit. A feature may be constant there, and all rows that tell its
+    coefficient are left out. Huber's fit keeps them, but follows rows of unusual features: these count less here.
+    """
+    sizes, weight = [np.abs(squares.residuals(b)) for b in fits], squares.sample_weight
+    sigma = max(min(truncated_sigma(size, weight) for size in sizes), rounding_sigma(squares), exact_floor(squares))
+    usual = usual_rows(squares) if weight is None else weight * usual_rows(squares)
+    costs = [float(usual @ np.square(np.minimum(size / (CUTOFF * sigma), 1))) for size in sizes]
+    return fits[int(np.argmin(costs))]
 
 
 def _searched(part: Squares, rng: np.random.RandomState) -> Floats:
@@ -102,15 +119,18 @@ def _upward(squares: Squares, b: Floats, max_iter: int = 30) -> Floats:
     return b
 
 
-def _least_absolute(squares: Squares, max_iter: int = 10) -> Floats:
-    """Return the least absolute deviations, roughly: the start if the features are too many for the search."""
+def _half_linear(squares: Squares, max_iter: int = 20) -> Floats:
+    """Return Huber's fit whose loss is linear for half of the rows, roughly: outliers of the values do not own it.
+
+    The other half has weight one, so that a ridge counts as much as in the plain fit.
+    """
     b = squares.solve()
     for _ in range(max_iter):
         size = np.abs(squares.residuals(b))
-        floor = 0.05 * weighted_quantile(size, 0.5, squares.sample_weight)
-        if not floor > 0:
+        middle = weighted_quantile(size, 0.5, squares.sample_weight)
+        if not middle > 0:
             break
-        b = squares.solve(floor / np.maximum(size, floor), b)
+        b = squares.solve(np.minimum(middle / np.maximum(size, middle), 1.0), b)
     return b
 
 

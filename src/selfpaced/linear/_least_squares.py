@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator, lsmr
 
 from ..robust import effective_size
 
-__all__ = ["Squares", "build", "exact_floor"]
+__all__ = ["Squares", "build", "exact_floor", "rounding_sigma"]
 
 Floats = NDArray[np.floating[Any]]
 DENSE_GRAM = 2000  # cost: columns of sparse data up to which a dense normal matrix pays
@@ -201,6 +201,23 @@ def exact_floor(squares: Squares) -> float:
     eps = float(np.finfo(squares.matrix.dtype).eps)
     size = math.sqrt(float(np.average(np.square(squares.target), weights=squares.sample_weight)))
     return max(1e2 * eps * (size + abs(squares.offset)), 1e-140)  # never zero: a pace is made of it
+
+
+def rounding_sigma(squares: Squares) -> float:
+    """Half a step of the target's last decimal, the most that rounding changes it; 0.0 if it is not rounded.
+
+    Residuals of rounded values may vanish for half of the rows and be one step for the others. At this sigma, one step
+    is within the cutoff: rounded features explain it.
+    """
+    y = np.asarray(squares.target + squares.offset, dtype=np.float64)
+    finest = 1e3 * float(np.finfo(squares.target.dtype).eps) * float(np.abs(y).max(initial=0.0))
+    for decimals in range(-9, 16):
+        step = 10.0**-decimals
+        if step <= finest:
+            break
+        if step <= np.ptp(y) and np.all(np.abs(y - np.round(y, decimals)) <= 1e-3 * step):
+            return step / 2
+    return 0.0
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from ..robust import madn, second_heap, truncated_sigma, tukey_loss, weighted_qu
 from ..robust.scales import CUTOFF
 from ._least_squares import DENSE_GRAM, Squares, exact_floor
 
-__all__ = ["ABSURD", "CommonPart", "Rejection", "absurd_rows", "agreeing_levels"]
+__all__ = ["ABSURD", "CommonPart", "Rejection", "absurd_rows", "agreeing_levels", "usual_rows"]
 
 Floats = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]
@@ -63,6 +63,12 @@ class RowSizes:
         size = np.abs(_dense(X) - self.middle) / self.unit
         largest = np.maximum(size.max(axis=1, initial=0.0), np.finfo(float).tiny)  # squares of these may overflow
         return np.asarray(largest * np.sqrt(np.mean(np.square(size / largest[:, None]), axis=1)) / self.typical)
+
+
+def usual_rows(squares: Squares) -> Floats:
+    """Return the weights of rows by their features: one for usual rows, and less the farther out they are."""
+    sizes = RowSizes.of(squares.features, squares.sample_weight)(squares.features)
+    return np.asarray(np.square(UNUSUAL / np.maximum(sizes, UNUSUAL)))
 
 
 def _dense(X: Any) -> Floats:
@@ -207,9 +213,7 @@ class CommonPart:
             return np.asarray(b)
         rows = squares.rows(index)
         table = np.asarray(rows.matrix @ self.free, dtype=np.float64)
-        sizes = RowSizes.of(squares.features, squares.sample_weight)(squares.features)
-        usual = np.square(UNUSUAL / np.maximum(sizes[index], UNUSUAL))
-        weight = usual * (1.0 if rows.sample_weight is None else rows.sample_weight) / reach[index]
+        weight = usual_rows(squares)[index] * (1.0 if rows.sample_weight is None else rows.sample_weight) / reach[index]
         twice, target = np.concatenate([table, table]), np.r_[rows.residuals(b), np.zeros(len(table))]
         return np.asarray(b + self.free @ _least_absolute(twice, target, np.r_[weight, NO_EFFECT * weight]))
 

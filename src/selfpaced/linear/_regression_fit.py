@@ -29,7 +29,7 @@ from ..robust.scales import CUTOFF
 from ..selection import Candidate, Decision, Trial, path_of, sentence
 from ..value_noise import ValueAssessment, assess_values, by_model, nearest, numeric_features, repeated_value
 from ._initial import robust_start
-from ._least_squares import DENSE_GRAM, Squares, exact_floor
+from ._least_squares import DENSE_GRAM, Squares, exact_floor, rounding_sigma
 from ._leverage import Rejection, absurd_rows
 
 __all__ = [
@@ -244,7 +244,12 @@ def _mixed(b: Floats, step: Floats, last: tuple[Floats, Floats] | None) -> Float
 
 def fit_scale(squares: Squares, residuals: Floats) -> ResidualScale:
     """Return sigma and M-scale of the residuals of a fit."""
-    return residual_scale(residuals, squares.sample_weight, dof=squares.dof)
+    return at_least(rounding_sigma(squares), residual_scale(residuals, squares.sample_weight, dof=squares.dof))
+
+
+def at_least(sigma: float, scale: ResidualScale) -> ResidualScale:
+    """Return the scales, or the given one if it is larger."""
+    return ResidualScale(max(sigma, scale.sigma), max(sigma, scale.majority))
 
 
 # ------------------------------------------------------------------------------------------------- automatic
@@ -269,7 +274,7 @@ def automatic(plain: RegressionFit, settings: RegressionSettings) -> Iterator[Re
     if scale.sigma <= floor:
         yield _exact(upward, floor)
     else:
-        yield upward if _gathered(upward) else _without_majority(upward)
+        yield _followed(upward)
 
 
 def efficient(fit: RegressionFit, settings: RegressionSettings, kept: NDArray[np.bool_]) -> RegressionFit:
@@ -406,8 +411,11 @@ def _gathered(fit: RegressionFit) -> bool:
     return near >= 0.2 * good
 
 
-def _without_majority(fit: RegressionFit) -> RegressionFit:
-    """The plain fit: no part of the rows is fitted better than the rest."""
+def _followed(fit: RegressionFit) -> RegressionFit:
+    """The fit, whose sigma is at least that of rounding; the plain one if it fits no part of the rows."""
+    fit = replace(fit, scale=at_least(rounding_sigma(fit.squares), fit.scale))
+    if _gathered(fit):
+        return fit
     reason = f"the residuals of {fit.trial.label} do not lie around zero, so there is no majority to follow"
     if not fit.squares.fit_intercept:
         reason += " (an intercept may be missing)"
@@ -440,6 +448,6 @@ def _exact(fit: RegressionFit, floor: float) -> RegressionFit:
         return replace(_spread_of_all(fit, reason), final=alone)
     if share < EXACT_SHARE:
         reason = f"{fit.trial.label} fits {share:.0%} of the rows and only these, which is no majority"
-        return _spread_of_all(fit, reason)
+        return _followed(fit) if rounding_sigma(squares) > floor else _spread_of_all(fit, reason)
     reason = f"{share:.0%} of the rows are fitted exactly"
     return replace(fit, decision=replace(fit.decision, reason=reason), scale=ResidualScale(floor, fit.scale.majority))

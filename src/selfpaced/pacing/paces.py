@@ -14,7 +14,7 @@ from .calibration import calibrate, distribution, half_loss, lam_at, loss_scale
 
 
 class StageLike(Protocol):
-    """What a stop reads of a finished stage."""
+    """The record of a finished stage, as a stop reads it."""
 
     @property
     def lam(self) -> float: ...
@@ -67,7 +67,7 @@ class ScaleRatio:
 
 
 class Pacing(ABC):
-    """Where lam starts and where it goes next; ``stop`` ends the path earlier than ``advance`` does."""
+    """The start and the growth of lam; ``stop`` may end the path before ``advance`` does."""
 
     stop: Any = ()
 
@@ -111,7 +111,7 @@ class Geometric(Pacing):
 
 @dataclass(frozen=True)
 class Quantile(Pacing):
-    """lam re-read from the losses at every stage: half weight at a quantile that rises from ``start`` to ``end``."""
+    """Set lam from the losses in every stage: half weight at a quantile that rises from ``start`` to ``end``."""
 
     start: float = 0.5
     end: float = 0.9

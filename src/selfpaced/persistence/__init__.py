@@ -126,9 +126,9 @@ def load(file: str | os.PathLike[str] | bytes | IO[bytes], *, trusted: Iterable[
         strangers, asked = _types(data, set(trusted))
     if strangers:
         raise UntrustedFileError(
-            f"{name} was not opened: it holds {_shown(strangers)}, which is neither of scikit-learn nor of selfpaced "
-            "and may run code. If you know where the file comes from, name what you trust: trusted=[...] (--trust "
-            "TYPE)",
+            f"{name} was not opened: it holds {_shown(strangers)}, which belongs neither to scikit-learn nor to "
+            "selfpaced and may run code. If you know where the file comes from, name what you trust: trusted=[...] "
+            "(--trust TYPE)",
             strangers,
         )
     _tell_versions(name, facts)

@@ -260,7 +260,7 @@ def _check_total(total: int, size: int) -> None:
     most = max(LEAST_UNPACKED, MOST_RATIO * size)
     if total > most:
         raise UntrustedFileError(
-            f"was not opened: its {size:,} bytes would unpack into {total:,}, more than {most:,}: no model is so empty"
+            f"was not opened: its {size:,} bytes would unpack into {total:,}, more than the limit of {most:,}"
         )
 
 

@@ -68,7 +68,7 @@ class Regularizer(ABC):
 
     @property
     def pace_range(self) -> tuple[float, float]:
-        """Where the weight is monotone in ``lam``: all valid paces, unless a rule says otherwise."""
+        """The paces at which the weight is monotone in ``lam``: all valid ones, unless a rule says otherwise."""
         return self.lam_range
 
     @property

@@ -103,7 +103,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Review:
-    """What the page needs for decisions about its rows.
+    """The data for decisions about the rows of the page.
 
     ``key`` identifies the run, ``kind`` is "labels" or "values", ``marks`` holds the fingerprint of each row.
     """

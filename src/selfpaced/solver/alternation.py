@@ -14,7 +14,7 @@ from .walking import Callback, DeadEnd, Floats, Model, Solution, State, bound, p
 
 
 class Problem(Protocol[Model]):
-    """What is to be learned: a weighted fit and the losses of a model; lam is never seen."""
+    """A learning problem: a weighted fit, and the losses of a model. It never sees lam."""
 
     def fit(self, weights: Any, previous: Model | None) -> Model:
         """The model that minimises sum(weights * losses) + penalty, warm-started from ``previous``.
@@ -153,7 +153,7 @@ def alternate(
 def latent_objective(
     problem: Problem[Model], regularizer: Any, lam: float, model: Model, sample_weight: Any = None
 ) -> float:
-    """sum phi(lam, loss) + penalty: what the alternation at this lam is really minimising."""
+    """Return sum phi(lam, loss) + penalty, which the alternation at this lam minimises."""
     losses = np.asarray(problem.losses(model))
     return Alternation(problem, regularizer, prior_of(sample_weight, losses)).objective(lam, model, losses)
 

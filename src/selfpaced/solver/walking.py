@@ -119,7 +119,7 @@ End = Literal["stop", "limit", "pace", "callback", "dead end", "interrupt"]
 
 @dataclass(frozen=True, eq=False)
 class Solution(Generic[Model]):
-    """Where a walk ended: the model, its weights and losses, every stage, and why it stopped.
+    """The end of a walk: the model, its weights and losses, every stage, and why it stopped.
 
     ``status`` is a sentence with the ``reason`` in it; ``end`` is what programs should ask for.
     """
@@ -326,7 +326,7 @@ def _sentence(stages: tuple[Stage, ...], reason: str) -> str:
     if worst > 0:
         where = next(index for index, stage in enumerate(stages) if stage.rise == worst)
         head += (
-            f" The latent objective rose by {worst:.2g} of itself in stage {where}: the weighted fits are "
+            f" The latent objective rose by {worst:.2g}, relative to its size, in stage {where}: the weighted fits are "
             "not exact, or it is not convex."
         )
     return head

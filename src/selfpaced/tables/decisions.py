@@ -31,7 +31,7 @@ _WORDS = re.compile(r"(keep|drop|relabel|set)\b\s*(?:to\b)?\s*(.*)", re.IGNORECA
 
 @dataclass(frozen=True)
 class RowDecision:
-    """What was decided about one row, which was read at ``line``.
+    """The decision about one row, which was read at ``line``.
 
     ``what`` is "keep", "replace" (by ``value``) or "drop". ``mark`` is the fingerprint of the row that was assessed and
     ``target`` the column of its label; both are empty if they are not known.
@@ -69,7 +69,7 @@ class Reviewed:
 
     @property
     def confirmed(self) -> NDArray[np.bool_]:
-        """Which rows of ``corrected`` a person has looked at and let stand, as they are or corrected."""
+        """Rows of ``corrected`` that a person has confirmed or corrected."""
         mask = np.zeros(len(self.corrected), dtype=bool)
         mask[self.kept] = mask[self.replaced] = True
         return mask
@@ -192,7 +192,7 @@ def _answer(record: Mapping[Any, str], source: str, line: int) -> RowDecision:
     verb = words[1].lower()
     value = words[2].strip() or record.get("expected", "")
     if verb in ("relabel", "set") and not value:
-        raise TableError(source, f"{verb} needs a value: nothing is expected of this row", line)
+        raise TableError(source, f"{verb} needs a value: the model expects none for this row", line)
     what = "replace" if verb in ("relabel", "set") else verb
     mark, target = record.get("fingerprint", ""), record.get("target", "")
     return RowDecision(row, what, value if what == "replace" else "", mark, target, line)

@@ -400,7 +400,7 @@ class SelfPacedLoss(nn.Module):
 
 
 class SelfPacedCrossEntropyLoss(SelfPacedLoss, nn.CrossEntropyLoss):
-    """What ``SelfPacedLoss()`` is for labels: a CrossEntropyLoss, for whoever asks."""
+    """The form of ``SelfPacedLoss()`` for labels, which is also a CrossEntropyLoss."""
 
 
 def _phases_of(targets: nn.Module, pacing: Pacing | None) -> Phases:

@@ -45,7 +45,7 @@ UNPROVEN = 1.0  # standard errors that a gain must have if no gross errors were 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ValueAssessment:
-    """Which values are grossly wrong, and what the model only misfits. Printed, it is a sentence.
+    """Gross errors among the values, and values that the model only misfits. Printed, it is a sentence.
 
     Attributes
     ----------
@@ -252,7 +252,11 @@ def _by_references(
             z[assessed] = reference.of(rows.take(assessed)).standardised(rows.y[assessed])
         z[sample] = reference.standardised(rows.y[sample])
         scores.append(z)
-    mixtures = [fit_mixture(z[assessed], None if rows.weight is None else rows.weight[assessed]) for z in scores]
+    weight = None if rows.weight is None else rows.weight[assessed]
+    mixtures = [
+        fit_mixture(z[assessed], weight, finest=min(reference.smallest / reference.even, 1.0))
+        for reference, z in zip(references, scores, strict=True)
+    ]
     for mixture, z in zip(mixtures, scores, strict=True):
         far[assessed] &= mixture.distance(z[assessed]) > NEAR
     used, mixtures = _counted(references, mixtures)

@@ -88,7 +88,7 @@ class Mixture:
         return np.asarray(probability)
 
 
-def fit_mixture(z: Array, weight: Array | None = None) -> Mixture:
+def fit_mixture(z: Array, weight: Array | None = None, *, finest: float = 0.0) -> Mixture:
     """Fit the core with and without a gross part.
 
     Parameters
@@ -97,6 +97,9 @@ def fit_mixture(z: Array, weight: Array | None = None) -> Mixture:
         Residuals in units of their scale.
     weight : ndarray, optional
         Frequencies of them.
+    finest : float, default=0
+        What rounding alone makes of a residual: the smallest scale of the core. Most of the values of a rounded sum
+        may fit exactly, and the others are one step off.
 
     Returns
     -------
@@ -113,13 +116,15 @@ def fit_mixture(z: Array, weight: Array | None = None) -> Mixture:
     median = weighted_quantile(z, 0.5, weight)
     middle = median if abs(median) > BOUNDS[0, 1] else 0.0
     points, counts = _binned(np.clip(z - middle, -FARTHEST, FARTHEST), weight)
+    bounds = BOUNDS.copy()
+    bounds[1:3, 0] = math.log(max(finest, math.exp(BOUNDS[1, 0])))
     nothing = (-30.0, *GROSS_PARTS[0][1:])  # log odds that stand for no gross part
-    alone, core = max((_likeliest(points, counts, (*core, *nothing), 5) for core in CORES), key=_nats)
+    alone, core = max((_likeliest(points, counts, bounds, (*core, *nothing), 5) for core in CORES), key=_nats)
     # what is gross may have been taken for a tail of the core alone
     alike = tuple(float(value) for value in core[:5])
     starts = [(*start, *part) for start, part in zip((alike, CORES[0], alike), GROSS_PARTS, strict=True)]
-    both, best = max((_likeliest(points, counts, start) for start in starts), key=_nats)
-    error = _odds_error(best, points, counts)
+    both, best = max((_likeliest(points, counts, bounds, start) for start in starts), key=_nats)
+    error = _odds_error(best, bounds, points, counts)
     interval = float(expit(best[5] - NORMAL_95 * error)), float(expit(best[5] + NORMAL_95 * error))
     return Mixture(best, both - alone, SCHWARZ * math.log(counts.sum()), interval, middle)
 
@@ -128,23 +133,25 @@ def _nats(found: tuple[float, Array]) -> float:
     return found[0]
 
 
-def _likeliest(points: Array, counts: Array, start: tuple[float, ...], free: int = 9) -> tuple[float, Array]:
+def _likeliest(
+    points: Array, counts: Array, bounds: Array, start: tuple[float, ...], free: int = 9
+) -> tuple[float, Array]:
     """Return the largest log-likelihood from a start over the first ``free`` parameters, and the parameters."""
     begin = np.array(start)
-    begin[:free] = np.clip(begin[:free], *BOUNDS[:free].T)
+    begin[:free] = np.clip(begin[:free], *bounds[:free].T)
 
     def loss(head: Array) -> tuple[float, Array]:
         nats, slopes = _log_density(np.r_[head, begin[free:]], points)
         return -float(nats @ counts), -(slopes @ counts)[:free]
 
-    found = minimize(loss, begin[:free], jac=True, method="L-BFGS-B", bounds=BOUNDS[:free], options={"ftol": 1e-7})
+    found = minimize(loss, begin[:free], jac=True, method="L-BFGS-B", bounds=bounds[:free], options={"ftol": 1e-7})
     return -float(found.fun), np.r_[found.x, begin[free:]]
 
 
-def _odds_error(best: Array, points: Array, counts: Array) -> float:
+def _odds_error(best: Array, bounds: Array, points: Array, counts: Array) -> float:
     """Return the standard error of the log odds, by the curvature in the parameters that are not at a bound."""
     slopes = _log_density(best, points)[1]
-    free = (best > BOUNDS[:, 0]) & (best < BOUNDS[:, 1])
+    free = (best > bounds[:, 0]) & (best < bounds[:, 1])
     curvature = ((slopes * counts) @ slopes.T)[np.ix_(free, free)]
     place = int(free[:5].sum())
     return math.sqrt(max(float(np.linalg.pinv(curvature)[place, place]), 0.0)) if free[5] else 0.0

@@ -1,0 +1,137 @@
+"""Write the figures of ``docs/limits.md`` from the pages of results: ``python docs/_tools/figures.py``.
+
+A test compares the page with the results, so that no figure is typed by hand.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "limits.md"
+RESULTS = ROOT / "benchmarks" / "results"
+NUMBER = r"[-+]?[\d.]+"
+
+
+def look(page: str, place: str, row: str, column: str, pattern: str = NUMBER) -> str:
+    """Return a cell of a page of results, or "least to most" if a row stands for several.
+
+    Parameters
+    ----------
+    page, place : str
+        Name of the page, and "heading > words": the beginning of a section, and words in or just above the table.
+    row, column : str
+        Regular expression for the first cell of a row, or the first two or three, and name of the column.
+    pattern : str
+        Which part of the cell is meant; the first number by default.
+    """
+    text = (RESULTS / f"{page}.md").read_text(encoding="utf-8")
+    heading, _, words = place.partition(" > ")
+    section = next(part for part in re.split(r"^## ", text, flags=re.MULTILINE) if part.startswith(heading))
+    for table in re.findall(r".*\n\n?(?:^\|.*\n)+", section + "\n", flags=re.MULTILINE):
+        header, _, *rows = (line.strip("|").split("|") for line in table.splitlines() if line.startswith("|"))
+        rows = [[cell.strip() for cell in cells] for cells in rows]
+        rows = [cells for cells in rows if any(re.fullmatch(row, " ".join(cells[:key])) for key in (1, 2, 3))]
+        names = [name.strip() for name in header]
+        if words in table and column in names and rows:
+            at = len(names) - 1 - names[::-1].index(column)  # of two columns of one name, the last
+            found = [re.search(pattern, cells[at]) for cells in rows]
+            values = [match[match.lastindex or 0] for match in found if match]
+            least, most = min(values, key=float), max(values, key=float)
+            return least if least == most else f"{least} to {most}"
+    raise ValueError(f"results/{page}.md must have a row {row!r} with a column {column!r} in {place!r}")
+
+
+def printed(pattern: str) -> str:
+    """Return the group of a pattern in what the examples of the page print."""
+    return re.search(pattern, PAGE.read_text(encoding="utf-8"))[1]
+
+
+def figures() -> dict[str, str]:
+    """Return the figure of every row of the page that has one, by the beginning of the row."""
+    third = "Tables of the third look"
+
+    def gain(labels: str, method: str = "selfpaced") -> str:
+        return look("classification", f"{third} > Accuracy over plain", method, labels)
+
+    def precision(labels: str) -> str:
+        return look("classification", f"{third} > Rows that are listed", "likely errors that are wrong", labels)
+
+    def balanced(method: str) -> str:
+        return look("classification", f"{third} > Balanced accuracy", method, "20 %")
+
+    any_error = look("classification", f"{third} > Rows that are listed", "fits with any", "40 %")
+    logarithm = look("classification", "Nothing", ".*a column's logarithm.*", "interval contains 0")
+    clean_gain = look("wrappers", "Wrong labels", "LightGBM selfpaced", "clean")
+    claims = look("wrappers", "Claims", "(line|clouds|product|skewed|moons|three|nothing) 20 %", "likely errors")
+    absolute = look("wrappers", "Gross errors", "boosting selfpaced", "clean")
+    small = look("wrappers", "Gross errors", "LightGBM selfpaced", "cost")
+    large = look("wrappers", "Cost at", "LightGBM .*", "selfpaced")
+    without, features = (look("audit", "Features", f"disc .* 0.00 {way}", "likely of 1,000") for way in ("no", "yes"))
+    coarse = look("tables", "", r"(nsf|wrecks|museums|officers) \d", "P")
+    five, cross = (look("networks", "Rare > size=5", row, "0 %") for row in (r"selfpaced \(ids\)", "cross entropy"))
+    interaction = look("regression", "misfits", "interaction", "draws")
+    csv = look("scale", "", ".*on a CSV.*", "here")
+    cost = look("cost", "", r"(.*, )?\d?,?\d{3} x .*", "in LR fits")
+    spark = [look("scale", "", "Spark.*", "here", pattern) for pattern in (NUMBER, f"packing ({NUMBER})")]
+    interval = printed(r"between ([\d.]+ and [\d.]+)")
+    likely = printed(r"likely errors: (\d+)")
+    cross_validated = {labels: gain(labels, "LR CV") for labels in ("border 20 %", "40 %")}
+    weights = "selfpaced, balance .5"
+    return {
+        "No label is wrong": f"accuracy {gain('clean')} points for logistic regression (classification), "
+        f"{clean_gain} for LightGBM (wrappers)",
+        "Classes overlap": f"interval {interval.replace(' and ', ' to ')}, {likely} likely errors (example below)",
+        "Labels are wrong near": f"{gain('border 20 %')} points, `LogisticRegressionCV` "
+        f"{cross_validated['border 20 %']} (classification)",
+        "Only accuracy": f"40 % wrong: {gain('40 %')} points, `LogisticRegressionCV` "
+        f"{cross_validated['40 %']} (classification)",
+        "All wrong labels": f"precision of the likely errors: {precision('region')} (classification)",
+        "The noise is barely": f"precision of the likely errors: {precision('5 %')} at 5 %, {precision('10 %')} "
+        f"at 10 %, {precision('20 %')} at 20 % (classification, tables on which rules were compared)",
+        "A few hundred rows": f"fits with any likely error: {any_error} % (classification)",
+        "A few coarse columns": "tables nsf, wrecks, museums and officers, 5 % planted: no likely errors; precision "
+        f"of the rows worth a look: {coarse} (tables)",
+        "A rare class": f"balanced accuracy {balanced('selfpaced')} and {balanced(weights)}, gain in accuracy "
+        f"{gain('20 %')} and {gain('20 %', weights)}, at 20 % (classification)",
+        "Labels depend": f"clean draws whose interval contains 0: {logarithm} % (classification)",
+        "One label in ten": "made tables of 600 rows that overlap by 15 to 50 %, 20 % wrong labels: "
+        f"{claims} likely errors (wrappers)",
+        "Noisy probabilities": f"disc and half-plane, clean: {without} likely errors among 1,000 rows without "
+        f"features, {features} with them (audit)",
+        "A line for": f"ends of a parabola: weights {printed('two ends: (.+)')} (example below)",
+        "Two features": f"{interaction} of 20 draws (regression)",
+        "Skewed targets": f"clean tables: RMSE {absolute} times that of the plain model (wrappers)",
+        "Wide, sparse": f"{behind()} public sets (clustering)",
+        "A network and": f"{five} %, cross entropy {cross} % (networks)",
+        "Many small": f"{cost} plain fits below 10,000 rows (cost)",
+        "Small tables and": f"{small} plain fits with 400 rows, {large} with 20,000 (wrappers)",
+        "A CSV": f"{csv} times `pandas.read_csv` (scale)",
+        "Spark": f"{spark[0]} of the time of Spark ML's fit, {spark[1]} with packing (scale)",
+    }
+
+
+def behind() -> str:
+    """Return on how many of the public sets of several views a peer is ahead."""
+    text = (RESULTS / "clustering.md").read_text(encoding="utf-8")
+    section = text.split("## public", 1)[1].split("## ", 1)[0]
+    rows = [row.split("|") for row in re.findall(r"^\|.*\|$", section, re.MULTILINE)]
+    peers = [row[6].strip() for row in rows[2:]]
+    return f"behind a peer on {sum(peer != '-' for peer in peers)} of {len(peers)}"
+
+
+def filled(text: str) -> str:
+    """Return the text of the page with every figure as the results have it."""
+    lines = text.splitlines()
+    for situation, figure in figures().items():
+        places = [at for at, line in enumerate(lines) if line.startswith(f"| {situation}")]
+        if len(places) != 1:
+            raise ValueError(f"limits.md must have one row that begins with {situation!r}, found {len(places)}")
+        lines[places[0]] = " | ".join([*lines[places[0]].split(" | ")[:3], f"{figure} |"])
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    print(f"{PAGE.name}: written")
