@@ -24,7 +24,7 @@ from .residuals import fit_cell_errors
 from .solve import FactorRun, Recipe, Solver
 from .start import RIDGE_END, centred, ridge_bound
 
-LEAST_SHARE = 1e-3  # numerical safety: of the usual weight; rows without weight would count as missing
+LEAST_ROW_WEIGHT = 1e-3  # numerical safety: of the usual weight; rows without weight would count as missing
 
 
 class SelfPacedMF(Factorization):
@@ -250,7 +250,7 @@ class SelfPacedMF(Factorization):
         usual = float(np.nanmedian(self.row_gain_))
         if usual <= 0:  # the model predicts usual rows no better than their means: it cannot tell rows apart
             return observed
-        share = np.clip(np.nan_to_num(self.row_gain_ / usual, nan=1.0), LEAST_SHARE, 1.0)
+        share = np.clip(np.nan_to_num(self.row_gain_ / usual, nan=1.0), LEAST_ROW_WEIGHT, 1.0)
         weight = np.repeat(share, np.diff(observed.matrix.indptr)).astype(observed.matrix.dtype)
         given = observed.sample_weight
         return replace(observed, sample_weight=weight if given is None else given * weight)
