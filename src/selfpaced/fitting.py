@@ -197,6 +197,24 @@ def refuse_dates(X: Any) -> None:
         )
 
 
+def is_dask(X: Any) -> bool:
+    """Whether it is a Dask array or data frame.
+
+    >>> is_dask([[1.0]])
+    False
+    """
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def refuse_dask(X: Any) -> None:
+    """Say what to use instead if rows on a cluster would silently be brought into memory."""
+    if is_dask(X):
+        raise TypeError(
+            "X must be in memory, got a Dask collection: selfpaced.dask.CrossFitClassifier and CrossFitRegressor wrap "
+            "estimators that train on a cluster, and the linear estimators take Dask collections as they are"
+        )
+
+
 def check_rule(regularizer: Any) -> Regularizer:
     """The parameter ``regularizer`` of an estimator whose rows have no groups."""
     rule: Regularizer | GroupRegularizer = get(regularizer)
@@ -414,8 +432,10 @@ __all__ = [
     "check_weight",
     "few_threads",
     "interrupted_sentence",
+    "is_dask",
     "raise_interrupted",
     "reach",
+    "refuse_dask",
     "refuse_dates",
     "trusting",
     "warn_unpaced",

@@ -76,6 +76,21 @@ def test_without_an_estimator_histogram_boosting_is_wrapped() -> None:
     assert regressor.get_params()["estimator"] is None
 
 
+def test_leaves_of_a_forest_of_values_are_larger_unless_the_user_has_set_them() -> None:
+    X, _, _ = moons(200)
+    model = SelfPacedRegressor(RandomForestRegressor(10)).fit(X, X[:, 0])
+    assert model.tuned_params_ == {"min_samples_leaf": 2}
+    assert model.estimator_.min_samples_leaf == 2
+    assert "min_samples_leaf=2" in model.termination_
+    for left in (
+        SelfPacedRegressor(RandomForestRegressor(10), tune=False),
+        SelfPacedRegressor(RandomForestRegressor(10, min_samples_leaf=3)),
+    ):
+        left.fit(X, X[:, 0])
+        assert left.tuned_params_ == {}
+        assert left.estimator_.min_samples_leaf == left.estimator.min_samples_leaf
+
+
 @pytest.mark.parametrize(
     "model", [SelfPacedClassifier(RandomForestClassifier(5)), SelfPacedRegressor(RandomForestRegressor(5))]
 )

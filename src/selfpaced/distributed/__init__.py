@@ -1,6 +1,7 @@
 """Where rows lie: in memory, or in files that do not fit into it; models ask for sums over blocks and a few rows."""
 
-from .inputs import ScoreMixin, from_dask, is_dask, is_source, lazy_for_dask, on_dask, refuse_dask
+from ..fitting import is_dask
+from .inputs import ScoreMixin, from_dask, is_source, lazy_for_dask, on_dask
 from .sample import ContentSample, contents, drawn
 from .scratch import (
     ScratchTable,
@@ -17,5 +18,5 @@ from .table import Block, MappedTable, MemoryTable, Rows, Sums, Table, class_wei
 __all__ = [
     "Block", "ContentSample", "MappedTable", "MemoryTable", "Rows", "ScoreMixin", "ScratchTable", "Sums", "Table",
     "assessed_blocks", "class_weighted", "contents", "drawn", "from_dask", "is_dask", "is_source", "lazy_for_dask",
-    "numbers_with", "on_dask", "opened", "parse_bytes", "refuse_dask", "spool", "suspect_frame", "write_suspects",
+    "numbers_with", "on_dask", "opened", "parse_bytes", "spool", "suspect_frame", "write_suspects",
 ]  # fmt: skip

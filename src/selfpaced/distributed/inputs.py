@@ -7,18 +7,10 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ..fitting import is_dask
 from .table import Table
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def is_dask(X: Any) -> bool:
-    """Whether it is a Dask array or data frame.
-
-    >>> is_dask([[1.0]])
-    False
-    """
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
 def on_dask(X: Any) -> bool:
@@ -35,15 +27,6 @@ def is_source(X: Any) -> bool:
 def is_dataset(X: Any) -> bool:
     """Whether it is a dataset of pyarrow."""
     return hasattr(X, "to_batches") and hasattr(X, "scanner") and hasattr(X, "schema")
-
-
-def refuse_dask(X: Any) -> None:
-    """Say what to use instead if rows on a cluster would silently be brought into memory."""
-    if is_dask(X):
-        raise TypeError(
-            "X must be in memory, got a Dask collection: selfpaced.dask.CrossFitClassifier and CrossFitRegressor wrap "
-            "estimators that train on a cluster, and the linear estimators take Dask collections as they are"
-        )
 
 
 def from_dask(X: Any, y: Any, sample_weight: Any, groups: Any = None, *, labels: bool) -> Any:

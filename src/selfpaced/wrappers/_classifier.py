@@ -136,11 +136,7 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
     """
 
     _default_estimator = HistGradientBoostingClassifier
-    _parameter_rules = {
-        "estimator": KINDS["classifier or None"],
-        "cv": KINDS["cv or auto"],
-        "regularizer": KINDS["rule or auto"],
-    }
+    _parameter_rules = {**Wrapper._parameter_rules, "estimator": KINDS["classifier or None"]}
 
     def __init__(
         self,
@@ -246,34 +242,12 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
 
     # ------------------------------------------------------------------------------------------- predicting
 
-    @available_with("predict")
-    def predict(self, X: Any) -> Array:
-        """Return the most probable clean label.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self, "estimator_")
-        found = np.asarray(self.estimator_.predict(X))
-        return self.classes_[found.astype(np.intp)] if self._encoded else found
+    def _named(self, predicted: Array) -> Array:
+        return self.classes_[predicted.astype(np.intp)] if self._encoded else predicted
 
     @available_with("decision_function")
     def decision_function(self, X: Any) -> Array:
-        """Return raw scores of the chosen model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray
-        """
+        """Return the raw scores of the chosen model for every row."""
         check_is_fitted(self, "estimator_")
         return np.asarray(self.estimator_.decision_function(X))
 
@@ -297,30 +271,12 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
 
     @available_with("predict_proba", "decision_function")
     def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
+        """Return the logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
 
     def clean_logits(self, X: Any) -> Array:
-        """Return the input of ``noise_model_``: the chosen model's logits, one column per class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
+        """Return the input of ``noise_model_``: the chosen model's logits, one column per class."""
         check_is_fitted(self, "estimator_")
         return as_logits(self._read(X), self._kind)
 

@@ -43,13 +43,13 @@ __all__ = ["FOLD_ROWS", "OVERLAP_RATE", "fit_default_labels", "unassessed"]
 FOLD_ROWS = 40  # a choice: fewer rows are not split into folds
 TUNED_ROWS = 2_000  # a choice: rows up to which known models are regularised; more rows may need many small leaves
 
-# a choice, made on development data.
+# a choice, made on development data; benchmarks/wrappers.py --part ablation switches each off.
 HEAVY_RATE = 0.25  # noise rate from which the reference models are fitted again, to soft labels
 OVERLAP_RATE = 0.05  # noise rate below which disagreement is taken for overlap of classes
 LEAN = 0.25  # share of P(true | x) in the soft labels, for labels that are wrong near the border
 PULL = 0.5  # how far class totals move from the posterior's to the given ones
 
-# Measured by benchmarks/wrappers.py --part claims and labels.
+# Measured by benchmarks/wrappers.py --part claims, labels and ablation.
 DECISIVE = 4.0  # nats by which noise explains labels better than overlap, times the confidence of the models
 UNINFORMATIVE = 0.1  # probability of noise, and of any signal, below which a rate cannot be estimated
 PREDICTABLE = 0.1  # share of labels that the reference models miss, below which classes hardly overlap: --part groups

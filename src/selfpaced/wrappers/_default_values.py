@@ -14,11 +14,11 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from ..regularizers import get
 from ..robust import ResidualRule, weighted_quantile
-from ..selection import Decision, Trial, mean_and_error
+from ..selection import Decision, Trial
 from ..value_noise import EVEN_ODDS, by_model, numeric_features, repeated_value
-from ._paced import CLEARLY, MIN_VALUES, Round, assessed, memorises, predict, sigma_of
+from ._paced import MIN_VALUES, Round, assessed, memorises, predict, sigma_of
 from ._reference_models import numeric_table
-from ._routing import MOST_REPEATED, Array, TooFewRows, WeightRoute, last_step, rows_left
+from ._routing import MOST_REPEATED, Array, WeightRoute, last_step, rows_left
 from ._wrapper import Found, Task, changed_params, told
 
 __all__ = ["fit_default_values"]
@@ -29,6 +29,11 @@ ABSOLUTE_ERROR: Mapping[str, Mapping[str, tuple[Any, Any]]] = {
     "GradientBoostingRegressor": {"loss": ("squared_error", "absolute_error")},
     "LGBMRegressor": {"objective": (None, "regression_l1")},
     "XGBRegressor": {"objective": ("reg:squarederror", "reg:absoluteerror")},
+}
+# leaves of one row repeat its value, wrong or not; leaves of three lose on clean development tables
+LEAVES_OF_TWO: Mapping[str, Mapping[str, tuple[Any, Any]]] = {
+    "RandomForestRegressor": {"min_samples_leaf": (1, 2)},
+    "ExtraTreesRegressor": {"min_samples_leaf": (1, 2)},
 }
 
 
@@ -43,9 +48,10 @@ def fit_default_values(task: Task, *, tune: bool = True, keep_plain: bool = Fals
         return None
     # if many rows share one value (often zero), the median is no estimate of the mean
     usual = repeated_value(np.asarray(task.y, dtype=float), task.prior) is None
-    params, plain = changed_params(task.estimator, ABSOLUTE_ERROR) if tune and usual else {}, None
-    robust = bool(params) or _by_absolute_error(task.estimator)
-    if keep_plain or not robust:
+    known = {**ABSOLUTE_ERROR, **LEAVES_OF_TWO} if usual else LEAVES_OF_TWO
+    params, plain = changed_params(task.estimator, known) if tune else {}, None
+    robust = _by_absolute_error(task.with_params(params).estimator)
+    if keep_plain or not (robust or params):
         with task.progress.stage("plain fit"):
             plain = task.fit(task.prior)
     try:
@@ -61,19 +67,17 @@ def _fit_assessed(task: Task, params: Mapping[str, Any], plain: Any, robust: boo
     """Predict held-out values, assess the given ones, and fit the model without gross errors."""
     began, used = time.perf_counter(), task.with_params(params)
     with task.progress.stage("held-out predictions"):
-        own = expected = used.cross_fit(task.prior, task.splits(2), predict)
+        expected = used.cross_fit(task.prior, task.splits(2), predict)
         if not robust:
-            if not _memorises(task, predict(plain, task.X), own):
+            if not params and not _memorises(task, predict(plain, task.X), expected):
                 return None
-            expected = _nearer(task, own, _boosted(task) if usual else None)
+            expected = _nearer(task, expected, _boosted(task) if usual else None)
     with task.progress.stage("assessment of values"):
         assessment = assessed(task, expected, flexible=True)
     excluded = _wrong(assessment, task)
     if excluded.any() and not robust:
         # such a model follows every error: what is gross by the reference alone is left out, too
         excluded |= _wrong(by_model(task.y, expected, assessment.sigma, task.prior), task)
-        if not _improved(used, excluded, own):
-            excluded = np.zeros_like(excluded)
     return _finish(task, used, params, plain, expected, assessment, excluded, time.perf_counter() - began)
 
 
@@ -124,19 +128,6 @@ def _nearer(task: Task, first: Array, second: Array | None) -> Array:
     return second if errors[1] < errors[0] else first
 
 
-def _improved(task: Task, excluded: Array, before: Array) -> bool:
-    """Return whether held-out predictions of the other rows are clearly better without the excluded ones."""
-    try:
-        with task.progress.stage("held-out predictions without gross errors"), rows_left():
-            after = task.cross_fit(task.total((~excluded).astype(float)), task.splits(2), predict)
-    except TooFewRows:
-        return False
-    gain = np.where(excluded, 0.0, np.abs(task.y - before) - np.abs(task.y - after))
-    sigma = sigma_of(task, task.y - after)
-    gain = np.clip(gain, -sigma, sigma)  # else few rows beside the errors decide
-    return mean_and_error(gain, task.prior).z > CLEARLY
-
-
 def _finish(
     task: Task, used: Task, params: Mapping[str, Any], plain: Any, expected: Array, assessment: Any, excluded: Array,
     cost: float,
@@ -146,8 +137,6 @@ def _finish(
     if excluded.any():
         share, (low, high) = float(np.average(excluded, weights=task.prior)), assessment.interval
         parts = [f"{share:.1%} of the values are grossly wrong and excluded (rate {low:.0%} to {high:.0%})"]
-    elif _wrong(assessment, task).any():
-        parts = ["held-out predictions are not clearly better without the suspects"]
     else:
         parts = ["no gross errors detected"]
     if assessment.sentence:

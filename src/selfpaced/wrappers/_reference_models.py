@@ -164,9 +164,12 @@ def numeric_table(X: Any, n_used: int | None = None) -> Any:
             return None
         if _is_numeric(table):
             values = np.asarray(table, dtype=np.float64)
-            values = np.where(np.isfinite(values), values, np.nan)
-            filled = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-            return make_pipeline(filled, StandardScaler()).fit(values[:n_used]).transform(values)
+            scaled: Any = StandardScaler()
+            if not np.isfinite(values).all():
+                values = np.where(np.isfinite(values), values, np.nan)
+                filled = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+                scaled = make_pipeline(filled, scaled)
+            return scaled.fit(values[:n_used]).transform(values)
         return _encoded(table, n_used)
     except (ImportError, TypeError, ValueError, OverflowError):  # nothing that is read as a table of numbers
         return None

@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils import column_or_1d, get_tags, indexable
-from sklearn.utils.validation import check_is_fitted
 
 from ..assessment import Assessment, Values, look_by_residuals
 from ..fitting import check_size, check_values, trusting
@@ -52,8 +51,9 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
         large models. A number is a fixed lam. A :class:`~selfpaced.pacing.Pacing` is followed to its end.
     tune : bool, default=True
         Whether boosting with its default loss (histogram and gradient boosting, LightGBM, XGBoost) is fitted by
-        absolute error. It predicts the median, so targets with one value repeated often (zero) keep the squared error.
-        ``tuned_params_`` and ``termination_`` name the change.
+        absolute error, and forests with leaves of two rows. Absolute error predicts the median, so targets with one
+        value repeated often (zero) keep the squared error. Only parameters that are at their defaults are changed;
+        ``tuned_params_`` and ``termination_`` name them.
     cross_fit : "auto" or bool, default="auto"
         With a pace: whether residuals come from models that have not seen the row. "auto" cross-fits if the plain model
         is clearly better on rows it has seen, because such a model memorises outliers.
@@ -127,11 +127,7 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
     """
 
     _default_estimator = HistGradientBoostingRegressor
-    _parameter_rules = {
-        "estimator": KINDS["regressor or None"],
-        "cv": KINDS["cv or auto"],
-        "regularizer": KINDS["rule or auto"],
-    }
+    _parameter_rules = {**Wrapper._parameter_rules, "estimator": KINDS["regressor or None"]}
 
     def __init__(
         self,
@@ -215,17 +211,3 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
         losses = wrong if checked.applied else np.square(y - expected) / self.loss_unit_
         diagnosis = Values(y, expected, wrong, checked.misfit, checked.sentence)
         return Assessment("values", diagnosis, losses, self.lam_, self.regularizer_, look=self.assessment_.look)
-
-    def predict(self, X: Any) -> Array:
-        """Return predictions of the chosen model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self, "estimator_")
-        return np.asarray(self.estimator_.predict(X))

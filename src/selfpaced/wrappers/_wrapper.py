@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +19,6 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from ..assessment import AssessmentMixin, fingerprint
-from ..distributed import refuse_dask
 from ..fingerprint import mixed
 from ..fitting import (
     CallbackSupportMixin,
@@ -29,13 +29,25 @@ from ..fitting import (
     few_threads,
     interrupted_sentence,
     raise_interrupted,
+    refuse_dask,
     trusting,
     with_callbacks,
 )
 from ..folds import Split, hash_folds, make_folds, n_units, row_keys, units
+from ..parameters import KINDS
 from ..regularizers import Regularizer, relative
 from ..selection import Candidate, Decision, Trial, path_of, sentence
-from ._routing import Array, WeightRoute, fit_weighted, last_step, n_rows, routed_weight, take_rows, weight_route
+from ._routing import (
+    Array,
+    WeightRoute,
+    available_with,
+    fit_weighted,
+    last_step,
+    n_rows,
+    routed_weight,
+    take_rows,
+    weight_route,
+)
 
 __all__ = ["Found", "Task", "Wrapper", "changed_params", "seeded", "told"]
 
@@ -133,16 +145,23 @@ class Task:
         values = self.y if self.codes is None else None
         if self.groups is not None:
             return make_folds(self.keys, self.codes, cv=n_folds, groups=self.groups, random_state=seed, y=values)
-        unit, codes = units(self.keys, self.codes), self.codes
-        few_distinct = np.unique(self.keys).size < len(unit) == int(unit.max(initial=-1)) + 1
-        fold = hash_folds(mixed(unit.astype(np.uint64), 0) if few_distinct else self.keys, n_folds, repetition=seed)
+        keys, order = self._content
+        fold = hash_folds(keys, n_folds, repetition=seed)
         if values is None:
-            present, used = np.zeros((n_folds, int(codes.max()) + 1), dtype=bool), self.weight > 0.0
+            codes, used = self.codes, self.weight > 0.0
+            present = np.zeros((n_folds, int(codes.max()) + 1), dtype=bool)
             present[fold[used], codes[used]] = True
             fold = np.where((present.sum(axis=0) < 2)[codes], -1, fold)
-        order = np.lexsort((codes, self.keys) if values is None else (row_keys(values), self.keys))
         fold = fold[order]
         return [(order[fold != k], order[fold == k]) for k in range(n_folds) if np.any(fold == k) and np.any(fold != k)]
+
+    @cached_property
+    def _content(self) -> tuple[Array, Array]:
+        """Keys that folds follow from, and the rows in an order that their content gives."""
+        unit = units(self.keys, self.codes)
+        few_distinct = np.unique(self.keys).size < len(unit) == int(unit.max(initial=-1)) + 1
+        second = row_keys(self.y) if self.codes is None else self.codes
+        return mixed(unit.astype(np.uint64), 0) if few_distinct else self.keys, np.lexsort((second, self.keys))
 
     def distinct(self) -> tuple[Task, Array]:
         """Return a task in which equal rows and labels are one row of more weight, and its row for each of ours.
@@ -232,6 +251,7 @@ class Wrapper(AssessmentMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEst
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"groups": UNUSED}
 
     _default_estimator: ClassVar[type]
+    _parameter_rules: ClassVar[dict[str, Any]] = {"cv": KINDS["cv or auto"], "regularizer": KINDS["rule or auto"]}
 
     estimator: Any
     regularizer: Any
@@ -352,6 +372,25 @@ class Wrapper(AssessmentMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEst
             seeded(base, seed), X, y, route, routed_weight(sample_weight, n, route), keys, groups,
             check_trusted(trusted, n), dict(params), folds, seed, self.n_jobs, progress,
         )  # fmt: skip
+
+    @available_with("predict")
+    def predict(self, X: Any) -> Array:
+        """Return the most probable clean label, or the expected value, of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self, "estimator_")
+        return self._named(np.asarray(self.estimator_.predict(X)))
+
+    def _named(self, predicted: Array) -> Array:
+        """Return predictions as the user names them."""
+        return predicted
 
     @property
     def n_features_in_(self) -> int:
