@@ -51,3 +51,13 @@ def test_a_ridge_that_leaves_only_the_means_is_reported_as_such(ratings):
     assert found.quality_ == "recovered"
     assert error(found, ratings) < 0.98 * error(strong, ratings)
     assert "held-out error" in found.termination_
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_without_noise_no_spare_component_is_kept(seed):
+    rng = np.random.default_rng(200 + seed)
+    rank = 1 + seed
+    X = rng.normal(size=(40, rank)) @ rng.normal(size=(rank, 30))
+    found = SelfPacedMF(random_state=0).fit(X)
+    assert found.rank_ == rank
+    assert [candidate.label for candidate in found.rank_path_ if candidate.chosen] == [f"rank {rank}"]

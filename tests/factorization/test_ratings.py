@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
+from sklearn.exceptions import ConvergenceWarning
 
 from selfpaced import PRMF, SelfPacedMF, suspects
 
@@ -258,3 +260,41 @@ def test_gains_do_not_depend_on_gross_errors_and_follow_the_columns_too():
     assert np.nanmedian(found.row_gain_) > 0.5
     with pytest.raises(AttributeError, match="has no gains: it was fitted as a part of another model"):
         _ = found.plain_.row_gain_
+
+
+def test_reweighted_rows_push_less():
+    X, fake = make_fillers(11, pushers=14)
+    settings = {"bounds": (1, 5), "random_state": 0}
+    clean = SelfPacedMF(**settings).fit(X[~fake])
+    users = np.arange(120)
+
+    def shift(model):
+        return float((model.predict(users, 0) - clean.predict(users, 0)).mean())
+
+    one, careful = (SelfPacedMF(**settings, reweight_rows=n).fit(X) for n in (0, 2))
+    assert shift(careful) < 0.5 * shift(one)
+    assert "the last of 3 fits" in careful.termination_
+
+
+def test_reweighting_rows_is_a_fit_with_weights_of_the_gain(ratings):
+    frame, *_ = ratings
+    first = SelfPacedMF(random_state=0).fit(frame, long=LONG)
+    share = np.clip(first.row_gain_ / np.nanmedian(first.row_gain_), 1e-3, 1)
+    rows = np.searchsorted(first.row_labels_, frame["user"])
+    given = np.random.default_rng(0).uniform(0.5, 1.5, rows.size)
+    again = SelfPacedMF(random_state=0, reweight_rows=1)
+    assert_allclose(
+        again.fit(frame, long=LONG).reconstruct(),
+        SelfPacedMF(random_state=0).fit(frame, long=LONG, sample_weight=share[rows]).reconstruct(),
+        atol=1e-10,
+    )
+    again.fit(frame, long=LONG, sample_weight=given)  # beside weights of the user's own
+    assert np.isfinite(again.reconstruct()).all()
+
+
+def test_rows_without_anything_in_common_keep_their_weights():
+    noise = np.random.default_rng(0).standard_normal((60, 40))
+    with pytest.warns(ConvergenceWarning, match="means only") as told:
+        model = SelfPacedMF(random_state=0, reweight_rows=2).fit(noise)
+    assert model.rank_ == 0
+    assert len(told) == 1

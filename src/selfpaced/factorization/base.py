@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 import warnings
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..assessment import Assessment, AssessmentMixin, Places, Values, fingerprint
+from ..fitting import all_or_nothing
 from ..regularizers import Hard
 from .engine import Engine, WeightedSolve, resolve
-from .entries import SCALE_ENTRIES, Entries, Floats, Levels, Side, from_csr
+from .entries import SCALE_ENTRIES, Floats, Levels, Side, from_csr
 from .inputs import Observed, check_positions, observe, positions
 from .residuals import (
     REJECT,
@@ -33,15 +36,67 @@ from .residuals import (
     refit_rows,
     thin_rows,
 )
-from .solve import FactorRun, Solver
+from .solve import FactorRun, Recipe, Solver
 from .start import lever, typical_size
 
 
 class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """The fitted side of :class:`SelfPacedMF` and :class:`PRMF`; not for direct use."""
 
+    rank: int | str
+    random_state: Any
     backend: str
     n_jobs: int | None
+
+    @all_or_nothing
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        *,
+        mask: Any = None,
+        sample_weight: Any = None,
+        shape: tuple[int, int] | None = None,
+        long: Any = None,
+    ) -> Self:
+        """Factorize a matrix.
+
+        Parameters
+        ----------
+        X : array-like with NaN for missing, masked array, SciPy sparse, pandas or polars frame, or triplets
+            Of a sparse matrix the stored entries are the observed ones, stored zeros included. Triplets are a tuple
+            ``(rows, columns, values)`` of three one-dimensional arrays.
+        y : ignored
+        mask : bool array-like, optional
+            True where an entry is observed, in the layout of X.
+        sample_weight : array-like, optional
+            One weight per entry in the layout of X, or one per row, relative to each other: a common factor changes
+            nothing, and 0 is the same as missing.
+        shape : tuple of int, optional
+            The matrix's shape if X is triplets; by default as small as possible.
+        long : sequence of three names, optional
+            X is a long frame (pandas, polars, or a dict of arrays) with one line per entry: the names of its columns
+            with row ids, column ids and values, for example ``("user", "item", "rating")``. Ids may be anything.
+
+        Returns
+        -------
+        The fitted model itself.
+        """
+        recipe = self._recipe()
+        observed = self._observed(X, mask=mask, sample_weight=sample_weight, shape=shape, long=long)
+        rank = self._check_rank(self.rank, observed.matrix.shape)
+        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        for doubt in self._fit_entries(recipe, rank, observed):
+            warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
+        return self
+
+    def _recipe(self) -> Recipe:
+        """The parameters as the solver takes them."""
+        raise NotImplementedError
+
+    def _fit_entries(self, recipe: Recipe, rank: int | None, observed: Observed) -> list[str]:
+        """Set the fitted attributes; returns what is to be warned of."""
+        raise NotImplementedError
 
     # --------------------------------------------------------------------------------------- fitted side
 
@@ -222,10 +277,14 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _entries(self, observed: Observed) -> Entries:
-        """Both orders of the entries; rows and columns without any are named, and stay at the prior."""
-        entries = from_csr(observed.matrix, observed.sample_weight)
-        for what, missing in (("row", entries.empty_rows()), ("column", entries.empty_columns())):
+    def _observed(self, X: Any, *, long: Any, **given: Any) -> Observed:
+        """The entries of any input; rows and columns without any are named, and stay at the prior."""
+        observed = observe(self, X, long=long, **given)
+        self._long = None if long is None else tuple(long)
+        by_row = np.diff(observed.matrix.indptr)
+        by_column = np.bincount(observed.matrix.indices, minlength=observed.matrix.shape[1])
+        self.missing_rows_, self.missing_columns_ = np.flatnonzero(by_row == 0), np.flatnonzero(by_column == 0)
+        for what, missing in (("row", self.missing_rows_), ("column", self.missing_columns_)):
             if missing.size:
                 named = ", ".join(str(int(i)) for i in missing[:10]) + (", ..." if missing.size > 10 else "")
                 warnings.warn(
@@ -233,10 +292,9 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
                     f"{'keep' if missing.size > 1 else 'keeps'} zero factors, the prior: {named} (all in "
                     f"missing_{what}s_)",
                     UserWarning,
-                    stacklevel=3,
+                    stacklevel=4,
                 )
-        self.missing_rows_, self.missing_columns_ = entries.empty_rows(), entries.empty_columns()
-        return entries
+        return observed
 
     def _check_rank(self, rank: Any, shape: tuple[int, int]) -> int | None:
         if rank == "auto":

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
-from ..fitting import Progress, all_or_nothing, interrupted_sentence, raise_interrupted
+from ..fitting import Progress, interrupted_sentence, raise_interrupted
 from ..pacing import Fixed, Geometric, Pacing
 from ..parameters import KINDS, check_pace
 from ..regularizers import get
@@ -20,12 +17,14 @@ from ..selection import Candidate, Decision, path_of, sentence
 from ..solver import Callback
 from .base import Factorization
 from .engine import Engine, resolve
-from .entries import NO_MEANS, Levels, Means
-from .inputs import Observed, observe
+from .entries import NO_MEANS, Levels, Means, from_csr
+from .inputs import Observed
 from .rank import HELD_OUT_ENTRIES, MEANS_ONLY, NOT_CHECKED, RECOVERED, UNRELIABLE, FormChoice, choose_form, fit_quality
 from .residuals import fit_cell_errors
 from .solve import FactorRun, Recipe, Solver
 from .start import RIDGE_END, centred, ridge_bound
+
+LEAST_ROW_WEIGHT = 1e-3  # numerical safety: of the usual weight; rows without weight would count as missing
 
 
 class SelfPacedMF(Factorization):
@@ -74,6 +73,9 @@ class SelfPacedMF(Factorization):
         Where a path without a stop of its own ends, with a warning.
     tol : float, default=1e-4
         Relative change of the residuals at which the last pace has converged (for pacings that end by themselves).
+    reweight_rows : int, default=0
+        Fits to add, in each of which every row counts by its ``row_gain_`` over the usual one, 1 at most. 2 are
+        advised against raters who push items; each takes as long as the first fit.
     bounds : tuple of two floats, optional
         The range of the values, such as ``(1, 5)``: :meth:`predict` stays within it.
     max_rank : int, optional
@@ -179,6 +181,7 @@ class SelfPacedMF(Factorization):
         warm_sweeps: int = 28,
         max_sweeps: int = 200,
         tol: float = 1e-4,
+        reweight_rows: int = 0,
         bounds: tuple[float, float] | None = None,
         max_rank: int | None = None,
         backend: str = "auto",
@@ -198,6 +201,7 @@ class SelfPacedMF(Factorization):
         self.warm_sweeps = warm_sweeps
         self.max_sweeps = max_sweeps
         self.tol = tol
+        self.reweight_rows = reweight_rows
         self.bounds = bounds
         self.max_rank = max_rank
         self.backend = backend
@@ -206,54 +210,23 @@ class SelfPacedMF(Factorization):
         self.random_state = random_state
         self.verbose = verbose
 
-    @all_or_nothing
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,  # noqa: ARG002
-        *,
-        mask: Any = None,
-        sample_weight: Any = None,
-        shape: tuple[int, int] | None = None,
-        long: Any = None,
-    ) -> SelfPacedMF:
-        """Factorize a matrix.
+    def _fit_entries(self, recipe: Recipe, rank: int | None, observed: Observed) -> list[str]:
+        doubts = self._fit_once(recipe, rank, observed)
+        for _ in range(self.reweight_rows):
+            doubts = self._fit_once(recipe, rank, self._weighted_by_gain(observed))
+        return doubts
 
-        Parameters
-        ----------
-        X : array-like with NaN for missing, masked array, SciPy sparse, pandas or polars frame, or triplets
-            Of a sparse matrix the stored entries are the observed ones, stored zeros included. Triplets are a tuple
-            ``(rows, columns, values)`` of three one-dimensional arrays.
-        y : ignored
-        mask : bool array-like, optional
-            True where an entry is observed, in the layout of X.
-        sample_weight : array-like, optional
-            One weight per entry in the layout of X, or one per row, relative to each other: a common factor changes
-            nothing, and 0 is the same as missing.
-        shape : tuple of int, optional
-            The matrix's shape if X is triplets; by default as small as possible.
-        long : sequence of three names, optional
-            X is a long frame (pandas, polars, or a dict of arrays) with one line per entry: the names of its columns
-            with row ids, column ids and values, for example ``("user", "item", "rating")``. Ids may be anything.
-
-        Returns
-        -------
-        SelfPacedMF
-        """
-        recipe, means = self._recipe(), self._means()
-        engine = resolve(self.backend, self.n_jobs)
-        observed = observe(self, X, mask=mask, sample_weight=sample_weight, shape=shape, long=long)
-        self._long = None if long is None else tuple(long)
-        rank = self._check_rank(self.rank, observed.matrix.shape)
-        entries = self._entries(observed)
-        self._seed = seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+    def _fit_once(self, recipe: Recipe, rank: int | None, observed: Observed) -> list[str]:
+        """Choose the form, walk the path and set the fitted attributes."""
+        engine, means = resolve(self.backend, self.n_jobs), self._means()
         with Progress(self, total=self.warm_sweeps + 11 + recipe.polish).running() as progress:
-            choice = self._choice(engine, observed, rank, means, seed)
+            choice = self._choice(engine, observed, rank, means)
             guarded = False
             if choice is not None:
                 rank, means, guarded = choice.form.rank, (choice.form.means,), choice.form.guarded
                 room = choice.room if self.rank == "auto" else 0
                 recipe = replace(recipe, ridge=choice.form.ridge, room=room)
+            entries = from_csr(observed.matrix, observed.sample_weight)
             centre = centred(replace(engine, means=means[-1]), entries, guarded)
             bound = ridge_bound(centre.entries, cut=centre.cut)
             side = entries.by_row
@@ -261,20 +234,29 @@ class SelfPacedMF(Factorization):
             solver = Solver(
                 centre.engine, centre.entries, recipe, bound, progress.tick, self.callback, centre.levels, centre.cut
             )
-            factors = solver.grown_start(rank, np.random.default_rng(seed))
+            factors = solver.grown_start(rank, np.random.default_rng(self._seed))
             warm = solver.sweeps
-            run = solver.follow(factors, seed)
+            run = solver.follow(factors, self._seed)
         self._polished, self.n_iter_, self.n_rescued_ = bool(recipe.polish), run.sweeps + warm, run.rescued
         levels = centre.levels
         self.plain_ = self._plain(run, solver, levels)
         self._remember(solver)
         del solver, centre  # the entries by column go before the weights come: peak memory
         held_out = 0.0 if choice is None else fit_cell_errors(choice.form.errors).scale
-        self._tell(run, choice, self._keep(run, engine, side, observed, levels, held_out))
-        return self
+        return self._tell(run, choice, self._keep(run, engine, side, observed, levels, held_out))
+
+    def _weighted_by_gain(self, observed: Observed) -> Observed:
+        """The entries, those of rows of less than the usual gain with less weight."""
+        usual = float(np.nanmedian(self.row_gain_))
+        if usual <= 0:  # the model predicts usual rows no better than their means: it cannot tell rows apart
+            return observed
+        share = np.clip(np.nan_to_num(self.row_gain_ / usual, nan=1.0), LEAST_ROW_WEIGHT, 1.0)
+        weight = np.repeat(share, np.diff(observed.matrix.indptr)).astype(observed.matrix.dtype)
+        given = observed.sample_weight
+        return replace(observed, sample_weight=weight if given is None else given * weight)
 
     def _choice(
-        self, engine: Engine, observed: Observed, rank: int | None, means: tuple[Means, ...], seed: int
+        self, engine: Engine, observed: Observed, rank: int | None, means: tuple[Means, ...]
     ) -> FormChoice | None:
         """Rank, ridge and means by held-out entries, unless all are given or there are too few entries."""
         given = rank is not None and self.ridge != "auto" and len(means) == 1
@@ -282,11 +264,11 @@ class SelfPacedMF(Factorization):
             return None
         form = (rank, None if isinstance(self.ridge, str) else float(self.ridge), means)
         # a stream of its own: the fit to all entries is the same whether the form was found or given
-        rng = np.random.default_rng([seed, 1])
+        rng = np.random.default_rng([self._seed, 1])
         return choose_form(engine, (observed.matrix, observed.sample_weight), form, self.max_rank, rng)
 
-    def _tell(self, run: FactorRun, choice: FormChoice | None, outliers: int) -> None:
-        """Path, quality and closing sentence, and a warning if the fit is not to be relied on."""
+    def _tell(self, run: FactorRun, choice: FormChoice | None, outliers: int) -> list[str]:
+        """Set path, quality and closing sentence; returns what is to be warned of."""
         found = "found" if self.rank == "auto" else "given"
         quality = None
         self.quality_ = NOT_CHECKED
@@ -298,6 +280,7 @@ class SelfPacedMF(Factorization):
         reason = (
             f"{where}{run.reason}; rank {self.rank_} ({found}), {_MEANS[self.center_]}noise scale {self.scale_:.3g}, "
             f"{outliers} outliers, {self.n_rescued_} rows or columns rescued, {self.n_iter_} sweeps"
+            f"{f', the last of {self.reweight_rows + 1} fits' if self.reweight_rows else ''}"
             f"{'' if quality is None else f'; {quality}'}"
         )
         decision = Decision(len(run.trials) - 1, reason)
@@ -307,18 +290,18 @@ class SelfPacedMF(Factorization):
         if run.interrupted:
             self.termination_ = interrupted_sentence(run.trials[-1].label)
             raise_interrupted(self)
+        doubts = []
         if not run.converged:
-            warnings.warn(
-                f"the path did not come to its end: {run.reason}; the default pace, or more max_sweeps, may help",
-                ConvergenceWarning,
-                stacklevel=4,
+            doubts.append(
+                f"the path did not come to its end: {run.reason}; the default pace, or more max_sweeps, may help"
             )
         if quality is not None and quality.status != RECOVERED:
-            _warn(f"{quality}: {_ADVICE[quality.status]}")
+            doubts.append(f"{quality}: {_ADVICE[quality.status]}")
         if choice is not None and choice.at_cap:
-            _warn(
+            doubts.append(
                 f"the rank found, {self.rank_}, is the largest that was looked for: give a larger max_rank, or the rank"
             )
+        return doubts
 
     def _means(self) -> tuple[Means, ...]:
         """What ``center`` allows, the simpler one last."""
@@ -362,10 +345,6 @@ _ADVICE = {
     MEANS_ONLY: "components predict held-out entries no better than the means of rows and columns",
     UNRELIABLE: "too many entries may be wrong for this rank, or too few observed; do not rely on the fit",
 }
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, ConvergenceWarning, stacklevel=5)
 
 
 def _pacing(pace: str | float | Pacing) -> Pacing | None:

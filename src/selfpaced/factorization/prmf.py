@@ -6,15 +6,14 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from ..fitting import Progress, all_or_nothing, interrupted_sentence, raise_interrupted
+from ..fitting import Progress, interrupted_sentence, raise_interrupted
 from ..robust import noise_scale
 from ..selection import Decision, path_of, sentence
 from .base import Factorization
 from .engine import WeightedSolve, resolve
-from .entries import Levels
-from .inputs import observe
+from .entries import Levels, from_csr
+from .inputs import Observed
 from .solve import FactorRun, Recipe, Solver
 from .start import RIDGE_END, SMOOTHING, centred, random_factors, ridge_bound
 
@@ -88,26 +87,9 @@ class PRMF(Factorization):
         self.random_state = random_state
         self.verbose = verbose
 
-    @all_or_nothing
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,  # noqa: ARG002
-        *,
-        mask: Any = None,
-        sample_weight: Any = None,
-        shape: tuple[int, int] | None = None,
-        long: Any = None,
-    ) -> PRMF:
-        """Factorize a matrix; the arguments are those of :meth:`SelfPacedMF.fit`."""
-        recipe = self._recipe()
-        engine = resolve(self.backend, self.n_jobs)
-        observed = observe(self, X, mask=mask, sample_weight=sample_weight, shape=shape, long=long)
-        self._long = None if long is None else tuple(long)
-        rank = self._check_rank(self.rank, observed.matrix.shape)
-        entries = self._entries(observed)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        rng = np.random.default_rng(seed)
+    def _fit_entries(self, recipe: Recipe, rank: int | None, observed: Observed) -> list[str]:
+        engine, rng = resolve(self.backend, self.n_jobs), np.random.default_rng(self._seed)
+        entries = from_csr(observed.matrix, observed.sample_weight)
         with Progress(self, total=self.max_iter + recipe.polish).running() as progress:
             solver = Solver(engine, entries, recipe, ridge_bound(entries), progress.tick)
             if self.continuation or rank is None:
@@ -115,8 +97,8 @@ class PRMF(Factorization):
             else:
                 factors = solver.descend(random_factors(entries, rank, rng), np.full(self.max_iter, solver.ridge))
             warm = solver.sweeps
-            run = solver.follow(factors, seed)
-        self._polished, self._seed = bool(recipe.polish), seed
+            run = solver.follow(factors, self._seed)
+        self._polished = bool(recipe.polish)
         self.n_iter_ = run.sweeps + warm
         self._remember(solver)
         levels = centred(engine, entries).levels
@@ -129,7 +111,7 @@ class PRMF(Factorization):
         if run.interrupted:
             self.termination_ = interrupted_sentence("the L1 factorization so far")
             raise_interrupted(self)
-        return self
+        return []
 
     def _recipe(self) -> Recipe:
         polish = 8 if self.polish is True else self.polish

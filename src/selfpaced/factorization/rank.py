@@ -283,7 +283,13 @@ class FormSearch:
         run = search.solver(centre, found.ridge).follow((found.factors[0].copy(), found.factors[1].copy()), 0)
         if run.interrupted:  # there is no complete model yet
             raise KeyboardInterrupt
-        return search.attempt(centre, (run.fit.U, run.fit.V), found.ridge)
+        fit = search.attempt(centre, (run.fit.U, run.fit.V), found.ridge)
+        if self.rank is not None:
+            return fit
+        # without noise, spare components help a fit of few sweeps; here nothing is left for them
+        u, v, *_ = found.means.split(*fit.factors)
+        size = np.linalg.norm(u, axis=0) * np.linalg.norm(v, axis=0)
+        return replace(fit, rank=int(np.count_nonzero(size > EXPLAINED_EXACTLY * size.max(initial=0.0))))
 
 
 def _mean(trial: Trial) -> float:
@@ -341,7 +347,7 @@ def choose_form(
         chosen = replace(chosen, errors=alone.errors) if chosen.rank else alone
     first, *trials, last = search.scores([alone, *(a for a in tried if a.rank), chosen])
     listed = [first]
-    for number in sorted({trial.fit.rank for trial in trials}):
+    for number in sorted({trial.fit.rank for trial in trials} | {chosen.rank} - {0}):
         same = [trial for trial in trials if trial.fit.rank == number]
         listed.append(last if number == chosen.rank else max(same, key=_mean))
     gain, index = gap(last, first), listed.index(last) if last in listed else 0

@@ -249,8 +249,9 @@ class Solver:
         trials = list(run.trials)
 
         def listen(stage: Stage, solution: Solution[Factorized]) -> Any:
-            score = np.array([-solution.model.scale])
-            trials.append(Trial(stage.lam, f"stage {len(trials) - 1}", score, solution.weights, stage.cost))
+            score, weights = np.array([-solution.model.scale]), solution.weights
+            some = weights[:: max(weights.size // 10_000, 1)].copy()  # enough for a histogram
+            trials.append(Trial(stage.lam, f"stage {len(trials) - 1}", score, some, stage.cost))
             return self.callback(stage, solution) if self.callback is not None else None
 
         solution = walk(
