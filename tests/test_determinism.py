@@ -31,6 +31,7 @@ from selfpaced import (
     SelfPacedMultiViewKMeans,
     SelfPacedRegressor,
     SuspectFilter,
+    suspects,
 )
 from selfpaced.persistence import load, save
 
@@ -203,3 +204,23 @@ def test_the_same_seed_gives_the_same_model(name: str, way: Callable[[Any, Data]
         return
     model, data, *_ = ENTRIES[name]
     np.testing.assert_allclose(once(name), answer(way(model, data()), data()), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (SelfPacedLogisticRegression(), labels),
+        (SelfPacedLinearRegression(), values),
+        (SelfPacedClassifier(DecisionTreeClassifier(random_state=0)), labels),
+        (SelfPacedRegressor(DecisionTreeRegressor(random_state=0)), values),
+    ],
+    ids=lambda item: type(item).__name__ if hasattr(item, "fit") else "",
+)
+def test_rounding_errors_of_features_change_no_suspect(model: Any, data: Callable[[], Data]) -> None:
+    X, y, _ = data()
+    moved = X * (1 + 3e-16 * np.random.default_rng(0).standard_normal(X.shape))
+    assert not np.array_equal(moved, X)
+    found, again = (suspects(clone(model).fit(table, y), table, y) for table in (X, moved))
+    assert len(found)
+    assert found["row"].tolist() == again["row"].tolist()
+    assert found["level"].tolist() == again["level"].tolist()

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from selfpaced.fingerprint import fingerprint, row_keys
+from selfpaced.fingerprint import content_keys, fingerprint, row_keys
 
 ROWS = 40_000
 
@@ -108,7 +108,7 @@ def test_keys_are_equal_for_equal_rows_only() -> None:
     assert len(set(zip(group.ravel(), by_key, strict=True))) == group.max() + 1 == by_key.max() + 1
 
 
-@pytest.mark.parametrize(
+FORMS = pytest.mark.parametrize(
     "form",
     [
         lambda X: X.astype(np.float32),
@@ -124,9 +124,29 @@ def test_keys_are_equal_for_equal_rows_only() -> None:
         lambda X: np.where(X == 0, -0.0, X),
     ],
 )
+
+
+@FORMS
 def test_keys_do_not_depend_on_the_form(form) -> None:
     X = np.random.default_rng(0).integers(-2, 3, (50, 4)).astype(float)
     np.testing.assert_array_equal(row_keys(form(X)), row_keys(X))
+    np.testing.assert_array_equal(content_keys(form(X)), content_keys(X))
+
+
+@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, sparse.csr_matrix, lambda X: X.astype(object)])
+def test_content_keys_do_not_see_rounding_errors(form) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 5)) * 10.0 ** rng.integers(-12, 12, 5)
+    rounded = X * (1 + 4e-16 * rng.standard_normal(X.shape))
+    assert (row_keys(form(X)) != row_keys(form(rounded))).mean() > 0.9
+    assert (content_keys(form(X)) == content_keys(form(rounded))).all()
+    assert (content_keys(form(X)) != content_keys(form(X * (1 + 1e-8)))).all()
+
+
+def test_content_keys_of_numbers_that_cannot_be_rounded() -> None:
+    numbers = np.array([np.inf, -np.inf, np.nan, np.finfo(float).max, 5e-324, 0.0])
+    assert len(set(content_keys(numbers[:5, None]).tolist())) == 4  # the largest number is rounded to infinity
+    assert content_keys(-np.abs(numbers[2:3, None])) == content_keys(numbers[2:3, None])
 
 
 def test_keys_of_text_dates_gaps_and_uneven_rows() -> None:

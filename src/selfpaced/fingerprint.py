@@ -14,6 +14,8 @@ Array = NDArray[Any]
 Keys = NDArray[np.uint64]
 
 N_FOLDS = 5  # convention: five-fold cross-validation, as in scikit-learn
+EXACT_BITS = 52  # theory: bits after the leading one of a number of double precision
+CONTENT_BITS = 32  # numerical safety: bits that are compared, so that rounding by another processor changes next to no fold
 MIXED_AT_ONCE = 1 << 15  # cost: numbers that are mixed at a time, so that they stay in the cache
 
 
@@ -60,7 +62,24 @@ def _feed(digest: Any, part: Any) -> None:
         digest.update(row_keys(part))
 
 
-def row_keys(X: Any) -> Keys:
+def content_keys(X: Any) -> Keys:
+    """A number of 64 bits per row as from `row_keys`, of numbers rounded to about nine digits.
+
+    Folds and samples follow from it. Features that another processor or library computes differ in their last digits
+    there; rows keep their folds all the same.
+
+    Examples
+    --------
+    >>> table = np.array([[0.1 + 0.2, 5.0]])
+    >>> bool(content_keys(table) == content_keys(np.array([[0.3, 5.0]])))
+    True
+    >>> bool(row_keys(table) == row_keys(np.array([[0.3, 5.0]])))
+    False
+    """
+    return row_keys(X, bits=CONTENT_BITS)
+
+
+def row_keys(X: Any, *, bits: int = EXACT_BITS) -> Keys:
     """A number of 64 bits per row: equal for equal rows, wherever they stand, and different for any others.
 
     Parameters
@@ -68,6 +87,8 @@ def row_keys(X: Any) -> Keys:
     X : array, sparse matrix, pandas or polars frame, or sequence of rows
         Numbers are compared as numbers: a sparse matrix, a frame and an array of single precision have the keys of
         the same table in double precision.
+    bits : int
+        To how many bits after the leading one numbers are rounded before they are compared.
 
     Examples
     --------
@@ -76,20 +97,20 @@ def row_keys(X: Any) -> Keys:
     True
     """
     if hasattr(X, "tocsr"):
-        return _sparse_keys(X.tocsr())
+        return _sparse_keys(X.tocsr(), bits)
     if hasattr(X, "columns") and hasattr(X, "shape"):
         keys = np.zeros(X.shape[0], dtype=np.uint64)
         for place, name in enumerate(X.columns):
             column = X.iloc[:, place] if hasattr(X, "iloc") else X[name]
-            keys += _column_keys(column) * _odd(place, 1)[0]
+            keys += _column_keys(column, bits) * _odd(place, 1)[0]
         return keys
     if isinstance(X, Sequence) and len(X) and isinstance(X[0], str | bytes):
-        return _cell_keys(_objects(X))
+        return _cell_keys(_objects(X), bits)
     try:
         table = np.asarray(X)
     except ValueError:  # rows of different lengths
-        return _cell_keys(_objects(X))
-    return _table_keys(table.reshape(len(table), math.prod(table.shape[1:])))
+        return _cell_keys(_objects(X), bits)
+    return _table_keys(table.reshape(len(table), math.prod(table.shape[1:])), bits)
 
 
 def mixed(words: Keys, seed: int) -> Keys:
@@ -111,7 +132,7 @@ def hash_folds(keys: Keys, n_folds: int = N_FOLDS, *, repetition: int = 0) -> ND
     Parameters
     ----------
     keys : ndarray of uint64
-        The content of every row, from `row_keys`.
+        The content of every row, from `content_keys`.
     n_folds : int
         Number of folds.
     repetition : int
@@ -136,44 +157,46 @@ def _odd(begin: int, count: int) -> Keys:
     return mixed(np.arange(begin + 1, begin + count + 1, dtype=np.uint64), 1) | np.uint64(1)
 
 
-def _table_keys(table: Array) -> Keys:
+def _table_keys(table: Array, bits: int) -> Keys:
     n, d = table.shape
     keys, factors = np.empty(n, dtype=np.uint64), _odd(0, d)
     step = max(1, MIXED_AT_ONCE // max(d, 1))
     if table.dtype.kind not in "biuf":
         for begin in range(0, n, step):
             block = table[begin : begin + step]
-            keys[begin : begin + step] = np.einsum("ij,j->i", _cell_keys(block.ravel()).reshape(block.shape), factors)
+            keys[begin : begin + step] = np.einsum(
+                "ij,j->i", _cell_keys(block.ravel(), bits).reshape(block.shape), factors
+            )
         return keys
     room = np.empty((2, min(step, n), d))  # made once: to ask for memory costs as much as to mix what is in it
     for begin in range(0, n, step):
         block = table[begin : begin + step]
         numbers, spare = room[:, : len(block)]
         np.add(block, 0.0, out=numbers)  # minus zero is zero
-        words = _number_keys(numbers, spare.view(np.uint64))
+        words = _number_keys(numbers, bits, spare.view(np.uint64))
         np.einsum("ij,j->i", words, factors, out=keys[begin : begin + len(block)])
     return keys
 
 
-def _sparse_keys(X: Any) -> Keys:
+def _sparse_keys(X: Any, bits: int) -> Keys:
     """Cells of zero add nothing, stored or not; sums of words are exact, so differences of running sums are too."""
     odd, keys = _odd(0, X.shape[1]), np.empty(X.shape[0], dtype=np.uint64)
     step = max(MIXED_AT_ONCE * X.shape[0] // max(X.nnz, 1), 1)
     for start in range(0, X.shape[0], step):
         bounds = X.indptr[start : start + step + 1]
         part = slice(bounds[0], bounds[-1])
-        cells = _cell_keys(np.asarray(X.data[part])) * odd[X.indices[part]]
+        cells = _cell_keys(np.asarray(X.data[part]), bits) * odd[X.indices[part]]
         sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(cells, dtype=np.uint64)])
         keys[start : start + step] = np.diff(sums[bounds - bounds[0]])
     return keys
 
 
-def _column_keys(column: Any) -> Keys:
+def _column_keys(column: Any, bits: int) -> Keys:
     """A number per cell of a column; texts that occur often are looked at once."""
     if str(column.dtype) not in ("str", "string") or not hasattr(column, "factorize"):
-        return _cell_keys(_column(column))
+        return _cell_keys(_column(column), bits)
     codes, distinct = column.factorize()
-    keys = _object_keys(np.array([*distinct, column.dtype.na_value], dtype=object))
+    keys = _object_keys(np.array([*distinct, column.dtype.na_value], dtype=object), bits)
     return np.asarray(keys[codes])  # a gap has -1
 
 
@@ -182,45 +205,48 @@ def _column(column: Any) -> Array:
     return np.asarray(column.astype(object) if hasattr(getattr(column, "cat", None), "codes") else column)
 
 
-def _cell_keys(cells: Array) -> Keys:
+def _cell_keys(cells: Array, bits: int) -> Keys:
     """A number per cell; that of zero is zero."""
     kind = cells.dtype.kind
     if kind in "mM":
         cells = cells.astype(np.int64)
     if kind in "biufmM":
-        return _number_keys(cells.astype(np.float64) + 0.0)  # minus zero is zero
-    return _object_keys(cells)
+        return _number_keys(cells.astype(np.float64) + 0.0, bits)  # minus zero is zero
+    return _object_keys(cells, bits)
 
 
-def _number_keys(numbers: Array, spare: Keys | None = None) -> Keys:
+def _number_keys(numbers: Array, bits: int, spare: Keys | None = None) -> Keys:
     """A number per number, in their place; ``spare`` is room for as many."""
     flat = numbers.reshape(-1)
     if np.isnan(np.vdot(flat, flat)):  # a sum of squares is no number only where one of them is none
         numbers[np.isnan(numbers)] = np.nan  # one of many bit patterns
     words = numbers.view(np.uint64)
+    if bits < EXACT_BITS:
+        words += np.uint64(1 << (EXACT_BITS - bits - 1))
+        words &= np.uint64(2**64 - (1 << (EXACT_BITS - bits)))
     words ^= np.right_shift(words, np.uint64(32), out=spare)  # numbers that people write differ in their upper bits
     words *= np.uint64(0x9E3779B97F4A7C15)
     words ^= np.right_shift(words, np.uint64(29), out=spare)
     return words
 
 
-def _object_keys(cells: Array) -> Keys:
+def _object_keys(cells: Array, bits: int) -> Keys:
     """By the text that shows a cell, which is made once for equal ones."""
     known: dict[Any, int] = {}
     keys = np.empty(len(cells), dtype=np.uint64)
     for place, cell in enumerate(cells.tolist() if cells.dtype.kind in "US" else cells):
         try:
             if cell not in known:
-                known[cell] = _object_key(cell)
+                known[cell] = _object_key(cell, bits)
             keys[place] = known[cell]
         except TypeError:  # a list, an array
-            keys[place] = _object_key(cell)
+            keys[place] = _object_key(cell, bits)
     return keys
 
 
-def _object_key(cell: Any) -> int:
+def _object_key(cell: Any, bits: int) -> int:
     if isinstance(cell, bool | int | float | np.integer | np.floating | np.bool_):
-        return int(_cell_keys(np.asarray([cell], dtype=np.float64))[0])
+        return int(_cell_keys(np.asarray([cell], dtype=np.float64), bits)[0])
     text = fingerprint(cell) if getattr(cell, "shape", ()) else repr(cell)
     return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest(), "little")
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
-from .fingerprint import N_FOLDS, Keys, hash_folds, mixed, row_keys
+from .fingerprint import N_FOLDS, Keys, content_keys, hash_folds, mixed
 
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
@@ -64,7 +64,7 @@ def make_folds(
     Parameters
     ----------
     keys : ndarray of uint64
-        The content of every row, from :func:`~selfpaced.fingerprint.row_keys`.
+        The content of every row, from :func:`~selfpaced.fingerprint.content_keys`.
     strata : ndarray of int or None
         Class codes to be spread evenly over the folds; None treats all rows alike.
     cv : int, splitter or iterable
@@ -116,7 +116,7 @@ def n_units(keys: Keys, unused: NDArray[np.bool_] | None = None) -> int:
 
 def _order(keys: Keys, codes: Rows, y: Any) -> Rows:
     """Rows in an order that does not depend on where they stand; rows that are equal throughout may be exchanged."""
-    return np.lexsort((codes, keys) if y is None else (row_keys(y), codes, keys))
+    return np.lexsort((codes, keys) if y is None else (content_keys(y), codes, keys))
 
 
 def _content_folds(keys: Keys, codes: Rows, y: Any, cv: int, stratified: bool) -> Rows:
@@ -184,4 +184,4 @@ def _pairs(cv: Any, X: Any, y: Any, groups: Any) -> list[Split]:
         raise ValueError(f"cv must hold pairs of training and test rows, got {cv!r} ({error})") from error
 
 
-__all__ = ["N_FOLDS", "Rows", "Split", "hash_folds", "make_folds", "n_units", "row_keys", "spread_evenly", "units"]
+__all__ = ["N_FOLDS", "Rows", "Split", "content_keys", "hash_folds", "make_folds", "n_units", "spread_evenly", "units"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
-from ..fingerprint import mixed, row_keys
+from ..fingerprint import content_keys, mixed
 from ..fitting import refuse_dates
 from ..parameters import speaking_of
 from .kernels import Holed, Views
@@ -325,7 +325,7 @@ class Distinct:
     @classmethod
     def of(cls, blocks: Mapping[Hashable, Any], weight: Floats | None) -> Distinct:
         """The distinct samples of these views."""
-        keys = sum(mixed(row_keys(block), place) for place, block in enumerate(blocks.values(), start=1))
+        keys = sum(mixed(content_keys(block), place) for place, block in enumerate(blocks.values(), start=1))
         n = len(np.asarray(keys))
         used = np.arange(n) if weight is None else np.flatnonzero(weight)
         _, first, copy = np.unique(np.asarray(keys)[used], return_index=True, return_inverse=True)

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..assessment import Assessment
-from ..fingerprint import mixed, row_keys
+from ..fingerprint import content_keys, mixed
 from ..fitting import all_or_nothing
 from ..label_noise import NoiseModel, logits_from_proba
 from .crossfit import SAMPLE, LabelNoiseModel, ValueNoiseModel, cross_fit
@@ -80,7 +80,7 @@ class Halves(NamedTuple):
 
 def half_of(X: Any, seed: int) -> NDArray[np.intp]:
     """In which half rows are: not told by the same bits that draw the sample."""
-    return (mixed(row_keys(X), seed + 1) & np.uint64(1)).astype(np.intp)
+    return (mixed(content_keys(X), seed + 1) & np.uint64(1)).astype(np.intp)
 
 
 class _CrossFitWrapper(BaseEstimator):

@@ -1,6 +1,6 @@
 """A sample of rows by what they hold: the same rows, wherever they lie and however they are cut into blocks.
 
-Every row has a number that follows from its content and a seed (`fingerprint.row_keys`); the rows with the smallest
+Every row has a number that follows from its content and a seed (`fingerprint.content_keys`); the rows with the smallest
 numbers are the sample. Copies of a row are in it together, so that they can be held out together, and come as one
 row with the sum of their weights. Samples of blocks merge into the sample of all rows.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..fingerprint import N_FOLDS, Keys, mixed, row_keys
+from ..fingerprint import N_FOLDS, Keys, content_keys, mixed
 from .table import Array, Block, Rows, Table
 
 SPARE_ROWS = 4  # cost: times the size asked for that samples may have until they are cut down: rows may be copies
@@ -122,8 +122,8 @@ def contents(block: Block, seed: int, size: int, n_classes: int, ceiling: Any = 
 
     Where a key is known below which the whole table has enough distinct rows, no more are kept (``ceiling``).
     """
-    keys = row_keys(block.X)
-    keys = mixed(keys if n_classes else keys ^ mixed(row_keys(block.y), 1), seed)
+    keys = content_keys(block.X)
+    keys = mixed(keys if n_classes else keys ^ mixed(content_keys(block.y), 1), seed)
     n = len(keys)
     codes = block.y.astype(np.intp, copy=False) if n_classes else np.zeros(n, dtype=np.intp)
     weight = np.ones(n) if block.weight is None else np.asarray(block.weight, dtype=np.float64)

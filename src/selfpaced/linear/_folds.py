@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ..distributed import Block, ContentSample, MemoryTable, Table, drawn
 from ..fingerprint import Keys
-from ..folds import COPIES, N_FOLDS, Rows, hash_folds, row_keys
+from ..folds import COPIES, N_FOLDS, Rows, content_keys, hash_folds
 from ..selection import effective_size
 from ._loss import Codes, Matrix, Vector
 
@@ -128,7 +128,7 @@ def lay_out(
     coarse = n_total <= SAMPLED_ROWS and cells.coarse and groups is None
     own = None if groups is None else groups[cells.rows]
     if coarse:
-        cells, fold = cells.spread(row_keys(fetch(table, cells.rows).X))
+        cells, fold = cells.spread(content_keys(fetch(table, cells.rows).X))
         folds, units = fold[None], int(cells.count.sum())
     else:
         units = cells.n_groups if own is None else len(np.unique(own))
@@ -156,7 +156,7 @@ def lay_out(
 
 def connected(X: Matrix, groups: Rows) -> Rows:
     """Number the groups so that groups with an equal row are one: such a row cannot be held out with both."""
-    _, row = np.unique(row_keys(X), return_inverse=True)
+    _, row = np.unique(content_keys(X), return_inverse=True)
     shape = (int(row.max()) + 1, int(groups.max()) + 1)
     links = sparse.coo_array((np.ones(len(row)), (row, groups)), shape=shape)
     both = sparse.block_array([[None, links], [links.T, None]])

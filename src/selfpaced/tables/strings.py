@@ -14,6 +14,7 @@ from .cells import CellLevels
 
 HASHES = 1 << 15  # cost: buckets of the n-grams of all columns; eight times as many take four times as long
 SHIFT = 7919  # a choice: a prime, by which the buckets of one column are moved against those of the one before
+DECIMALS = 6  # numerical safety: of the components of the SVD, which are unit vectors
 LONG_TEXT = 8  # a choice: words of a cell, on average, from which words are counted and not letters
 
 
@@ -56,7 +57,9 @@ class JointText(BaseEstimator):
             size = min(self.n_components, rows.shape[0] - 1, len(self.buckets_))
             self.svd_ = TruncatedSVD(size, n_iter=3, random_state=self.random_state)
             self.svd_.set_output(transform="default")
-            spread = float(self.svd_.fit_transform(rows[:, self.buckets_]).var(axis=0).sum())
+            spread = float(self.svd_.fit_transform(rows[:, self.buckets_].astype(np.float64)).var(axis=0).sum())
+            # without the digits that another processor computes differently: rows keep their folds there
+            self.svd_.components_ = np.round(self.svd_.components_, DECIMALS).astype(np.float32)
             self.scale_ = float(np.sqrt(spread / len(columns))) or 1.0  # a text weighs as much as a column of numbers
         return {name: self._features(bag) for name, bag in bags.items()}
 

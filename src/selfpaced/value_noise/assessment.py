@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from ..fingerprint import mixed, row_keys
+from ..fingerprint import content_keys, mixed
 from ..folds import make_folds
 from ..robust import outlier_probability, outlier_share
 from ..robust.scales import NORMAL_95
@@ -181,7 +181,7 @@ def assess_values(
     seed = int(check_random_state(random_state).randint(1 << 31))
     # by what rows hold: neither their order nor a copy of one matters
     columns = guesses[0][:, None] if features is None else features
-    keys = row_keys(columns)
+    keys = content_keys(columns)
     sample = _sample(assessed[np.argsort(mixed(keys[assessed], seed), kind="stable")], rows)
     z = (rows.y[sample] - guesses[0][sample]) / sigma
     if clear_outliers(z, gross[sample], columns[sample] if linear else None):

@@ -33,7 +33,7 @@ from ..fitting import (
     trusting,
     with_callbacks,
 )
-from ..folds import Split, hash_folds, make_folds, n_units, row_keys, units
+from ..folds import Split, content_keys, hash_folds, make_folds, n_units, units
 from ..parameters import KINDS
 from ..regularizers import Regularizer, relative
 from ..selection import Candidate, Decision, Trial, path_of, sentence
@@ -160,7 +160,7 @@ class Task:
         """Keys that folds follow from, and the rows in an order that their content gives."""
         unit = units(self.keys, self.codes)
         few_distinct = np.unique(self.keys).size < len(unit) == int(unit.max(initial=-1)) + 1
-        second = row_keys(self.y) if self.codes is None else self.codes
+        second = content_keys(self.y) if self.codes is None else self.codes
         return mixed(unit.astype(np.uint64), 0) if few_distinct else self.keys, np.lexsort((second, self.keys))
 
     def distinct(self) -> tuple[Task, Array]:
@@ -357,7 +357,7 @@ class Wrapper(AssessmentMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEst
         progress: Progress,
     ) -> Task:  # fmt: skip
         """Return the checked rows of a fit."""
-        base, n, keys, folds = self._base, n_rows(X), row_keys(X), self.cv
+        base, n, keys, folds = self._base, n_rows(X), content_keys(X), self.cv
         if isinstance(folds, str):
             folds = None
         elif not isinstance(folds, int | np.integer):
