@@ -79,7 +79,7 @@ def test_where_and_in_which_order_rows_lie_does_not_matter(few_are_many, case):
 def test_a_sample_decides_about_as_all_rows_do(monkeypatch, case):
     X, y, _ = rows(share=0.0 if case == "clean" else 0.2)
     whole = SelfPacedLinearRegression(**OPTIONS[case]).fit(X, y)
-    monkeypatch.setattr(regression_tables, "DECIDING", 1000)
+    monkeypatch.setattr(regression_tables, "DECIDING", 2000)
     model = SelfPacedLinearRegression(**OPTIONS[case]).fit(X, y)
     np.testing.assert_allclose(model.plain_.coef_, whole.plain_.coef_, rtol=1e-8)
     np.testing.assert_allclose(model.inference_.errors(), whole.inference_.errors(), rtol=0.2)
