@@ -541,18 +541,17 @@ def _what_is_known(fit: LogisticFit) -> str:
         return ""
     (low, high), channel = fit.channel.interval, fit.channel
     if low > 0:
-        between = f"Estimated label-error rate {channel.noise_rate:.0%} ({low:.0%} to {high:.0%})"
-        return between + (
-            f", different between classes; this changes {fit.moved:.1%} of the predictions." if fit.moved else "."
-        )
+        rate = f"{100 * channel.noise_rate:.0f} % ({100 * low:.0f} % to {100 * high:.0f} %)"
+        moved = f", different between classes; this changes {100 * fit.moved:.1f} % of the predictions"
+        return f"Estimated label-error rate {rate}{moved if fit.moved else ''}."
     if high <= MISFIT:
-        return f"At most {max(high, 0.001):.1%} of the labels are wrong."
+        return f"At most {100 * max(high, 0.001):.1f} % of the labels are wrong."
     if fit.channel.suspicion is None or high >= LITTLE_SIGNAL * (1 - 1 / channel.n_classes):
         return (
             "The features do not predict the labels well enough to tell whether any are wrong "
-            f"(held-out accuracy {fit.accuracy:.0%})."
+            f"(held-out accuracy {100 * fit.accuracy:.0f} %)."
         )
     return (
-        f"Between 0 and {high:.0%} of the labels may be wrong (about {channel.rate_if_any:.0%} if any are); these "
-        "labels cannot tell whether any are."
+        f"Between 0 and {100 * high:.0f} % of the labels may be wrong (about {100 * channel.rate_if_any:.0f} % if any "
+        "are); these labels cannot tell whether any are."
     )
