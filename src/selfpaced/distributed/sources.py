@@ -17,8 +17,7 @@ import numpy as np
 from ..fitting import reach
 from ..parameters import one_kind
 from .blocks import label_array
-from .inputs import is_dataset
-from .table import Array
+from .table import Array, is_dataset
 
 LABELS_READ = 10_000  # cost: a noise model has a number for each pair of labels; more are probably values
 
