@@ -47,7 +47,7 @@ from ..fitting import (
 from ..label_noise import MISFIT
 from ..parameters import KINDS, check_label_array, check_pace, encoded_labels, speaking_of, told_label
 from ..regularizers import Regularizer, relative
-from ..selection import frequencies
+from ..selection import chosen_in_words, frequencies
 from ._lbfgs import minimize
 from ._logistic_fit import LogisticFit, LogisticSettings, LogisticTrainer
 from ._loss import Codes, Matrix, Objective, Vector, clean_shares, loss_of_scores
@@ -525,14 +525,16 @@ def termination(fit: LogisticFit) -> str:
 
 def _which_model(fit: LogisticFit) -> str:
     if fit.latent.plain:
-        if fit.reason or math.isnan(fit.accuracy):
-            return f"The plain model is used{': ' * bool(fit.reason)}{fit.reason}."
+        if fit.reason:
+            return chosen_in_words("", fit.reason)
+        if math.isnan(fit.accuracy):
+            return "The plain model is used."
         if any(math.isfinite(candidate.lam) for candidate in fit.path):
             return "No reweighted model scored better; the plain model is used."
         return "No noise detected; the plain model is used."
     label = next((candidate for candidate in fit.path if candidate.chosen), fit.path[0]).label
     if fit.reason:
-        return f"{label[:1].upper()}{label[1:]} is used: {fit.reason.rstrip('.')}."
+        return chosen_in_words(label, fit.reason)
     return f"Reweighted models are used ({label}): they explain held-out labels better than the plain model."
 
 
