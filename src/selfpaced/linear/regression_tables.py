@@ -119,6 +119,7 @@ def _adopt(model: Any, small: Any, table: Table) -> None:
     model.misfit_check_, model.noise_rate_ = small.misfit_check_, small.noise_rate_
     model.noise_rate_interval_, model.n_features_in_ = small.noise_rate_interval_, small.n_features_in_
     model.path_, model.termination_, model.n_iter_ = small.path_, small.termination_, small.n_iter_
+    model.assessment_ = small.assessment_
     model.alpha_ = small.alpha_ - small.alpha + float(model.alpha)
     if table.names is not None:
         model.feature_names_in_ = np.asarray(table.names, dtype=object)
