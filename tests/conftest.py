@@ -21,6 +21,8 @@ SLOW = {
     "report/test_report_browser.py": "a browser",
     "report/test_review_browser.py": "a browser",
     "project/test_examples.py::test_a_script_of_the_gallery": "all pictures of the gallery",
+    "torch/test_distributed.py": "several processes for each test",
+    "torch/test_frameworks.py": "frameworks of others that train networks",
     "test_docs.py::test_the_site_builds": "the whole site",
     "test_docs.py::test_every_block_runs[guide/spark.md]": "sessions of Spark",
     "test_docs.py::test_every_block_runs[guide/pytorch.md]": "trains networks",
