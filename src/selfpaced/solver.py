@@ -475,14 +475,6 @@ def alternate(
     )
 
 
-def latent_objective(
-    problem: Problem[Model], regularizer: Any, lam: float, model: Model, sample_weight: Any = None
-) -> float:
-    """Return sum phi(lam, loss) + penalty, which the alternation at this lam minimises."""
-    losses = np.asarray(problem.losses(model))
-    return Alternation(problem, regularizer, prior_of(sample_weight, losses)).objective(lam, model, losses)
-
-
 def _check_problem(problem: Any) -> None:
     missing = [name for name in ("fit", "losses", "penalty") if not callable(getattr(problem, name, None))]
     if missing:
@@ -515,7 +507,6 @@ __all__ = [
     "State",
     "Step",
     "alternate",
-    "latent_objective",
     "stop_reason",
     "walk",
 ]
