@@ -1,7 +1,6 @@
 """Where rows lie: in memory, or in files that do not fit into it; models ask for sums over blocks and a few rows."""
 
-from ..fitting import is_dask
-from .sample import ContentSample, contents, drawn
+from ..fitting import is_dask, is_source
 from .scratch import (
     ScratchTable,
     assessed_blocks,
@@ -14,6 +13,7 @@ from .scratch import (
 )  # fmt: skip
 from .table import (
     Block,
+    ContentSample,
     MappedTable,
     MemoryTable,
     Rows,
@@ -21,8 +21,9 @@ from .table import (
     Sums,
     Table,
     class_weighted,
+    contents,
+    drawn,
     from_dask,
-    is_source,
     lazy_for_dask,
     on_dask,
 )  # fmt: skip
