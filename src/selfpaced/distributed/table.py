@@ -1,4 +1,4 @@
-"""Where rows lie, and the little that a model asks of them: sums over blocks, and some rows."""
+"""Where rows lie, and the little that a model asks of them: sums over blocks, some rows, a sample of them."""
 
 from __future__ import annotations
 
