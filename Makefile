@@ -6,13 +6,17 @@ BIN := .venv/bin
 # One thread per test process: the processes already fill the cores.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
 
+# What is slow by its nature (Spark, browsers, clusters that lose workers) is left to `make test-all` and to CI, which
+# says `make test ONLY=`.
+ONLY ?= -m "not slow"
+
 .PHONY: demo test test-all fuzz checks lowest lint types docs package released clean
 
 demo: .venv/.demo
 	$(BIN)/python -m selfpaced fit --out demo
 
 test: .venv/.test
-	$(PYTEST)
+	$(PYTEST) $(ONLY)
 
 test-all: .venv/.test
 	$(BIN)/python -m pip install --quiet "$(TORCH)" skorch lightning transformers accelerate

@@ -24,19 +24,16 @@ UNMEASURED = {
     "factorization": {
         *("HELD_OUT_ENTRIES", "FEW_ERRORS", "RIDGE_END", "RIDGE_RANK", "SMOOTHING", "SPARE", "RANK_FLOOR"),
     },
-    "folds.py": {"COPIES"},
     "label_noise": {"CLASS_ROWS", "CONTRADICTED", "PSEUDO_COUNTS"},
     "linear": {
         *("ERROR_CORRELATION", "MIXED", "ROWS_PER_COEFFICIENT", "EXACT_SHARE", "LOOSE", "LEAST_ROWS", "RIDGES"),
         *("SMOOTHED", "PENALTIES", "PLENTY", "HALF_LOSSES", "PENALISED_PACES", "ROWS_PER_PARAMETER"),
     },
-    "regularizers": {"_PROBES", "_LAMS"},
     "robust": {"CUTOFF", "MOST_SETTLING", "LEAST_SETTLING", "RISE"},
     "tables": {
         *("READABLE", "UNREADABLE_SHARE", "LEAK", "ENOUGH_ROWS", "TINY_CLASS", "SHORT_LABEL", "COUNTING_ROWS", "SPANS"),
         *("LEVEL_ROWS", "FREQUENT", "SHIFT", "LONG_TEXT"),
     },
-    "torch": {"_RATES", "_SHIFTS"},
     "value_noise": {
         *("REFERENCE_ROWS", "VISIBLE", "ATOM", "BOUNDS", "CORES", "GROSS_PARTS", "BOOSTED", "FREE_SHARES"),
         *("FEATURE_GAP", "CROWD", "EDGE"),

@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -92,6 +93,19 @@ def test_pages_and_navigation_agree():
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     written = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
     assert sorted(re.findall(r"[\w/-]+\.md", text)) == written
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("api/")])
+def test_members_that_are_listed_are_there(page):
+    """A name that does not exist is left out of the site without a word."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for name, options in re.findall(r"^::: (\S+)\n((?:    .*\n?)*)", text, re.MULTILINE):
+        package = name.split(".")[1]
+        if package in MAY_LACK.split("|") or package == "spark":
+            pytest.importorskip("pyspark" if package == "spark" else package, reason=f"docs/{page} shows {name}")
+        found = resolve_name(name)
+        listed = re.search(r"(?<!inherited_)members: \[(.*?)\]", options)
+        assert [one for one in (listed[1].split(", ") if listed else []) if not hasattr(found, one)] == []
 
 
 def test_the_figures_of_the_limits_are_those_of_the_results(monkeypatch):

@@ -70,11 +70,11 @@ def test_scale_free_rules_follow_the_unit_of_the_losses():
 
 
 def test_infeasible_targets_say_why():
-    with pytest.raises(CalibrationError, match=r"60\.0% of the samples have no loss.*set floor"):
+    with pytest.raises(CalibrationError, match=r"60\.0 % of the samples have no loss.*set floor"):
         calibrate("welsch", [0, 0, 0, 1, 1], 0.5)
-    with pytest.raises(CalibrationError, match=r"60\.0% of the samples have no loss"):
+    with pytest.raises(CalibrationError, match=r"60\.0 % of the samples have no loss"):
         calibrate("hard", [0, 0, 0, 1, 1], 0.5)
-    with pytest.raises(CalibrationError, match=r"60\.0% of the losses are infinite"):
+    with pytest.raises(CalibrationError, match=r"60\.0 % of the losses are infinite"):
         calibrate("cauchy", [np.inf, np.inf, np.inf, 1, 1], 0.5)
     with pytest.raises(CalibrationError, match="infinite"):
         calibrate("hard", [np.inf, np.inf, np.inf, 1, 1], 0.5)

@@ -137,7 +137,7 @@ def test_every_estimator_is_trusted(name):
         "selfpaced.persistence.Path",  # not its own
         "selfpaced.nowhere.Thing",
         "selfpaced.pacing.",
-        "selfpaced.pacing.paces.Geometric.first",
+        "selfpaced.pacing.Geometric.first",
         "selfpacedevil.Geometric",
         "",
     ],

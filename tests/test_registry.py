@@ -127,8 +127,8 @@ def test_its_path_and_weights_can_be_drawn(case):
     from selfpaced import plot
 
     _, model, _ = case
-    plot.PathDisplay.from_estimator(model)
-    plot.WeightsDisplay.from_estimator(model)
+    plot.path(model)
+    plot.weights(model)
     plt.close("all")
 
 

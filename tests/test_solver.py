@@ -4,7 +4,7 @@ from scipy.optimize import minimize
 
 from selfpaced.pacing import Fixed, Geometric, Graduated, Quantile, Stages
 from selfpaced.regularizers import REGISTRY, Diversity, GroupRegularizer, GroupSqrt, from_loss, get, relative
-from selfpaced.solver import Solution, alternate, latent_objective
+from selfpaced.solver import Alternation, Solution, alternate
 
 ELEMENTWISE = [name for name, rule in REGISTRY.items() if not issubclass(rule, GroupRegularizer)]
 
@@ -54,13 +54,13 @@ def test_the_latent_objective_never_rises_within_a_stage(name):
     model = task.fit(None, None)
     lam = pacing.first(task.losses(model), rule)
     for number in range(1, 6):
-        before = latent_objective(task, rule, lam, model)
+        before = Alternation(task, rule).objective(lam, model, task.losses(model))
         for _ in range(5):
             weights = rule.weight(task.losses(model), lam)
             if weights.sum() == 0:
                 break
             model = task.fit(weights, model)
-            after = latent_objective(task, rule, lam, model)
+            after = Alternation(task, rule).objective(lam, model, task.losses(model))
             assert after <= before * (1 + 1e-12) + 1e-12
             before = after
         lam = pacing.advance(number, lam, task.losses(model), rule) or lam

@@ -243,7 +243,7 @@ def test_farther_out_is_never_less_gross():
 
 def test_the_check_prints_as_a_sentence():
     text = repr(SelfPacedLinearRegression().fit(*prices()).misfit_check_)
-    assert text.startswith("No gross errors stand out (95 % interval 0.0% to ")
+    assert text.startswith("No gross errors stand out (95 % interval 0.0 % to ")
     assert "logarithm of the target" in text
     assert "array" not in text
 

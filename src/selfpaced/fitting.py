@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, TypeVar
 
@@ -204,6 +205,17 @@ def is_dask(X: Any) -> bool:
     False
     """
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def is_source(X: Any) -> bool:
+    """Whether rows come in batches, and not all at once."""
+    lazy = type(X).__module__.startswith("polars") and type(X).__name__ == "LazyFrame"
+    return lazy or is_dataset(X) or isinstance(X, Iterator | str | Path)
+
+
+def is_dataset(X: Any) -> bool:
+    """Whether it is a dataset of pyarrow."""
+    return hasattr(X, "to_batches") and hasattr(X, "scanner") and hasattr(X, "schema")
 
 
 def refuse_dask(X: Any) -> None:

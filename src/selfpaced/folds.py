@@ -14,8 +14,6 @@ from .fingerprint import N_FOLDS, Keys, content_keys, hash_folds, mixed
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
 
-COPIES = 5  # a choice: mean number of copies above which a table is taken for one of few distinct rows
-
 
 def spread_evenly(order: Rows, strata: NDArray[Any] | None, n_folds: int) -> Rows:
     """The fold of every row: rows are assigned in turn in the given order, class by class.
@@ -98,11 +96,11 @@ def make_folds(
 def units(keys: Keys, codes: Rows | None = None, y: Any = None) -> Rows:
     """The unit of every row that is held out as a whole, numbered in the order of the keys: equal rows are one.
 
-    In a table of few distinct rows, each there more than `COPIES` times, every row is a unit: copies are further
+    In a table of few distinct rows, each there more often than there are folds, every row is a unit: copies are further
     observations there, and a model that has not seen any of them is asked about what it cannot know.
     """
     found = np.unique(keys, return_inverse=True)[1].reshape(-1)
-    if keys.size <= COPIES * (int(found.max(initial=-1)) + 1):
+    if keys.size <= N_FOLDS * (int(found.max(initial=-1)) + 1):
         return np.asarray(found, dtype=np.intp)
     order = _order(keys, np.zeros(keys.size, dtype=np.intp) if codes is None else codes, y)
     found[order] = np.arange(keys.size)

@@ -267,12 +267,17 @@ def sentence(trials: Sequence[Trial], decision: Decision) -> str:
     'The plain model is used: no noise was detected.'
     """
     trial = trials[decision.index]
-    what = "The plain model is used" if trial.plain else f"{_capital(trial.label)} was chosen"
-    return f"{what}: {decision.reason}."
+    return chosen_in_words("" if trial.plain else trial.label, decision.reason)
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def chosen_in_words(label: str, reason: str) -> str:
+    """The model of this label, or the plain one, and the reason of the choice.
+
+    >>> chosen_in_words("welsch lam=2", "it is better.")
+    'Welsch lam=2 was chosen: it is better.'
+    """
+    what = f"{label[:1].upper()}{label[1:]} was chosen" if label else "The plain model is used"
+    return f"{what}: {reason.rstrip('.')}."
 
 
 # ------------------------------------------------------------------------------------- the path, for people
@@ -315,6 +320,7 @@ __all__ = [
     "Gap",
     "Trial",
     "behind",
+    "chosen_in_words",
     "effective_size",
     "end_in_words",
     "end_of_pace",

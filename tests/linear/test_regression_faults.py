@@ -42,7 +42,7 @@ def test_a_target_of_many_zeros(fit_intercept: bool, rest: str, zeros: float) ->
     model = SelfPacedLinearRegression(fit_intercept=fit_intercept).fit(X, y)
     assert model.score(X, y) == pytest.approx(model.plain_.score(X, y))  # once down to -0.65
     assert "of the rows have the value 0" in model.termination_
-    assert "exactly" not in model.termination_  # once "70% of the rows are fitted exactly", with a scale of 0
+    assert "exactly" not in model.termination_  # once "70 % of the rows are fitted exactly", with a scale of 0
     assert model.scale_ > 0.1
     plain, *others = model.path_
     assert plain.chosen

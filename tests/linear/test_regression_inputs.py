@@ -54,7 +54,7 @@ def test_a_mostly_constant_target(lines) -> None:
     model = SelfPacedLinearRegression().fit(lines[0], y)
     np.testing.assert_array_equal(model.coef_, model.plain_.coef_)  # once all zero, with 20 outliers and no noise
     assert model.scale_ > 1
-    assert "76% of the rows have the value 0" in model.termination_
+    assert "76 % of the rows have the value 0" in model.termination_
 
 
 def test_constant_and_duplicated_features(lines) -> None:

@@ -1,5 +1,6 @@
 """CI calls the Makefile on Linux and pytest elsewhere; templates and policies are in place."""
 
+import ast
 import importlib.util
 import re
 import shlex
@@ -58,6 +59,19 @@ def test_every_step_is_a_target_of_the_makefile(name):
     for command in commands(name):
         assert shlex.split(command)[0] == "make", command
     assert called(name) <= targets()
+
+
+def test_what_make_test_leaves_out_is_there_and_runs_in_ci():
+    tree = ast.parse(text_of("tests/conftest.py"))
+    (slow,) = [ast.literal_eval(node.value) for node in tree.body if ast.unparse(node).startswith("SLOW =")]
+    for name in slow:
+        file, _, test = name.partition("::")
+        assert (ROOT / "tests" / file).exists()
+        assert not test or f"def {test.partition('[')[0]}" in text_of(f"tests/{file}")
+    assert "$(PYTEST) $(ONLY)" in text_of("Makefile")
+    every = [command for name in (GITHUB, GITLAB) for command in commands(name) if "test" in shlex.split(command)]
+    assert every
+    assert all("ONLY=" in shlex.split(command) for command in every)
 
 
 def test_all_ci_files_ask_for_the_same():

@@ -140,7 +140,7 @@ def test_memorising_is_told_before_there_are_rows_enough_to_decide():
         criterion.step_epoch()
     assert criterion.phase == "paced"
     assert criterion.trusted == 0.5
-    assert "50% of the held-out ones agree" in criterion.termination
+    assert "50 % of the held-out ones agree" in criterion.termination
 
 
 @pytest.mark.parametrize("returned", [None, "0.5", 50.0, math.nan])

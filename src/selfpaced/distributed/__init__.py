@@ -1,8 +1,6 @@
 """Where rows lie: in memory, or in files that do not fit into it; models ask for sums over blocks and a few rows."""
 
-from ..fitting import is_dask
-from .inputs import ScoreMixin, from_dask, is_source, lazy_for_dask, on_dask
-from .sample import ContentSample, contents, drawn
+from ..fitting import is_dask, is_source
 from .scratch import (
     ScratchTable,
     assessed_blocks,
@@ -13,7 +11,22 @@ from .scratch import (
     suspect_frame,
     write_suspects,
 )  # fmt: skip
-from .table import Block, MappedTable, MemoryTable, Rows, Sums, Table, class_weighted
+from .table import (
+    Block,
+    ContentSample,
+    MappedTable,
+    MemoryTable,
+    Rows,
+    ScoreMixin,
+    Sums,
+    Table,
+    class_weighted,
+    contents,
+    drawn,
+    from_dask,
+    lazy_for_dask,
+    on_dask,
+)  # fmt: skip
 
 __all__ = [
     "Block", "ContentSample", "MappedTable", "MemoryTable", "Rows", "ScoreMixin", "ScratchTable", "Sums", "Table",

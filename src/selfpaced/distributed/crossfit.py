@@ -123,7 +123,7 @@ class ValueNoiseModel:
         if nearest([after], before, self.assessment, rows.weight) is None:
             return trials, Decision(0, "the model without gross rows is not better on the others")
         share = float(np.average(~trusted, weights=rows.weight))
-        return trials, Decision(1, f"{share:.1%} of the rows are grossly wrong, and it is better on the others")
+        return trials, Decision(1, f"{100 * share:.1f} % of the rows are grossly wrong, and it is better on the others")
 
     def assessed(self, block: Block, said: Any) -> Assessment:
         """The assessment of rows by predictions of them."""

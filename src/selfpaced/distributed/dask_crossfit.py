@@ -22,8 +22,7 @@ from ..label_noise import NoiseModel, logits_from_proba
 from .crossfit import SAMPLE, LabelNoiseModel, ValueNoiseModel, cross_fit
 from .dask_stages import RepeatedStages
 from .dask_table import DaskTable, columns_of, is_frame, table
-from .sample import drawn
-from .table import Block
+from .table import Block, drawn
 
 
 class Part(NamedTuple):

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ..fitting import reach
+from ..fitting import is_dataset, reach
 from ..parameters import one_kind
 from .blocks import label_array
-from .inputs import is_dataset
 from .table import Array
 
 LABELS_READ = 10_000  # cost: a noise model has a number for each pair of labels; more are probably values

@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .blocks import aligned, facts_of, joined
-from .sample import ContentSample
-from .table import Block, Rows
+from .table import Block, ContentSample, Rows
 
 Place = tuple[int, int]
 

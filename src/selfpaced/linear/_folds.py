@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ..distributed import Block, ContentSample, MemoryTable, Table, drawn
 from ..fingerprint import Keys
-from ..folds import COPIES, N_FOLDS, Rows, content_keys, hash_folds
+from ..folds import N_FOLDS, Rows, content_keys, hash_folds
 from ..selection import effective_size
 from ._loss import Codes, Matrix, Vector
 
@@ -236,7 +236,7 @@ class _Cells:
         """Whether rows have many copies, and the labels of the copies differ."""
         group, total = self.group, float(self.count.sum())
         mixed_labels = np.bincount(group)[group] > 1
-        return total > COPIES * self.n_groups > COPIES and float(self.count[mixed_labels].sum()) > MIXED * total
+        return total > N_FOLDS * self.n_groups > N_FOLDS and float(self.count[mixed_labels].sum()) > MIXED * total
 
     def spread(self, content: Keys) -> tuple[_Cells, Rows]:
         """Spread equal rows evenly over the folds, label by label; copies in one fold are one row."""

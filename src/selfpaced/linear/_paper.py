@@ -199,7 +199,7 @@ def _worth(fits: FoldFits) -> Vector:
 
 def decide(z: Vector, rho: float) -> Decision:
     """Choose a stage (0 is the plain model) from the standard errors behind the best one and the confident error."""
-    noise = f"{rho:.1%} of the confident held-out predictions disagree with their labels"
+    noise = f"{100 * rho:.1f} % of the confident held-out predictions disagree with their labels"
     needed = 1.0 if rho < LITTLE_ERROR else LEAD if rho < MUCH_ERROR else -1.0
     if z[0] <= needed:
         if needed < 0:

@@ -296,13 +296,13 @@ def efficient(fit: RegressionFit, settings: RegressionSettings, kept: NDArray[np
         residuals = squares.residuals(found.b)
         weights, scale = np.where(kept, rule.weights(residuals, lam), 0.0), fit_scale(squares, residuals)
         paced = Reweighted(found.b, residuals, weights, found.n_iter, found.converged)
-    label = f"{settings.regularizer.name or 'custom'}, {settings.efficiency:.0%} efficient"
+    label = f"{settings.regularizer.name or 'custom'}, {100 * settings.efficiency:.0f} % efficient"
     reason = f"without outliers, its residual scale is {scale.sigma:.4g}"
     if not kept.all():
         share = float(np.average(~kept, weights=squares.sample_weight))
         reason = (
-            f"{share:.1%} of the rows are left out (gross errors, unusual features, or far from the rest), and the "
-            f"residual scale of the others is {scale.sigma:.4g}"
+            f"{100 * share:.1f} % of the rows are left out (gross errors, unusual features, or far from the rest), and "
+            f"the residual scale of the others is {scale.sigma:.4g}"
         )
     tried = replace(
         fit,
@@ -443,11 +443,11 @@ def _exact(fit: RegressionFit, floor: float) -> RegressionFit:
     if len(values) <= squares.dof:
         usual = float(np.median(squares.target[exact])) + squares.offset
         shown = f"one of {len(values)} values" if len(values) > 1 else f"the value {usual:.4g}"
-        reason = f"{share:.0%} of the rows have {shown}, and a fit of these says nothing of the rest"
+        reason = f"{100 * share:.0f} % of the rows have {shown}, and a fit of these says nothing of the rest"
         alone = len(values) == 1 and repeated_value(squares.target, weight) is None  # hardly any other row
         return replace(_spread_of_all(fit, reason), final=alone)
     if share < EXACT_SHARE:
-        reason = f"{fit.trial.label} fits {share:.0%} of the rows and only these, which is no majority"
+        reason = f"{fit.trial.label} fits {100 * share:.0f} % of the rows and only these, which is no majority"
         return _followed(fit) if rounding_sigma(squares) > floor else _spread_of_all(fit, reason)
-    reason = f"{share:.0%} of the rows are fitted exactly"
+    reason = f"{100 * share:.0f} % of the rows are fitted exactly"
     return replace(fit, decision=replace(fit.decision, reason=reason), scale=ResidualScale(floor, fit.scale.majority))

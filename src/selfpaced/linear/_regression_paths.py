@@ -229,7 +229,7 @@ def _chosen(
     found, first = settle(squares, rule, lam, b, tol=settings.tol, max_iter=settings.max_iter), plain.trials[0]
     if found is None:
         return plain
-    label = f"{settings.regularizer.name or 'custom'} with a ridge, {settings.efficiency:.0%} efficient"
+    label = f"{settings.regularizer.name or 'custom'} with a ridge, {100 * settings.efficiency:.0f} % efficient"
     trial = paced_trial(found, lam, label, rule, began)
     # The plain fit may go through every row: the limit of a small ridge says what it would do without each of them.
     limit = plain.squares.damped(SMALL_RIDGE * extra)

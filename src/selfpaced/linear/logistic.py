@@ -47,7 +47,7 @@ from ..fitting import (
 from ..label_noise import MISFIT
 from ..parameters import KINDS, check_label_array, check_pace, encoded_labels, speaking_of, told_label
 from ..regularizers import Regularizer, relative
-from ..selection import frequencies
+from ..selection import chosen_in_words, frequencies
 from ._lbfgs import minimize
 from ._logistic_fit import LogisticFit, LogisticSettings, LogisticTrainer
 from ._loss import Codes, Matrix, Objective, Vector, clean_shares, loss_of_scores
@@ -525,14 +525,16 @@ def termination(fit: LogisticFit) -> str:
 
 def _which_model(fit: LogisticFit) -> str:
     if fit.latent.plain:
-        if fit.reason or math.isnan(fit.accuracy):
-            return f"The plain model is used{': ' * bool(fit.reason)}{fit.reason}."
+        if fit.reason:
+            return chosen_in_words("", fit.reason)
+        if math.isnan(fit.accuracy):
+            return "The plain model is used."
         if any(math.isfinite(candidate.lam) for candidate in fit.path):
             return "No reweighted model scored better; the plain model is used."
         return "No noise detected; the plain model is used."
     label = next((candidate for candidate in fit.path if candidate.chosen), fit.path[0]).label
     if fit.reason:
-        return f"{label[:1].upper()}{label[1:]} is used: {fit.reason.rstrip('.')}."
+        return chosen_in_words(label, fit.reason)
     return f"Reweighted models are used ({label}): they explain held-out labels better than the plain model."
 
 
@@ -541,18 +543,17 @@ def _what_is_known(fit: LogisticFit) -> str:
         return ""
     (low, high), channel = fit.channel.interval, fit.channel
     if low > 0:
-        between = f"Estimated label-error rate {channel.noise_rate:.0%} ({low:.0%} to {high:.0%})"
-        return between + (
-            f", different between classes; this changes {fit.moved:.1%} of the predictions." if fit.moved else "."
-        )
+        rate = f"{100 * channel.noise_rate:.0f} % ({100 * low:.0f} % to {100 * high:.0f} %)"
+        moved = f", different between classes; this changes {100 * fit.moved:.1f} % of the predictions"
+        return f"Estimated label-error rate {rate}{moved if fit.moved else ''}."
     if high <= MISFIT:
-        return f"At most {max(high, 0.001):.1%} of the labels are wrong."
+        return f"At most {100 * max(high, 0.001):.1f} % of the labels are wrong."
     if fit.channel.suspicion is None or high >= LITTLE_SIGNAL * (1 - 1 / channel.n_classes):
         return (
             "The features do not predict the labels well enough to tell whether any are wrong "
-            f"(held-out accuracy {fit.accuracy:.0%})."
+            f"(held-out accuracy {100 * fit.accuracy:.0f} %)."
         )
     return (
-        f"Between 0 and {high:.0%} of the labels may be wrong (about {channel.rate_if_any:.0%} if any are); these "
-        "labels cannot tell whether any are."
+        f"Between 0 and {100 * high:.0f} % of the labels may be wrong (about {100 * channel.rate_if_any:.0f} % if any "
+        "are); these labels cannot tell whether any are."
     )

@@ -488,7 +488,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
         words = (
             f"Coefficients of the {estimand}; standard errors: {self.inference_.kind(cov)}.",
             f"{np.count_nonzero(self.sample_weight_)} of {self.sample_weight_.size} rows have weight; outliers "
-            f"{self.noise_rate_:.1%} ({low:.1%} to {high:.1%})",
+            f"{100 * self.noise_rate_:.1f} % ({100 * low:.1f} % to {100 * high:.1f} %)",
             self.termination_,
         )
         estimate = np.r_[first, self.coef_].astype(np.float64)

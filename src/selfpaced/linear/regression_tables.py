@@ -113,9 +113,13 @@ def fit_table(model: Any, table: Table, progress: Progress) -> TableEnd:
 
 def _adopt(model: Any, small: Any, table: Table) -> None:
     """What the fit of the sample has found; rows of the sample are not those of the table."""
-    for name, value in vars(small).items():
-        if name.endswith("_") and not name.startswith("_") and name not in ("sample_weight_", "sample_loss_"):
-            setattr(model, name, value)
+    model.coef_, model.intercept_, model.plain_ = small.coef_, small.intercept_, small.plain_
+    model.regularizer_, model.loss_unit_, model.lam_ = small.regularizer_, small.loss_unit_, small.lam_
+    model.scale_, model.inference_, model.rejection_ = small.scale_, small.inference_, small.rejection_
+    model.misfit_check_, model.noise_rate_ = small.misfit_check_, small.noise_rate_
+    model.noise_rate_interval_, model.n_features_in_ = small.noise_rate_interval_, small.n_features_in_
+    model.path_, model.termination_, model.n_iter_ = small.path_, small.termination_, small.n_iter_
+    model.assessment_ = small.assessment_
     model.alpha_ = small.alpha_ - small.alpha + float(model.alpha)
     if table.names is not None:
         model.feature_names_in_ = np.asarray(table.names, dtype=object)

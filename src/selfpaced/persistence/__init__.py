@@ -34,7 +34,6 @@ from typing import IO, Any
 import numpy as np
 
 from .audit import FACTS, UntrustedFileError, facts_of, is_trusted, plan_of, refused
-from .contents import build_indexes, inside, without_indexes
 
 __all__ = ["UntrustedFileError", "is_trusted", "load", "metadata", "replacing", "save"]
 
@@ -56,7 +55,7 @@ def save(model: Any, file: str | os.PathLike[str] | IO[bytes], *, facts: Mapping
         What else to remember, as JSON; :func:`metadata` gives it back.
     """
     content = io.BytesIO()
-    with without_indexes(model):  # packed quickly: numbers hardly become smaller
+    with _without_indexes(model):  # packed quickly: numbers hardly become smaller
         _skops().dump(model, content, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
     with zipfile.ZipFile(content, "a") as archive:
         versions = {"python": platform.python_version(), **_versions()}
@@ -113,7 +112,7 @@ def load(file: str | os.PathLike[str] | bytes | IO[bytes], *, trusted: Iterable[
     _tell_versions(name, facts)
     try:
         model = _skops().loads(data, trusted=sorted(asked))
-        build_indexes(model)
+        _build_indexes(model)
     except Exception as error:
         raise UntrustedFileError(f"{name} cannot be rebuilt here: {error}") from error
     if not all(_sound(tree, width) for tree, width in _trees(model)):
@@ -233,7 +232,7 @@ def _unseen(names: Iterable[str]) -> Iterator[None]:
 
 def _trees(model: Any) -> Iterator[tuple[Any, int]]:
     """Every fitted tree inside an object, with the number of features its owner takes."""
-    for value, width in inside(model):
+    for value, width in _inside(model):
         if type(value).__name__ in ("Tree", "TreePredictor") and type(value).__module__.startswith("sklearn."):
             yield value, width
 
@@ -253,3 +252,62 @@ def _sound(tree: Any, width: int) -> bool:
     inner, index = ~leaf, np.arange(len(left))
     inside = all(np.all((side[inner] > index[inner]) & (side[inner] < len(left))) for side in (left, right))
     return bool(len(left) > 0 and bitsets and inside and np.all((feature[inner] >= 0) & (feature[inner] < width)))
+
+
+# --------------------------------------------------------------- indexes of neighbours: built again from the rows
+
+# Compiled code reads an index and believes what it says, so none is taken from a file. The same rows give the same one.
+
+
+def _inside(model: Any) -> Iterator[tuple[Any, int]]:
+    """The model and every object inside it, each once, with the number of features that its owner takes."""
+    seen: set[int] = set()
+    waiting = [(model, 0)]
+    while waiting:
+        value, width = waiting.pop()
+        if id(value) in seen or isinstance(value, str | bytes | int | float | type(None)):
+            continue
+        seen.add(id(value))
+        yield value, width
+        own = vars(value) if hasattr(value, "__dict__") else {}
+        if isinstance(value, Mapping):
+            children: Iterable[Any] = value.values()
+        elif isinstance(value, list | tuple | set):
+            children = value
+        elif isinstance(value, np.ndarray):
+            children = value.ravel() if value.dtype == object else ()
+        else:
+            children = own.values()
+        waiting.extend((child, int(own.get("n_features_in_", width))) for child in list(children))
+
+
+def _indexed(model: Any) -> Iterator[Any]:
+    """The nearest-neighbour models inside an object that look rows up in a tree."""
+    for value, _ in _inside(model):
+        own = getattr(value, "__dict__", {})
+        if type(value).__module__.startswith("sklearn.") and own.get("_fit_method") in ("kd_tree", "ball_tree"):
+            yield value
+
+
+@contextmanager
+def _without_indexes(model: Any) -> Iterator[None]:
+    """A model whose neighbours have no index meanwhile."""
+    found = [(value, value._tree) for value in _indexed(model)]
+    try:
+        for value, _ in found:
+            value._tree = None
+        yield
+    finally:
+        for value, tree in found:
+            value._tree = tree
+
+
+def _build_indexes(model: Any) -> None:
+    """Build the indexes that a file left out."""
+    from sklearn.neighbors import BallTree, KDTree
+
+    kinds = {"kd_tree": KDTree, "ball_tree": BallTree}
+    for value in _indexed(model):
+        if value._tree is None:
+            tree, given = kinds[value._fit_method], value.effective_metric_params_
+            value._tree = tree(value._fit_X, value.leaf_size, metric=value.effective_metric_, **given)

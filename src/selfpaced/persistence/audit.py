@@ -72,13 +72,12 @@ _VALUES = {
     "selection.Candidate",
     "value_noise.assessment.ValueAssessment",
     "value_noise.mixture.Mixture",
-    "value_noise.scales.TargetScale",
     "value_noise.reference.Reference",
 }
 _FAMILIES = (
     "assessment.",
     "label_noise.",
-    "pacing.paces.",
+    "pacing.",
     "regularizers.",
     "robust.pace.",
 )

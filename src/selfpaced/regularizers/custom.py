@@ -13,7 +13,7 @@ import numpy as np
 
 from .base import Array, Formula, Regularizer
 
-# a choice: losses and paces at which a user's formula is looked at, three decades and one to each side of 1
+# cost: losses and paces at which a user's formula is looked at, three decades and one to each side of 1
 _PROBES = np.geomspace(1e-3, 1e3, 25)
 _LAMS = np.geomspace(0.1, 10, 9)
 _LARGEST = 1e150  # numerical safety: an infinite loss inside a user's formula, whose own limits are not known

@@ -205,7 +205,7 @@ class EfficientStop:
         limit = efficient_pace(regularizer, sigma / np.sqrt(self.unit), self.efficiency)[0]
         if regularizer.opens * (stages[-1].lam - limit) < 0:
             return None
-        return f"the rule is {self.efficiency:.0%} efficient for the residuals' sigma = {sigma:.4g}"
+        return f"the rule is {100 * self.efficiency:.0f} % efficient for the residuals' sigma = {sigma:.4g}"
 
 
 @dataclass(frozen=True)

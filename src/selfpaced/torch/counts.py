@@ -21,7 +21,7 @@ from array_api_compat import torch as xp
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..pacing.calibration import SKETCH_BINS, LossSketch, sketch_centers, sketch_index
+from ..pacing import SKETCH_BINS, LossSketch, sketch_centers, sketch_index
 from .noise_rate import BIN_WIDTH, LOGIT_BINS
 from .targets import BatchRows
 

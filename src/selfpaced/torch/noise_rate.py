@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 LOGIT_BINS, BIN_WIDTH = 64, 0.25  # cost: log-odds 0 ... 16; a network surer than that is in the last bin
 
 LOG_ODDS = (np.arange(LOGIT_BINS) + 0.5) * BIN_WIDTH  # centres of the bins
-# a choice: the grid on which the likelihood is looked at first
+# cost: the grid on which the likelihood is looked at first; scoring refines slopes and shifts
 _RATES = np.linspace(0.0, 0.7, 57)
 _SLOPES = np.logspace(-1.0, 0.7, 9)
 _SHIFTS = np.linspace(-3.0, 1.0, 5)

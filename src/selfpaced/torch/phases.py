@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..formatting import percent
 from ..robust.scales import MAD_TO_SIGMA
 from .counts import EpochCounts
 from .noise_rate import LOGIT_BINS, fit_agreement
@@ -39,30 +40,30 @@ EXPLAINED_SHARE = 0.1
 _TELLS = {
     "none": "no epoch has ended yet",
     "early": "still looking: {epochs} epochs and {rows:.0f} rows are too few to decide",
-    "learning": "still looking: the network still learns {gain:.0%} an epoch",
+    "learning": "still looking: the network still learns {gain} an epoch",
     "alarm": "{found}: one more epoch must confirm it",
     "unsettled": "{found}: not decided after {epochs} epochs",
-    "overlap": "{found}: overlap of the classes explains enough of the {contradict:.0%} that contradict it",
-    "agreement": "{agreement:.0%} of the labels agree with the network: they are right, or it has memorised them; "
+    "overlap": "{found}: overlap of the classes explains enough of the {contradict} that contradict it",
+    "agreement": "{agreement} of the labels agree with the network: they are right, or it has memorised them; "
     "validation= tells which",
-    "noise": "{found}: {trusted:.0%} of the rows are trusted",
+    "noise": "{found}: {trusted} of the rows are trusted",
     "trial": "{found}: a quarter of the rows is held back for {trial} epochs to see whether the others explain them",
     "rare groups": "labels that contradicted the network were explained by other rows: rare groups, not label noise",
-    "not confirmed": "paced, and taken back after {epochs} epochs: wrong labels explain {share:.0%} of what "
+    "not confirmed": "paced, and taken back after {epochs} epochs: wrong labels explain {share} of what "
     "contradicts the paced network",
-    "memorised": "the network memorises labels: {goal:.0%} of the held-out ones agree, fewer than before and than in "
+    "memorised": "the network memorises labels: {goal} of the held-out ones agree, fewer than before and than in "
     "training; that share of the rows is trusted; keep the network of the epoch with the best held-out accuracy",
     "given": "the pace was given",
     "values early": "still looking: absolute errors for the first {epochs} epochs",
-    "values": "weights fall with the residual, one half at 3.7 robust standard deviations; {rate:.0%} of the rows are "
+    "values": "weights fall with the residual, one half at 3.7 robust standard deviations; {rate} of the rows are "
     "outliers",
-    "beyond reach": "{rate:.0%} of the rows lie far off the others: too many to tell which part is right; absolute "
+    "beyond reach": "{rate} of the rows lie far off the others: too many to tell which part is right; absolute "
     "errors are minimised",
     "between groups": "the fit lies between two groups of rows: too many to tell which part is right; absolute errors "
     "are minimised",
     "own loss": "your own loss does not show which rows are wrong: all weigh 1 unless trusted= or pacing= is given",
 }
-_FOUND = "labels contradict a confident network at a rate of {rate:.0%} ({lower:.0%} to {upper:.0%})"
+_FOUND = "labels contradict a confident network at a rate of {rate} ({lower} to {upper})"
 
 
 @dataclass
@@ -90,6 +91,9 @@ class Phases:
     def sentence(self) -> str:
         """Why it is in this phase."""
         facts = {**vars(self), **self.facts()}
+        facts = {
+            name: percent(fact) if isinstance(fact, float) and name != "rows" else fact for name, fact in facts.items()
+        }
         return _TELLS[self.status].format(found=_FOUND.format(**facts), **facts)
 
     def facts(self) -> dict[str, Any]:

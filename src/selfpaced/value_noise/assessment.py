@@ -103,13 +103,13 @@ class ValueAssessment:
         words = self.references[0].words if self.references else ""
         if self.misfit < 0.02 or not words:
             return ""
-        return f"{self.misfit:.1%} of the values are far from this model but near to {words}"
+        return f"{100 * self.misfit:.1f} % of the values are far from this model but near to {words}"
 
     def __repr__(self) -> str:
         low, high = self.interval
-        found = f"Gross errors: {self.rate:.1%} of the values" if self.rate > 0 else "No gross errors stand out"
+        found = f"Gross errors: {100 * self.rate:.1f} % of the values" if self.rate > 0 else "No gross errors stand out"
         rest = f" {self.sentence}." if self.sentence else ""
-        return f"{found} (95 % interval {low:.1%} to {high:.1%}).{rest}"
+        return f"{found} (95 % interval {100 * low:.1f} % to {100 * high:.1f} %).{rest}"
 
     def probability(self, rows: Rows) -> Array:
         """Return how probably the values of other rows are grossly wrong."""

@@ -138,11 +138,12 @@ def _predictable(task: Task, rate: float, clean: Array) -> bool:
 def _words(posterior: Posterior) -> str:
     """Return what the reference models say about the labels."""
     rate, (low, high) = posterior.channel.noise_rate, posterior.channel.interval
+    between = f"({100 * low:.0f} % to {100 * high:.0f} %)"
     if math.isnan(rate):
-        return f"the features say too little about the labels to estimate a label-error rate ({low:.0%} to {high:.0%})"
+        return f"the features say too little about the labels to estimate a label-error rate {between}"
     if posterior.rate >= OVERLAP_RATE:
         claim = "" if low > 0.0 else "possible "
-        return f"{claim}label-error rate {rate:.0%} ({low:.0%} to {high:.0%})"
+        return f"{claim}label-error rate {100 * rate:.0f} % {between}"
     return "no label noise detected"
 
 

@@ -136,7 +136,8 @@ def _finish(
     trials, weights = [_plain_trial(task, expected)], (~excluded).astype(float)
     if excluded.any():
         share, (low, high) = float(np.average(excluded, weights=task.prior)), assessment.interval
-        parts = [f"{share:.1%} of the values are grossly wrong and excluded (rate {low:.0%} to {high:.0%})"]
+        rate = f"rate {100 * low:.0f} % to {100 * high:.0f} %"
+        parts = [f"{100 * share:.1f} % of the values are grossly wrong and excluded ({rate})"]
     else:
         parts = ["no gross errors detected"]
     if assessment.sentence:

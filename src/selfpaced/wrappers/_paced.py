@@ -307,7 +307,7 @@ class PacedLabels(Paced):
         than they are if classes overlap; the noise model, fitted before there were weights, tells the two apart.
         """
         rate = first.channel.noise_rate
-        return f"no label noise detected (rate {rate:.1%})" if self.cross and rate < OVERLAP_RATE else ""
+        return f"no label noise detected (rate {100 * rate:.1f} %)" if self.cross and rate < OVERLAP_RATE else ""
 
     def filled(self, weights: Array, previous: Any) -> Array:
         """Give the easiest rows of a class that would vanish from the fit their full weight."""

@@ -210,11 +210,12 @@ class MeanOfModels(ClassifierMixin, BaseEstimator):
     @classmethod
     def of(cls, models: Sequence[Any], classes: Array) -> MeanOfModels:
         """Return the mean of these models; the classes are given because a model need not name its own."""
-        mean = cls()
+        mean, first = cls(), models[0]
         mean.models_, mean.classes_ = list(models), classes
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(models[0], name):
-                setattr(mean, name, getattr(models[0], name))
+        if hasattr(first, "n_features_in_"):
+            mean.n_features_in_ = first.n_features_in_
+        if hasattr(first, "feature_names_in_"):
+            mean.feature_names_in_ = first.feature_names_in_
         return mean
 
     def fit(self, X: Any, y: Any) -> MeanOfModels:
