@@ -34,12 +34,13 @@ from sklearn.metrics import average_precision_score
 from threadpoolctl import threadpool_limits
 
 from selfpaced import SelfPacedLogisticRegression
-from selfpaced.label_noise import fit, multiclass
+from selfpaced.label_noise import fit, model, multiclass
 from selfpaced.linear import _candidates, _fold_fits, _folds, _logistic_fit, _misfit
 
 RESULT = Path(__file__).parent / "results" / "ablation.md"
 LINEAR = {"candidates": _candidates, "fold_fits": _fold_fits, "folds": _folds, "fit": _logistic_fit}
-MODULES = {**LINEAR, "misfit": _misfit, "noise": fit, "models": fit.ChannelModels, "classes": multiclass}
+NOISE = {"noise": fit, "models": fit.ChannelModels, "model": model.NoiseModel, "classes": multiclass}
+MODULES = {**LINEAR, "misfit": _misfit, "check": _misfit.MisfitCheck, **NOISE}
 
 
 def _one_candidate(fits, trials):
@@ -66,17 +67,62 @@ def _established(models, model):  # noqa: ARG001
     return model.unless_established()
 
 
+def _every_share(fits, trials):
+    """Plain and paced candidates in one average."""
+    rows, best = fits.rows, _candidates.best_of(fits, trials)
+    z = [_candidates.gap(best, trial, rows.evidence_weight, rows.evidence_size).z for trial in trials]
+    shares = np.exp(-0.5 * np.square(np.maximum(z, 0.0)))
+    return shares / shares.sum()
+
+
+def _own_rate(check, channel):  # noqa: ARG001
+    return channel.noise_rate
+
+
+def _trusted_fully(check, channel):
+    """The rate of the reference model, however many of the suspected labels it predicts."""
+    return channel.noise_rate - check.trust * max(channel.noise_rate - check.channel.noise_rate, 0.0)
+
+
+def _own_interval(check, channel):  # noqa: ARG001
+    return channel
+
+
+def _geometric(scales, weights, z):  # noqa: ARG001
+    return float(np.exp(weights @ np.log(scales)))
+
+
+def _certain(*args):  # noqa: ARG001
+    return 1.0
+
+
+def _one_rate(transition, rate, wanted):  # noqa: ARG001
+    return fit.symmetric(min(wanted, 0.5), len(transition))
+
+
+def _never_isolated(noise, logits, y):  # noqa: ARG001
+    return np.zeros(len(y))
+
+
 SWITCHES = {  # what is patched, and options of the estimator
     "paces": ([("candidates", "CLEAN", 2.0)], {}),
     "penalties": ([], {"C": 1.0}),
     "average": ([("candidates", "_shares", _one_candidate)], {}),
+    "all or none of the paced ones": ([("candidates", "_shares", _every_share)], {}),
     "wide paces under the best penalty": ([("candidates", "PENALISED_PACES", 0)], {}),
     "paces by class": ([("candidates", "_class_scale", _nothing)], {}),
     "repetitions": ([("folds", "REPETITIONS", 1)], {}),
     "misfit check": ([("fit", "misfit_check", _nothing)], {}),
+    "rate of the misfit check": ([("check", "most", _own_rate)], {}),
+    "doubt of the misfit check at different rates": ([("check", "most", _trusted_fully)], {}),
+    "interval of the misfit check": ([("check", "applied", _own_interval)], {}),
     "ranks in the misfit check": ([("misfit", "SKEWED", np.inf)], {}),
     "nearness in the misfit check": ([("misfit", "FEW_FEATURES", 0)], {}),
     "lower end of the rate": ([("models", "withstanding", _established)], {}),
+    "single errors": ([("model", "_isolated", _never_isolated)], {}),
+    "rates by class in the lists": ([("noise", "_at_rate", _one_rate)], {}),
+    "scale by the mean probabilities": ([("noise", "_common_scale", _geometric)], {}),
+    "information in the logits": ([("noise", "_signal", _certain)], {}),
     "rates of pairs of classes": ([("classes", "MAX_PAIRWISE", 2)], {}),
     "one class recorded as another": ([("classes", "_one_way", _none)], {}),
     "classes too small to assess": ([("noise", "CLASS_ROWS", 0)], {}),
@@ -84,6 +130,7 @@ SWITCHES = {  # what is patched, and options of the estimator
     "shift": ([], {"shift": False}),
     "limits of the shift": ([], {"shift": True}),
     "one row that decides a scale": ([("fold_fits", "_without_one_row", _as_it_is)], {}),
+    "copies count less": ([("folds", "ERROR_CORRELATION", 0.0)], {}),
     "coarse tables": ([("folds", "MIXED", 2.0)], {}),
 }
 

@@ -64,20 +64,25 @@ class ContentSample:
         """The largest key of the distinct rows that were asked for; rows of rare classes may lie beyond."""
         return self._limit(self.size)
 
+    @property
+    def _distinct(self) -> Keys:
+        """The distinct keys of a settled sample."""
+        return self.keys[np.r_[True, self.keys[1:] != self.keys[:-1]][: len(self.keys)]]
+
     def _limit(self, size: int) -> np.uint64:
-        distinct = np.unique(self.keys)
+        distinct = self._distinct
         return distinct[min(size, len(distinct)) - 1] if len(distinct) else np.uint64(0)
 
     @property
     def complete(self) -> bool:
         """Whether it holds every distinct row."""
-        return len(np.unique(self.keys)) < self.size
+        return len(self._distinct) < self.size
 
     @property
     def n_distinct(self) -> int:
         """Distinct rows of the table: counted where the sample holds them all, else estimated to a percent or so."""
         if self.complete:
-            return len(np.unique(self.keys))
+            return len(self._distinct)
         return max(self.size, round((self.size - 1) / ((float(self.limit) + 1.0) / 2.0**64)))
 
     def smaller(self, size: int) -> ContentSample:

@@ -173,14 +173,13 @@ class LogisticTrainer:
             return paper_schedule(self, fit, fits, plain)
         if isinstance(lam, Pacing):
             return followed(self, fit, fits, plain)
-        if math.isinf(lam):
-            choice = Choice((plain,), Decision(0, ""))
-            return replace(fit, path=path_of(choice.trials, choice.decision, fits.rows.held_weight)), choice
         choice = given_pace(fits, plain, settings.regularizer, lam)
-        start = choice.model.mean if self.warm is None else self.warm
-        found = self.full(choice.model.latent, lam, fit.C, start)
         path = path_of(choice.trials, choice.decision, fits.rows.held_weight)
-        return self.adopted(replace(fit, path=path), choice.model.latent, lam, found), choice
+        fit = replace(fit, path=path, reason=choice.decision.reason)
+        if math.isinf(lam):
+            return fit, choice
+        start = choice.model.mean if self.warm is None else self.warm
+        return self.adopted(fit, choice.model.latent, lam, self.full(choice.model.latent, lam, fit.C, start)), choice
 
     def _without_folds(self) -> LogisticFit:
         """The plain model, or that of a given pace, if there are too few rows to hold any out."""

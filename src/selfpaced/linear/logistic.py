@@ -529,6 +529,8 @@ def _which_model(fit: LogisticFit) -> str:
             return f"The plain model is used{': ' * bool(fit.reason)}{fit.reason}."
         if any(math.isfinite(candidate.lam) for candidate in fit.path):
             return "No reweighted model scored better; the plain model is used."
+        if fit.channel.interval[0] > 0:
+            return "The plain model is used: its confident predictions agree with their labels."
         return "No noise detected; the plain model is used."
     label = next((candidate for candidate in fit.path if candidate.chosen), fit.path[0]).label
     if fit.reason:
@@ -541,18 +543,23 @@ def _what_is_known(fit: LogisticFit) -> str:
         return ""
     (low, high), channel = fit.channel.interval, fit.channel
     if low > 0:
-        between = f"Estimated label-error rate {channel.noise_rate:.0%} ({low:.0%} to {high:.0%})"
+        between = f"Estimated label-error rate {channel.noise_rate:.0%} ({_percent(low)} to {high:.0%})"
         return between + (
             f", different between classes; this changes {fit.moved:.1%} of the predictions." if fit.moved else "."
         )
     if high <= MISFIT:
         return f"At most {max(high, 0.001):.1%} of the labels are wrong."
+    by_class = f", but different rates by class change {fit.moved:.1%} of the predictions" if fit.moved else ""
     if fit.channel.suspicion is None or high >= LITTLE_SIGNAL * (1 - 1 / channel.n_classes):
         return (
             "The features do not predict the labels well enough to tell whether any are wrong "
-            f"(held-out accuracy {fit.accuracy:.0%})."
+            f"(held-out accuracy {fit.accuracy:.0%}){by_class}."
         )
     return (
-        f"Between 0 and {high:.0%} of the labels may be wrong (about {channel.rate_if_any:.0%} if any are); these "
-        "labels cannot tell whether any are."
+        f"Between 0 and {high:.0%} of the labels may be wrong (about {_percent(channel.rate_if_any)} if any are); these "
+        f"labels cannot tell whether any are{by_class}."
     )
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}" if share < 0.01 else f"{share:.0%}"
