@@ -555,9 +555,10 @@ def _what_is_known(fit: LogisticFit) -> str:
             "The features do not predict the labels well enough to tell whether any are wrong "
             f"(held-out accuracy {fit.accuracy:.0%}){by_class}."
         )
+    about = _percent(channel.rate_if_any)
     return (
-        f"Between 0 and {high:.0%} of the labels may be wrong (about {_percent(channel.rate_if_any)} if any are); these "
-        f"labels cannot tell whether any are{by_class}."
+        f"Between 0 and {high:.0%} of the labels may be wrong (about {about} if any are); these labels cannot tell "
+        f"whether any are{by_class}."
     )
 
 
