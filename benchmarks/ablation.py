@@ -79,12 +79,7 @@ def _own_rate(check, channel):  # noqa: ARG001
     return channel.noise_rate
 
 
-def _trusted_fully(check, channel):
-    """The rate of the reference model, however many of the suspected labels it predicts."""
-    return channel.noise_rate - check.trust * max(channel.noise_rate - check.channel.noise_rate, 0.0)
-
-
-def _own_interval(check, channel):  # noqa: ARG001
+def _own_noise_model(check, channel, *rows):  # noqa: ARG001
     return channel
 
 
@@ -114,8 +109,8 @@ SWITCHES = {  # what is patched, and options of the estimator
     "repetitions": ([("folds", "REPETITIONS", 1)], {}),
     "misfit check": ([("fit", "misfit_check", _nothing)], {}),
     "rate of the misfit check": ([("check", "most", _own_rate)], {}),
-    "doubt of the misfit check at different rates": ([("check", "most", _trusted_fully)], {}),
-    "interval of the misfit check": ([("check", "applied", _own_interval)], {}),
+    "interval of the misfit check": ([("check", "applied", _own_noise_model)], {}),
+    "likely errors by the misfit check": ([("check", "credible", _own_noise_model)], {}),
     "ranks in the misfit check": ([("misfit", "SKEWED", np.inf)], {}),
     "nearness in the misfit check": ([("misfit", "FEW_FEATURES", 0)], {}),
     "lower end of the rate": ([("models", "withstanding", _established)], {}),

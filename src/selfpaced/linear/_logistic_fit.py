@@ -308,6 +308,7 @@ class LogisticTrainer:
                 most = check.most(channel)
                 channel = check.applied(models.assessed(most, shift) if most < channel.noise_rate else channel)
             channel = models.withstanding(channel)
+            channel = channel if check is None else check.credible(channel, scores, codes)
         full = self._sample_rows.scores(fit.params)
         changed = channel.decide(full) != predicted(full)
         moved = float(np.average(changed, weights=self._sample_rows.sample_weight))
