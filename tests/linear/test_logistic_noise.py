@@ -283,7 +283,7 @@ def test_missing_groups_are_refused_by_their_row(absent):
 def test_too_few_groups_are_told():
     X, y, _, _ = patients(0)
     model = SelfPacedLogisticRegression().fit(X, y, groups=np.arange(len(y)) % 3)
-    assert "too few rows or groups" in model.termination_
+    assert "too few distinct rows or groups" in model.termination_
 
 
 def test_groups_are_routed_to_the_last_step_of_a_pipeline():

@@ -186,7 +186,7 @@ class LogisticTrainer:
         settings, lam = self.settings, self.settings.pace
         found = self._plain(settings.C)
         self.best = fit = self._plain_fit(found, settings.C)
-        what = "rows" if self.groups is None else "rows or groups"
+        what = "distinct rows" if self.groups is None else "distinct rows or groups"
         fit = replace(fit, reason=f"there are too few {what} to hold any out")
         if not isinstance(lam, str | Pacing) and math.isfinite(lam):
             latent, began = Latent(settings.regularizer, lam), time.perf_counter()
