@@ -77,7 +77,6 @@ class MisfitCheck:
             return channel
         return replace(channel, suspicion=replace(channel.suspicion, clean_scale=None))
 
-
     def credible(self, channel: NoiseModel, scores: Vector, codes: Codes) -> NoiseModel:
         """The linear model's noise model; without likely errors if a better model expects that too few are errors."""
         likely = channel.noise_probability(scores[self.rows], codes[self.rows]) > SUSPECT
