@@ -132,10 +132,10 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ScoreMixin, ClassifierMi
     noise_rate_if_any_ : float
         Expected share of wrong labels if any are wrong; NaN if it was not estimated.
     misfit_check_ : "linear" or "quadratic"
-        Result of the misfit check.  "quadratic": a flexible reference model (squares, ranks of skewed features and, with
-        few features, nearness to some rows) explains held-out labels better.  Its noise rate is used, and likely errors
-        are claimed only if it expects at least 70 % of them to be wrong.  "linear": it does not, or the check was not
-        needed.
+        Result of the misfit check.  "quadratic": a flexible reference model (squares, ranks of skewed features and,
+        with few features, nearness to some rows) explains held-out labels better.  Its noise rate is used, and likely
+        errors are claimed only if it expects at least 70 % of them to be wrong.  "linear": it does not, or the check
+        was not needed.
     assessment_ : Assessment
         Assessment of the training rows; ``assess`` returns the same for other rows.
     clean_share_ : ndarray of shape (n_classes,)
