@@ -15,9 +15,7 @@ Keys = NDArray[np.uint64]
 
 N_FOLDS = 5  # convention: five-fold cross-validation, as in scikit-learn
 EXACT_BITS = 52  # theory: bits after the leading one of a number of double precision
-CONTENT_BITS = (
-    32  # numerical safety: bits that are compared, so that rounding by another processor changes next to no fold
-)
+CONTENT_BITS = 32  # numerical safety: bits that are compared, so that other processors make the same folds
 MIXED_AT_ONCE = 1 << 15  # cost: numbers that are mixed at a time, so that they stay in the cache
 
 

@@ -490,6 +490,14 @@ def test_path_and_attributes_say_what_happened(fitted):
     assert (fitted.sample_loss_ >= 0).all()
 
 
+@pytest.mark.parametrize("pace", [0.8, np.inf, Geometric(stop=Stages(3))])
+def test_a_given_pace_is_not_said_to_have_been_chosen(breast, pace):
+    X, _, noisy, _ = breast
+    model = SelfPacedLogisticRegression(pace=pace).fit(X, noisy)
+    assert "the given pace" in model.termination_
+    assert "No noise" not in model.termination_
+
+
 def test_progress_is_told(breast, caplog):
     X, _, noisy, _ = breast
     with caplog.at_level("INFO", logger="selfpaced"):

@@ -154,6 +154,23 @@ def test_bends_that_a_line_misses_are_no_likely_errors():
     assert not likely.any() or flipped[likely].mean() > 0.7
 
 
+@pytest.mark.parametrize("rate", [0.1, 0.25])
+def test_likely_errors_are_withdrawn_if_a_better_model_does_not_expect_them(rate):
+    """A line through a parabola claims rows inside it; the reference model explains these."""
+    right, wrong = 0, 0
+    for seed in range(1, 4):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((1000, 4))
+        y = (X[:, 1] > X[:, 0] ** 2 - 1).astype(int)
+        given, flipped = flip_symmetric(y, rate, random_state=seed)
+        model = SelfPacedLogisticRegression().fit(scale(X), given)
+        likely, (low, high) = model.assessment_.levels() == 2, model.noise_rate_interval_
+        assert model.misfit_check_ == "quadratic"
+        assert low < rate < high
+        right, wrong = right + (likely & flipped).sum(), wrong + (likely & ~flipped).sum()
+    assert right >= 2 * wrong
+
+
 def clean_table(kind, seed, n=800):
     """Labels that are all right: far apart, mixed, drawn at random, or of skewed classes."""
     rng = np.random.default_rng(seed)
@@ -283,7 +300,7 @@ def test_missing_groups_are_refused_by_their_row(absent):
 def test_too_few_groups_are_told():
     X, y, _, _ = patients(0)
     model = SelfPacedLogisticRegression().fit(X, y, groups=np.arange(len(y)) % 3)
-    assert "too few rows or groups" in model.termination_
+    assert "too few distinct rows or groups" in model.termination_
 
 
 def test_groups_are_routed_to_the_last_step_of_a_pipeline():

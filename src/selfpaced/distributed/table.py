@@ -166,8 +166,8 @@ def total(weight: Array | None, n: int) -> float:
 
 # ------------------------------------------------------------------------------------- a sample by what rows hold
 
-# Every row has a number that follows from its content and a seed (`fingerprint.content_keys`); the rows with the smallest
-# numbers are the sample. Copies of a row are in it together, so that they can be held out together, and come as one
+# Every row has a number that follows from its content and a seed (`fingerprint.content_keys`); the rows with the
+# smallest numbers are the sample. Copies of a row are in it together, so that they can be held out together, and come as one
 # row with the sum of their weights. Samples of blocks merge into the sample of all rows.
 
 SPARE_ROWS = 4  # cost: times the size asked for that samples may have until they are cut down: rows may be copies
@@ -219,20 +219,25 @@ class ContentSample:
         """The largest key of the distinct rows that were asked for; rows of rare classes may lie beyond."""
         return self._limit(self.size)
 
+    @property
+    def _distinct(self) -> Keys:
+        """The distinct keys of a settled sample."""
+        return self.keys[np.r_[True, self.keys[1:] != self.keys[:-1]][: len(self.keys)]]
+
     def _limit(self, size: int) -> np.uint64:
-        distinct = np.unique(self.keys)
+        distinct = self._distinct
         return distinct[min(size, len(distinct)) - 1] if len(distinct) else np.uint64(0)
 
     @property
     def complete(self) -> bool:
         """Whether it holds every distinct row."""
-        return len(np.unique(self.keys)) < self.size
+        return len(self._distinct) < self.size
 
     @property
     def n_distinct(self) -> int:
         """Distinct rows of the table: counted where the sample holds them all, else estimated to a percent or so."""
         if self.complete:
-            return len(np.unique(self.keys))
+            return len(self._distinct)
         return max(self.size, round((self.size - 1) / ((float(self.limit) + 1.0) / 2.0**64)))
 
     def smaller(self, size: int) -> ContentSample:

@@ -25,7 +25,6 @@ NORMAL_975 = float(ndtri(0.975))
 MISFIT = 0.03  # standard deviation of the rate that a wrong link function alone brings about, at most
 FEIGNED = 0.2  # the same as a share of the errors that overlap explains: without overlap no link function feigns noise
 CONVINCING = 2.0  # nats that noise must gain for an interval without 0
-ODDS = 2.0  # prior odds of noise if noise is possible: a list to look at may be too long rather than empty
 LEAST_DOUBT = 0.01  # numerical safety: the smallest rate by which labels are ranked
 
 
@@ -270,7 +269,7 @@ def _assessed(models: Sequence[Model], z: Array, codes: Codes, weight: Array, mo
         suspicion=Suspicion(
             noise.scale,
             0.5 * (_at_rate(noise.transition, noise.noise_rate, doubt) + symmetric(doubt, z.shape[1])),
-            max(ODDS * share / (ODDS * share + 1 - share), LEAST_DOUBT),
+            max(share, LEAST_DOUBT),
             clean_scale=max((m for m in models if not m.noisy), key=lambda m: m.evidence).scale,
             size=float(weight.sum()),
             signal=signal,

@@ -180,9 +180,11 @@ class NoiseModel:
         return np.asarray(expit(changed[codes] - np.where(codes == 1, margin, -margin)))
 
     def unless_established(self) -> NoiseModel:
-        """The same model with posteriors of less than 1/2, single errors excepted, if the interval contains 0."""
-        if self.interval[0] > 0:
-            return self
+        """The same model, undecided about all labels if the interval contains 0."""
+        return self if self.interval[0] > 0 else self.undecided()
+
+    def undecided(self) -> NoiseModel:
+        """The same model with posteriors of less than 1/2, single errors excepted."""
         return replace(self, suspicion=replace(self._doubt, share=min(self._doubt.share, UNDECIDED)))
 
     def without_bias(self) -> NoiseModel:

@@ -200,6 +200,8 @@ def _spread(scores: Vector) -> float:
 
 def given_pace(fits: FoldFits, plain: Trial, regularizer: Regularizer, lam: float) -> Choice:
     """Fold fits at a given pace beside the plain model; nothing is chosen."""
+    if np.isinf(lam):
+        return Choice((plain,), Decision(0, "it is the given pace"))
     latent = Latent(regularizer, lam)
     start = None if _learns_from_zero(latent, fits.rows.n_classes) else plain.fit.params
     model = fits.fit([Spec(latent, plain.fit.C, start)], 3 * FOLD_STEPS)[0]

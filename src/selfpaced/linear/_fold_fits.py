@@ -263,7 +263,7 @@ class _Batch:
             residual, block = residual.reshape(len(lines), -1), coordinates.table[rows]
             gradient += (block.T @ residual.T).T if sparse.issparse(block) else residual @ block
         held = self.ridge[which][:, None] * points * np.tile(coordinates.penalty, fits.n_outputs)
-        value = value / self.total[which] + 0.5 * np.einsum("ij,ij->i", points, held)
+        value = value / self.total[which] + 0.5 * np.vecdot(points, held)
         return value, gradient.reshape(points.shape) / self.total[which][:, None] + held
 
     def _binary(self, scores: Vector, rows: slice, which: Any) -> tuple[Vector, Vector]:

@@ -61,11 +61,11 @@ class _Memory:
         return np.any([rho[which] != 0 for *_, rho in self.pairs], axis=0) if self.pairs else np.zeros(len(which), bool)
 
     def update(self, which: Rows, step: Vector, change: Vector) -> None:
-        curvature, lengths = _dots(step, change), _dots(step, step) ** 0.5 * _dots(change, change) ** 0.5
+        curvature, lengths = np.vecdot(step, change), np.vecdot(step, step) ** 0.5 * np.vecdot(change, change) ** 0.5
         # A region of negative curvature says nothing about the scale of the next step.
         useful = curvature > 1e-10 * lengths
         inverse = np.where(useful, 1 / np.where(useful, curvature, 1.0), 0.0)
-        gamma = curvature / np.maximum(_dots(change, self.metric.apply(change, which)), 1e-300)
+        gamma = curvature / np.maximum(np.vecdot(change, self.metric.apply(change, which)), 1e-300)
         if self.metric.curvature:
             gamma = np.clip(gamma, 0.05, 20.0)
         self.gamma[which] = np.where(useful, gamma, self.gamma[which])
@@ -80,19 +80,15 @@ class _Memory:
         pairs = [(step[taken], change[taken], rho[taken]) for step, change, rho in self.pairs]
         q, alphas = grad.copy(), []
         for step, change, rho in reversed(pairs):
-            alphas.append(rho * _dots(step, q))
+            alphas.append(rho * np.vecdot(step, q))
             q -= alphas[-1][:, None] * change
         q = self.metric.apply(q, which)
-        unit = 1.0 if self.metric.curvature else np.maximum(_dots(grad, q), 1e-300) ** -0.5
+        unit = 1.0 if self.metric.curvature else np.maximum(np.vecdot(grad, q), 1e-300) ** -0.5
         # Where nothing is remembered: a first step of unit length in this metric, unless it has the right length.
         q *= np.where(np.isnan(self.gamma[which]), unit, self.gamma[which])[:, None]
         for (step, change, rho), alpha in zip(pairs, reversed(alphas), strict=True):
-            q += (alpha - rho * _dots(change, q))[:, None] * step
+            q += (alpha - rho * np.vecdot(change, q))[:, None] * step
         return -q
-
-
-def _dots(a: Vector, b: Vector) -> Vector:
-    return np.asarray(np.einsum("ij,ij->i", a, b))
 
 
 def minimize(
@@ -124,12 +120,12 @@ def minimize_all(
     converged = np.abs(grad).max(axis=1, initial=0.0) <= tol
     while (active := np.flatnonzero(~converged & (iterations < max_iter))).size:
         direction = store.direction(active, grad[active])
-        slope = _dots(direction, grad[active])
+        slope = np.vecdot(direction, grad[active])
         uphill = ~(slope < 0)
         if uphill.any():
             store.clear(active[uphill])
             direction[uphill] = -grad[active[uphill]]
-            slope[uphill] = -_dots(direction[uphill], direction[uphill])
+            slope[uphill] = -np.vecdot(direction[uphill], direction[uphill])
         found = _search(functions, active, x[active], value[active], direction, slope)
         evaluations[active] += found.evaluations
         lost = active[~found.accepted]

@@ -173,21 +173,20 @@ class LogisticTrainer:
             return paper_schedule(self, fit, fits, plain)
         if isinstance(lam, Pacing):
             return followed(self, fit, fits, plain)
-        if math.isinf(lam):
-            choice = Choice((plain,), Decision(0, ""))
-            return replace(fit, path=path_of(choice.trials, choice.decision, fits.rows.held_weight)), choice
         choice = given_pace(fits, plain, settings.regularizer, lam)
-        start = choice.model.mean if self.warm is None else self.warm
-        found = self.full(choice.model.latent, lam, fit.C, start)
         path = path_of(choice.trials, choice.decision, fits.rows.held_weight)
-        return self.adopted(replace(fit, path=path), choice.model.latent, lam, found), choice
+        fit = replace(fit, path=path, reason=choice.decision.reason)
+        if math.isinf(lam):
+            return fit, choice
+        start = choice.model.mean if self.warm is None else self.warm
+        return self.adopted(fit, choice.model.latent, lam, self.full(choice.model.latent, lam, fit.C, start)), choice
 
     def _without_folds(self) -> LogisticFit:
         """The plain model, or that of a given pace, if there are too few rows to hold any out."""
         settings, lam = self.settings, self.settings.pace
         found = self._plain(settings.C)
         self.best = fit = self._plain_fit(found, settings.C)
-        what = "rows" if self.groups is None else "rows or groups"
+        what = "distinct rows" if self.groups is None else "distinct rows or groups"
         fit = replace(fit, reason=f"there are too few {what} to hold any out")
         if not isinstance(lam, str | Pacing) and math.isfinite(lam):
             latent, began = Latent(settings.regularizer, lam), time.perf_counter()
@@ -309,6 +308,7 @@ class LogisticTrainer:
                 most = check.most(channel)
                 channel = check.applied(models.assessed(most, shift) if most < channel.noise_rate else channel)
             channel = models.withstanding(channel)
+            channel = channel if check is None else check.credible(channel, scores, codes)
         full = self._sample_rows.scores(fit.params)
         changed = channel.decide(full) != predicted(full)
         moved = float(np.average(changed, weights=self._sample_rows.sample_weight))

@@ -2,7 +2,8 @@
 
 A linear model that misses a bend sees wrong labels wherever the bend is. So the same folds are fitted once more with
 squares of the features, ranks of skewed features and, if features are few, nearness to some rows. If that model
-explains the held-out labels better, the noise rate is its own, and the interval covers both.
+explains the held-out labels better, the noise rate is its own, and the interval covers both; errors that the linear
+model claims must be errors by it, too.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from ..assessment import SUSPECT
 from ..label_noise import MISFIT, NoiseModel, fit_channel
 from ..selection import mean_and_error
 from ._fold_fits import FoldFits, Spec
-from ._loss import Latent, Vector, predicted
+from ._loss import Codes, Latent, Vector
 
 # Measured by benchmarks/classification.py --part development.
 CLIPPED_SQUARES = 3.0  # standard deviations: beyond, a square would be all leverage
 SKEWED = 0.1  # standard deviations between mean and median from which the ranks of a feature are used
 BUMPS, FEW_FEATURES = 30, 20  # rows nearness to which is a feature, and features above which all rows are far apart
 REFERENCE_C = 0.03  # inverse penalty of the reference model, which has more to penalise
+PRECISION = 0.7  # convention: share of the likely errors that are to be wrong
 FULL_LEAD = 2.0  # standard errors of lead at which the reference model counts fully; one less, and it does not count
 
 CHECKED = 1000  # cost: rows of the check at most; on development tables of up to 1,500 rows all of them change nothing
@@ -37,8 +39,9 @@ class MisfitCheck:
 
     channel: NoiseModel  # of its own scores
     ahead: float  # standard errors by which it explains the held-out labels better than the linear model
-    explained: float  # share of the labels that it predicts among those that the linear model misses and calls wrong
     confirmed: bool  # whether it finds the same single errors as the linear model
+    rows: NDArray[np.bool_]  # the held-out rows that were checked
+    wrong: Vector  # the probability of an error that it gives each of them
 
     @property
     def better(self) -> bool:
@@ -57,12 +60,7 @@ class MisfitCheck:
 
     def most(self, channel: NoiseModel) -> float:
         """The largest credible noise rate, the nearer to its own, the more certain it is that it explains more."""
-        trust = self.trust
-        if np.any(channel.bias):
-            # Different error rates per class make even regions of mixed labels, which a flexible model copies without
-            # predicting any of them. There it must predict half of what the linear model misses.
-            trust *= min(1.0, 2.0 * self.explained)
-        return channel.noise_rate - trust * max(channel.noise_rate - self.channel.noise_rate, 0.0)
+        return channel.noise_rate - self.trust * max(channel.noise_rate - self.channel.noise_rate, 0.0)
 
     def applied(self, channel: NoiseModel) -> NoiseModel:
         """The linear model's noise model with an interval of the rate that covers both models'.
@@ -78,6 +76,13 @@ class MisfitCheck:
         if channel.suspicion is None or (self.confirmed and not self.trust):
             return channel
         return replace(channel, suspicion=replace(channel.suspicion, clean_scale=None))
+
+    def credible(self, channel: NoiseModel, scores: Vector, codes: Codes) -> NoiseModel:
+        """The linear model's noise model; without likely errors if a better model expects that too few are errors."""
+        likely = channel.noise_probability(scores[self.rows], codes[self.rows]) > SUSPECT
+        if self.better and likely.any() and self.wrong[likely].mean() < PRECISION:
+            return channel.undecided()
+        return channel
 
 
 def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitCheck | None:
@@ -98,16 +103,14 @@ def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitC
     likelihoods = [
         np.log(np.maximum(model.given_proba(seen)[at, codes], 1e-12)) for model, seen in ((channel, scores), (own, z))
     ]
-    agrees, missed = predicted(z) == codes, channel.decide(scores) != codes
-    wrong = channel.noise_probability(scores, codes) * missed
-    suspected = wrong if weight is None else wrong * weight
     single = channel.unless_established().noise_probability(scores, codes) > SUSPECT
     confirmed = own.unless_established().noise_probability(z[single], codes[single]) > SUSPECT
     return MisfitCheck(
         own,
         ahead=mean_and_error(likelihoods[1] - likelihoods[0], weight, size).z,
-        explained=float(suspected @ agrees / max(suspected.sum(), np.finfo(float).tiny)),
         confirmed=bool(confirmed.all()),
+        rows=kept,
+        wrong=own.probability_if_noisy(z, codes),
     )
 
 

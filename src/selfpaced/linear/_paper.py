@@ -99,8 +99,8 @@ def followed(trainer: LogisticTrainer, fit: LogisticFit, fits: FoldFits, plain: 
 
     with trainer.progress.stage("given pace"):
         solution = _alternated(trainer, fit, trainer.settings.pace, inner=20, callback=record)
-    decision = Decision(len(solution.stages), solution.status)
-    fit = replace(fit, path=path_of(trials, decision, rows.sample_weight), reason=solution.status)
+    decision = Decision(len(solution.stages), f"the given pace ended there ({solution.reason})")
+    fit = replace(fit, path=path_of(trials, decision, rows.sample_weight), reason=decision.reason)
     if not solution.stages:
         return fit, Choice((plain,), Decision(0, ""))
     _warn_if_lost(rows, solution)
@@ -204,7 +204,8 @@ def decide(z: Vector, rho: float) -> Decision:
     if z[0] <= needed:
         if needed < 0:
             return Decision(0, f"it beats every stage by a standard error, although {noise}")
-        return Decision(0, f"no stage beats it by {needed:g} standard errors, and {noise}")
+        margin = "a standard error" if needed == 1.0 else f"{needed:g} standard errors"
+        return Decision(0, f"no stage beats it by {margin}, and {noise}")
     allowed = min(1.0, max(0.0, (rho - LITTLE_ERROR) / (MUCH_ERROR - LITTLE_ERROR)))
     for j in range(1, len(z)):
         if z[j] == 0:

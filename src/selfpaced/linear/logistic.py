@@ -132,9 +132,10 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ScoreMixin, ClassifierMi
     noise_rate_if_any_ : float
         Expected share of wrong labels if any are wrong; NaN if it was not estimated.
     misfit_check_ : "linear" or "quadratic"
-        Result of the misfit check.  "quadratic": a flexible reference model (squares, products, ranks of skewed
-        features and, with few features, nearness to some rows) explains held-out labels better, and its noise rate is
-        used.  "linear": it does not, or the check was not needed.
+        Result of the misfit check.  "quadratic": a flexible reference model (squares, ranks of skewed features and,
+        with few features, nearness to some rows) explains held-out labels better.  Its noise rate is used, and likely
+        errors are claimed only if it expects at least 70 % of them to be wrong.  "linear": it does not, or the check
+        was not needed.
     assessment_ : Assessment
         Assessment of the training rows; ``assess`` returns the same for other rows.
     clean_share_ : ndarray of shape (n_classes,)
@@ -531,6 +532,8 @@ def _which_model(fit: LogisticFit) -> str:
             return "The plain model is used."
         if any(math.isfinite(candidate.lam) for candidate in fit.path):
             return "No reweighted model scored better; the plain model is used."
+        if fit.channel.interval[0] > 0:
+            return "The plain model is used: its confident predictions agree with their labels."
         return "No noise detected; the plain model is used."
     label = next((candidate for candidate in fit.path if candidate.chosen), fit.path[0]).label
     if fit.reason:
@@ -543,17 +546,26 @@ def _what_is_known(fit: LogisticFit) -> str:
         return ""
     (low, high), channel = fit.channel.interval, fit.channel
     if low > 0:
-        rate = f"{100 * channel.noise_rate:.0f} % ({100 * low:.0f} % to {100 * high:.0f} %)"
-        moved = f", different between classes; this changes {100 * fit.moved:.1f} % of the predictions"
-        return f"Estimated label-error rate {rate}{moved if fit.moved else ''}."
+        between = f"Estimated label-error rate {100 * channel.noise_rate:.0f} % ({_percent(low)} to {100 * high:.0f} %)"
+        return between + (
+            f", different between classes; this changes {100 * fit.moved:.1f} % of the predictions."
+            if fit.moved
+            else "."
+        )
     if high <= MISFIT:
         return f"At most {100 * max(high, 0.001):.1f} % of the labels are wrong."
+    by_class = f", but different rates by class change {100 * fit.moved:.1f} % of the predictions" if fit.moved else ""
     if fit.channel.suspicion is None or high >= LITTLE_SIGNAL * (1 - 1 / channel.n_classes):
         return (
             "The features do not predict the labels well enough to tell whether any are wrong "
-            f"(held-out accuracy {100 * fit.accuracy:.0f} %)."
+            f"(held-out accuracy {100 * fit.accuracy:.0f} %){by_class}."
         )
+    about = _percent(channel.rate_if_any)
     return (
-        f"Between 0 and {100 * high:.0f} % of the labels may be wrong (about {100 * channel.rate_if_any:.0f} % if any "
-        "are); these labels cannot tell whether any are."
+        f"Between 0 and {100 * high:.0f} % of the labels may be wrong (about {about} if any are); these labels cannot tell "
+        f"whether any are{by_class}."
     )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if share < 0.01 else f"{100 * share:.0f} %"
