@@ -167,8 +167,8 @@ def total(weight: Array | None, n: int) -> float:
 # ------------------------------------------------------------------------------------- a sample by what rows hold
 
 # Every row has a number that follows from its content and a seed (`fingerprint.content_keys`); the rows with the
-# smallest numbers are the sample. Copies of a row are in it together, so that they can be held out together, and come as one
-# row with the sum of their weights. Samples of blocks merge into the sample of all rows.
+# smallest numbers are the sample. Copies of a row are in it together, so that they can be held out together, and come
+# as one row with the sum of their weights. Samples of blocks merge into the sample of all rows.
 
 SPARE_ROWS = 4  # cost: times the size asked for that samples may have until they are cut down: rows may be copies
 EACH = 2 * N_FOLDS  # theory: rows of every class that a sample has if the table has them, two for each fold

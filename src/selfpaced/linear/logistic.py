@@ -562,8 +562,8 @@ def _what_is_known(fit: LogisticFit) -> str:
         )
     about = _percent(channel.rate_if_any)
     return (
-        f"Between 0 and {100 * high:.0f} % of the labels may be wrong (about {about} if any are); these labels cannot tell "
-        f"whether any are{by_class}."
+        f"Between 0 and {100 * high:.0f} % of the labels may be wrong (about {about} if any are); these labels cannot "
+        f"tell whether any are{by_class}."
     )
 
 
