@@ -745,7 +745,7 @@ SWITCHES = {
     "no logarithm": ("value_noise.reference", "POSITIVE", np.inf),
     "likeliest scale only": ("value_noise.assessment", "COUNTED_SHARE", np.inf),
     "no lost rows": ("value_noise.assessment", "NEAR", np.inf),
-    "no rule for skewed tails": ("value_noise.mixture", "LARGE", np.inf),
+    "no rule for skewed tails": ("value_noise.mixture", "LARGE_PART", np.inf),
     "no gross part": ("value_noise.mixture", "SCHWARZ", np.inf),
 }
 

@@ -265,10 +265,8 @@ def _beyond(heaps: tuple[float, float], rows: Rows, first: ValueAssessment) -> V
     residuals = rows.y - rows.guesses[0]
     wrong = np.where(_between(residuals, first.sigma, ends), 0.0, first.wrong)
     rate = float(np.average(wrong > EVEN_ODDS, weights=rows.weight))
-    low, high = first.interval
-    return replace(
-        first, wrong=wrong, rate=rate, interval=(min(low, moved_share(rate, rows.size, -1)), high), ends=ends
-    )
+    low = min(first.interval[0], max(moved_share(rate, rows.size, -1), 0.0))
+    return replace(first, wrong=wrong, rate=rate, interval=(low, first.interval[1]), ends=ends)
 
 
 def _between(residuals: Array, sigma: float, ends: tuple[float, float]) -> NDArray[np.bool_]:

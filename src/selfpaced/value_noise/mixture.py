@@ -18,7 +18,7 @@ __all__ = ["NEAR", "Mixture", "fit_mixture"]
 
 Array = NDArray[np.floating[Any]]
 NEAR = 3.0  # scales of the core within which no value is gross: benchmarks/regression.py claims and errors
-LARGE, RISE = 0.2, 1.5  # share and nats: so large a part on one side must rise that much (the same)
+LARGE_PART, TAIL_RISE = 0.2, 1.5  # share and nats: so large a part on one side must rise that much (the same)
 ONE_SIDED = 4.0  # a choice: log odds of a side, beyond which the other one is empty
 SCHWARZ = 2.0  # theory: nats per log of the rows that four more parameters must gain (Schwarz's criterion)
 FARTHEST = 1e6  # numerical safety: scales beyond which residuals count as this far
@@ -129,7 +129,7 @@ def fit_mixture(z: Array, weight: Array | None = None, *, finest: float = 0.0) -
     error = _odds_error(best, bounds, points, counts)
     interval = float(expit(best[5] - NORMAL_95 * error)), float(expit(best[5] + NORMAL_95 * error))
     # a large part on one side that does not stand out from the core is its skewed tail
-    tail = expit(best[5]) > LARGE and abs(best[6]) > ONE_SIDED and _rise(best) < RISE
+    tail = expit(best[5]) > LARGE_PART and abs(best[6]) > ONE_SIDED and _rise(best) < TAIL_RISE
     return Mixture(best, both - alone, math.inf if tail else SCHWARZ * math.log(counts.sum()), interval, middle)
 
 
