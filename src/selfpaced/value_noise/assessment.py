@@ -261,12 +261,12 @@ def by_model(y: Array, predicted: Array, sigma: float, sample_weight: Array | No
 
 def _beyond(heaps: tuple[float, float], rows: Rows, first: ValueAssessment) -> ValueAssessment:
     """Return the assessment by the model alone if only a second heap of residuals is gross: others may be misfit."""
-    ends = tuple(max(cut, GROSS) if cut < math.inf else GROSS for cut in heaps)
+    below, above = (max(cut, GROSS) if cut < math.inf else GROSS for cut in heaps)
     residuals = rows.y - rows.guesses[0]
-    wrong = np.where(_between(residuals, first.sigma, ends), 0.0, first.wrong)
+    wrong = np.where(_between(residuals, first.sigma, (below, above)), 0.0, first.wrong)
     rate = float(np.average(wrong > EVEN_ODDS, weights=rows.weight))
     low = min(first.interval[0], max(moved_share(rate, rows.size, -1), 0.0))
-    return replace(first, wrong=wrong, rate=rate, interval=(low, first.interval[1]), ends=ends)
+    return replace(first, wrong=wrong, rate=rate, interval=(low, first.interval[1]), ends=(below, above))
 
 
 def _between(residuals: Array, sigma: float, ends: tuple[float, float]) -> NDArray[np.bool_]:
