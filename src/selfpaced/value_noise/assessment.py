@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from ..fingerprint import mixed, row_keys
 from ..folds import make_folds
 from ..robust import outlier_probability, outlier_share, second_heap
-from ..robust.scales import NORMAL_95
+from ..robust.scales import NORMAL_95, WINDOW
 from ..selection import effective_size, frequencies, mean_and_error
 from .mixture import NEAR, Mixture, fit_mixture
 from .reference import Reference, Rows, best_references, leverage_cluster, usual_but_for
@@ -261,7 +261,7 @@ def by_model(y: Array, predicted: Array, sigma: float, sample_weight: Array | No
 
 def _beyond(heaps: tuple[float, float], rows: Rows, first: ValueAssessment) -> ValueAssessment:
     """Return the assessment by the model alone if only a second heap of residuals is gross: others may be misfit."""
-    below, above = (max(cut, GROSS) if cut < math.inf else GROSS for cut in heaps)
+    below, above = (max(cut / WINDOW, GROSS) if cut < math.inf else GROSS for cut in heaps)  # before the density rises
     residuals = rows.y - rows.guesses[0]
     wrong = np.where(_between(residuals, first.sigma, (below, above)), 0.0, first.wrong)
     rate = float(np.average(wrong > EVEN_ODDS, weights=rows.weight))

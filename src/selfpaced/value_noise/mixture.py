@@ -18,7 +18,7 @@ __all__ = ["NEAR", "Mixture", "fit_mixture"]
 
 Array = NDArray[np.floating[Any]]
 NEAR = 3.0  # scales of the core within which no value is gross: benchmarks/regression.py claims and errors
-LARGE_PART, TAIL_RISE = 0.2, 1.5  # share and nats: so large a part on one side must rise that much (the same)
+LARGE_PART, TAIL_RISE = 0.2, 1.5  # share; nats by which it rises on one side: benchmarks/regression.py claims
 ONE_SIDED = 4.0  # a choice: log odds of a side, beyond which the other one is empty
 SCHWARZ = 2.0  # theory: nats per log of the rows that four more parameters must gain (Schwarz's criterion)
 FARTHEST = 1e6  # numerical safety: scales beyond which residuals count as this far
