@@ -39,7 +39,7 @@ COUNTED_SHARE = (
     0.1  # share of errors that count on a less likely scale alone: benchmarks/regression.py messy and tables
 )
 ATOM = 0.15  # a choice: share of one repeated value (zero, often) that no residual can assess
-CROWD = 0.3  # a choice: share of gross residuals that would own a reference, too; 40 % do (wrapped boosting)
+CROWD = 0.3  # a choice: share of gross residuals (of rows before a heap) that would own a reference, too
 EVEN_ODDS = 0.5  # convention: above, a value is more probably wrong than right
 UNPROVEN = 1.0  # standard errors that a gain must have if no gross errors were found: benchmarks/regression.py tables
 
@@ -260,11 +260,13 @@ def by_model(y: Array, predicted: Array, sigma: float, sample_weight: Array | No
 
 
 def _beyond(heaps: tuple[float, float], rows: Rows, first: ValueAssessment) -> ValueAssessment:
-    """Return the assessment by the model alone if only a second heap of residuals is gross: others may be misfit."""
+    """Return the assessment by the model alone: if many rows lie before a second heap, these are misfit, not gross."""
     below, above = (max(cut / WINDOW, GROSS) if cut < math.inf else GROSS for cut in heaps)  # before the density rises
     residuals = rows.y - rows.guesses[0]
     wrong = np.where(_between(residuals, first.sigma, (below, above)), 0.0, first.wrong)
-    rate = float(np.average(wrong > EVEN_ODDS, weights=rows.weight))
+    rate, before = (float(np.average(one > EVEN_ODDS, weights=rows.weight)) for one in (wrong, first.wrong - wrong))
+    if before <= CROWD * rate:
+        return first
     low = min(first.interval[0], max(moved_share(rate, rows.size, -1), 0.0))
     return replace(first, wrong=wrong, rate=rate, interval=(low, first.interval[1]), ends=(below, above))
 
