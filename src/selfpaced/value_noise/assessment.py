@@ -118,13 +118,15 @@ class ValueAssessment:
     def __repr__(self) -> str:
         low, high = self.interval
         found = f"Gross errors: {self.rate:.1%} of the values" if self.rate > 0 else "No gross errors stand out"
+        far = f"{self.left_out:.1%} of the values are left out, far from the rest" if self.left_out >= 0.0005 else ""
         if self.rate == 0 and self.minority:
             found = f"Gross errors cannot be told: {1 - self.assessed:.1%} of the values are {self.atom:g}"
+        elif self.rate == 0 and far:
+            found, far = f"Possible gross errors: {far}", ""
         elif self.atom is not None:
             found += f", among the {self.assessed:.1%} that are not {self.atom:g}"
-        rest = [f"{self.left_out:.1%} of the values are left out, far from the rest"] if self.left_out >= 0.0005 else []
-        rest += [self.sentence] if self.sentence else []
-        return " ".join([f"{found} (95 % interval {low:.1%} to {high:.1%}).", *(f"{part}." for part in rest)])
+        rest = [f"{part}." for part in (far, self.sentence) if part]
+        return " ".join([f"{found} (95 % interval {low:.1%} to {high:.1%}).", *rest])
 
     @property
     def minority(self) -> bool:
