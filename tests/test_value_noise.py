@@ -279,6 +279,42 @@ def test_zeros_in_most_rows_do_not_hide_the_rest():
     assert (found & bad).sum() >= 0.8 * max(found.sum(), bad.sum())
 
 
+@pytest.mark.parametrize("shape", [0.2, 0.3, 0.4])
+def test_a_long_tail_is_no_heap_of_errors(shape):
+    for seed in (9501, 9502, 9503):
+        rng = np.random.default_rng([seed, 5])
+        X = rng.normal(size=(600, 3))
+        model = SelfPacedLinearRegression().fit(X, 5 + X @ [0.3, -0.3, 0.15] + rng.gamma(shape, size=600))
+        assert model.noise_rate_ == 0
+        assert not np.any(model.assessment_.levels() == 2)
+
+
+def test_misfit_beside_a_second_heap_is_not_called_wrong():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = np.exp(1 + X[:, 0]) + 0.2 * rng.normal(size=600)  # bends
+    bad = rng.permutation(600) < 120
+    model = SelfPacedLinearRegression().fit(X, y + 40 * bad)
+    found = model.assessment_.wrong > 0.5
+    assert (found & bad).sum() >= 0.9 * max(found.sum(), bad.sum())
+    low, high = model.noise_rate_interval_
+    assert low <= 0.2 <= high
+
+
+@pytest.mark.parametrize("zeros", [0.5, 0.75])
+def test_errors_in_a_table_of_zeros_are_not_denied(zeros):
+    for seed in range(3):
+        rng = np.random.default_rng([seed, 77])
+        X = rng.normal(size=(500, 3))
+        y = np.where(rng.random(500) < zeros, 0.0, rng.poisson(np.exp(1.5 + 0.4 * X[:, 0])))
+        bad = rng.permutation(500) < 100
+        found = SelfPacedLinearRegression().fit(X, y + 5 * y.std() * bad).misfit_check_
+        low, high = found.interval
+        assert low <= 0.2 <= high
+        if found.rate == 0:
+            assert repr(found).startswith(("Possible gross errors", "Gross errors cannot be told"))
+
+
 def test_nearest_asks_for_size_and_square():
     plain, rng = np.ones(40), np.random.default_rng(0)
     found = ValueAssessment(np.r_[np.zeros(39), 1.0], 0.0, (0.0, 0.0), sigma=1.0)

@@ -119,14 +119,16 @@ class Rejection:
 
     def rows(self, X: Any, y: Floats, residuals: Floats) -> Mask:
         """Return which rows are left out."""
-        sizes, (low, high) = self.sizes(X), self.ends
-        heaps = ((residuals < low) | (residuals > high)) & (sizes <= UNUSUAL)
+        heaps, size = self.heaps(X, residuals), np.abs(residuals)
         if not self.misled:
-            return np.asarray(heaps)
-        size = np.abs(residuals)
-        return np.asarray(
-            heaps | ((sizes > UNUSUAL) & (size > RANK_SHIFT * self.sigma) & (size > np.abs(y - self.median)))
-        )
+            return heaps
+        unusual = self.sizes(X) > UNUSUAL
+        return np.asarray(heaps | (unusual & (size > RANK_SHIFT * self.sigma) & (size > np.abs(y - self.median))))
+
+    def heaps(self, X: Any, residuals: Floats) -> Mask:
+        """Return which rows are in a second heap of residuals."""
+        low, high = self.ends
+        return np.asarray(((residuals < low) | (residuals > high)) & (self.sizes(X) <= UNUSUAL))
 
 
 def _mean_rank(values: Floats, rows: Mask, weight: Floats) -> float:

@@ -349,7 +349,11 @@ def checked(
         kept[:] = True
     found = efficient(fit, settings, kept)
     chosen = found if found.trial.plain else _nearest(found, assessment, kept)
-    return chosen, replace(assessment, applied=not chosen.trial.plain), rejection
+    if chosen.trial.plain:
+        return chosen, assessment, rejection
+    heaps = rejection.heaps(squares.features, fit.best.residuals) & ~kept & assessment.trusted
+    share = float(np.average(heaps, weights=squares.sample_weight))
+    return chosen, assessment.with_left_out(share, squares.size), rejection
 
 
 def _nearest(fit: RegressionFit, assessment: ValueAssessment, kept: NDArray[np.bool_]) -> RegressionFit:

@@ -217,7 +217,7 @@ class RegressionSummary:
         head = ("", "estimate", "std. error", "t", "p", f"{100 * self.level:g} % interval")
         columns = zip(self.names, self.estimate, self.error, self.t, self.p_value, self.low, self.high, strict=True)
         lines = [head] + [
-            (name, f"{b:.4g}", f"{e:.3g}", f"{t:.2f}", _p(p), f"{low:.4g} to {high:.4g}")
+            (name, f"{b:.4g}", f"{e:.3g}", _t(t), _p(p), f"{low:.4g} to {high:.4g}")
             for name, b, e, t, p, low, high in columns
         ]
         widths = [max(len(line[j]) for line in lines) for j in range(len(head))]
@@ -231,6 +231,10 @@ class RegressionSummary:
         return "\n".join([*shown, "", last, *self.words])
 
     __repr__ = __str__
+
+
+def _t(value: float) -> str:
+    return f"{value:.2f}" if abs(value) < 1e5 else f"{value:.1e}"
 
 
 def _p(value: float) -> str:

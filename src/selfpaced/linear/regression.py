@@ -300,8 +300,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
         if far_off:
             warnings.warn(
                 f"{far_off} of {found.squares.n_rows} rows are predicted more than {ABSURD:g} times as far off as the "
-                "worst row of the plain model, although nothing shows that they are wrong: coefficients may be wild. "
-                "Look at the rows of largest sample_loss_, raise alpha, or use plain_",
+                "worst row of the plain model, although their values may be right: their features are wrong, or "
+                "coefficients may be wild. Look at the rows of largest sample_loss_, raise alpha, or use plain_",
                 UserWarning,
                 stacklevel=5,
             )

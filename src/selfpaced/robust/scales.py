@@ -40,7 +40,6 @@ CLIPPED_SD = 0.986578  # theory: the standard deviation of N(0, 1) within 3 sigm
 CUTOFF = 2.5  # residuals beyond this many sigma do not estimate sigma: a choice
 TAIL_RATIO = 0.0125745  # theory: residuals of a normal between one and two cutoffs, relative to those within one
 SETTLING = 20  # cost: steps of the sigma that settles
-MOST_SETTLING = 3.0  # a choice: in units of 1 / sqrt(n), by which sigma may rise when it settles; 0.8 is usual
 LEAST_SETTLING = 0.8  # a choice: of its first value, to which sigma may fall when it settles
 RISE = 1.5  # the cut rises by half of itself at most, so that a gap stops it: a choice
 
@@ -187,8 +186,8 @@ class _Truncated:
         share = min(count / self.total, 1 - 0.5 / max(self.total, 1.0))
         return min(_spread(square / count, cut), cut / float(ndtri((1 + share) / 2)))
 
-    def settled(self, sigma: float, most: float) -> float:
-        """The spread below the cut alone, from a first sigma up to the largest allowed.
+    def settled(self, sigma: float) -> float:
+        """The spread below the cut alone, from a first sigma.
 
         Where clearly more residuals lie just beyond the cut than a normal has there, outliers are spread evenly over
         both sides of it, and their part is taken out.
@@ -203,7 +202,7 @@ class _Truncated:
                 count, square = count - excess, square - excess * cut**2 / 3
             if not (count > 0 and square > 0):
                 break
-            before, found = found, min(max(_spread(square / count, cut), LEAST_SETTLING * sigma), most)
+            before, found = found, max(_spread(square / count, cut), LEAST_SETTLING * sigma)
             if abs(found - before) <= 1e-4 * before:
                 break
         return found
@@ -279,17 +278,16 @@ def residual_scale(residuals: ArrayLike, sample_weight: Floats | None = None, *,
 
     The truncated-normal sigma takes the smaller of two estimates on its way up, which keeps it from climbing over
     outliers and makes it a little too small. Once it has arrived the spread below the cut is right by itself, and is
-    corrected for the coefficients. ``benchmarks/small_sample_scale.py`` shows what is left of the bias.
+    corrected for the coefficients. ``benchmarks/regression.py --part scale`` shows what is left.
 
     >>> round(residual_scale(ndtri((np.arange(1000) + 0.5) / 1000)).sigma, 2)
     1.0
     """
     size = np.abs(np.asarray(residuals, dtype=float))
     majority = m_scale(size, sample_weight, dof=dof, tol=1e-5)
-    n = effective_size(sample_weight, size.size)
     sigma = truncated_sigma(size, sample_weight)
     if sigma > 0:
-        sigma = _Truncated(size, sample_weight).settled(sigma, sigma * (1 + MOST_SETTLING / math.sqrt(n)))
+        sigma = _Truncated(size, sample_weight).settled(sigma)
     return ResidualScale(_for_coefficients(sigma, size, sample_weight, dof), majority)
 
 
@@ -309,7 +307,7 @@ def largest_sigma(residuals: ArrayLike, sample_weight: Floats | None = None, *, 
 def sharpness(n: float, dof: float) -> float:
     """What the truncated sigma of a sharp fit is at least at the normal of sigma 1, nearly always.
 
-    ``benchmarks/small_sample_scale.py`` compares it with the fifth percentile of simulated S-estimates.
+    ``benchmarks/regression.py --part scale`` compares it with the fifth percentile of simulated S-estimates.
     """
     return float(np.clip(1 - 2.3 / math.sqrt(n) - 4 * max(0.0, dof / n - 0.05), 0.25, 1.0))
 

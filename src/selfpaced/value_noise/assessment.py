@@ -13,11 +13,11 @@ from sklearn.utils import check_random_state
 
 from ..fingerprint import content_keys, mixed
 from ..folds import make_folds
-from ..robust import outlier_probability, outlier_share
-from ..robust.scales import NORMAL_95
+from ..robust import outlier_probability, outlier_share, second_heap
+from ..robust.scales import NORMAL_95, WINDOW
 from ..selection import effective_size, frequencies, mean_and_error
 from .mixture import NEAR, Mixture, fit_mixture
-from .reference import Reference, Rows, best_references, clear_outliers
+from .reference import Reference, Rows, best_references, leverage_cluster, usual_but_for
 
 __all__ = [
     "EVEN_ODDS",
@@ -39,6 +39,7 @@ COUNTED_SHARE = (
     0.1  # share of errors that count on a less likely scale alone: benchmarks/regression.py messy and tables
 )
 ATOM = 0.15  # a choice: share of one repeated value (zero, often) that no residual can assess
+CROWD = 0.3  # a choice: share of gross residuals (of rows before a heap) that would own a reference, too
 EVEN_ODDS = 0.5  # convention: above, a value is more probably wrong than right
 UNPROVEN = 1.0  # standard errors that a gain must have if no gross errors were found: benchmarks/regression.py tables
 
@@ -61,8 +62,14 @@ class ValueAssessment:
         Of the model's good residuals.
     reach, least : float
         The largest of its residuals, and the share that one row is: other rows are assessed by them, each by itself.
+    ends : tuple of float
+        Residuals in sigmas beyond which the model alone calls a value wrong.
     atom : float or None
         A value repeated so often that it is not assessed.
+    assessed : float
+        Share of the values that are assessed.
+    left_out : float
+        Share of values that are not called wrong but left out of the fit, because they are far from the rest.
     applied : bool
         Whether rows were left out of the fit because of the assessment.
     lost : ndarray of shape (n,) or None
@@ -81,6 +88,9 @@ class ValueAssessment:
     lost: NDArray[np.bool_] | None = None
     reach: float = 0.0
     least: float = 0.0
+    ends: tuple[float, float] = (GROSS, GROSS)
+    assessed: float = 1.0
+    left_out: float = 0.0
 
     @property
     def found(self) -> bool:
@@ -108,14 +118,44 @@ class ValueAssessment:
     def __repr__(self) -> str:
         low, high = self.interval
         found = f"Gross errors: {100 * self.rate:.1f} % of the values" if self.rate > 0 else "No gross errors stand out"
-        rest = f" {self.sentence}." if self.sentence else ""
-        return f"{found} (95 % interval {100 * low:.1f} % to {100 * high:.1f} %).{rest}"
+        far = (
+            f"{100 * self.left_out:.1f} % of the values are left out, far from the rest"
+            if self.left_out >= 0.0005
+            else ""
+        )
+        if self.rate == 0 and self.minority:
+            found = f"Gross errors cannot be told: {100 * (1 - self.assessed):.1f} % of the values are {self.atom:g}"
+        elif self.rate == 0 and far:
+            found, far = f"Possible gross errors: {far}", ""
+        elif self.atom is not None:
+            found += f", among the {100 * self.assessed:.1f} % that are not {self.atom:g}"
+        rest = [f"{part}." for part in (far, self.sentence) if part]
+        return " ".join([f"{found} (95 % interval {100 * low:.1f} % to {100 * high:.1f} %).", *rest])
+
+    @property
+    def minority(self) -> bool:
+        """Whether most values are one that is not assessed: no majority shows which of the others are right."""
+        return self.assessed < EVEN_ODDS
+
+    def undecided(self, n: float) -> ValueAssessment:
+        """Return the same with the interval that a minority allows, if nothing is found among n rows."""
+        if self.rate > 0 or not self.minority:
+            return self
+        low, high = self.interval
+        return replace(self, interval=(low, max(high, moved_share(EVEN_ODDS * self.assessed, n, 1))))
+
+    def with_left_out(self, share: float, n: float) -> ValueAssessment:
+        """Return the same for a fit that left out rows, this share of them although they are not called wrong."""
+        low, high = self.interval
+        if share > 0:
+            high = max(high, moved_share(self.rate + share, n, 1))
+        return replace(self, applied=True, interval=(low, min(high, 1.0)), left_out=share)
 
     def probability(self, rows: Rows) -> Array:
         """Return how probably the values of other rows are grossly wrong."""
         if not self.references:
             residuals, share = rows.y - rows.guesses[0], max(self.rate, self.least)
-            return _by_residuals(residuals, self.sigma, share, self.reach)
+            return _by_residuals(residuals, self.sigma, share, self.reach, self.ends)
         wrong = _gross(self.mixtures, [reference.of(rows).standardised(rows.y) for reference in self.references])
         return wrong if self.atom is None else np.where(rows.y == self.atom, 0.0, wrong)
 
@@ -174,24 +214,29 @@ def assess_values(
     rows = Rows(np.asarray(y, dtype=float), guesses, features, sample_weight)
     first = by_model(rows.y, guesses[0], sigma, sample_weight)
     gross = np.abs(rows.y - guesses[0]) > GROSS * sigma
-    if rows.size < REFERENCE_ROWS or not (sigma > 0 and gross.any()):
-        return first
     atom = repeated_value(rows.y, sample_weight)
     assessed = np.arange(len(y)) if atom is None else np.flatnonzero(rows.y != atom)
+    part = replace(first, atom=atom, assessed=rows.take(assessed).size / rows.size)
+    if rows.size < REFERENCE_ROWS or not (sigma > 0 and gross.any()):
+        return part.undecided(rows.size)
     seed = int(check_random_state(random_state).randint(1 << 31))
     # by what rows hold: neither their order nor a copy of one matters
     columns = guesses[0][:, None] if features is None else features
     keys = content_keys(columns)
     sample = _sample(assessed[np.argsort(mixed(keys[assessed], seed), kind="stable")], rows)
     z = (rows.y[sample] - guesses[0][sample]) / sigma
-    if clear_outliers(z, gross[sample], columns[sample] if linear else None):
-        return first
+    if usual_but_for(gross[sample], z):
+        heaps = second_heap(-z), second_heap(z)
+        if gross[sample].mean() > CROWD and min(heaps) < math.inf:
+            return _beyond(heaps, rows, first)
+        if linear and leverage_cluster(gross[sample], columns[sample]):
+            return first
     known = None if groups is None else np.asarray(groups)[sample]
     folds = make_folds(keys[sample], None, cv=3, groups=known, random_state=seed)
     drawn = replace(rows.take(sample), weight=None)
     for corrected in (False, True) if flexible else (True,):
         references = best_references(drawn, folds, linear=linear, corrected=corrected)
-        found = _by_references(rows, first, sample, assessed, atom, references)
+        found = _by_references(rows, part, sample, assessed, references)
         if max(mixture.gain for mixture in found.mixtures) < math.log(rows.size):  # half of what a claim needs
             break
     return found
@@ -212,7 +257,7 @@ def by_model(y: Array, predicted: Array, sigma: float, sample_weight: Array | No
     used = residuals if sample_weight is None else residuals[sample_weight > 0]
     reach, least = float(np.abs(used).max(initial=0.0)), 1.0 / max(effective_size(sample_weight, len(residuals)), 2)
     first = ValueAssessment(np.empty(0), 0.0, (0.0, share.high), sigma, reach=reach, least=least)
-    wrong = _by_residuals(residuals, sigma, max(share.estimate, least), reach)
+    wrong = _by_residuals(residuals, sigma, max(share.estimate, least), reach, first.ends)
     if not (wrong > EVEN_ODDS).any():
         return replace(first, wrong=wrong)
     gross = float(np.average(wrong > 0.99, weights=sample_weight))
@@ -220,10 +265,26 @@ def by_model(y: Array, predicted: Array, sigma: float, sample_weight: Array | No
     return replace(first, wrong=wrong, rate=rate, interval=(share.low, share.high))
 
 
-def _by_residuals(residuals: Array, sigma: float, share: float, reach: float) -> Array:
+def _beyond(heaps: tuple[float, float], rows: Rows, first: ValueAssessment) -> ValueAssessment:
+    """Return the assessment by the model alone: if many rows lie before a second heap, these are misfit, not gross."""
+    below, above = (max(cut / WINDOW, GROSS) if cut < math.inf else GROSS for cut in heaps)  # before the density rises
+    residuals = rows.y - rows.guesses[0]
+    wrong = np.where(_between(residuals, first.sigma, (below, above)), 0.0, first.wrong)
+    rate, before = (float(np.average(one > EVEN_ODDS, weights=rows.weight)) for one in (wrong, first.wrong - wrong))
+    if before <= CROWD * rate:
+        return first
+    low = min(first.interval[0], max(moved_share(rate, rows.size, -1), 0.0))
+    return replace(first, wrong=wrong, rate=rate, interval=(low, first.interval[1]), ends=(below, above))
+
+
+def _between(residuals: Array, sigma: float, ends: tuple[float, float]) -> NDArray[np.bool_]:
+    return np.asarray((residuals >= -ends[0] * sigma) & (residuals <= ends[1] * sigma))
+
+
+def _by_residuals(residuals: Array, sigma: float, share: float, reach: float, ends: tuple[float, float]) -> Array:
     """Return how probably values are wrong by the residuals of the model; only gross ones are."""
     wrong = outlier_probability(residuals, sigma, share, reach=reach)
-    return np.where(np.abs(residuals) > GROSS * sigma, wrong, 0.0)
+    return np.where(_between(residuals, sigma, ends), 0.0, wrong)
 
 
 def repeated_value(y: Array, sample_weight: Array | None = None) -> float | None:
@@ -241,7 +302,6 @@ def _by_references(
     first: ValueAssessment,
     sample: NDArray[np.intp],
     assessed: NDArray[np.intp],
-    atom: float | None,
     references: tuple[Reference, ...],
 ) -> ValueAssessment:
     """Return the assessment in units of the reference models."""
@@ -266,15 +326,15 @@ def _by_references(
     shares = (wrong, far & (wrong <= EVEN_ODDS), (first.wrong > EVEN_ODDS) & (wrong <= EVEN_ODDS))
     rate, tail, misfit = (float(np.average(share, weights=rows.weight)) for share in shares)
     ends = [mixture.interval for mixture in mixtures if mixture.found]
-    part = len(assessed) / len(rows.y)
+    part = first.assessed
     low = max(min([moved_share(rate, rows.size, -1), *(end * part for end, _ in ends)]), 0.0) if ends else 0.0
     hidden = moved_share(tail, rows.size, 1) / _visible(rows.y[sample], references[0], mixtures[0])
     high = min(max([moved_share(rate, rows.size, 1), *(end * part for _, end in ends)]) + hidden, 1.0)
     bare = tuple(replace(one, middle=np.empty(0), spread=np.empty(0)) for one in references)
     return replace(
         first, wrong=wrong, rate=rate, interval=(low, high), misfit=misfit, references=bare, mixtures=tuple(mixtures),
-        atom=atom, lost=far,
-    )  # fmt: skip
+        lost=far,
+    ).undecided(rows.size)  # fmt: skip
 
 
 def _counted(references: Sequence[Reference], mixtures: list[Mixture]) -> tuple[list[int], list[Mixture]]:

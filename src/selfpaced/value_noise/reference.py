@@ -27,19 +27,18 @@ from sklearn.preprocessing import StandardScaler
 
 from ..fitting import few_threads
 from ..folds import Split
-from ..robust import madn, second_heap, weighted_quantile
+from ..robust import madn, weighted_quantile
 from ..robust.scales import CUTOFF
 
-__all__ = ["Reference", "Rows", "best_references", "clear_outliers", "numeric_features"]
+__all__ = ["Reference", "Rows", "best_references", "leverage_cluster", "numeric_features", "usual_but_for"]
 
 Array = NDArray[np.floating[Any]]
 MOST_FEATURES = 200  # cost: features up to which they are all looked at; beyond, the model's own predictions have to do
 POSITIVE = 0.85  # of the values must be positive for a logarithm: benchmarks/regression.py errors
 BOOSTED = 100  # a choice: rows from which on trees are tried
 FREE_SHARES = (0.01, 0.05, 0.12, 0.25, 0.45)  # a choice: of values that no model has to account for
-EVIDENCE, AHEAD_BY = 5.0, 2.0  # nats and standard errors that a model must be ahead by: benchmarks/regression.py errors
+AHEAD_BY = 2.0  # standard errors that a model must be ahead by: benchmarks/regression.py errors
 FEATURE_GAP = 0.5  # a choice: spreads of the others' features that part a cluster of outliers from them
-CROWD = 0.3  # a choice: share of gross residuals that would own a reference, too; 40 % do (wrapped boosting)
 EDGE = 0.1  # a choice: of the outliers and of the others that may lie on the wrong side of the gap
 SMALLEST_SPREAD = 1e-300  # numerical safety: in place of a spread of zero
 
@@ -196,8 +195,7 @@ class _FitComparison:
         if other is None:
             return kept
         gain = self.density(other) - self.density(kept)
-        ahead = gain.sum() > max(EVIDENCE, AHEAD_BY * float(gain.std()) * np.sqrt(len(gain)))
-        return other if ahead else kept
+        return other if gain.sum() > AHEAD_BY * float(gain.std()) * np.sqrt(len(gain)) else kept
 
     def around(self, least: float | None, middle: Array, **models: Any) -> Reference:
         """Return a reference with one spread for all rows."""
@@ -324,28 +322,17 @@ def best_references(
     return tuple(found if comparison.better(found[-1], found[0]) is found[0] else found[::-1])
 
 
-def clear_outliers(z: Array, gross: NDArray[np.bool_], columns: Array | None) -> bool:
-    """Return whether residuals are normal but for outliers about which no reference model could say more.
+def usual_but_for(gross: NDArray[np.bool_], z: Array) -> bool:
+    """Return whether residuals, in units of the sigma of the good ones, are normal but for two gross ones or more."""
+    return 2 <= gross.sum() <= len(z) / 2 and _normal(z[np.abs(z) <= CUTOFF])
 
-    These are a second heap of residuals that is so large that it would own a reference, too, and leverage points: most
-    outliers form a cluster beyond a gap in the features. Trees could explain it, whatever its values are. A relation
-    that bends has rows on its way from the good ones to the others; leverage points have none.
 
-    Parameters
-    ----------
-    z : ndarray of shape (n,)
-        Residuals in units of the sigma of the good ones.
-    gross : ndarray of shape (n,)
-        Which of them are gross.
-    columns : ndarray of shape (n, p) or None
-        Features of a linear model; None for others, which leverage points do not draw.
+def leverage_cluster(gross: NDArray[np.bool_], columns: Array) -> bool:
+    """Return whether most rows of gross residuals lie beyond a gap in the features, as leverage points do.
+
+    Trees could explain such a cluster, whatever its values are. A relation that bends has rows on its way from the good
+    ones to the others.
     """
-    if not 2 <= gross.sum() <= len(z) / 2 or not _normal(z[np.abs(z) <= CUTOFF]):
-        return False
-    if gross.mean() > CROWD and min(second_heap(z), second_heap(-z)) < np.inf:
-        return True
-    if columns is None:
-        return False
     filled = np.nan_to_num(columns)
     spread = filled[~gross].std(axis=0)
     filled = filled[:, spread > 0] / spread[spread > 0]
