@@ -20,6 +20,7 @@ Factors = tuple[Floats, Floats]
 
 # cost: scales are estimated from at most this many entries; their standard error is then about 0.3 %.
 SCALE_ENTRIES = 100_000
+HELD_OUT_ENTRIES = 200  # a choice: entries that are held out at least; with fewer in all nothing is
 ON_GRID = 0.95  # a choice: the share of the values that have to lie on a grid, the commonest value left aside
 
 

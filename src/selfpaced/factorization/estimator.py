@@ -17,9 +17,9 @@ from ..selection import Candidate, Decision, path_of, sentence
 from ..solver import Callback
 from .base import Factorization
 from .engine import Engine, resolve
-from .entries import NO_MEANS, Levels, Means, from_csr
+from .entries import HELD_OUT_ENTRIES, NO_MEANS, Levels, Means, from_csr
 from .inputs import Observed
-from .rank import HELD_OUT_ENTRIES, MEANS_ONLY, NOT_CHECKED, RECOVERED, UNRELIABLE, FormChoice, choose_form, fit_quality
+from .rank import MEANS_ONLY, NOT_CHECKED, RECOVERED, UNRELIABLE, FormChoice, choose_form, fit_quality
 from .residuals import fit_cell_errors
 from .solve import FactorRun, Recipe, Solver
 from .start import RIDGE_END, centred, ridge_bound
