@@ -42,6 +42,12 @@ class Side:
         narrow = self.indptr.astype(np.int32) if self.values.size < 2**31 else self.indptr
         return sp.csr_array((values, self.indices, narrow), shape=(self.n_rows, n_columns))
 
+    def rows(self, start: int, stop: int) -> Side:
+        """The entries of rows start to stop, not copied."""
+        part = slice(self.indptr[start], self.indptr[stop])
+        weights = self.sample_weight[part] if self.sample_weight.size else self.sample_weight
+        return Side(self.indptr[start : stop + 1] - self.indptr[start], self.indices[part], self.values[part], weights)
+
     def across(self, n_columns: int) -> Side:
         """The same entries grouped by column."""
         order = self.matrix(np.arange(self.values.size), n_columns).tocsc()
