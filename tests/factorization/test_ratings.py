@@ -172,8 +172,9 @@ def test_a_dict_is_known_again_and_text_among_its_values_is_named(ratings, model
     frame = ratings[0]
     lines = {name: frame[name].to_numpy() for name in frame}
     assert_allclose(model.transform(lines), model.transform(frame))
+    lines["rating"] = np.full(len(frame), "good")
     with pytest.raises(ValueError, match="rating must be numeric with NaN"):
-        SelfPacedMF(random_state=0).fit({**lines, "rating": np.full(len(frame), "good")}, long=("user", "item", "rating"))
+        SelfPacedMF(random_state=0).fit(lines, long=("user", "item", "rating"))
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
