@@ -36,7 +36,7 @@ class PRMF(Factorization):
     Parameters
     ----------
     rank : int or "auto", default="auto"
-        Number of components; "auto" as in :class:`SelfPacedMF`.
+        Number of components; "auto" takes the largest drop of the singular values under a strong ridge.
     ridge : float, default=0.005
         The penalty as a share of the smallest one that makes everything zero.
     continuation : bool, default=True
@@ -48,7 +48,9 @@ class PRMF(Factorization):
         Least-squares sweeps without outliers at the end, as SelfPacedMF does.
     max_iter : int, default=30
         Sweeps.
-    max_rank, backend, n_jobs, random_state, verbose
+    max_rank : int, default=12
+        The largest rank that "auto" looks for.
+    backend, n_jobs, random_state, verbose
         As in :class:`SelfPacedMF`.
 
     Attributes
