@@ -216,8 +216,8 @@ def usual_loss(loss: Floats, weight: Floats | None, threshold: float) -> UsualLo
     """
     least = max(1e-12 * float(loss.max()), float(np.finfo(float).tiny))
     logs = np.log(np.maximum(np.asarray(loss, dtype=float), least))
-    if np.average(loss <= least, weights=weight) >= 0.5:  # most are at their centre, which leaves nothing to compare with
-        return UsualLoss(float(loss.max()), 1.0, least)
+    if 0.5 <= np.average(loss <= least, weights=weight) < 1 - FEW_LEFT_OUT:
+        return UsualLoss(float(loss.max()), 1.0, least)  # many are at their centre and many are not: no loss is usual
     kept = np.ones(logs.size, bool)
     for _ in range(5):  # more change nothing
         low, middle, high = _quartiles(logs[kept], None if weight is None else weight[kept])
