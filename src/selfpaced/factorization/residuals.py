@@ -118,8 +118,8 @@ def refit_rows(side: Side, rows: Any, U: Floats, V: Floats, scale: float, usual:
         chosen = np.zeros((subsets, count))
         np.put_along_axis(chosen, np.argpartition(drawn, kept - 1, axis=1)[:, :kept], 1.0, axis=1)
         same = rows[counts[rows] == length]
-        # in parts, so that no array has more than about a million numbers
-        parts = min(same.size, -(-same.size * subsets * (count + rank * rank) // (1 << 20)))
+        # in parts, so that no array has more than about a quarter of a million numbers
+        parts = min(same.size, -(-same.size * subsets * (count + rank * rank) // (1 << 18)))
         for part in np.array_split(same, parts):
             at = side.indptr[part][:, None] + used
             X, y = V[side.indices[at]].astype(np.float64), side.values[at].astype(np.float64)
