@@ -406,7 +406,6 @@ def ablation(seeds: int) -> Lines:
         "self-paced path": {"regularizer": None},
         "agreement of views": patch.object(estimator, "view_trust", lambda data, *_: np.ones(len(data.blocks))),
         "robust start": patch.object(paced, "START_WIDTH", 1e9),
-        "isolated seeds avoided": patch.object(paced, "LEAST_CHANCE", 1.0),
         "spectral starts": patch.object(paced, "spectral_centers", nothing),
         "pruned restarts": {"n_keep": 20},
     }

@@ -69,6 +69,14 @@ def test_a_number_that_is_none_is_refused(wrong):
 def test_too_few_samples_to_choose_from():
     with pytest.raises(ValueError, match="at most a quarter of the 30 samples to be chosen, got 9"):
         counted(np.random.default_rng(0).normal(size=(30, 2)), range(2, 10))
+    with pytest.raises(ValueError, match="n_clusters='auto' needs at least 8 distinct samples, got 7"):
+        counted(np.random.default_rng(0).normal(size=(7, 2)), "auto")
+
+
+@pytest.mark.parametrize("n", [8, 10, 17])
+def test_few_samples_are_enough(n):
+    X, _ = make_blobs(120, 6, centers=3, random_state=0)
+    assert 2 <= counted(X[:n], "auto").n_clusters_ <= n // 4
 
 
 def test_the_score_has_its_peak_near_the_truth():

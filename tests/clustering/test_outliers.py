@@ -60,7 +60,15 @@ def test_the_unit_of_losses_and_whole_weights():
 def test_samples_at_their_centre():
     none = usual_loss(np.zeros(5), None, 3.5)
     np.testing.assert_array_equal(none.excess(np.zeros(5)), 0.0)
-    some = usual_loss(np.array([0.0, 0.0, 0.0, 0.0, 2.0]), None, 3.5)
+    some = usual_loss(np.array([0.0] * 9 + [2.0]), None, 3.5)
     assert some.spread == 0
     assert (some.excess(np.array([0.0, 2.0])) > 0).tolist() == [False, True]
     assert UsualLoss(1.0, 1.0, 1e-12).excess(np.array([0.5, np.e])).tolist() == [0.0, 1.0]
+
+
+def test_few_distinct_samples_have_no_outliers():
+    # two of the four places share a centre, so half of the samples are at theirs and half are not
+    X = np.repeat(np.random.default_rng(0).normal(size=(4, 6)), 30, axis=0)
+    model = SelfPacedMultiViewKMeans(3, random_state=0).fit(X)
+    assert not model.outliers_.any()
+    assert np.isfinite(model.assess(X).wrong).all()

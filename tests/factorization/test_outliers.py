@@ -49,3 +49,16 @@ def test_normal_noise_keeps_a_narrow_core():
     found = wrong[model.outliers_["row"], model.outliers_["column"]]
     assert found.mean() > 0.95
     assert found.sum() > 0.8 * wrong.sum()
+
+
+@pytest.mark.parametrize(("shape", "rank", "most"), [((6, 6), 2, 0.12), ((12, 12), 3, 0.03), ((15, 10), 2, 0.03)])
+def test_few_entries_that_a_fit_could_not_predict_are_no_errors(shape, rank, most):
+    rng = np.random.default_rng(1)
+    listed = []
+    for _ in range(4):
+        X = rng.normal(size=(shape[0], rank)) @ rng.normal(size=(rank, shape[1])) + 0.1 * rng.normal(size=shape)
+        listed.append(len(SelfPacedMF(random_state=0).fit(X).outliers_) / X.size)
+        X[1, 1] += 20
+        found = SelfPacedMF(random_state=0).fit(X).outliers_
+        assert (found["row"][0], found["column"][0]) == (1, 1)
+    assert np.mean(listed) <= most

@@ -61,3 +61,10 @@ def test_without_noise_no_spare_component_is_kept(seed):
     found = SelfPacedMF(random_state=0).fit(X)
     assert found.rank_ == rank
     assert [candidate.label for candidate in found.rank_path_ if candidate.chosen] == [f"rank {rank}"]
+
+
+@pytest.mark.parametrize("rank", [15, 20])
+def test_a_given_rank_is_kept_however_few_entries_a_row_has(rank):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 20)) + 0.1 * rng.normal(size=(30, 20))
+    assert SelfPacedMF(rank, random_state=0).fit(X).rank_ == rank

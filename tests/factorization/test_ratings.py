@@ -168,6 +168,21 @@ def test_wrong_names_are_named(ratings, long, message):
         SelfPacedMF().fit(ratings[0], long=long)
 
 
+def test_a_dict_is_known_again_and_text_among_its_values_is_named(ratings, model):
+    frame = ratings[0]
+    lines = {name: frame[name].to_numpy() for name in frame}
+    assert_allclose(model.transform(lines), model.transform(frame))
+    lines["rating"] = np.full(len(frame), "good")
+    with pytest.raises(ValueError, match="rating must be numeric with NaN"):
+        SelfPacedMF(random_state=0).fit(lines, long=("user", "item", "rating"))
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_equal_entries_have_no_gain():
+    model = SelfPacedMF(random_state=0).fit(np.full((30, 20), 3.0))
+    assert_allclose(model.row_gain_, 0.0)
+
+
 def test_missing_ids_and_bounds_are_refused(ratings):
     frame = ratings[0].assign(user=np.nan)
     with pytest.raises(ValueError, match="user must name a row or column in every line, got missing ids"):

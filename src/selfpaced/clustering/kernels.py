@@ -343,33 +343,19 @@ def rows_of(block: Any, index: NDArray[np.intp]) -> Floats:
     return np.ascontiguousarray(rows).reshape(*index.shape, -1)
 
 
-def nearest_gaps(views: Views, norms: Floats, clusters: int, rng: np.random.Generator) -> Floats:
-    """Squared distance per view (V, n) of every sample to its nearest among a few random ones.
+def usual_gap(views: Views, norms: Floats, clusters: int, rng: np.random.Generator) -> float:
+    """Median squared distance, per view, of a sample to its nearest among a few random ones.
 
-    Its median is a first guess of the loss inside a cluster that gross outliers cannot move; a sample far above
-    it is isolated. A sample is not its own neighbour, nor are its copies, so that repeating a sample is the same
-    as weighting it.
+    It is a first guess of the loss inside a cluster that gross outliers cannot move. A sample is not its own
+    neighbour, nor are its copies, so that repeating a sample is the same as weighting it.
     """
     chance = np.ones((1, views.n)) if views.weight is None else views.weight[None]
     few = _draw(chance, 5 * clusters + 1, rng)[0]
     total = gaps(views, norms, few, Cost())
     total[total <= 1e-6 * (1 + norms.sum(axis=0))] = np.inf
-    near = few[total.argmin(axis=0)]
-    found = np.empty((len(views.blocks), views.n), views.dtype)
-    for v, block in enumerate(views.blocks):
-        for part in chunks(views.n, block.shape[1]):
-            found[v, part] = _gap(block[part], block[near[part]])
-    if views.present is not None:
-        found[~(views.present & views.present[:, near])] = 0
-    return found
-
-
-def _gap(rows: Any, others: Any) -> Floats:
-    """Squared distances row by row; over the columns that both know, scaled up to all of them."""
-    if isinstance(rows, Holed):
-        both = rows.known * others.known
-        return row_norms(Holed((rows.filled - others.filled) * both, both))
-    return row_norms(rows - others)
+    near = total.min(axis=0) / len(views.blocks)
+    near[np.isinf(near)] = 0
+    return median_loss(views, np.broadcast_to(near, norms.shape))
 
 
 def gaps(views: Views, norms: Floats, index: NDArray[np.intp], cost: Cost, pool: Executor | None = None) -> Floats:
@@ -408,17 +394,13 @@ def plus_plus(
     restarts: int,
     cost: Cost,
     rng: np.random.Generator,
-    favour: Floats | None = None,
     pool: Executor | None = None,
 ) -> list[Floats]:
     """Greedy k-means++ for every restart: the best of 2 + log(k) candidates drawn by latent loss.
 
-    ``favour`` multiplies the chance of every sample to be drawn. Returns the centres per view, each
-    (restarts, clusters, d).
+    Returns the centres per view, each (restarts, clusters, d).
     """
     chance = np.ones(views.n) if views.weight is None else views.weight.astype(np.float64)
-    if favour is not None:
-        chance = chance * favour
     if views.present is not None:
         complete = views.present.all(axis=0) & (chance > 0)
         # A seed without a view has no centre there: seed from complete samples while there are enough.

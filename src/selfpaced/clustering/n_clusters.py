@@ -83,10 +83,12 @@ def numbers(n_clusters: Any) -> tuple[int, ...]:
 def count_clusters(data: Views, tried: tuple[int, ...], neighbors: int, rng: np.random.Generator) -> Count:
     """Choose the number of clusters; ``tried`` empty means 2 to the root of the number of samples."""
     few = data if data.n <= SAMPLES else data.take(np.sort(rng.choice(data.n, SAMPLES, replace=False)))
-    tried = tried or tuple(range(2, max(2, math.isqrt(few.n)) + 1))
+    if not tried and few.n < 8:
+        raise ValueError(f"n_clusters='auto' needs at least 8 distinct samples, got {few.n}: give the number")
+    tried = tried or tuple(range(2, min(math.isqrt(few.n), few.n // 4) + 1))
     if few.n < 4 * max(tried):
         raise ValueError(f"n_clusters must be at most a quarter of the {few.n} samples to be chosen, got {max(tried)}")
-    rows, weight = _usual_samples(principal_components(few), few.weight)
+    rows, weight = _usual_samples(principal_components(few), few.weight, 4 * max(tried))
     orders = [rng.permutation(len(rows)) for _ in range(SPLITS)]
     seed = int(rng.integers(2**31))
     found = {k: np.mean([_agreement(rows, weight, order, k, seed) for order in orders], axis=0) for k in tried}
@@ -122,14 +124,16 @@ def principal_components(data: Views) -> Floats:
     return np.asarray(PCA(wanted, svd_solver=solver, random_state=0).fit_transform(joint))
 
 
-def _usual_samples(rows: Floats, weight: Floats | None) -> tuple[Floats, Floats | None]:
-    """The samples without isolated ones, for which k-means would need clusters of their own."""
+def _usual_samples(rows: Floats, weight: Floats | None, least: int) -> tuple[Floats, Floats | None]:
+    """The samples without isolated ones, for which k-means would need clusters of their own; ``least`` are kept."""
     nearest = NearestNeighbors(n_neighbors=min(5, len(rows) - 1)).fit(rows)
     gap = nearest.kneighbors()[0][:, -1]
     if not gap.any():
         return rows, weight
     usual = usual_loss(gap, weight, ISOLATED)
     kept = usual.excess(gap) <= ISOLATED * usual.spread
+    if kept.sum() < least:
+        return rows, weight
     return rows[kept], None if weight is None else weight[kept]
 
 
@@ -212,6 +216,8 @@ def usual_loss(loss: Floats, weight: Floats | None, threshold: float) -> UsualLo
     """
     least = max(1e-12 * float(loss.max()), float(np.finfo(float).tiny))
     logs = np.log(np.maximum(np.asarray(loss, dtype=float), least))
+    if 0.5 <= np.average(loss <= least, weights=weight) < 1 - FEW_LEFT_OUT:
+        return UsualLoss(float(loss.max()), 1.0, least)  # many are at their centre and many are not: no loss is usual
     kept = np.ones(logs.size, bool)
     for _ in range(5):  # more change nothing
         low, middle, high = _quartiles(logs[kept], None if weight is None else weight[kept])

@@ -17,14 +17,13 @@ from ..regularizers import Hard, Logistic, Regularizer, Welsch
 from ..selection import Trial
 from ..solver import Callback, Solution, Stage, State, walk
 from .embedding import SPECTRAL_SAMPLES, spectral_centers
-from .kernels import Cost, Sweep, Views, filled, median_loss, nearest_gaps, plus_plus, sweep, workers
+from .kernels import Cost, Sweep, Views, filled, median_loss, plus_plus, sweep, usual_gap, workers
 
 Floats = NDArray[Any]
 
 # Measured by benchmarks/clustering.py, section ablation.
 WARM = 3  # steps before the first weights: losses of raw seeds say nothing
 START_WIDTH = 4.0  # half weight of the robust start, in median losses
-LEAST_CHANCE = 0.01  # of the most isolated sample to become a seed, relative to the least isolated
 PRUNE = {1: 2, 3: 1 << 30}  # cost: stage -> divisor of the restarts that go on after it
 
 STAGE_SAMPLES = 10_000  # cost: of at least twice as many samples, the stages before the last see only so many
@@ -299,12 +298,8 @@ def _start(views: Views, clusters: int, plan: Plan, rng: np.random.Generator, po
     measured on losses they have spoilt: so the start, too, runs under a latent loss, a wide one.
     """
     norms = views.norms()
-    cost, chance = Cost(), None
-    if plan.robust:
-        gap = nearest_gaps(views, norms, clusters, rng)
-        cost = _wide(median_loss(views, gap))
-        chance = np.maximum(cost.weight(gap).mean(axis=0), LEAST_CHANCE)
-    seeds = plus_plus(views, norms, clusters, plan.restarts, cost, rng, chance, pool)
+    cost = _wide(usual_gap(views, norms, clusters, rng)) if plan.robust else Cost()
+    seeds = plus_plus(views, norms, clusters, plan.restarts, cost, rng, pool)
     now = Restarts(views, norms, seeds)
     for _ in range(WARM):
         now = now.swept(cost, pool)

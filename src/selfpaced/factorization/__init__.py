@@ -11,7 +11,6 @@
 (3, 5)
 """
 
-from .estimator import SelfPacedMF
-from .prmf import PRMF
+from .estimator import PRMF, SelfPacedMF
 
 __all__ = ["PRMF", "SelfPacedMF"]

@@ -18,8 +18,9 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from ..assessment import Assessment, AssessmentMixin, Places, Values, fingerprint
 from ..fitting import all_or_nothing
 from ..regularizers import Hard
+from ..robust.scales import MAD_TO_SIGMA
 from .engine import Engine, WeightedSolve, resolve
-from .entries import SCALE_ENTRIES, Floats, Levels, Side, from_csr
+from .entries import HELD_OUT_ENTRIES, SCALE_ENTRIES, Floats, Levels, Side, from_csr
 from .inputs import Observed, check_positions, observe, positions
 from .residuals import (
     REJECT,
@@ -30,6 +31,7 @@ from .residuals import (
     fit_cell_errors,
     gains,
     inlier_shares,
+    left_out_rows,
     line_means,
     lost_rows,
     outlier_table,
@@ -357,6 +359,9 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         self.row_labels_, self.column_labels_ = observed.row_labels, observed.column_labels
         self._layout = observed.layout
         sample = residuals[:: max(residuals.size // SCALE_ENTRIES, 1)]
+        if held_out == 0.0 and side.values.size < HELD_OUT_ENTRIES:  # a fit may meet most of so few, and lose the rest
+            errors = left_out_rows(side, *self._lines(), self.mean_, self.scale_, self._seed)
+            held_out = MAD_TO_SIGMA * float(np.median(np.abs(np.concatenate([row[-1] for row in errors]))))
         self._cells = fit_cell_errors(sample, floor=held_out, least=REJECT * fit.scale)
         self.row_weight_, self.column_weight_ = line_means(self._step, side, residuals, len(V))
         return int(np.count_nonzero(beyond(residuals, self._cells.beyond)))

@@ -20,6 +20,7 @@ Factors = tuple[Floats, Floats]
 
 # cost: scales are estimated from at most this many entries; their standard error is then about 0.3 %.
 SCALE_ENTRIES = 100_000
+HELD_OUT_ENTRIES = 200  # a choice: entries that are held out at least; with fewer in all nothing is
 ON_GRID = 0.95  # a choice: the share of the values that have to lie on a grid, the commonest value left aside
 
 
@@ -40,6 +41,12 @@ class Side:
         """A CSR array of these values; with narrow row pointers, or SciPy would copy the indices to wide ones."""
         narrow = self.indptr.astype(np.int32) if self.values.size < 2**31 else self.indptr
         return sp.csr_array((values, self.indices, narrow), shape=(self.n_rows, n_columns))
+
+    def rows(self, start: int, stop: int) -> Side:
+        """The entries of rows start to stop, not copied."""
+        part = slice(self.indptr[start], self.indptr[stop])
+        weights = self.sample_weight[part] if self.sample_weight.size else self.sample_weight
+        return Side(self.indptr[start : stop + 1] - self.indptr[start], self.indices[part], self.values[part], weights)
 
     def across(self, n_columns: int) -> Side:
         """The same entries grouped by column."""

@@ -103,15 +103,15 @@ def observe(
 
 def _long_names(estimator: Any, X: Any, long: Any, reset: bool) -> Any:
     """The names of a long frame's columns; those of ``fit`` are known again later."""
+    there = list(X) if isinstance(X, dict) else list(getattr(X, "columns", ()))
     if long is None and not reset:
         known = getattr(estimator, "_long", None)
-        return known if known is not None and set(known) <= set(getattr(X, "columns", ())) else None
+        return known if known is not None and set(known) <= set(there) else None
     if long is None:
         return None
     names = (long,) if isinstance(long, str) else tuple(long)
     if len(names) != 3:
         raise ValueError(f"long must name three columns: row ids, column ids and values, got {long!r}")
-    there = list(X) if isinstance(X, dict) else list(getattr(X, "columns", ()))
     missing = [name for name in names if name not in there]
     if missing:
         raise ValueError(f"long must name columns of X, got {missing!r}; X has {there!r}")
@@ -122,7 +122,8 @@ def _from_long(estimator: Any, X: Any, names: Any, mask: Any, sample_weight: Any
     """A long frame as triplets of positions; of new rows, entries in unknown columns are left out."""
     rows, at_row = coded(X[names[0]], names[0])
     columns, at_column = coded(X[names[1]], names[1])
-    values = np.array(X[names[2]], dtype=np.float64)
+    with speaking_of(str(names[2]), "numeric with NaN for missing entries"):
+        values = np.array(X[names[2]], dtype=np.float64)
     if not reset:
         known = positions(estimator.column_labels_, columns)[at_column]
         values[known < 0] = np.nan

@@ -15,7 +15,7 @@ from ..regularizers import get
 from ..robust import tukey_loss
 from ..selection import Gap, Trial, gap
 from .engine import Engine
-from .entries import NO_MEANS, Entries, Factors, Floats, Levels, Means, from_csr
+from .entries import HELD_OUT_ENTRIES, NO_MEANS, Entries, Factors, Floats, Levels, Means, from_csr
 from .residuals import THIN
 from .solve import NEGLIGIBLE, Recipe, Solver
 from .start import RIDGE_END, RIDGE_RANK, Centred, centred, lever, low_scale, reveal_rank, ridge_bound
@@ -34,7 +34,6 @@ PER_LINE = 0.4  # theory: components per entry of a usual row or column, with ro
 MOST_RANK = 64  # cost
 LINE = 60.0  # cost: entries of a usual row or column of a large matrix that take part
 ENTRIES_COMPARED = 40_000  # cost: entries that take part, if rows and columns keep enough of theirs
-HELD_OUT_ENTRIES = 200  # a choice: entries that are held out at least; with fewer in all nothing is
 EXPLAINED_EXACTLY = 1e-3  # numerical safety: of the entries' spread; what is off by less is explained
 
 RECOVERED, MEANS_ONLY, UNRELIABLE, NOT_CHECKED = "recovered", "means only", "unreliable", "not checked"
@@ -333,7 +332,7 @@ def choose_form(
         rows, columns = lines_of(matrix, per_line, rng)
         whole = rows.size + columns.size == sum(matrix.shape)
         entries, holdout = hold_out(*thinned(matrix, weights, rows, columns), rng)
-        cap = min(largest_rank(entries), max_rank or MOST_RANK)
+        cap = rank or min(largest_rank(entries), max_rank or MOST_RANK)
         search = FormSearch(engine, entries, holdout, rank, ridge, cap, rng)
         chosen, alone, tried = search.choose_start(means)
         reached = rank is None and chosen.rank == cap

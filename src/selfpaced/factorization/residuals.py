@@ -62,7 +62,7 @@ def usual_rows(U: Floats, counts: Any) -> UsualRows:
     near = near if len(near) > 2 * U.shape[1] else rows
     spread = np.atleast_2d(np.cov(near.T)) if len(near) > 1 else np.eye(U.shape[1])
     # a component that no row has could not be divided by
-    spread[np.diag_indices_from(spread)] += 1e-9 * max(float(np.trace(spread)), np.finfo(float).tiny)
+    spread[np.diag_indices_from(spread)] += 1e-9 * max(float(np.trace(spread)), np.finfo(float).tiny ** 0.5)
     return UsualRows(near.mean(axis=0), np.linalg.inv(spread))
 
 
@@ -118,8 +118,8 @@ def refit_rows(side: Side, rows: Any, U: Floats, V: Floats, scale: float, usual:
         chosen = np.zeros((subsets, count))
         np.put_along_axis(chosen, np.argpartition(drawn, kept - 1, axis=1)[:, :kept], 1.0, axis=1)
         same = rows[counts[rows] == length]
-        # in parts, so that no array has more than about a million numbers
-        parts = min(same.size, -(-same.size * subsets * (count + rank * rank) // (1 << 20)))
+        # in parts, so that no array has more than about a quarter of a million numbers
+        parts = min(same.size, -(-same.size * subsets * (count + rank * rank) // (1 << 18)))
         for part in np.array_split(same, parts):
             at = side.indptr[part][:, None] + used
             X, y = V[side.indices[at]].astype(np.float64), side.values[at].astype(np.float64)
@@ -184,23 +184,35 @@ def gains(side: Side, rows: FittedLines, columns: FittedLines, mean: float, scal
     The unit is the squared error that own means leave of a usual entry, errors cut off at 3.5 noise scales: 0 is no
     better than the own mean, less than 0 is worse.
     """
-    fold = np.random.default_rng(seed).permutation(side.n_rows) % ROW_FOLDS
-    level, unit = mean + float(np.median(columns.means)), max(scale, float(np.finfo(side.values.dtype).tiny))
-    usual = rows.usual(side.counts())
+    level, unit = mean + float(np.median(columns.means)), _unit(scale, side)
     own_usual = UsualRows(np.zeros(1), np.full((1, 1), unit**-2.0))  # the usual level counts as one more entry
     found, left, count = np.full(side.n_rows, np.nan), 0.0, 0
+    for i, y, given, model in left_out_rows(side, rows, columns, mean, scale, seed):
+        alone = left_out(np.ones((y.size, 1)), y - level, given, unit, own_usual)
+        errors = np.minimum(np.abs([alone, model]), REJECT * unit) ** 2
+        found[i] = np.average(errors[0] - errors[1], weights=given)
+        left, count = left + float(errors[0].sum()), count + y.size
+    return np.asarray(found / (left / count)) if left > 0 else np.where(np.isnan(found), np.nan, 0.0)
+
+
+def left_out_rows(
+    side: Side, rows: FittedLines, columns: FittedLines, mean: float, scale: float, seed: int
+) -> Iterator[tuple[int, Floats, Floats, Floats]]:
+    """Number, values, sample weights and prediction errors of every row that has entries, as :func:`gains` has them."""
+    fold, unit = np.random.default_rng(seed).permutation(side.n_rows) % ROW_FOLDS, _unit(scale, side)
+    usual = rows.usual(side.counts())
     for part in range(ROW_FOLDS):
         factors, means = _columns_of_others(side, rows, columns, mean, unit, fold != part)
         for i in np.flatnonzero((fold == part) & (side.counts() > 0)):
             at = slice(side.indptr[i], side.indptr[i + 1])
             y, across = side.values[at].astype(np.float64), side.indices[at]
             given = side.sample_weight[at] if side.sample_weight.size else np.ones(y.size)
-            model = left_out(_design(factors[across], rows.own_mean), y - mean - means[across], given, unit, usual)
-            alone = left_out(np.ones((y.size, 1)), y - level, given, unit, own_usual)
-            errors = np.minimum(np.abs([alone, model]), REJECT * unit) ** 2
-            found[i] = np.average(errors[0] - errors[1], weights=given)
-            left, count = left + float(errors[0].sum()), count + y.size
-    return np.asarray(found / (left / count)) if left > 0 else np.where(np.isnan(found), np.nan, 0.0)
+            X = _design(factors[across], rows.own_mean)
+            yield i, y, given, left_out(X, y - mean - means[across], given, unit, usual)
+
+
+def _unit(scale: float, side: Side) -> float:
+    return max(scale, float(np.finfo(side.values.dtype).tiny))
 
 
 def left_out(X: Floats, y: Floats, given: Floats, scale: float, usual: UsualRows) -> Floats:

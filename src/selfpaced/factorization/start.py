@@ -59,21 +59,25 @@ def ridge_bound(entries: Entries, sweeps: int = 20, cut: float = math.inf) -> fl
     It does not depend on the unit of the data, which makes it the natural unit of the ridge. A few power
     iterations are enough, because only its magnitude matters. Entries beyond the ``cut`` do not count.
     """
-    side = entries.by_row
-    signs: Floats = np.sign(side.values).astype(np.float32, copy=False)
-    if math.isfinite(cut):
-        signs = np.where(np.abs(side.values) < cut, signs, np.float32(0))
-    if side.sample_weight.size:
-        signs = signs * side.sample_weight
-    matrix = side.matrix(signs, entries.shape[1])
-    vector = np.random.default_rng(0).standard_normal(entries.shape[1]).astype(signs.dtype)
+    side, width = entries.by_row, entries.shape[1]
+    real = side.sample_weight.dtype if side.sample_weight.size else np.float32
+    vector = np.random.default_rng(0).standard_normal(width).astype(real)
     norm = 0.0
     for _ in range(sweeps):
-        vector = matrix.T @ (matrix @ vector)
-        length = float(np.linalg.norm(vector))
+        image = np.zeros_like(vector)
+        for start, stop in side.blocks(1 << 20):  # signs of all entries at once would be the peak of memory
+            part = side.rows(start, stop)
+            signs: Floats = np.sign(part.values).astype(np.float32, copy=False)
+            if math.isfinite(cut):
+                signs = np.where(np.abs(part.values) < cut, signs, np.float32(0))
+            if part.sample_weight.size:
+                signs = signs * part.sample_weight
+            matrix = part.matrix(signs, width)
+            image = image + matrix.T @ (matrix @ vector)
+        length = float(np.linalg.norm(image))
         if length == 0:
             return 1.0
-        norm, vector = math.sqrt(length), vector / vector.dtype.type(length)
+        norm, vector = math.sqrt(length), image / image.dtype.type(length)
     return norm
 
 
