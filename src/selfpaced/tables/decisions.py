@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fingerprint import row_keys
+from .cells import CellLevels, NumberFormat
 from .reading import Lines, read_table
 from .text import TableError
 
@@ -224,10 +225,14 @@ def _corrected(table: pd.DataFrame, column: str, answers: Sequence[RowDecision],
     # Spreadsheets drop leading zeros: 2 means 02 where there is no label 2.
     padded = {str(label).lstrip("0"): label for label in given.unique() if str(label).isdigit()}
     known = set(given.unique())
+    text = not types.is_numeric_dtype(given.dtype) and not types.is_datetime64_any_dtype(given.dtype)
+    numbers = NumberFormat.find(CellLevels.of(given)) if text else None
     for answer in answers:
         value: Any = answer.value
         if value not in known and value.isdigit():
             value = padded.get(value.lstrip("0"), value)
+        if value not in known and numbers is not None and re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", value):
+            value = value.replace(".", numbers.decimal or ".")  # the page and the list write a decimal point
         if types.is_bool_dtype(given.dtype):
             value = value.strip().lower() == "true"
         elif types.is_numeric_dtype(given.dtype):
