@@ -67,8 +67,9 @@ def test_both_lists_are_counted_and_shown_apart(selfpaced, shop_run, shop_csv):
     facts = json.loads((shop_run / "metrics.json").read_text())
     out = selfpaced("fit", shop_csv, "--target", "will buy", "--model", "logistic", "--no-report", "--force")[1]
     likely, look = facts["likely_errors"], facts["worth_a_look"]
-    assert out.startswith(f"\n{likely} likely errors, {look} row")
-    assert "Likely errors (about" in out
+    said = " ".join(out.split())
+    assert re.match(rf"{likely} likely errors \(about [\d.]+ % of them are wrong\) and {look} rows? worth a look", said)
+    assert "Likely errors" in out
     assert ("Rows worth a look" in out) == (look > 0)
     assert "Not used" not in out
     assert facts["not_used"] == []
@@ -92,6 +93,6 @@ def test_a_run_without_suspects_continues_with_predictions(selfpaced, folder):
     (folder / "clean.csv").write_text("\n".join(["a,b,label", *rows]) + "\n", encoding="utf-8")
     code, out, err = selfpaced("fit", "clean.csv", "--target", "label", "--no-report", "--model", "logistic")
     assert code == 0, err
-    assert "No likely errors, no rows worth a look among 200 rows." in out
+    assert out.startswith("\nNo likely errors among 200 rows: no row is more probably wrong than right.\n")
     assert "Rows worth a look" not in out
     assert out.splitlines()[-1] == "Next: selfpaced predict run/model.skops NEW.csv"

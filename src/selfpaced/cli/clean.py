@@ -140,8 +140,10 @@ def _changed(
         spelled = {label_text(cell): label_text(cell) for cell in cells}
         known = dict(zip(table.frame[target].tolist(), cells, strict=True)) if labels else {}
         for row, label in labels.items():
-            number = isinstance(label, float)
-            cells[row] = _text(label, decimal) if number else label_text(known.get(label, spelled.get(str(label), label)))
+            if isinstance(label, float):
+                cells[row] = _text(label, decimal)
+            else:
+                cells[row] = label_text(known.get(label, spelled.get(str(label), label)))
         frame[target] = [merges.get(label_text(cell), cell) for cell in cells]
     return frame
 

@@ -109,7 +109,8 @@ class TextFile:
             raise TableError(path, "is empty")
         wide = head.startswith((b"\xff\xfe", b"\xfe\xff"))
         if b"\0" in head and not wide:
-            raise TableError(path, "is not text; CSV, TSV and Parquet (.parquet) can be read")
+            excel = " (an Excel workbook? save it as CSV)" * head.startswith((b"PK", b"\xd0\xcf\x11\xe0"))
+            raise TableError(path, f"is not text{excel}; CSV, TSV and Parquet (.parquet) can be read")
         dialect = _dialect(path, head, separator, header, encoding, decimal)
         names, skip = _column_names(path, dialect)
         if quotes % 2:
