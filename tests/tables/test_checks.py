@@ -36,7 +36,7 @@ def test_notices_on_labels_name_the_option_that_merges_them():
     assert "--merge-labels Benign=benign" in told
     assert "12 rows of 'None'" in told
     assert "--merge-labels None=" in told
-    assert "'Emperor' has 1 row: too few" in told
+    assert "the class 'Emperor' has 1 row, too few to assess" in told
 
 
 def test_merges_are_read_and_checked():

@@ -90,7 +90,7 @@ class DecisionFile:
         self.folder, self.path, self._lock = folder, folder / DECISIONS, threading.Lock()
         self._written = self._when()
         listed = _records(folder / "suspects.csv")
-        self.suspects = {row: record for row, record in listed.items() if record.get("level") in LEVELS}
+        self.suspects = {row: record for row, record in listed.items() if record.get("level", "") in LEVELS}
 
     def _when(self) -> tuple[int, int]:
         """Identify the present version of the list."""
