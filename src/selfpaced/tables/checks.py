@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..fingerprint import row_keys
 from ..formatting import listed, percent, plural
 from .cells import CellLevels, NumberFormat
-from .columns import counts_rows
+from .columns import is_identifier
 from .text import suggestion
 
 if TYPE_CHECKING:
@@ -160,13 +160,13 @@ def _header(frame: pd.DataFrame) -> Iterator[str]:
 
 
 def _identifiers(features: pd.DataFrame) -> Iterator[str]:
-    """Yield a sentence on whole numbers of which every row has its own, unless they only count the rows."""
+    """Yield a sentence on whole numbers of which every row has its own, unless they are not used anyway."""
     from pandas.api import types
 
     for name, column in features.items():
         if not types.is_integer_dtype(column.dtype) or len(column) < ENOUGH_ROWS or not column.is_unique:
             continue
-        if column.hasnans or not counts_rows(column.to_numpy()):
+        if column.hasnans or not is_identifier(str(name), column.to_numpy()):
             what = f"column {str(name)!r} has another whole number in every row"
             yield f"{what}: is it an identifier? (--exclude {shlex.quote(str(name))})"
 

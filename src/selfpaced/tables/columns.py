@@ -306,7 +306,7 @@ def _describe_numbers(series: pd.Series, name: str, decimal: str) -> tuple[Colum
     if whole or not np.isnan(values).any():
         if values.min() == values.max():
             return NotUsed("constant"), []
-        if whole and values.size >= COUNTING_ROWS and (counts_rows(values) or _is_id(name, values)):
+        if whole and is_identifier(name, values):
             return NotUsed("identifier"), []
     if are_days(values):
         first = int(values[np.isfinite(values)][0])
@@ -373,8 +373,12 @@ def _are_identifiers(levels: CellLevels) -> bool:
     return all(re.fullmatch(r"[0-9a-f-]{16,}", text) for text in levels.texts)
 
 
-def _is_id(name: str, values: NDArray[Any]) -> bool:
-    return re.search(r"(^|[\W_])id$|ID$", name, re.ASCII) is not None and np.unique(values).size == values.size
+def is_identifier(name: str, values: NDArray[Any]) -> bool:
+    """Return whether whole numbers only count the rows, or are unique in a column that is called so."""
+    if values.size < COUNTING_ROWS:
+        return False
+    called = re.search(r"(^|[\W_])id$|ID$", name, re.ASCII) is not None
+    return counts_rows(values) or (called and np.unique(values).size == values.size)
 
 
 def counts_rows(values: NDArray[Any]) -> bool:
