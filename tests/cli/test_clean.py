@@ -115,7 +115,7 @@ def test_corrected_values_are_written_with_a_decimal_comma(as_json, folder, unit
     pd.DataFrame({"x": cells[0], "y": [cell + unit for cell in cells[1]]}).to_csv("t.csv", sep=";", index=False)
     words = ("--target", "y", "--model", "ridge", "--how")
     result = as_json("clean", "t.csv", *words, "relabel")
-    assert result["suspect_rows"] == [7, 47, 87, 127, 167]
+    assert sorted(result["suspect_rows"]) == [7, 47, 87, 127, 167]
     new = pd.read_csv("t.clean.csv", sep=";", dtype=str)["y"].str.removesuffix(unit)
     assert not new.str.contains(".", regex=False).any()
     np.testing.assert_allclose(new.str.replace(",", ".").astype(float), np.where(y > 200, y / 10, y), rtol=0.05)

@@ -87,7 +87,7 @@ def _by_decisions(args: argparse.Namespace, out: Path, console: Console) -> int:
     from .data import decided, merged, merges_of, open_table
 
     table = open_table(args)
-    review = decided(table.frame, args)
+    review = decided(table, args)
     assert review is not None
     merges = merges_of(table, args)
     for notice in merged(replace(table, frame=review.corrected), args, merges)[2]:

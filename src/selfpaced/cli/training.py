@@ -86,7 +86,7 @@ def train(args: argparse.Namespace, console: Console) -> Training:
 
     with console.step(f"reading {args.data or 'the built-in table'}"):
         table = open_table(args)
-        written, review = table.frame, decided(table.frame, args)
+        written, review = table.frame, decided(table, args)
         merges = merges_of(table, args)  # before decisions remove a label
         if review is not None:
             table = replace(table, frame=review.corrected)
