@@ -201,18 +201,18 @@ class ValueSection(SupervisedSection):
     assessed = "value"
 
     def facts(self) -> list[Fact]:
-        facts, diagnosis = super().facts(), self.assessment.diagnosis
-        if diagnosis.misfit_words:  # type: ignore[attr-defined]
-            share = percent(float(diagnosis.misfit))  # type: ignore[attr-defined]
-            facts.append(Fact("not explained by the model", share, "not called errors"))
+        found = self.findings({})
+        rows = "held-out" if self.assessment.held_out else "fitted"
+        facts = [*super().facts(), Fact("median error", number(found.typical_error or 0.0), f"of the {rows} rows")]
+        if found.misfit is not None:
+            facts.append(Fact("not explained by the model", percent(found.misfit), "not called errors"))
         return facts
 
     def comparison(self, X: Any, y: Any) -> list[Comparison]:
-        if X is None or y is None:
+        # held-out errors of the plain model are not known
+        if X is None or y is None or self.assessment.held_out or not hasattr(self.model, "plain_"):
             return []
-        found, plain, seen = self.findings({}).typical_error, "–", not self.assessment.held_out
-        if seen and hasattr(self.model, "plain_"):  # held-out errors of the plain model are not known
-            fitted = self.in_unit(np.asarray(self.model.plain_.predict(X)))
-            plain = number(float(np.median(np.abs(np.asarray(y, dtype=np.float64) - fitted))))
-        note = f"of the {'fitted' if seen else 'held-out'} rows, in the unit of the target"
-        return [Comparison("Median error", plain, number(found or 0.0), note)]
+        fitted = self.in_unit(np.asarray(self.model.plain_.predict(X)))
+        plain = number(float(np.median(np.abs(np.asarray(y, dtype=np.float64) - fitted))))
+        paced = number(self.findings({}).typical_error or 0.0)
+        return [Comparison("Median error", plain, paced, "of the fitted rows, in the unit of the target")]
