@@ -153,7 +153,7 @@ def _header(frame: pd.DataFrame) -> Iterator[str]:
     """Yield a sentence if the first line was data: most names are numbers, or cells of their own column."""
     names = [str(name) for name in frame.columns]
     numbers = [re.fullmatch(r"-?\d*\.?\d+(\.\d+)?", name) is not None for name in names]
-    cells = [any(isinstance(cell, str) and cell == name for cell in frame[name].iloc[:1000]) for name in frame.columns]
+    cells = [name in set(frame[name].iloc[:1000].astype(str)) for name in frame.columns]
     if 2 * int(np.sum(np.logical_or(numbers, cells))) > len(names):
         shown = ", ".join(map(repr, names[:4]))
         yield f"the first line looks like data ({shown}, ...): is there no header? (--no-header)"
