@@ -73,7 +73,7 @@ def notices(frame: pd.DataFrame, target: str, labels: Any, *, task: str, exclude
     places = np.linspace(0, len(frame) - 1, rows).astype(np.intp)
     told += _leaks(features.iloc[places], target, labels[places], task)
     told += _identifiers(features)
-    if task == "classification":
+    if task == "classification" and features.shape[1]:
         count, groups = conflicting_duplicates(features, labels)
         if count:
             what = f"{count:,} rows are equal in every column but have different labels"

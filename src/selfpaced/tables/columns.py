@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..formatting import plural
 from .cells import CellLevels, DateFormat, NumberFormat, are_codes, are_days, days_of
 
 if TYPE_CHECKING:
@@ -312,7 +313,8 @@ def _describe_numbers(series: pd.Series, name: str, decimal: str) -> tuple[Colum
         first = int(values[np.isfinite(values)][0])
         return DateColumn(name), [Note(name, f"whole numbers such as {first} are read as dates")]
     infinite = np.isinf(values) if not whole else np.zeros(1, dtype=bool)
-    told = Note(name, f"{int(infinite.sum()):,} infinite values count as missing", int(infinite.argmax()))
+    count = int(infinite.sum())
+    told = Note(name, f"{plural(count, 'infinite value')} count{'s' * (count == 1)} as missing", int(infinite.argmax()))
     return NumberColumn(name, decimal=decimal), [told] * bool(infinite.any())
 
 
