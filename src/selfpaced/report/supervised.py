@@ -201,9 +201,9 @@ class ValueSection(SupervisedSection):
     assessed = "value"
 
     def facts(self) -> list[Fact]:
-        found = self.findings({})
-        rows = "held-out" if self.assessment.held_out else "fitted"
-        facts = [*super().facts(), Fact("median error", number(found.typical_error or 0.0), f"of the {rows} rows")]
+        facts, found = super().facts(), self.findings({})
+        if self.assessment.held_out:  # else it is compared with that of the plain model
+            facts.append(Fact("median error", number(found.typical_error or 0.0), "of the held-out rows"))
         if found.misfit is not None:
             facts.append(Fact("not explained by the model", percent(found.misfit), "not called errors"))
         return facts
