@@ -19,7 +19,7 @@ ORIGINS = re.compile(
 #: Values that nobody has measured ("a choice"). This list may become shorter, not longer.
 UNMEASURED = {
     "audit": {"IN_SAMPLE", "DUPLICATE"},
-    "cli": {"CLASSES_OF_NUMBERS", "FEWEST_ROWS"},
+    "cli": {"CLASSES_OF_NUMBERS"},
     "clustering": {"FEW_LEFT_OUT"},
     "factorization": {
         *("HELD_OUT_ENTRIES", "FEW_ERRORS", "RIDGE_END", "RIDGE_RANK", "SMOOTHING", "SPARE", "RANK_FLOOR"),
@@ -32,7 +32,7 @@ UNMEASURED = {
     "robust": {"CUTOFF", "MOST_SETTLING", "LEAST_SETTLING", "RISE"},
     "tables": {
         *("READABLE", "UNREADABLE_SHARE", "LEAK", "ENOUGH_ROWS", "TINY_CLASS", "SHORT_LABEL", "COUNTING_ROWS", "SPANS"),
-        *("LEVEL_ROWS", "FREQUENT", "SHIFT", "LONG_TEXT"),
+        *("FEWEST_ROWS", "LEVEL_ROWS", "FREQUENT", "SHIFT", "LONG_TEXT"),
     },
     "value_noise": {
         *("REFERENCE_ROWS", "VISIBLE", "ATOM", "BOUNDS", "CORES", "GROSS_PARTS", "BOOSTED", "FREE_SHARES"),

@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import TransformedTargetRegressor, make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from selfpaced import (
@@ -26,7 +24,7 @@ from selfpaced import (
     SuspectFilter,
     suspects,
 )
-from selfpaced.inspection import label_issues, leverage
+from selfpaced.inspection import label_issues
 
 LABELS = ["row", "level", "given", "expected", "weight", "noise_probability", "probability_if_noisy", "label_quality"]
 VALUES = ["row", "level", "given", "expected", "residual", "weight", "noise_probability", "label_quality"]
@@ -198,23 +196,6 @@ def test_the_index_of_a_data_frame_is_kept():
     assert X.loc[table.index[:3]].equals(X.iloc[table["row"].to_numpy()[:3]])
 
 
-def test_by_impact_far_rows_come_first():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 1))
-    X[:4] = [[0.0], [0.0], [6.0], [6.0]]
-    y = 2 * X[:, 0] + 0.1 * rng.normal(size=200)
-    y[:4] += [9, 9, 9, 9]
-    model = SelfPacedLinearRegression().fit(X, y)
-    assert set(suspects(model, X, y, 2, order="impact")["row"]) == {2, 3}
-    assert set(suspects(model, X, y, 4)["row"]) == {0, 1, 2, 3}
-    hat = np.c_[np.ones(200), X] @ np.linalg.pinv(np.c_[np.ones(200), X])
-    np.testing.assert_allclose(leverage(X), np.diag(hat))
-    with pytest.raises(ValueError, match="order must be 'probability' or 'impact', got 'size'"):
-        suspects(model, X, y, order="size")
-    with pytest.raises(ValueError, match="order='impact' needs the rows X"):
-        suspects(model, order="impact")
-
-
 def test_advice_names_what_to_ask_instead():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2))
@@ -238,41 +219,6 @@ def test_label_issues_keep_the_index_and_take_a_threshold(labels: Any) -> None:
     few, many = (label_issues(model, frame, y, threshold)["is_label_issue"] for threshold in (0.95, 0.2))
     assert few.sum() < issues["is_label_issue"].sum() < many.sum()
     assert (issues["label_quality"][few] < 0.05 + 1e-12).all()
-
-
-def test_impact_of_categories_and_of_texts(labels: Any) -> None:
-    X, y, _ = labels
-    kind = np.where(X[:, 1] > 0, "above", "below")
-    frame = pd.DataFrame({"size": X[:, 0], "kind": pd.Categorical(kind), "made": pd.date_range("2020", periods=len(X))})
-    encode = make_column_transformer((OneHotEncoder(), ["kind"]), ("passthrough", ["size"]))
-    models = [
-        SelfPacedClassifier(make_pipeline(encode, LogisticRegression())),
-        make_pipeline(encode, SelfPacedLogisticRegression()),
-        SelfPacedClassifier(HistGradientBoostingClassifier(max_iter=5)),
-    ]
-    for model in models:
-        rows = frame.drop(columns="made") if model is models[-1] else frame
-        table = suspects(model.fit(rows, y), rows, y, 10, order="impact")
-        assert (table["noise_probability"] > 0.1).any()
-    words = np.char.add(kind, " ground").tolist()
-    read = SelfPacedClassifier(make_pipeline(CountVectorizer(), LogisticRegression())).fit(words, y)
-    assert len(suspects(read, words, y, order="impact", all_rows=True)) == len(y)
-    alone = SelfPacedClassifier(Reader()).fit(words, y)
-    with pytest.raises(ValueError, match="order='impact' needs rows X of numbers"):
-        suspects(alone, words, y, order="impact")
-
-
-class Reader(LogisticRegression):
-    """A model of texts that is no Pipeline."""
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Reader:
-        return super().fit([[len(text)] for text in X], y, sample_weight)
-
-    def decision_function(self, X: Any) -> Any:
-        return super().decision_function([[len(text)] for text in X])
-
-    def predict_proba(self, X: Any) -> Any:
-        return super().predict_proba(X)
 
 
 @pytest.mark.parametrize("model", [SelfPacedLinearRegression(), SelfPacedRegressor(KNeighborsRegressor())])

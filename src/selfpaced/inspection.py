@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,10 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .assessment import LEVELS, SUSPECT, Assessment, AssessmentMixin, DelegatedAssessment
 from .distributed import on_dask
+from .formatting import count, number, percent, plural, rate_in_words
 from .parameters import check_integer, check_number
 
 __all__ = [
     "SUSPECT",
+    "Findings",
     "as_table",
     "assessment_of",
     "held_out_accuracy",
@@ -33,7 +37,6 @@ def suspects(
     y: Any = None,
     n: int | None = None,
     *,
-    order: str = "probability",
     all_rows: bool = False,
 ) -> Any:
     """Return the rows (of a factorization: entries) to check, most suspicious first.
@@ -55,10 +58,6 @@ def suspects(
         Their given labels or values; not for a factorization.
     n : int, optional
         Number of rows at most; by default all rows of both levels. Must be None for Dask collections.
-    order : {"probability", "impact"}, default="probability"
-        What comes first within a level: rows that are most probably wrong, or rows whose correction would change a
-        model most: their probability of being wrong times their leverage (how far out they are among the rows of `X`,
-        between 0 and 1).
     all_rows : bool, default=False
         Return the ranking of all rows instead of the two levels.
 
@@ -97,69 +96,18 @@ def suspects(
     >>> bool(table["row"][0] == worst), str(table["given"][0]), str(table["expected"][0]), str(table["level"][0])
     (True, 'no', 'yes', 'likely error')
     """
-    if order not in ("probability", "impact"):
-        raise ValueError(f"order must be 'probability' or 'impact', got {order!r}")
     if on_dask(X):
         from .distributed import suspect_frame
         from .distributed.dask_results import collection_frame
 
-        if n is not None or order == "impact":
+        if n is not None:
             raise ValueError(
-                f"n must be None and order 'probability' for Dask collections, got {n!r} and {order!r}: the table that "
-                "is returned can be sorted and cut, for example with nlargest"
+                f"n must be None for Dask collections, got {n!r}: the table that is returned can be sorted and cut, "
+                "for example with nlargest"
             )
         return collection_frame(_assessing(fitted), X, y, partial(suspect_frame, all_rows=all_rows))
     assessed = assessment_of(fitted, X, y, kinds=("labels", "values", "entries"))
-    if order == "probability":
-        return _indexed(suspect_table(assessed, n, all_rows=all_rows), X)
-    if X is None or assessed.kind == "entries":
-        raise ValueError("order='impact' needs the rows X, whose leverage it takes into account")
-    n = None if n is None else check_integer("n", n, 0, "an integer >= 0 or None")
-    impact, levels = assessed.wrong * leverage(_numbers(*look_through(fitted, X))), assessed.levels()
-    ranked = assessed.ranking(only=None if all_rows else levels > 0)
-    place = np.zeros_like(levels) if all_rows else levels
-    ranked = ranked[np.lexsort((-impact[ranked], -place[ranked]))]
-    return _indexed(as_table(assessed.table(ranked[:n], levels)), X)
-
-
-def _numbers(model: Any, X: Any) -> Any:
-    """Rows as numbers: as they are, as a wrapped Pipeline turns them into numbers, or categories as indicators."""
-    if not _is_numeric(X) and isinstance(getattr(model, "estimator_", None), Pipeline):
-        X = look_through(model.estimator_, X)[1]
-    if not _is_numeric(X) and hasattr(X, "columns"):
-        import pandas as pd
-
-        frame = pd.DataFrame({place: np.asarray(X[name]) for place, name in enumerate(X.columns)})
-        X = pd.get_dummies(frame, columns=[name for name in frame if frame[name].dtype.kind not in "biuf"])
-    if not _is_numeric(X):
-        raise ValueError("order='impact' needs rows X of numbers or categories, whose leverage it takes into account")
-    return X
-
-
-def _is_numeric(X: Any) -> bool:
-    if hasattr(X, "columns"):
-        return all(getattr(kind, "kind", "O") in "biuf" for kind in getattr(X, "dtypes", ["O"]))
-    try:
-        return hasattr(X, "tocsr") or (np.ndim(X) == 2 and np.asarray(X).dtype.kind in "biuf")
-    except ValueError:  # rows of several lengths
-        return False
-
-
-def leverage(X: Any) -> np.ndarray:
-    """The leverage of every row: the diagonal of the hat matrix of the columns and of a constant.
-
-    >>> leverage(np.array([[0.0], [1.0], [2.0], [9.0]])).round(2).tolist()
-    [0.43, 0.33, 0.27, 0.97]
-    """
-    table = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
-    table = np.where(np.isfinite(table), table, np.nan)
-    # in a unit in which squares are numbers; powers of two round nothing
-    table = np.ldexp(table, -np.frexp(np.fmax.reduce(np.abs(table), axis=0, initial=0.0))[1])
-    centred = np.nan_to_num(table - np.nanmean(table, axis=0))
-    spread = centred.std(axis=0)
-    left, sizes, _ = np.linalg.svd(centred[:, spread > 0] / spread[spread > 0], full_matrices=False)
-    left = left[:, sizes > 1e-9 * sizes.max(initial=1e-300)]  # columns that follow from others have no say of their own
-    return np.asarray(np.minimum(np.square(left).sum(axis=1) + 1 / len(table), 1.0))
+    return _indexed(suspect_table(assessed, n, all_rows=all_rows), X)
 
 
 def _indexed(table: Any, X: Any) -> Any:
@@ -287,6 +235,146 @@ def look_through(fitted: Any, X: Any = None) -> tuple[Any, Any]:
             fitted = fitted.best_estimator_
         else:
             return fitted, X
+
+
+# --------------------------------------------------------------------------------------------- the whole fit
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a fitted classifier or regressor found in its rows, as figures and as sentences.
+
+    The terminal and the page print the sentences, and ``metrics.json`` holds the fields.
+
+    Attributes
+    ----------
+    rows_fitted : int
+        Rows with a label or value.
+    likely_errors, worth_a_look : int
+        Lengths of the two lists.
+    expected_precision : dict
+        Expected share of errors among the ``likely_errors``, and among the rows ``worth_a_look_if_any`` labels are
+        wrong; NaN if unknown.
+    noise_rate, noise_rate_interval, noise_rate_if_any : float, pair of floats, float or None
+        As the model estimates them.
+    held_out_accuracy : dict or None
+        Of the ``plain`` and of the ``chosen`` model on the given labels; None for values.
+    typical_error : float or None
+        Median distance of the given from the expected values, in the unit of the target; None for labels.
+    misfit : float or None
+        Share of the values that the model does not explain; these are not called errors.
+    termination : str
+        How the fit ended.
+    """
+
+    rows_fitted: int
+    likely_errors: int
+    worth_a_look: int
+    expected_precision: dict[str, float]
+    noise_rate: float
+    noise_rate_interval: tuple[float, float]
+    noise_rate_if_any: float | None
+    held_out_accuracy: dict[str, float | None] | None
+    typical_error: float | None
+    misfit: float | None
+    termination: str
+
+    @classmethod
+    def of(
+        cls,
+        model: Any,
+        listed: Mapping[str, Any] | tuple[int, int],
+        rows: int | None = None,
+        in_unit: Callable[[np.ndarray], np.ndarray] = np.asarray,
+    ) -> Findings:
+        """Return what is known of a model and the rows that it lists.
+
+        Parameters
+        ----------
+        model : estimator
+            A self-paced classifier or regressor of this library.
+        listed : table, or pair of int
+            The listed rows as `suspects` gives them (without ``level``, all are likely errors), or the lengths of both
+            lists.
+        rows : int, optional
+            Rows that were fitted, if not all of them are assessed.
+        in_unit : callable
+            Turns values on the scale of the model into the unit of the target.
+        """
+        likely, look, right, if_any = (*listed, np.nan, np.nan) if isinstance(listed, tuple) else _counted(listed)
+        assessed, diagnosis = model.assessment_, model.assessment_.diagnosis
+        labels = assessed.kind == "labels"
+        error = None if labels else np.median(np.abs(in_unit(diagnosis.given) - in_unit(diagnosis.expected)))
+        return cls(
+            rows_fitted=len(assessed.wrong) if rows is None else rows,
+            likely_errors=likely,
+            worth_a_look=look,
+            expected_precision={"likely_errors": right, "worth_a_look_if_any": if_any},
+            noise_rate=float(model.noise_rate_),
+            noise_rate_interval=model.noise_rate_interval_,
+            noise_rate_if_any=getattr(model, "noise_rate_if_any_", None),
+            held_out_accuracy=held_out_accuracy(model) if labels else None,
+            typical_error=None if error is None else float(error),
+            misfit=None if labels or not diagnosis.misfit_words else float(diagnosis.misfit),
+            termination=str(model.termination_),
+        )
+
+    @property
+    def noun(self) -> str:
+        """What is assessed: labels or values."""
+        return "value" if self.held_out_accuracy is None else "label"
+
+    def lists(self) -> str:
+        """Return how long the two lists are, and how far they are proven."""
+        n, look, likely = count(self.rows_fitted), self.worth_a_look, self.likely_errors
+        right, if_any = self.expected_precision.values()
+        rows = f"{plural(look, 'row') if look else 'no rows'} worth a look"
+        if not np.isnan(if_any):
+            rows += f" (if any {self.noun}s are wrong, about {percent(min(if_any, CERTAIN))} of these)"
+        if likely:
+            known = "" if np.isnan(right) else f" (about {percent(min(right, CERTAIN))} of them are wrong)"
+            return f"{plural(likely, 'likely error')}{known} and {rows} among {n} rows."
+        found = f"No likely errors among {n} rows: no row is more probably wrong than right."
+        return f"{found} There {'is' if look == 1 else 'are'} {rows}." if look else found
+
+    def rate(self) -> str:
+        """Return the estimated share of errors, and the share of values that the model does not explain."""
+        text = f"Wrong {self.noun}s: {rate_in_words(self.noise_rate, self.noise_rate_interval)}."
+        if self.misfit is not None:
+            text += f" The model does not explain {percent(self.misfit)} of the values; these are not called errors."
+        return text
+
+    def accuracy(self) -> str:
+        """Return the held-out accuracy of the fitted and of the plain model, or the typical error of the values.
+
+        The models were compared by likelihood, not by accuracy, and the sentence says so if the two disagree.
+        """
+        if self.typical_error is not None:
+            return f"Half of the rows are within {number(self.typical_error)} of their expected value."
+        plain, chosen = (self.held_out_accuracy or {}).values()
+        if chosen is None:
+            return ""
+        text = f"Held-out accuracy on the given labels: {percent(chosen, 1)}"
+        if plain is None or percent(plain, 1) == percent(chosen, 1):
+            return f"{text}."
+        better = "" if chosen >= plain else "; models are compared by likelihood, not by accuracy"
+        return f"{text} (plain model: {percent(plain, 1)}{better})."
+
+
+CERTAIN = 0.999  # display: no row is certainly wrong
+
+
+def _counted(listed: Mapping[str, Any]) -> tuple[int, int, float, float]:
+    """Return the lengths of both lists and their expected precisions."""
+    total = len(next((listed[name] for name in listed), ()))
+    level = np.asarray(listed["level"], dtype=object) if "level" in listed else np.full(total, LEVELS[2], dtype=object)
+
+    def mean(name: str, rows: np.ndarray) -> float:
+        return float(np.asarray(listed[name], dtype=float)[rows].mean()) if name in listed and rows.any() else np.nan
+
+    likely, look = level == LEVELS[2], level == LEVELS[1]
+    precision = mean("noise_probability", likely), mean("probability_if_noisy", look)
+    return int(likely.sum()), int(look.sum()), *precision
 
 
 def held_out_accuracy(model: Any) -> dict[str, float | None]:

@@ -104,3 +104,27 @@ def test_never_in_place(selfpaced, shop_csv, folder, out, message):
     assert message in err
     assert shop_csv.read_bytes() == before
     assert (folder / "other.csv").read_text() == "mine"
+
+
+@pytest.mark.parametrize("unit", ["", " €"], ids=["numbers", "money"])
+def test_corrected_values_are_written_with_a_decimal_comma(as_json, folder, unit):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    y = np.where(np.arange(200) % 40 == 7, 10.0, 1.0) * (50 + 3 * x + 0.1 * rng.normal(size=200))
+    cells = [[f"{value:.3f}".replace(".", ",") for value in part] for part in (x, y)]
+    pd.DataFrame({"x": cells[0], "y": [cell + unit for cell in cells[1]]}).to_csv("t.csv", sep=";", index=False)
+    words = ("--target", "y", "--model", "ridge", "--how")
+    result = as_json("clean", "t.csv", *words, "relabel")
+    assert sorted(result["suspect_rows"]) == [7, 47, 87, 127, 167]
+    new = pd.read_csv("t.clean.csv", sep=";", dtype=str)["y"].str.removesuffix(unit)
+    assert not new.str.contains(".", regex=False).any()
+    np.testing.assert_allclose(new.str.replace(",", ".").astype(float), np.where(y > 200, y / 10, y), rtol=0.05)
+    as_json("clean", "t.csv", *words, "flag", "--out", "flagged.csv")
+    expected = pd.read_csv("flagged.csv", sep=";", decimal=",")["expected"]
+    np.testing.assert_allclose(expected.dropna(), y[expected.notna()] / 10, rtol=0.05)
+    pd.DataFrame({"row": [7], "decision": ["set 51.25"], "target": "y"}).to_csv("decisions.csv", index=False)
+    as_json("clean", "t.csv", "--decisions", "decisions.csv", "--out", "decided.csv")
+    assert pd.read_csv("decided.csv", sep=";", dtype=str)["y"][7] == "51,25"
+    assert (
+        as_json("fit", "t.csv", "--decisions", "decisions.csv", "--model", "ridge", "--no-report")["rows_fitted"] == 200
+    )

@@ -81,3 +81,20 @@ def test_values_that_grow_are_fitted_on_a_log_scale_and_told_in_their_unit(selfp
     assert np.median(planted["given"] / planted["expected"]) > 7
     predicted = load("run/model.skops").predict(pd.DataFrame({"x": [1.0]}))[0]
     assert 0.7 < predicted / np.exp(5) < 1.4
+
+
+def test_the_reason_for_a_text_is_no_nameless_feature(selfpaced, folder):
+    rng = np.random.default_rng(0)
+    words = {"good": ["lovely", "fresh", "kind", "quick"], "bad": ["rude", "stale", "slow", "cold"]}
+    kind = rng.choice(["good", "bad"], 300)
+    text = [
+        " ".join([*rng.choice(words[one], 3), *rng.choice(["the", "waiter", "came", "with", "our", "soup"], 6)])
+        for one in kind
+    ]
+    given = np.where(np.arange(300) % 15 == 3, np.where(kind == "good", "bad", "good"), kind)
+    pd.DataFrame({"id": np.arange(300), "review": text, "label": given}).to_csv("reviews.csv", index=False)
+    assert selfpaced("fit", "reviews.csv", "--target", "label", "--no-report")[0] == 0
+    found = pd.read_csv("run/suspects.csv")
+    assert len(found) >= 15
+    assert found["against"].isna().all()
+    assert found["why"].str.contains("most similar rows are").mean() > 0.5

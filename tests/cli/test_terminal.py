@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from selfpaced.cli.console import Console
-from selfpaced.formatting import number, rate_in_words
+from selfpaced.formatting import number, percent, rate_in_words
 
 
 @pytest.mark.parametrize(
@@ -67,8 +68,9 @@ def test_both_lists_are_counted_and_shown_apart(selfpaced, shop_run, shop_csv):
     facts = json.loads((shop_run / "metrics.json").read_text())
     out = selfpaced("fit", shop_csv, "--target", "will buy", "--model", "logistic", "--no-report", "--force")[1]
     likely, look = facts["likely_errors"], facts["worth_a_look"]
-    assert out.startswith(f"\n{likely} likely errors, {look} row")
-    assert "Likely errors (about" in out
+    said = " ".join(out.split())
+    assert re.match(rf"{likely} likely errors \(about [\d.]+ % of them are wrong\) and {look} rows? worth a look", said)
+    assert "Likely errors" in out
     assert ("Rows worth a look" in out) == (look > 0)
     assert "Not used" not in out
     assert facts["not_used"] == []
@@ -92,6 +94,24 @@ def test_a_run_without_suspects_continues_with_predictions(selfpaced, folder):
     (folder / "clean.csv").write_text("\n".join(["a,b,label", *rows]) + "\n", encoding="utf-8")
     code, out, err = selfpaced("fit", "clean.csv", "--target", "label", "--no-report", "--model", "logistic")
     assert code == 0, err
-    assert "No likely errors, no rows worth a look among 200 rows." in out
+    assert out.startswith("\nNo likely errors among 200 rows: no row is more probably wrong than right.\n")
     assert "Rows worth a look" not in out
     assert out.splitlines()[-1] == "Next: selfpaced predict run/model.skops NEW.csv"
+
+
+@pytest.mark.parametrize("words", [(), ("--threshold", "0.9")], ids=["default", "strict"])
+def test_terminal_metrics_and_page_say_the_same(selfpaced, shop_csv, words):
+    pytest.importorskip("jinja2", reason="the report needs Jinja2")
+    code, out, err = selfpaced("fit", shop_csv, "--target", "will buy", "--model", "logistic", *words)
+    assert code == 0, err
+    (lead,) = re.findall(r'id="sentence">([^<]*)<', Path("run/report.html").read_text(encoding="utf-8"))
+    lead = lead.replace("\N{NO-BREAK SPACE}", " ")
+    facts = json.loads(Path("run/metrics.json").read_text())
+    listed = pd.read_csv("run/suspects.csv")
+    likely = listed[listed["level"] == "likely error"]
+    said = f"{len(likely)} likely errors (about {percent(likely['noise_probability'].mean())} of them are wrong) and "
+    assert lead.startswith(said)
+    assert " ".join(out.split()).startswith(said)
+    assert facts["likely_errors"] == len(likely)
+    assert facts["expected_precision"]["likely_errors"] == pytest.approx(likely["noise_probability"].mean())
+    assert facts["worth_a_look"] == len(listed) - len(likely)

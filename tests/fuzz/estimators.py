@@ -77,8 +77,7 @@ def _supervised(kind: type, draw: Draw, labels: bool, base: Any = None) -> None:
     assessed = call(lambda: model.assess(X, y))
     if assessed is not None:
         finite("weight", assessed.weight, (n,))
-    order = draw.one(["probability", "impact"])
-    call(lambda: selfpaced.suspects(model, X, y, n=draw.one([None, 3, 0, -1, "a", 2.5]), order=order))
+    call(lambda: selfpaced.suspects(model, X, y, n=draw.one([None, 3, 0, -1, "a", 2.5])))
     if labels:
         call(lambda: selfpaced.label_issues(model, X, y, threshold=draw.one([None, 0.5, 2.0, "a"])))
 

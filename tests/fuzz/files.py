@@ -80,7 +80,7 @@ def tables(draw: Draw) -> None:
                 raise AssertionError("features are infinite")
 
 
-VALUED = ["--task", "--model", "--pace", "--regularizer", "--separator", "--out", "--threshold", "--exclude"]
+VALUED = ["--task", "--model", "--separator", "--out", "--threshold", "--exclude"]
 VALUED += ["--decimal", "--merge-labels", "--memory"]
 ANSWERS = ["regression", "classification", "ridge", "logistic", "auto", "paper", "2", "-1", "nan", "", ",", "c0", "o"]
 ANSWERS += [".", "a=b", "A=a", "None=", "100MB"]

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -279,6 +280,18 @@ def test_wrapped_estimators(regressed):
     assert summary.kind == "regression"
     assert "SelfPacedRegressor was fitted to 200 rows" in summary.sentence
     assert set(column(summary, "row")[:30]) <= set(np.flatnonzero(case.wrong))
+
+
+def test_a_wrapped_regressor_shows_the_error_of_rows_it_has_not_seen(regressed):
+    case = regressed
+    model = SelfPacedRegressor(HistGradientBoostingRegressor(max_iter=20), random_state=0).fit(case.X, case.y)
+    assert not hasattr(model, "plain_")  # not kept by default
+    summary = summarise(model, case.X, case.y)
+    assert summary.comparison == ()
+    diagnosis = model.assessment_.diagnosis
+    error = fact(summary, "median error")
+    assert float(error.value) == pytest.approx(np.median(np.abs(diagnosis.given - diagnosis.expected)), rel=0.01)
+    assert error.note == "of the held-out rows"
 
 
 def test_a_wrapped_classifier_is_told_by_its_posterior(classified):

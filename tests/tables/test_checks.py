@@ -36,7 +36,7 @@ def test_notices_on_labels_name_the_option_that_merges_them():
     assert "--merge-labels Benign=benign" in told
     assert "12 rows of 'None'" in told
     assert "--merge-labels None=" in told
-    assert "'Emperor' has 1 row: too few" in told
+    assert "the class 'Emperor' has 1 row, too few to assess" in told
 
 
 def test_merges_are_read_and_checked():
@@ -118,6 +118,7 @@ def test_identifiers_and_a_first_line_of_data_are_told():
     frame = pd.DataFrame({"patient": RNG.permutation(200) + 1000, "x": RNG.normal(size=200), "cost": RNG.random(200)})
     (told,) = notices(frame, "cost", frame["cost"], task="regression")
     assert told.startswith("column 'patient' has another whole number in every row")
+    assert notices(frame.rename(columns={"patient": "patient_id"}), "cost", frame["cost"], task="regression") == []
     headless = pd.DataFrame({"Adelie": ["Adelie", "Gentoo"] * 20, "39.1": RNG.normal(size=40), "Dream": ["Dream"] * 40})
     told = notices(headless, "Adelie", headless["Adelie"].to_numpy(), task="classification")
     assert told[0].startswith("the first line looks like data ('Adelie', '39.1', 'Dream', ...)")

@@ -93,3 +93,9 @@ def test_a_file_from_a_spreadsheet_is_read(tmp_path):
 
 def test_it_is_part_of_the_package():
     assert selfpaced.apply_decisions is apply_decisions
+
+
+def test_a_value_is_written_with_the_decimal_sign_of_its_column():
+    frame = pd.DataFrame({"price": ["1.250,50 €", "80,25 €", "7,5 €"]})
+    corrected = apply_decisions(frame, {"row": [1, 2], "decision": ["set 1268.25", "set 9,75"]}, target="price")
+    assert corrected.table["price"].tolist() == ["1.250,50 €", "1268,25", "9,75"]

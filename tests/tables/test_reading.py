@@ -83,6 +83,7 @@ def test_windows_text_is_read_with_a_warning(tmp_path):
     ("text", "line", "reason"),
     [
         ("a,b\n1,2\n3\n4,5\n", 3, "1 field, where the header has 2"),
+        ("Report\n\n" + "a,b\n" * 20, 1, "the first line has 1 field, but 20 rows have 2: is it a title"),
         ("a,b\n1,2\n\n3,4,5\n6\n", 4, "3 fields, where the header has 2 .1 more such rows.: '3,4,5'"),
         ('a,b\n"x\ny",2\n3,4,5\n', 4, "3 fields"),
         ('a,b\n1,2\n3,"open\n5,6\n', 3, "never closed"),

@@ -27,6 +27,11 @@ def folder(text: str) -> Path:
     return Path(text)
 
 
+def _model(text: str) -> str:
+    """Return the name of a model, also if it is called as scikit-learn does."""
+    return {"hist-gradient-boosting": "boosting", "random-forest": "forest"}.get(text, text)
+
+
 def _flag(text: str) -> dict[str, Any]:
     return {"action": "store_true", "help": text}
 
@@ -41,7 +46,7 @@ def _many(metavar: str, text: str) -> dict[str, Any]:
 
 _BUILT_IN = "a built-in table of an animal shelter with 20 %% wrong labels"
 _DECISIONS = "decisions.csv of selfpaced review or of the page, or a suspects.csv with the decision column filled in"
-_MODELS = ("auto", "logistic", "ridge", "hist-gradient-boosting", "random-forest", "boosting", "forest")
+_MODELS = ("auto", "logistic", "ridge", "boosting", "forest")
 _AUTO = """auto (default): logistic (or boosting, if it is far ahead) for classes; for values ridge or boosting, on the
 plain or a log scale, whichever predicts held-out rows better"""
 _TASK = "auto (default): text and few whole numbers are classes, other numbers are values"
@@ -53,7 +58,8 @@ READING = {
     "--decimal": {
         "choices": (".", ","),
         "default": "",
-        "help": "decimal sign of ambiguous numbers such as 1,234 (default: detected from other cells)",
+        "metavar": "SIGN",
+        "help": "decimal sign, point or comma, of ambiguous numbers such as 1,234 (default: detected from other cells)",
     },
     "--separator": _text("SIGN", "field separator (default: detected; 'tab' for tabs)"),
     "--no-header": _flag("the first line is data; columns are column_1, ..."),
@@ -68,9 +74,7 @@ TARGET = {
     "--merge-labels": _many("FROM=TO", "read the label FROM as TO, such as 'iran=Iran'; 'FROM=' as a missing label"),
 }
 MODEL = {
-    "--model": {"choices": _MODELS, "default": "auto", "help": _AUTO},
-    "--regularizer": _text("RULE", "weighting rule (default: chosen by held-out rows)"),
-    "--pace": _text("PACE", "auto (default), paper, or a number (lam)", default="auto"),
+    "--model": {"choices": _MODELS, "default": "auto", "help": _AUTO, "type": _model},
     "--threshold": _text(
         "P", "rows more probably wrong than this are likely errors (default 0.5)", type=share, default=0.5
     ),

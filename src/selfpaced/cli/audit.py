@@ -210,7 +210,7 @@ def _tell(
 ) -> None:
     """What was found, the first suspects, and the next command."""
     console.tell("\n" + audit.summary())
-    show_lists(found, audit.assessment.expected_precision(audit.assessment.levels()), console)
+    show_lists(found, console)
     console.tell(f"\nWritten: {', '.join(written)}")
     if len(found):
         next_step(written, str(args.out), console)

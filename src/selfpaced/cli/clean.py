@@ -61,13 +61,15 @@ def _by_model(args: argparse.Namespace, out: Path, console: Console) -> int:
         with console.step("writing"):
             likely = result.likely.set_index("row")
             expected = likely["expected"].to_dict() if how == "relabel" else {}
-            frame = _changed(result.table, result.target.name, expected, result.merges)
+            written = result.target.written
+            decimal = result.table.dialect.decimal if written is None else written.decimal
+            frame = _changed(result.table, result.target.name, expected, result.merges, decimal)
             if how == "flag":
                 names = [name if name not in frame else f"selfpaced_{name}" for name in FLAGS]
                 frame[names[0]] = frame.index.isin(likely.index).astype(int)
                 for name, column in zip(names[1:], FLAGS[1:], strict=True):
                     frame[name] = likely[column].reindex(frame.index)
-            rows = _write(frame.drop(index=likely.index) if how == "drop" else frame, result.table, out)
+            rows = _write(frame.drop(index=likely.index) if how == "drop" else frame, result.table, out, decimal)
     done = {"drop": "dropped", "flag": "flagged", "relabel": "relabelled"}[how]
     console.tell(f"\n{result.model.termination_}")
     among = f"{likely_errors(len(likely))} among {len(result.table.frame):,} rows"
@@ -85,15 +87,15 @@ def _by_decisions(args: argparse.Namespace, out: Path, console: Console) -> int:
     from .data import decided, merged, merges_of, open_table
 
     table = open_table(args)
-    review = decided(table.frame, args)
+    review = decided(table, args)
     assert review is not None
     merges = merges_of(table, args)
     for notice in merged(replace(table, frame=review.corrected), args, merges)[2]:
         console.notice(notice)
     values = review.corrected[args.target].iloc[review.replaced].tolist() if review.replaced.size else []
     labels = dict(zip(review.replaced.tolist(), values, strict=True))
-    frame = _changed(table, args.target, labels, merges).drop(index=review.dropped)
-    rows = _write(frame, table, out)
+    frame = _changed(table, args.target, labels, merges, table.dialect.decimal).drop(index=review.dropped)
+    rows = _write(frame, table, out, table.dialect.decimal)
     console.say(f"Decisions: {review}.")
     console.say(f"Written: {out} ({rows:,} rows)")
     counts = {"corrected": len(review.replaced), "dropped": len(review.dropped), "kept": len(review.kept)}
@@ -110,10 +112,13 @@ def _default(data: str | None) -> Path:
     return Path(f"{stem.stem}.clean{stem.suffix or '.csv'}{'.gz' if packed else ''}")
 
 
-def _changed(table: LoadedTable, target: str | None, labels: dict[int, Any], merges: dict[str, str]) -> pd.DataFrame:
+def _changed(
+    table: LoadedTable, target: str | None, labels: dict[int, Any], merges: dict[str, str], decimal: str
+) -> pd.DataFrame:
     """Return the table with new labels by row and with merged labels.
 
-    Cells of a text file stay as they are written, and new labels are spelled as the file spells them: 01 stays 01.
+    Cells of a text file stay as they are written, and new labels are spelled as the file spells them: 01 stays 01, and
+    numbers have its decimal sign.
     """
     import pandas as pd
 
@@ -135,13 +140,15 @@ def _changed(table: LoadedTable, target: str | None, labels: dict[int, Any], mer
         spelled = {label_text(cell): label_text(cell) for cell in cells}
         known = dict(zip(table.frame[target].tolist(), cells, strict=True)) if labels else {}
         for row, label in labels.items():
-            number = isinstance(label, float)
-            cells[row] = _text(label) if number else label_text(known.get(label, spelled.get(str(label), label)))
+            if isinstance(label, float):
+                cells[row] = _text(label, decimal)
+            else:
+                cells[row] = label_text(known.get(label, spelled.get(str(label), label)))
         frame[target] = [merges.get(label_text(cell), cell) for cell in cells]
     return frame
 
 
-def _write(frame: pd.DataFrame, table: LoadedTable, out: Path) -> int:
+def _write(frame: pd.DataFrame, table: LoadedTable, out: Path, decimal: str) -> int:
     """Write the changed table and return its number of rows; text as the file it came from is written."""
     from selfpaced.tables import text_rows
 
@@ -152,7 +159,7 @@ def _write(frame: pd.DataFrame, table: LoadedTable, out: Path) -> int:
         write_frame(frame, out)
         return len(frame)
     separator = "\t" if separator == "\t" else table.dialect.separator
-    rows = [[_text(cell) for cell in row] for row in frame.to_numpy(dtype=object).tolist()]
+    rows = [[_text(cell, decimal) for cell in row] for row in frame.to_numpy(dtype=object).tolist()]
     if table.dialect.header:
         written = next(text_rows(table))
         rows.insert(0, [*written, *map(str, frame.columns[len(written) :])])
@@ -160,7 +167,13 @@ def _write(frame: pd.DataFrame, table: LoadedTable, out: Path) -> int:
     return len(frame)
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, float):
-        return "" if value != value else np.format_float_positional(float(f"{value:.6g}"), trim="-")
-    return str(value)
+def _text(value: Any, decimal: str) -> str:
+    """Return a cell as text, a number with the decimal sign of the file.
+
+    >>> _text(0.5, ""), _text(1268.25, ","), _text(float("nan"), ","), _text("0.5", ",")
+    ('0.5', '1268,25', '', '0.5')
+    """
+    if not isinstance(value, float):
+        return str(value)
+    plain = "" if value != value else np.format_float_positional(float(f"{value:.6g}"), trim="-")
+    return plain.replace(".", decimal or ".")

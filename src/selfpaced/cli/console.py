@@ -139,7 +139,7 @@ class Console:
         for place, name in enumerate(header):
             made.add_column(name, justify="left" if place in left else "right", no_wrap=True)
         for row in rows:
-            last = row[-1] if len(row[-1]) <= left_over else f"{row[-1][: left_over - 1]}…"
+            last = textwrap.shorten(row[-1], left_over, placeholder=" …")
             made.add_row(*map(Text, [*row[:-1], last]))  # as Text: brackets are no markup
         Screen(file=sys.stdout, width=TERMINAL_WIDTH, highlight=False).print(made)
 

@@ -64,7 +64,7 @@ def built_in() -> tuple[pd.DataFrame, np.ndarray]:
     return frame, wrong
 
 
-def decided(frame: pd.DataFrame, args: argparse.Namespace) -> Reviewed | None:
+def decided(table: LoadedTable, args: argparse.Namespace) -> Reviewed | None:
     """Return the table as the decisions correct it; None if there are none. They may name the target, too."""
     from selfpaced.tables import apply_decisions, read_answers
 
@@ -73,7 +73,7 @@ def decided(frame: pd.DataFrame, args: argparse.Namespace) -> Reviewed | None:
         return None
     if args.target is None:
         args.target = next((answer.target for answer in read_answers(path) if answer.target), None)
-    return apply_decisions(frame, path, target=args.target)
+    return apply_decisions(table.frame, path, target=args.target, decimal=table.dialect.decimal)
 
 
 def check_columns(table: LoadedTable, args: argparse.Namespace) -> None:

@@ -48,7 +48,7 @@ EPILOG = """\
 examples:
   selfpaced fit                                        the built-in table
   selfpaced fit data.csv --target label --out run/
-  selfpaced fit houses.tsv.gz --target price --model hist-gradient-boosting
+  selfpaced fit houses.tsv.gz --target price --model boosting
   selfpaced fit 'data/*.parquet' --target label --memory 1GB --scratch /fast/disk
   selfpaced fit data.csv --decisions run/decisions.csv --out run2/
 """
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from .output import DECISIONS, staged, write_frame, write_json
     from .rounds import progress
     from .suspects import with_cells
-    from .terminal import tell, tell_next
+    from .terminal import show_lists, summary, tell_next
     from .training import facts_of, metrics, train
 
     kept = args.out / DECISIONS
@@ -90,7 +90,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
                     written.append("report.html")
         measured = metrics(result, console) | progress(result.last, result.suspects["row"].tolist())
         write_json(measured, stage / "metrics.json")
-    tell(result, measured, console)
+    summary(result.findings, result.model.path_, measured, console)
+    show_lists(result.suspects, console)
     if args.data is None:
         _tell_truth(result, console)
     tell_next(result, measured, [str(args.out / name) for name in written], str(args.out), console)
@@ -197,11 +198,12 @@ class Encoded:
 def _run_in_pieces(args: argparse.Namespace, console: Console) -> int:
     """Describe, encode, fit, and stream the suspects."""
     from selfpaced.distributed import parse_bytes, spool, write_suspects
+    from selfpaced.inspection import Findings
     from selfpaced.persistence import save
 
     from .output import staged, write_json
     from .terminal import summary
-    from .training import facts_of, joined, model_facts
+    from .training import facts_of, fit_facts, joined
 
     try:
         memory = parse_bytes(args.memory or DEFAULT)
@@ -226,16 +228,14 @@ def _run_in_pieces(args: argparse.Namespace, console: Console) -> int:
                 with console.step("listing the rows to check"):
                     path = stage / "suspects.parquet"
                     counts = write_suspects(model, table, path, threshold=args.threshold, numbers=encoded.numbers)
+                found = Findings.of(model, (int(counts[2]), int(counts[1])), rows=table.n)
                 measured = {
                     **facts_of(encoded.given, name, encoded.merges),
-                    **model_facts(model, encoded.encoder, encoded.given),
+                    **fit_facts(found, model.path_, model.lam_, encoded.encoder),
                     "data": args.data,
                     "rows": encoded.n,
-                    "rows_fitted": table.n,
                     "features": table.n_features,
                     "notices": list(encoded.notices),
-                    "likely_errors": int(counts[2]),
-                    "worth_a_look": int(counts[1]),
                     "passes": table.passes,
                 }
             with console.step("writing"):
@@ -246,7 +246,7 @@ def _run_in_pieces(args: argparse.Namespace, console: Console) -> int:
                 )
         measured["seconds"] = dict(console.seconds)
         write_json(measured, stage / "metrics.json")
-    summary(model, measured, console)
+    summary(found, model.path_, measured, console)
     written = [str(args.out / name) for name in LARGE_FILES]
     console.tell(f"\nWritten: {', '.join(written)}")
     console.tell(console.timing())

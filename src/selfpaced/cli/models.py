@@ -16,8 +16,7 @@ from selfpaced.formatting import number, percent
 from .console import UsageError
 from .data import log_scale
 
-LINEAR, RIDGE, FLEXIBLE = "logistic", "ridge", "hist-gradient-boosting"
-SHORT = {"boosting": FLEXIBLE, "forest": "random-forest"}
+LINEAR, RIDGE, FLEXIBLE, FOREST = "logistic", "ridge", "boosting", "forest"
 _TASK = {LINEAR: "classification", RIDGE: "regression"}
 _NAMES = {LINEAR: "logistic regression", FLEXIBLE: "boosting", RIDGE: "ridge regression"}
 
@@ -41,7 +40,7 @@ Folds = list[tuple[np.ndarray, np.ndarray]]
 
 def model_of(args: argparse.Namespace, task: str) -> str:
     """Return the model's name ("auto" if the data decide), or raise an error if it cannot do the task."""
-    name: str = SHORT.get(args.model, args.model)
+    name: str = args.model
     if _TASK.get(name, task) != task:
         target = "classes" if task == "classification" else "values"
         raise UsageError(f"--model {name} is for {_TASK[name]}, but the target holds {target}; see --task and --model")
@@ -63,17 +62,13 @@ def build(name: str, task: str, args: argparse.Namespace, categorical: list[int]
 
     import selfpaced
 
-    options: dict[str, Any] = {"random_state": args.seed, "pace": _pace(args.pace)}
-    if args.regularizer is not None:
-        options["regularizer"] = _rule(args.regularizer)
     if name == LINEAR:
-        return selfpaced.SelfPacedLogisticRegression(**options)
+        return selfpaced.SelfPacedLogisticRegression(random_state=args.seed)
     if name == RIDGE:
-        model: Any = selfpaced.SelfPacedLinearRegression(alpha=1.0, **options)
+        model: Any = selfpaced.SelfPacedLinearRegression(alpha=1.0, random_state=args.seed)
     else:
         wrapper = selfpaced.SelfPacedClassifier if task == "classification" else selfpaced.SelfPacedRegressor
-        kept = task == "regression"  # its errors are told beside those of the chosen model
-        model = wrapper(_trees(name, task, args, categorical), keep_plain=kept, **options)
+        model = wrapper(_trees(name, task, args, categorical), random_state=args.seed)
     if logged is None:
         return model
     to_log, from_log = log_scale(logged)
@@ -89,35 +84,13 @@ def _trees(name: str, task: str, args: argparse.Namespace, categorical: list[int
     from sklearn import ensemble
 
     classify = task == "classification"
-    if name == "random-forest":
+    if name == FOREST:
         forest = ensemble.RandomForestClassifier if classify else ensemble.RandomForestRegressor
         return forest(random_state=args.seed, n_jobs=args.jobs)
     known: dict[str, Any] = {"random_state": args.seed, "categorical_features": categorical or None}
     if classify:
         return ensemble.HistGradientBoostingClassifier(**known)
     return ensemble.HistGradientBoostingRegressor(**ROBUST, **known)
-
-
-def _rule(name: str) -> str:
-    from selfpaced.regularizers import get
-
-    try:
-        get(name)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-    return name
-
-
-def _pace(text: str) -> str | float:
-    if text in ("auto", "paper"):
-        return text
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not value > 0:
-        raise UsageError(f"--pace must be auto, paper or a positive number, got {text!r}")
-    return value
 
 
 # ------------------------------------------------------------------------------------------------ by held-out rows

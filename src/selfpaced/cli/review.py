@@ -13,6 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from selfpaced.assessment import LEVELS
+
 from .console import UsageError
 from .output import DECISIONS
 
@@ -87,7 +89,8 @@ class DecisionFile:
     def __init__(self, folder: Path) -> None:
         self.folder, self.path, self._lock = folder, folder / DECISIONS, threading.Lock()
         self._written = self._when()
-        self.suspects = _records(folder / "suspects.csv")
+        listed = _records(folder / "suspects.csv")
+        self.suspects = {row: record for row, record in listed.items() if record.get("level", "") in LEVELS}
 
     def _when(self) -> tuple[int, int]:
         """Identify the present version of the list."""

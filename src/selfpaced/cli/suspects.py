@@ -56,7 +56,9 @@ def suspicious(
     places = found["row"].to_numpy(dtype=np.int64)
     rows = given.rows[places]
     reference = confident_rows(model.assessment_.weight, places)
-    against = columns_against(model, features, given.fitted, places, reference, parts)
+    against: list[list[str]] = [[]] * len(places)
+    if parts or hasattr(features, "columns"):  # a single text column is no reason
+        against = columns_against(model, features, given.fitted, places, reference, parts)
     conditional = "probability_if_noisy"
     return pd.DataFrame(
         {
@@ -153,7 +155,7 @@ def _value_reason(near: np.ndarray, given: float, expected: float) -> str:
     """A reason if the given value is outside the range of the similar rows, on the far side of the expected one.
 
     >>> _value_reason(np.array([10.0, 12.0, 11.0]), 110.0, 11.5)
-    'the 3 most similar rows have 10 to 12'
+    'similar rows have 10 to 12'
     >>> _value_reason(np.array([10.0, 200.0, 11.0]), 110.0, 11.5)
     ''
     """
@@ -161,7 +163,7 @@ def _value_reason(near: np.ndarray, given: float, expected: float) -> str:
     if low <= given <= high or (given > high) != (given > expected):
         return ""
     ends = list(dict.fromkeys(number(end, 4) for end in (low, high)))
-    return f"the {len(near)} most similar rows have {' to '.join(ends)}"
+    return f"similar rows have {' to '.join(ends)}"
 
 
 # -------------------------------------------------------------------------------------------------- as a file

@@ -5,46 +5,32 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from selfpaced.formatting import count, number, percent, plural, rate_in_words, unused_columns
+from selfpaced.formatting import count, number, percent, plural, unused_columns
+from selfpaced.inspection import CERTAIN
 from selfpaced.selection import end_in_words
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from selfpaced.inspection import Findings
 
     from .console import Console
     from .training import Training
 
 LABEL_WIDTH = 18  # display: characters of a label
 ROWS_SHOWN = 5  # display: rows of each list
-SHOWN_PROBABILITY = 0.999  # display: no row is certainly wrong
 
 
-def tell(result: Training, measured: dict[str, Any], console: Console) -> None:
-    """Print what was found, and the first rows of both lists."""
-    summary(result.model, measured, console)
-    show_lists(result.suspects, result.precision, console)
-
-
-def summary(model: Any, measured: dict[str, Any], console: Console) -> None:
+def summary(found: Findings, path: Any, measured: dict[str, Any], console: Console) -> None:
     """Print what was found in a few sentences."""
-    target, used = measured["target"], sum(map(len, measured["columns"].values()))
-    console.tell(f"\n{two_lists(measured)} among {plural(measured['rows_fitted'], 'row')}.", strong=True)
+    used = sum(map(len, measured["columns"].values()))
+    console.tell(f"\n{found.lists()}", strong=True)
     unused = unused_columns((one["column"], one["reason"]) for one in measured["not_used"])
-    console.tell(f"{target!r} was predicted from {plural(used, 'column')}." + (f" {unused}" if unused else ""))
-    sentences = [measured.get("model_choice"), end_in_words(measured["termination"], model.path_)]
-    sentences += [accuracy_in_words(measured), _typical_error(measured), _wrong_values(measured)]
-    for sentence in filter(None, sentences):
+    console.tell(f"{measured['target']!r} was predicted from {plural(used, 'column')}." + f" {unused}" * bool(unused))
+    told = [measured.get("model_choice"), end_in_words(found.termination, path), found.accuracy()]
+    told += [found.rate()] * (found.noun == "value")  # of labels, how the fit ended says it
+    for sentence in filter(None, told):
         console.tell(sentence)
-
-
-def two_lists(measured: dict[str, Any]) -> str:
-    """Return both counts.
-
-    >>> two_lists({"likely_errors": 12, "worth_a_look": 1})
-    '12 likely errors, 1 row worth a look'
-    """
-    look = plural(measured["worth_a_look"], "row") if measured["worth_a_look"] else "no rows"
-    return f"{likely_errors(measured['likely_errors'])}, {look} worth a look"
 
 
 def likely_errors(number_of: int) -> str:
@@ -54,42 +40,6 @@ def likely_errors(number_of: int) -> str:
     ('No likely errors', '1 likely error', '1,200 likely errors')
     """
     return plural(number_of, "likely error") if number_of else "No likely errors"
-
-
-def accuracy_in_words(measured: dict[str, Any]) -> str:
-    """Return the held-out accuracy of the fitted and of the plain model; the likelihood if that decided otherwise.
-
-    >>> accuracy_in_words({"held_out_accuracy": {"plain": 0.9, "chosen": 0.92}})
-    'Held-out accuracy on the given labels: 92.0 % (plain model: 90.0 %).'
-    """
-    found = measured.get("held_out_accuracy") or {}
-    plain, chosen = found.get("plain"), found.get("chosen")
-    if chosen is None:
-        return ""
-    text = f"Held-out accuracy on the given labels: {percent(chosen, 1)}"
-    if plain is None or percent(plain, 1) == percent(chosen, 1):
-        return f"{text}."
-    better = "" if chosen >= plain else "; models are compared by likelihood, not by accuracy"
-    return f"{text} (plain model: {percent(plain, 1)}{better})."
-
-
-def _typical_error(measured: dict[str, Any]) -> str:
-    if measured.get("typical_error") is None:
-        return ""
-    plain, chosen = (number(measured["typical_error"][name]) for name in ("plain", "chosen"))
-    rest = "" if plain == chosen else f" ({plain} with the plain model)"
-    return f"Half of the fitted rows are within {chosen} of their expected value{rest}."
-
-
-def _wrong_values(measured: dict[str, Any]) -> str:
-    """For values only: about labels, the sentence on how the fit ended says it."""
-    if measured["noise_rate"] is None or measured["task"] == "classification":
-        return ""
-    rate = rate_in_words(measured["noise_rate"], measured["noise_rate_interval"])
-    text = f"Gross errors in {measured['target']}: {rate}."
-    if measured.get("misfit_words"):
-        text += f" The model does not explain {percent(measured['misfit'])} of the values; these are not called errors."
-    return text
 
 
 def tell_next(result: Training, measured: dict[str, Any], written: list[str], folder: str, console: Console) -> None:
@@ -124,18 +74,14 @@ def _round(measured: dict[str, Any]) -> str:
     return f"{start} {count(before)} -> {count(measured['undecided'])} undecided, {count(new)} new"
 
 
-def show_lists(found: pd.DataFrame, precision: tuple[float, float], console: Console) -> None:
-    """Print the first rows of both lists with their expected precision, or why nothing is proven."""
+def show_lists(found: pd.DataFrame, console: Console) -> None:
+    """Print the first rows of both lists."""
     likely, look = (found[found["level"] == level] for level in ("likely error", "worth a look"))
-    right, if_any = precision
     if len(likely):
-        console.tell(f"\nLikely errors (about {percent(right)} of them are wrong){_first(len(likely))}")
+        console.tell(f"\nLikely errors{_first(len(likely))}")
         _show(likely, "noise_probability", console)
-    elif len(look):
-        console.tell("\nNo row is more probably wrong than right, so nothing is proven.")
     if len(look):
-        known = "" if math.isnan(if_any) else f" (if any are wrong, about {percent(if_any)} of these)"
-        console.tell(f"\nRows worth a look{known}{_first(len(look))}")
+        console.tell(f"\nRows worth a look{_first(len(look))}")
         _show(look, "probability_if_noisy" if "probability_if_noisy" in look else "residual", console)
 
 
@@ -161,7 +107,7 @@ def _measured(record: dict[str, Any], measure: str) -> str:
     """A probability, or for values without one the residual."""
     if measure == "residual":
         return number(record["given"] - record["expected"], 5)
-    return "" if math.isnan(record[measure]) else percent(min(record[measure], SHOWN_PROBABILITY))
+    return "" if math.isnan(record[measure]) else percent(min(record[measure], CERTAIN))
 
 
 def _cell(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from sklearn.pipeline import Pipeline
 
+    from selfpaced.inspection import Findings
     from selfpaced.tables import LoadedTable, Reviewed, TableEncoder
 
     from .console import Console
-
-FEWEST_ROWS = 10  # a choice: rows of a class below which no row of it is assessed
 
 
 @dataclass(frozen=True)
@@ -51,11 +50,11 @@ class Training:
     threshold: float = 0.5
 
     @property
-    def precision(self) -> tuple[float, float]:
-        """Expected precision of the likely errors, and of the rows worth a look if any labels are wrong."""
-        assessed = self.model.assessment_
-        found: tuple[float, float] = assessed.expected_precision(assessed.levels(self.threshold))
-        return found
+    def findings(self) -> Findings:
+        """The figures of the fit."""
+        from selfpaced.inspection import Findings
+
+        return Findings.of(self.model, self.suspects, in_unit=self.target.in_unit)
 
     @property
     def model(self) -> Any:
@@ -87,7 +86,7 @@ def train(args: argparse.Namespace, console: Console) -> Training:
 
     with console.step(f"reading {args.data or 'the built-in table'}"):
         table = open_table(args)
-        written, review = table.frame, decided(table.frame, args)
+        written, review = table.frame, decided(table, args)
         merges = merges_of(table, args)  # before decisions remove a label
         if review is not None:
             table = replace(table, frame=review.corrected)
@@ -106,7 +105,7 @@ def train(args: argparse.Namespace, console: Console) -> Training:
             name, given = choice.model, replace(given, log=choice.log)
         encoder, features = encodings.all(kind_of(name))
         tell_notes(encoder, table, given, console)
-    with console.step(f"fitting plain and self-paced {name.replace('-', ' ')}"):
+    with console.step(f"fitting plain and self-paced {name}"):
         model = build(name, given.task, args, encoder.categorical_features_, given.values if given.log else None)
         confirmed = None if review is None else review.confirmed[given.rows]
         together = None if args.groups is None else table.frame[args.groups].to_numpy(dtype=object)[given.rows]
@@ -189,6 +188,8 @@ def _assessable(
     """
     import pandas as pd
 
+    from selfpaced.tables.checks import FEWEST_ROWS
+
     small = np.zeros(given.rows.size, dtype=bool)
     if given.task == "classification":
         _, codes, counts = np.unique(given.values, return_inverse=True, return_counts=True)
@@ -256,10 +257,9 @@ def facts_of(given: Target, model: str, merges: dict[str, str]) -> dict[str, Any
     return {"target": given.name, "task": given.task, "model": model, "merged_labels": merges}
 
 
-def model_facts(model: Any, encoder: TableEncoder, given: Target) -> dict[str, Any]:
-    """Return what ``metrics.json`` holds about any fitted model and the columns it uses."""
+def fit_facts(found: Findings, path: Sequence[Any], lam: float, encoder: TableEncoder) -> dict[str, Any]:
+    """Return what ``metrics.json`` holds about any fit and the columns it uses."""
     from selfpaced import __version__
-    from selfpaced.inspection import held_out_accuracy
 
     kinds = {"numeric": "number", "categorical": "category", "date": "date", "text": "text"}
     keys = ("label", "lam", "score", "spread", "mean_weight", "cost", "chosen")
@@ -267,42 +267,25 @@ def model_facts(model: Any, encoder: TableEncoder, given: Target) -> dict[str, A
         "selfpaced": __version__,
         "columns": {name: encoder.names_of(kind) for name, kind in kinds.items()},
         "not_used": [{"column": name, "reason": reason} for name, reason in encoder.not_used_],
-        "held_out_accuracy": held_out_accuracy(model) if given.task == "classification" else None,
-        "lam": model.lam_,
-        "noise_rate": model.noise_rate_,
-        "noise_rate_interval": model.noise_rate_interval_,
-        "noise_rate_if_any": getattr(model, "noise_rate_if_any_", None),
-        "termination": model.termination_,
-        "path": [{key: getattr(found, key) for key in keys} for found in model.path_],
+        **asdict(found),
+        "lam": lam,
+        "path": [{key: getattr(candidate, key) for key in keys} for candidate in path],
     }
 
 
 def metrics(run: Training, console: Console) -> dict[str, Any]:
     """Return what ``metrics.json`` holds."""
-    model, target, diagnosis = run.model, run.target, run.model.assessment_.diagnosis
-    typical = None
-    if target.task == "regression":
-        expected = {"plain": model.plain_.predict(run.features), "chosen": model.predict(run.features)}
-        errors = {name: np.abs(target.values - target.in_unit(values)) for name, values in expected.items()}
-        typical = {name: float(np.median(error)) for name, error in errors.items()}
     return {
-        **facts_of(target, run.model_name, run.merges),
-        **model_facts(model, run.encoder, target),
+        **facts_of(run.target, run.model_name, run.merges),
+        **fit_facts(run.findings, run.model.path_, run.model.lam_, run.encoder),
         "data": str(run.table.path) if run.table.path is not None else "built-in",
         "rows": len(run.table.frame),
-        "rows_fitted": int(target.rows.size),
-        "model_choice": None if run.choice is None else run.choice.sentence(target.name),
+        "model_choice": None if run.choice is None else run.choice.sentence(run.target.name),
         "models_compared": None if run.choice is None else run.choice.data,
-        "log_scale": target.log,
+        "log_scale": run.target.log,
         "features": int(run.features.shape[1]),
-        "mean_weight": float(np.mean(model.assessment_.weight)),
-        "misfit": getattr(diagnosis, "misfit", None),
-        "misfit_words": getattr(diagnosis, "misfit_words", ""),
-        "typical_error": typical,
-        "likely_errors": len(run.likely),
-        "worth_a_look": len(run.suspects) - len(run.likely),
+        "mean_weight": float(np.mean(run.model.assessment_.weight)),
         "too_few_to_assess": {str(name): int(n) for name, n in run.too_few["given"].value_counts().items()},
-        "expected_precision": dict(zip(("likely_errors", "worth_a_look_if_any"), run.precision, strict=True)),
         "notices": list(run.notices),
         "seconds": dict(console.seconds),
     }

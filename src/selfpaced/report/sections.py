@@ -235,7 +235,7 @@ class AuditSection(Section):
     def sentence(self) -> str:
         return self.model.sentence
 
-    def conclusion(self, likely: int, look: int) -> str:  # noqa: ARG002
+    def conclusion(self, listed: Mapping[str, Any]) -> str:  # noqa: ARG002
         return self.model.headline
 
     def facts(self) -> list[Fact]:

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
 
-from ..assessment import LEVELS, Labels
+from ..assessment import Labels
 from ..formatting import number, percent, unused_columns
 from ..inspection import look_through
 from ..reasons import columns_against, common_patterns, confident_rows
@@ -97,7 +97,7 @@ def summarise(
         kind=section.kind,
         sentence=section.sentence(),
         noun=section.noun,
-        conclusion=section.conclusion(*_counted(listed)),
+        conclusion=section.conclusion(listed),
         notices=tuple(notices),
         not_used=unused_columns(not_used),
         termination=section.termination,
@@ -124,13 +124,6 @@ def summarise(
         citation=CITATION,
         created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
-
-
-def _counted(listed: Mapping[str, Any]) -> tuple[int, int]:
-    """Number of likely errors and of rows worth a look; a table without levels has likely errors only."""
-    total = len(next(iter(listed.values()), ()))
-    look = int(np.count_nonzero(np.asarray(listed.get("level", ()), dtype=object) == LEVELS[1]))
-    return total - look, look
 
 
 def _steps(section: Section) -> list[PathStep]:

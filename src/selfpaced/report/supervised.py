@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..assessment import Assessment
-from ..formatting import count, number, percent, plural, rate_in_words
-from ..inspection import assessment_of, held_out_accuracy, suspect_table
+from ..formatting import count, number, percent, plural
+from ..inspection import Findings, assessment_of, held_out_accuracy, suspect_table
 from ..selection import end_in_words
 from .data import Comparison, Fact, Grid, ViewWeights
 from .tables import as_columns
@@ -58,7 +58,7 @@ class Section:
         """What was fitted, in one sentence."""
         raise NotImplementedError
 
-    def conclusion(self, likely: int, look: int) -> str:  # noqa: ARG002
+    def conclusion(self, listed: Mapping[str, Any]) -> str:  # noqa: ARG002
         """What was found; empty for objects that do not assess rows."""
         return ""
 
@@ -131,21 +131,14 @@ class SupervisedSection(AssessedSection):
         low = int((self.weights < 0.5).sum())
         return f"{count(low)} ({percent(low / max(self.weights.size, 1))}) have" if low else "no row has"
 
-    def conclusion(self, likely: int, look: int) -> str:
+    def conclusion(self, listed: Mapping[str, Any]) -> str:
         """What was found, and how far it is proven."""
-        what, n = self.assessed, count(self.weights.size)
-        right, if_any = self.assessment.expected_precision(self.assessment.levels())
-        rate = rate_in_words(float(self.model.noise_rate_), self.model.noise_rate_interval_)
-        rows = f"{plural(look, 'row') if look else 'no rows'} worth a look"
-        if look and not math.isnan(if_any):
-            rows += f" (if any {what}s are wrong, about {percent(if_any)} of these)"
-        if likely:
-            known = "" if math.isnan(right) else f" (about {percent(right)} of them are wrong)"
-            found = f"{plural(likely, 'likely error')}{known} and {rows} among {n} rows."
-        else:
-            found = f"No likely errors among {n} rows: no row is more probably wrong than right."
-            found += f" There {'is' if look == 1 else 'are'} {rows}." if look else ""
-        return f"{found} Wrong {what}s: {rate}."
+        found = self.findings(listed)
+        return f"{found.lists()} {found.rate()}"
+
+    def findings(self, listed: Mapping[str, Any]) -> Findings:
+        """The figures of the fit."""
+        return Findings.of(self.model, listed, in_unit=self.in_unit)
 
     def facts(self) -> list[Fact]:
         features = getattr(self.model, "n_features_in_", None)  # a model of texts has none
@@ -208,17 +201,18 @@ class ValueSection(SupervisedSection):
     assessed = "value"
 
     def facts(self) -> list[Fact]:
-        facts, diagnosis = super().facts(), self.assessment.diagnosis
-        if diagnosis.misfit_words:  # type: ignore[attr-defined]
-            share = percent(float(diagnosis.misfit))  # type: ignore[attr-defined]
-            facts.append(Fact("not explained by the model", share, "not called errors"))
+        facts, found = super().facts(), self.findings({})
+        if self.assessment.held_out:  # else it is compared with that of the plain model
+            facts.append(Fact("median error", number(found.typical_error or 0.0), "of the held-out rows"))
+        if found.misfit is not None:
+            facts.append(Fact("not explained by the model", percent(found.misfit), "not called errors"))
         return facts
 
     def comparison(self, X: Any, y: Any) -> list[Comparison]:
-        if X is None or y is None:
+        # held-out errors of the plain model are not known
+        if X is None or y is None or self.assessment.held_out or not hasattr(self.model, "plain_"):
             return []
-        values = np.asarray(y, dtype=np.float64)
-        errors = [np.abs(values - self.in_unit(np.asarray(m.predict(X)))) for m in (self.model.plain_, self.model)]
-        typical = [number(float(np.median(error))) for error in errors]
-        note = "of the fitted rows, in the unit of the target"
-        return [Comparison("Median error", typical[0], typical[1], note)]
+        fitted = self.in_unit(np.asarray(self.model.plain_.predict(X)))
+        plain = number(float(np.median(np.abs(np.asarray(y, dtype=np.float64) - fitted))))
+        paced = number(self.findings({}).typical_error or 0.0)
+        return [Comparison("Median error", plain, paced, "of the fitted rows, in the unit of the target")]

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fingerprint import row_keys
-from ..formatting import percent, plural
+from ..formatting import listed, percent, plural
 from .cells import CellLevels, NumberFormat
-from .columns import counts_rows
+from .columns import is_identifier
 from .text import suggestion
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ LEAK = 0.98  # a choice: share of the target that one column alone predicts, fro
 ENOUGH_ROWS = 50  # a choice: fewer rows say nothing about a column
 LEAKAGE_CELLS = 1_000_000  # cost: cells that the check for leakage looks at
 SHOWN = 5  # display: columns and labels that are named one by one
-TINY_CLASS = 2  # a choice: rows of a class up to which nothing can be learnt about it
+TINY_CLASS = 2  # a choice: rows of a label up to which it may be a typo of another
+FEWEST_ROWS = 10  # a choice: rows of a class below which no row of it is assessed
 SHORT_LABEL = 4  # a choice: letters of a label up to which one other letter makes another word
 MOSTLY_NUMBERS = 0.9  # display: share of numbers from which a column of text is called mostly numeric
 _NOT_A_LABEL = frozenset(["none", "null", "nil", "n.a.", "-", "--", "unknown", "missing"])
@@ -72,7 +73,7 @@ def notices(frame: pd.DataFrame, target: str, labels: Any, *, task: str, exclude
     places = np.linspace(0, len(frame) - 1, rows).astype(np.intp)
     told += _leaks(features.iloc[places], target, labels[places], task)
     told += _identifiers(features)
-    if task == "classification":
+    if task == "classification" and features.shape[1]:
         count, groups = conflicting_duplicates(features, labels)
         if count:
             what = f"{count:,} rows are equal in every column but have different labels"
@@ -152,20 +153,20 @@ def _header(frame: pd.DataFrame) -> Iterator[str]:
     """Yield a sentence if the first line was data: most names are numbers, or cells of their own column."""
     names = [str(name) for name in frame.columns]
     numbers = [re.fullmatch(r"-?\d*\.?\d+(\.\d+)?", name) is not None for name in names]
-    cells = [any(isinstance(cell, str) and cell == name for cell in frame[name].iloc[:1000]) for name in frame.columns]
+    cells = [name in set(frame[name].iloc[:1000].astype(str)) for name in frame.columns]
     if 2 * int(np.sum(np.logical_or(numbers, cells))) > len(names):
         shown = ", ".join(map(repr, names[:4]))
         yield f"the first line looks like data ({shown}, ...): is there no header? (--no-header)"
 
 
 def _identifiers(features: pd.DataFrame) -> Iterator[str]:
-    """Yield a sentence on whole numbers of which every row has its own, unless they only count the rows."""
+    """Yield a sentence on whole numbers of which every row has its own, unless they are not used anyway."""
     from pandas.api import types
 
     for name, column in features.items():
         if not types.is_integer_dtype(column.dtype) or len(column) < ENOUGH_ROWS or not column.is_unique:
             continue
-        if column.hasnans or not counts_rows(column.to_numpy()):
+        if column.hasnans or not is_identifier(str(name), column.to_numpy()):
             what = f"column {str(name)!r} has another whole number in every row"
             yield f"{what}: is it an identifier? (--exclude {shlex.quote(str(name))})"
 
@@ -289,7 +290,7 @@ def _spaced_labels(column: pd.Series) -> Iterator[str]:
 
 
 def _label_notices(labels: Any) -> Iterator[str]:
-    """Yield sentences about labels that may be misspelled or missing, and about classes of one or two rows."""
+    """Yield sentences about labels that may be misspelled or missing, and about small classes."""
     names, counts = np.unique(np.asarray(labels), return_counts=True)
     amount = dict(zip(map(str, names), counts.tolist(), strict=True))
     variants = label_variants(labels)
@@ -302,12 +303,12 @@ def _label_notices(labels: Any) -> Iterator[str]:
     for name in (name for name in amount if name.casefold() in _NOT_A_LABEL):
         rows = f"{plural(amount[name], 'row')} of {name!r} {'is' if amount[name] == 1 else 'are'} fitted as a class"
         yield f"{rows}; if the label is missing there: {_option(name, '')}"
-    tiny = [name for name, count in amount.items() if count <= TINY_CLASS and name not in variants]
-    if tiny:
-        shown = ", ".join(map(repr, tiny[:SHOWN])) + ", ..." * (len(tiny) > SHOWN)
-        rows = plural(sum(amount[name] for name in tiny), "row")
-        verb, them = ("has", "this class") if len(tiny) == 1 else ("have", "these classes")
-        yield f"{shown} {verb} {rows}: too few to learn {them}"
+    small = [name for name, count in amount.items() if count < FEWEST_ROWS and name not in variants]
+    if len(small) == 1:
+        yield f"the class {small[0]!r} has {plural(amount[small[0]], 'row')}, too few to assess"
+    elif small:
+        shown = listed([f"{name!r} ({amount[name]})" for name in small], SHOWN)
+        yield f"{len(small):,} classes have fewer than {FEWEST_ROWS} rows, too few to assess: {shown}"
 
 
 def _option(name: str, other: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..formatting import plural
 from .cells import CellLevels, DateFormat, NumberFormat, are_codes, are_days, days_of
 
 if TYPE_CHECKING:
@@ -306,13 +307,14 @@ def _describe_numbers(series: pd.Series, name: str, decimal: str) -> tuple[Colum
     if whole or not np.isnan(values).any():
         if values.min() == values.max():
             return NotUsed("constant"), []
-        if whole and values.size >= COUNTING_ROWS and (counts_rows(values) or _is_id(name, values)):
+        if whole and is_identifier(name, values):
             return NotUsed("identifier"), []
     if are_days(values):
         first = int(values[np.isfinite(values)][0])
         return DateColumn(name), [Note(name, f"whole numbers such as {first} are read as dates")]
     infinite = np.isinf(values) if not whole else np.zeros(1, dtype=bool)
-    told = Note(name, f"{int(infinite.sum()):,} infinite values count as missing", int(infinite.argmax()))
+    count = int(infinite.sum())
+    told = Note(name, f"{plural(count, 'infinite value')} count{'s' * (count == 1)} as missing", int(infinite.argmax()))
     return NumberColumn(name, decimal=decimal), [told] * bool(infinite.any())
 
 
@@ -373,8 +375,12 @@ def _are_identifiers(levels: CellLevels) -> bool:
     return all(re.fullmatch(r"[0-9a-f-]{16,}", text) for text in levels.texts)
 
 
-def _is_id(name: str, values: NDArray[Any]) -> bool:
-    return re.search(r"(^|[\W_])id$|ID$", name, re.ASCII) is not None and np.unique(values).size == values.size
+def is_identifier(name: str, values: NDArray[Any]) -> bool:
+    """Return whether whole numbers only count the rows, or are unique in a column that is called so."""
+    if values.size < COUNTING_ROWS:
+        return False
+    called = re.search(r"(^|[\W_])id$|ID$", name, re.ASCII) is not None
+    return counts_rows(values) or (called and np.unique(values).size == values.size)
 
 
 def counts_rows(values: NDArray[Any]) -> bool:

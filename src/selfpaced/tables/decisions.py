@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fingerprint import row_keys
+from .cells import CellLevels, NumberFormat
 from .reading import Lines, read_table
 from .text import TableError
 
@@ -84,7 +85,7 @@ class Reviewed:
         return ", ".join(f"{len(rows):,} {word}" for word, rows in counts.items() if len(rows)) or "nothing decided"
 
 
-def apply_decisions(table: pd.DataFrame, decisions: Any, *, target: str | None = None) -> Reviewed:
+def apply_decisions(table: pd.DataFrame, decisions: Any, *, target: str | None = None, decimal: str = "") -> Reviewed:
     """Correct a table as somebody has decided; the table itself is not changed.
 
     Parameters
@@ -97,6 +98,9 @@ def apply_decisions(table: pd.DataFrame, decisions: Any, *, target: str | None =
         ``set VALUE``; lines without a decision are passed over.
     target : str, optional
         Column of the labels or values; by default the decisions name it.
+    decimal : {"", ".", ","}
+        Decimal sign of values that are text, where the column itself does not tell it (``1,234`` in every cell). New
+        values are written with it.
 
     Returns
     -------
@@ -129,7 +133,7 @@ def apply_decisions(table: pd.DataFrame, decisions: Any, *, target: str | None =
         if column not in table.columns:
             told = f"the table has no column {column!r}" if column else "nobody says which column holds the labels"
             raise TableError(source, f"{told}; name it by target")
-        corrected = _corrected(table, column, [a for a in answers if a.what == "replace"], source)
+        corrected = _corrected(table, column, [a for a in answers if a.what == "replace"], source, decimal)
     return Reviewed(corrected, rows["keep"], rows["replace"], rows["drop"])
 
 
@@ -216,7 +220,9 @@ def _check_rows(table: pd.DataFrame, answers: Sequence[RowDecision], source: str
         raise TableError(source, f"{what}. Fit again, or remove these lines")
 
 
-def _corrected(table: pd.DataFrame, column: str, answers: Sequence[RowDecision], source: str) -> pd.DataFrame:
+def _corrected(
+    table: pd.DataFrame, column: str, answers: Sequence[RowDecision], source: str, decimal: str
+) -> pd.DataFrame:
     from pandas.api import types
 
     given = table[column]
@@ -224,10 +230,14 @@ def _corrected(table: pd.DataFrame, column: str, answers: Sequence[RowDecision],
     # Spreadsheets drop leading zeros: 2 means 02 where there is no label 2.
     padded = {str(label).lstrip("0"): label for label in given.unique() if str(label).isdigit()}
     known = set(given.unique())
+    text = not types.is_numeric_dtype(given.dtype) and not types.is_datetime64_any_dtype(given.dtype)
+    numbers = NumberFormat.find(CellLevels.of(given), decimal) if text else None
     for answer in answers:
         value: Any = answer.value
         if value not in known and value.isdigit():
             value = padded.get(value.lstrip("0"), value)
+        if value not in known and numbers is not None and re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", value):
+            value = value.replace(".", numbers.decimal or ".")  # the page and the list write a decimal point
         if types.is_bool_dtype(given.dtype):
             value = value.strip().lower() == "true"
         elif types.is_numeric_dtype(given.dtype):

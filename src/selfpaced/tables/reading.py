@@ -125,7 +125,7 @@ def read_table(
     path = Path(path)
     require_arrow()
     if not path.is_file():
-        raise TableError(path, "is not a regular file, and a table is read twice" if path.exists() else _absent(path))
+        raise TableError(path, _no_file(path))
     if is_parquet(path):
         return _read_parquet(path, decimal)
     try:
@@ -190,7 +190,12 @@ def _read_parquet(path: Path, decimal: str) -> LoadedTable:
     return LoadedTable(to_frame(table), path, "parquet", dialect=replace(Dialect(), decimal=decimal))
 
 
-def _absent(path: Path) -> str:
+def _no_file(path: Path) -> str:
+    """Return why a path is no file, and what may be meant."""
+    if path.is_dir():
+        return "is a folder; name a file, or several by a pattern such as 'data/*.csv'"
+    if path.exists():
+        return "is not a regular file, and a table is read twice"
     folder = path.parent if path.parent.is_dir() else Path()
     near = difflib.get_close_matches(path.name, [p.name for p in folder.iterdir()], n=1)
     return "no such file" + (f"; did you mean {str(path.parent / near[0])!r}?" if near else "")

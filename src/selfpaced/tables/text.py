@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
+from ..formatting import plural
 from .cells import CellLevels, are_codes, separator_of
 
 if TYPE_CHECKING:
@@ -109,7 +110,8 @@ class TextFile:
             raise TableError(path, "is empty")
         wide = head.startswith((b"\xff\xfe", b"\xfe\xff"))
         if b"\0" in head and not wide:
-            raise TableError(path, "is not text; CSV, TSV and Parquet (.parquet) can be read")
+            excel = " (an Excel workbook? save it as CSV)" * head.startswith((b"PK", b"\xd0\xcf\x11\xe0"))
+            raise TableError(path, f"is not text{excel}; CSV, TSV and Parquet (.parquet) can be read")
         dialect = _dialect(path, head, separator, header, encoding, decimal)
         names, skip = _column_names(path, dialect)
         if quotes % 2:
@@ -188,6 +190,9 @@ class TextFile:
             warn(f"{self.path}: {len(broken):,} broken rows left out (lines {lines})")
             return
         line, cells = broken[0]
+        if 2 * len(broken) > max(self.lines - self.skip, 10):
+            what = f"the first line has {plural(width, 'field')}, but {plural(len(broken), 'row')} have {len(cells)}"
+            raise TableError(self.path, f"{what}: is it a title? Remove the lines above the column names", self.skip)
         text = self.dialect.separator.join(cells)
         what = f"{len(cells)} field{'s' * (len(cells) != 1)}, where the header has {width}"
         if "\n" in text:

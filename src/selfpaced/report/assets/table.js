@@ -34,7 +34,7 @@ function start() {
   const format = (value, kind) => {
     if (value === null || value === undefined) return "";
     if (kind === "weight") return value.toFixed(3);
-    if (typeof value !== "number") return String(value);
+    if (typeof value !== "number" || kind === "cell") return String(value);
     if (Math.abs(value) >= 10000) return value.toLocaleString("en", { maximumFractionDigits: Number.isInteger(value) ? 0 : 2 });
     return kind === "integer" || Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(5)));
   };
@@ -173,7 +173,7 @@ function start() {
     const row = make("tr", null, open ? "cells" : "cells brief"), td = make("td"), pairs = make("dl");
     td.colSpan = columns.length + 3;
     used.forEach((j) => {
-      const text = rows[i][j] === null ? "–" : format(rows[i][j]);
+      const text = rows[i][j] === null ? "–" : format(rows[i][j], Number.isInteger(rows[i][j]) ? "cell" : "number"); // 98112 may be a code
       const pair = make("div", null, `${contributing.has(names[j]) ? "contributing" : ""} ${text.length > 60 ? "long" : ""}`.trim());
       pair.append(make("dt", names[j]), make("dd", text));
       pairs.append(pair);
