@@ -121,14 +121,20 @@ def _kind(value: Any, test: Callable[[Any], bool]) -> bool:
 ESTIMATOR = Rule("an estimator with fit", _is_estimator)
 
 
+def _may_be(value: Any, asked: Callable[[Any], bool], other: Callable[[Any], bool]) -> bool:
+    # stacks without a final estimator have no predict before fit, but are known to scikit-learn
+    predicts = hasattr(value, "predict") and not _kind(value, other)
+    return _is_estimator(value) and (predicts or _kind(value, asked))
+
+
 def classifier(value: Any) -> bool:
     """Whether this may be a classifier."""
-    return _is_estimator(value) and hasattr(value, "predict") and not _kind(value, is_regressor)
+    return _may_be(value, is_classifier, is_regressor)
 
 
 def regressor(value: Any) -> bool:
     """Whether this may be a regressor."""
-    return _is_estimator(value) and hasattr(value, "predict") and not _kind(value, is_classifier)
+    return _may_be(value, is_regressor, is_classifier)
 
 
 def _reference_models(value: Any) -> bool:

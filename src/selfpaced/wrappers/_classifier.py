@@ -185,7 +185,7 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
         if y.dtype.kind in "fO":
             known = np.array([value is not None and value == value for value in y], dtype=bool)
         if not known.any():
-            raise ValueError("y must hold at least one label, got only missing values")
+            raise ValueError(f"y must hold at least one label, got {len(y)} rows without one")
         if not known.all():
             y = y[known] if y.dtype.kind != "O" else np.array(y[known].tolist())
         if y.dtype.kind == "f" and np.isinf(y).any():

@@ -32,7 +32,7 @@ from ..robust import (
 from ..selection import Decision, Trial, end_of_pace, gap, mean_and_error
 from ..solver import Solution, Stage, alternate
 from ..value_noise import assess_values, numeric_features
-from ._default_labels import FOLD_ROWS, OVERLAP_RATE, unassessed
+from ._default_labels import OVERLAP_RATE, too_few, unassessed
 from ._routing import Array, TooFewRows, rows_left
 from ._soft_labels import Reading, as_logits, fit_soft, fitted_scale, output_kind, read_output, rival_loss
 from ._wrapper import Found, Task
@@ -347,15 +347,13 @@ def fit_paced_labels(task: Task, rule: Regularizer, pace: Any, cross_fit: Any) -
     """Fit a classifier along a pace: "auto", "paper", a number or a Pacing."""
     with task.progress.stage("plain fit"):
         plain = fit_soft(task, task.hard)
-    folds = []
-    if len(task.classes) > 1 and task.n_units >= FOLD_ROWS:
-        # half-trained models memorise less, and the mean over several splits tells more than the label of a leaf
-        folds = task.splits(2) if task.folds else [half for number in range(4) for half in task.splits(2, number)]
-    if not folds:  # also if every class has one row alone
+    if too_few(task):
         found = unassessed(task, plain)
         if pace != "auto" and len(task.classes) > 1:
             warnings.warn(found.termination, ConvergenceWarning, stacklevel=5)
         return found
+    # half-trained models memorise less, and the mean over several splits tells more than the label of a leaf
+    folds = task.splits(2) if task.folds else [half for number in range(4) for half in task.splits(2, number)]
     task = replace(task, y=plain.labels[task.codes])
     return _fit_paced(PacedLabels(task, plain.model, folds, labels=plain.labels), rule, pace, cross_fit)
 
