@@ -363,6 +363,17 @@ def encoded_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     return classes, codes.astype(np.intp, copy=False)
 
 
+def known_codes(given: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+    """The place of each label among the sorted classes of a fit, or an error that names one that is not there."""
+    check_label_array(given)
+    codes = np.searchsorted(classes, given)
+    known = codes < classes.size
+    known[known] = classes[codes[known]] == given[known]
+    if not known.all():
+        raise ValueError(f"y must hold labels seen in fit {classes.tolist()!r}, got {told_label(given[~known][0])}")
+    return codes
+
+
 def told_label(label: Any) -> str:
     """A label as people write it."""
     return repr(np.asarray(label).item())

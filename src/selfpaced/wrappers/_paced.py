@@ -250,7 +250,6 @@ class PacedLabels(Paced):
 
     def reading(self, output: Array) -> Reading:
         """Return calibrated logits and their losses."""
-        output = np.where(np.isnan(output), self.task.hard, output)  # the only row of its class keeps its label
         logits, codes = as_logits(output, self.kind), self.task.codes
         if self.first is None:
             channel = fit_channel(logits, codes, sample_weight=self.task.prior)
@@ -285,7 +284,6 @@ class PacedLabels(Paced):
         return one, other, "error"
 
     def _correct(self, output: Array) -> Array:
-        output = np.where(np.isnan(output), self.task.hard, output)
         return np.asarray(output.argmax(axis=1) == self.task.codes, dtype=float)
 
     def scores(self, outputs: Sequence[Array]) -> list[Array]:
