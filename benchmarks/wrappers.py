@@ -25,7 +25,7 @@ That trees do not correct the reference of a flexible model was chosen on made t
 Each base has a section of its own.
 
 clean: made values without a single error, 400 and 1,500 rows: in how many of the fits a value is called wrong. In the
-last five a few rows follow another rule than the others, or have a far larger spread.
+last six a few rows follow another rule than the others, or have a far larger spread.
 
 claims: made tables without a wrong label, and with one in five: how often the interval of the rate excludes 0. In the
 first seven, classes overlap by 15 to 50 %, and wrong labels look like overlap. The last five are clear.
@@ -387,6 +387,7 @@ def clean_values(kind, rng, n):
         "step of 10 %": lambda: f + z / 2 + 15 * (X[:, 4] > 1.3),
         "corner of 4 %": lambda: f + z + 12 * ((X[:, 4] > 0.8) & (X[:, 5] > 0.8)),
         "far groups": lambda: f + 3 * rng.standard_t(2, 40)[np.clip(10 * X[:, 5] + 20, 0, 39).astype(int)] + z / 2,
+        "one zero in ten": lambda: np.where(rng.random(n) < 0.1, 0.0, np.exp(f / 2 + z / 2)),
     }
     return X, made[kind]()
 
@@ -394,6 +395,7 @@ def clean_values(kind, rng, n):
 CLEAN = (
     "normal", "t3", "lognormal", "far lognormal", "exponential", "counts", "uneven spread", "groups", "no signal",
     "zeros", "steep", "cubic", "two spreads", "step of 4 %", "step of 10 %", "corner of 4 %", "far groups",
+    "one zero in ten",
 )  # fmt: skip
 
 
