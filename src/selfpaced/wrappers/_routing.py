@@ -76,7 +76,7 @@ class Delegating:
 
     @available_with("predict")
     def predict(self, X: Any) -> Array:
-        """Return the most probable clean label, or the expected value, of every row.
+        """Return the label or value of every row by the fitted model.
 
         Parameters
         ----------
