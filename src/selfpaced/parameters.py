@@ -121,14 +121,20 @@ def _kind(value: Any, test: Callable[[Any], bool]) -> bool:
 ESTIMATOR = Rule("an estimator with fit", _is_estimator)
 
 
+def _may_be(value: Any, asked: Callable[[Any], bool], other: Callable[[Any], bool]) -> bool:
+    # stacks without a final estimator have no predict before fit, but are known to scikit-learn
+    predicts = hasattr(value, "predict") and not _kind(value, other)
+    return _is_estimator(value) and (predicts or _kind(value, asked))
+
+
 def classifier(value: Any) -> bool:
     """Whether this may be a classifier."""
-    return _is_estimator(value) and hasattr(value, "predict") and not _kind(value, is_regressor)
+    return _may_be(value, is_classifier, is_regressor)
 
 
 def regressor(value: Any) -> bool:
     """Whether this may be a regressor."""
-    return _is_estimator(value) and hasattr(value, "predict") and not _kind(value, is_classifier)
+    return _may_be(value, is_regressor, is_classifier)
 
 
 def _reference_models(value: Any) -> bool:
@@ -355,6 +361,17 @@ def encoded_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     if len(classes) < 2:
         raise ValueError(f"y must have at least 2 classes; the data contains only one class: {told_label(classes[0])}")
     return classes, codes.astype(np.intp, copy=False)
+
+
+def known_codes(given: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+    """The place of each label among the sorted classes of a fit, or an error that names one that is not there."""
+    check_label_array(given)
+    codes = np.searchsorted(classes, given)
+    known = codes < classes.size
+    known[known] = classes[codes[known]] == given[known]
+    if not known.all():
+        raise ValueError(f"y must hold labels seen in fit {classes.tolist()!r}, got {told_label(given[~known][0])}")
+    return codes
 
 
 def told_label(label: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 from scipy import sparse
 from sklearn import config_context
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import StackingClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_validate
@@ -48,6 +50,25 @@ def test_frames_reach_the_model_with_their_columns(data: Any, frame: Any) -> Non
     assert fitted.feature_names_in_.tolist() == ["a", "b", "kind"]
     assert fitted.n_features_in_ == 3
     assert set(fitted.predict(table)) == {"no", "yes"}
+
+
+def test_a_stack_without_a_final_estimator_is_wrapped(data: Any) -> None:
+    X, y = data
+    stack = StackingClassifier([("line", LogisticRegression()), ("tree", DecisionTreeClassifier(random_state=0))])
+    fitted = SelfPacedClassifier(stack).fit(X, y)
+    assert "StackingClassifier holds rows out by itself" in fitted.termination_
+    assert fitted.score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("pace", ["auto", 1.0])
+@pytest.mark.parametrize("n_classes", [101, 200])
+def test_labels_of_almost_as_many_classes_as_rows_are_not_assessed(data: Any, n_classes: int, pace: Any) -> None:
+    X, _ = data
+    with catch_warnings():
+        simplefilter("ignore")
+        fitted = tree(pace=pace).fit(X, np.arange(200) % n_classes)
+    assert f"200 rows of {n_classes} classes are too few to estimate noise" in fitted.termination_
+    assert np.isnan(fitted.noise_rate_)
 
 
 def test_set_output_inside_a_pipeline(data: Any) -> None:

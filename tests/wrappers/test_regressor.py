@@ -12,7 +12,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import make_friedman1
-from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor, StackingRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold
@@ -133,6 +133,22 @@ def test_targets_that_are_skewed_or_scatter_unevenly_are_not_called_wrong(kind: 
     assert np.sum(suspected & wrong) > 0.5 * wrong.sum()
     assert np.sum(suspected & ~wrong) <= 5
     assert np.abs(dirty.predict(X) - y).mean() < 0.7 * np.abs(dirty.plain_.predict(X) - y).mean()
+
+
+@pytest.mark.parametrize("seed", [3, 8])
+def test_a_bend_that_boosting_misses_at_its_ends_is_not_called_wrong(seed: int) -> None:
+    """Trees that correct the reference would follow the far ends of the cubic in some folds only."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((400, 6))
+    y = X[:, 0] ** 3 + X[:, 1] + 0.3 * rng.standard_normal(400)
+    model = SelfPacedRegressor(HistGradientBoostingRegressor(max_iter=50)).fit(X, y)
+    assert not np.any(model.assessment_.levels() == 2)
+
+
+def test_a_stack_without_a_final_estimator_is_wrapped() -> None:
+    X, y = make_friedman1(100, random_state=0)
+    stack = StackingRegressor([("line", Ridge()), ("tree", DecisionTreeRegressor(random_state=0))])
+    assert SelfPacedRegressor(stack).fit(X, y).score(X, y) > 0.6
 
 
 def test_cross_fit_is_decided_by_capacity_and_said() -> None:

@@ -45,7 +45,7 @@ from ..fitting import (
     with_callbacks,
 )
 from ..label_noise import MISFIT
-from ..parameters import KINDS, check_label_array, check_pace, encoded_labels, speaking_of, told_label
+from ..parameters import KINDS, check_pace, encoded_labels, known_codes, speaking_of, told_label
 from ..regularizers import Regularizer, relative
 from ..selection import chosen_in_words, frequencies
 from ._lbfgs import minimize
@@ -447,14 +447,8 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ScoreMixin, ClassifierMi
         with speaking_of("X"):
             X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         given = column_or_1d(y)
-        check_label_array(given)
         check_consistent_length(X, given)
-        codes = np.searchsorted(self.classes_, given)
-        known = codes < self.classes_.size
-        known[known] = self.classes_[codes[known]] == given[known]
-        if not known.all():
-            raise ValueError(f"y must hold labels seen in fit {self.classes_.tolist()!r}, got {given[~known][0]!r}")
-        return X, codes
+        return X, known_codes(given, self.classes_)
 
     def _assess(self, X: Matrix, y: Codes) -> Assessment:
         params = np.column_stack([self.coef_, self.raw_intercept_]).astype(np.float64)

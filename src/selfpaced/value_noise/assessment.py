@@ -191,7 +191,8 @@ def assess_values(
     linear : bool, default=False
         Whether the model is a line, which leverage points may draw, and which no other line needs to correct.
     flexible : bool, default=False
-        Whether the model is flexible: others are fitted only if it sees a sign of gross errors itself.
+        Whether the model is flexible: trees need not correct it, and others are fitted only if it sees a sign of gross
+        errors itself.
     random_state : int, RandomState or None
         Draws rows and folds.
 
@@ -235,7 +236,7 @@ def assess_values(
     folds = make_folds(keys[sample], None, cv=3, groups=known, random_state=seed)
     drawn = replace(rows.take(sample), weight=None)
     for corrected in (False, True) if flexible else (True,):
-        references = best_references(drawn, folds, linear=linear, corrected=corrected)
+        references = best_references(drawn, folds, linear=linear, flexible=flexible, corrected=corrected)
         found = _by_references(rows, part, sample, assessed, references)
         if max(mixture.gain for mixture in found.mixtures) < math.log(rows.size):  # half of what a claim needs
             break

@@ -282,7 +282,7 @@ def _line() -> Any:
 
 
 def best_references(
-    rows: Rows, folds: Sequence[Split], *, linear: bool = False, corrected: bool = True
+    rows: Rows, folds: Sequence[Split], *, linear: bool = False, flexible: bool = False, corrected: bool = True
 ) -> tuple[Reference, ...]:
     """Return the likeliest reference: the user's model on the target's own scale unless another is clearly ahead.
 
@@ -298,6 +298,9 @@ def best_references(
         Each row is in one test part.
     linear : bool, default=False
         Whether the user's model is a line: no other is tried on the target's own scale.
+    flexible : bool, default=False
+        Whether the user's model is flexible: trees that correct it would follow single rows, see
+        ``benchmarks/wrappers.py --part clean``.
     corrected : bool, default=True
         Whether lines and trees are tried, or the user's model alone on both scales.
 
@@ -317,7 +320,8 @@ def best_references(
         found = [log, *found] if comparison.better(found[0], log) is log else found
     if corrected and len(rows.y) >= BOOSTED:
         with few_threads(len(rows.y)):
-            found = [comparison.better(one, comparison.with_trees(one)) for one in found]
+            if not flexible:
+                found = [comparison.better(one, comparison.with_trees(one)) for one in found]
             found = [comparison.better(one, comparison.uneven(one)) for one in found]
     return tuple(found if comparison.better(found[-1], found[0]) is found[0] else found[::-1])
 

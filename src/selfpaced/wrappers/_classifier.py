@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..assessment import UNLIKELY, Assessment, Labels, look_by_share
-from ..parameters import KINDS, check_label_array, check_pace, speaking_of
+from ..parameters import KINDS, check_label_array, check_pace, known_codes, speaking_of
 from ..regularizers import Regularizer
 from ._default_labels import fit_default_labels
 from ._paced import fit_paced_labels
@@ -185,7 +185,7 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
         if y.dtype.kind in "fO":
             known = np.array([value is not None and value == value for value in y], dtype=bool)
         if not known.any():
-            raise ValueError("y must hold at least one label, got only missing values")
+            raise ValueError(f"y must hold at least one label, got {len(y)} rows without one")
         if not known.all():
             y = y[known] if y.dtype.kind != "O" else np.array(y[known].tolist())
         if y.dtype.kind == "f" and np.isinf(y).any():
@@ -230,7 +230,7 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
         if y is None:
             raise ValueError("y must hold the labels to be assessed, got None")
         with speaking_of("y", "labels, one for each row"):
-            return X, _codes_of(column_or_1d(y), self.classes_)
+            return X, known_codes(column_or_1d(y), self.classes_)
 
     def _assess(self, X: Any, y: Array) -> Assessment:
         logits = self.clean_logits(X)
@@ -283,14 +283,3 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
     def _read(self, X: Any) -> Array:
         labels = np.arange(self.classes_.size) if self._encoded else self.classes_
         return read_output(self.estimator_, X, kind=self._kind, labels=labels)
-
-
-def _codes_of(given: Array, classes: Array) -> Array:
-    """Return labels as positions in ``classes``."""
-    check_label_array(given)
-    codes = np.searchsorted(classes, given)
-    known = codes < classes.size
-    known[known] = classes[codes[known]] == given[known]
-    if not known.all():
-        raise ValueError(f"y must hold labels seen in fit {classes.tolist()!r}, got {given[~known][0]!r}")
-    return np.asarray(codes)

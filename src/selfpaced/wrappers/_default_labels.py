@@ -38,7 +38,7 @@ from ._soft_labels import (
 )
 from ._wrapper import Found, Task, changed_params, told
 
-__all__ = ["FOLD_ROWS", "OVERLAP_RATE", "fit_default_labels", "unassessed"]
+__all__ = ["OVERLAP_RATE", "fit_default_labels", "too_few", "unassessed"]
 
 FOLD_ROWS = 40  # a choice: fewer rows are not split into folds
 TUNED_ROWS = 2_000  # a choice: rows up to which known models are regularised; more rows may need many small leaves
@@ -67,7 +67,7 @@ REGULARISED: Mapping[str, Mapping[str, tuple[Any, Any]]] = {
 def fit_default_labels(task: Task, references: Any = "auto", *, tune: bool = True, keep_plain: bool = False) -> Found:
     """Fit a classifier to the soft labels of reference models, or the plain model if there are too few rows."""
     plain = _plain(task) if keep_plain else None
-    if len(task.classes) < 2 or task.n_units < FOLD_ROWS:
+    if too_few(task):
         return unassessed(task, plain or _plain(task))
     try:
         return _fit_soft(task, references, tune, plain)
@@ -80,6 +80,11 @@ def fit_default_labels(task: Task, references: Any = "auto", *, tune: bool = Tru
 def _plain(task: Task) -> Fitted:
     with task.progress.stage("plain fit"):
         return fit_soft(task, task.hard)
+
+
+def too_few(task: Task) -> bool:
+    """Return whether there is one class, or too few rows to hold some out."""
+    return len(task.classes) < 2 or task.n_units < max(FOLD_ROWS, 2 * len(task.classes))
 
 
 def unassessed(task: Task, plain: Fitted) -> Found:

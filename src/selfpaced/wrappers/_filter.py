@@ -13,12 +13,12 @@ from ..assessment import DelegatedAssessment
 from ..fitting import all_or_nothing
 from ..inspection import assessment_of
 from ..parameters import KINDS
-from ._routing import available_with, fit_weighted, n_rows, routed_weight, take_rows, weight_route
+from ._routing import Delegating, available_with, fit_weighted, n_rows, routed_weight, take_rows, weight_route
 
 __all__ = ["SuspectFilter"]
 
 
-class SuspectFilter(DelegatedAssessment, MetaEstimatorMixin, BaseEstimator):
+class SuspectFilter(Delegating, DelegatedAssessment, MetaEstimatorMixin, BaseEstimator):
     """Fit an estimator without the rows that a self-paced detector suspects.
 
     The detector and the estimator may be different models (a fast detector, a slow estimator). Steps of scikit-learn's
@@ -136,11 +136,6 @@ class SuspectFilter(DelegatedAssessment, MetaEstimatorMixin, BaseEstimator):
         self._detect(X, y)
         return take_rows(X, self.sample_indices_), take_rows(y, self.sample_indices_)
 
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features the estimator has seen."""
-        return int(self.estimator_.n_features_in_)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = get_tags(self.detector if self.estimator is None else self.estimator)
@@ -148,12 +143,6 @@ class SuspectFilter(DelegatedAssessment, MetaEstimatorMixin, BaseEstimator):
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
         tags.target_tags = inner.target_tags
         return tags
-
-    @available_with("predict")
-    def predict(self, X: Any) -> np.ndarray:
-        """Return predictions of the estimator."""
-        check_is_fitted(self, "estimator_")
-        return np.asarray(self.estimator_.predict(X))
 
     @available_with("predict_proba")
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -32,7 +32,7 @@ from ..robust import (
 from ..selection import Decision, Trial, end_of_pace, gap, mean_and_error
 from ..solver import Solution, Stage, alternate
 from ..value_noise import assess_values, numeric_features
-from ._default_labels import FOLD_ROWS, OVERLAP_RATE, unassessed
+from ._default_labels import OVERLAP_RATE, too_few, unassessed
 from ._routing import Array, TooFewRows, rows_left
 from ._soft_labels import Reading, as_logits, fit_soft, fitted_scale, output_kind, read_output, rival_loss
 from ._wrapper import Found, Task
@@ -97,17 +97,13 @@ class Paced(ABC):
     def found(self, model: Any, trials: list[Trial], decision: Decision, interrupted: bool = False) -> Found:
         """Return the result."""
 
-    def calibrated(self, unseen: Array) -> Self:  # noqa: ARG002
-        """Return the problem with what the plain models of unseen rows tell."""
-        return self
+    def calibrated(self, unseen: Array) -> tuple[Self, str]:  # noqa: ARG002
+        """Return the problem with what the plain models of unseen rows tell, and why nothing can be gained, if so."""
+        return self, ""
 
     def start(self, first: Any, pace: Any) -> Any:  # noqa: ARG002
         """Return what the pace starts from."""
         return first
-
-    def hopeless(self, first: Any) -> str:  # noqa: ARG002
-        """Return why nothing can be gained; empty if something may be."""
-        return ""
 
     def filled(self, weights: Array, previous: Any) -> Array:  # noqa: ARG002
         """Return weights that a model can be fitted with."""
@@ -146,10 +142,9 @@ def _fit_paced(problem: Paced, rule: Regularizer, pace: Any, cross_fit: Any) -> 
         cross, how = memorises(cross_fit, *problem.errors(seen, unseen), task)
         if not task.route.takes_weights:
             how += f"; rows are selected instead of weighted, because {task.route.reason}"
-        problem = replace(problem, cross=cross).calibrated(unseen)
+        problem, why = replace(problem, cross=cross).calibrated(unseen)
         trials = [replace(trials[0], fit=problem.reading(unseen if cross else seen))]
-        why = problem.hopeless(trials[0].fit) if pace == "auto" else ""
-        if why:
+        if why and pace == "auto":
             return problem.found(None, trials, Decision(0, f"{why}; {how}"))
         try:
             solution = _walk(problem, rule, pace, trials)
@@ -250,7 +245,6 @@ class PacedLabels(Paced):
 
     def reading(self, output: Array) -> Reading:
         """Return calibrated logits and their losses."""
-        output = np.where(np.isnan(output), self.task.hard, output)  # the only row of its class keeps its label
         logits, codes = as_logits(output, self.kind), self.task.codes
         if self.first is None:
             channel = fit_channel(logits, codes, sample_weight=self.task.prior)
@@ -260,9 +254,16 @@ class PacedLabels(Paced):
         clean -= clean.mean(axis=1, keepdims=True)
         return Reading(clean, rival_loss(softmax(clean, axis=1), codes), channel, output)
 
-    def calibrated(self, unseen: Array) -> Self:
-        """Return the problem with the noise model of unseen rows."""
-        return replace(self, first=self.reading(unseen).channel)
+    def calibrated(self, unseen: Array) -> tuple[Self, str]:
+        """Return the problem with the noise model of unseen rows, and whether it detects no noise.
+
+        Cross-fitted weights have seen the labels they are compared by (through their neighbours), so they look better
+        than they are if classes overlap; the noise model, fitted before there were weights, tells the two apart.
+        """
+        first = self.reading(unseen).channel
+        quiet = self.cross and first.noise_rate < OVERLAP_RATE
+        why = f"no label noise detected (rate {100 * first.noise_rate:.1f} %)" if quiet else ""
+        return replace(self, first=first), why
 
     def _scaled(self, channel: NoiseModel, logits: Array) -> NoiseModel:
         """Return a noise model with another scale, for the logits of another model.
@@ -285,7 +286,6 @@ class PacedLabels(Paced):
         return one, other, "error"
 
     def _correct(self, output: Array) -> Array:
-        output = np.where(np.isnan(output), self.task.hard, output)
         return np.asarray(output.argmax(axis=1) == self.task.codes, dtype=float)
 
     def scores(self, outputs: Sequence[Array]) -> list[Array]:
@@ -299,15 +299,6 @@ class PacedLabels(Paced):
         if pace == "paper":
             return Geometric(floor=0.5 * LN2, stop=(Plateau(), Stages(60)))
         return Ladder((_even_pace(rule),) * ROUNDS)
-
-    def hopeless(self, first: Reading) -> str:
-        """Return that no noise is detected.
-
-        Cross-fitted weights have seen the labels they are compared by (through their neighbours), so they look better
-        than they are if classes overlap; the noise model, fitted before there were weights, tells the two apart.
-        """
-        rate = first.channel.noise_rate
-        return f"no label noise detected (rate {100 * rate:.1f} %)" if self.cross and rate < OVERLAP_RATE else ""
 
     def filled(self, weights: Array, previous: Any) -> Array:
         """Give the easiest rows of a class that would vanish from the fit their full weight."""
@@ -347,15 +338,13 @@ def fit_paced_labels(task: Task, rule: Regularizer, pace: Any, cross_fit: Any) -
     """Fit a classifier along a pace: "auto", "paper", a number or a Pacing."""
     with task.progress.stage("plain fit"):
         plain = fit_soft(task, task.hard)
-    folds = []
-    if len(task.classes) > 1 and task.n_units >= FOLD_ROWS:
-        # half-trained models memorise less, and the mean over several splits tells more than the label of a leaf
-        folds = task.splits(2) if task.folds else [half for number in range(4) for half in task.splits(2, number)]
-    if not folds:  # also if every class has one row alone
+    if too_few(task):
         found = unassessed(task, plain)
         if pace != "auto" and len(task.classes) > 1:
             warnings.warn(found.termination, ConvergenceWarning, stacklevel=5)
         return found
+    # half-trained models memorise less, and the mean over several splits tells more than the label of a leaf
+    folds = task.splits(2) if task.folds else [half for number in range(4) for half in task.splits(2, number)]
     task = replace(task, y=plain.labels[task.codes])
     return _fit_paced(PacedLabels(task, plain.model, folds, labels=plain.labels), rule, pace, cross_fit)
 

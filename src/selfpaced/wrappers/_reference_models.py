@@ -68,22 +68,13 @@ def _other(task: Task, estimator: Any) -> tuple[str, ReferenceModel]:
 def _held_out(task: Task, folds: Sequence[Split], soft: Array) -> Array:
     """Return probabilities of labels by the wrapped model, fitted to soft labels of other rows."""
     parts = Parallel(n_jobs=task.n_jobs)(delayed(_outside)(task, soft, *fold) for fold in folds)
-    return _mean(task, folds, parts)
+    return task.mean(folds, parts)
 
 
 def _outside(task: Task, soft: Array, train: Array, test: Array) -> Array:
     model, labels = fit_soft(task, soft, train)
     kind = output_kind(model)
     return probabilities(read_output(model, take_rows(task.X, test), kind=kind, labels=labels), kind)
-
-
-def _mean(task: Task, folds: Sequence[Split], parts: Sequence[Array]) -> Array:
-    """Return the mean prediction of every row; a row that is never held out keeps its label."""
-    total, count = np.zeros(task.hard.shape), np.zeros((len(task.codes), 1))
-    for (_, test), part in zip(folds, parts, strict=True):
-        total[test] += part
-        count[test] += 1.0
-    return np.asarray(np.where(count == 0.0, task.hard, total / np.maximum(count, 1.0)))
 
 
 def _training(task: Task, train: Array, most: int, seed: int) -> Array:
@@ -118,7 +109,7 @@ def _forest(task: Task, table: Array, soft: Array) -> Array:
         else:
             calls = (delayed(leaves)(number, *split) for number, split in enumerate(splits))
             parts = Parallel(n_jobs=task.n_jobs, prefer="threads")(calls)
-    return _mean(task, splits, parts)
+    return task.mean(splits, parts)
 
 
 def _logistic(task: Task, table: Any, soft: Array) -> Array:
@@ -138,7 +129,7 @@ def _logistic(task: Task, table: Any, soft: Array) -> Array:
 
     with config_context(skip_parameter_validation=True, assume_finite=True), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # an approximate reference is good enough
-        return _mean(task, folds, [outside(*fold) for fold in folds])
+        return task.mean(folds, [outside(*fold) for fold in folds])
 
 
 # ------------------------------------------------------------------------------------------------- a table of numbers

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as take_rows
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_method_params, has_fit_parameter
+from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 from sklearn.utils.validation import _num_samples as n_rows
 
 from ..fitting import Method, check_weight
@@ -24,6 +25,7 @@ from ..selection import frequencies
 
 __all__ = [
     "Array",
+    "Delegating",
     "TooFewRows",
     "WeightRoute",
     "available_with",
@@ -67,6 +69,48 @@ def available_with(*names: str) -> Callable[[Method], Method]:
 
     decorate: Callable[[Method], Method] = available_if(check)
     return decorate
+
+
+class Delegating:
+    """Predictions and features of an estimator are those of the model that it has fitted, its ``estimator_``."""
+
+    @available_with("predict")
+    def predict(self, X: Any) -> Array:
+        """Return the label or value of every row by the fitted model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self, "estimator_")
+        return self._named(np.asarray(self.estimator_.predict(X)))
+
+    def _named(self, predicted: Array) -> Array:
+        """Return predictions as the user names them."""
+        return predicted
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features seen by the wrapped model in ``fit``."""
+        return int(self._fitted.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the features seen by the wrapped model in ``fit``."""
+        return np.asarray(self._fitted.feature_names_in_)
+
+    @property
+    def _fitted(self) -> Any:
+        """The fitted model, or AttributeError so that ``hasattr`` is False before ``fit``."""
+        try:
+            check_is_fitted(self, "estimator_")
+        except NotFittedError as error:
+            raise AttributeError(f"{type(self).__name__} is not fitted yet; call fit first.") from error
+        return self.estimator_
 
 
 def last_step(estimator: Any) -> Any:

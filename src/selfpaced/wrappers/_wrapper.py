@@ -11,12 +11,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_regressor
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GroupKFold
 from sklearn.utils import check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_method_params, check_is_fitted
+from sklearn.utils.validation import _check_method_params
 
 from ..assessment import AssessmentMixin, fingerprint
 from ..fingerprint import mixed
@@ -39,8 +38,8 @@ from ..regularizers import Regularizer, relative
 from ..selection import Candidate, Decision, Trial, path_of, sentence
 from ._routing import (
     Array,
+    Delegating,
     WeightRoute,
-    available_with,
     fit_weighted,
     last_step,
     n_rows,
@@ -201,13 +200,19 @@ class Task:
         )  # fmt: skip
 
     def cross_fit(self, weight: Array | None, folds: Sequence[Split], read: Callable[[Any, Any], Array]) -> Array:
-        """Return the mean of ``read(model, X)`` over models that have not seen a row; NaN if it is never held out."""
-        parts = Parallel(n_jobs=self.n_jobs)(delayed(_one_fold)(self, weight, fold, read) for fold in folds)
+        """Return the mean of ``read(model, X)`` over models that have not seen a row."""
+        return self.mean(
+            folds, Parallel(n_jobs=self.n_jobs)(delayed(_one_fold)(self, weight, fold, read) for fold in folds)
+        )
+
+    def mean(self, folds: Sequence[Split], parts: Sequence[Array]) -> Array:
+        """Return the mean prediction of every row by models of other rows; one never held out keeps its label."""
         total, times = np.zeros((len(self.y), *parts[0].shape[1:])), np.zeros(len(self.y))
         for (_, test), part in zip(folds, parts, strict=True):
             total[test] += part
             times[test] += 1.0
-        total[times == 0.0] = np.nan
+        if self.codes is not None:
+            total[times == 0.0] = self.hard[times == 0.0]
         return np.asarray((total.T / np.maximum(times, 1.0)).T, dtype=parts[0].dtype)
 
 
@@ -244,7 +249,7 @@ class Found:
         return sentence(self.trials, self.decision)
 
 
-class Wrapper(AssessmentMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
+class Wrapper(Delegating, AssessmentMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
     """The common part of both wrappers: fitting, parameters of the wrapped model, its features, tags and metadata."""
 
     # groups belong to the splitter below; a request of the wrapper too would ask users twice
@@ -372,44 +377,6 @@ class Wrapper(AssessmentMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEst
             seeded(base, seed), X, y, route, routed_weight(sample_weight, n, route), keys, groups,
             check_trusted(trusted, n), dict(params), folds, seed, self.n_jobs, progress,
         )  # fmt: skip
-
-    @available_with("predict")
-    def predict(self, X: Any) -> Array:
-        """Return the most probable clean label, or the expected value, of every row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self, "estimator_")
-        return self._named(np.asarray(self.estimator_.predict(X)))
-
-    def _named(self, predicted: Array) -> Array:
-        """Return predictions as the user names them."""
-        return predicted
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features seen by the wrapped model in ``fit``."""
-        return int(self._fitted.n_features_in_)
-
-    @property
-    def feature_names_in_(self) -> np.ndarray:
-        """Names of the features seen by the wrapped model in ``fit``."""
-        return np.asarray(self._fitted.feature_names_in_)
-
-    @property
-    def _fitted(self) -> Any:
-        """The fitted model, or AttributeError so that ``hasattr`` is False before ``fit``."""
-        try:
-            check_is_fitted(self, "estimator_")
-        except NotFittedError as error:
-            raise AttributeError(f"{type(self).__name__} is not fitted yet; call fit first.") from error
-        return self.estimator_
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the requests of this wrapper, of its estimator, and of the splitter.
