@@ -234,7 +234,7 @@ class CrossFitClassifier(ClassifierMixin, _CrossFitWrapper):
     classes_ : ndarray
         The labels.
     noise_model_ : LabelNoiseModel
-        The noise channel, and whether rows were weighed by it.
+        The label-noise model, and whether rows were weighed by it.
     lam_ : float
         The noise rate by which rows were weighed; ``inf`` is the plain model.
     noise_rate_, noise_rate_interval_ : float, tuple of float
