@@ -117,7 +117,8 @@ class _CrossFitWrapper(BaseEstimator):
         stages = RepeatedStages()
         rows = X if isinstance(X, DaskTable) else table(X, y, sample_weight, labels=labels, gaps=True)
         if (rows.classes is None) == labels:
-            raise ValueError(f"X must be a table of {'labels' if labels else 'values'}, got one of the other")
+            asked, found = ("labels", "values") if labels else ("values", "labels")
+            raise ValueError(f"X must be a table of {asked}, got one of {found}")
         seed = int(check_random_state(self.random_state).randint(1 << 31))
         halves = Halves.of(rows, seed)
         self.n_features_in_ = rows.n_features
