@@ -1,8 +1,10 @@
 """Every code block of the documentation is run, its output is compared, and the site builds without warnings."""
 
 import json
+import os
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from pkgutil import resolve_name
@@ -169,18 +171,45 @@ def quoted(page):
     return " ".join(re.findall(r"<blockquote>.*?</blockquote>", page.read_text(encoding="utf-8"), re.DOTALL))
 
 
-def test_the_site_builds_without_warnings(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The site, and what MkDocs said."""
     for package in ("mkdocs", "material", "mkdocstrings", "latex2mathml"):
         pytest.importorskip(package, reason="building the documentation needs the extra docs")
-    import subprocess
-
-    monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
+    site = tmp_path_factory.mktemp("site")
     # not --quiet, which drops warnings before --strict can count them
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    return site, subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_site_builds_without_warnings(built):
+    site, done = built
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
-    assert [page for page in (tmp_path / "site" / "api").rglob("*.html") if quoted(page)] == []
+    assert [page for page in (site / "api").rglob("*.html") if quoted(page)] == []
     for page in PAGES:
-        made = tmp_path / "site" / (page.removesuffix(".md") if page != "index.md" else "") / "index.html"
+        made = site / (page.removesuffix(".md") if page != "index.md" else "") / "index.html"
         text = made.read_text(encoding="utf-8")
         assert re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"?(https?://[^\s\">]+)", text) == []
+
+
+def test_no_page_of_the_api_is_endless_and_no_page_is_wider_than_a_phone(built):
+    webdriver = pytest.importorskip("selenium.webdriver", reason="pages are measured by Selenium")
+    paths = [shutil.which(name) for name in ("chromium", "chromedriver")]
+    if None in paths:
+        pytest.skip("pages are measured in Chromium")
+    options = webdriver.ChromeOptions()
+    options.binary_location = paths[0]
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"):
+        options.add_argument(argument)
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(paths[1]))
+    try:
+        for width, size, most, pages in ((1280, "scrollHeight", 10_000, "api/*"), (390, "scrollWidth", 390, "**")):
+            shape = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
+            for page in sorted(built[0].glob(f"{pages}/index.html")):
+                browser.get(page.as_uri())
+                found = browser.execute_script(f"return document.documentElement.{size}")
+                assert found <= most, f"{page.parent.name}: {size} {found}"
+    finally:
+        browser.quit()

@@ -77,12 +77,14 @@ def figures() -> dict[str, str]:
     spark = [look("scale", "", "Spark.*", "here", pattern) for pattern in (NUMBER, f"packing ({NUMBER})")]
     interval = printed(r"between ([\d.]+ and [\d.]+)")
     likely = printed(r"likely errors: (\d+)")
+    alike = printed(r"false claims: (\d+ of \d+)")
     cross_validated = {labels: gain(labels, "LR CV") for labels in ("border 20 %", "40 %")}
     weights = "selfpaced, balance .5"
     return {
         "No label is wrong": f"accuracy {gain('clean')} points for logistic regression (classification), "
         f"{clean_gain} for LightGBM (wrappers)",
         "Classes overlap": f"interval {interval.replace(' and ', ' to ')}, {likely} likely errors (example below)",
+        "Two of several": f"{alike} clean rows are called likely errors (example below)",
         "Labels are wrong near": f"{gain('border 20 %')} points, `LogisticRegressionCV` "
         f"{cross_validated['border 20 %']} (classification)",
         "Only accuracy": f"40 % wrong: {gain('40 %')} points, `LogisticRegressionCV` "

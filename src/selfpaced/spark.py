@@ -180,8 +180,8 @@ class SelfPacedLogisticRegression(_LogisticParams, _LinearEstimator):
     weightCol : str, optional
         Weights of the rows.
     idCol : str, optional
-        A column that tells rows apart. With it a fit does not depend on how rows are spread over partitions; without it
-        is repeatable for the same partitions in the same order only.
+        A column with a different value in each row. With it, a fit does not depend on partitions and order; without,
+        it is repeatable for the same partitions in the same order only.
     predictionCol, probabilityCol, rawPredictionCol : str
         Columns that ``transform`` adds, as in Spark ML; probabilities are those of clean labels, in the order of the
         labels.

@@ -75,6 +75,17 @@ def test_bad_parameters_are_named(blobs, options, message):
         SelfPacedLogisticRegression(**options).fit(*blobs)
 
 
+@pytest.mark.parametrize("spread", [1e-12, 1e-8, 1e-4])
+def test_features_that_hardly_vary_do_not_spoil_the_candidates(blobs, spread):
+    """Texts of few words leave columns of rounding errors behind an SVD."""
+    X, y = blobs
+    narrow = spread * np.random.default_rng(0).normal(size=(len(X), 20))
+    alone = SelfPacedLogisticRegression(pace=1.4, C=1.0).fit(X, y)
+    beside = SelfPacedLogisticRegression(pace=1.4, C=1.0).fit(np.hstack([X, narrow]), y)
+    for one, other in zip(alone.path_, beside.path_, strict=True):
+        assert other.score == pytest.approx(one.score, abs=0.02)
+
+
 def test_constant_features_do_no_harm(blobs):
     X, y = blobs
     plain = SelfPacedLogisticRegression(pace=1.0).fit(X, y)

@@ -160,5 +160,5 @@ def test_what_is_wrong_is_named(data):
         CrossFit(estimator=PCA(k=1), idCol="id").fit(rows)
     with pytest.raises(ValueError, match="estimator must have a labelCol, got KMeans"):
         CrossFit(estimator=KMeans(k=2), idCol="id").fit(rows)
-    with pytest.raises(ValueError, match="must tell probabilities of labels, got LinearSVC"):
+    with pytest.raises(ValueError, match="must predict probabilities of labels, got LinearSVC"):
         CrossFit(estimator=LinearSVC(), idCol="id").fit(rows)

@@ -60,7 +60,8 @@ def _where(tallies: Mapping[str, Tally], ties_count: bool = False) -> str:
     """Name the tables on which a claim holds and those on which it does not."""
     holds = [name for name, tally in tallies.items() if verdict_of(tally, ties_count) == "confirmed"]
     fails = [name for name in tallies if name not in holds]
-    return f"It holds in {'; '.join(holds) or 'none of them'}" + (f", not in {'; '.join(fails)}." if fails else ".")
+    but = f", but not in {' or in '.join(fails)}" if holds and fails else ""
+    return f"It holds in {' and in '.join(holds) or 'none of them'}{but}."
 
 
 def _implicit_beats_hard(results: Results) -> Claim | None:
@@ -123,7 +124,7 @@ def _welsch_is_best(results: Results) -> Claim | None:
         claim="Welsch is the best of the rules",
         place="bold figures of the tables (12 of 13 columns there)",
         verdict=verdict_of(Tally(best, 0, total - best)),
-        figure=f"First in {best} of {total} columns; firsts by rule: {ranking}.",
+        figure=f"Welsch is first in {best} of {total} columns. First places by rule: {ranking}.",
         remark="The rules lie close together; a first place is often within the spread.",
     )
 

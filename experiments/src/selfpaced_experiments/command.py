@@ -24,9 +24,11 @@ _EPILOG = """\
   figure3   errors along the path
   claims    all of these, and every claim of the paper assessed
 
-OUT receives results.json, results.md, claims.md, and the figures as PNG and SVG. Each fit is cached, so an interrupted
-run continues where it stopped. Data files are looked for in DIR, in the directory named by SELFPACED_DATA and in the
-cache, then downloaded. Without a network their rows are left out, and the results say so.
+OUT receives results.json, results.md, claims.md, and the figures as PNG and
+SVG. Each fit is cached, so an interrupted run continues where it stopped. Data
+files are looked for in DIR, in the directory named by SELFPACED_DATA and in
+the cache, then downloaded. Without a network their rows are left out, and the
+results say so.
 """
 
 

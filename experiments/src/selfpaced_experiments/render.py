@@ -187,5 +187,6 @@ def claims_page(results: Results) -> str:
 
 def _claim(claim: Claim) -> list[str]:
     mark = _MARKS.get(claim.verdict, claim.verdict)
-    lines = [f"## {claim.claim}", "", f"Paper: {claim.place}. Result: {mark}.", "", claim.figure, ""]
+    found = claim.figure[:1].upper() + claim.figure[1:]
+    lines = [f"## {claim.claim}", "", f"Paper: {claim.place}. Result: {mark}.", "", found, ""]
     return [*lines, claim.remark, ""] if claim.remark else lines

@@ -53,7 +53,7 @@ def pace_of(rule: Regularizer | None, pace: Any, uneven: bool = False) -> tuple[
 
     "auto" runs from one median loss to the rule's own end; "paper" starts at half the samples and grows lam by 1.05.
     ``uneven`` views were not brought to one variance. The median loss is then that of the middle view, and the
-    pace has to run further for the wider views to be heard.
+    pace has to run further before the wider views count.
     """
     pace = check_pace(pace)
     if rule is None:

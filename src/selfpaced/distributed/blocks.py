@@ -140,7 +140,9 @@ def label_array(distinct: Iterable[Any]) -> Array:
     names, counts = np.unique(labels, return_counts=True)
     if names.size < labels.size:
         alike = [label for label, found in zip(known, labels, strict=True) if found == names[counts.argmax()]]
-        raise ValueError(f"y must hold labels that one type of numbers tells apart, got {alike[0]!r} and {alike[1]!r}")
+        raise ValueError(
+            f"y must hold labels that stay different as numbers of one type, got {alike[0]!r} and {alike[1]!r}"
+        )
     return labels
 
 

@@ -99,7 +99,7 @@ class ValueNoiseModel:
     @classmethod
     def silent(cls, classes: None, mass: Any) -> ValueNoiseModel:  # noqa: ARG003
         """Refuse a table whose rows are all in one half."""
-        raise ValueError("the table must have rows to assess by, got so few that all are in one of two halves")
+        raise ValueError("the table must have rows in both halves, got so few that all are in one of them")
 
     @property
     def rate(self) -> tuple[float, tuple[float, float]]:

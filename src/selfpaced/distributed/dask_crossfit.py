@@ -116,7 +116,8 @@ class _CrossFitWrapper(BaseEstimator):
         stages = RepeatedStages()
         rows = X if isinstance(X, DaskTable) else table(X, y, sample_weight, labels=labels, gaps=True)
         if (rows.classes is None) == labels:
-            raise ValueError(f"X must be a table of {'labels' if labels else 'values'}, got one of the other")
+            asked, found = ("labels", "values") if labels else ("values", "labels")
+            raise ValueError(f"X must be a table of {asked}, got one of {found}")
         seed = int(check_random_state(self.random_state).randint(1 << 31))
         halves = Halves.of(rows, seed)
         self.n_features_in_ = rows.n_features
@@ -233,7 +234,7 @@ class CrossFitClassifier(ClassifierMixin, _CrossFitWrapper):
     classes_ : ndarray
         The labels.
     noise_model_ : LabelNoiseModel
-        The noise channel, and whether rows were weighed by it.
+        The label-noise model, and whether rows were weighed by it.
     lam_ : float
         The noise rate by which rows were weighed; ``inf`` is the plain model.
     noise_rate_, noise_rate_interval_ : float, tuple of float

@@ -263,7 +263,8 @@ def opened(X: Any, y: Any, sample_weight: Any, *, labels: bool) -> Iterator[Tabl
         if y is not None or sample_weight is not None:
             raise ValueError("y and sample_weight must be None where X is a table: it holds them")
         if (X.classes is None) == labels:
-            raise ValueError(f"X must be a table of {'labels' if labels else 'values'}, got one of the other")
+            asked, found = ("labels", "values") if labels else ("values", "labels")
+            raise ValueError(f"X must be a table of {asked}, got one of {found}")
         yield X
         return
     for name, value in (("y", y), ("sample_weight", sample_weight)):

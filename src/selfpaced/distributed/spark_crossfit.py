@@ -40,7 +40,7 @@ class Predictions(NamedTuple):
                 raise ValueError(f"estimator must have a {name}, got {type(estimator).__name__}")
         labels = estimator.hasParam("probabilityCol")
         if estimator.hasParam("rawPredictionCol") and not labels:
-            raise ValueError(f"estimator must tell probabilities of labels, got {type(estimator).__name__}")
+            raise ValueError(f"estimator must predict probabilities of labels, got {type(estimator).__name__}")
         return cls(labels, estimator)
 
     @property
@@ -106,7 +106,7 @@ class _WrapperParams(TableParams):
     def _hashed(self, more: int) -> Any:
         name = self.optional("idCol")
         if name is None:
-            raise ValueError("idCol must name a column that tells rows apart: it decides the half of a row")
+            raise ValueError("idCol must name a column with a different value in each row: it decides the halves")
         return F.xxhash64(F.lit(self.getOrDefault("seed") + more), F.col(str(name)))
 
     def _by_the_other(self, models: Any, folded: Any, made: Any, folds: tuple[int, ...] = (0, 1)) -> Any:
@@ -209,7 +209,7 @@ class CrossFit(_WrapperParams, Estimator):
     estimator : Estimator
         What is wrapped; its columns and its ``weightCol`` stay in force.
     idCol : str
-        A column that tells rows apart.
+        A column with a different value in each row.
     seed : int, default=0
         Splits the rows into halves.
     selfPacedWeightCol, noiseProbabilityCol, expectedCol, levelCol : str

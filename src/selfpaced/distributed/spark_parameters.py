@@ -80,7 +80,7 @@ class TableParams(HasFeaturesCol, HasLabelCol, HasWeightCol, HasPredictionCol, M
     """Columns that are read and written, and how parameters are set and got."""
 
     featuresCol = parameter("featuresCol", "column of vectors or arrays, or list of columns of numbers", _columns)
-    idCol = parameter("idCol", "column that tells rows apart, whatever their order", TypeConverters.toString)
+    idCol = parameter("idCol", "column with a different value in each row", TypeConverters.toString)
     selfPacedWeightCol = parameter("selfPacedWeightCol", "column of the weights in the fit", TypeConverters.toString)
     noiseProbabilityCol = parameter(
         "noiseProbabilityCol", "column of the probability that the label or value is wrong", TypeConverters.toString
@@ -122,7 +122,7 @@ class TableParams(HasFeaturesCol, HasLabelCol, HasWeightCol, HasPredictionCol, M
         return self.setParams(weightCol=value)
 
     def setIdCol(self: Self, value: str) -> Self:
-        """Set the column that tells rows apart."""
+        """Set the column with a different value in each row."""
         return self.setParams(idCol=value)
 
     def setPredictionCol(self: Self, value: str) -> Self:

@@ -43,7 +43,7 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
     weight : str, optional
         The column of weights.
     id : str, optional
-        A column that tells rows apart. With it the model does not depend on how the rows are spread and ordered;
+        A column with a different value in each row. With it, the model does not depend on partitions and order;
         without, it is repeatable for the same partitions in the same order only.
     labels : bool, default=True
         Whether the target holds labels, and not values.

@@ -1,7 +1,7 @@
-"""The label-noise channel: from out-of-fold logits to clean probabilities and a noise rate.
+"""The label-noise model: from out-of-fold logits to clean probabilities and a noise rate.
 
-A model trained on noisy labels, however robustly, is calibrated for nobody: its logits have some arbitrary
-scale, and the labels at hand are not the ones that matter.  The channel model says what those are,
+A model trained on noisy labels, however robustly, is not calibrated: its logits have some arbitrary scale,
+and the labels at hand are not the ones that matter.  The label-noise model relates both,
 
     P(given = y | z) = sum_j softmax(tau z + beta)_j T_jy ,
 

@@ -1,4 +1,4 @@
-"""The channel in two classes: damped Fisher scoring on binned margins, all starts and models at once."""
+"""The label-noise model in two classes: damped Fisher scoring on binned margins, all starts and models at once."""
 
 from __future__ import annotations
 

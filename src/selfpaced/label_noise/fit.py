@@ -1,4 +1,4 @@
-"""Fitting the channel: models with and without noise, their average, and what it may change."""
+"""Fitting the label-noise model: models with and without noise, their average, and what it may change."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fit_channel(
     noiseless: bool = False,
     size: float | None = None,
 ) -> NoiseModel:
-    """Fit the noise channel to out-of-fold logits and noisy labels, given as codes 0 .. n_classes - 1.
+    """Fit the label-noise model to out-of-fold logits and noisy labels, given as codes 0 .. n_classes - 1.
 
     In-sample logits of a flexible model make every label look right. With more than two classes, labels of classes with
     fewer than ten rows are not assessed: they are taken to be right.
@@ -63,10 +63,10 @@ def fit_channel(
     >>> z = 4 * rng.standard_normal(4000)
     >>> y = (rng.random(4000) < 1 / (1 + np.exp(-z))).astype(int)
     >>> flipped = rng.random(4000) < 0.2
-    >>> channel = fit_channel(0.5 * z, np.where(flipped, 1 - y, y))
-    >>> bool(abs(channel.noise_rate - 0.2) < 0.03), bool(channel.interval[0] < 0.2 < channel.interval[1])
+    >>> model = fit_channel(0.5 * z, np.where(flipped, 1 - y, y))
+    >>> bool(abs(model.noise_rate - 0.2) < 0.03), bool(model.interval[0] < 0.2 < model.interval[1])
     (True, True)
-    >>> bool(abs(channel.scale - 2) < 0.5)
+    >>> bool(abs(model.scale - 2) < 0.5)
     True
     >>> clean = fit_channel(0.5 * z, y, noiseless=True)
     >>> clean.noise_rate < 0.01, clean.interval[0]
@@ -79,7 +79,7 @@ def fit_channel(
 
 @dataclass(frozen=True, eq=False)
 class ChannelModels:
-    """The models of a channel, each fitted once; what is made of them may be asked again.
+    """The candidate models of the label noise, each fitted once, for repeated use.
 
     Weights sum to the number of independent rows; ``classes`` are those with rows enough to be assessed (None: all).
     """
@@ -165,7 +165,7 @@ class ChannelModels:
 
 
 def one_rate_likelihood(logits: Sequence[ArrayLike], y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
-    """Log-likelihood of every given label through a channel of scale and one rate, for several models at once.
+    """Log-likelihood of every given label under a scale and one rate, for several models at once.
 
     A proper score of out-of-fold logits against noisy labels, of shape (n_models, n): the rate keeps a label that the
     model is sure is wrong from costing more than noise costs.

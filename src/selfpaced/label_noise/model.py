@@ -70,7 +70,7 @@ class Suspicion:
 
 @dataclass(frozen=True)
 class NoiseModel:
-    """A fitted noise channel.
+    """A fitted label-noise model.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class NoiseModel:
         return np.asarray((self.scale * as_matrix(logits) + self.bias).argmax(axis=1))
 
     def given_proba(self, logits: ArrayLike) -> Array:
-        """Probability of each GIVEN label: clean probabilities sent through the channel."""
+        """Probability of each GIVEN label: clean probabilities times the transition matrix."""
         return self.proba(logits) @ self.transition
 
     def posterior(self, logits: ArrayLike, y: ArrayLike) -> Array:
@@ -188,7 +188,7 @@ class NoiseModel:
         return replace(self, suspicion=replace(self._doubt, share=min(self._doubt.share, UNDECIDED)))
 
     def without_bias(self) -> NoiseModel:
-        """The same channel for logits to which ``bias / scale`` has already been added."""
+        """The same model for logits to which ``bias / scale`` has already been added."""
         return replace(self, bias=np.zeros_like(self.bias))
 
     def among(self, classes: NDArray[np.intp], n_classes: int) -> NoiseModel:
@@ -201,7 +201,7 @@ class NoiseModel:
 
     @classmethod
     def identity(cls, n_classes: int) -> NoiseModel:
-        """The channel that changes nothing: no noise, logits taken at their word."""
+        """The model without noise: logits are used as they are."""
         return cls(1.0, np.zeros(n_classes), np.eye(n_classes), 0.0, (0.0, 1.0), (1.0, 0.0, 0.0))
 
 
@@ -212,7 +212,7 @@ def _among(transition: Array, classes: NDArray[np.intp], n_classes: int) -> Arra
 
 
 def logits_from_proba(proba: ArrayLike, floor: float = 1e-3) -> Array:
-    """Logits of predicted probabilities, floored so that a vote of 0 does not claim infinite certainty."""
+    """Logits of predicted probabilities, floored so that a probability of 0 does not claim certainty."""
     return np.asarray(np.log(np.maximum(np.asarray(proba, dtype=float), floor)))
 
 

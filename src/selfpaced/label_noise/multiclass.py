@@ -1,4 +1,4 @@
-"""The channel in many classes: no noise, one rate, one class into one other, or a free matrix under pseudo-counts."""
+"""Label noise in many classes: none, one rate, one class into one other, or a free matrix under pseudo-counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS_COMPARED = 1000  # cost: rows that tell a scale and one rate where candidat
 
 
 class _MulticlassLikelihood:
-    """Channel likelihood in K classes: (log scale, rate), (log scale, bias) or (log scale, bias, transition).
+    """Likelihood in K classes: (log scale, rate), (log scale, bias) or (log scale, bias, transition).
 
     Tables have a row for every class and a column for every sample: sums over few classes are fast so.
     """

@@ -54,8 +54,8 @@ class Spec:
 class FoldFits:
     """Fits candidates outside every fold of some rows; the penalty stands beside the ``total`` weight of the table."""
 
-    def __init__(self, rows: FoldRows, total: float, fit_intercept: bool) -> None:
-        self.rows, self.total, self.fit_intercept = rows, total, fit_intercept
+    def __init__(self, rows: FoldRows, total: float, fit_intercept: bool, C: float = 1.0) -> None:
+        self.rows, self.total, self.fit_intercept, self.C = rows, total, fit_intercept, C
         self.everything = Objective(
             rows.X, rows.codes, rows.n_classes, sample_weight=rows.weight, fit_intercept=fit_intercept
         )
@@ -68,7 +68,7 @@ class FoldFits:
     @cached_property
     def coordinates(self) -> _FoldCoordinates:
         """Coordinates of about unit curvature."""
-        return _FoldCoordinates.of(self.everything)
+        return _FoldCoordinates.of(self.everything, self.ridge(self.C))
 
     @cached_property
     def weight(self) -> Vector:
@@ -169,7 +169,7 @@ class _FoldCoordinates:
     constant: float  # the last column of the table; 0 without an intercept
 
     @classmethod
-    def of(cls, rows: Objective) -> _FoldCoordinates:
+    def of(cls, rows: Objective, ridge: float) -> _FoldCoordinates:
         """The coordinates of these rows."""
         X, (mean, variance), root = rows.X, (part.copy() for part in rows.moments), np.sqrt(rows.flatness)
         constant = float(root) if rows.fit_intercept else 0.0
@@ -180,7 +180,9 @@ class _FoldCoordinates:
             mean, variance = _without_one_row(X, mean, variance)
         if not sparse.issparse(X) and not rows.fit_intercept:
             variance, mean = variance + np.square(mean), np.zeros_like(mean)
-        scale = np.where(variance > 0, np.sqrt(variance), 1.0) / root
+        # A feature that hardly varies is held by the penalty: as a unit it would bend the paths of the others.
+        scale = np.sqrt(np.maximum(variance / rows.flatness, ridge))
+        scale[scale == 0] = 1.0 / root
         if sparse.issparse(X):
             column = sparse.csr_array(np.full((X.shape[0], 1), constant, dtype=np.float32))
             scaled = (X @ sparse.diags_array(1.0 / scale)).astype(np.float32)

@@ -109,7 +109,7 @@ class LogisticTrainer:
         settings, pace = self.settings, self.settings.pace
         if self.rows is None:
             return self._without_folds()
-        fits = FoldFits(self.rows, self.total, settings.fit_intercept)
+        fits = FoldFits(self.rows, self.total, settings.fit_intercept, settings.C)
         found = None if self.sampled else self._plain(settings.C)
         if found is not None:
             self.best = self._plain_fit(found, settings.C)

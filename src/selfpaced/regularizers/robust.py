@@ -285,7 +285,7 @@ class TruncatedQuadratic(Scaled):
 
 @dataclass(frozen=True)
 class Channel(Regularizer):
-    """The noise channel on the log-loss: a pace that IS the rate of wrong labels, 0 < lam < 1 - 1/n_classes.
+    """Label noise on the log-loss: a pace that IS the rate of wrong labels, 0 < lam < 1 - 1/n_classes.
 
     A label is wrong with probability lam, and then any other class. The weight is the posterior probability
     that the given label is right, times 1 - b/a; as lam falls to 0 every sample counts in full.
