@@ -157,7 +157,9 @@ def _hard_pace(values: Floats, weights: Floats | None, fraction: float) -> float
     total = np.arange(1, values.size + 1) if weights is None else np.cumsum(weights[order])
     edge = float(values[order][int(np.argmax(total >= fraction * total[-1] * (1 - 1e-12)))])
     if edge == math.inf:
-        raise CalibrationError(f"more than {100 * (1 - fraction):.1f} % of the losses are infinite and never get weight")
+        raise CalibrationError(
+            f"more than {100 * (1 - fraction):.1f} % of the losses are infinite and never get weight"
+        )
     if edge == 0:
         raise CalibrationError(_all_easy(_share(values, weights, 0.0), fraction))
     return float(np.nextafter(edge, math.inf))  # a sample is in only if its loss is below lam
