@@ -353,12 +353,13 @@ def _gross(mixtures: Sequence[Mixture], references: Sequence[Reference], y: Arra
 
 def _placed(reference: Reference, rows: Rows, sample: NDArray[np.intp], assessed: NDArray[np.intp]) -> Reference:
     """Return the reference for all assessed rows; those of its sample keep their own, which are held out."""
-    place, (middle, spread) = np.searchsorted(assessed, sample), np.empty((2, len(assessed)))
+    place = np.searchsorted(assessed, sample)
+    own = np.full(len(assessed), np.nan)
+    placed = replace(reference, middle=own, spread=own.copy())
     if len(np.unique(sample)) < len(assessed):
-        others = reference.of(rows.take(assessed))
-        middle, spread = others.middle, others.spread
-    middle[place], spread[place] = reference.middle, reference.spread
-    return replace(reference, middle=middle, spread=spread)
+        placed = reference.of(rows.take(assessed))
+    placed.middle[place], placed.spread[place] = reference.middle, reference.spread
+    return placed
 
 
 def _visible(y: Array, reference: Reference, mixture: Mixture) -> float:
