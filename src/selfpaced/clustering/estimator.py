@@ -58,7 +58,7 @@ class SelfPacedMultiViewKMeans(
     n_clusters : int, "auto" or a range of integers, default=8
         Number of clusters. "auto" (2 to the square root of the number of samples) or a range: the number on which
         halves of the samples, clustered apart, agree and have most in common; without excellent agreement, the number
-        of the largest modularity of the neighbours graph. If halves hardly agree on it, there is a warning, see
+        of the largest modularity of the neighbours graph, with a warning that it is unsure, see
         ``n_clusters_status_``. At most 2,000 samples take part in that choice.
     regularizer : str, Regularizer or None, default="welsch"
         Any elementwise rule of :mod:`selfpaced.regularizers` by name or instance, one made by ``from_loss``, or
@@ -104,7 +104,7 @@ class SelfPacedMultiViewKMeans(
     n_clusters_ : int
         Number of clusters, chosen or given.
     n_clusters_status_ : {"given", "chosen", "unsure"}
-        "unsure" if halves do not agree on the chosen number (adjusted Rand index below 0.5).
+        "unsure" if halves do not agree excellently on the chosen number (adjusted Rand index below 0.9).
     cluster_agreement_ : dict
         Number of clusters -> agreement of halves of the samples (adjusted Rand index); empty if the number was given.
     cluster_centers_ : array (k, d), or list or dict of them, as the views came

@@ -30,7 +30,6 @@ from .kernels import Views, filled
 Floats = NDArray[Any]
 
 # Measured by benchmarks/clustering.py (count).
-STABLE = 0.5  # agreement of the halves below which the number is unsure
 NEARLY_BEST = 0.97  # of the largest information or modularity: the smallest such number is taken
 
 EXCELLENT = 0.9  # convention: adjusted Rand index of an excellent recovery (Steinley 2004)
@@ -51,18 +50,17 @@ class Count:
 
     @property
     def status(self) -> str:
-        """One of "given", "chosen" and "unsure" (the halves agree on no number)."""
+        """One of "given", "chosen" and "unsure" (the halves do not agree excellently on the number)."""
         if not self.agreement:
             return "given"
-        return "chosen" if self.agreement[self.n_clusters] >= STABLE else "unsure"
+        return "chosen" if self.agreement[self.n_clusters] >= EXCELLENT else "unsure"
 
     def __str__(self) -> str:
         if self.status == "given":
             return ""
-        agreed = f"agreement of halves {self.agreement[self.n_clusters]:.2f}"
-        tried = f"of {min(self.agreement)} to {max(self.agreement)}"
-        unsure = f", unsure: below {STABLE}" if self.status == "unsure" else ""
-        return f"{self.n_clusters} clusters {tried} ({agreed}{unsure}); "
+        agreed = f"halves of the samples agree by {self.agreement[self.n_clusters]:.2f}"
+        tried = f"of {min(self.agreement)} to {max(self.agreement)} tried"
+        return f"{self.n_clusters} clusters {tried} ({'unsure: ' * (self.status == 'unsure')}{agreed}); "
 
 
 def numbers(n_clusters: Any) -> tuple[int, ...]:
@@ -94,7 +92,8 @@ def count_clusters(data: Views, tried: tuple[int, ...], neighbors: int, rng: np.
     found = {k: np.mean([_agreement(rows, weight, order, k, seed) for order in orders], axis=0) for k in tried}
     worth = {k: float(alike * common) for k, (alike, common) in found.items() if alike >= EXCELLENT}
     worth = worth or modularity(few, tried, neighbors, seed)
-    chosen = min(k for k in worth if worth[k] >= NEARLY_BEST * max(worth.values()))
+    best = max(worth.values())
+    chosen = min(k for k in worth if worth[k] >= min(NEARLY_BEST * best, best))  # modularity may be negative
     return Count(chosen, {k: float(alike) for k, (alike, _) in found.items()})
 
 
