@@ -21,7 +21,7 @@ from ..selection import Decision, path_of, sentence
 from ..solver import Callback
 from .embedding import SpectralEmbedding
 from .kernels import Sweep, Views, distances, sweep
-from .n_clusters import Count, count_clusters, mean_loss, numbers, usual_loss, view_trust
+from .n_clusters import EXCELLENT, Count, count_clusters, mean_loss, numbers, usual_loss, view_trust
 from .paced import Clustering, Plan, fit_paced, pace_of, resolve
 from .views import (
     Distinct,
@@ -106,7 +106,7 @@ class SelfPacedMultiViewKMeans(
     n_clusters_status_ : {"given", "chosen", "unsure"}
         "unsure" if halves do not agree excellently on the chosen number (adjusted Rand index below 0.9).
     cluster_agreement_ : dict
-        Number of clusters -> agreement of halves of the samples (adjusted Rand index); empty if the number was given.
+        Number of clusters -> least agreement of halves of the samples (adjusted Rand index); empty if it was given.
     cluster_centers_ : array (k, d), or list or dict of them, as the views came
         In the units of the input (for ``"unit-row"`` of its unit rows).
     sample_weight_, sample_loss_ : array (n, V)
@@ -414,8 +414,8 @@ class SelfPacedMultiViewKMeans(
         if self.n_clusters_status_ == "unsure":
             best = self.cluster_agreement_[self.n_clusters_]
             warnings.warn(
-                f"the number of clusters is unsure: halves of the samples agree by {best:.2f} (adjusted Rand index) on "
-                f"{self.n_clusters_} clusters; give n_clusters if you know it",
+                f"the number of clusters is unsure: on {self.n_clusters_} clusters halves of the samples agree by only "
+                f"{best:.2f} (adjusted Rand index; clear clusters reach {EXCELLENT}); give n_clusters if you know it",
                 ConvergenceWarning,
                 stacklevel=4,
             )

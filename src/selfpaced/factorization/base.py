@@ -19,8 +19,7 @@ from ..assessment import Assessment, AssessmentMixin, Places, Values, fingerprin
 from ..fitting import all_or_nothing
 from ..regularizers import Hard
 from ..robust.scales import MAD_TO_SIGMA
-from .engine import Engine, WeightedSolve, resolve
-from .entries import HELD_OUT_ENTRIES, SCALE_ENTRIES, Floats, Levels, Side, from_csr
+from .engine import HELD_OUT_ENTRIES, SCALE_ENTRIES, Engine, Floats, Levels, Side, WeightedSolve, from_csr, resolve
 from .inputs import Observed, check_positions, observe, positions
 from .residuals import (
     REJECT,
@@ -290,8 +289,8 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
             if missing.size:
                 named = ", ".join(str(int(i)) for i in missing[:10]) + (", ..." if missing.size > 10 else "")
                 warnings.warn(
-                    f"no observed entry in {what} {named} ({missing.size} in all, see missing_{what}_): their factors are "
-                    "zero",
+                    f"no observed entry in {what} {named} ({missing.size} in all, see missing_{what}_): their "
+                    "factors are zero",
                     UserWarning,
                     stacklevel=4,
                 )

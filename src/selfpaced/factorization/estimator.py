@@ -16,8 +16,7 @@ from ..robust import ScaleStop, noise_scale
 from ..selection import Candidate, Decision, path_of, sentence
 from ..solver import Callback
 from .base import Factorization
-from .engine import Engine, WeightedSolve, resolve
-from .entries import HELD_OUT_ENTRIES, NO_MEANS, Levels, Means, from_csr
+from .engine import HELD_OUT_ENTRIES, NO_MEANS, Engine, Levels, Means, WeightedSolve, from_csr, resolve
 from .inputs import Observed
 from .rank import MEANS_ONLY, NOT_CHECKED, RECOVERED, UNRELIABLE, FormChoice, choose_form, fit_quality
 from .residuals import fit_cell_errors

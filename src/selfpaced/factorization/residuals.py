@@ -18,8 +18,7 @@ from scipy.special import gammaln, ndtr
 
 from ..assessment import OUTLIER_Z
 from ..robust.scales import MAD_TO_SIGMA
-from .engine import Engine, WeightedSolve
-from .entries import SCALE_ENTRIES, Floats, Side
+from .engine import SCALE_ENTRIES, Engine, Floats, Side, WeightedSolve
 
 # a choice, made on development data; benchmarks/factorization.py, part ablation, shows what refitting earns.
 INLIER = 4.0  # noise scales within which a residual, and deviations within which a row, is usual
