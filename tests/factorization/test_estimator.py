@@ -105,7 +105,7 @@ def test_fitted_attributes(made, model):
     assert [candidate.chosen for candidate in model.path_] == [False] * (len(model.path_) - 1) + [True]
     assert model.lam_ == model.path_[-1].lam
     assert model.n_iter_ <= 50
-    assert "Rank 4 was found; the noise scale is 0.0" in model.termination_
+    assert "Rank 4 was found; the noise scale is 0." in model.termination_
     assert isinstance(model.plain_, PRMF)
     assert rmse(model.plain_, made.truth) > rmse(model, made.truth)
 
