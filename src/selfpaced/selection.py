@@ -219,10 +219,9 @@ def plain_or_paced(
     """
     trials = [Trial(math.inf, "plain", plain), Trial(lam, "the paced model", paced)]
     gain = gap(trials[1], trials[0], sample_weight)
-    words = f"its score on unseen rows is higher by {gain}"
     if gain.mean > CLEARLY_BETTER * gain.error:
-        return trials, Decision(1, words)
-    return trials, Decision(0, f"of the paced model, {words}")
+        return trials, Decision(1, f"its score on unseen rows is higher by {gain}")
+    return trials, Decision(0, f"the paced model is not clearly better on unseen rows (score difference {gain})")
 
 
 def path_of(trials: Sequence[Trial], decision: Decision, sample_weight: Floats | None = None) -> tuple[Candidate, ...]:
