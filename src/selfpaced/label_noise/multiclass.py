@@ -172,20 +172,18 @@ def _scaled(z: Array, weight: Array) -> tuple[Array, float]:
     return np.ascontiguousarray(z / unit), unit
 
 
-def fit_multiclass(
-    z: Array, y: NDArray[np.intp], weight: Array, class_conditional: bool, shift: bool = True, noiseless: bool = False
-) -> list[Model]:
-    """Scale and one rate; with ``class_conditional`` also scale, bias and a rate per pair; models without noise."""
-    class_conditional = class_conditional and z.shape[1] <= MAX_PAIRWISE
+def fit_multiclass(z: Array, y: NDArray[np.intp], weight: Array, shift: bool, noiseless: bool) -> list[Model]:
+    """Scale and one rate; with ``shift`` also scale, bias and a rate per pair; models without noise."""
+    by_pair = shift and z.shape[1] <= MAX_PAIRWISE
     z, unit = _scaled(z, weight)
     like = _MulticlassLikelihood(z, y, weight)
     x, value = _one_rate(like)
     models = [_one_rate_model(like, x, value, unit)]
-    if class_conditional:
+    if by_pair:
         models.append(_class_conditional(like, x[0], models[0].rate, models[0].error, unit))
     if noiseless:
         clean = _without_noise(like, unit, shift)
-        models += (_one_way(like, clean[0].scale * unit, unit) if class_conditional else []) + clean
+        models += (_one_way(like, clean[0].scale * unit, unit) if by_pair else []) + clean
     return models
 
 

@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.special import ndtri
 
 from ..assessment import SUSPECT
-from ..label_noise import MISFIT, NoiseModel, fit_channel
+from ..label_noise import MISFIT, ChannelModels, NoiseModel
 from ..selection import mean_and_error
 from ._fold_fits import FoldFits, Spec
 from ._loss import Codes, Latent, Vector
@@ -97,8 +97,8 @@ def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitC
     flexible = FoldFits(replace(rows, X=bends(rows.X, rows.weight), folds=rows.folds[:1]), total, True)
     z = flexible.fit([Spec(Latent(), REFERENCE_C)])[0].scores
     codes, weight, size = rows.held_codes, rows.evidence_weight, rows.evidence_size
-    pairs = rows.n_classes == 2  # cost: one rate for more classes
-    own = fit_channel(z, codes, sample_weight=weight, class_conditional=pairs, noiseless=True, size=size)
+    shift: bool | str = "auto" if rows.n_classes == 2 else False  # cost: one rate for more classes
+    own = ChannelModels.of(z, codes, weight, size=size, shift=shift).assessed()
     at = np.arange(len(codes))
     likelihoods = [
         np.log(np.maximum(model.given_proba(seen)[at, codes], 1e-12)) for model, seen in ((channel, scores), (own, z))
