@@ -26,7 +26,7 @@ def test_a_class_taken_for_one_other_is_given_back(seed):
     given = np.where((y == 0) & (rng.random(len(y)) < 0.4), 1, y)
     model = SelfPacedLogisticRegression().fit(X, given)
     assert model.score(X, y) > model.plain_.score(X, y) + 0.05
-    assert model.noise_model_.transition[0, 1] > 0.1  # an average with the model of no noise
+    assert model.noise_model_.transition[0, 1] > 0.15
     assert np.all(model.noise_model_.transition[[0, 1, 1, 2, 2], [2, 0, 2, 0, 1]] < 0.05)
     unshifted = (X @ model.coef_.T + model.raw_intercept_).argmax(axis=1)
     assert np.mean(model.predict(X) != unshifted) > 0.02
@@ -202,14 +202,15 @@ def test_clean_tables_have_no_likely_error_and_a_ranked_list(kind, seed):
     assert table["noise_probability"].max() < 0.5 if len(table) else kind == "separable"
 
 
-def test_clean_tables_of_skewed_features_have_hardly_a_likely_error():
+def test_clean_tables_of_skewed_features_have_next_to_no_likely_errors():
     likely = []
     for seed in range(6):
         X, y = clean_table("skewed", seed)
         model = SelfPacedLogisticRegression().fit(np.exp(X), y)
         assert model.noise_rate_interval_[0] == 0.0
         likely.append(int(label_issues(model, np.exp(X), y)["is_label_issue"].sum()))
-    assert sum(likely) <= 1  # a single error, which has one chance in twenty tables
+    assert np.median(likely) == 0
+    assert sum(likely) <= 1  # of 4,800 labels
 
 
 def test_a_single_label_that_overlap_cannot_explain_is_a_likely_error():

@@ -170,7 +170,7 @@ class Reference:
             "a spread that differs from row to row" if self.spreads else "",
             "" if self.least is None else "the logarithm of the target",
         ]
-        return " with ".join(part for part in parts if part)
+        return " and ".join(", ".join(part for part in parts if part).rsplit(", ", 1))
 
 
 class _FitComparison:
