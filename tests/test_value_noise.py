@@ -53,7 +53,7 @@ def test_misfit_is_not_dirt(data):
 def test_the_sentence_tells_of_misfit():
     model = SelfPacedLinearRegression().fit(*prices())
     assert model.misfit_check_.misfit > 0.05
-    assert "far from this model but near to" in model.misfit_check_.sentence
+    assert "far from this model but explained by" in model.misfit_check_.sentence
     assert model.assessment_.diagnosis.misfit_words == model.misfit_check_.sentence
     assert model.misfit_check_.sentence in model.termination_ or not np.isinf(model.lam_)
 

@@ -141,14 +141,14 @@ def _class_reason(near: np.ndarray, given: Any, expected: Any) -> str:
     """A reason if most of the similar rows have the expected label.
 
     >>> _class_reason(np.array(["cat"] * 4 + ["dog"]), "dog", "cat")
-    "4 of the 5 most similar rows are 'cat'"
+    "4 of 5 similar rows are 'cat'"
     >>> _class_reason(np.array(["dog"] * 3 + ["cat"] * 2), "dog", "cat")
     ''
     """
     agreeing = int(np.sum(near == expected))
     if given == expected or 2 * agreeing <= len(near):
         return ""
-    return f"{agreeing} of the {len(near)} most similar rows are {str(expected)!r}"
+    return f"{agreeing} of {len(near)} similar rows are {str(expected)!r}"
 
 
 def _value_reason(near: np.ndarray, given: float, expected: float) -> str:

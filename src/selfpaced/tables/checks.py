@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..fingerprint import row_keys
 from ..formatting import listed, percent, plural
-from .cells import CellLevels, NumberFormat
+from .cells import CellLevels, NumberFormat, are_days
 from .columns import is_identifier
 from .text import suggestion
 
@@ -68,7 +68,7 @@ def notices(frame: pd.DataFrame, target: str, labels: Any, *, task: str, exclude
     labels = np.asarray(labels)
     features = frame.drop(columns=[target, *exclude], errors="ignore")
     told = [*_spaced_labels(frame[target]), *_label_notices(labels)] if task == "classification" else []
-    told += [*_header(frame), *summary_rows(frame)]
+    told += [*(list(_repeated_header(frame)) or _header(frame)), *summary_rows(frame)]
     rows = min(len(frame), max(LEAKAGE_CELLS // max(features.shape[1], 1), ENOUGH_ROWS))
     places = np.linspace(0, len(frame) - 1, rows).astype(np.intp)
     told += _leaks(features.iloc[places], target, labels[places], task)
@@ -159,6 +159,15 @@ def _header(frame: pd.DataFrame) -> Iterator[str]:
         yield f"the first line looks like data ({shown}, ...): is there no header? (--no-header)"
 
 
+def _repeated_header(frame: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence if the column names stand among the rows, as where files were put one after another."""
+    if any(column.dtype.kind in "biufM" for _, column in frame.items()):  # such a row makes every column text
+        return
+    count = int((frame.astype(str) == [str(name) for name in frame.columns]).all(axis=1).sum())
+    if count:
+        yield f"{plural(count, 'row')} {'repeats' if count == 1 else 'repeat'} the column names: remove such rows"
+
+
 def _identifiers(features: pd.DataFrame) -> Iterator[str]:
     """Yield a sentence on whole numbers of which every row has its own, unless they are not used anyway."""
     from pandas.api import types
@@ -166,8 +175,9 @@ def _identifiers(features: pd.DataFrame) -> Iterator[str]:
     for name, column in features.items():
         if not types.is_integer_dtype(column.dtype) or len(column) < ENOUGH_ROWS or not column.is_unique:
             continue
-        if column.hasnans or not is_identifier(str(name), column.to_numpy()):
-            what = f"column {str(name)!r} has another whole number in every row"
+        values = column.to_numpy()
+        if column.hasnans or not (are_days(values) or is_identifier(str(name), values)):
+            what = f"column {str(name)!r} has a different whole number in every row"
             yield f"{what}: is it an identifier? (--exclude {shlex.quote(str(name))})"
 
 
@@ -226,8 +236,8 @@ def _class_shares(matrix: NDArray[np.float64], labels: NDArray[Any]) -> NDArray[
     pairs = 2.0 * (len(labels) - 1)
     ordered = codes[np.argsort(matrix, axis=0, kind="stable")]
     changes = np.count_nonzero(ordered[1:] != ordered[:-1], axis=0) - (len(counts) - 1)
-    by_chance = (1.0 - np.sum(np.square(counts / len(labels)))) / 2.0
-    return np.where(changes / pairs <= by_chance / 2.0, 1.0 - changes / pairs, 0.0)
+    by_chance = (len(labels) - 1) * (1.0 - np.sum(np.square(counts / len(labels)))) - (len(counts) - 1)
+    return np.where(changes < by_chance / 2.0, 1.0 - changes / pairs, 0.0)
 
 
 # --------------------------------------------------------------------------------------------------------- labels
@@ -293,6 +303,8 @@ def _label_notices(labels: Any) -> Iterator[str]:
     """Yield sentences about labels that may be misspelled or missing, and about small classes."""
     names, counts = np.unique(np.asarray(labels), return_counts=True)
     amount = dict(zip(map(str, names), counts.tolist(), strict=True))
+    if len(names) == 1:
+        yield f"every row has the label {str(names[0])!r}: there is nothing to predict"
     variants = label_variants(labels)
     for name, other in list(variants.items())[:SHOWN]:
         how = "differ only in case" if name.casefold() == other.casefold() else "are spelled alike"

@@ -113,7 +113,7 @@ class ValueAssessment:
         words = self.references[0].words if self.references else ""
         if self.misfit < 0.02 or not words:
             return ""
-        return f"{100 * self.misfit:.1f} % of the values are far from this model but near to {words}"
+        return f"{100 * self.misfit:.1f} % of the values are far from this model but explained by {words}"
 
     def __repr__(self) -> str:
         low, high = self.interval
@@ -209,7 +209,7 @@ def assess_values(
     >>> line = intercept + slope * x
     >>> found = assess_values(price, (line,), sigma=np.median(np.abs(price - line)), features=x[:, None])
     >>> found.rate, found.misfit > 0.02, found.references[0].words
-    (0.0, True, 'a robust line with the logarithm of the target')
+    (0.0, True, 'a robust line and the logarithm of the target')
     """
     sample_weight = None if sample_weight is None else frequencies(sample_weight)
     rows = Rows(np.asarray(y, dtype=float), guesses, features, sample_weight)

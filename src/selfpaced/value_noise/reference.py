@@ -170,7 +170,8 @@ class Reference:
             "a spread that differs from row to row" if self.spreads else "",
             "" if self.least is None else "the logarithm of the target",
         ]
-        return " with ".join(part for part in parts if part)
+        *first, last = [part for part in parts if part] or [""]
+        return f"{', '.join(first)} and {last}" if first else last
 
 
 class _FitComparison:
