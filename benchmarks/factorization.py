@@ -28,8 +28,7 @@ from sections import main, say, table
 
 from selfpaced import PRMF, SelfPacedMF
 from selfpaced.datasets import make_low_rank
-from selfpaced.factorization.engine import Engine, WeightedSolve
-from selfpaced.factorization.entries import from_csr
+from selfpaced.factorization.engine import Engine, WeightedSolve, from_csr
 from selfpaced.factorization.start import random_factors
 from selfpaced.pacing import Fixed
 from selfpaced.regularizers import get

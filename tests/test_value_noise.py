@@ -53,7 +53,7 @@ def test_misfit_is_not_dirt(data):
 def test_the_sentence_tells_of_misfit():
     model = SelfPacedLinearRegression().fit(*prices())
     assert model.misfit_check_.misfit > 0.05
-    assert "far from this model but explained by" in model.misfit_check_.sentence
+    assert "far from this model but plausible with" in model.misfit_check_.sentence
     assert model.assessment_.diagnosis.misfit_words == model.misfit_check_.sentence
     assert model.misfit_check_.sentence in model.termination_ or not np.isinf(model.lam_)
 
@@ -239,6 +239,40 @@ def test_farther_out_is_never_less_gross():
     wrong = model.assess(np.zeros((100, 3)), 10 + steps).wrong
     assert np.all(np.diff(wrong) >= -1e-12)
     assert wrong[0] < 0.01 < 0.99 < wrong[-1]
+
+
+@pytest.mark.parametrize("size", [30, 100])
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_the_interval_of_few_errors_is_short(size, count):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = X.sum(axis=1) + rng.normal(size=400) + size * (np.arange(400) < count)
+    low, high = SelfPacedLinearRegression().fit(X, y).noise_rate_interval_
+    assert low <= count / 400 <= high < 0.06  # once 1
+
+
+def test_no_finite_table_excludes_every_error():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = (X.sum(axis=1) + rng.normal(size=400) > 0).astype(float)
+    assert SelfPacedLinearRegression().fit(X, y).noise_rate_interval_[1] > 1 / 400  # once 0
+
+
+def test_misfit_is_near_to_the_reference():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 2))
+    y = X[:, 0] + rng.standard_t(2, size=500)
+    found = assess_values(y, (X[:, 0],), 1.0, features=X)
+    y[np.abs(y - X[:, 0]) > 8] *= 1e3
+    far = assess_values(y, (X[:, 0],), 1.0, features=X)
+    assert found.rate == 0
+    assert far.misfit <= found.misfit  # far values are no misfit, whether they are called wrong or not
+
+
+def test_a_share_that_rounds_to_nothing_is_not_printed_as_zero():
+    assert repr(ValueAssessment(np.zeros(4), 1e-4, (0.0, 0.01), sigma=1.0)) == (
+        "Gross errors: less than 0.1 % of the values (95 % interval 0.0 % to 1.0 %)."
+    )
 
 
 def test_the_check_prints_as_a_sentence():

@@ -6,18 +6,6 @@ import math
 import re
 from collections.abc import Iterable
 
-__all__ = [
-    "count",
-    "duration",
-    "listed",
-    "number",
-    "percent",
-    "plural",
-    "rate_in_words",
-    "solid_percent",
-    "unused_columns",
-]
-
 
 def count(value: int) -> str:
     """Return an integer with thousands separators.

@@ -69,7 +69,7 @@ def test_outliers_do_not_spoil_any_model(estimator) -> None:
     X, y, truth, wrong = waves()
     model = SelfPacedRegressor(estimator, keep_plain=True, random_state=0).fit(X, y)
     assert rmse(model, X, truth) < 0.55
-    assert rmse(model, X, truth) < 0.6 * rmse(model.plain_, X, truth)
+    assert rmse(model, X, truth) < 0.7 * rmse(model.plain_, X, truth)
     assert model.sample_weight_[wrong].mean() < 0.2
     assert (model.sample_weight_[~wrong] > 0.1).mean() > 0.95
     assert model.noise_rate_interval_[0] <= 0.2 <= model.noise_rate_interval_[1]

@@ -30,7 +30,6 @@ from .kernels import Views, filled
 Floats = NDArray[Any]
 
 # Measured by benchmarks/clustering.py (count).
-STABLE = 0.5  # agreement of the halves below which the number is unsure
 NEARLY_BEST = 0.97  # of the largest information or modularity: the smallest such number is taken
 
 EXCELLENT = 0.9  # convention: adjusted Rand index of an excellent recovery (Steinley 2004)
@@ -44,25 +43,24 @@ ISOLATED = 3.5  # convention: robust standard deviations of the log distance to 
 
 @dataclass(frozen=True)
 class Count:
-    """A number of clusters, and the agreement of the halves on every number tried (empty if it was given)."""
+    """A number of clusters, and the least agreement of halves on every number tried (empty if it was given)."""
 
     n_clusters: int
     agreement: dict[int, float]
 
     @property
     def status(self) -> str:
-        """One of "given", "chosen" and "unsure" (the halves agree on no number)."""
+        """One of "given", "chosen" and "unsure" (the halves do not agree excellently on the number)."""
         if not self.agreement:
             return "given"
-        return "chosen" if self.agreement[self.n_clusters] >= STABLE else "unsure"
+        return "chosen" if self.agreement[self.n_clusters] >= EXCELLENT else "unsure"
 
     def __str__(self) -> str:
         if self.status == "given":
             return ""
-        agreed = f"agreement of halves {self.agreement[self.n_clusters]:.2f}"
-        tried = f"of {min(self.agreement)} to {max(self.agreement)}"
-        unsure = f", unsure: below {STABLE}" if self.status == "unsure" else ""
-        return f"{self.n_clusters} clusters {tried} ({agreed}{unsure}); "
+        agreed = f"halves of the samples agree by at least {self.agreement[self.n_clusters]:.2f}"
+        tried = f"of {min(self.agreement)} to {max(self.agreement)} tried"
+        return f"{self.n_clusters} clusters {tried} ({'unsure: ' * (self.status == 'unsure')}{agreed}); "
 
 
 def numbers(n_clusters: Any) -> tuple[int, ...]:
@@ -91,11 +89,12 @@ def count_clusters(data: Views, tried: tuple[int, ...], neighbors: int, rng: np.
     rows, weight = _usual_samples(principal_components(few), few.weight, 4 * max(tried))
     orders = [rng.permutation(len(rows)) for _ in range(SPLITS)]
     seed = int(rng.integers(2**31))
-    found = {k: np.mean([_agreement(rows, weight, order, k, seed) for order in orders], axis=0) for k in tried}
-    worth = {k: float(alike * common) for k, (alike, common) in found.items() if alike >= EXCELLENT}
+    found = {k: _agreement(rows, weight, orders, k, seed) for k in tried}
+    worth = {k: alike * common for k, (alike, common) in found.items() if alike >= EXCELLENT}
     worth = worth or modularity(few, tried, neighbors, seed)
-    chosen = min(k for k in worth if worth[k] >= NEARLY_BEST * max(worth.values()))
-    return Count(chosen, {k: float(alike) for k, (alike, _) in found.items()})
+    best = max(worth.values())
+    chosen = min(k for k in worth if worth[k] >= min(NEARLY_BEST * best, best))  # modularity may be negative
+    return Count(chosen, {k: alike for k, (alike, _) in found.items()})
 
 
 def modularity(data: Views, tried: tuple[int, ...], neighbors: int, seed: int) -> dict[int, float]:
@@ -137,7 +136,13 @@ def _usual_samples(rows: Floats, weight: Floats | None, least: int) -> tuple[Flo
     return rows[kept], None if weight is None else weight[kept]
 
 
-def _agreement(rows: Floats, weight: Floats | None, order: Any, k: int, seed: int) -> tuple[float, float]:
+def _agreement(rows: Floats, weight: Floats | None, orders: list[Any], k: int, seed: int) -> tuple[float, float]:
+    """Adjusted Rand index of the halves that agree least, and the mean common information."""
+    found = np.array([_agreement_of_halves(rows, weight, order, k, seed) for order in orders])
+    return float(found[:, 0].min()), float(found[:, 1].mean())
+
+
+def _agreement_of_halves(rows: Floats, weight: Floats | None, order: Any, k: int, seed: int) -> tuple[float, float]:
     """Adjusted Rand index and common information of two halves, mean of both directions."""
     parts = order[: len(order) // 2], order[len(order) // 2 :]
     models = [

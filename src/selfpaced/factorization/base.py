@@ -19,8 +19,7 @@ from ..assessment import Assessment, AssessmentMixin, Places, Values, fingerprin
 from ..fitting import all_or_nothing
 from ..regularizers import Hard
 from ..robust.scales import MAD_TO_SIGMA
-from .engine import Engine, WeightedSolve, resolve
-from .entries import HELD_OUT_ENTRIES, SCALE_ENTRIES, Floats, Levels, Side, from_csr
+from .engine import HELD_OUT_ENTRIES, SCALE_ENTRIES, Engine, Floats, Levels, Side, WeightedSolve, from_csr, resolve
 from .inputs import Observed, check_positions, observe, positions
 from .residuals import (
     REJECT,
@@ -286,13 +285,12 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         by_row = np.diff(observed.matrix.indptr)
         by_column = np.bincount(observed.matrix.indices, minlength=observed.matrix.shape[1])
         self.missing_rows_, self.missing_columns_ = np.flatnonzero(by_row == 0), np.flatnonzero(by_column == 0)
-        for what, missing in (("row", self.missing_rows_), ("column", self.missing_columns_)):
+        for what, missing in (("rows", self.missing_rows_), ("columns", self.missing_columns_)):
             if missing.size:
                 named = ", ".join(str(int(i)) for i in missing[:10]) + (", ..." if missing.size > 10 else "")
                 warnings.warn(
-                    f"{missing.size} {what}{'s have' if missing.size > 1 else ' has'} no observed entry and "
-                    f"{'keep' if missing.size > 1 else 'keeps'} zero factors, the prior: {named} (all in "
-                    f"missing_{what}s_)",
+                    f"no observed entry in {what} {named} ({missing.size} in all, see missing_{what}_): their "
+                    "factors are zero",
                     UserWarning,
                     stacklevel=4,
                 )

@@ -16,8 +16,7 @@ from ..robust import ScaleStop, noise_scale
 from ..selection import Candidate, Decision, path_of, sentence
 from ..solver import Callback
 from .base import Factorization
-from .engine import Engine, WeightedSolve, resolve
-from .entries import HELD_OUT_ENTRIES, NO_MEANS, Levels, Means, from_csr
+from .engine import HELD_OUT_ENTRIES, NO_MEANS, Engine, Levels, Means, WeightedSolve, from_csr, resolve
 from .inputs import Observed
 from .rank import MEANS_ONLY, NOT_CHECKED, RECOVERED, UNRELIABLE, FormChoice, choose_form, fit_quality
 from .residuals import fit_cell_errors
@@ -391,19 +390,19 @@ class SelfPacedMF(Factorization):
 
     def _tell(self, run: FactorRun, choice: FormChoice | None, outliers: int) -> list[str]:
         """Set path, quality and closing sentence; returns what is to be warned of."""
-        found = "found" if self.rank == "auto" else "given"
         quality = None
         self.quality_ = NOT_CHECKED
         self.rank_path_: tuple[Candidate, ...] = ()
         if choice is not None:
             quality = fit_quality(choice, self.reconstruct(*choice.places[:2]))
             self.quality_, self.rank_path_ = quality.status, path_of(choice.trials, Decision(choice.index, ""))
+        found = "found" if self.rank == "auto" else "given"
         where = "" if math.isinf(run.lam) else f"at lam = {run.lam:.4g} "
+        again = f", the last of {self.reweight_rows + 1} fits" if self.reweight_rows else ""
         reason = (
-            f"{where}{run.reason}; rank {self.rank_} ({found}), {_MEANS[self.center_]}noise scale {self.scale_:.3g}, "
-            f"{outliers} outliers, {self.n_rescued_} rows or columns rescued, {self.n_iter_} sweeps"
-            f"{f', the last of {self.reweight_rows + 1} fits' if self.reweight_rows else ''}"
-            f"{'' if quality is None else f'; {quality}'}"
+            f"{where}{run.reason}. Rank {self.rank_} was {found}{_MEANS[self.center_]}; the noise scale is "
+            f"{self.scale_:.3g}. Likely errors: {outliers}; rows and columns refitted: {self.n_rescued_}; sweeps: "
+            f"{self.n_iter_}{again}.{'' if quality is None else f' Quality: {quality}.'}"
         )
         decision = Decision(len(run.trials) - 1, reason)
         if not self._side.values.any():
@@ -460,7 +459,12 @@ class SelfPacedMF(Factorization):
         return plain._adopt(run, solver, levels)
 
 
-_MEANS = {None: "", "both": "means of rows and columns, ", "rows": "means of rows, ", "columns": "means of columns, "}
+_MEANS = {
+    None: "",
+    "both": ", with means of rows and columns",
+    "rows": ", with means of rows",
+    "columns": ", with means of columns",
+}
 _ADVICE = {
     MEANS_ONLY: "components predict held-out entries no better than the means of rows and columns",
     UNRELIABLE: "too many entries may be wrong for this rank, or too few observed; do not rely on the fit",

@@ -14,8 +14,7 @@ import scipy.sparse as sp
 from ..regularizers import get
 from ..robust import tukey_loss
 from ..selection import Gap, Trial, gap
-from .engine import Engine
-from .entries import HELD_OUT_ENTRIES, NO_MEANS, Entries, Factors, Floats, Levels, Means, from_csr
+from .engine import HELD_OUT_ENTRIES, NO_MEANS, Engine, Entries, Factors, Floats, Levels, Means, from_csr
 from .residuals import THIN
 from .solve import NEGLIGIBLE, Recipe, Solver
 from .start import RIDGE_END, RIDGE_RANK, Centred, centred, lever, low_scale, reveal_rank, ridge_bound

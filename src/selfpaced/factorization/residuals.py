@@ -18,8 +18,7 @@ from scipy.special import gammaln, ndtr
 
 from ..assessment import OUTLIER_Z
 from ..robust.scales import MAD_TO_SIGMA
-from .engine import Engine, WeightedSolve
-from .entries import SCALE_ENTRIES, Floats, Side
+from .engine import SCALE_ENTRIES, Engine, Floats, Side, WeightedSolve
 
 # a choice, made on development data; benchmarks/factorization.py, part ablation, shows what refitting earns.
 INLIER = 4.0  # noise scales within which a residual, and deviations within which a row, is usual
@@ -203,7 +202,7 @@ def left_out_rows(
     usual = rows.usual(side.counts())
     for part in range(ROW_FOLDS):
         factors, means = _columns_of_others(side, rows, columns, mean, unit, fold != part)
-        for i in np.flatnonzero((fold == part) & (side.counts() > 0)):
+        for i in np.flatnonzero((fold == part) & (side.counts() > 0)).tolist():
             at = slice(side.indptr[i], side.indptr[i + 1])
             y, across = side.values[at].astype(np.float64), side.indices[at]
             given = side.sample_weight[at] if side.sample_weight.size else np.ones(y.size)

@@ -15,8 +15,7 @@ from ..regularizers import GroupRegularizer, Hard, relative
 from ..robust import Opening, noise_scale
 from ..selection import Trial
 from ..solver import Callback, DeadEnd, End, Solution, Stage, State, walk
-from .engine import Engine, WeightedSolve
-from .entries import Entries, Factors, Floats, Levels, Side
+from .engine import Engine, Entries, Factors, Floats, Levels, Side, WeightedSolve
 from .residuals import REJECT, UsualRows, inlier_shares, is_thin, lost_rows, refit_rows, thin_rows, usual_rows
 from .start import (
     RIDGE_RANK,

@@ -12,8 +12,7 @@ from scipy.sparse.linalg import svds
 
 from ..regularizers import Hard
 from ..robust.scales import MAD_TO_SIGMA
-from .engine import Engine, WeightedSolve
-from .entries import Entries, Factors, Floats, Levels
+from .engine import Engine, Entries, Factors, Floats, Levels, WeightedSolve
 
 Tick = Callable[[str], None]
 

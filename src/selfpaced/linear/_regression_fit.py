@@ -297,7 +297,7 @@ def efficient(fit: RegressionFit, settings: RegressionSettings, kept: NDArray[np
         weights, scale = np.where(kept, rule.weights(residuals, lam), 0.0), fit_scale(squares, residuals)
         paced = Reweighted(found.b, residuals, weights, found.n_iter, found.converged)
     label = f"{settings.regularizer.name or 'custom'}, {100 * settings.efficiency:.0f} % efficient"
-    reason = f"without outliers, its residual scale is {scale.sigma:.4g}"
+    reason = f"no row is left out, far ones count less, and the residual scale of the others is {scale.sigma:.4g}"
     if not kept.all():
         share = float(np.average(~kept, weights=squares.sample_weight))
         reason = (
@@ -341,7 +341,7 @@ def checked(
         linear=True,
         random_state=random_state,
     )
-    if settings.pace != "auto" or (fit.trial.plain and not assessment.found):
+    if settings.pace != "auto" or (fit.trial.plain and (assessment.minority or not assessment.found)):
         return fit, assessment, None
     rejection = Rejection.of(squares, fit.best.residuals)
     kept = assessment.trusted & ~rejection.rows(squares.features, y, fit.best.residuals)

@@ -60,7 +60,7 @@ _VALUES = {
     "clustering.n_clusters.UsualLoss",
     "clustering.views.Scaler",
     "factorization.engine.WeightedSolve",
-    "factorization.entries.Side",
+    "factorization.engine.Side",
     "factorization.inputs.Layout",
     "factorization.residuals.CellErrors",
     "factorization.residuals.UsualRows",

@@ -113,11 +113,12 @@ class ValueAssessment:
         words = self.references[0].words if self.references else ""
         if self.misfit < 0.02 or not words:
             return ""
-        return f"{100 * self.misfit:.1f} % of the values are far from this model but explained by {words}"
+        return f"{100 * self.misfit:.1f} % of the values are far from this model but plausible with {words}"
 
     def __repr__(self) -> str:
         low, high = self.interval
-        found = f"Gross errors: {100 * self.rate:.1f} % of the values" if self.rate > 0 else "No gross errors stand out"
+        share = f"{100 * self.rate:.1f} %" if self.rate >= 0.0005 else "less than 0.1 %"
+        found = f"Gross errors: {share} of the values" if self.rate > 0 else "No gross errors stand out"
         far = (
             f"{100 * self.left_out:.1f} % of the values are left out, far from the rest"
             if self.left_out >= 0.0005
@@ -156,7 +157,7 @@ class ValueAssessment:
         if not self.references:
             residuals, share = rows.y - rows.guesses[0], max(self.rate, self.least)
             return _by_residuals(residuals, self.sigma, share, self.reach, self.ends)
-        wrong = _gross(self.mixtures, [reference.of(rows).standardised(rows.y) for reference in self.references])
+        wrong = _gross(self.mixtures, [reference.of(rows) for reference in self.references], rows.y)
         return wrong if self.atom is None else np.where(rows.y == self.atom, 0.0, wrong)
 
 
@@ -256,14 +257,15 @@ def by_model(y: Array, predicted: Array, sigma: float, sample_weight: Array | No
     residuals = y - predicted
     share = outlier_share(residuals, sigma, sample_weight)
     used = residuals if sample_weight is None else residuals[sample_weight > 0]
-    reach, least = float(np.abs(used).max(initial=0.0)), 1.0 / max(effective_size(sample_weight, len(residuals)), 2)
-    first = ValueAssessment(np.empty(0), 0.0, (0.0, share.high), sigma, reach=reach, least=least)
+    n = max(effective_size(sample_weight, len(residuals)), 2)
+    reach, least, high = float(np.abs(used).max(initial=0.0)), 1.0 / n, max(share.high, moved_share(0.0, n, 1))
+    first = ValueAssessment(np.empty(0), 0.0, (0.0, high), sigma, reach=reach, least=least)
     wrong = _by_residuals(residuals, sigma, max(share.estimate, least), reach, first.ends)
     if not (wrong > EVEN_ODDS).any():
         return replace(first, wrong=wrong)
     gross = float(np.average(wrong > 0.99, weights=sample_weight))
     rate = share.estimate if share.low > 0 else min(gross, share.estimate)
-    return replace(first, wrong=wrong, rate=rate, interval=(share.low, share.high))
+    return replace(first, wrong=wrong, rate=rate, interval=(share.low, high))
 
 
 def _beyond(heaps: tuple[float, float], rows: Rows, first: ValueAssessment) -> ValueAssessment:
@@ -306,30 +308,22 @@ def _by_references(
     references: tuple[Reference, ...],
 ) -> ValueAssessment:
     """Return the assessment in units of the reference models."""
-    wrong, far, scores = np.zeros(len(rows.y)), np.ones(len(rows.y), dtype=bool), []
-    for reference in references:
-        z = np.zeros(len(rows.y))
-        if len(np.unique(sample)) < len(assessed):
-            z[assessed] = reference.of(rows.take(assessed)).standardised(rows.y[assessed])
-        z[sample] = reference.standardised(rows.y[sample])
-        scores.append(z)
-    weight = None if rows.weight is None else rows.weight[assessed]
-    mixtures = [
-        fit_mixture(z[assessed], weight, finest=min(reference.smallest / reference.even, 1.0))
-        for reference, z in zip(references, scores, strict=True)
-    ]
-    for mixture, z in zip(mixtures, scores, strict=True):
-        far[assessed] &= mixture.distance(z[assessed]) > NEAR
+    y, weight = rows.y[assessed], None if rows.weight is None else rows.weight[assessed]
+    placed = [_placed(reference, rows, sample, assessed) for reference in references]
+    mixtures = [fit_mixture(one.standardised(y), weight, finest=min(one.smallest / one.even, 1.0)) for one in placed]
+    wrong, far = np.zeros(len(rows.y)), np.zeros(len(rows.y), dtype=bool)
+    distances = [mixture.distance(one.standardised(y)) for mixture, one in zip(mixtures, placed, strict=True)]
+    far[assessed] = np.min(distances, axis=0) > NEAR
     used, mixtures = _counted(references, mixtures)
     references = tuple(references[k] for k in used)
-    wrong[assessed] = _gross(mixtures, [scores[k][assessed] for k in used])
-    far[np.setdiff1d(np.arange(len(far)), assessed)] = False
-    shares = (wrong, far & (wrong <= EVEN_ODDS), (first.wrong > EVEN_ODDS) & (wrong <= EVEN_ODDS))
-    rate, tail, misfit = (float(np.average(share, weights=rows.weight)) for share in shares)
+    wrong[assessed] = _gross(mixtures, [placed[k] for k in used], y)
+    tail = far & (wrong <= EVEN_ODDS)
+    shares = (wrong, tail, (first.wrong > EVEN_ODDS) & (wrong <= EVEN_ODDS) & ~tail)
+    rate, beyond, misfit = (float(np.average(share, weights=rows.weight)) for share in shares)
     ends = [mixture.interval for mixture in mixtures if mixture.found]
     part = first.assessed
     low = max(min([moved_share(rate, rows.size, -1), *(end * part for end, _ in ends)]), 0.0) if ends else 0.0
-    hidden = moved_share(tail, rows.size, 1) / _visible(rows.y[sample], references[0], mixtures[0])
+    hidden = moved_share(beyond, rows.size, 1) / _visible(rows.y[sample], references[0], mixtures[0])
     high = min(max([moved_share(rate, rows.size, 1), *(end * part for _, end in ends)]) + hidden, 1.0)
     bare = tuple(replace(one, middle=np.empty(0), spread=np.empty(0)) for one in references)
     return replace(
@@ -351,9 +345,21 @@ def _counted(references: Sequence[Reference], mixtures: list[Mixture]) -> tuple[
     return used, [mixtures[k] for k in used]
 
 
-def _gross(mixtures: Sequence[Mixture], scores: Sequence[Array]) -> Array:
+def _gross(mixtures: Sequence[Mixture], references: Sequence[Reference], y: Array) -> Array:
     """Return how probably values are gross errors, by any of the references."""
-    return np.asarray(np.max([mixture.gross(z) for mixture, z in zip(mixtures, scores, strict=True)], axis=0))
+    pairs = zip(mixtures, references, strict=True)
+    return np.asarray(np.max([mixture.gross(one.standardised(y)) for mixture, one in pairs], axis=0))
+
+
+def _placed(reference: Reference, rows: Rows, sample: NDArray[np.intp], assessed: NDArray[np.intp]) -> Reference:
+    """Return the reference for all assessed rows; those of its sample keep their own, which are held out."""
+    place = np.searchsorted(assessed, sample)
+    own = np.full(len(assessed), np.nan)
+    placed = replace(reference, middle=own, spread=own.copy())
+    if len(np.unique(sample)) < len(assessed):
+        placed = reference.of(rows.take(assessed))
+    placed.middle[place], placed.spread[place] = reference.middle, reference.spread
+    return placed
 
 
 def _visible(y: Array, reference: Reference, mixture: Mixture) -> float:

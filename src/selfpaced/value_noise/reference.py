@@ -170,8 +170,7 @@ class Reference:
             "a spread that differs from row to row" if self.spreads else "",
             "" if self.least is None else "the logarithm of the target",
         ]
-        *first, last = [part for part in parts if part] or [""]
-        return f"{', '.join(first)} and {last}" if first else last
+        return " and ".join(", ".join(part for part in parts if part).rsplit(", ", 1))
 
 
 class _FitComparison:

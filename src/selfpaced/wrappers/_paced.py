@@ -175,7 +175,7 @@ def memorises(setting: bool | str, seen: Array, unseen: Array, unit: str, task: 
         return setting, f"{'cross-fitted' if setting else 'in-sample'} losses as asked (cross_fit={setting})"
     difference = mean_and_error(unseen - seen, task.prior)
     before, after = (float(np.average(errors, weights=task.prior)) for errors in (seen, unseen))
-    words = f"{unit} {before:.3g} on seen and {after:.3g} on unseen rows"
+    words = f"{unit} of {before:.3g} on seen and {after:.3g} on unseen rows"
     least = LEAST_GAP if task.codes is None else MEMORY * after
     if difference.mean > max(least, CLEARLY * difference.error):
         return True, f"cross-fitted losses, because the model memorises ({words})"
@@ -217,11 +217,11 @@ def _chosen(
     means = [mean_and_error(np.asarray(trials[place].scores), prior).mean for place in compared]
     best = compared[1 + int(np.argmax(means[1:]))]
     gain = gap(trials[best], trials[0], prior)
-    figures = f"its score on unseen rows is higher by {gain}"
-    figures += f"; {status}" if pace == "paper" else ""
+    ended = f"; {status}" if pace == "paper" else ""
     if gain.mean > max(problem.gain_errors * gain.error, problem.least_gain):
-        return trials, Decision(best, figures)
-    return trials, Decision(0, f"for {trials[best].label}, {figures}")
+        return trials, Decision(best, f"its score on unseen rows is higher by {gain}{ended}")
+    reason = f"{trials[best].label} is not clearly better on unseen rows (score difference {gain})"
+    return trials, Decision(0, f"{reason}{ended}")
 
 
 # -------------------------------------------------------------------------------------------------------------- labels
@@ -390,7 +390,7 @@ class PacedValues(Paced):
         residuals = [np.abs(self.task.y - output) for output in (seen, unseen)]
         sigma = sigma_of(self.task, residuals[1])
         one, other = (np.minimum(each / sigma, 5.0) for each in residuals)
-        return one, other, "absolute residual (in sigma)"
+        return one, other, "absolute residual in sigma"
 
     def scores(self, outputs: Sequence[Array]) -> list[Array]:
         """Return minus the Tukey loss of residuals, in the sigma of the last ones."""
