@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..fingerprint import row_keys
 from ..formatting import listed, percent, plural
 from .cells import CellLevels, NumberFormat, are_days
-from .columns import is_identifier
+from .columns import is_identifier, levels_of
 from .text import suggestion
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ SHOWN = 5  # display: columns and labels that are named one by one
 TINY_CLASS = 2  # a choice: rows of a label up to which it may be a typo of another
 FEWEST_ROWS = 10  # a choice: rows of a class below which no row of it is assessed
 SHORT_LABEL = 4  # a choice: letters of a label up to which one other letter makes another word
-MOSTLY_NUMBERS = 0.9  # display: share of numbers from which a column of text is called mostly numeric
 _NOT_A_LABEL = frozenset(["none", "null", "nil", "n.a.", "-", "--", "unknown", "missing"])
 _SUMMARY = re.compile(
     r"(grand |sub)?totals?|sum|avg\.?|average|mean|median|min(imum)?|max(imum)?|std\.?( ?dev\.?)?|count"
@@ -129,24 +128,22 @@ def column_findings(features: pd.DataFrame) -> list[str]:
 
 
 def _column(column: pd.Series) -> str:
-    import pandas as pd
-    from pandas.api import types
-
-    cells = column.dropna()
-    if cells.empty:
+    levels = levels_of(column)
+    if levels is None and column.dtype == object:  # lists and the like
+        return ""
+    known = column.dropna().unique() if levels is None else levels.shown
+    if not len(known):
         return "is empty"
-    texts = cells.astype(str).str.strip()
-    if texts.nunique() == 1:
-        missing = f" or missing ({percent(1 - len(cells) / len(column))})" if len(cells) < len(column) else ""
-        return f"is constant ({texts.iloc[0]}){missing}"
-    if types.is_numeric_dtype(cells.dtype) or types.is_datetime64_any_dtype(cells.dtype):
+    if len(known) == 1:
+        share = float(np.mean(column.isna() if levels is None else levels.codes < 0))
+        return f"is constant ({label_text(known[0])})" + f" or missing ({percent(share)})" * (share > 0)
+    numbers = None if levels is None else NumberFormat.find(levels, ".")
+    if levels is None or numbers is None:
         return ""
-    numbers = pd.to_numeric(texts.str.replace(r"[$€£%,\s]", "", regex=True), errors="coerce")
-    odd = texts[numbers.isna()]
-    if not 0 < len(odd) <= (1 - MOSTLY_NUMBERS) * len(texts):
-        return ""
-    examples = ", ".join(repr(text) for text in odd.unique()[:3])
-    return f"has numbers, but {plural(len(odd), 'cell')} of text (such as {examples})"
+    odd = np.flatnonzero(np.isnan(numbers.parse(levels)))
+    examples = ", ".join(repr(levels.shown[place]) for place in odd[:3])
+    cells = plural(int(levels.counts[odd].sum()), "cell")
+    return f"has numbers, but {cells} of text (such as {examples})" if odd.size else ""
 
 
 def _header(frame: pd.DataFrame) -> Iterator[str]:
