@@ -17,20 +17,7 @@ if TYPE_CHECKING:
 
     from .data import Target
 
-COLUMNS = (
-    "row",
-    "line",
-    "level",
-    "given",
-    "expected",
-    "weight",
-    "noise_probability",
-    "probability_if_noisy",
-    "why",
-    "against",
-)
 NEIGHBOURS = 5  # display: their lines are named one by one
-ROWS_WITH_NEIGHBOURS = 1_000  # cost: suspects that get neighbours; the list is sorted
 
 
 def suspicious(
@@ -103,8 +90,10 @@ def _reasons(features: Any, given: Target, table: LoadedTable, found: pd.DataFra
     """One sentence per row about the most similar confident rows; empty if they say nothing against the given one."""
     from sklearn.neighbors import NearestNeighbors
 
+    from selfpaced.reasons import EXPLAINED_ROWS
+
     places = found["row"].to_numpy(dtype=np.int64)
-    explained = places[:ROWS_WITH_NEIGHBOURS]
+    explained = places[:EXPLAINED_ROWS]
     if reference.size < NEIGHBOURS or not explained.size:
         return [""] * len(places)
     near_to, asked = _comparable(features, reference, explained)
@@ -176,7 +165,7 @@ def with_cells(found: pd.DataFrame, cells: pd.DataFrame, target: str, marks: Seq
     """
     import pandas as pd
 
-    ours = {*COLUMNS, "decision", "target", "fingerprint"}
+    ours = {*found.columns, "decision", "target", "fingerprint"}
     shown = cells.iloc[found["row"].to_numpy(dtype=np.intp)].set_axis(found.index)
     shown.columns = pd.Index([f"table.{name}" if name in ours else name for name in shown.columns])
     known = pd.DataFrame({"target": target, "fingerprint": list(marks)}, index=found.index)

@@ -33,15 +33,6 @@ def summary(found: Findings, path: Any, measured: dict[str, Any], console: Conso
         console.tell(sentence)
 
 
-def likely_errors(number_of: int) -> str:
-    """Return the number of likely errors in words.
-
-    >>> likely_errors(0), likely_errors(1), likely_errors(1200)
-    ('No likely errors', '1 likely error', '1,200 likely errors')
-    """
-    return plural(number_of, "likely error") if number_of else "No likely errors"
-
-
 def tell_next(result: Training, measured: dict[str, Any], written: list[str], folder: str, console: Console) -> None:
     """Print what became of the last round, the files, the time and the next command."""
     if result.review is not None:
