@@ -101,19 +101,9 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
 
     # --------------------------------------------------------------------------------------- fitted side
 
-    def fit_transform(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        mask: Any = None,
-        sample_weight: Any = None,
-        shape: tuple[int, int] | None = None,
-        long: Any = None,
-    ) -> Floats:
-        """Fit, and return the rows' factors."""
-        self.fit(X, y, mask=mask, sample_weight=sample_weight, shape=shape, long=long)
-        return self._coordinates()
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Floats:
+        """Fit with the parameters of :meth:`fit`, and return the rows' factors."""
+        return self.fit(X, y, **fit_params)._coordinates()
 
     def transform(self, X: Any, *, mask: Any = None) -> Floats:
         """Factors of new rows, fitted robustly with the components held fixed.
@@ -187,14 +177,10 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         """
         check_is_fitted(self)
         bounds = getattr(self, "bounds", None)
-        found = self._rows_expected(rows) if columns is None else self._entries_expected(rows, columns)
+        found = self.inverse_transform(self.transform(rows)) if columns is None else self._expected(rows, columns)
         return found if bounds is None else np.clip(found, *bounds)
 
-    def _rows_expected(self, X: Any) -> Floats:
-        U, V = self._whole(self._rows(observe(self, X, reset=False).matrix))
-        return np.asarray(U @ V.T)
-
-    def _entries_expected(self, rows: Any, columns: Any) -> Floats:
+    def _expected(self, rows: Any, columns: Any) -> Floats:
         U, V = self._whole(self._coordinates())
         left = self._position(rows, "rows", self.row_labels_, len(U), self.missing_rows_)
         right = self._position(columns, "columns", self.column_labels_, len(V), self.missing_columns_)

@@ -21,7 +21,7 @@ from .inputs import Observed
 from .rank import MEANS_ONLY, NOT_CHECKED, RECOVERED, UNRELIABLE, FormChoice, choose_form, fit_quality
 from .residuals import fit_cell_errors
 from .solve import FactorRun, Recipe, Solver
-from .start import RIDGE_END, SMOOTHING, centred, random_factors, ridge_bound
+from .start import RIDGE_END, SMOOTHING, centred, random_factors
 
 LEAST_ROW_WEIGHT = 1e-3  # numerical safety: of the usual weight; rows without weight would count as missing
 
@@ -99,21 +99,21 @@ class PRMF(Factorization):
 
     def _fit_entries(self, recipe: Recipe, rank: int | None, observed: Observed) -> list[str]:
         engine, rng = resolve(self.backend, self.n_jobs), np.random.default_rng(self._seed)
-        entries = from_csr(observed.matrix, observed.sample_weight)
+        centre = centred(engine, from_csr(observed.matrix, observed.sample_weight))
         with Progress(self, total=self.max_iter + recipe.polish).running() as progress:
-            solver = Solver(engine, entries, recipe, ridge_bound(entries), progress.tick)
+            solver = Solver(centre, recipe, progress.tick)
             if self.continuation or rank is None:
                 factors = solver.warm_start(rank, rng)
             else:
-                factors = solver.descend(random_factors(entries, rank, rng), np.full(self.max_iter, solver.ridge))
+                factors = random_factors(centre.entries, rank, rng)
+                factors = solver.descend(factors, np.full(self.max_iter, solver.ridge))
             warm = solver.sweeps
             run = solver.follow(factors, self._seed)
         self._polished = bool(recipe.polish)
         self.n_iter_ = run.sweeps + warm
         self._remember(solver)
-        levels = centred(engine, entries).levels
-        side = entries.by_row
-        del solver, entries
+        levels, side = centre.levels, centre.entries.by_row
+        del solver, centre
         self._keep(run, engine, side, observed, levels)
         reason = f"it was asked for; {self.n_iter_} sweeps, rank {self.rank_}, noise scale {self.scale_:.3g}"
         self.path_ = path_of(run.trials, Decision(0, reason))
@@ -349,12 +349,9 @@ class SelfPacedMF(Factorization):
                 recipe = replace(recipe, ridge=choice.form.ridge, room=room)
             entries = from_csr(observed.matrix, observed.sample_weight)
             centre = centred(replace(engine, means=means[-1]), entries, guarded)
-            bound = ridge_bound(centre.entries, cut=centre.cut)
             side = entries.by_row
             del entries
-            solver = Solver(
-                centre.engine, centre.entries, recipe, bound, progress.tick, self.callback, centre.levels, centre.cut
-            )
+            solver = Solver(centre, recipe, progress.tick, self.callback)
             factors = solver.grown_start(rank, np.random.default_rng(self._seed))
             warm = solver.sweeps
             run = solver.follow(factors, self._seed)

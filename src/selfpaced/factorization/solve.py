@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,13 @@ from ..regularizers import GroupRegularizer, Hard, relative
 from ..robust import Opening, noise_scale
 from ..selection import Trial
 from ..solver import Callback, DeadEnd, End, Solution, Stage, State, walk
-from .engine import Engine, Entries, Factors, Floats, Levels, Side, WeightedSolve
+from .engine import Factors, Floats, Side, WeightedSolve
 from .residuals import REJECT, UsualRows, inlier_shares, is_thin, lost_rows, refit_rows, thin_rows, usual_rows
 from .start import (
     RIDGE_RANK,
     SMOOTHING,
     SPARE,
+    Centred,
     balanced,
     continuation,
     descend,
@@ -29,6 +30,7 @@ from .start import (
     low_scale,
     random_factors,
     reveal_rank,
+    ridge_bound,
     typical_size,
 )
 
@@ -117,19 +119,15 @@ class FactorRun:
 class Solver:
     """One factorization problem: the entries, the recipe, and a run per start."""
 
-    engine: Engine
-    entries: Entries
+    centre: InitVar[Centred]
     recipe: Recipe
-    bound: float
-    tick: Callable[[str], None]
+    tick: Callable[[str], None] = lambda _: None
     callback: Callback | None = None
-    levels: Levels | None = None
-    cut: float = math.inf
     sweeps: int = 0
-    floor: float = field(init=False)
-    ridge: float = field(init=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, centre: Centred) -> None:
+        self.engine, self.entries, self.levels, self.cut = centre.engine, centre.entries, centre.levels, centre.cut
+        self.bound = ridge_bound(self.entries, self.cut)
         self.ridge = max(self.recipe.ridge * self.bound, 1e-12)
         # Noise so far below the entries is not told apart from an alternation that has not quite converged.
         self.floor = NEGLIGIBLE * typical_size(self.entries)
@@ -370,12 +368,12 @@ class Solver:
 
     def _lines(self, fit: Factorized, by_row: bool) -> RefitLines:
         """The rows (or columns) with their whole means: first means of a few entries may be far off."""
-        means, levels = self.engine.means, self.levels
+        means = self.engine.means
         side, own, other = (self.entries.by_row, fit.U, fit.V) if by_row else (self.entries.by_column, fit.V, fit.U)
         part, u, v, free = means.half(side, own, other, by_row)
         shift = np.zeros(len(u), u.dtype)
-        if levels is not None and (means.rows if by_row else means.columns):
-            level = levels.rows if by_row else levels.columns
+        if means.rows if by_row else means.columns:
+            level = self.levels.rows if by_row else self.levels.columns
             part = replace(part, values=part.values + level[part.row_of()])
             shift = level / v[0, -1]
             u[:, -1] += shift
