@@ -29,7 +29,7 @@ from ._loss import Latent, Vector, loss_of_scores, predicted
 
 # What each mechanism earns is measured by benchmarks/ablation.py; the values are a choice.
 PENALTIES = (1.0, 0.1, 0.01)  # values of C that are tried; two are as good on development tables and worse on others
-PLENTY = 25  # benchmarks/results/ablation.md: rows per parameter above which one penalty will do, and a fit is near its fold fits
+PLENTY = 25  # benchmarks/results/ablation.md: rows per parameter above which fits outside the folds differ little
 # Losses (nats) that have half the full weight: Welsch with lam^2 = 2/3, 1, 2, whose weights are the powers 3/2, 1 and
 # 1/2 of the probability of the given label.
 HALF_LOSSES = tuple(np.log(2.0) * np.array([2 / 3, 1.0, 2.0]))
