@@ -334,7 +334,8 @@ class Findings:
 
     def rate(self) -> str:
         """Return the estimated share of errors, and the share of values that the model does not explain."""
-        text = f"Wrong {self.noun}s: {rate_in_words(self.noise_rate, self.noise_rate_interval)}."
+        rate = rate_in_words(self.noise_rate, self.noise_rate_interval, found=self.likely_errors > 0)
+        text = f"Wrong {self.noun}s: {rate}."
         if self.misfit is not None:
             text += f" The model does not explain {percent(self.misfit)} of the values; these are not called errors."
         return text

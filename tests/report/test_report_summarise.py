@@ -181,7 +181,8 @@ def test_a_plain_outcome_is_said_plainly(classified):
     model = SelfPacedLogisticRegression().fit(classified.X, clean)
     assert math.isinf(model.lam_)
     summary = summarise(model)
-    assert "The plain model is used" in summary.sentence
+    assert "plain model is used" in summary.termination
+    assert "plain model" not in summary.sentence  # said once
     assert fact(summary, "pace").value == "plain"
 
 
