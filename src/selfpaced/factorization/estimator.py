@@ -399,8 +399,8 @@ class SelfPacedMF(Factorization):
         again = f", the last of {self.reweight_rows + 1} fits" if self.reweight_rows else ""
         reason = (
             f"{where}{run.reason}. Rank {self.rank_} was {found}{f', with means of {own}' if own else ''}; the "
-            f"noise scale is {self.scale_:.3g}. Likely errors: {outliers}; rows and columns refitted: {self.n_rescued_}; sweeps: "
-            f"{self.n_iter_}{again}.{'' if quality is None else f' Quality: {quality}.'}"
+            f"noise scale is {self.scale_:.3g}. Likely errors: {outliers}; rows and columns refitted: {self.n_rescued_}; "
+            f"sweeps: {self.n_iter_}{again}.{'' if quality is None else f' Quality: {quality}.'}"
         )
         decision = Decision(len(run.trials) - 1, reason)
         if not self._side.values.any():
