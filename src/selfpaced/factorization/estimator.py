@@ -397,10 +397,12 @@ class SelfPacedMF(Factorization):
         own = "rows and columns" if self.center_ == "both" else self.center_
         where = "" if math.isinf(run.lam) else f"at lam = {run.lam:.4g} "
         again = f", the last of {self.reweight_rows + 1} fits" if self.reweight_rows else ""
+        counts = (
+            f"Likely errors: {outliers}; rows and columns refitted: {self.n_rescued_}; sweeps: {self.n_iter_}{again}"
+        )
         reason = (
-            f"{where}{run.reason}. Rank {self.rank_} was {found}{f', with means of {own}' if own else ''}; the "
-            f"noise scale is {self.scale_:.3g}. Likely errors: {outliers}; rows and columns refitted: {self.n_rescued_}; "
-            f"sweeps: {self.n_iter_}{again}.{'' if quality is None else f' Quality: {quality}.'}"
+            f"{where}{run.reason}. Rank {self.rank_} was {found}{f', with means of {own}' if own else ''}; the noise "
+            f"scale is {self.scale_:.3g}. {counts}.{'' if quality is None else f' Quality: {quality}.'}"
         )
         decision = Decision(len(run.trials) - 1, reason)
         if not self._side.values.any():
