@@ -91,7 +91,7 @@ class ValueNoiseModel:
         """Estimate it from predictions of unseen rows; without features (X is None), from the predictions alone."""
         residuals = rows.y - said
         sigma, features = residual_scale(residuals, rows.weight).sigma, _features(rows)
-        found = assess_values(rows.y, (said,), sigma, features=features, sample_weight=rows.weight)
+        found = assess_values(rows.y, said, sigma, features=features, sample_weight=rows.weight)
         words = ("no value is beyond every explanation", found.sentence)
         why = "" if np.any(found.wrong > EVEN_ODDS) else "; ".join(part for part in words if part)
         return cls(found, why, look=look_by_residuals(residuals))
@@ -128,7 +128,7 @@ class ValueNoiseModel:
     def assessed(self, block: Block, said: Any) -> Assessment:
         """The assessment of rows by predictions of them."""
         features = _features(block) if self.assessment.asked else None
-        wrong = self.assessment.probability(ValueRows(block.y, (said,), features))
+        wrong = self.assessment.probability(ValueRows(block.y, said, features))
         diagnosis = Values(block.y, said, wrong, self.assessment.misfit, self.assessment.sentence)
         return _assessment("values", self, diagnosis, np.square(block.y - said))
 

@@ -28,6 +28,7 @@ from ..robust import (
 from ..robust.scales import CUTOFF
 from ..selection import Candidate, Decision, Trial, path_of, sentence
 from ..value_noise import ValueAssessment, assess_values, by_model, nearest, numeric_features, repeated_value
+from ._folds import ROWS_PER_FEATURE
 from ._initial import robust_start
 from ._least_squares import DENSE_GRAM, Squares, exact_floor, rounding_sigma
 from ._leverage import Rejection, absurd_rows
@@ -39,11 +40,13 @@ __all__ = [
     "automatic",
     "by_residuals",
     "checked",
+    "deciding_rows",
     "plain_fit",
     "trusting_regression",
 ]
 
 Floats = NDArray[np.floating[Any]]
+DECIDING = 50_000  # cost: rows above which a sample decides; their sigma is then within a third of a percent
 ROWS_PER_COEFFICIENT = 3  # a choice: below, outliers and a flexible fit cannot be told apart
 TEST_LEVEL = 0.99  # convention: of the test for the largest residual of a plain fit, whose sigma may be 10 % too small
 ROUNDING_REACH = (
@@ -140,6 +143,11 @@ class RegressionFit:
         if trial.weight is None or few:
             return np.zeros(len(residuals), dtype=bool)
         return absurd_rows(self.squares, residuals, plain, trial.weight, self.sigma, trusted)
+
+
+def deciding_rows(n_features: int) -> int:
+    """Return how many rows decide at most; of more, a sample does."""
+    return max(DECIDING, ROWS_PER_FEATURE * n_features)
 
 
 def plain_fit(squares: Squares) -> RegressionFit:
@@ -333,7 +341,7 @@ def checked(
         return fit, by_residuals(fit), None
     assessment = assess_values(
         y,
-        (y - fit.best.residuals,),
+        y - fit.best.residuals,
         fit.sigma,
         features=numeric_features(X),
         sample_weight=squares.sample_weight,

@@ -155,7 +155,7 @@ class ValueAssessment:
     def probability(self, rows: Rows) -> Array:
         """Return how probably the values of other rows are grossly wrong."""
         if not self.references:
-            residuals, share = rows.y - rows.guesses[0], max(self.rate, self.least)
+            residuals, share = rows.y - rows.predicted, max(self.rate, self.least)
             return _by_residuals(residuals, self.sigma, share, self.reach, self.ends)
         wrong = _gross(self.mixtures, [reference.of(rows) for reference in self.references], rows.y)
         return wrong if self.atom is None else np.where(rows.y == self.atom, 0.0, wrong)
@@ -163,7 +163,7 @@ class ValueAssessment:
 
 def assess_values(
     y: Array,
-    guesses: tuple[Array, ...],
+    predicted: Array,
     sigma: float,
     *,
     features: Array | None = None,
@@ -179,8 +179,8 @@ def assess_values(
     ----------
     y : ndarray of shape (n,)
         Given values.
-    guesses : tuple of ndarray of shape (n,)
-        Predictions of the model first.
+    predicted : ndarray of shape (n,)
+        Predictions of the model.
     sigma : float
         Of its good residuals.
     features : ndarray of shape (n, p), optional
@@ -208,14 +208,14 @@ def assess_values(
     >>> price = np.exp(x + 0.3 * rng.normal(size=1000))
     >>> slope, intercept = np.polyfit(x, price, 1)
     >>> line = intercept + slope * x
-    >>> found = assess_values(price, (line,), sigma=np.median(np.abs(price - line)), features=x[:, None])
+    >>> found = assess_values(price, line, sigma=np.median(np.abs(price - line)), features=x[:, None])
     >>> found.rate, found.misfit > 0.02, found.references[0].words
     (0.0, True, 'a robust line and the logarithm of the target')
     """
     sample_weight = None if sample_weight is None else frequencies(sample_weight)
-    rows = Rows(np.asarray(y, dtype=float), guesses, features, sample_weight)
-    first = by_model(rows.y, guesses[0], sigma, sample_weight)
-    gross = np.abs(rows.y - guesses[0]) > GROSS * sigma
+    rows = Rows(np.asarray(y, dtype=float), predicted, features, sample_weight)
+    first = by_model(rows.y, predicted, sigma, sample_weight)
+    gross = np.abs(rows.y - predicted) > GROSS * sigma
     atom = repeated_value(rows.y, sample_weight)
     assessed = np.arange(len(y)) if atom is None else np.flatnonzero(rows.y != atom)
     part = replace(first, atom=atom, assessed=rows.take(assessed).size / rows.size)
@@ -223,10 +223,10 @@ def assess_values(
         return part.undecided(rows.size)
     seed = int(check_random_state(random_state).randint(1 << 31))
     # by what rows hold: neither their order nor a copy of one matters
-    columns = guesses[0][:, None] if features is None else features
+    columns = predicted[:, None] if features is None else features
     keys = content_keys(columns)
     sample = _sample(assessed[np.argsort(mixed(keys[assessed], seed), kind="stable")], rows)
-    z = (rows.y[sample] - guesses[0][sample]) / sigma
+    z = (rows.y[sample] - predicted[sample]) / sigma
     if usual_but_for(gross[sample], z):
         heaps = second_heap(-z), second_heap(z)
         if gross[sample].mean() > CROWD and min(heaps) < math.inf:
@@ -271,7 +271,7 @@ def by_model(y: Array, predicted: Array, sigma: float, sample_weight: Array | No
 def _beyond(heaps: tuple[float, float], rows: Rows, first: ValueAssessment) -> ValueAssessment:
     """Return the assessment by the model alone: if many rows lie before a second heap, these are misfit, not gross."""
     below, above = (max(cut / WINDOW, GROSS) if cut < math.inf else GROSS for cut in heaps)  # before the density rises
-    residuals = rows.y - rows.guesses[0]
+    residuals = rows.y - rows.predicted
     wrong = np.where(_between(residuals, first.sigma, (below, above)), 0.0, first.wrong)
     rate, before = (float(np.average(one > EVEN_ODDS, weights=rows.weight)) for one in (wrong, first.wrong - wrong))
     if before <= CROWD * rate:

@@ -462,6 +462,6 @@ def sigma_of(task: Task, residuals: Array) -> float:
 def assessed(task: Task, expected: Array, flexible: bool = False) -> Any:
     """Return the assessment of the values: which are grossly wrong, told from what the model misfits."""
     return assess_values(
-        task.y, (expected,), sigma_of(task, task.y - expected), features=numeric_features(task.X),
+        task.y, expected, sigma_of(task, task.y - expected), features=numeric_features(task.X),
         sample_weight=task.prior, groups=task.groups, flexible=flexible, random_state=task.seed,
     )  # fmt: skip
