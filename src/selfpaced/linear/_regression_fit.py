@@ -27,7 +27,7 @@ from ..robust import (
 )
 from ..robust.scales import CUTOFF
 from ..selection import Candidate, Decision, Trial, path_of, sentence
-from ..value_noise import ValueAssessment, assess_values, by_model, nearest, numeric_features, repeated_value
+from ..value_noise import ValueAssessment, assess_values, by_model, nearest, repeated_value
 from ._folds import ROWS_PER_FEATURE
 from ._initial import robust_start
 from ._least_squares import DENSE_GRAM, Squares, exact_floor, rounding_sigma
@@ -343,7 +343,7 @@ def checked(
         y,
         y - fit.best.residuals,
         fit.sigma,
-        features=numeric_features(X),
+        X=X,
         sample_weight=squares.sample_weight,
         groups=groups,
         linear=True,

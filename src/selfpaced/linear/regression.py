@@ -39,7 +39,7 @@ from ..fitting import (
 from ..parameters import KINDS, check_pace, speaking_of
 from ..regularizers import Regularizer
 from ..robust import ResidualRule
-from ..value_noise import EVEN_ODDS, Rows, ValueAssessment, numeric_features
+from ..value_noise import EVEN_ODDS, ValueAssessment
 from ._least_squares import DENSE_GRAM, build
 from ._leverage import ABSURD
 from ._regression_fit import (
@@ -425,8 +425,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
 
     def _wrong(self, X: Any, expected: Floats, y: Floats) -> Floats:
         """How probably values of rows that were not fitted are wrong."""
-        features = numeric_features(X) if self.misfit_check_.asked else None
-        return self.misfit_check_.probability(Rows(np.asarray(y, dtype=np.float64), expected, features))
+        return self.misfit_check_.probability(np.asarray(y, dtype=np.float64), expected, X)
 
     def _assessment(self, X: Any, expected: Floats, y: Floats, wrong: Floats, seen: str = "") -> Assessment:
         """Rows with these predictions: the rule, unit and pace are those that the fit ended with."""

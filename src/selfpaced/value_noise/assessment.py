@@ -17,7 +17,7 @@ from ..robust import outlier_probability, outlier_share, second_heap
 from ..robust.scales import NORMAL_95, WINDOW
 from ..selection import effective_size, frequencies, mean_and_error
 from .mixture import NEAR, Mixture, fit_mixture
-from .reference import Reference, Rows, best_references, leverage_cluster, usual_but_for
+from .reference import Reference, Rows, best_references, leverage_cluster, numeric_features, usual_but_for
 
 __all__ = [
     "EVEN_ODDS",
@@ -98,11 +98,6 @@ class ValueAssessment:
         return any(mixture.found for mixture in self.mixtures)
 
     @property
-    def asked(self) -> bool:
-        """Whether reference models were fitted."""
-        return bool(self.references)
-
-    @property
     def trusted(self) -> NDArray[np.bool_]:
         """Rows that are more probably right than wrong."""
         return np.asarray(self.wrong <= EVEN_ODDS)
@@ -152,11 +147,11 @@ class ValueAssessment:
             high = max(high, moved_share(self.rate + share, n, 1))
         return replace(self, applied=True, interval=(low, min(high, 1.0)), left_out=share)
 
-    def probability(self, rows: Rows) -> Array:
+    def probability(self, y: Array, predicted: Array, X: Any = None) -> Array:
         """Return how probably the values of other rows are grossly wrong."""
         if not self.references:
-            residuals, share = rows.y - rows.predicted, max(self.rate, self.least)
-            return _by_residuals(residuals, self.sigma, share, self.reach, self.ends)
+            return _by_residuals(y - predicted, self.sigma, max(self.rate, self.least), self.reach, self.ends)
+        rows = Rows(np.asarray(y, dtype=float), predicted, numeric_features(X))
         wrong = _gross(self.mixtures, [reference.of(rows) for reference in self.references], rows.y)
         return wrong if self.atom is None else np.where(rows.y == self.atom, 0.0, wrong)
 
@@ -166,7 +161,7 @@ def assess_values(
     predicted: Array,
     sigma: float,
     *,
-    features: Array | None = None,
+    X: Any = None,
     sample_weight: Array | None = None,
     groups: Any = None,
     linear: bool = False,
@@ -183,8 +178,8 @@ def assess_values(
         Predictions of the model.
     sigma : float
         Of its good residuals.
-    features : ndarray of shape (n, p), optional
-        Numbers that the target may depend on.
+    X : array-like, DataFrame or sparse matrix of shape (n, p), optional
+        Features that the target may depend on. More than 200, or what is no table, are left aside.
     sample_weight : ndarray of shape (n,), optional
         Frequencies of the rows, up to a common factor.
     groups : array-like of shape (n,), optional
@@ -208,12 +203,12 @@ def assess_values(
     >>> price = np.exp(x + 0.3 * rng.normal(size=1000))
     >>> slope, intercept = np.polyfit(x, price, 1)
     >>> line = intercept + slope * x
-    >>> found = assess_values(price, line, sigma=np.median(np.abs(price - line)), features=x[:, None])
+    >>> found = assess_values(price, line, sigma=np.median(np.abs(price - line)), X=x[:, None])
     >>> found.rate, found.misfit > 0.02, found.references[0].words
     (0.0, True, 'a robust line and the logarithm of the target')
     """
     sample_weight = None if sample_weight is None else frequencies(sample_weight)
-    rows = Rows(np.asarray(y, dtype=float), predicted, features, sample_weight)
+    rows = Rows(np.asarray(y, dtype=float), predicted, numeric_features(X), sample_weight)
     first = by_model(rows.y, predicted, sigma, sample_weight)
     gross = np.abs(rows.y - predicted) > GROSS * sigma
     atom = repeated_value(rows.y, sample_weight)
@@ -223,7 +218,7 @@ def assess_values(
         return part.undecided(rows.size)
     seed = int(check_random_state(random_state).randint(1 << 31))
     # by what rows hold: neither their order nor a copy of one matters
-    columns = predicted[:, None] if features is None else features
+    columns = predicted[:, None] if rows.features is None else rows.features
     keys = content_keys(columns)
     sample = _sample(assessed[np.argsort(mixed(keys[assessed], seed), kind="stable")], rows)
     z = (rows.y[sample] - predicted[sample]) / sigma

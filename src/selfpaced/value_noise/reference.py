@@ -44,7 +44,7 @@ SMALLEST_SPREAD = 1e-300  # numerical safety: in place of a spread of zero
 
 
 def numeric_features(X: Any) -> Array | None:
-    """Return a table of numbers (text and categories as codes), or None if X is too wide or no table.
+    """Return a table of numbers (text and categories as codes), or None if X is None, too wide or no table.
 
     >>> numeric_features([[1, 2], [3, 4]]).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
