@@ -114,7 +114,7 @@ def test_outliers_of_a_good_model_are_gross_errors():
 def test_a_given_pace_is_assessed_but_kept():
     X, y = prices(600)
     model = SelfPacedLinearRegression(pace=300.0).fit(X, y)
-    assert model.misfit_check_.asked
+    assert model.misfit_check_.references
     assert model.noise_rate_ <= 0.02
     assert model.lam_ == 300.0
 
@@ -146,7 +146,7 @@ def test_a_repeated_value_is_not_assessed():
 def test_few_rows_are_left_to_the_model():
     X, y = prices(50)
     found = assess_values(y, np.full(50, np.median(y)), 100.0, X=X)
-    assert not found.asked
+    assert not found.references
     assert found.rate > 0.1
 
 
@@ -164,7 +164,7 @@ def test_assessing_without_features_uses_what_the_model_expects():
     X, y = prices()
     line = line_of(X, y)
     found = assess_values(y, line, np.median(np.abs(y - line)))
-    assert found.asked
+    assert found.references
     assert found.rate <= 0.02
 
 
@@ -286,7 +286,7 @@ def test_errors_that_are_not_normal_are_no_mistakes(noise):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(800, 3))
     model = SelfPacedLinearRegression().fit(X, X @ [3.0, 2.0, 1.0] + getattr(rng, noise)(size=800))
-    assert model.misfit_check_.asked
+    assert model.misfit_check_.references
     assert model.noise_rate_ == 0
     assert model.noise_rate_interval_[1] > 0.01
 

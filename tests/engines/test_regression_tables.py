@@ -104,7 +104,7 @@ def test_rows_that_the_assess_leaves_out(few_are_many):
     model = SelfPacedLinearRegression().fit(elsewhere(X, y))
     other = SelfPacedLinearRegression().fit(elsewhere(X, y, 50))
     same(model, other)
-    assert model.misfit_check_.asked
+    assert model.misfit_check_.references
     assert np.abs(model.coef_ - [2.0, 1.0]).max() < 0.3
 
 

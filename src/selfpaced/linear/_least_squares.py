@@ -24,22 +24,42 @@ RANK_ROUNDING = (
 )
 
 
-@dataclass(frozen=True)
-class Squares:
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Centred and scaled features, with a leading column of ones for the intercept, and the centred target.
+
+    Sparse features are scaled alone. If columns depend on each other, the coordinates are independent axes.
+    """
+
+    back: Floats  # (p, k), takes coordinates to the coefficients of the features; a vector if they are only scaled
+    center: Floats  # subtracted from the features
+    offset: float  # subtracted from the target
+    fit_intercept: bool
+
+    def unit_ridge(self) -> Floats:
+        """The ridge in these coordinates for alpha = 1."""
+        back = np.square(self.back)
+        return np.concatenate([np.zeros(int(self.fit_intercept)), back if back.ndim == 1 else back.sum(axis=0)])
+
+    def coefficients(self, b: Floats) -> tuple[Floats, float]:
+        """Coefficients of the given features, and the intercept."""
+        slopes = b[1:] if self.fit_intercept else b
+        coef = self.back * slopes if self.back.ndim == 1 else self.back @ slopes
+        intercept = self.offset + b[0] - float(self.center @ coef) if self.fit_intercept else 0.0
+        return coef, float(intercept)
+
+
+@dataclass(frozen=True, eq=False)
+class Squares(Coordinates):
     """Minimise sum_i w_i s_i (y_i - (Z b)_i)^2 + sum_j ridge_j b_j^2 over b, for any weights w.
 
-    ``Z`` are the features in coordinates that make this well conditioned (centred, scaled, and where columns
-    depend on each other rotated to independent ones), with a leading column of ones for the intercept.
+    ``Z`` are the features in coordinates that make this well conditioned.
     """
 
     matrix: Any  # Z, dense or CSR, of shape (n, k)
     target: Floats
     ridge: Floats
     sample_weight: Floats | None
-    back: Floats  # (p, k), takes b to the coefficients of the features; a vector if they are only scaled
-    center: Floats  # subtracted from the features
-    offset: float  # subtracted from the target
-    fit_intercept: bool
     source: Any = None  # the features as they were given; None once rows were taken
 
     @property
@@ -161,11 +181,6 @@ class Squares:
         )
         return np.asarray(residuals / np.maximum(1 - leverage, math.sqrt(np.finfo(np.float64).eps)))
 
-    def unit_ridge(self) -> Floats:
-        """The ridge in these coordinates for alpha = 1."""
-        back = np.square(self.back)
-        return np.concatenate([np.zeros(int(self.fit_intercept)), back if back.ndim == 1 else back.sum(axis=0)])
-
     def damped(self, alpha: float) -> Squares:
         """The same problem with a larger ridge."""
         return replace(self, ridge=self.ridge + alpha * self.unit_ridge())
@@ -180,13 +195,6 @@ class Squares:
         part = self.rows(index)
         matrix = part.matrix.toarray() if sparse.issparse(part.matrix) else part.matrix
         return replace(part, matrix=matrix, ridge=self.ridge * (part.size / self.size))
-
-    def coefficients(self, b: Floats) -> tuple[Floats, float]:
-        """Coefficients of the given features, and the intercept."""
-        slopes = b[1:] if self.fit_intercept else b
-        coef = self.back * slopes if self.back.ndim == 1 else self.back @ slopes
-        intercept = self.offset + b[0] - float(self.center @ coef) if self.fit_intercept else 0.0
-        return coef, float(intercept)
 
     def jacobian(self) -> Floats:
         """The linear map from b to the intercept (first, if there is one) and the coefficients."""
@@ -274,16 +282,20 @@ def build(
     features = matrix[:, int(fit_intercept) :]
     np.subtract(X, center, out=features, casting="same_kind")
     spread = np.sqrt(np.average(np.square(features), axis=0, weights=sample_weight).astype(np.float64))
-    # A constant column is rounding noise once centred: it must not be scaled up into a feature.
-    spread[spread <= 10 * np.finfo(X.dtype).eps * np.abs(center)] = 0.0
-    back = np.divide(1.0, spread, out=np.zeros(p), where=spread > 0)
+    back = unit_factors(spread, center, X.dtype)
     features *= back.astype(X.dtype)
     ridge = np.concatenate([np.zeros(int(fit_intercept)), alpha * back**2])
-    squares = Squares(matrix, y - offset, ridge, sample_weight, back, center, offset, fit_intercept, X)
+    squares = Squares(back, center, offset, fit_intercept, matrix, y - offset, ridge, sample_weight, X)
     if p < n and squares.factor(sample_weight).safe:
         return squares
     features *= spread.astype(X.dtype)
     return _rotated(squares, features, alpha)
+
+
+def unit_factors(spread: Floats, center: Floats, dtype: Any) -> Floats:
+    """Return the factors that bring columns to unit spread; 0 for constant ones, which are rounding once centred."""
+    varies = spread > 10 * np.finfo(dtype).eps * np.abs(center)
+    return np.divide(1.0, spread, out=np.zeros(len(spread)), where=varies)
 
 
 def _rotated(squares: Squares, features: Floats, alpha: float) -> Squares:
@@ -319,14 +331,12 @@ def independent_axes(factor: Floats, center: Floats, mass: float, dtype: Any) ->
     """
     eps = float(np.finfo(dtype).eps)
     spread = np.linalg.norm(factor, axis=0) / math.sqrt(mass)
-    # A constant column is rounding noise once centred: it must not be scaled up into a feature.
-    spread[spread <= 10 * eps * np.abs(center)] = 0.0
-    scale = np.divide(1.0, spread, out=np.zeros(len(spread)), where=spread > 0)
+    scale = unit_factors(spread, center, dtype)
     _, sizes, axes = linalg.svd(factor * scale, full_matrices=False)
     # Centring leaves rounding of the size of the centre behind, which must not count as a direction.
     largest = float(sizes.max(initial=0.0)) + math.sqrt(mass) * float(np.abs(center * scale).max(initial=0.0))
     rank = int(np.sum(sizes > RANK_ROUNDING * len(center) * eps * largest))
-    basis = linalg.qr(spread[:, None] * axes[:rank].T, mode="economic")[0]
+    basis = linalg.qr(np.where(scale > 0, spread, 0.0)[:, None] * axes[:rank].T, mode="economic")[0]
     _, sizes, turned = linalg.svd(factor @ basis, full_matrices=False)
     return np.asarray((basis @ turned.T) * (math.sqrt(mass) / sizes))
 
@@ -341,10 +351,10 @@ def _build_sparse(X: Any, y: Floats, alpha: float, fit_intercept: bool, sample_w
         n if sample_weight is None else sample_weight.sum()
     )
     spread = np.sqrt(np.asarray(mean, dtype=np.float64).ravel())
-    back = np.divide(1.0, spread, out=np.zeros(p), where=spread > 0)
+    back = unit_factors(spread, np.zeros(p), X.dtype)
     matrix = X @ sparse.diags_array(back.astype(X.dtype))
     if fit_intercept:
         matrix = sparse.hstack([sparse.csr_array(np.ones((n, 1), dtype=X.dtype)), matrix])
     ridge = np.concatenate([np.zeros(int(fit_intercept)), alpha * back**2])
     matrix = sparse.csr_array(matrix)
-    return Squares(matrix, y - offset, ridge, sample_weight, back, np.zeros(p), offset, fit_intercept, X)
+    return Squares(back, np.zeros(p), offset, fit_intercept, matrix, y - offset, ridge, sample_weight, X)

@@ -24,7 +24,7 @@ from ..fitting import FitInterrupted, Interruptible, Progress, interrupted_sente
 from ..robust import ResidualRule
 from ..value_noise import EVEN_ODDS
 from ._folds import fetch
-from ._least_squares import DENSE_GRAM, Factor, independent_axes, triangular
+from ._least_squares import DENSE_GRAM, Coordinates, Factor, independent_axes, triangular, unit_factors
 from ._regression_fit import deciding_rows
 
 Floats = NDArray[np.floating[Any]]
@@ -158,25 +158,15 @@ def _bare(small: Any) -> Any:
     return other
 
 
-def _point(at: Coordinates, fitted: Any) -> Floats:
+def _point(at: TableCoordinates, fitted: Any) -> Floats:
     return at.point(np.asarray(fitted.coef_, dtype=np.float64), float(fitted.intercept_))
 
 
 # ------------------------------------------------------------------------- least squares in sums over blocks
 
 
-@dataclass(frozen=True, eq=False)
-class Coordinates:
-    """Centred and scaled features, with a leading column of ones for the intercept, and the centred target.
-
-    Sparse features are scaled alone. Where columns depend on each other, ``back`` is a matrix: the coordinates are
-    independent axes, of which it makes the coefficients of the given features.
-    """
-
-    center: Floats
-    back: Floats
-    offset: float
-    fit_intercept: bool
+class TableCoordinates(Coordinates):
+    """Coordinates of the rows of a table."""
 
     def features(self, X: Any) -> Any:
         """Features of a block in these coordinates, in double precision."""
@@ -192,18 +182,6 @@ class Coordinates:
         np.subtract(X, self.center, out=out[:, lead:])
         out[:, lead:] *= self.back
         return out
-
-    def ridge(self, alpha: float) -> Floats:
-        """The penalty of each coordinate."""
-        square = self.back**2
-        own = square if square.ndim == 1 else square.sum(axis=0)
-        return np.concatenate([np.zeros(int(self.fit_intercept)), alpha * own])
-
-    def coefficients(self, b: Floats) -> tuple[Floats, float]:
-        """Coefficients of the given features, and the intercept."""
-        slopes = b[1:] if self.fit_intercept else b
-        coef = self.back * slopes if self.back.ndim == 1 else self.back @ slopes
-        return coef, float(self.offset + b[0] - self.center @ coef) if self.fit_intercept else 0.0
 
     def point(self, coef: Floats, intercept: float) -> Floats:
         """The coordinates of a model."""
@@ -251,7 +229,7 @@ def triangle(block: Block, center: Floats) -> Triangle:
     return Triangle.of(centred if block.weight is None else centred * np.sqrt(block.weight)[:, None])
 
 
-def residual_sums(block: Block, at: Coordinates, b: Floats, weigh: Weigh | None) -> Sums:
+def residual_sums(block: Block, at: TableCoordinates, b: Floats, weigh: Weigh | None) -> Sums:
     """Normal matrix and gradient of the weighted squares at a point, and the weight of the rows."""
     Z = at.features(block.X)
     residuals = block.y - at.offset - Z @ b
@@ -265,7 +243,7 @@ def residual_sums(block: Block, at: Coordinates, b: Floats, weigh: Weigh | None)
     return Sums((gram, Z.T @ (weight * residuals), float(weight.sum())))
 
 
-def coordinates(table: Table, rows: Block, fit_intercept: bool) -> Coordinates:
+def coordinates(table: Table, rows: Block, fit_intercept: bool) -> TableCoordinates:
     """The centre and spread of all rows, taken about those of a sample so that no digits are lost: one pass.
 
     Where columns depend on each other in the sample, a second pass finds axes of all rows that do not.
@@ -280,20 +258,18 @@ def coordinates(table: Table, rows: Block, fit_intercept: bool) -> Coordinates:
     mean = first / mass if centred else np.zeros_like(first)
     center = shift + mean
     spread = np.sqrt(np.maximum(second / mass - mean**2, 0.0))
-    # A constant column is rounding noise once centred: it must not be scaled up into a feature.
-    spread[spread <= 10 * np.finfo(table.dtype).eps * np.abs(center)] = 0.0
-    back = np.divide(1.0, spread, out=np.zeros(len(spread)), where=spread > 0)
-    found = Coordinates(center, back, offset + target / mass if fit_intercept else 0.0, fit_intercept)
+    back = unit_factors(spread, center, table.dtype)
+    found = TableCoordinates(back, center, offset + target / mass if fit_intercept else 0.0, fit_intercept)
     if loose or Factor.of(residual_sums(rows, found, np.zeros(len(back) + fit_intercept), None)[0]).safe:
         return found
     return replace(found, back=independent_axes(table.reduce(triangle, center).factor, center, mass, table.dtype))
 
 
 def settled(
-    table: Table, at: Coordinates, b: Floats, weigh: Weigh | None, *, alpha: float, tol: float, max_iter: int
+    table: Table, at: TableCoordinates, b: Floats, weigh: Weigh | None, *, alpha: float, tol: float, max_iter: int
 ) -> tuple[Floats, int, bool]:
     """Weighted least squares from a point until no coordinate moves by more than ``tol``: where, passes, converged."""
-    ridge = at.ridge(alpha)
+    ridge = alpha * at.unit_ridge()
     for passes in range(1, max_iter + 1):
         gram, gradient, _ = table.reduce(residual_sums, at, b, weigh)
         gram[np.diag_indices_from(gram)] += ridge
