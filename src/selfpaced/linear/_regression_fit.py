@@ -208,7 +208,7 @@ def settle(
 def _settled(
     squares: Squares, rule: ResidualRule, lam: float, b: Floats, tol: float, max_iter: int
 ) -> tuple[Floats, int, bool] | None:
-    floor, factor, before, stale = exact_floor(squares), None, math.inf, True
+    floor, factor, before, spread, stale = exact_floor(squares), None, math.inf, 0.0, True
     last: tuple[Floats, Floats] | None = None
     matrix_free = sparse.issparse(squares.matrix) and squares.n_columns > DENSE_GRAM
     for iteration in range(1, max_iter + 1):
