@@ -135,7 +135,8 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
         Sigma of the good residuals; the size of rounding where they are fitted exactly. If there is no evidence for a
         majority of good rows, the root mean square of all residuals.
     noise_rate_, noise_rate_interval_ : float, tuple of float
-        Estimated share of outliers that no other explanation accounts for, with an interval of about 95 %.
+        Estimated share of outliers that no other explanation accounts for, with an interval of about 95 %. It is too
+        narrow for fewer than five rows per coefficient: it holds 0 for 82 % of clean tables at three.
     misfit_check_ : ValueAssessment
         Which values are grossly wrong, and what share the model only misfits (:mod:`selfpaced.value_noise`); printed,
         it is a sentence.

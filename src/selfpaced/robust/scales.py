@@ -223,12 +223,10 @@ def _truncation_table() -> tuple[Floats, Floats]:
     return ratio[::-1].copy(), cut[::-1].copy()
 
 
-def truncated_sigma(
-    residuals: ArrayLike, sample_weight: Floats | None = None, *, cutoff: float = CUTOFF, max_iter: int = 60
-) -> float:
+def truncated_sigma(residuals: ArrayLike, sample_weight: Floats | None = None, max_iter: int = 60) -> float:
     """Sigma of the normal that fits the small residuals, found from below.
 
-    The cut starts at the median and rises to ``cutoff * sigma(cut)`` by at most half of itself at a time, so a
+    The cut starts at the median and rises to 2.5 ``sigma(cut)`` by at most half of itself at a time, so a
     gap between the good residuals and the outliers stops it: 40 % far outliers do not inflate it, where the
     median (2.05 times too large) and the M-scale (2.48) suffer.
 
@@ -244,11 +242,11 @@ def truncated_sigma(
     below = _Truncated(size, sample_weight)
     sigma = below.sigma(cut)
     for _ in range(max_iter):
-        if cutoff * sigma > cut * (1 + 1e-9):
-            cut = min(cutoff * sigma, RISE * cut)
+        if CUTOFF * sigma > cut * (1 + 1e-9):
+            cut = min(CUTOFF * sigma, RISE * cut)
             sigma = below.sigma(cut)
             continue
-        cut, before = cutoff * sigma, sigma
+        cut, before = CUTOFF * sigma, sigma
         sigma = below.sigma(cut)
         if not sigma > 0:  # the cut has fallen below every residual: none is near zero, so they have no small ones
             return before
@@ -337,13 +335,11 @@ class OutlierShare:
     high: float
 
 
-def outlier_share(
-    residuals: ArrayLike, sigma: float, sample_weight: Floats | None = None, *, cutoff: float = CUTOFF
-) -> OutlierShare:
+def outlier_share(residuals: ArrayLike, sigma: float, sample_weight: Floats | None = None) -> OutlierShare:
     """How many residuals a normal of this sigma does not explain.
 
-    With F the share within ``cutoff * sigma``, the estimate is 1 - F / P(|N(0, 1)| <= cutoff); the interval
-    adds the error of sigma to the one of F.
+    With F the share within 2.5 sigma, the estimate is 1 - F / P(|N(0, 1)| <= 2.5); the interval adds the error of
+    sigma to the one of F.
 
     >>> from scipy.special import ndtri
     >>> values = np.r_[ndtri((np.arange(600) + 0.5) / 600), np.full(400, 30.0)]
@@ -352,15 +348,15 @@ def outlier_share(
     """
     size = np.abs(np.asarray(residuals, dtype=float))
     n = effective_size(sample_weight, size.size)
-    inside = size <= cutoff * sigma
+    inside = size <= CUTOFF * sigma
     share = float(inside.mean() if sample_weight is None else np.average(inside, weights=sample_weight))
-    expected = float(2 * ndtr(cutoff) - 1)
+    expected = float(2 * ndtr(CUTOFF) - 1)
     # Wilson's interval of the share, widened by sigma's own error of about 1 / sqrt(2 n).
     z2 = NORMAL_95**2
     middle, half = (share + z2 / (2 * n)) / (1 + z2 / n), NORMAL_95 / (1 + z2 / n)
     half *= math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
-    density = 2 * math.exp(-(cutoff**2) / 2) / math.sqrt(2 * math.pi)
-    moved = NORMAL_95 * share * density * cutoff / math.sqrt(2 * n)
+    density = 2 * math.exp(-(CUTOFF**2) / 2) / math.sqrt(2 * math.pi)
+    moved = NORMAL_95 * share * density * CUTOFF / math.sqrt(2 * n)
     high = math.hypot(share - (middle - half), moved)
     low = math.hypot(middle + half - share, moved)
     bounds = (1 - share / expected, 1 - (share + low) / expected, 1 - (share - high) / expected)
