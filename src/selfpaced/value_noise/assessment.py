@@ -231,12 +231,14 @@ def assess_values(
     known = None if groups is None else np.asarray(groups)[sample]
     folds = make_folds(keys[sample], None, cv=3, groups=known, random_state=seed)
     drawn = replace(rows.take(sample), weight=None)
-    for corrected in (False, True) if flexible else (True,):
-        references = best_references(drawn, folds, linear=linear, flexible=flexible, corrected=corrected)
-        found = _by_references(rows, part, sample, assessed, references)
-        if max(mixture.gain for mixture in found.mixtures) < math.log(rows.size):  # half of what a claim needs
-            break
-    return found
+    found = part
+    if flexible:  # other models are fitted only if a gross part gains half of what a claim needs
+        references = best_references(drawn, folds, linear=linear, flexible=True, corrected=False)
+        found = _by_references(rows, part, sample, assessed, references, enough=math.log(rows.size))
+    if found.references:
+        return found
+    references = best_references(drawn, folds, linear=linear, flexible=flexible)
+    return _by_references(rows, part, sample, assessed, references)
 
 
 def _sample(order: np.ndarray, rows: Rows) -> np.ndarray:
@@ -301,15 +303,21 @@ def _by_references(
     sample: NDArray[np.intp],
     assessed: NDArray[np.intp],
     references: tuple[Reference, ...],
+    enough: float = math.inf,
 ) -> ValueAssessment:
-    """Return the assessment in units of the reference models."""
+    """Return the assessment in units of the reference models, or the given one if a gross part gains enough."""
     y, weight = rows.y[assessed], None if rows.weight is None else rows.weight[assessed]
-    placed = [_placed(reference, rows, sample, assessed) for reference in references]
-    mixtures = [fit_mixture(one.standardised(y), weight, finest=min(one.smallest / one.even, 1.0)) for one in placed]
+    placed, mixtures = [_placed(reference, rows, sample, assessed) for reference in references], []
+    for one in placed:
+        mixtures.append(fit_mixture(one.standardised(y), weight, finest=min(one.smallest / one.even, 1.0)))
+        if mixtures[0].gain >= enough:  # the others cost time
+            return first
     wrong, far = np.zeros(len(rows.y)), np.zeros(len(rows.y), dtype=bool)
     distances = [mixture.distance(one.standardised(y)) for mixture, one in zip(mixtures, placed, strict=True)]
     far[assessed] = np.min(distances, axis=0) > NEAR
     used, mixtures = _counted(references, mixtures)
+    if max(mixture.gain for mixture in mixtures) >= enough:
+        return first
     references = tuple(references[k] for k in used)
     wrong[assessed] = _gross(mixtures, [placed[k] for k in used], y)
     tail = far & (wrong <= EVEN_ODDS)
