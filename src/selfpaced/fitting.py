@@ -168,7 +168,7 @@ def reach(dtype: Any) -> tuple[float, float]:
     return SINGLE if np.dtype(dtype).itemsize < 8 else DOUBLE
 
 
-def check_size(name: str, values: Any, least: float = 0.0) -> None:
+def check_size(name: str, values: Any) -> None:
     """Refuse numbers whose squares are no numbers any more; zeros alone, and gaps (NaN), are none of its business.
 
     >>> check_size("y", np.array([1e200, 1.0]))
@@ -180,10 +180,9 @@ def check_size(name: str, values: Any, least: float = 0.0) -> None:
         return
     low, high = reach(known.dtype)
     size = float(max(np.fmax.reduce(known, axis=None), -np.fmin.reduce(known, axis=None)))
-    if 0 < size < max(low, least) or high < size < np.inf:
+    if 0 < size < low or high < size < np.inf:
         raise ValueError(
-            f"{name} must have a largest absolute value between {max(low, least):g} and {high:g}, got {size:g}: "
-            "change its unit"
+            f"{name} must have a largest absolute value between {low:g} and {high:g}, got {size:g}: change its unit"
         )
 
 

@@ -17,7 +17,6 @@ from .formatting import number
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["columns_against", "common_patterns", "confident_rows"]
 
 Mask = NDArray[np.bool_]
 

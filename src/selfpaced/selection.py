@@ -302,33 +302,11 @@ def trust_in_words(mean_weight: float, noun: str = "rows") -> str:
 
 
 def end_in_words(termination: str, path: Iterable[Candidate], noun: str = "rows") -> str:
-    """``termination_``, with how much of the data the chosen candidate trusts if it is not the plain model.
+    """``termination_``, with the mean weight of the chosen candidate if it is not the plain model.
 
     >>> path = [Candidate(math.inf, mean_weight=1.0), Candidate(2.0, mean_weight=0.5, chosen=True)]
     >>> end_in_words("Welsch lam=2 was chosen: it is better.", path)
-    'Welsch lam=2 was chosen: it is better. It trusts 50 % of the rows.'
+    'Welsch lam=2 was chosen: it is better. The mean weight of the rows is 0.50.'
     """
     paced = [one for one in path if one.chosen and math.isfinite(one.lam) and math.isfinite(one.mean_weight)]
-    return termination + "".join(f" It {trust_in_words(one.mean_weight, noun)}." for one in paced)
-
-
-__all__ = [
-    "HISTOGRAM_BINS",
-    "Candidate",
-    "Decision",
-    "Gap",
-    "Trial",
-    "behind",
-    "chosen_in_words",
-    "effective_size",
-    "end_in_words",
-    "end_of_pace",
-    "frequencies",
-    "gap",
-    "mean_and_error",
-    "path_of",
-    "plain_or_paced",
-    "sentence",
-    "trust_in_words",
-    "weight_histogram",
-]
+    return termination + "".join(f" The mean weight of the {noun} is {one.mean_weight:.2f}." for one in paced)

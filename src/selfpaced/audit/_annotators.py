@@ -12,12 +12,12 @@ from scipy.stats import beta
 
 from ..assessment import LEVELS, SUSPECT, AuditedLabels, look_by_share
 from ..formatting import percent, plural
-from ..inspection import as_table
+from ..inspection import as_table, lists_in_words
 from ..label_noise.model import as_matrix
 from ..parameters import check_integer
 from ._annotator_model import AnnotatorModel, fit_annotators, information_gain
 from ._inputs import probabilities, shown_cells
-from ._labels import AuditPage, levels_in_words
+from ._labels import AuditPage
 from ._neighbours import find_neighbours
 from ._noise import logits_of
 from ._votes import Votes, read_votes
@@ -175,7 +175,7 @@ class AnnotatorAudit(AuditPage):
     def _lists(self) -> str:
         likely, look = int(np.sum(self._levels == 2)), int(np.sum(self._levels == 1))
         right = float(self._wrong[self._levels == 2].mean()) if likely else np.nan
-        return levels_in_words(likely, look, right, np.nan)
+        return lists_in_words(likely, look, len(self._wrong), right, np.nan, row="vote")
 
     def _people(self) -> str:
         table = self.annotator_error
@@ -195,7 +195,7 @@ class AnnotatorAudit(AuditPage):
             [
                 f"{head}, {len(self.classes)} classes.{weight}",
                 self._people(),
-                f"Votes: {self._lists()}",
+                self._lists(),
                 f"{plural(unsure, 'row')} with a consensus below {percent(1 - SUSPECT / 2)} (ask_again()).",
             ]
         )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..assessment import LEVELS, PICTURES, Assessment, AuditedLabels
 from ..formatting import percent, plural
-from ..inspection import as_table, suspect_table
+from ..inspection import as_table, lists_in_words, suspect_table
 from ._inputs import AuditInput
 from ._neighbours import Neighbours
 from ._noise import FittedNoise, logits_of
@@ -231,7 +231,8 @@ class LabelAudit(AuditPage):
 
     def _lists(self) -> str:
         _, look, likely = self.level_counts.tolist()
-        return levels_in_words(likely, look, *self.assessment.expected_precision(self.assessment.levels()))
+        precision = self.assessment.expected_precision(self.assessment.levels())
+        return lists_in_words(likely, look, self.n_labelled, *precision)
 
     def _rate(self) -> str:
         nothing = self.noise.model.suspicion is None  # the probabilities say nothing about the labels
@@ -331,19 +332,6 @@ def rate_in_words(rate: float, interval: tuple[float, float], if_any: float, not
         f"Between 0 and {percent(high)} of the labels may be wrong (about {percent(if_any)} if any are); these labels "
         "cannot tell whether any are."
     )
-
-
-def levels_in_words(likely: int, look: int, right: float, if_any: float) -> str:
-    """How long the two lists are, and how many of their rows are expected to be wrong.
-
-    >>> levels_in_words(2, 10, 0.9, 0.4)
-    '2 likely errors (about 90 % of them wrong), 10 worth a look (about 40 % of them wrong, if any labels are).'
-    """
-    first = f"{plural(likely, 'likely error')} (about {percent(right)} of them wrong)" if likely else "No likely errors"
-    second = f"{look:,} worth a look"
-    if look and not math.isnan(if_any):
-        second += f" (about {percent(if_any)} of them wrong, if any labels are)"
-    return f"{first}, {second}."
 
 
 # ----------------------------------------------------------------------------------------------- pictures

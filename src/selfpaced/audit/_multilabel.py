@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from ..assessment import LEVELS, AuditedLabels
 from ..formatting import percent, plural
-from ..inspection import as_table
+from ..inspection import as_table, lists_in_words
 from ..parameters import check_integer
 from ._inputs import array_of, given_classes, missing, probabilities
-from ._labels import AuditPage, LabelAudit, levels_in_words
+from ._labels import AuditPage, LabelAudit
 
 Array = NDArray[Any]
 
@@ -110,12 +110,13 @@ class MultiLabelAudit(AuditPage):
         return as_table(columns)
 
     def _lists(self) -> str:
-        _, look, likely = self.level_counts.tolist()
+        rest, look, likely = self.level_counts.tolist()
         table = self.suspects()
         level, wrong = np.asarray(table["level"]), np.asarray(table["noise_probability"])
         if_noisy = np.asarray(table["probability_if_noisy"])
         right = float(wrong[level == LEVELS[2]].mean()) if likely else np.nan
-        return levels_in_words(likely, look, right, float(if_noisy[level == LEVELS[1]].mean()) if look else np.nan)
+        if_any = float(if_noisy[level == LEVELS[1]].mean()) if look else np.nan
+        return lists_in_words(likely, look, rest + look + likely, right, if_any, row="entry")
 
     def summary(self) -> str:
         """Return what was found, in a few sentences: one for each column with detected noise."""

@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.stats import entropy
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 from sklearn.neighbors import NearestNeighbors
 
+from ..assessment import OUTLIER_Z
 from ..robust.scales import MAD_TO_SIGMA, weighted_quantile
 from .embedding import leading_vectors, neighbor_graph, spectral_clusters
 from .kernels import Views, filled
@@ -38,7 +40,6 @@ SPLITS = 3  # cost: pairs of halves
 HALF_RESTARTS = 10  # cost: of every half and number
 SAMPLES = 2000  # cost: most that take part
 FEW_LEFT_OUT = 0.15  # a choice: a smaller share left out counts again in the end, lest a tail be cut ever shorter
-ISOLATED = 3.5  # convention: robust standard deviations of the log distance to a neighbour; outliers take no part
 
 
 @dataclass(frozen=True)
@@ -129,41 +130,33 @@ def _usual_samples(rows: Floats, weight: Floats | None, least: int) -> tuple[Flo
     gap = nearest.kneighbors()[0][:, -1]
     if not gap.any():
         return rows, weight
-    usual = usual_loss(gap, weight, ISOLATED)
-    kept = usual.excess(gap) <= ISOLATED * usual.spread
+    usual = usual_loss(gap, weight, OUTLIER_Z)  # log distances to a neighbour, as losses
+    kept = usual.excess(gap) <= OUTLIER_Z * usual.spread
     if kept.sum() < least:
         return rows, weight
     return rows[kept], None if weight is None else weight[kept]
 
 
 def _agreement(rows: Floats, weight: Floats | None, orders: list[Any], k: int, seed: int) -> tuple[float, float]:
-    """Adjusted Rand index of the halves that agree least, and the mean common information."""
-    found = np.array([_agreement_of_halves(rows, weight, order, k, seed) for order in orders])
-    return float(found[:, 0].min()), float(found[:, 1].mean())
-
-
-def _agreement_of_halves(rows: Floats, weight: Floats | None, order: Any, k: int, seed: int) -> tuple[float, float]:
-    """Adjusted Rand index and common information of two halves, mean of both directions."""
-    parts = order[: len(order) // 2], order[len(order) // 2 :]
-    models = [
-        KMeans(k, n_init=HALF_RESTARTS, random_state=seed).fit(
-            rows[part], None, None if weight is None else weight[part]
-        )
-        for part in parts
-    ]
+    """Adjusted Rand index of the halves that agree least, and the mean common information of all."""
     alike, common = [], []
-    for model, other, part in zip(models, reversed(models), reversed(parts), strict=True):
-        predicted = model.predict(rows[part])
-        alike.append(adjusted_rand_score(other.labels_, predicted))
-        entropy = (_entropy(other.labels_) + _entropy(predicted)) / 2
-        common.append(entropy * adjusted_mutual_info_score(other.labels_, predicted))
-    return float(np.mean(alike)), float(np.mean(common))
-
-
-def _entropy(labels: NDArray[np.int32]) -> float:
-    share = np.bincount(labels) / len(labels)
-    share = share[share > 0]
-    return float(-(share * np.log(share)).sum())
+    for order in orders:
+        parts = order[: len(order) // 2], order[len(order) // 2 :]
+        models = [
+            KMeans(k, n_init=HALF_RESTARTS, random_state=seed).fit(
+                rows[part], None, None if weight is None else weight[part]
+            )
+            for part in parts
+        ]
+        pairs = [
+            (other.labels_, model.predict(rows[part]))
+            for model, other, part in zip(models, reversed(models), reversed(parts), strict=True)
+        ]
+        alike.append(np.mean([adjusted_rand_score(*pair) for pair in pairs]))
+        for pair in pairs:
+            information = np.mean([entropy(np.bincount(labels)) for labels in pair])
+            common.append(information * adjusted_mutual_info_score(*pair))
+    return float(min(alike)), float(np.mean(common))
 
 
 def view_trust(data: Views, clusters: int, seed: int) -> Floats:

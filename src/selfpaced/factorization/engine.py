@@ -359,15 +359,18 @@ class Engine:
         given = None
         if solve.grouped:
             given = solve.relative_weight(self.residuals(side, U, V), side.row_of() if by_row else side.indices)
-        pairs = None if self.compiled else _pairs(V)
+        pairs, ridge = None if self.compiled else _pairs(V), U.dtype.type(solve.ridge)
         for start, stop in side.blocks():
             low, high = int(side.indptr[start]), int(side.indptr[stop])
             known = None if given is None else given[low:high]
-            weights = self._weights(side, U, V, solve, start, stop, known)
-            if pairs is None:
-                self._solve_compiled(side, U, V, weights, solve.ridge, start, stop)
-            else:
-                _solve_rows(side, U, V, pairs, weights, solve.ridge, start, stop)
+            weights = np.ascontiguousarray(self._weights(side, U, V, solve, start, stop, known), dtype=U.dtype)
+            if pairs is not None:
+                _solve_rows(side, U, V, pairs, weights, ridge, start, stop)
+                continue
+            from .kernels import solve_rows
+
+            arrays = side.indptr, side.indices, side.values, weights, U, V
+            solve_rows(*arrays, ridge, start, stop, low, n_threads=self.n_threads)
 
     def _weights(
         self, side: Side, U: Floats, V: Floats, solve: WeightedSolve, start: int, stop: int, given: Floats | None
@@ -383,15 +386,6 @@ class Engine:
             weights = weights / np.maximum(np.abs(residuals), residuals.dtype.type(solve.eps))
         return weights if own is None else weights * own
 
-    def _solve_compiled(
-        self, side: Side, U: Floats, V: Floats, weights: Floats, ridge: float, start: int, stop: int
-    ) -> None:
-        from . import kernels
-
-        arrays = (side.indptr, side.indices, side.values, np.ascontiguousarray(weights, dtype=U.dtype), U, V)
-        span = (start, stop, int(side.indptr[start]))
-        kernels.solve_rows(*arrays, U.dtype.type(ridge), *span, n_threads=self.n_threads)
-
     def sweep(self, entries: Entries, U: Floats, V: Floats, solve: WeightedSolve) -> None:
         """One half-step for the rows, one for the columns."""
         self.half(entries.by_row, U, V, solve)
@@ -400,12 +394,13 @@ class Engine:
     def residuals(self, side: Side, U: Floats, V: Floats, start: int = 0, stop: int | None = None) -> Floats:
         """y - U V^T at the stored entries of rows start to stop, in their stored order."""
         stop = side.n_rows if stop is None else stop
+        part = slice(side.indptr[start], side.indptr[stop])
         if not self.compiled:
-            return _residuals_rows(side, U, V, start, stop)
-        from . import kernels
+            return _residuals_at(side.row_of(start, stop), side.indices[part], side.values[part], U, V)
+        from .kernels import residuals_rows
 
-        out = np.empty(side.indptr[stop] - side.indptr[start], dtype=side.values.dtype)
-        kernels.residuals_rows(side.indptr, side.indices, side.values, U, V, start, stop, out)
+        out = np.empty(part.stop - part.start, dtype=side.values.dtype)
+        residuals_rows(side.indptr, side.indices, side.values, U, V, start, stop, out)
         return out
 
     def sampled_residuals(self, entries: Entries, U: Floats, V: Floats) -> Floats:
@@ -413,10 +408,10 @@ class Engine:
         rows, columns, values = entries.sample
         if not self.compiled:
             return _residuals_at(rows, columns, values, U, V)
-        from . import kernels
+        from .kernels import residuals_at
 
         out = np.empty_like(values)
-        kernels.residuals_at(rows, columns, values, U, V, out)
+        residuals_at(rows, columns, values, U, V, out)
         return out
 
 
@@ -424,17 +419,11 @@ class Engine:
 # row i of W Z is the lower half of sum_j w_ij v_j v_j^T.
 
 
-def _residuals_rows(side: Side, U: Floats, V: Floats, start: int, stop: int) -> Floats:
-    """y - U V^T at the stored entries of rows start to stop."""
-    low, high = side.indptr[start], side.indptr[stop]
-    return _residuals_at(side.row_of(start, stop), side.indices[low:high], side.values[low:high], U, V)
-
-
-def _residuals_at(rows: Any, columns: Any, values: Floats, U: Floats, V: Floats, chunk: int = 1 << 16) -> Floats:
+def _residuals_at(rows: Any, columns: Any, values: Floats, U: Floats, V: Floats) -> Floats:
     """y - U V^T at the given entries, in chunks so that the gathered factors stay small."""
     out = np.empty_like(values)
-    for low in range(0, values.size, chunk):
-        part = slice(low, low + chunk)
+    for low in range(0, values.size, 1 << 16):
+        part = slice(low, low + (1 << 16))
         out[part] = values[part] - np.einsum("ij,ij->i", U[rows[part]], V[columns[part]])
     return out
 
@@ -446,7 +435,7 @@ def _pairs(V: Floats) -> Floats:
 
 
 def _solve_rows(
-    side: Side, U: Floats, V: Floats, pairs: Floats, weights: Floats, ridge: float, start: int, stop: int
+    side: Side, U: Floats, V: Floats, pairs: Floats, weights: Floats, ridge: Any, start: int, stop: int
 ) -> None:
     """Update rows start to stop of U in place: per row the exact ridge solution under these weights."""
     low, high = side.indptr[start], side.indptr[stop]
@@ -456,6 +445,6 @@ def _solve_rows(
     gram = np.empty((stop - start, r, r), dtype=U.dtype)
     gram[:, lower[0], lower[1]] = sp.csr_array((weights, indices, indptr), shape) @ pairs
     gram[:, lower[1], lower[0]] = gram[:, lower[0], lower[1]]
-    gram[:, np.arange(r), np.arange(r)] += U.dtype.type(ridge)
+    gram[:, np.arange(r), np.arange(r)] += ridge
     targets = sp.csr_array((weights * side.values[low:high], indices, indptr), shape) @ V
     U[start:stop] = np.linalg.solve(gram, targets[:, :, None])[:, :, 0]

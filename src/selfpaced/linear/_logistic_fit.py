@@ -18,8 +18,6 @@ from ..label_noise import (
     ChannelModels,
     NoiseModel,
     confident_error,
-    design_effect,
-    rate_scores,
     share_to_check,
 )
 from ..pacing import Pacing
@@ -294,19 +292,17 @@ class LogisticTrainer:
         scores, codes, weight = model.scores, rows.held_codes, rows.evidence_weight
         shift = self.settings.shift if self.settings.fit_intercept else False
         with self.progress.stage("noise model"):
-            models = ChannelModels.of(scores, codes, weight, size=rows.evidence_size, shift=bool(shift))
-            channel = models.assessed(shift=shift)
-            if rows.groups is not None and models.models:
-                effect = design_effect(rate_scores(channel, scores, codes), rows.groups[rows.held], weight)
-                fits.rows = rows = replace(rows, design_effect=effect)
-                models = ChannelModels.of(scores, codes, weight, size=rows.evidence_size, shift=bool(shift))
-                channel = models.assessed(shift=shift)
+            groups = None if rows.groups is None else rows.groups[rows.held]
+            models = ChannelModels.of(scores, codes, weight, size=rows.evidence_size, groups=groups, shift=shift)
+            if groups is not None:
+                fits.rows = rows = replace(rows, design_effect=models.design_effect)
+            channel = models.assessed()
             error = confident_error(scores, codes, rows.held_weight)[1]
             suspect = error >= CLEAN or bool(np.any(channel.noise_probability(scores, codes) > SUSPECT))
             check = misfit_check(fits, scores, channel) if suspect else None
             if check is not None:
                 most = check.most(channel)
-                channel = check.applied(models.assessed(most, shift) if most < channel.noise_rate else channel)
+                channel = check.applied(models.assessed(most) if most < channel.noise_rate else channel)
             channel = models.withstanding(channel)
             channel = channel if check is None else check.credible(channel, scores, codes)
         full = self._sample_rows.scores(fit.params)

@@ -16,10 +16,10 @@ from scipy import sparse
 from scipy.special import ndtri
 
 from ..assessment import SUSPECT
-from ..label_noise import MISFIT, NoiseModel, fit_channel
+from ..label_noise import MISFIT, ChannelModels, NoiseModel
 from ..selection import mean_and_error
 from ._fold_fits import FoldFits, Spec
-from ._loss import Codes, Latent, Vector
+from ._loss import Codes, Latent, Vector, predicted
 
 # Measured by benchmarks/classification.py --part development.
 CLIPPED_SQUARES = 3.0  # standard deviations: beyond, a square would be all leverage
@@ -39,6 +39,7 @@ class MisfitCheck:
 
     channel: NoiseModel  # of its own scores
     ahead: float  # standard errors by which it explains the held-out labels better than the linear model
+    explained: float  # share of the labels that it predicts among those that the linear model misses and calls wrong
     confirmed: bool  # whether it finds the same single errors as the linear model
     rows: NDArray[np.bool_]  # the held-out rows that were checked
     wrong: Vector  # the probability of an error that it gives each of them
@@ -60,7 +61,12 @@ class MisfitCheck:
 
     def most(self, channel: NoiseModel) -> float:
         """The largest credible noise rate, the nearer to its own, the more certain it is that it explains more."""
-        return channel.noise_rate - self.trust * max(channel.noise_rate - self.channel.noise_rate, 0.0)
+        trust = self.trust
+        if np.any(channel.bias):
+            # Different error rates per class make even regions of mixed labels, which a flexible model copies without
+            # predicting any of them. There it must predict half of what the linear model misses.
+            trust *= min(1.0, 2.0 * self.explained)
+        return channel.noise_rate - trust * max(channel.noise_rate - self.channel.noise_rate, 0.0)
 
     def applied(self, channel: NoiseModel) -> NoiseModel:
         """The linear model's noise model with an interval of the rate that covers both models'.
@@ -97,17 +103,21 @@ def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitC
     flexible = FoldFits(replace(rows, X=bends(rows.X, rows.weight), folds=rows.folds[:1]), total, True)
     z = flexible.fit([Spec(Latent(), REFERENCE_C)])[0].scores
     codes, weight, size = rows.held_codes, rows.evidence_weight, rows.evidence_size
-    pairs = rows.n_classes == 2  # cost: one rate for more classes
-    own = fit_channel(z, codes, sample_weight=weight, class_conditional=pairs, noiseless=True, size=size)
+    shift: bool | str = "auto" if rows.n_classes == 2 else False  # cost: one rate for more classes
+    own = ChannelModels.of(z, codes, weight, size=size, shift=shift).assessed()
     at = np.arange(len(codes))
     likelihoods = [
         np.log(np.maximum(model.given_proba(seen)[at, codes], 1e-12)) for model, seen in ((channel, scores), (own, z))
     ]
+    agrees, missed = predicted(z) == codes, channel.decide(scores) != codes
+    wrong = channel.noise_probability(scores, codes) * missed
+    suspected = wrong if weight is None else wrong * weight
     single = channel.unless_established().noise_probability(scores, codes) > SUSPECT
     confirmed = own.unless_established().noise_probability(z[single], codes[single]) > SUSPECT
     return MisfitCheck(
         own,
         ahead=mean_and_error(likelihoods[1] - likelihoods[0], weight, size).z,
+        explained=float(suspected @ agrees / max(suspected.sum(), np.finfo(float).tiny)),
         confirmed=bool(confirmed.all()),
         rows=kept,
         wrong=own.probability_if_noisy(z, codes),

@@ -199,7 +199,7 @@ def _few(squares: Squares) -> str:
 def _notice(squares: Squares) -> str:
     return (
         f"{_few(squares)}: at least {ROWS_PER_COEFFICIENT} per coefficient are needed to tell outliers from a flexible "
-        "fit, so the fit is penalised or plain (see termination_); use more rows, fewer features or a larger alpha"
+        "fit; use more rows, fewer features or a larger penalty"
     )
 
 
