@@ -24,7 +24,7 @@ from ..fitting import FitInterrupted, Interruptible, Progress, interrupted_sente
 from ..robust import ResidualRule
 from ..value_noise import EVEN_ODDS
 from ._folds import fetch
-from ._least_squares import DENSE_GRAM, Coordinates, Factor, independent_axes, triangular, unit_factors
+from ._least_squares import DENSE_GRAM, Coordinates, Factor, independent_axes, triangular, true_spreads
 from ._regression_fit import deciding_rows
 
 Floats = NDArray[np.floating[Any]]
@@ -158,40 +158,34 @@ def _bare(small: Any) -> Any:
     return other
 
 
-def _point(at: TableCoordinates, fitted: Any) -> Floats:
-    return at.point(np.asarray(fitted.coef_, dtype=np.float64), float(fitted.intercept_))
+def _point(at: Coordinates, fitted: Any) -> Floats:
+    """The coordinates of a fitted model."""
+    coef = np.asarray(fitted.coef_, dtype=np.float64)
+    if at.back.ndim == 1:
+        slopes = np.divide(coef, at.back, out=np.zeros(len(coef)), where=at.back > 0)
+    else:
+        slopes = np.linalg.lstsq(at.back, coef)[0]
+    level = float(fitted.intercept_) - at.offset + at.center @ coef
+    return np.concatenate([[level], slopes]) if at.fit_intercept else slopes
 
 
 # ------------------------------------------------------------------------- least squares in sums over blocks
 
 
-class TableCoordinates(Coordinates):
-    """Coordinates of the rows of a table."""
-
-    def features(self, X: Any) -> Any:
-        """Features of a block in these coordinates, in double precision."""
-        lead = int(self.fit_intercept)
-        if sparse.issparse(X):
-            scaled = sparse.csr_array(X, dtype=np.float64) @ sparse.diags_array(self.back)
-            return sparse.hstack([np.ones((X.shape[0], lead)), scaled], format="csr") if lead else scaled
-        if self.back.ndim == 2:
-            turned = (X - self.center) @ self.back
-            return np.concatenate([np.ones((len(turned), lead)), turned], axis=1)
-        out = np.empty((X.shape[0], X.shape[1] + lead))
-        out[:, :lead] = 1.0
-        np.subtract(X, self.center, out=out[:, lead:])
-        out[:, lead:] *= self.back
-        return out
-
-    def point(self, coef: Floats, intercept: float) -> Floats:
-        """The coordinates of a model."""
-        if self.back.ndim == 1:
-            slopes = np.divide(coef, self.back, out=np.zeros(len(coef)), where=self.back > 0)
-        else:
-            slopes = np.linalg.lstsq(self.back, coef)[0]
-        return (
-            np.concatenate([[intercept - self.offset + self.center @ coef], slopes]) if self.fit_intercept else slopes
-        )
+def features_at(at: Coordinates, X: Any) -> Any:
+    """Features of a block in these coordinates, in double precision."""
+    lead = int(at.fit_intercept)
+    if sparse.issparse(X):
+        scaled = sparse.csr_array(X, dtype=np.float64) @ sparse.diags_array(at.back)
+        return sparse.hstack([np.ones((X.shape[0], lead)), scaled], format="csr") if lead else scaled
+    if at.back.ndim == 2:
+        turned = (X - at.center) @ at.back
+        return np.concatenate([np.ones((len(turned), lead)), turned], axis=1)
+    out = np.empty((X.shape[0], X.shape[1] + lead))
+    out[:, :lead] = 1.0
+    np.subtract(X, at.center, out=out[:, lead:])
+    out[:, lead:] *= at.back
+    return out
 
 
 def moments(block: Block, shift: Floats, offset: float) -> Sums:
@@ -229,9 +223,9 @@ def triangle(block: Block, center: Floats) -> Triangle:
     return Triangle.of(centred if block.weight is None else centred * np.sqrt(block.weight)[:, None])
 
 
-def residual_sums(block: Block, at: TableCoordinates, b: Floats, weigh: Weigh | None) -> Sums:
+def residual_sums(block: Block, at: Coordinates, b: Floats, weigh: Weigh | None) -> Sums:
     """Normal matrix and gradient of the weighted squares at a point, and the weight of the rows."""
-    Z = at.features(block.X)
+    Z = features_at(at, block.X)
     residuals = block.y - at.offset - Z @ b
     weight = np.ones(len(residuals)) if weigh is None else weigh(block.X, block.y, residuals)
     weight = weight if block.weight is None else weight * block.weight
@@ -243,7 +237,7 @@ def residual_sums(block: Block, at: TableCoordinates, b: Floats, weigh: Weigh | 
     return Sums((gram, Z.T @ (weight * residuals), float(weight.sum())))
 
 
-def coordinates(table: Table, rows: Block, fit_intercept: bool) -> TableCoordinates:
+def coordinates(table: Table, rows: Block, fit_intercept: bool) -> Coordinates:
     """The centre and spread of all rows, taken about those of a sample so that no digits are lost: one pass.
 
     Where columns depend on each other in the sample, a second pass finds axes of all rows that do not.
@@ -257,19 +251,18 @@ def coordinates(table: Table, rows: Block, fit_intercept: bool) -> TableCoordina
     centred = fit_intercept and not loose
     mean = first / mass if centred else np.zeros_like(first)
     center = shift + mean
-    spread = np.sqrt(np.maximum(second / mass - mean**2, 0.0))
-    back = unit_factors(spread, center, table.dtype)
-    found = TableCoordinates(back, center, offset + target / mass if fit_intercept else 0.0, fit_intercept)
+    back = true_spreads(np.sqrt(np.maximum(second / mass - mean**2, 0.0)), center, table.dtype)[1]
+    found = Coordinates(center, back, offset + target / mass if fit_intercept else 0.0, fit_intercept)
     if loose or Factor.of(residual_sums(rows, found, np.zeros(len(back) + fit_intercept), None)[0]).safe:
         return found
     return replace(found, back=independent_axes(table.reduce(triangle, center).factor, center, mass, table.dtype))
 
 
 def settled(
-    table: Table, at: TableCoordinates, b: Floats, weigh: Weigh | None, *, alpha: float, tol: float, max_iter: int
+    table: Table, at: Coordinates, b: Floats, weigh: Weigh | None, *, alpha: float, tol: float, max_iter: int
 ) -> tuple[Floats, int, bool]:
     """Weighted least squares from a point until no coordinate moves by more than ``tol``: where, passes, converged."""
-    ridge = alpha * at.unit_ridge()
+    ridge = at.ridge(alpha)
     for passes in range(1, max_iter + 1):
         gram, gradient, _ = table.reduce(residual_sums, at, b, weigh)
         gram[np.diag_indices_from(gram)] += ridge
