@@ -20,7 +20,6 @@ __all__ = ["NEAR", "Mixture", "fit_mixture"]
 Array = NDArray[np.floating[Any]]
 NEAR = 3.0  # scales of the core within which no value is gross: benchmarks/regression.py claims and errors
 LARGE_PART, TAIL_RISE = 0.2, 1.5  # share; nats by which it rises on one side: benchmarks/regression.py claims
-ONE_SIDED = 4.0  # a choice: log odds of a side, beyond which the other one is empty
 SCHWARZ = 2.0  # theory: nats per log of the rows that four more parameters must gain (Schwarz's criterion)
 FARTHEST = 1e6  # numerical safety: scales beyond which residuals count as this far
 RESIDUAL_BINS = 400  # cost: of the residuals
@@ -129,8 +128,9 @@ def fit_mixture(z: Array, weight: Array | None = None, *, finest: float = 0.0) -
     both, best = max((_likeliest(points, counts, bounds, start) for start in starts), key=itemgetter(0))
     error = _odds_error(best, bounds, points, counts)
     interval = float(expit(best[5] - NORMAL_95 * error)), float(expit(best[5] + NORMAL_95 * error))
-    # a large part on one side that does not stand out from the core is its skewed tail
-    tail = expit(best[5]) > LARGE_PART and abs(best[6]) > ONE_SIDED and _rise(best) < TAIL_RISE
+    # a large part on one side (the odds of sides are at their bound) that does not stand out from the core is its tail
+    one_sided = abs(best[6]) >= BOUNDS[6, 1]
+    tail = expit(best[5]) > LARGE_PART and one_sided and _rise(best) < TAIL_RISE
     return Mixture(best, both - alone, math.inf if tail else SCHWARZ * math.log(counts.sum()), interval, middle)
 
 
