@@ -203,7 +203,7 @@ def assessment_of(fitted: Any, X: Any, y: Any, kinds: tuple[str, ...] = ("labels
     assessment = model.assessment_ if X is None else model.assess(rows, y)
     if assessment.kind not in kinds:
         raise TypeError(
-            f"fitted must assess labels or values, got {type(model).__name__}, which assesses "
+            f"fitted must assess {', '.join(kinds[:-1])} or {kinds[-1]}, got {type(model).__name__}, which assesses "
             f"{assessment.kind}: see its outliers_, or model.assess(X)"
         )
     return assessment

@@ -54,6 +54,7 @@ def test_labels(case, n_blocks):
     columns = {"featuresCol": NAMES, "labelCol": "y", "weightCol": "w", "idCol": "id"}
     model = SelfPacedLogisticRegression(**columns).fit(rows.repartition(n_blocks))
     same(model.fitted, memory)
+    assert model.numFeatures == memory.n_features_in_
     found = model.transform(rows).where("level != ''").select("id", "level").collect()
     assert {row.id: row.level for row in found} == expected
 

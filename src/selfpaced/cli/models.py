@@ -211,7 +211,7 @@ def _likelihood(model: Any, X: Any, codes: np.ndarray, folds: Folds) -> np.ndarr
 
     proba = [clone(model).fit(X[train], codes[train]).predict_proba(X[test]) for train, test in folds]
     logits, codes = logits_from_proba(np.concatenate(proba)), codes[np.concatenate([test for _, test in folds])]
-    channel = fit_channel(logits, codes, class_conditional=False, shift=False)
+    channel = fit_channel(logits, codes, shift=False)
     given = channel.given_proba(logits)[np.arange(codes.size), codes]
     return np.asarray(np.log(np.maximum(given, np.finfo(float).tiny)))
 

@@ -24,6 +24,7 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 from sklearn.neighbors import NearestNeighbors
 
+from ..assessment import OUTLIER_Z
 from ..robust.scales import MAD_TO_SIGMA, weighted_quantile
 from .embedding import leading_vectors, neighbor_graph, spectral_clusters
 from .kernels import Views, filled
@@ -39,7 +40,6 @@ SPLITS = 3  # cost: pairs of halves
 HALF_RESTARTS = 10  # cost: of every half and number
 SAMPLES = 2000  # cost: most that take part
 FEW_LEFT_OUT = 0.15  # a choice: a smaller share left out counts again in the end, lest a tail be cut ever shorter
-ISOLATED = 3.5  # convention: robust standard deviations of the log distance to a neighbour; outliers take no part
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ def _usual_samples(rows: Floats, weight: Floats | None, least: int) -> tuple[Flo
     gap = nearest.kneighbors()[0][:, -1]
     if not gap.any():
         return rows, weight
-    usual = usual_loss(gap, weight, ISOLATED)
-    kept = usual.excess(gap) <= ISOLATED * usual.spread
+    usual = usual_loss(gap, weight, OUTLIER_Z)  # log distances to a neighbour, as losses
+    kept = usual.excess(gap) <= OUTLIER_Z * usual.spread
     if kept.sum() < least:
         return rows, weight
     return rows[kept], None if weight is None else weight[kept]

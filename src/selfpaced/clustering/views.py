@@ -215,12 +215,7 @@ def is_direction(rows: Any) -> bool:
     """
     if rows.shape[1] < FEW_COLUMNS or not rows.shape[0]:
         return False
-    if sp.issparse(rows):
-        row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-        filled = np.bincount(row, rows.data != 0, minlength=rows.shape[0])
-        negative = np.bincount(row, rows.data < 0, minlength=rows.shape[0])
-    else:
-        filled, negative = np.count_nonzero(rows, axis=1), np.count_nonzero(rows < 0, axis=1)
+    filled, negative = (np.asarray(hits.sum(axis=1)).ravel() for hits in (rows != 0, rows < 0))
     counts = (filled <= (1 - MOSTLY_ZEROS) * rows.shape[1]) & (negative <= NEGATIVE_SHARE * filled)
     return bool(counts[filled > 0].mean() > 0.5) if filled.any() else False
 

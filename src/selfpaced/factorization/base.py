@@ -15,14 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ..assessment import Assessment, AssessmentMixin, Places, Values, fingerprint
+from ..assessment import OUTLIER_Z, Assessment, AssessmentMixin, Places, Values, fingerprint
 from ..fitting import all_or_nothing
-from ..regularizers import Hard
 from ..robust.scales import MAD_TO_SIGMA
 from .engine import HELD_OUT_ENTRIES, SCALE_ENTRIES, Engine, Floats, Levels, Side, WeightedSolve, from_csr, resolve
 from .inputs import Observed, check_positions, observe, positions
 from .residuals import (
-    REJECT,
     FittedLines,
     about_the_usual,
     beyond,
@@ -37,7 +35,7 @@ from .residuals import (
     refit_rows,
     thin_rows,
 )
-from .solve import FactorRun, Recipe, Solver
+from .solve import FactorRun, Recipe, Solver, rejecting
 from .start import lever, typical_size
 
 
@@ -346,7 +344,7 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         if held_out == 0.0 and side.values.size < HELD_OUT_ENTRIES:  # a fit may meet most of so few, and lose the rest
             errors = left_out_rows(side, *self._lines(), self.mean_, self.scale_, self._seed)
             held_out = MAD_TO_SIGMA * float(np.median(np.abs(np.concatenate([row[-1] for row in errors]))))
-        self._cells = fit_cell_errors(sample, floor=held_out, least=REJECT * fit.scale)
+        self._cells = fit_cell_errors(sample, floor=held_out, least=OUTLIER_Z * fit.scale)
         self.row_weight_, self.column_weight_ = line_means(self._step, side, residuals, len(V))
         return int(np.count_nonzero(beyond(residuals, self._cells.beyond)))
 
@@ -462,7 +460,7 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         if last.regularizer is not None:
             self._repeat(engine, side, U, V, last)
         if self._polished:
-            last = WeightedSolve(Hard(), (REJECT * self.scale_) ** 2, self._ridge * self.scale_, quadratic=True)
+            last = rejecting(self.scale_, self._ridge)
             self._repeat(engine, side, U, V, last)
         if self._usual_rows is None:
             return

@@ -394,12 +394,15 @@ class SelfPacedMF(Factorization):
             quality = fit_quality(choice, self.reconstruct(*choice.places[:2]))
             self.quality_, self.rank_path_ = quality.status, path_of(choice.trials, Decision(choice.index, ""))
         found = "found" if self.rank == "auto" else "given"
+        own = "rows and columns" if self.center_ == "both" else self.center_
         where = "" if math.isinf(run.lam) else f"at lam = {run.lam:.4g} "
         again = f", the last of {self.reweight_rows + 1} fits" if self.reweight_rows else ""
+        counts = (
+            f"Likely errors: {outliers}; rows and columns refitted: {self.n_rescued_}; sweeps: {self.n_iter_}{again}"
+        )
         reason = (
-            f"{where}{run.reason}. Rank {self.rank_} was {found}{_MEANS[self.center_]}; the noise scale is "
-            f"{self.scale_:.3g}. Likely errors: {outliers}; rows and columns refitted: {self.n_rescued_}; sweeps: "
-            f"{self.n_iter_}{again}.{'' if quality is None else f' Quality: {quality}.'}"
+            f"{where}{run.reason}. Rank {self.rank_} was {found}{f', with means of {own}' if own else ''}; the noise "
+            f"scale is {self.scale_:.3g}. {counts}.{'' if quality is None else f' Quality: {quality}.'}"
         )
         decision = Decision(len(run.trials) - 1, reason)
         if not self._side.values.any():
@@ -456,12 +459,6 @@ class SelfPacedMF(Factorization):
         return plain._adopt(run, solver, levels)
 
 
-_MEANS = {
-    None: "",
-    "both": ", with means of rows and columns",
-    "rows": ", with means of rows",
-    "columns": ", with means of columns",
-}
 _ADVICE = {
     MEANS_ONLY: "components predict held-out entries no better than the means of rows and columns",
     UNRELIABLE: "too many entries may be wrong for this rank, or too few observed; do not rely on the fit",

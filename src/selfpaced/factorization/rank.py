@@ -369,8 +369,9 @@ class FitQuality:
     cause: str = ""  # what makes a fit unreliable; empty otherwise
 
     def __str__(self) -> str:
-        figures = f"held-out error {self.error:.3g}, means alone {self.means_error:.3g}, {self.z:.1f} standard errors"
-        return f"{self.status} ({figures}{f'; {self.cause}' if self.cause else ''})"
+        cause = f"; {self.cause}" if self.cause else ""
+        errors = f"held-out error {self.error:.3g}, of the means alone {self.means_error:.3g}"
+        return f"{self.status} ({errors}, {self.z:.1f} standard errors apart{cause})"
 
 
 def fit_quality(choice: FormChoice, fitted: Floats) -> FitQuality:

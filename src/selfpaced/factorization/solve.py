@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..assessment import OUTLIER_Z
 from ..fitting import Interruptible
 from ..pacing import CalibrationError, Pacing, lam_at
 from ..regularizers import GroupRegularizer, Hard, relative
@@ -16,7 +17,7 @@ from ..robust import Opening, noise_scale
 from ..selection import Trial
 from ..solver import Callback, DeadEnd, End, Solution, Stage, State, walk
 from .engine import Factors, Floats, Side, WeightedSolve
-from .residuals import REJECT, UsualRows, inlier_shares, is_thin, lost_rows, refit_rows, thin_rows, usual_rows
+from .residuals import UsualRows, inlier_shares, is_thin, lost_rows, refit_rows, thin_rows, usual_rows
 from .start import (
     RIDGE_RANK,
     SMOOTHING,
@@ -154,7 +155,7 @@ class Solver:
         room = self.recipe.room
         while room > 0:
             left = self.engine.residuals(side, *factors).astype(np.float64)
-            left[np.abs(left) > REJECT * self._scale(left)] = 0.0
+            left[np.abs(left) > OUTLIER_Z * self._scale(left)] = 0.0
             more = further_components(side.matrix(left, n_columns), room, rng)
             if more is None:
                 break
@@ -302,7 +303,7 @@ class Solver:
         scale = max(noise_scale(part, self.floor) for part in parts)
         met = self.engine.means.rank(run.fit.V) > 0 and scale < MET * grid.error
         half_step = math.sqrt(3) * grid.error  # which the limit of rejection is to be
-        return replace(run, fit=replace(run.fit, scale=half_step / REJECT)) if met else run
+        return replace(run, fit=replace(run.fit, scale=half_step / OUTLIER_Z)) if met else run
 
     def _polished(self, run: FactorRun) -> FactorRun:
         """Polish, refit the rows and columns that are lost, and polish again."""
@@ -319,8 +320,8 @@ class Solver:
         floor = max(self.floor, min(self.entries.grain, fit.scale))  # below the error of rounding as it began
         for done in range(LONGER * sweeps):
             before = fit.scale
-            residuals = self._sweep(fit, self._rejecting(fit.scale), "polish").astype(np.float64)
-            inside = residuals[np.abs(residuals) < REJECT * fit.scale]
+            residuals = self._sweep(fit, rejecting(fit.scale, self.ridge), "polish").astype(np.float64)
+            inside = residuals[np.abs(residuals) < OUTLIER_Z * fit.scale]
             if not inside.size:
                 break
             kept = inside.size / residuals.size * self.entries.size
@@ -341,10 +342,6 @@ class Solver:
         empty = self.entries.empty_rows().size + self.entries.empty_columns().size
         return float(max(total - u.shape[1] ** 2, 0.0) + means.count * (sum(self.entries.shape) - empty) / 2)
 
-    def _rejecting(self, scale: float) -> WeightedSolve:
-        # L1 residuals of the noise's size weigh 1/scale in IRLS: the same ridge, in units of squared residuals
-        return WeightedSolve(Hard(), (REJECT * scale) ** 2, self.ridge * scale, quadratic=True)
-
     def _finished(self, run: FactorRun) -> FactorRun:
         """Balanced factors; the rows are solved last, so that they are the exact transform of their entries."""
         fit, rescue = run.fit.copied(), self.recipe.rescue and self.recipe.polish
@@ -352,7 +349,7 @@ class Solver:
         U, V, _ = self.balanced(fit.U, fit.V)
         fit = Factorized(U, V, fit.step.at(eps=self._eps(fit.scale)), fit.scale)
         self.engine.half(
-            self.entries.by_row, fit.U, fit.V, self._rejecting(fit.scale) if self.recipe.polish else fit.step
+            self.entries.by_row, fit.U, fit.V, rejecting(fit.scale, self.ridge) if self.recipe.polish else fit.step
         )
         if not rescue or not self.engine.means.rank(fit.U):
             return replace(run, fit=fit)
@@ -413,6 +410,12 @@ class FusedSweeps:
         if np.mean(weights) < STARVING or scale > SPOILT * self.first_scale:
             raise DeadEnd(f"at lam = {lam:.4g} hardly any entry has weight (open the pace)", back_to_start=True)
         return State(replace(fit, step=step, scale=scale), step.loss(residuals), weights, 1)
+
+
+def rejecting(scale: float, ridge: float) -> WeightedSolve:
+    """Least squares without the outliers."""
+    # L1 residuals of the noise's size weigh 1/scale in IRLS: the same ridge, in units of squared residuals
+    return WeightedSolve(Hard(), (OUTLIER_Z * scale) ** 2, ridge * scale, quadratic=True)
 
 
 def _unit(rule: Any, scale: float) -> float:
