@@ -69,34 +69,32 @@ class _MulticlassLikelihood:
         grad = np.r_[scale * np.vdot(p, self.z) + held, p.sum(axis=1) + bias if len(bias) else []]
         return (value + 0.5 * (held**2 + bias @ bias)) / self.n, grad / self.n
 
-    def full(self, x: Array, prior: Array) -> tuple[float, Array]:
-        """Log scale, bias and a free transition matrix under Dirichlet pseudo-counts ``prior``."""
-        k = self.k
-        scale, bias = float(np.exp(np.clip(x[0], -4, 5))), x[1 : 1 + k]
-        transition = softmax(x[1 + k :].reshape(k, k))
+    def _under(self, x: Array, transition: Array) -> tuple[float, Array, Array]:
+        """Value, slopes in log scale and bias, and expected counts of pairs of labels, under a transition matrix."""
+        scale, bias = float(np.exp(np.clip(x[0], -4, 5))), x[1:]
         value, clean, joint = self._joint(scale, bias, transition)
         joint *= self.weight
         residual = clean * self.weight - joint
-        counts = joint @ self.members.T + prior
-        value += 0.5 * (x[0] ** 2 + bias @ bias) - float((prior * np.log(np.maximum(transition, 1e-300))).sum())
-        grad = np.empty_like(x)
-        grad[0] = scale * np.vdot(residual, self.z) + x[0]
-        grad[1 : 1 + k] = residual.sum(axis=1) + bias
-        grad[1 + k :] = (transition * counts.sum(axis=1, keepdims=True) - counts).ravel()
-        return value / self.n, grad / self.n
+        value += 0.5 * (x[0] ** 2 + bias @ bias)
+        grad = np.r_[scale * np.vdot(residual, self.z) + x[0], residual.sum(axis=1) + bias]
+        return value, grad, joint @ self.members.T
+
+    def full(self, x: Array, prior: Array) -> tuple[float, Array]:
+        """Log scale, bias and a free transition matrix under Dirichlet pseudo-counts ``prior``."""
+        k = self.k
+        transition = softmax(x[1 + k :].reshape(k, k))
+        value, grad, counts = self._under(x[: 1 + k], transition)
+        counts += prior
+        value -= float((prior * np.log(np.maximum(transition, 1e-300))).sum())
+        by_logit = (transition * counts.sum(axis=1, keepdims=True) - counts).ravel()
+        return value / self.n, np.r_[grad, by_logit] / self.n
 
     def one_way(self, x: Array, a: int, b: int) -> tuple[float, Array]:
         """Log scale, bias and the logit of one rate, by which ``a`` is recorded as ``b``."""
-        scale, bias = float(np.exp(np.clip(x[0], -4, 5))), x[1:-1]
         rate = one_way_rate(x)
-        value, clean, joint = self._joint(scale, bias, one_way_transition(self.k, a, b, rate))
-        residual = (clean - joint) * self.weight
-        counts = np.bincount(self.y, joint[a] * self.weight, minlength=self.k)
-        by_rate = counts[a] / (1 - rate) - counts[b] / rate
-        value += 0.5 * (x[0] ** 2 + bias @ bias)
-        slope = by_rate * rate * (1 - rate / MAX_RATE)
-        grad = np.r_[scale * np.vdot(residual, self.z) + x[0], residual.sum(axis=1) + bias, slope]
-        return value / self.n, grad / self.n
+        value, grad, counts = self._under(x[:-1], one_way_transition(self.k, a, b, rate))
+        by_rate = counts[a, a] / (1 - rate) - counts[a, b] / rate
+        return value / self.n, np.r_[grad, by_rate * rate * (1 - rate / MAX_RATE)] / self.n
 
     def one_way_error(self, x: Array, a: int, b: int) -> float:
         """Standard error of that rate, scale and bias being estimated too."""

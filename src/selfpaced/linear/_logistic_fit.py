@@ -117,12 +117,12 @@ class LogisticTrainer:
         if pace == "auto":
             with self.progress.stage("paced fits in folds"):
                 choice = choose(fits, plain, settings.regularizer)
-            found = self._plain(choice.trial.fit.C, fits, found, choice)
+            found = self._plain(choice.trial.fit.C, found, choice)
             self.best = fit = self._plain_fit(found, choice.trial.fit.C)
             fit = self._refitted(fit, fits, choice)
         else:
             best = best_of(fits, plain)
-            found = self._plain(best.fit.C, fits, found)
+            found = self._plain(best.fit.C, found)
             self.best = fit = self._plain_fit(found, best.fit.C)
             fit, choice = self._given(fit, fits, best)
         self.best = fit
@@ -130,9 +130,7 @@ class LogisticTrainer:
         self.best = self._assessed(fit, fits, choice)
         return self.best
 
-    def _plain(
-        self, C: float, fits: FoldFits | None = None, found: Minimum | None = None, choice: Choice | None = None
-    ) -> Minimum:
+    def _plain(self, C: float, found: Minimum | None = None, choice: Choice | None = None) -> Minimum:
         """Fit the plain model to all rows; roughly if a large table has already chosen another one."""
         if found is not None and self.settings.C == C:
             return found
@@ -140,7 +138,7 @@ class LogisticTrainer:
         start = self.warm
         if found is not None:
             start = found.x
-        elif fits is not None and choice is not None:
+        elif choice is not None:
             start = next(trial.fit.mean for trial in choice.trials if trial.plain and trial.fit.C == C)
             tol *= 1 if choice.trial.plain else 30
         start = np.zeros(objective.size) if start is None else start

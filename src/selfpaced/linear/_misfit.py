@@ -17,7 +17,7 @@ from scipy.special import ndtri
 
 from ..assessment import SUSPECT
 from ..label_noise import MISFIT, ChannelModels, NoiseModel
-from ..selection import mean_and_error
+from ..selection import CLEARLY_BETTER, mean_and_error
 from ._fold_fits import FoldFits, Spec
 from ._loss import Codes, Latent, Vector, predicted
 
@@ -27,7 +27,6 @@ SKEWED = 0.1  # standard deviations between mean and median from which the ranks
 BUMPS, FEW_FEATURES = 30, 20  # rows nearness to which is a feature, and features above which all rows are far apart
 REFERENCE_C = 0.03  # inverse penalty of the reference model, which has more to penalise
 PRECISION = 0.7  # convention: share of the likely errors that are to be wrong
-FULL_LEAD = 2.0  # standard errors of lead at which the reference model counts fully; one less, and it does not count
 
 CHECKED = 1000  # cost: rows of the check at most; on development tables of up to 1,500 rows all of them change nothing
 MANY_FEATURES = 100  # cost: features above which there is no check
@@ -47,7 +46,7 @@ class MisfitCheck:
     @property
     def better(self) -> bool:
         """Whether its noise rate replaces that of the linear model."""
-        return self.ahead >= FULL_LEAD
+        return self.ahead >= CLEARLY_BETTER
 
     @property
     def explains_less(self) -> bool:
@@ -57,7 +56,7 @@ class MisfitCheck:
     @property
     def trust(self) -> float:
         """How certain it is that it explains more, 0 to 1."""
-        return float(np.clip(self.ahead - FULL_LEAD + 1.0, 0.0, 1.0))
+        return float(np.clip(self.ahead - CLEARLY_BETTER + 1.0, 0.0, 1.0))
 
     def most(self, channel: NoiseModel) -> float:
         """The largest credible noise rate, the nearer to its own, the more certain it is that it explains more."""

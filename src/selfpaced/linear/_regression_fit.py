@@ -328,7 +328,7 @@ def checked(
     by models of other groups.
     """
     squares = fit.squares
-    y = squares.target + squares.offset
+    y = squares.target + squares.at.offset
     if fit.scale.sigma <= exact_floor(squares) and repeated_value(y, squares.sample_weight) is None:
         return fit, by_residuals(fit), None
     assessment = assess_values(
@@ -421,7 +421,7 @@ def _followed(fit: RegressionFit) -> RegressionFit:
     if _gathered(fit):
         return fit
     reason = f"the residuals of {fit.trial.label} do not lie around zero, so there is no majority to follow"
-    if not fit.squares.fit_intercept:
+    if not fit.squares.at.fit_intercept:
         reason += " (an intercept may be missing)"
     return _spread_of_all(fit, reason)
 
@@ -445,7 +445,7 @@ def _exact(fit: RegressionFit, floor: float) -> RegressionFit:
     share = float(np.average(exact, weights=weight))
     values = np.unique(np.round(squares.target[exact] / (2 * ROUNDING_REACH * floor)))
     if len(values) <= squares.dof:
-        usual = float(np.median(squares.target[exact])) + squares.offset
+        usual = float(np.median(squares.target[exact])) + squares.at.offset
         shown = f"one of {len(values)} values" if len(values) > 1 else f"the value {usual:.4g}"
         reason = f"{100 * share:.0f} % of the rows have {shown}, and a fit of these says nothing of the rest"
         alone = len(values) == 1 and repeated_value(squares.target, weight) is None  # hardly any other row

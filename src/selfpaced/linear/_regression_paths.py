@@ -259,7 +259,7 @@ def _chosen(
 def _enough_ridge(squares: Squares) -> float:
     """The ridge by which three rows per effective coefficient are left, found by doubling."""
     most = squares.size / ROWS_PER_COEFFICIENT
-    unit = squares.unit_ridge()
+    unit = squares.at.ridge(1.0)
     extra = 1e-6 * squares.size / max(float(unit.max(initial=0.0)), 1e-300)
     for _ in range(DOUBLINGS):
         if squares.damped(extra).dof <= most:

@@ -364,7 +364,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
         confirmed: Any,
     ) -> None:
         best = found.best
-        coef, intercept = found.squares.coefficients(best.b)
+        coef, intercept = found.squares.at.coefficients(best.b)
         self.coef_, self.intercept_ = coef.astype(X.dtype), X.dtype.type(intercept)
         expected = np.asarray(X @ coef + intercept)
         rule = best.rule or ResidualRule(check_rule(self.regularizer))
@@ -395,7 +395,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
         model = Ridge(alpha=self.alpha, fit_intercept=self.fit_intercept) if self.alpha else LinearRegression()
         model.set_params(fit_intercept=self.fit_intercept)
         dtype = self.coef_.dtype
-        coef, intercept = found.squares.coefficients(found.plain.b)
+        coef, intercept = found.squares.at.coefficients(found.plain.b)
         model.coef_, model.intercept_ = coef.astype(dtype), dtype.type(intercept)
         model.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):

@@ -29,7 +29,7 @@ from ..robust import (
     tukey_loss,
     weighted_quantile,
 )
-from ..selection import Decision, Trial, end_of_pace, gap, mean_and_error
+from ..selection import CLEARLY_BETTER, Decision, Trial, end_of_pace, gap, mean_and_error
 from ..solver import Solution, Stage, alternate
 from ..value_noise import assess_values, numeric_features
 from ._default_labels import OVERLAP_RATE, too_few, unassessed
@@ -38,7 +38,6 @@ from ._soft_labels import Reading, as_logits, fit_soft, fitted_scale, output_kin
 from ._wrapper import Found, Task
 
 __all__ = [
-    "CLEARLY",
     "MIN_VALUES",
     "Round",
     "assessed",
@@ -56,7 +55,6 @@ LEAST_GAP = 0.05  # the same of a regressor: difference of absolute residuals, i
 KEPT_PER_CLASS = 3  # the easiest rows of a class that would vanish from a fit
 LOSS_GAIN = 0.01  # leaving out rows of large residuals alone lowers the loss of clean rows by a little less than this
 ROUNDS = 3  # cost: rounds at the automatic pace
-CLEARLY = 2.0  # theory: standard errors, about 95 %
 LN2 = math.log(2.0)  # theory: the loss of a guess between two classes
 
 
@@ -177,7 +175,7 @@ def memorises(setting: bool | str, seen: Array, unseen: Array, unit: str, task: 
     before, after = (float(np.average(errors, weights=task.prior)) for errors in (seen, unseen))
     words = f"{unit} of {before:.3g} on seen and {after:.3g} on unseen rows"
     least = LEAST_GAP if task.codes is None else MEMORY * after
-    if difference.mean > max(least, CLEARLY * difference.error):
+    if difference.mean > max(least, CLEARLY_BETTER * difference.error):
         return True, f"cross-fitted losses, because the model memorises ({words})"
     return False, f"in-sample losses, because the model has little capacity to memorise ({words})"
 
@@ -375,7 +373,7 @@ class PacedValues(Paced):
     efficiency: float = 0.95  # at which the automatic pace and the paper's stop
 
     least_gain = LOSS_GAIN
-    gain_errors = CLEARLY
+    gain_errors = CLEARLY_BETTER
 
     def read(self, model: Any, X: Any) -> Array:
         """Return predictions."""
