@@ -367,8 +367,8 @@ def lists_in_words(
 
     >>> lists_in_words(2, 1, 5000, 0.9, np.nan)
     '2 likely errors (about 90 % of them are wrong) and 1 row worth a look among 5,000 rows.'
-    >>> lists_in_words(0, 0, 50, np.nan, np.nan, row="vote")
-    'No likely errors among 50 votes: no vote is more probably wrong than right.'
+    >>> lists_in_words(0, 0, 50, np.nan, np.nan, row="entry")
+    'No likely errors among 50 entries: no entry is more probably wrong than right.'
     """
     rows = plural(look, row) if look else f"no {plural(0, row).partition(' ')[2]}"
     rows += " worth a look"

@@ -253,7 +253,7 @@ def check_parameters(model: Any) -> None:
 
 # ------------------------------------------------------------------------------------------------- arguments
 
-# How NumPy and pandas speak of what they cannot convert; nobody is told of which argument.
+# Errors of conversion by NumPy and pandas, which do not name the argument.
 _CONVERSION = re.compile(
     r"convert|float\(\) argument|real number|setting an array element|inhomogeneous|or dtype is required"
     r"|could not be promoted|not compatible with arrays|common DType|not supported between|unhashable|invalid literal"

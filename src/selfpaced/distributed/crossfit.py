@@ -20,7 +20,7 @@ from ..selection import Candidate, Decision, Trial, path_of, plain_or_paced, sen
 from ..value_noise import EVEN_ODDS, ValueAssessment, assess_values, nearest
 from .table import Block
 
-SAMPLE = 20_000  # cost: rows that are brought here, by which models are assessed and compared
+SAMPLE = 20_000  # cost: rows in memory by which models are assessed and compared
 LEAST_WEIGHT = 1e-6  # numerical safety: a row of no weight at all is an error to some estimators
 
 
