@@ -6,8 +6,8 @@ BIN := .venv/bin
 # One thread per test process: the processes already fill the cores.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
 
-# What is slow by its nature (Spark, browsers, clusters that lose workers) is left to `make test-all` and to CI, which
-# says `make test ONLY=`.
+# What is slow by its nature (Spark, browsers, clusters that lose workers) is left to `make test-all`, and to CI, which
+# says `make test ONLY=`. tests/conftest.py lists it.
 ONLY ?= -m "not slow"
 
 .PHONY: demo test test-all fuzz checks lowest lint types docs package released clean
@@ -18,10 +18,12 @@ demo: .venv/.demo
 test: .venv/.test
 	$(PYTEST) $(ONLY)
 
+# With PyTorch and its frameworks: first `make test`, then the slow tests, then arrays of other libraries.
 test-all: .venv/.test
 	$(BIN)/python -m pip install --quiet "$(TORCH)" skorch lightning transformers accelerate
-	$(PYTEST)
-	SCIPY_ARRAY_API=1 SELFPACED_CHECKS=few $(PYTEST) tests/test_estimator_checks.py
+	$(MAKE) test
+	$(PYTEST) -m slow
+	SCIPY_ARRAY_API=1 SELFPACED_CHECKS=few $(PYTEST) -m slow tests/test_estimator_checks.py
 
 # 10,000 odd inputs; ./tests/fuzz says what may come of them.
 fuzz: .venv/.test

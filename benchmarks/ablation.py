@@ -82,6 +82,11 @@ def _own_rate(check, channel):  # noqa: ARG001
     return channel.noise_rate
 
 
+def _trusted_fully(check, channel):
+    """The rate of the reference model, however many of the suspected labels it predicts."""
+    return channel.noise_rate - check.trust * max(channel.noise_rate - check.channel.noise_rate, 0.0)
+
+
 def _own_noise_model(check, channel, *rows):  # noqa: ARG001
     return channel
 
@@ -112,6 +117,7 @@ SWITCHES = {  # what is patched, and options of the estimator
     "repetitions": ([("folds", "REPETITIONS", 1)], {}),
     "misfit check": ([("fit", "misfit_check", _nothing)], {}),
     "rate of the misfit check": ([("check", "most", _own_rate)], {}),
+    "doubt of the misfit check at different rates": ([("check", "most", _trusted_fully)], {}),
     "interval of the misfit check": ([("check", "applied", _own_noise_model)], {}),
     "likely errors by the misfit check": ([("check", "credible", _own_noise_model)], {}),
     "ranks in the misfit check": ([("misfit", "SKEWED", np.inf)], {}),

@@ -9,6 +9,9 @@ One label: F1 of finding the changed labels by the likely errors, by both levels
 `find_label_issues`; AP: average precision of our ranking and of cleanlab's label quality scores; whether the 95 %
 interval of the noise rate holds the true rate. Clean cases: rows listed of 1,000.
 
+In-sample: labels that the probabilities contradict, as a multiple of those that they expect to contradict (smallest and
+largest of eight tables, 10 % wrong), and tables for which `audit_labels` warns.
+
 Features: labels that a logistic regression cannot fit, clean and with 15 % wrong, with and without `features`.
 
 Groups: 300 patients x 6 visits, 20 features, 15 % of the patients with the wrong label in all visits; probabilities
@@ -194,6 +197,28 @@ def labels_part(seeds, _python=None):
 
 
 # ----------------------------------------------------------------------------------------------- features
+
+
+def in_sample_part(_seeds, _python=None):
+    yield "| model | held out | tables warned of | in-sample | tables warned of |"
+    yield "|---|---|---|---|---|"
+    for model in MODELS:
+        cells = []
+        for said in (held_out, fitted_to):
+            ratios, warned = [], []
+            for name, _ in CLEAN:
+                X, y = table(name)
+                given = noisy(X, y, "10 %", 100)[0]
+                probs = said(model, X, given, 0)
+                expected = np.sum(1 - probs.max(axis=1))
+                ratios.append(np.mean(probs.argmax(axis=1) != given) * len(given) / max(expected, 1e-9))
+                warned.append(audit_labels(given, probs).in_sample)
+            cells += [f"{min(ratios):.2f} to {max(ratios):.2f}", f"{sum(warned)} of {len(CLEAN)}"]
+        yield f"| {model} | " + " | ".join(cells) + " |"
+
+
+def fitted_to(model, X, y, seed):
+    return MODELS[model](seed).fit(X, y).predict_proba(X)
 
 
 def misfitted(kind, seed, n=1000):
@@ -475,6 +500,7 @@ def annotators_part(seeds, _python=None):
 
 PARTS = {
     "labels": ("One label per row", labels_part),
+    "in-sample": ("In-sample probabilities", in_sample_part),
     "features": ("Features", features_part),
     "groups": ("Groups", groups_part),
     "grouped-fit": ("Groups in the fit of the logistic regression", grouped_fit_part),

@@ -232,7 +232,7 @@ def count(seeds: int) -> Lines:
         public = ((name, len(np.unique(target)), views) for name, target, views in public_sets())
         for name, true, X in (*counted_sets(seed), *public):
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # unsure: shown by an agreement below .5
+                warnings.simplefilter("ignore")  # unsure: shown by an agreement below .9
                 model = SelfPacedMultiViewKMeans("auto", n_init=1, n_keep=1, random_state=seed).fit(X)
             _, chosen, agreement = rows.setdefault(name, (true, [], []))
             chosen.append(model.n_clusters_)

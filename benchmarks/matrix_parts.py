@@ -31,10 +31,9 @@ from sklearn.metrics import roc_auc_score
 
 from selfpaced import SelfPacedMF
 from selfpaced.datasets import make_low_rank
-from selfpaced.factorization import entries, solve, start
+from selfpaced.factorization import engine, solve, start
 from selfpaced.factorization import rank as rank_choice
-from selfpaced.factorization.engine import Engine, WeightedSolve
-from selfpaced.factorization.entries import from_csr
+from selfpaced.factorization.engine import Engine, WeightedSolve, from_csr
 
 DATA_SEED, MODEL_SEED = 61000, 800
 
@@ -464,7 +463,7 @@ def ablation(quick: bool) -> None:
         "floor of the rank": [patch.object(start, "RANK_FLOOR", 1e-9)],
         "further components": [patch.object(solve, "further_components", lambda *_: None)],
         "rank that shows": [patch.object(rank_choice, "CLEAR", math.inf)],
-        "grid": [patch.object(entries, "grid_of", lambda _: None)],
+        "grid": [patch.object(engine, "grid_of", lambda _: None)],
         "fit on the grid": [patch.object(solve.Solver, "_on_the_grid", lambda _, run: run)],
         "longer polish": [patch.object(solve, "LONGER", 1)],
     }

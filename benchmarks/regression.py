@@ -16,7 +16,7 @@ rare      one-hot columns of one or two rows, ours and lmrob.
 scarce    fewer than three rows per coefficient.
 inference bias of `scale_` and coverage of the intervals of `summary()`, ours and lmrob.
 spread    coverage where errors are not even or not normal.
-scale     bias of sigma in small samples, for fits that have settled and for S-estimates.
+scale     bias of sigma in small samples, for fits that have settled and for S-estimates, and with outliers near by.
 classics  rows with a weight below 0.2 in small data sets with known outliers.
 ablation  what each mechanism earns: the columns of `tables` and `errors` for the developed tables, and of `claims`,
           `far` and `rare` on other seeds, with one mechanism switched off at a time.
@@ -686,6 +686,27 @@ def scale(args):
         low, mean = np.quantile(found[:, 2], 0.05), found.mean(axis=0)
         cells = f"{mean[0]:.2f} | {mean[1]:.2f} | {low:.2f} | {sharpness(n, p + 1):.2f} | {mean[3]:.2f}"
         lines.append(f"| {n} | {p + 1} | {cells} |")
+    return [*lines, "", *contaminated_scale(5 if args.quick else 100)]
+
+
+def contaminated_scale(draws):
+    """Sigma of normal residuals of which some are near 5: by `residual_scale`, and without either of its limits."""
+    from selfpaced.robust import residual_scale
+
+    limits = {
+        "residual_scale": (),
+        "without LEAST_SETTLING": ("robust.scales", "LEAST_SETTLING", 0.0),
+        "without RISE": ("robust.scales", "RISE", np.inf),
+    }
+    lines = ["| rows | near 5 sigma | " + " | ".join(limits) + " |", "|---|---" + "|---" * len(limits) + "|"]
+    for n, share in [(n, share) for n in (30, 60, 200) for share in (0.0, 0.2, 0.3, 0.4)]:
+        shift, cells = 5 * (np.arange(n) < share * n), []
+        for switch in limits.values():
+            rng = np.random.default_rng(n)
+            with switched(*switch):
+                found = [residual_scale(rng.normal(size=n) + shift).sigma for _ in range(draws)]
+            cells.append(f"{np.mean(found):.2f}")
+        lines.append(f"| {n} | {100 * share:.0f} % | " + " | ".join(cells) + " |")
     return lines
 
 

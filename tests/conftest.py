@@ -24,6 +24,7 @@ SLOW = {
     "torch/test_distributed.py": "several processes for each test",
     "torch/test_frameworks.py": "frameworks of others that train networks",
     "test_docs.py::test_the_site_builds": "the whole site",
+    "test_docs.py::test_no_page_of_the_api": "the whole site in a browser",
     "test_docs.py::test_every_block_runs[guide/spark.md]": "sessions of Spark",
     "test_docs.py::test_every_block_runs[guide/pytorch.md]": "trains networks",
     "test_estimator_checks.py::test_scikit_learn_checks": "all of scikit-learn's checks for 27 wrapped models",

@@ -18,7 +18,6 @@ ORIGINS = re.compile(
 )
 #: Values that nobody has measured ("a choice"). This list may become shorter, not longer.
 UNMEASURED = {
-    "audit": {"IN_SAMPLE", "DUPLICATE"},
     "cli": {"CLASSES_OF_NUMBERS"},
     "clustering": {"FEW_LEFT_OUT"},
     "factorization": {
@@ -27,9 +26,8 @@ UNMEASURED = {
     "label_noise": {"CLASS_ROWS", "CONTRADICTED", "PSEUDO_COUNTS"},
     "linear": {
         *("ERROR_CORRELATION", "MIXED", "ROWS_PER_COEFFICIENT", "EXACT_SHARE", "LOOSE", "LEAST_ROWS", "RIDGES"),
-        *("SMOOTHED", "PENALTIES", "PLENTY", "HALF_LOSSES", "PENALISED_PACES", "ROWS_PER_PARAMETER"),
+        *("SMOOTHED", "PENALTIES", "PLENTY", "HALF_LOSSES", "PENALISED_PACES"),
     },
-    "robust": {"CUTOFF", "MOST_SETTLING", "LEAST_SETTLING", "RISE"},
     "tables": {
         *("READABLE", "UNREADABLE_SHARE", "LEAK", "ENOUGH_ROWS", "TINY_CLASS", "SHORT_LABEL", "COUNTING_ROWS", "SPANS"),
         *("FEWEST_ROWS", "LEVEL_ROWS", "FREQUENT", "SHIFT", "LONG_TEXT"),

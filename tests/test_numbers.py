@@ -113,8 +113,9 @@ def test_what_is_within_gives_the_same_answer(factor: float) -> None:
         SelfPacedLinearRegression().fit(X, VALUES * factor).predict(X) / factor,
     ):
         np.testing.assert_allclose(scaled, linear.predict(X), rtol=1e-5)
-    labels = SelfPacedMultiViewKMeans(2, random_state=0).fit(X * factor).labels_
-    assert adjusted_rand_score(labels, SelfPacedMultiViewKMeans(2, random_state=0).fit(X).labels_) == 1
+    clusters = X + 8.0 * (np.arange(len(X)) % 2)[:, None]
+    labels = SelfPacedMultiViewKMeans(2, random_state=0).fit(clusters * factor).labels_
+    assert adjusted_rand_score(labels, SelfPacedMultiViewKMeans(2, random_state=0).fit(clusters).labels_) == 1
     weighted = SelfPacedLinearRegression().fit(X, VALUES, sample_weight=WEIGHT * factor)
     np.testing.assert_allclose(
         weighted.predict(X), SelfPacedLinearRegression().fit(X, VALUES, sample_weight=WEIGHT).predict(X), rtol=1e-6

@@ -15,7 +15,6 @@ from selfpaced.pacing import (
     LossSketch,
     Plateau,
     Quantile,
-    ScaleRatio,
     Span,
     Stages,
     calibrate,
@@ -265,9 +264,6 @@ def test_stops():
     assert Plateau(patience=2)([stage()] * 2, losses, rule) is None
     assert "0.500" in Plateau(patience=2)([stage()] * 3, losses, rule)
     assert Plateau(patience=1)([stage(), stage(mean_weight=0.6)], losses, rule) is None
-    ratio = ScaleRatio(4.0)
-    assert ratio([stage(lam=1.0)], losses, rule) is None
-    assert "times the scale" in ratio([stage(lam=2.0)], losses, rule)
     assert stop_reason((Stages(9), lambda *_: True), [stage()], losses, rule) == "the stop rule ended the path"
     assert stop_reason((), [stage()], losses, rule) is None
     assert stop_reason(3, [stage()] * 3, losses, rule) == "all 3 stages are done"

@@ -64,7 +64,7 @@ def test_the_sentence_says_what_and_why():
     assert sentence(trials, Decision(2, "it is better")) == "Welsch lam=2 was chosen: it is better."
 
 
-def test_the_end_says_how_much_the_chosen_candidate_trusts():
+def test_the_end_has_the_mean_weight_of_the_chosen_candidate():
     """A label may be part of another one, and words of a candidate may be part of the sentence: nothing is replaced."""
     plain = Candidate(math.inf, label="plain", mean_weight=1.0)
     first = Candidate(1.0, label="welsch lam=1", mean_weight=0.74, chosen=True)
@@ -72,7 +72,7 @@ def test_the_end_says_how_much_the_chosen_candidate_trusts():
     why = "Welsch lam=1 was chosen: averaged with welsch lam=1.41 (31%), plain (2%)."
     told = end_in_words(why, [plain, first, other], "entries")
     assert told.startswith(why)
-    assert "74 % of the entries" in told
-    assert "97 %" not in told
+    assert "The mean weight of the entries is 0.74." in told
+    assert "0.97" not in told
     kept = "The plain model is used: welsch lam=1 is no better."
     assert end_in_words(kept, [replace(plain, chosen=True), replace(first, chosen=False)]) == kept

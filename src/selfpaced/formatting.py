@@ -6,18 +6,6 @@ import math
 import re
 from collections.abc import Iterable
 
-__all__ = [
-    "count",
-    "duration",
-    "listed",
-    "number",
-    "percent",
-    "plural",
-    "rate_in_words",
-    "solid_percent",
-    "unused_columns",
-]
-
 
 def count(value: int) -> str:
     """Return an integer with thousands separators.
@@ -109,13 +97,15 @@ def unused_columns(columns: Iterable[tuple[str, str]]) -> str:
     return f"Not used: {listed(found)}." if found else ""
 
 
-def rate_in_words(rate: float, interval: tuple[float, float] | None) -> str:
-    """Return an estimated error rate in words that claim no more than its interval does.
+def rate_in_words(rate: float, interval: tuple[float, float] | None, found: bool = False) -> str:
+    """Return an estimated error rate in words that claim no more than its interval does, unless errors were ``found``.
 
     >>> rate_in_words(0.2, (0.1, 0.3)), rate_in_words(0.0, (0.0, 0.024)), rate_in_words(0.2, None)
     ('about 20 % (10 % to 30 %)', 'none detected (at most 2.4 %)', 'about 20 %')
     >>> rate_in_words(math.nan, (0.0, 0.99)), rate_in_words(0.1, (0.0, 0.3))
     ('between 0 % and 99 %; the data do not show whether there are any', 'perhaps 10 %, perhaps none (0 % to 30 %)')
+    >>> rate_in_words(0.1, (0.0, 0.3), found=True)
+    'about 10 % (0 % to 30 %)'
     """
     if interval is None:
         return f"about {percent(rate)}"
@@ -123,7 +113,7 @@ def rate_in_words(rate: float, interval: tuple[float, float] | None) -> str:
     if math.isnan(rate):
         return f"between {percent(low)} and {percent(high)}; the data do not show whether there are any"
     between = f"({percent(low)} to {percent(high)})"
-    if low > 0 or not math.isfinite(low):
+    if low > 0 or found or not math.isfinite(low):
         return f"about {percent(rate)} {between}"
     shown = rate >= 0.0005  # display: below, it would be printed as zero
     return f"perhaps {percent(rate)}, perhaps none {between}" if shown else f"none detected (at most {percent(high)})"

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .assessment import LEVELS, SUSPECT, Assessment, AssessmentMixin, DelegatedAssessment
 from .distributed import on_dask
-from .formatting import count, number, percent, plural, rate_in_words
-from .parameters import check_integer, check_number
+from .formatting import number, percent, plural, rate_in_words
+from .parameters import check_most, check_number
 
 __all__ = [
     "SUSPECT",
@@ -26,6 +26,7 @@ __all__ = [
     "held_out_accuracy",
     "issue_table",
     "label_issues",
+    "lists_in_words",
     "look_through",
     "suspects",
 ]
@@ -121,12 +122,11 @@ def suspect_table(
     assessed: Assessment, n: int | None = None, threshold: float = SUSPECT, all_rows: bool = False
 ) -> Any:
     """The rows of both levels, likely errors first, or all rows: the table that `suspects` returns."""
-    n = None if n is None else check_integer("n", n, 0, "an integer >= 0 or None")
     levels = assessed.levels(threshold)
     ranked = assessed.ranking(only=None if all_rows else levels > 0)
     if not all_rows:
         ranked = ranked[np.argsort(-levels[ranked], kind="stable")]
-    return as_table(assessed.table(ranked[:n], levels))
+    return as_table(assessed.table(ranked[: check_most(n)], levels))
 
 
 def label_issues(fitted: Any, X: Any, y: Any, threshold: float = SUSPECT) -> Any:
@@ -202,7 +202,7 @@ def assessment_of(fitted: Any, X: Any, y: Any, kinds: tuple[str, ...] = ("labels
     assessment = model.assessment_ if X is None else model.assess(rows, y)
     if assessment.kind not in kinds:
         raise TypeError(
-            f"fitted must assess labels or values, got {type(model).__name__}, which assesses "
+            f"fitted must assess {', '.join(kinds[:-1])} or {kinds[-1]}, got {type(model).__name__}, which assesses "
             f"{assessment.kind}: see its outliers_, or model.assess(X)"
         )
     return assessment
@@ -326,20 +326,15 @@ class Findings:
 
     def lists(self) -> str:
         """Return how long the two lists are, and how far they are proven."""
-        n, look, likely = count(self.rows_fitted), self.worth_a_look, self.likely_errors
         right, if_any = self.expected_precision.values()
-        rows = f"{plural(look, 'row') if look else 'no rows'} worth a look"
-        if not np.isnan(if_any):
-            rows += f" (if any {self.noun}s are wrong, about {percent(min(if_any, CERTAIN))} of these)"
-        if likely:
-            known = "" if np.isnan(right) else f" (about {percent(min(right, CERTAIN))} of them are wrong)"
-            return f"{plural(likely, 'likely error')}{known} and {rows} among {n} rows."
-        found = f"No likely errors among {n} rows: no row is more probably wrong than right."
-        return f"{found} There {'is' if look == 1 else 'are'} {rows}." if look else found
+        return lists_in_words(
+            self.likely_errors, self.worth_a_look, self.rows_fitted, right, if_any, given=f"{self.noun}s"
+        )
 
     def rate(self) -> str:
         """Return the estimated share of errors, and the share of values that the model does not explain."""
-        text = f"Wrong {self.noun}s: {rate_in_words(self.noise_rate, self.noise_rate_interval)}."
+        rate = rate_in_words(self.noise_rate, self.noise_rate_interval, found=self.likely_errors > 0)
+        text = f"Wrong {self.noun}s: {rate}."
         if self.misfit is not None:
             text += f" The model does not explain {percent(self.misfit)} of the values; these are not called errors."
         return text
@@ -362,6 +357,27 @@ class Findings:
 
 
 CERTAIN = 0.999  # display: no row is certainly wrong
+
+
+def lists_in_words(
+    likely: int, look: int, n: int, right: float, if_any: float, *, row: str = "row", given: str = "labels"
+) -> str:
+    """Return how long the two lists of n rows are, and how far they are proven; NaN is an unknown share of errors.
+
+    >>> lists_in_words(2, 1, 5000, 0.9, np.nan)
+    '2 likely errors (about 90 % of them are wrong) and 1 row worth a look among 5,000 rows.'
+    >>> lists_in_words(0, 0, 50, np.nan, np.nan, row="entry")
+    'No likely errors among 50 entries: no entry is more probably wrong than right.'
+    """
+    rows = plural(look, row) if look else f"no {plural(0, row).partition(' ')[2]}"
+    rows += " worth a look"
+    if not np.isnan(if_any):
+        rows += f" (if any {given} are wrong, about {percent(min(if_any, CERTAIN))} of these)"
+    if likely:
+        known = "" if np.isnan(right) else f" (about {percent(min(right, CERTAIN))} of them are wrong)"
+        return f"{plural(likely, 'likely error')}{known} and {rows} among {plural(n, row)}."
+    found = f"No likely errors among {plural(n, row)}: no {row} is more probably wrong than right."
+    return f"{found} There {'is' if look == 1 else 'are'} {rows}." if look else found
 
 
 def _counted(listed: Mapping[str, Any]) -> tuple[int, int, float, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -117,12 +117,6 @@ def half_loss(regularizer: Any, lam: float) -> float:
     return math.exp(brentq(excess, -700.0, 700.0, xtol=1e-12)) if excess(-700.0) > 0 else 0.0
 
 
-def loss_scale(regularizer: Any, lam: float) -> float:
-    """The unit in which a rule measures losses at this pace: lam**power, or the half-weight loss without one."""
-    rule = get(regularizer)
-    return half_loss(rule, lam) if rule.power is None else float(lam**rule.power)
-
-
 def distribution(losses: ArrayLike | LossSketch, sample_weight: ArrayLike | None) -> tuple[Floats, Floats | None]:
     if isinstance(losses, LossSketch):
         if sample_weight is not None:
@@ -227,7 +221,7 @@ def _bracket(rule: Any, values: Floats) -> tuple[float, float]:
 
 
 def sketch_index(losses: Any, xp: Any = np) -> Any:
-    """The bin of every loss, between 0 and ``SKETCH_BINS - 1``, as floats of whatever array namespace ``xp`` is."""
+    """The bin of every loss, between 0 and ``SKETCH_BINS - 1``, as floats of the array namespace ``xp``."""
     step = 1 / math.log(_BIN_RATIO)
     return xp.floor(xp.clip(xp.log(losses) * step + (1 - math.log(_SMALLEST_LOSS) * step), 0, _LOSS_BINS + 1))
 
@@ -351,18 +345,6 @@ class Plateau:
         if len(recent) <= self.patience or np.abs(np.diff(recent)).max() >= self.tolerance:
             return None
         return f"the mean weight stayed at {recent[-1]:.3f} for {self.patience} stages"
-
-
-@dataclass(frozen=True)
-class ScaleRatio:
-    """Stop when the rule's loss scale is ``ratio`` times the scale of the losses (their median by default)."""
-
-    ratio: float
-    scale: Callable[[Any], float] = field(default=np.median)
-
-    def __call__(self, stages: Sequence[StageLike], losses: Any, regularizer: Any) -> str | None:
-        reached = loss_scale(regularizer, stages[-1].lam) / max(float(self.scale(losses)), 1e-300)
-        return f"the pace is {reached:.3g} times the scale of the losses" if reached >= self.ratio else None
 
 
 class Pacing(ABC):
@@ -574,7 +556,6 @@ __all__ = [
     "Pacing",
     "Plateau",
     "Quantile",
-    "ScaleRatio",
     "Span",
     "StageLike",
     "Stages",
@@ -582,5 +563,4 @@ __all__ = [
     "calibrate",
     "half_loss",
     "lam_at",
-    "loss_scale",
 ]

@@ -71,8 +71,8 @@ class Trial:
     label : str
         A short name for tables, plots and sentences.
     scores : ndarray, optional
-        Held-out score, row by row, larger is better; None where nothing could be compared, NaN for rows about which
-        nobody was asked.
+        Held-out score, row by row, larger is better; None where nothing could be compared, NaN for rows without a
+        score.
     weight : ndarray, optional
         Relative weights of the rows; None is full weight for all.
     cost : float
@@ -219,10 +219,9 @@ def plain_or_paced(
     """
     trials = [Trial(math.inf, "plain", plain), Trial(lam, "the paced model", paced)]
     gain = gap(trials[1], trials[0], sample_weight)
-    words = f"its score on unseen rows is higher by {gain}"
     if gain.mean > CLEARLY_BETTER * gain.error:
-        return trials, Decision(1, words)
-    return trials, Decision(0, f"of the paced model, {words}")
+        return trials, Decision(1, f"its score on unseen rows is higher by {gain}")
+    return trials, Decision(0, f"the paced model is not clearly better on unseen rows (score difference {gain})")
 
 
 def path_of(trials: Sequence[Trial], decision: Decision, sample_weight: Floats | None = None) -> tuple[Candidate, ...]:
@@ -303,33 +302,11 @@ def trust_in_words(mean_weight: float, noun: str = "rows") -> str:
 
 
 def end_in_words(termination: str, path: Iterable[Candidate], noun: str = "rows") -> str:
-    """``termination_``, with how much of the data the chosen candidate trusts if it is not the plain model.
+    """``termination_``, with the mean weight of the chosen candidate if it is not the plain model.
 
     >>> path = [Candidate(math.inf, mean_weight=1.0), Candidate(2.0, mean_weight=0.5, chosen=True)]
     >>> end_in_words("Welsch lam=2 was chosen: it is better.", path)
-    'Welsch lam=2 was chosen: it is better. It trusts 50 % of the rows.'
+    'Welsch lam=2 was chosen: it is better. The mean weight of the rows is 0.50.'
     """
     paced = [one for one in path if one.chosen and math.isfinite(one.lam) and math.isfinite(one.mean_weight)]
-    return termination + "".join(f" It {trust_in_words(one.mean_weight, noun)}." for one in paced)
-
-
-__all__ = [
-    "HISTOGRAM_BINS",
-    "Candidate",
-    "Decision",
-    "Gap",
-    "Trial",
-    "behind",
-    "chosen_in_words",
-    "effective_size",
-    "end_in_words",
-    "end_of_pace",
-    "frequencies",
-    "gap",
-    "mean_and_error",
-    "path_of",
-    "plain_or_paced",
-    "sentence",
-    "trust_in_words",
-    "weight_histogram",
-]
+    return termination + "".join(f" The mean weight of the {noun} is {one.mean_weight:.2f}." for one in paced)

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from selfpaced.datasets import make_low_rank
-from selfpaced.factorization.entries import Entries, from_csr
+from selfpaced.factorization.engine import Entries, from_csr
 
 
 @pytest.fixture(scope="session")

@@ -105,7 +105,7 @@ def test_fitted_attributes(made, model):
     assert [candidate.chosen for candidate in model.path_] == [False] * (len(model.path_) - 1) + [True]
     assert model.lam_ == model.path_[-1].lam
     assert model.n_iter_ <= 50
-    assert "rank 4 (found)" in model.termination_
+    assert "Rank 4 was found; the noise scale is 0." in model.termination_
     assert isinstance(model.plain_, PRMF)
     assert rmse(model.plain_, made.truth) > rmse(model, made.truth)
 
@@ -281,8 +281,8 @@ def test_missing_rows_and_columns_are_named_and_stay_at_the_prior(made):
     X[[2, 7]] = np.nan
     X[:, 5] = np.nan
     with (
-        pytest.warns(UserWarning, match=r"2 rows have no observed entry and keep zero factors, the prior: 2, 7"),
-        pytest.warns(UserWarning, match=r"1 column has no observed entry .*: 5"),
+        pytest.warns(UserWarning, match=r"no observed entry in rows 2, 7 \(2 in all, see missing_rows_\)"),
+        pytest.warns(UserWarning, match=r"no observed entry in columns 5 "),
     ):
         found = SelfPacedMF(random_state=0).fit(X)
     assert found.missing_rows_.tolist() == [2, 7]

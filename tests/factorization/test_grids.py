@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from selfpaced import SelfPacedMF
-from selfpaced.factorization.entries import grid_of
+from selfpaced.factorization.engine import grid_of
 
 
 def make_stars(seed, noise):

@@ -44,7 +44,7 @@ def test_stored_zeros_are_observations():
     assert stored.nnz == 600
     model = SelfPacedMF(rank=1, random_state=0, backend="numpy").fit(stored)
     assert model.missing_columns_.size == 0
-    with pytest.warns(UserWarning, match=r"1 column has no observed entry and keeps zero factors, the prior: 3"):
+    with pytest.warns(UserWarning, match=r"no observed entry in columns 3 \(1 in all, see missing_columns_\)"):
         dropped = SelfPacedMF(rank=1, random_state=0, backend="numpy").fit(sp.csr_array(X))
     assert dropped.missing_columns_.tolist() == [3]
     assert (dropped.components_[:, 3] == 0).all()

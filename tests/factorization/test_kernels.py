@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from selfpaced.factorization.engine import Engine, WeightedSolve, resolve
-from selfpaced.factorization.entries import from_csr
+from selfpaced.factorization.engine import Engine, WeightedSolve, from_csr, resolve
 from selfpaced.regularizers import REGISTRY, get
 
 NUMPY = Engine(compiled=False)

@@ -92,7 +92,7 @@ def test_squares_equal_scikit_learn(weighted: bool, alpha: float, shape, fit_int
     X, y = 3 * rng.normal(size=shape) + 100, rng.normal(size=shape[0]) + 7
     weight = rng.uniform(0.2, 2, size=shape[0]) if weighted else None
     squares = build(X, y, alpha=alpha, fit_intercept=fit_intercept, sample_weight=weight)
-    coef, intercept = squares.coefficients(squares.solve())
+    coef, intercept = squares.at.coefficients(squares.solve())
     reference = Ridge(alpha=alpha, fit_intercept=fit_intercept, solver="svd") if alpha else LinearRegression()
     reference.set_params(fit_intercept=fit_intercept).fit(X, y, sample_weight=weight)
     if alpha or shape[0] > shape[1]:
@@ -107,5 +107,5 @@ def test_badly_conditioned_features_are_fitted_as_by_scikit_learn() -> None:
     X = np.column_stack([x**k for k in range(1, 9)])
     y = np.sin(6 * x) + 0.01 * rng.normal(size=400)
     squares = build(X, y)
-    coef, intercept = squares.coefficients(squares.solve())
+    coef, intercept = squares.at.coefficients(squares.solve())
     np.testing.assert_allclose(X @ coef + intercept, LinearRegression().fit(X, y).predict(X), atol=1e-6)

@@ -69,13 +69,14 @@ def test_what_make_test_leaves_out_is_there_and_runs_in_ci():
         assert (ROOT / "tests" / file).exists()
         assert not test or f"def {test.partition('[')[0]}" in text_of(f"tests/{file}")
     assert "$(PYTEST) $(ONLY)" in text_of("Makefile")
+    assert "\t$(MAKE) test\n\t$(PYTEST) -m slow\n" in text_of("Makefile")  # the README's command, then the rest
     every = [command for name in (GITHUB, GITLAB) for command in commands(name) if "test" in shlex.split(command)]
     assert every
     assert all("ONLY=" in shlex.split(command) for command in every)
 
 
 def test_all_ci_files_ask_for_the_same():
-    assert called(GITHUB) == called(GITLAB) == called(".ci/run") | {"test"}  # test-all is test with torch
+    assert called(GITHUB) == called(GITLAB) == called(".ci/run") | {"test"}  # test-all begins with test
     assert called(GITHUB) == {"demo", "docs", "lint", "lowest", "package", "test", "test-all", "types"}
 
 

@@ -45,6 +45,7 @@ def test_values_with_outliers(data, tmp_path):
     np.testing.assert_allclose(model.fitted.coefficients.toArray(), [1.0, -2.0], atol=0.05)
     assert model.fitted.intercept == pytest.approx(3.0, abs=0.05)
     assert model.noiseRate == pytest.approx(wrong.mean(), abs=0.03)
+    assert model.noiseRateInterval[0] < model.noiseRate < model.noiseRateInterval[1]
     model.save(str(tmp_path / "model"))
     again = CrossFitModel.load(str(tmp_path / "model"))
     assert repr(again.path) == repr(model.path)  # scores that are not known are NaN

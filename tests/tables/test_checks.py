@@ -114,10 +114,27 @@ def test_a_rare_class_is_no_leak():
     assert columns_named(notices(frame, "y", y, task="classification")) == []
 
 
+def test_one_class_or_a_class_for_every_row_makes_no_leak():
+    frame = pd.DataFrame({"k": RNG.choice(list("ab"), 200), "y": "same"})
+    assert notices(frame, "y", frame["y"], task="classification") == [
+        "every row has the label 'same': there is nothing to predict"
+    ]
+    frame["y"] = [f"label {k}" for k in range(200)]
+    assert columns_named(notices(frame, "y", frame["y"], task="classification")) == []
+
+
+def test_a_header_among_the_rows_is_told():
+    frame = pd.DataFrame({"x": ["1", "2"] * 30, "y": ["a", "b"] * 30})
+    frame.loc[30] = ["x", "y"]
+    told = notices(frame, "y", frame["y"].to_numpy(), task="classification")
+    assert "1 row repeats the column names: remove such rows" in told
+    assert not any("first line looks like data" in one for one in told)
+
+
 def test_identifiers_and_a_first_line_of_data_are_told():
     frame = pd.DataFrame({"patient": RNG.permutation(200) + 1000, "x": RNG.normal(size=200), "cost": RNG.random(200)})
     (told,) = notices(frame, "cost", frame["cost"], task="regression")
-    assert told.startswith("column 'patient' has another whole number in every row")
+    assert told.startswith("column 'patient' has a different whole number in every row")
     assert notices(frame.rename(columns={"patient": "patient_id"}), "cost", frame["cost"], task="regression") == []
     headless = pd.DataFrame({"Adelie": ["Adelie", "Gentoo"] * 20, "39.1": RNG.normal(size=40), "Dream": ["Dream"] * 40})
     told = notices(headless, "Adelie", headless["Adelie"].to_numpy(), task="classification")

@@ -135,7 +135,7 @@ def test_dates_are_read_as_they_are_meant():
     )
     encoder = TableEncoder("tree").fit(frame)
     assert encoder.names_of("date") == list(frame)
-    days = [k for k, name in enumerate(encoder.get_feature_names_out()) if name.endswith(" days")]
+    days = [k for k, name in enumerate(encoder.get_feature_names_out()) if name.endswith("=days")]
     assert (encoder.transform(frame)[:2, days] == [[61.0], [0.0]]).all()
     told = TableEncoder().fit(pd.DataFrame({"d": ["1/2/2024", "3/4/2024"] * 20})).notes_
     assert "cannot be told apart" in told[0].text
@@ -144,13 +144,13 @@ def test_dates_are_read_as_they_are_meant():
 def test_dates_are_periodic():
     frame = pd.DataFrame({"t": pd.to_datetime(["2024-01-01 00:00", "2024-01-08 06:00", "2024-12-31 18:00"])})
     plain = TableEncoder("tree").set_output(transform="pandas").fit_transform(frame)
-    assert plain["t days"].tolist() == [0.0, 7.25, 365.75]
-    assert plain["t month"].tolist() == [1.0, 1.0, 12.0]
-    assert plain["t weekday"].tolist() == [0.0, 0.0, 1.0]
-    assert plain["t hour"].tolist() == [0.0, 6.0, 18.0]
+    assert plain["t=days"].tolist() == [0.0, 7.25, 365.75]
+    assert plain["t=month"].tolist() == [1.0, 1.0, 12.0]
+    assert plain["t=weekday"].tolist() == [0.0, 0.0, 1.0]
+    assert plain["t=hour"].tolist() == [0.0, 6.0, 18.0]
     parts = TableEncoder().set_output(transform="pandas").fit_transform(frame)
-    assert parts["t weekday sin"].iloc[0] == parts["t weekday sin"].iloc[1]  # two Mondays
-    np.testing.assert_allclose(parts["t hour sin"], [0, 1, -1], atol=1e-12)
+    assert parts["t=weekday sin"].iloc[0] == parts["t=weekday sin"].iloc[1]  # two Mondays
+    np.testing.assert_allclose(parts["t=hour sin"], [0, 1, -1], atol=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------------ columns
@@ -205,16 +205,16 @@ def test_feature_names(mixed):
     names = TableEncoder().fit(mixed).get_feature_names_out().tolist()
     assert names[:2] == ["age", "age is missing"]
     assert {"city=Rome", "city=Oslo", "city=Lima", "city=(missing)"} < set(names)
-    assert {"seen days", "seen is missing", "seen month sin", "seen weekday cos"} < set(names)
+    assert {"seen=days", "seen is missing", "seen=month sin", "seen=weekday cos"} < set(names)
     assert names[-1].startswith("note=text ")
     assert not any("hour" in name for name in names)
     tree = TableEncoder("tree").fit(mixed)
     assert tree.get_feature_names_out().tolist()[:6] == [
         "age",
         "city",
-        "seen days",
-        "seen month",
-        "seen weekday",
+        "seen=days",
+        "seen=month",
+        "seen=weekday",
         "note",
     ]
     assert [tree.get_feature_names_out()[k] for k in tree.categorical_features_] == ["city", "note"]
@@ -237,7 +237,7 @@ def test_a_tiny_spread_around_a_large_mean_is_kept():
 def test_numbers_over_orders_of_magnitude_have_a_second_feature():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"wide": np.exp(rng.normal(0, 3, 300)), "narrow": rng.normal(5, 1, 300)})
-    assert TableEncoder().fit(frame).get_feature_names_out().tolist() == ["wide", "wide (log scale)", "narrow"]
+    assert TableEncoder().fit(frame).get_feature_names_out().tolist() == ["wide", "wide=log scale", "narrow"]
 
 
 def test_levels_share_a_feature_if_they_are_rare_and_case_does_not_matter():

@@ -186,7 +186,9 @@ def test_rows_that_were_fitted_in_sample_are_assessed_alike_when_they_come_as_ne
 def test_the_scores_of_the_path_are_those_that_were_compared(model: Any) -> None:
     X, _, noisy = clouds(600)
     fitted = SelfPacedClassifier(model, "hard").fit(X, noisy)
-    gain, error = map(float, re.search(r"is higher by (-?[\d.]+) \+- ([\d.]+)", fitted.termination_).groups())
+    gain, error = map(
+        float, re.search(r"(?:higher by|difference) (-?[\d.]+) \+- ([\d.]+)", fitted.termination_).groups()
+    )
     scores = [one.score for one in fitted.path_]
     assert np.nanmax(scores[1:]) - scores[0] == pytest.approx(gain, abs=1.1e-3)
     assert 0 < error < 0.1
@@ -198,7 +200,7 @@ def test_the_gain_of_a_regressor_is_the_difference_on_its_path(model: Any, outli
     X, y = waves()
     y = y if outliers else y - 12 * (np.arange(len(y)) < len(y) // 5)
     fitted = SelfPacedRegressor(model, "hard").fit(X, y)
-    gain = float(re.search(r"is higher by (-?[\d.]+) ", fitted.termination_).group(1))
+    gain = float(re.search(r"(?:is higher by|score difference) (-?[\d.]+) ", fitted.termination_).group(1))
     scores = [one.score for one in fitted.path_]
     assert np.nanmax(scores[1:]) - scores[0] == pytest.approx(gain, abs=1.1e-3)
     assert (fitted.estimator_ is not fitted.plain_) == outliers

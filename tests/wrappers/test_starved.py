@@ -8,7 +8,7 @@ from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.neighbors import KNeighborsRegressor
 
 from selfpaced import SelfPacedClassifier, SelfPacedRegressor
 from selfpaced.pacing import Geometric, Ladder, Stages
@@ -35,14 +35,8 @@ def test_the_last_stage_that_rows_were_left_for_is_kept():
     assert re.search(r"at lam = 1e-30 every weight is zero", model.termination_)
 
 
-@pytest.mark.parametrize(
-    ("kind", "base", "y"),
-    [
-        (SelfPacedClassifier, KNeighborsClassifier(100), LABELS),
-        (SelfPacedRegressor, KNeighborsRegressor(100), VALUES),
-    ],
-)
-def test_rows_that_are_too_few_to_predict_from_are_told(kind, base, y):
-    model = kind(base, regularizer="hard", pace=Ladder((1e-2,))).fit(X, y)
+def test_rows_that_are_too_few_to_predict_from_are_told():
+    base = KNeighborsRegressor(100)
+    model = SelfPacedRegressor(base, regularizer="hard", pace=Ladder((1e-2,))).fit(X, VALUES)
     assert "the model cannot be fitted to the rows that keep weight (Expected n_neighbors" in model.termination_
-    np.testing.assert_array_equal(model.predict(X), base.fit(X, y).predict(X))
+    np.testing.assert_array_equal(model.predict(X), base.fit(X, VALUES).predict(X))

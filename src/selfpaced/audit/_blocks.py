@@ -1,6 +1,6 @@
 """Audit labels whose probabilities come in blocks: on a Dask cluster, in Arrow batches, or in files.
 
-Whatever needs all rows is a sum over blocks. The label-noise model is fitted to a sample of rows by content if there
+What needs all rows is a sum over blocks. The label-noise model is fitted to a sample of rows by content if there
 are many rows, here as in memory.
 """
 
@@ -30,9 +30,9 @@ from ..distributed import (
     spool,
     suspect_frame,
 )
-from ..inspection import issue_table
+from ..inspection import issue_table, lists_in_words
 from ._inputs import SUM_ROUNDING, AuditInput, class_order, codes_among, warn_in_sample
-from ._labels import LabelAudit, levels_in_words, paragraphs
+from ._labels import LabelAudit, paragraphs
 from ._noise import FittedNoise, fit_noise, logits_of
 
 Array = NDArray[Any]
@@ -242,7 +242,7 @@ class BlockAudit(LabelAudit):
     def _lists(self) -> str:
         (_, look, likely), wrong, evidence = self.totals[:3]
         right, if_any = (wrong / likely if likely else math.nan), (evidence / look if look else math.nan)
-        return levels_in_words(int(likely), int(look), right, if_any)
+        return lists_in_words(int(likely), int(look), self.n_labelled, right, if_any)
 
     def _repr_html_(self) -> str:
         """The summary, for a notebook."""

@@ -17,7 +17,9 @@ Floats = NDArray[np.float64]
 
 SUM_ROUNDING = 0.02  # numerical safety: sums of rounded probabilities differ from 1 by less
 EXPECTED = 10.0  # theory: errors that a model must expect of itself before their absence says anything
-IN_SAMPLE = 0.05  # a choice: share of the expected disagreements below which probabilities look in-sample
+# benchmarks/audit.py, in-sample: held-out labels contradict 0.40 to 2.82 times as often as expected, those of a forest
+# that has seen them 0 to 0.11 times.
+IN_SAMPLE = 0.05  # share of the expected contradictions up to which probabilities look in-sample
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..assessment import LEVELS, PICTURES, Assessment, AuditedLabels
 from ..formatting import percent, plural
-from ..inspection import as_table, suspect_table
+from ..inspection import as_table, lists_in_words, suspect_table
 from ._inputs import AuditInput
 from ._neighbours import Neighbours
 from ._noise import FittedNoise, logits_of
@@ -231,12 +230,21 @@ class LabelAudit(AuditPage):
 
     def _lists(self) -> str:
         _, look, likely = self.level_counts.tolist()
-        return levels_in_words(likely, look, *self.assessment.expected_precision(self.assessment.levels()))
+        precision = self.assessment.expected_precision(self.assessment.levels())
+        return lists_in_words(likely, look, self.n_labelled, *precision)
 
     def _rate(self) -> str:
-        nothing = self.noise.model.suspicion is None  # the probabilities say nothing about the labels
-        return rate_in_words(
-            self.noise_rate, self.noise_rate_interval, self.noise_rate_if_any, nothing, self.noise.established
+        """What is known about the share of wrong labels."""
+        low, high = map(percent, self.noise_rate_interval)
+        if self.noise.model.suspicion is None:
+            return "The probabilities do not predict the labels, so wrong labels cannot be found with them."
+        if self.noise.established:
+            return f"Estimated label-error rate {percent(self.noise_rate)} ({low} to {high})."
+        if not np.isnan(self.noise_rate):
+            return f"No label noise detected: at most {high} of the labels are wrong."
+        return (
+            f"Between 0 and {high} of the labels may be wrong (about {percent(self.noise_rate_if_any)} if any are); "
+            "these labels cannot tell whether any are."
         )
 
     def _asides(self) -> list[str]:
@@ -307,43 +315,6 @@ class LabelAudit(AuditPage):
                 ("held-out accuracy", percent(self.noise.accuracy), "on the given labels"),
             ),
         )
-
-
-# -------------------------------------------------------------------------------------------------- words
-
-
-def rate_in_words(rate: float, interval: tuple[float, float], if_any: float, nothing: bool, established: bool) -> str:
-    """What is known about the share of wrong labels.
-
-    >>> rate_in_words(0.2, (0.15, 0.25), 0.2, False, True)
-    'Estimated label-error rate 20 % (15 % to 25 %).'
-    >>> rate_in_words(math.nan, (0.0, 0.12), 0.05, False, False)[:49]
-    'Between 0 and 12 % of the labels may be wrong (ab'
-    """
-    low, high = interval
-    if nothing:
-        return "The probabilities do not predict the labels, so wrong labels cannot be found with them."
-    if established:
-        return f"Estimated label-error rate {percent(rate)} ({percent(low)} to {percent(high)})."
-    if not math.isnan(rate):
-        return f"No label noise detected: at most {percent(high)} of the labels are wrong."
-    return (
-        f"Between 0 and {percent(high)} of the labels may be wrong (about {percent(if_any)} if any are); these labels "
-        "cannot tell whether any are."
-    )
-
-
-def levels_in_words(likely: int, look: int, right: float, if_any: float) -> str:
-    """How long the two lists are, and how many of their rows are expected to be wrong.
-
-    >>> levels_in_words(2, 10, 0.9, 0.4)
-    '2 likely errors (about 90 % of them wrong), 10 worth a look (about 40 % of them wrong, if any labels are).'
-    """
-    first = f"{plural(likely, 'likely error')} (about {percent(right)} of them wrong)" if likely else "No likely errors"
-    second = f"{look:,} worth a look"
-    if look and not math.isnan(if_any):
-        second += f" (about {percent(if_any)} of them wrong, if any labels are)"
-    return f"{first}, {second}."
 
 
 # ----------------------------------------------------------------------------------------------- pictures

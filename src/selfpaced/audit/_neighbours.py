@@ -17,7 +17,7 @@ Codes = NDArray[np.intp]
 NEAREST = 10  # convention: neighbours that vote on the label of a row
 NAMED = 5  # display: neighbours that are named as a reason
 MOST_OF_GROUP = 50  # cost: rows of the same group that are skipped among the neighbours of a row
-DUPLICATE = 0.05  # a choice: part of the usual distance to the nearest row below which two rows are near-duplicates
+DUPLICATE = 0.05  # display: part of the usual distance to the nearest row below which two rows are near-duplicates
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,6 @@ from ..label_noise import (
     ChannelModels,
     NoiseModel,
     confident_error,
-    design_effect,
-    rate_scores,
     share_to_check,
 )
 from ..label_noise.model import as_matrix
@@ -134,12 +132,8 @@ def fit_noise(
     stands for, in the list of rows worth a look too.
     """
     size = effective_size(weight, len(codes)) if size is None else size
-    models = ChannelModels.of(logits, codes, weight, size=size)
-    model = models.assessed()
-    if groups is not None and models.models:
-        size /= design_effect(rate_scores(model, logits, codes), groups, weight)
-        models = ChannelModels.of(logits, codes, weight, size=size)
-        model = models.assessed()
+    models = ChannelModels.of(logits, codes, weight, size=size, groups=groups)
+    model, size = models.assessed(), size / models.design_effect
     second: tuple[NoiseModel, Array] | None = None
     if reference is not None and models.models:
         model, second = _with_reference(models, model, reference, weight, size)

@@ -27,11 +27,6 @@ def folder(text: str) -> Path:
     return Path(text)
 
 
-def _model(text: str) -> str:
-    """Return the name of a model, also if it is called as scikit-learn does."""
-    return {"hist-gradient-boosting": "boosting", "random-forest": "forest"}.get(text, text)
-
-
 def _flag(text: str) -> dict[str, Any]:
     return {"action": "store_true", "help": text}
 
@@ -74,7 +69,7 @@ TARGET = {
     "--merge-labels": _many("FROM=TO", "read the label FROM as TO, such as 'iran=Iran'; 'FROM=' as a missing label"),
 }
 MODEL = {
-    "--model": {"choices": _MODELS, "default": "auto", "help": _AUTO, "type": _model},
+    "--model": {"choices": _MODELS, "default": "auto", "help": _AUTO},
     "--threshold": _text(
         "P", "rows more probably wrong than this are likely errors (default 0.5)", type=share, default=0.5
     ),

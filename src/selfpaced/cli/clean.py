@@ -52,7 +52,6 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 def _by_model(args: argparse.Namespace, out: Path, console: Console) -> int:
     """Drop, flag or relabel the likely errors of a fit."""
-    from .terminal import likely_errors
     from .training import train
 
     how = args.how or "drop"
@@ -71,9 +70,8 @@ def _by_model(args: argparse.Namespace, out: Path, console: Console) -> int:
                     frame[name] = likely[column].reindex(frame.index)
             rows = _write(frame.drop(index=likely.index) if how == "drop" else frame, result.table, out, decimal)
     done = {"drop": "dropped", "flag": "flagged", "relabel": "relabelled"}[how]
-    console.tell(f"\n{result.model.termination_}")
-    among = f"{likely_errors(len(likely))} among {len(result.table.frame):,} rows"
-    console.tell(f"{among}{f': {done}' if len(likely) else ''}.")
+    console.tell(f"\n{result.findings.lists()}", strong=True)
+    console.tell(f"{result.model.termination_}{f' The likely errors are {done}.' if len(likely) else ''}")
     console.say(f"Written: {out} ({rows:,} rows)")
     facts = {"out": str(out), "rows": rows, "likely_errors": len(likely), "how": how}
     console.result(facts | {"suspect_rows": result.likely["row"], "termination": result.model.termination_})

@@ -25,8 +25,6 @@ from .data import (
 from .models import build, model_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from selfpaced.tables import TableBatches
 
     from .console import Console
@@ -112,26 +110,20 @@ def write_report(result: Training, path: Path, console: Console) -> bool:
     from .output import write_page
 
     name = result.table.path.name if result.table.path is not None else "the built-in table"
+    shown = result.suspects.drop(columns="weight")
     return write_page(
         path,
         console,
         result.pipeline[-1],
         result.features,
         result.target.values,
-        suspects=_shown(result),
+        suspects=shown.assign(target=result.target.name, fingerprint=list(result.marks[: len(shown)])),
         cells=result.table.frame,
         title=f"{result.target.name} in {name}",
         note=None if result.choice is None else result.choice.sentence(result.target.name),
         notices=result.notices,
         not_used=result.encoder.not_used_,
     )
-
-
-def _shown(result: Training) -> pd.DataFrame:
-    """The rows of both lists as the page shows them."""
-    first = ["row", "line", "given", "expected", "noise_probability", "probability_if_noisy", "against", "why", "level"]
-    found = result.suspects.loc[:, [name for name in first if name in result.suspects]]
-    return found.assign(target=result.target.name, fingerprint=list(result.marks[: len(found)]))
 
 
 # ------------------------------------------------------------------------------------------ larger than memory

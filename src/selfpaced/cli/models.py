@@ -176,7 +176,8 @@ def choose(encode: Encode, target: np.ndarray, task: str, seed: int, least: int 
     if rows.size < max(least, 2 * MODEL_FOLDS):
         return ModelChoice(LINEAR if task == "classification" else RIDGE)
     compare = _classes if task == "classification" else _values
-    with few_threads(rows.size):
+    with few_threads(rows.size), np.errstate(over="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a fit that is nearly done, or penalised, tells enough
         return compare(encode, target[rows], rows, seed)
 
 
@@ -205,15 +206,12 @@ def _classes(encode: Encode, labels: np.ndarray, rows: np.ndarray, seed: int) ->
 def _likelihood(model: Any, X: Any, codes: np.ndarray, folds: Folds) -> np.ndarray:
     """Return the log-likelihood of each held-out label under a noise model with one rate."""
     from sklearn.base import clone
-    from sklearn.exceptions import ConvergenceWarning
 
     from selfpaced.label_noise import fit_channel, logits_from_proba
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a fit that is nearly done tells enough
-        proba = [clone(model).fit(X[train], codes[train]).predict_proba(X[test]) for train, test in folds]
+    proba = [clone(model).fit(X[train], codes[train]).predict_proba(X[test]) for train, test in folds]
     logits, codes = logits_from_proba(np.concatenate(proba)), codes[np.concatenate([test for _, test in folds])]
-    channel = fit_channel(logits, codes, class_conditional=False, shift=False)
+    channel = fit_channel(logits, codes, shift=False)
     given = channel.given_proba(logits)[np.arange(codes.size), codes]
     return np.asarray(np.log(np.maximum(given, np.finfo(float).tiny)))
 
@@ -250,8 +248,7 @@ def _tried(name: str, model: Any, X: Any, values: np.ndarray, log: bool, folds: 
     tests = np.concatenate([test for _, test in folds])
     fits = [clone(model).fit(X[train], scaled[train]).predict(X[test]) for train, test in folds]
     predicted, given = np.concatenate(fits), values[tests]
-    with np.errstate(over="ignore"):
-        errors = np.sort(np.abs(given - (from_log(predicted) if log else predicted)))
+    errors = np.sort(np.abs(given - (from_log(predicted) if log else predicted)))
     typical = float(errors[: max(int(0.9 * errors.size), 1)].mean())
     residuals = scaled[tests] - predicted
     middle = max(float(np.median(np.abs(residuals))), np.finfo(float).tiny)

@@ -17,20 +17,7 @@ if TYPE_CHECKING:
 
     from .data import Target
 
-COLUMNS = (
-    "row",
-    "line",
-    "level",
-    "given",
-    "expected",
-    "weight",
-    "noise_probability",
-    "probability_if_noisy",
-    "why",
-    "against",
-)
 NEIGHBOURS = 5  # display: their lines are named one by one
-ROWS_WITH_NEIGHBOURS = 1_000  # cost: suspects that get neighbours; the list is sorted
 
 
 def suspicious(
@@ -103,8 +90,10 @@ def _reasons(features: Any, given: Target, table: LoadedTable, found: pd.DataFra
     """One sentence per row about the most similar confident rows; empty if they say nothing against the given one."""
     from sklearn.neighbors import NearestNeighbors
 
+    from selfpaced.reasons import EXPLAINED_ROWS
+
     places = found["row"].to_numpy(dtype=np.int64)
-    explained = places[:ROWS_WITH_NEIGHBOURS]
+    explained = places[:EXPLAINED_ROWS]
     if reference.size < NEIGHBOURS or not explained.size:
         return [""] * len(places)
     near_to, asked = _comparable(features, reference, explained)
@@ -141,14 +130,14 @@ def _class_reason(near: np.ndarray, given: Any, expected: Any) -> str:
     """A reason if most of the similar rows have the expected label.
 
     >>> _class_reason(np.array(["cat"] * 4 + ["dog"]), "dog", "cat")
-    "4 of the 5 most similar rows are 'cat'"
+    "4 of 5 similar rows are 'cat'"
     >>> _class_reason(np.array(["dog"] * 3 + ["cat"] * 2), "dog", "cat")
     ''
     """
     agreeing = int(np.sum(near == expected))
     if given == expected or 2 * agreeing <= len(near):
         return ""
-    return f"{agreeing} of the {len(near)} most similar rows are {str(expected)!r}"
+    return f"{agreeing} of {len(near)} similar rows are {str(expected)!r}"
 
 
 def _value_reason(near: np.ndarray, given: float, expected: float) -> str:
@@ -176,7 +165,7 @@ def with_cells(found: pd.DataFrame, cells: pd.DataFrame, target: str, marks: Seq
     """
     import pandas as pd
 
-    ours = {*COLUMNS, "decision", "target", "fingerprint"}
+    ours = {*found.columns, "decision", "target", "fingerprint"}
     shown = cells.iloc[found["row"].to_numpy(dtype=np.intp)].set_axis(found.index)
     shown.columns = pd.Index([f"table.{name}" if name in ours else name for name in shown.columns])
     known = pd.DataFrame({"target": target, "fingerprint": list(marks)}, index=found.index)

@@ -27,19 +27,10 @@ def summary(found: Findings, path: Any, measured: dict[str, Any], console: Conso
     console.tell(f"\n{found.lists()}", strong=True)
     unused = unused_columns((one["column"], one["reason"]) for one in measured["not_used"])
     console.tell(f"{measured['target']!r} was predicted from {plural(used, 'column')}." + f" {unused}" * bool(unused))
-    told = [measured.get("model_choice"), end_in_words(found.termination, path), found.accuracy()]
-    told += [found.rate()] * (found.noun == "value")  # of labels, how the fit ended says it
+    told = [measured.get("model_choice"), end_in_words(found.termination, path)]
+    told += [found.rate() if found.noun == "value" else found.accuracy()]  # the rest is said above
     for sentence in filter(None, told):
         console.tell(sentence)
-
-
-def likely_errors(number_of: int) -> str:
-    """Return the number of likely errors in words.
-
-    >>> likely_errors(0), likely_errors(1), likely_errors(1200)
-    ('No likely errors', '1 likely error', '1,200 likely errors')
-    """
-    return plural(number_of, "likely error") if number_of else "No likely errors"
 
 
 def tell_next(result: Training, measured: dict[str, Any], written: list[str], folder: str, console: Console) -> None:
@@ -111,12 +102,13 @@ def _measured(record: dict[str, Any], measure: str) -> str:
 
 
 def _cell(value: Any) -> str:
-    """A label or value, shortened.
+    """A label or value; of long labels both ends, as many begin alike.
 
-    >>> _cell(1610800.0), _cell("a label of more than eighteen letters")
-    ('1,610,800', 'a label of more t…')
+    >>> _cell(1610800.0), _cell("Cause of Death: Gunfire")
+    ('1,610,800', 'Cause of…: Gunfire')
     """
     if isinstance(value, float):
         return number(value, 5)
     text = str(value)
-    return text if len(text) <= LABEL_WIDTH else f"{text[: LABEL_WIDTH - 1]}…"
+    half = LABEL_WIDTH // 2
+    return text if len(text) <= LABEL_WIDTH else f"{text[: half - 1].rstrip()}…{text[-half:]}"

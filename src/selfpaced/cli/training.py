@@ -47,7 +47,6 @@ class Training:
     marks: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     merges: dict[str, str] = field(default_factory=dict)
-    threshold: float = 0.5
 
     @property
     def findings(self) -> Findings:
@@ -135,7 +134,6 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         marks,
         told,
         merges,
-        args.threshold,
     )
 
 
@@ -235,9 +233,14 @@ def check_classes(given: Target) -> None:
     """One class cannot be learnt; many classes are probably values."""
     if given.task != "classification":
         return
-    classes = np.unique(given.values)
+    from selfpaced.tables.checks import FEWEST_ROWS
+
+    classes, counts = np.unique(given.values, return_counts=True)
     if classes.size < 2:
         raise UsageError(f"the target {given.name!r} has only one class, {str(classes[0])!r}; a fit needs at least two")
+    if counts.max() < FEWEST_ROWS:
+        what = f"the target {given.name!r} has no class of {FEWEST_ROWS} rows, so that no row could be assessed"
+        raise UsageError(f"{what}; is it the right column?")
     if classes.size > max(200, given.values.size // 5):
         raise UsageError(
             f"the target {given.name!r} has {classes.size:,} classes in {given.values.size:,} rows; "

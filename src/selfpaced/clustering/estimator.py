@@ -21,7 +21,7 @@ from ..selection import Decision, path_of, sentence
 from ..solver import Callback
 from .embedding import SpectralEmbedding
 from .kernels import Sweep, Views, distances, sweep
-from .n_clusters import Count, count_clusters, mean_loss, numbers, usual_loss, view_trust
+from .n_clusters import EXCELLENT, Count, count_clusters, mean_loss, numbers, usual_loss, view_trust
 from .paced import Clustering, Plan, fit_paced, pace_of, resolve
 from .views import (
     Distinct,
@@ -58,7 +58,7 @@ class SelfPacedMultiViewKMeans(
     n_clusters : int, "auto" or a range of integers, default=8
         Number of clusters. "auto" (2 to the square root of the number of samples) or a range: the number on which
         halves of the samples, clustered apart, agree and have most in common; without excellent agreement, the number
-        of the largest modularity of the neighbours graph. If halves hardly agree on it, there is a warning, see
+        of the largest modularity of the neighbours graph, with a warning that it is unsure, see
         ``n_clusters_status_``. At most 2,000 samples take part in that choice.
     regularizer : str, Regularizer or None, default="welsch"
         Any elementwise rule of :mod:`selfpaced.regularizers` by name or instance, one made by ``from_loss``, or
@@ -104,9 +104,9 @@ class SelfPacedMultiViewKMeans(
     n_clusters_ : int
         Number of clusters, chosen or given.
     n_clusters_status_ : {"given", "chosen", "unsure"}
-        "unsure" if halves do not agree on the chosen number (adjusted Rand index below 0.5).
+        "unsure" if halves do not agree excellently on the chosen number (adjusted Rand index below 0.9).
     cluster_agreement_ : dict
-        Number of clusters -> agreement of halves of the samples (adjusted Rand index); empty if the number was given.
+        Number of clusters -> least agreement of halves of the samples (adjusted Rand index); empty if it was given.
     cluster_centers_ : array (k, d), or list or dict of them, as the views came
         In the units of the input (for ``"unit-row"`` of its unit rows).
     sample_weight_, sample_loss_ : array (n, V)
@@ -414,8 +414,8 @@ class SelfPacedMultiViewKMeans(
         if self.n_clusters_status_ == "unsure":
             best = self.cluster_agreement_[self.n_clusters_]
             warnings.warn(
-                f"the number of clusters is unsure: halves of the samples agree by {best:.2f} (adjusted Rand index) on "
-                f"{self.n_clusters_} clusters; give n_clusters if you know it",
+                f"the number of clusters is unsure: on {self.n_clusters_} clusters halves of the samples agree by only "
+                f"{best:.2f} (adjusted Rand index; clear clusters reach {EXCELLENT}); give n_clusters if you know it",
                 ConvergenceWarning,
                 stacklevel=4,
             )

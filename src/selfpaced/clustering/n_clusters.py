@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.stats import entropy
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 from sklearn.neighbors import NearestNeighbors
 
+from ..assessment import OUTLIER_Z
 from ..robust.scales import MAD_TO_SIGMA, weighted_quantile
 from .embedding import leading_vectors, neighbor_graph, spectral_clusters
 from .kernels import Views, filled
@@ -30,7 +32,6 @@ from .kernels import Views, filled
 Floats = NDArray[Any]
 
 # Measured by benchmarks/clustering.py (count).
-STABLE = 0.5  # agreement of the halves below which the number is unsure
 NEARLY_BEST = 0.97  # of the largest information or modularity: the smallest such number is taken
 
 EXCELLENT = 0.9  # convention: adjusted Rand index of an excellent recovery (Steinley 2004)
@@ -39,30 +40,28 @@ SPLITS = 3  # cost: pairs of halves
 HALF_RESTARTS = 10  # cost: of every half and number
 SAMPLES = 2000  # cost: most that take part
 FEW_LEFT_OUT = 0.15  # a choice: a smaller share left out counts again in the end, lest a tail be cut ever shorter
-ISOLATED = 3.5  # convention: robust standard deviations of the log distance to a neighbour; outliers take no part
 
 
 @dataclass(frozen=True)
 class Count:
-    """A number of clusters, and the agreement of the halves on every number tried (empty if it was given)."""
+    """A number of clusters, and the least agreement of halves on every number tried (empty if it was given)."""
 
     n_clusters: int
     agreement: dict[int, float]
 
     @property
     def status(self) -> str:
-        """One of "given", "chosen" and "unsure" (the halves agree on no number)."""
+        """One of "given", "chosen" and "unsure" (the halves do not agree excellently on the number)."""
         if not self.agreement:
             return "given"
-        return "chosen" if self.agreement[self.n_clusters] >= STABLE else "unsure"
+        return "chosen" if self.agreement[self.n_clusters] >= EXCELLENT else "unsure"
 
     def __str__(self) -> str:
         if self.status == "given":
             return ""
-        agreed = f"agreement of halves {self.agreement[self.n_clusters]:.2f}"
-        tried = f"of {min(self.agreement)} to {max(self.agreement)}"
-        unsure = f", unsure: below {STABLE}" if self.status == "unsure" else ""
-        return f"{self.n_clusters} clusters {tried} ({agreed}{unsure}); "
+        agreed = f"halves of the samples agree by at least {self.agreement[self.n_clusters]:.2f}"
+        tried = f"of {min(self.agreement)} to {max(self.agreement)} tried"
+        return f"{self.n_clusters} clusters {tried} ({'unsure: ' * (self.status == 'unsure')}{agreed}); "
 
 
 def numbers(n_clusters: Any) -> tuple[int, ...]:
@@ -91,11 +90,12 @@ def count_clusters(data: Views, tried: tuple[int, ...], neighbors: int, rng: np.
     rows, weight = _usual_samples(principal_components(few), few.weight, 4 * max(tried))
     orders = [rng.permutation(len(rows)) for _ in range(SPLITS)]
     seed = int(rng.integers(2**31))
-    found = {k: np.mean([_agreement(rows, weight, order, k, seed) for order in orders], axis=0) for k in tried}
-    worth = {k: float(alike * common) for k, (alike, common) in found.items() if alike >= EXCELLENT}
+    found = {k: _agreement(rows, weight, orders, k, seed) for k in tried}
+    worth = {k: alike * common for k, (alike, common) in found.items() if alike >= EXCELLENT}
     worth = worth or modularity(few, tried, neighbors, seed)
-    chosen = min(k for k in worth if worth[k] >= NEARLY_BEST * max(worth.values()))
-    return Count(chosen, {k: float(alike) for k, (alike, _) in found.items()})
+    best = max(worth.values())
+    chosen = min(k for k in worth if worth[k] >= min(NEARLY_BEST * best, best))  # modularity may be negative
+    return Count(chosen, {k: alike for k, (alike, _) in found.items()})
 
 
 def modularity(data: Views, tried: tuple[int, ...], neighbors: int, seed: int) -> dict[int, float]:
@@ -130,35 +130,33 @@ def _usual_samples(rows: Floats, weight: Floats | None, least: int) -> tuple[Flo
     gap = nearest.kneighbors()[0][:, -1]
     if not gap.any():
         return rows, weight
-    usual = usual_loss(gap, weight, ISOLATED)
-    kept = usual.excess(gap) <= ISOLATED * usual.spread
+    usual = usual_loss(gap, weight, OUTLIER_Z)  # log distances to a neighbour, as losses
+    kept = usual.excess(gap) <= OUTLIER_Z * usual.spread
     if kept.sum() < least:
         return rows, weight
     return rows[kept], None if weight is None else weight[kept]
 
 
-def _agreement(rows: Floats, weight: Floats | None, order: Any, k: int, seed: int) -> tuple[float, float]:
-    """Adjusted Rand index and common information of two halves, mean of both directions."""
-    parts = order[: len(order) // 2], order[len(order) // 2 :]
-    models = [
-        KMeans(k, n_init=HALF_RESTARTS, random_state=seed).fit(
-            rows[part], None, None if weight is None else weight[part]
-        )
-        for part in parts
-    ]
+def _agreement(rows: Floats, weight: Floats | None, orders: list[Any], k: int, seed: int) -> tuple[float, float]:
+    """Adjusted Rand index of the halves that agree least, and the mean common information of all."""
     alike, common = [], []
-    for model, other, part in zip(models, reversed(models), reversed(parts), strict=True):
-        predicted = model.predict(rows[part])
-        alike.append(adjusted_rand_score(other.labels_, predicted))
-        entropy = (_entropy(other.labels_) + _entropy(predicted)) / 2
-        common.append(entropy * adjusted_mutual_info_score(other.labels_, predicted))
-    return float(np.mean(alike)), float(np.mean(common))
-
-
-def _entropy(labels: NDArray[np.int32]) -> float:
-    share = np.bincount(labels) / len(labels)
-    share = share[share > 0]
-    return float(-(share * np.log(share)).sum())
+    for order in orders:
+        parts = order[: len(order) // 2], order[len(order) // 2 :]
+        models = [
+            KMeans(k, n_init=HALF_RESTARTS, random_state=seed).fit(
+                rows[part], None, None if weight is None else weight[part]
+            )
+            for part in parts
+        ]
+        pairs = [
+            (other.labels_, model.predict(rows[part]))
+            for model, other, part in zip(models, reversed(models), reversed(parts), strict=True)
+        ]
+        alike.append(np.mean([adjusted_rand_score(*pair) for pair in pairs]))
+        for pair in pairs:
+            information = np.mean([entropy(np.bincount(labels)) for labels in pair])
+            common.append(information * adjusted_mutual_info_score(*pair))
+    return float(min(alike)), float(np.mean(common))
 
 
 def view_trust(data: Views, clusters: int, seed: int) -> Floats:

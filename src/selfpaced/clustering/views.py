@@ -127,7 +127,9 @@ class Scaler:
         holes = missing if missing is not None and missing.any() else None
         if sp.issparse(block):
             if holes is not None:
-                block = sp.diags((~holes).astype(block.dtype)) @ _without_nan(block)
+                block = block.copy()
+                block.data = np.nan_to_num(block.data)
+                block = sp.diags((~holes).astype(block.dtype)) @ block
             block = unit_rows(block) if self.scaling == "unit-row" else block
             return sp.csr_matrix(block @ sp.diags(1 / self.scale), dtype=dtype)
         if self.scaling == "unit-row":
@@ -149,12 +151,6 @@ class Scaler:
         return centers.astype(np.float64) * self.scale + self.center
 
 
-def _without_nan(block: Any) -> Any:
-    block = block.copy()
-    block.data = np.nan_to_num(block.data)
-    return block
-
-
 def unit_rows(block: Any) -> Any:
     """Rows of length one; zero rows stay zero."""
     if sp.issparse(block):
@@ -163,14 +159,10 @@ def unit_rows(block: Any) -> Any:
     length = np.sqrt(np.einsum("ij,ij->i", block, block))[:, None]
     if np.isnan(np.sum(length)):
         # As if the unknown cells were like the known ones of the same row.
-        length = np.sqrt(block.shape[1] * _row_means(block * block))[:, None]
+        known = ~np.isnan(block)
+        squares = np.where(known, block * block, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+        length = np.sqrt(block.shape[1] * squares)[:, None]
     return block / np.where(length > 0, length, 1)
-
-
-def _row_means(block: Floats) -> Floats:
-    """Of the known cells; 0 where none is."""
-    known = ~np.isnan(block)
-    return np.asarray(np.where(known, block, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1))
 
 
 def fit_scaler(name: Hashable, block: Any, scaling: str, missing: NDArray[np.bool_], weight: Floats | None) -> Scaler:
@@ -223,12 +215,7 @@ def is_direction(rows: Any) -> bool:
     """
     if rows.shape[1] < FEW_COLUMNS or not rows.shape[0]:
         return False
-    if sp.issparse(rows):
-        row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-        filled = np.bincount(row, rows.data != 0, minlength=rows.shape[0])
-        negative = np.bincount(row, rows.data < 0, minlength=rows.shape[0])
-    else:
-        filled, negative = np.count_nonzero(rows, axis=1), np.count_nonzero(rows < 0, axis=1)
+    filled, negative = (np.asarray(hits.sum(axis=1)).ravel() for hits in (rows != 0, rows < 0))
     counts = (filled <= (1 - MOSTLY_ZEROS) * rows.shape[1]) & (negative <= NEGATIVE_SHARE * filled)
     return bool(counts[filled > 0].mean() > 0.5) if filled.any() else False
 

@@ -92,6 +92,8 @@ class MemoryTable:
     (6.0, [2.0])
     """
 
+    names: Sequence[str] | None = None
+
     def __init__(
         self,
         X: Any,
@@ -99,10 +101,9 @@ class MemoryTable:
         weight: Array | None = None,
         *,
         classes: Array | None = None,
-        names: Sequence[str] | None = None,
         n_blocks: int = 1,
     ) -> None:
-        self.block, self.classes, self.names = Block(X, y, weight), classes, names
+        self.block, self.classes = Block(X, y, weight), classes
         self.n, self.n_features = X.shape
         self.dtype = X.dtype
         self.mass = np.bincount(y, weight, len(classes)) if classes is not None else np.array([total(weight, self.n)])
@@ -222,7 +223,7 @@ class ContentSample:
     @property
     def _distinct(self) -> Keys:
         """The distinct keys of a settled sample."""
-        return self.keys[np.r_[True, self.keys[1:] != self.keys[:-1]][: len(self.keys)]]
+        return np.asarray(self.keys[np.r_[True, self.keys[1:] != self.keys[:-1]][: len(self.keys)]])
 
     def _limit(self, size: int) -> np.uint64:
         distinct = self._distinct

@@ -15,15 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ..assessment import Assessment, AssessmentMixin, Places, Values, fingerprint
+from ..assessment import OUTLIER_Z, Assessment, AssessmentMixin, Places, Values, fingerprint
 from ..fitting import all_or_nothing
-from ..regularizers import Hard
 from ..robust.scales import MAD_TO_SIGMA
-from .engine import Engine, WeightedSolve, resolve
-from .entries import HELD_OUT_ENTRIES, SCALE_ENTRIES, Floats, Levels, Side, from_csr
+from .engine import HELD_OUT_ENTRIES, SCALE_ENTRIES, Engine, Floats, Levels, Side, WeightedSolve, from_csr, resolve
 from .inputs import Observed, check_positions, observe, positions
 from .residuals import (
-    REJECT,
     FittedLines,
     about_the_usual,
     beyond,
@@ -38,7 +35,7 @@ from .residuals import (
     refit_rows,
     thin_rows,
 )
-from .solve import FactorRun, Recipe, Solver
+from .solve import FactorRun, Recipe, Solver, rejecting
 from .start import lever, typical_size
 
 
@@ -102,19 +99,9 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
 
     # --------------------------------------------------------------------------------------- fitted side
 
-    def fit_transform(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        mask: Any = None,
-        sample_weight: Any = None,
-        shape: tuple[int, int] | None = None,
-        long: Any = None,
-    ) -> Floats:
-        """Fit, and return the rows' factors."""
-        self.fit(X, y, mask=mask, sample_weight=sample_weight, shape=shape, long=long)
-        return self._coordinates()
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Floats:
+        """Fit with the parameters of :meth:`fit`, and return the rows' factors."""
+        return self.fit(X, y, **fit_params)._coordinates()
 
     def transform(self, X: Any, *, mask: Any = None) -> Floats:
         """Factors of new rows, fitted robustly with the components held fixed.
@@ -188,14 +175,10 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         """
         check_is_fitted(self)
         bounds = getattr(self, "bounds", None)
-        found = self._rows_expected(rows) if columns is None else self._entries_expected(rows, columns)
+        found = self.inverse_transform(self.transform(rows)) if columns is None else self._expected(rows, columns)
         return found if bounds is None else np.clip(found, *bounds)
 
-    def _rows_expected(self, X: Any) -> Floats:
-        U, V = self._whole(self._rows(observe(self, X, reset=False).matrix))
-        return np.asarray(U @ V.T)
-
-    def _entries_expected(self, rows: Any, columns: Any) -> Floats:
+    def _expected(self, rows: Any, columns: Any) -> Floats:
         U, V = self._whole(self._coordinates())
         left = self._position(rows, "rows", self.row_labels_, len(U), self.missing_rows_)
         right = self._position(columns, "columns", self.column_labels_, len(V), self.missing_columns_)
@@ -286,13 +269,12 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         by_row = np.diff(observed.matrix.indptr)
         by_column = np.bincount(observed.matrix.indices, minlength=observed.matrix.shape[1])
         self.missing_rows_, self.missing_columns_ = np.flatnonzero(by_row == 0), np.flatnonzero(by_column == 0)
-        for what, missing in (("row", self.missing_rows_), ("column", self.missing_columns_)):
+        for what, missing in (("rows", self.missing_rows_), ("columns", self.missing_columns_)):
             if missing.size:
                 named = ", ".join(str(int(i)) for i in missing[:10]) + (", ..." if missing.size > 10 else "")
                 warnings.warn(
-                    f"{missing.size} {what}{'s have' if missing.size > 1 else ' has'} no observed entry and "
-                    f"{'keep' if missing.size > 1 else 'keeps'} zero factors, the prior: {named} (all in "
-                    f"missing_{what}s_)",
+                    f"no observed entry in {what} {named} ({missing.size} in all, see missing_{what}_): their "
+                    "factors are zero",
                     UserWarning,
                     stacklevel=4,
                 )
@@ -362,7 +344,7 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         if held_out == 0.0 and side.values.size < HELD_OUT_ENTRIES:  # a fit may meet most of so few, and lose the rest
             errors = left_out_rows(side, *self._lines(), self.mean_, self.scale_, self._seed)
             held_out = MAD_TO_SIGMA * float(np.median(np.abs(np.concatenate([row[-1] for row in errors]))))
-        self._cells = fit_cell_errors(sample, floor=held_out, least=REJECT * fit.scale)
+        self._cells = fit_cell_errors(sample, floor=held_out, least=OUTLIER_Z * fit.scale)
         self.row_weight_, self.column_weight_ = line_means(self._step, side, residuals, len(V))
         return int(np.count_nonzero(beyond(residuals, self._cells.beyond)))
 
@@ -478,7 +460,7 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         if last.regularizer is not None:
             self._repeat(engine, side, U, V, last)
         if self._polished:
-            last = WeightedSolve(Hard(), (REJECT * self.scale_) ** 2, self._ridge * self.scale_, quadratic=True)
+            last = rejecting(self.scale_, self._ridge)
             self._repeat(engine, side, U, V, last)
         if self._usual_rows is None:
             return

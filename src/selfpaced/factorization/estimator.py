@@ -16,13 +16,12 @@ from ..robust import ScaleStop, noise_scale
 from ..selection import Candidate, Decision, path_of, sentence
 from ..solver import Callback
 from .base import Factorization
-from .engine import Engine, WeightedSolve, resolve
-from .entries import HELD_OUT_ENTRIES, NO_MEANS, Levels, Means, from_csr
+from .engine import HELD_OUT_ENTRIES, NO_MEANS, Engine, Levels, Means, WeightedSolve, from_csr, resolve
 from .inputs import Observed
 from .rank import MEANS_ONLY, NOT_CHECKED, RECOVERED, UNRELIABLE, FormChoice, choose_form, fit_quality
 from .residuals import fit_cell_errors
 from .solve import FactorRun, Recipe, Solver
-from .start import RIDGE_END, SMOOTHING, centred, random_factors, ridge_bound
+from .start import RIDGE_END, SMOOTHING, centred, random_factors
 
 LEAST_ROW_WEIGHT = 1e-3  # numerical safety: of the usual weight; rows without weight would count as missing
 
@@ -100,21 +99,21 @@ class PRMF(Factorization):
 
     def _fit_entries(self, recipe: Recipe, rank: int | None, observed: Observed) -> list[str]:
         engine, rng = resolve(self.backend, self.n_jobs), np.random.default_rng(self._seed)
-        entries = from_csr(observed.matrix, observed.sample_weight)
+        centre = centred(engine, from_csr(observed.matrix, observed.sample_weight))
         with Progress(self, total=self.max_iter + recipe.polish).running() as progress:
-            solver = Solver(engine, entries, recipe, ridge_bound(entries), progress.tick)
+            solver = Solver(centre, recipe, progress.tick)
             if self.continuation or rank is None:
                 factors = solver.warm_start(rank, rng)
             else:
-                factors = solver.descend(random_factors(entries, rank, rng), np.full(self.max_iter, solver.ridge))
+                factors = random_factors(centre.entries, rank, rng)
+                factors = solver.descend(factors, np.full(self.max_iter, solver.ridge))
             warm = solver.sweeps
             run = solver.follow(factors, self._seed)
         self._polished = bool(recipe.polish)
         self.n_iter_ = run.sweeps + warm
         self._remember(solver)
-        levels = centred(engine, entries).levels
-        side = entries.by_row
-        del solver, entries
+        levels, side = centre.levels, centre.entries.by_row
+        del solver, centre
         self._keep(run, engine, side, observed, levels)
         reason = f"it was asked for; {self.n_iter_} sweeps, rank {self.rank_}, noise scale {self.scale_:.3g}"
         self.path_ = path_of(run.trials, Decision(0, reason))
@@ -350,12 +349,9 @@ class SelfPacedMF(Factorization):
                 recipe = replace(recipe, ridge=choice.form.ridge, room=room)
             entries = from_csr(observed.matrix, observed.sample_weight)
             centre = centred(replace(engine, means=means[-1]), entries, guarded)
-            bound = ridge_bound(centre.entries, cut=centre.cut)
             side = entries.by_row
             del entries
-            solver = Solver(
-                centre.engine, centre.entries, recipe, bound, progress.tick, self.callback, centre.levels, centre.cut
-            )
+            solver = Solver(centre, recipe, progress.tick, self.callback)
             factors = solver.grown_start(rank, np.random.default_rng(self._seed))
             warm = solver.sweeps
             run = solver.follow(factors, self._seed)
@@ -391,19 +387,22 @@ class SelfPacedMF(Factorization):
 
     def _tell(self, run: FactorRun, choice: FormChoice | None, outliers: int) -> list[str]:
         """Set path, quality and closing sentence; returns what is to be warned of."""
-        found = "found" if self.rank == "auto" else "given"
         quality = None
         self.quality_ = NOT_CHECKED
         self.rank_path_: tuple[Candidate, ...] = ()
         if choice is not None:
             quality = fit_quality(choice, self.reconstruct(*choice.places[:2]))
             self.quality_, self.rank_path_ = quality.status, path_of(choice.trials, Decision(choice.index, ""))
+        found = "found" if self.rank == "auto" else "given"
+        own = "rows and columns" if self.center_ == "both" else self.center_
         where = "" if math.isinf(run.lam) else f"at lam = {run.lam:.4g} "
+        again = f", the last of {self.reweight_rows + 1} fits" if self.reweight_rows else ""
+        counts = (
+            f"Likely errors: {outliers}; rows and columns refitted: {self.n_rescued_}; sweeps: {self.n_iter_}{again}"
+        )
         reason = (
-            f"{where}{run.reason}; rank {self.rank_} ({found}), {_MEANS[self.center_]}noise scale {self.scale_:.3g}, "
-            f"{outliers} outliers, {self.n_rescued_} rows or columns rescued, {self.n_iter_} sweeps"
-            f"{f', the last of {self.reweight_rows + 1} fits' if self.reweight_rows else ''}"
-            f"{'' if quality is None else f'; {quality}'}"
+            f"{where}{run.reason}. Rank {self.rank_} was {found}{f', with means of {own}' if own else ''}; the noise "
+            f"scale is {self.scale_:.3g}. {counts}.{'' if quality is None else f' Quality: {quality}.'}"
         )
         decision = Decision(len(run.trials) - 1, reason)
         if not self._side.values.any():
@@ -460,7 +459,6 @@ class SelfPacedMF(Factorization):
         return plain._adopt(run, solver, levels)
 
 
-_MEANS = {None: "", "both": "means of rows and columns, ", "rows": "means of rows, ", "columns": "means of columns, "}
 _ADVICE = {
     MEANS_ONLY: "components predict held-out entries no better than the means of rows and columns",
     UNRELIABLE: "too many entries may be wrong for this rank, or too few observed; do not rely on the fit",

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from ..fitting import check_size
 from ..parameters import speaking_of
-from .entries import Floats, Side
+from .engine import Floats, Side
 
 Array = NDArray[Any]
 _DTYPES = (np.float64, np.float32)

@@ -14,11 +14,10 @@ import scipy.sparse as sp
 from ..regularizers import get
 from ..robust import tukey_loss
 from ..selection import Gap, Trial, gap
-from .engine import Engine
-from .entries import HELD_OUT_ENTRIES, NO_MEANS, Entries, Factors, Floats, Levels, Means, from_csr
+from .engine import HELD_OUT_ENTRIES, NO_MEANS, Engine, Entries, Factors, Floats, Levels, Means, from_csr
 from .residuals import THIN
 from .solve import NEGLIGIBLE, Recipe, Solver
-from .start import RIDGE_END, RIDGE_RANK, Centred, centred, lever, low_scale, reveal_rank, ridge_bound
+from .start import RIDGE_END, RIDGE_RANK, Centred, centred, lever, low_scale, reveal_rank
 
 # Measured by benchmarks/factorization.py, parts offsets, quality, ratings and cost.
 RIDGE_SHARES = (RIDGE_RANK, 0.1, 0.03, RIDGE_END)  # ridges compared, as shares of the bound
@@ -129,9 +128,7 @@ class FormSearch:
     shown: set[int] = field(default_factory=set)  # ranks that showed in the singular values of a start
 
     def solver(self, centre: Centred, ridge: float = RIDGE_END) -> Solver:
-        recipe = Recipe(get("mixture"), None, ridge, rescue=False)
-        bound = ridge_bound(centre.entries, cut=centre.cut)
-        return Solver(centre.engine, centre.entries, recipe, bound, lambda _: None, cut=centre.cut)
+        return Solver(centre, Recipe(get("mixture"), None, ridge, rescue=False))
 
     def centred(self, means: Means) -> Centred:
         return centred(replace(self.engine, means=means), self.entries, self.guarded)
@@ -372,8 +369,9 @@ class FitQuality:
     cause: str = ""  # what makes a fit unreliable; empty otherwise
 
     def __str__(self) -> str:
-        figures = f"held-out error {self.error:.3g}, means alone {self.means_error:.3g}, {self.z:.1f} standard errors"
-        return f"{self.status} ({figures}{f'; {self.cause}' if self.cause else ''})"
+        cause = f"; {self.cause}" if self.cause else ""
+        errors = f"held-out error {self.error:.3g}, of the means alone {self.means_error:.3g}"
+        return f"{self.status} ({errors}, {self.z:.1f} standard errors apart{cause})"
 
 
 def fit_quality(choice: FormChoice, fitted: Floats) -> FitQuality:

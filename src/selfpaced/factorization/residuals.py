@@ -18,8 +18,7 @@ from scipy.special import gammaln, ndtr
 
 from ..assessment import OUTLIER_Z
 from ..robust.scales import MAD_TO_SIGMA
-from .engine import Engine, WeightedSolve
-from .entries import SCALE_ENTRIES, Floats, Side
+from .engine import SCALE_ENTRIES, Engine, Floats, Side, WeightedSolve
 
 # a choice, made on development data; benchmarks/factorization.py, part ablation, shows what refitting earns.
 INLIER = 4.0  # noise scales within which a residual, and deviations within which a row, is usual
@@ -27,7 +26,6 @@ STARVED = 0.7  # of the median inlier share: rows below it are lost
 THIN = 12  # entries per component up to which an inlier share does not tell a wrong optimum
 SURE_SIDE = 4.0  # times the other side's rows: then the components are sure, and it is the rows that are not
 ENTRIES_PER_FACTOR = 2.5  # of a row at least: with fewer, anything is explained and the noise scale says nothing
-REJECT = 3.5  # noise scales beyond which an entry does not count
 
 MOST_LOST = 500  # cost: beyond so many lost rows it is the model that is wrong
 MOST_THIN = 200_000  # cost: entries of a matrix in which all rows of few entries are refitted; 1e7 took minutes
@@ -148,7 +146,7 @@ def _best(X: Floats, y: Floats, current: Floats, scale: float, usual: UsualRows,
 
     def cheapest(rows: Floats, count: int) -> Floats:
         far = np.einsum("nki,ij,nkj->nk", rows, usual.precision, rows)
-        cost = np.minimum(off(rows) ** 2, REJECT**2).sum(axis=2) + far
+        cost = np.minimum(off(rows) ** 2, OUTLIER_Z**2).sum(axis=2) + far
         best = np.argsort(cost, axis=1, kind="stable")[:, :count]
         return np.take_along_axis(rows, best[..., None], axis=1)
 
@@ -156,7 +154,7 @@ def _best(X: Floats, y: Floats, current: Floats, scale: float, usual: UsualRows,
     nothing = np.zeros_like(current)
     rows = np.concatenate([current[:, None], nothing[:, None], cheapest(start, REFINED)], axis=1)
     for _ in range(REFINEMENTS):
-        rows = solve((np.abs(off(rows)) < REJECT).astype(np.float64))
+        rows = solve((np.abs(off(rows)) < OUTLIER_Z).astype(np.float64))
     return cheapest(rows, 1)[:, 0] + usual.centre
 
 
@@ -189,7 +187,7 @@ def gains(side: Side, rows: FittedLines, columns: FittedLines, mean: float, scal
     found, left, count = np.full(side.n_rows, np.nan), 0.0, 0
     for i, y, given, model in left_out_rows(side, rows, columns, mean, scale, seed):
         alone = left_out(np.ones((y.size, 1)), y - level, given, unit, own_usual)
-        errors = np.minimum(np.abs([alone, model]), REJECT * unit) ** 2
+        errors = np.minimum(np.abs([alone, model]), OUTLIER_Z * unit) ** 2
         found[i] = np.average(errors[0] - errors[1], weights=given)
         left, count = left + float(errors[0].sum()), count + y.size
     return np.asarray(found / (left / count)) if left > 0 else np.where(np.isnan(found), np.nan, 0.0)
@@ -203,7 +201,7 @@ def left_out_rows(
     usual = rows.usual(side.counts())
     for part in range(ROW_FOLDS):
         factors, means = _columns_of_others(side, rows, columns, mean, unit, fold != part)
-        for i in np.flatnonzero((fold == part) & (side.counts() > 0)):
+        for i in np.flatnonzero((fold == part) & (side.counts() > 0)).tolist():
             at = slice(side.indptr[i], side.indptr[i + 1])
             y, across = side.values[at].astype(np.float64), side.indices[at]
             given = side.sample_weight[at] if side.sample_weight.size else np.ones(y.size)

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ..assessment import OUTLIER_Z
 from ..fitting import Interruptible
 from ..pacing import CalibrationError, Pacing, lam_at
 from ..regularizers import GroupRegularizer, Hard, relative
 from ..robust import Opening, noise_scale
 from ..selection import Trial
 from ..solver import Callback, DeadEnd, End, Solution, Stage, State, walk
-from .engine import Engine, WeightedSolve
-from .entries import Entries, Factors, Floats, Levels, Side
-from .residuals import REJECT, UsualRows, inlier_shares, is_thin, lost_rows, refit_rows, thin_rows, usual_rows
+from .engine import Factors, Floats, Side, WeightedSolve
+from .residuals import UsualRows, inlier_shares, is_thin, lost_rows, refit_rows, thin_rows, usual_rows
 from .start import (
     RIDGE_RANK,
     SMOOTHING,
     SPARE,
+    Centred,
     balanced,
     continuation,
     descend,
@@ -30,6 +31,7 @@ from .start import (
     low_scale,
     random_factors,
     reveal_rank,
+    ridge_bound,
     typical_size,
 )
 
@@ -118,19 +120,15 @@ class FactorRun:
 class Solver:
     """One factorization problem: the entries, the recipe, and a run per start."""
 
-    engine: Engine
-    entries: Entries
+    centre: InitVar[Centred]
     recipe: Recipe
-    bound: float
-    tick: Callable[[str], None]
+    tick: Callable[[str], None] = lambda _: None
     callback: Callback | None = None
-    levels: Levels | None = None
-    cut: float = math.inf
     sweeps: int = 0
-    floor: float = field(init=False)
-    ridge: float = field(init=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, centre: Centred) -> None:
+        self.engine, self.entries, self.levels, self.cut = centre.engine, centre.entries, centre.levels, centre.cut
+        self.bound = ridge_bound(self.entries, self.cut)
         self.ridge = max(self.recipe.ridge * self.bound, 1e-12)
         # Noise so far below the entries is not told apart from an alternation that has not quite converged.
         self.floor = NEGLIGIBLE * typical_size(self.entries)
@@ -157,7 +155,7 @@ class Solver:
         room = self.recipe.room
         while room > 0:
             left = self.engine.residuals(side, *factors).astype(np.float64)
-            left[np.abs(left) > REJECT * self._scale(left)] = 0.0
+            left[np.abs(left) > OUTLIER_Z * self._scale(left)] = 0.0
             more = further_components(side.matrix(left, n_columns), room, rng)
             if more is None:
                 break
@@ -305,7 +303,7 @@ class Solver:
         scale = max(noise_scale(part, self.floor) for part in parts)
         met = self.engine.means.rank(run.fit.V) > 0 and scale < MET * grid.error
         half_step = math.sqrt(3) * grid.error  # which the limit of rejection is to be
-        return replace(run, fit=replace(run.fit, scale=half_step / REJECT)) if met else run
+        return replace(run, fit=replace(run.fit, scale=half_step / OUTLIER_Z)) if met else run
 
     def _polished(self, run: FactorRun) -> FactorRun:
         """Polish, refit the rows and columns that are lost, and polish again."""
@@ -322,8 +320,8 @@ class Solver:
         floor = max(self.floor, min(self.entries.grain, fit.scale))  # below the error of rounding as it began
         for done in range(LONGER * sweeps):
             before = fit.scale
-            residuals = self._sweep(fit, self._rejecting(fit.scale), "polish").astype(np.float64)
-            inside = residuals[np.abs(residuals) < REJECT * fit.scale]
+            residuals = self._sweep(fit, rejecting(fit.scale, self.ridge), "polish").astype(np.float64)
+            inside = residuals[np.abs(residuals) < OUTLIER_Z * fit.scale]
             if not inside.size:
                 break
             kept = inside.size / residuals.size * self.entries.size
@@ -344,10 +342,6 @@ class Solver:
         empty = self.entries.empty_rows().size + self.entries.empty_columns().size
         return float(max(total - u.shape[1] ** 2, 0.0) + means.count * (sum(self.entries.shape) - empty) / 2)
 
-    def _rejecting(self, scale: float) -> WeightedSolve:
-        # L1 residuals of the noise's size weigh 1/scale in IRLS: the same ridge, in units of squared residuals
-        return WeightedSolve(Hard(), (REJECT * scale) ** 2, self.ridge * scale, quadratic=True)
-
     def _finished(self, run: FactorRun) -> FactorRun:
         """Balanced factors; the rows are solved last, so that they are the exact transform of their entries."""
         fit, rescue = run.fit.copied(), self.recipe.rescue and self.recipe.polish
@@ -355,7 +349,7 @@ class Solver:
         U, V, _ = self.balanced(fit.U, fit.V)
         fit = Factorized(U, V, fit.step.at(eps=self._eps(fit.scale)), fit.scale)
         self.engine.half(
-            self.entries.by_row, fit.U, fit.V, self._rejecting(fit.scale) if self.recipe.polish else fit.step
+            self.entries.by_row, fit.U, fit.V, rejecting(fit.scale, self.ridge) if self.recipe.polish else fit.step
         )
         if not rescue or not self.engine.means.rank(fit.U):
             return replace(run, fit=fit)
@@ -371,12 +365,12 @@ class Solver:
 
     def _lines(self, fit: Factorized, by_row: bool) -> RefitLines:
         """The rows (or columns) with their whole means: first means of a few entries may be far off."""
-        means, levels = self.engine.means, self.levels
+        means = self.engine.means
         side, own, other = (self.entries.by_row, fit.U, fit.V) if by_row else (self.entries.by_column, fit.V, fit.U)
         part, u, v, free = means.half(side, own, other, by_row)
         shift = np.zeros(len(u), u.dtype)
-        if levels is not None and (means.rows if by_row else means.columns):
-            level = levels.rows if by_row else levels.columns
+        if means.rows if by_row else means.columns:
+            level = self.levels.rows if by_row else self.levels.columns
             part = replace(part, values=part.values + level[part.row_of()])
             shift = level / v[0, -1]
             u[:, -1] += shift
@@ -416,6 +410,12 @@ class FusedSweeps:
         if np.mean(weights) < STARVING or scale > SPOILT * self.first_scale:
             raise DeadEnd(f"at lam = {lam:.4g} hardly any entry has weight (open the pace)", back_to_start=True)
         return State(replace(fit, step=step, scale=scale), step.loss(residuals), weights, 1)
+
+
+def rejecting(scale: float, ridge: float) -> WeightedSolve:
+    """Least squares without the outliers."""
+    # L1 residuals of the noise's size weigh 1/scale in IRLS: the same ridge, in units of squared residuals
+    return WeightedSolve(Hard(), (OUTLIER_Z * scale) ** 2, ridge * scale, quadratic=True)
 
 
 def _unit(rule: Any, scale: float) -> float:

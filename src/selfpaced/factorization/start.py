@@ -12,8 +12,7 @@ from scipy.sparse.linalg import svds
 
 from ..regularizers import Hard
 from ..robust.scales import MAD_TO_SIGMA
-from .engine import Engine, WeightedSolve
-from .entries import Entries, Factors, Floats, Levels
+from .engine import Engine, Entries, Factors, Floats, Levels, WeightedSolve
 
 Tick = Callable[[str], None]
 
@@ -53,7 +52,7 @@ def crowded(values: Floats) -> float:
     return float(ordered[first] + ordered[first + inside]) / 2
 
 
-def ridge_bound(entries: Entries, sweeps: int = 20, cut: float = math.inf) -> float:
+def ridge_bound(entries: Entries, cut: float) -> float:
     """The spectral norm of the observed signs: the smallest ridge at which the L1 solution is zero.
 
     It does not depend on the unit of the data, which makes it the natural unit of the ridge. A few power
@@ -63,7 +62,7 @@ def ridge_bound(entries: Entries, sweeps: int = 20, cut: float = math.inf) -> fl
     real = side.sample_weight.dtype if side.sample_weight.size else np.float32
     vector = np.random.default_rng(0).standard_normal(width).astype(real)
     norm = 0.0
-    for _ in range(sweeps):
+    for _ in range(20):
         image = np.zeros_like(vector)
         for start, stop in side.blocks(1 << 20):  # signs of all entries at once would be the peak of memory
             part = side.rows(start, stop)
@@ -120,9 +119,9 @@ def descend(
     return U, V
 
 
-def continuation(bound: float, first: float, last: float, sweeps: int, settle: float = 0.4) -> Floats:
-    """Ridges falling geometrically from ``first`` to ``last`` (shares of the bound), then staying there."""
-    falling = np.arange(sweeps) / max((1 - settle) * sweeps, 1e-9)
+def continuation(bound: float, first: float, last: float, sweeps: int) -> Floats:
+    """Ridges falling geometrically from ``first`` to ``last`` (shares of the bound), then staying for 40 %."""
+    falling = np.arange(sweeps) / max(0.6 * sweeps, 1e-9)
     return bound * first * (last / first) ** np.minimum(falling, 1.0)
 
 

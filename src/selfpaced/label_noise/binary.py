@@ -122,13 +122,11 @@ def _scoring(likelihood: _BinaryLikelihood, p: Array, project: Array, max_iter: 
     return p, state[0]
 
 
-def fit_binary(
-    margin: Array, y: NDArray[np.intp], weight: Array, class_conditional: bool, shift: bool, noiseless: bool = False
-) -> list[Model]:
+def fit_binary(margin: Array, y: NDArray[np.intp], weight: Array, shift: bool, noiseless: bool) -> list[Model]:
     """The models that are allowed, each at the better of its starts."""
     unit = np.average(np.abs(margin), weights=weight) / 2 + 1e-9
     likelihood = _BinaryLikelihood(*_bins(margin / unit, y, weight), free=noiseless)
-    forms = [_RATE] + [_Form(True, 1)] * shift + [_CLASS_RATES] * (shift and class_conditional)
+    forms = [_RATE] + [_Form(True, 1)] * shift + [_CLASS_RATES] * shift
     forms += ([_Form(False, 0)] + [_Form(True, 0)] * shift) * noiseless
     starts = [_starts(form) for form in forms]
     which = np.repeat(np.arange(len(forms)), [len(own) for own in starts])

@@ -13,7 +13,18 @@ from scipy.special import ndtr, ndtri
 
 from ..selection import effective_size
 from .binary import fit_binary, one_rate_binary
-from .model import CLASS_ROWS, Array, Model, NoiseModel, Suspicion, as_matrix, softmax, symmetric
+from .model import (
+    CLASS_ROWS,
+    Array,
+    Model,
+    NoiseModel,
+    Suspicion,
+    as_matrix,
+    design_effect,
+    rate_scores,
+    softmax,
+    symmetric,
+)
 from .multiclass import fit_multiclass, one_rate_multiclass
 
 __all__ = ["ChannelModels", "fit_channel", "one_rate_likelihood"]
@@ -33,10 +44,8 @@ def fit_channel(
     y: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
-    class_conditional: bool = True,
     shift: bool = True,
     noiseless: bool = False,
-    size: float | None = None,
 ) -> NoiseModel:
     """Fit the label-noise model to out-of-fold logits and noisy labels, given as codes 0 .. n_classes - 1.
 
@@ -45,17 +54,14 @@ def fit_channel(
 
     Parameters
     ----------
-    class_conditional : bool
-        Also consider a rate per class (pair of classes when there are more than two).
     shift : bool
-        Also consider a bias and, with ``class_conditional``, rates that differ between classes.  With False the most
-        probable class of every row stays as the logits have it: only their scale and one rate are fitted.
+        Also consider a bias, and rates that differ between classes (pairs of classes if there are more than two).  With
+        False the most probable class of every row stays as the logits have it: only their scale and one rate are
+        fitted.
     noiseless : bool
         Also consider that no label is wrong.  A rate then pays for the range that it could have had, the rate never
         exceeds the noisy error of the logits, the interval reaches down to 0 unless noise is significant, and a shift
         is cut back where it costs noisy accuracy.
-    size : float, optional
-        How many independent rows the rows are worth, if the weights do not say it.
 
     Examples
     --------
@@ -72,8 +78,7 @@ def fit_channel(
     >>> clean.noise_rate < 0.01, clean.interval[0]
     (True, 0.0)
     """
-    options = {"class_conditional": class_conditional, "shift": shift, "noiseless": noiseless}
-    models = ChannelModels.of(logits, y, sample_weight, size=size, **options)
+    models = ChannelModels.of(logits, y, sample_weight, shift="auto" if shift else False, noiseless=noiseless)
     return models.assessed() if noiseless else models.averaged()
 
 
@@ -82,6 +87,8 @@ class ChannelModels:
     """The candidate models of the label noise, each fitted once, for repeated use.
 
     Weights sum to the number of independent rows; ``classes`` are those with rows enough to be assessed (None: all).
+    ``shift`` says how decisions follow different error rates per class. "auto": as far as held-out accuracy on the
+    given labels does not fall and no more rows move than the rate can explain; True: fully; False: not at all.
     """
 
     models: list[Model]  # those with noise first; none if there is nothing to fit to
@@ -89,6 +96,8 @@ class ChannelModels:
     codes: Codes
     weight: Array
     classes: Codes | None = None
+    shift: bool | str = "auto"
+    design_effect: float = 1.0  # factor by which groups make the rows less evidence than independent rows
 
     @classmethod
     def of(
@@ -98,23 +107,34 @@ class ChannelModels:
         sample_weight: ArrayLike | None = None,
         *,
         size: float | None = None,
-        class_conditional: bool = True,
-        shift: bool = True,
+        groups: ArrayLike | None = None,
+        shift: bool | str = "auto",
         noiseless: bool = True,
     ) -> ChannelModels:
-        """Fit the models; see `fit_channel`."""
+        """Fit the models; see `fit_channel`.
+
+        ``size`` is the number of independent rows if the weights do not say it. Rows of one of the ``groups`` are less
+        evidence than independent rows.
+        """
         z, codes, weight = _checked(logits, y, sample_weight)
         if len(codes) == 0 or weight.sum() <= 0 or np.ptp(z - z.mean(axis=1, keepdims=True)) == 0:
             return cls([], z, codes, weight)
         weight = weight * (effective_size(weight, len(weight)) / weight.sum())
         assessed = _assessable(codes, weight, z.shape[1])
-        self = cls([], z, codes, weight if size is None else weight * (size / weight.sum()), assessed)
+        weight = weight if size is None else weight * (size / weight.sum())
+        self = cls([], z, codes, weight, assessed, shift)._fitted(noiseless)
+        if groups is None:
+            return self
+        effect = design_effect(rate_scores(self.assessed(), z, codes), groups, weight)
+        return replace(self, weight=weight / effect, design_effect=effect)._fitted(noiseless)
+
+    def _fitted(self, noiseless: bool) -> ChannelModels:
         z, codes, weight = self.rows
         if z.shape[1] == 2:
-            self.models[:] = fit_binary(z[:, 1] - z[:, 0], codes, weight, class_conditional, shift, noiseless)
+            models = fit_binary(z[:, 1] - z[:, 0], codes, weight, bool(self.shift), noiseless)
         else:
-            self.models[:] = fit_multiclass(z, codes, weight, shift and class_conditional, shift, noiseless)
-        return self
+            models = fit_multiclass(z, codes, weight, bool(self.shift), noiseless)
+        return replace(self, models=models)
 
     @cached_property
     def rows(self) -> tuple[Array, Codes, Array]:
@@ -135,14 +155,10 @@ class ChannelModels:
         """The mean of all models, by their evidence."""
         return self._of_all(_average(self.models, _weights(_evidence(self.models))) if self.models else None)
 
-    def assessed(self, most: float = 1.0, shift: bool | str = "auto") -> NoiseModel:
-        """Return the noise model if there may be no noise, with a rate of at most ``most``.
-
-        ``shift`` says how decisions follow different error rates per class. "auto": as far as held-out accuracy on the
-        given labels does not fall and no more rows move than the rate can explain; True: fully; False: not at all.
-        """
-        models = [m for m in self.models if shift or not np.any(m.bias)]
-        return self._of_all(_assessed(models, *self.rows, most, shift is True) if models else None)
+    def assessed(self, most: float = 1.0) -> NoiseModel:
+        """Return the noise model if there may be no noise, with a rate of at most ``most``."""
+        fully = self.shift is True
+        return self._of_all(_assessed(self.models, *self.rows, most, fully) if self.models else None)
 
     def withstanding(self, model: NoiseModel) -> NoiseModel:
         """Return a model by which a likely error is one even half-way to the lower end of the interval of the rate.

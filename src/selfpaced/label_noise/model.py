@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from ..selection import effective_size
 
@@ -109,10 +108,7 @@ class NoiseModel:
 
     def proba(self, logits: ArrayLike) -> Array:
         """Probability of each CLEAN class, shape (n, n_classes), for logits as given to `fit_channel`."""
-        z = np.asarray(logits, dtype=float)
-        if self.n_classes != 2 or (z.ndim > 1 and z.shape[1] > 1):
-            return softmax(self.scale * z + self.bias)
-        return pair(self.scale * z.reshape(-1) + (self.bias[1] - self.bias[0]))
+        return softmax(self.scale * as_matrix(logits) + self.bias)
 
     def decide(self, logits: ArrayLike) -> NDArray[np.intp]:
         """Code of the most probable clean class."""
@@ -125,11 +121,10 @@ class NoiseModel:
     def posterior(self, logits: ArrayLike, y: ArrayLike) -> Array:
         """Probability of each TRUE label in view of the given one ``y`` (codes 0 .. n_classes - 1)."""
         codes = np.asarray(y, dtype=np.intp)
-        own, wrong = (np.arange(len(codes)), codes), self.noise_probability(logits, codes)
-        out = self._in_view(logits, codes, self._doubt)
-        out[own] = 0.0
-        out *= (wrong / np.maximum(out.sum(axis=1), np.finfo(float).tiny))[:, None]
-        out[own] = 1.0 - wrong
+        wrong = self.noise_probability(logits, codes)
+        others = self._joint(logits, codes, self._doubt)[1]
+        out = others * (wrong / np.maximum(others.sum(axis=1), np.finfo(float).tiny))[:, None]
+        out[np.arange(len(codes)), codes] = 1.0 - wrong
         return np.asarray(out)
 
     def noise_probability(self, logits: ArrayLike, y: ArrayLike) -> Array:
@@ -145,9 +140,10 @@ class NoiseModel:
         return self._wrong(logits, np.asarray(y, dtype=np.intp), self._doubt)
 
     def _wrong(self, logits: ArrayLike, codes: NDArray[np.intp], doubt: Suspicion) -> Array:
-        if self.n_classes == 2:
-            return self._wrong_of_two(logits, codes, doubt)
-        return np.asarray(1.0 - self._in_view(logits, codes, doubt)[np.arange(len(codes)), codes])
+        """Probability that a label is wrong if there is noise."""
+        right, others = self._joint(logits, codes, doubt)
+        wrong = others.sum(axis=1)
+        return np.asarray(wrong / np.maximum(right + wrong, np.finfo(float).tiny))
 
     def _isolated(self, logits: ArrayLike, y: ArrayLike) -> Array:
         """Probability that a label is a single error: overlap alone would not bring about a row so far from its label.
@@ -164,20 +160,14 @@ class NoiseModel:
     def _doubt(self) -> Suspicion:
         return self.suspicion or Suspicion(self.scale, self.transition, 1.0)
 
-    def _in_view(self, logits: ArrayLike, codes: NDArray[np.intp], doubt: Suspicion) -> Array:
-        """Probability of each true label in view of the given one, if there is noise."""
-        clean = softmax(doubt.scale * (as_matrix(logits) + self.bias / self.scale))
-        joint = clean * doubt.transition[:, codes].T
-        return np.asarray(joint / np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(float).tiny))
-
-    def _wrong_of_two(self, logits: ArrayLike, codes: NDArray[np.intp], doubt: Suspicion) -> Array:
-        """Probability that a label is wrong if there is noise: its log-odds are a margin and a constant a class."""
-        z, (first, second) = np.asarray(logits, dtype=float), self.bias
-        margin = z.reshape(-1) if z.ndim == 1 or z.shape[1] == 1 else z[:, 1] - z[:, 0]
-        margin = doubt.scale * (margin + (second - first) / self.scale)
-        with np.errstate(divide="ignore"):
-            changed = np.log(doubt.transition[[1, 0], [0, 1]]) - np.log(np.diag(doubt.transition))
-        return np.asarray(expit(changed[codes] - np.where(codes == 1, margin, -margin)))
+    def _joint(self, logits: ArrayLike, codes: NDArray[np.intp], doubt: Suspicion) -> tuple[Array, Array]:
+        """Probability that the given label is right, and of every other true label together with it (0 at its own)."""
+        joint = softmax(doubt.scale * (as_matrix(logits) + self.bias / self.scale))
+        joint *= doubt.transition[:, codes].T
+        own = (np.arange(len(codes)), codes)
+        right = joint[own]
+        joint[own] = 0.0  # so that a small sum of the others keeps its digits
+        return right, joint
 
     def unless_established(self) -> NoiseModel:
         """The same model, undecided about all labels if the interval contains 0."""

@@ -45,23 +45,18 @@ class _MulticlassLikelihood:
     def simple(self, x: Array) -> tuple[float, Array, Array]:
         """Value, gradient and empirical Fisher information in the log scale and the logit of one rate."""
         scale, rate = float(np.exp(np.clip(x[0], -4, 5))), self.rate_of(x)
-        clean, by_scale, by_rate = self._slopes(scale, rate)
-        q = np.maximum(clean + rate * by_rate, 1e-300)
+        clean = softmax_columns(scale * self.z)
+        own = clean[self.own]
+        clean *= self.z
+        by_scale = (1 - self.k / (self.k - 1) * rate) * scale * own * (self.z[self.own] - clean.sum(axis=0))
+        by_rate = (1 - self.k * own) / (self.k - 1)
+        q = np.maximum(own + rate * by_rate, 1e-300)
         slopes = np.stack([by_scale, by_rate * (rate * (1 - rate / self.max_rate))]) / q
         weighted = slopes * self.weight
         fisher = weighted @ slopes.T
         fisher[0, 0] += 1
         grad = -weighted.sum(axis=1)
         return -float(self.weight @ np.log(q)) + 0.5 * x[0] ** 2, grad + np.array([x[0], 0.0]), fisher
-
-    def _slopes(self, scale: float, rate: float) -> tuple[Array, Array, Array]:
-        """Clean probabilities of the given labels, and the slopes of their probabilities in scale and rate."""
-        clean = softmax_columns(scale * self.z)
-        p = clean[self.own]
-        clean *= self.z
-        moved = scale * p * (self.z[self.own] - clean.sum(axis=0))
-        other = self.k / (self.k - 1)
-        return p, (1 - other * rate) * moved, (1 - self.k * p) / (self.k - 1)
 
     def unbiased(self, x: Array) -> tuple[float, Array]:
         """Log scale and, where there are further entries, a bias; without noise."""
@@ -74,34 +69,32 @@ class _MulticlassLikelihood:
         grad = np.r_[scale * np.vdot(p, self.z) + held, p.sum(axis=1) + bias if len(bias) else []]
         return (value + 0.5 * (held**2 + bias @ bias)) / self.n, grad / self.n
 
-    def full(self, x: Array, prior: Array) -> tuple[float, Array]:
-        """Log scale, bias and a free transition matrix under Dirichlet pseudo-counts ``prior``."""
-        k = self.k
-        scale, bias = float(np.exp(np.clip(x[0], -4, 5))), x[1 : 1 + k]
-        transition = softmax(x[1 + k :].reshape(k, k))
+    def _under(self, x: Array, transition: Array) -> tuple[float, Array, Array]:
+        """Value, slopes in log scale and bias, and expected counts of pairs of labels, under a transition matrix."""
+        scale, bias = float(np.exp(np.clip(x[0], -4, 5))), x[1:]
         value, clean, joint = self._joint(scale, bias, transition)
         joint *= self.weight
         residual = clean * self.weight - joint
-        counts = joint @ self.members.T + prior
-        value += 0.5 * (x[0] ** 2 + bias @ bias) - float((prior * np.log(np.maximum(transition, 1e-300))).sum())
-        grad = np.empty_like(x)
-        grad[0] = scale * np.vdot(residual, self.z) + x[0]
-        grad[1 : 1 + k] = residual.sum(axis=1) + bias
-        grad[1 + k :] = (transition * counts.sum(axis=1, keepdims=True) - counts).ravel()
-        return value / self.n, grad / self.n
+        value += 0.5 * (x[0] ** 2 + bias @ bias)
+        grad = np.r_[scale * np.vdot(residual, self.z) + x[0], residual.sum(axis=1) + bias]
+        return value, grad, joint @ self.members.T
+
+    def full(self, x: Array, prior: Array) -> tuple[float, Array]:
+        """Log scale, bias and a free transition matrix under Dirichlet pseudo-counts ``prior``."""
+        k = self.k
+        transition = softmax(x[1 + k :].reshape(k, k))
+        value, grad, counts = self._under(x[: 1 + k], transition)
+        counts += prior
+        value -= float((prior * np.log(np.maximum(transition, 1e-300))).sum())
+        by_logit = (transition * counts.sum(axis=1, keepdims=True) - counts).ravel()
+        return value / self.n, np.r_[grad, by_logit] / self.n
 
     def one_way(self, x: Array, a: int, b: int) -> tuple[float, Array]:
         """Log scale, bias and the logit of one rate, by which ``a`` is recorded as ``b``."""
-        scale, bias = float(np.exp(np.clip(x[0], -4, 5))), x[1:-1]
         rate = one_way_rate(x)
-        value, clean, joint = self._joint(scale, bias, one_way_transition(self.k, a, b, rate))
-        residual = (clean - joint) * self.weight
-        counts = np.bincount(self.y, joint[a] * self.weight, minlength=self.k)
-        by_rate = counts[a] / (1 - rate) - counts[b] / rate
-        value += 0.5 * (x[0] ** 2 + bias @ bias)
-        slope = by_rate * rate * (1 - rate / MAX_RATE)
-        grad = np.r_[scale * np.vdot(residual, self.z) + x[0], residual.sum(axis=1) + bias, slope]
-        return value / self.n, grad / self.n
+        value, grad, counts = self._under(x[:-1], one_way_transition(self.k, a, b, rate))
+        by_rate = counts[a, a] / (1 - rate) - counts[a, b] / rate
+        return value / self.n, np.r_[grad, by_rate * rate * (1 - rate / MAX_RATE)] / self.n
 
     def one_way_error(self, x: Array, a: int, b: int) -> float:
         """Standard error of that rate, scale and bias being estimated too."""
@@ -114,13 +107,11 @@ class _MulticlassLikelihood:
         fisher[np.arange(self.k + 1), np.arange(self.k + 1)] += 1.0
         return float(np.sqrt(max(np.linalg.pinv(fisher)[-1, -1], 0.0)))
 
-    def rate_error(self, scale: float, rate: float) -> float:
+    def rate_error(self, x: Array) -> float:
         """Standard error of one symmetric rate, the scale being estimated too."""
-        clean, by_scale, by_rate = self._slopes(scale, rate)
-        scores = np.stack([by_scale, by_rate]) / np.maximum(clean + rate * by_rate, 1e-12)
-        fisher = (scores * self.weight) @ scores.T
-        fisher[0, 0] += 1
-        return float(np.sqrt(max(np.linalg.pinv(fisher)[1, 1], 0.0)))
+        rate, fisher = self.rate_of(x), self.simple(x)[2]
+        chain = np.array([1.0, max(rate * (1 - rate / self.max_rate), np.finfo(float).tiny)])
+        return float(np.sqrt(max(np.linalg.pinv(fisher / np.outer(chain, chain))[1, 1], 0.0)))
 
 
 def one_way_rate(x: Array) -> float:
@@ -172,26 +163,24 @@ def _scaled(z: Array, weight: Array) -> tuple[Array, float]:
     return np.ascontiguousarray(z / unit), unit
 
 
-def fit_multiclass(
-    z: Array, y: NDArray[np.intp], weight: Array, class_conditional: bool, shift: bool = True, noiseless: bool = False
-) -> list[Model]:
-    """Scale and one rate; with ``class_conditional`` also scale, bias and a rate per pair; models without noise."""
-    class_conditional = class_conditional and z.shape[1] <= MAX_PAIRWISE
+def fit_multiclass(z: Array, y: NDArray[np.intp], weight: Array, shift: bool, noiseless: bool) -> list[Model]:
+    """Scale and one rate; with ``shift`` also scale, bias and a rate per pair; models without noise."""
+    by_pair = shift and z.shape[1] <= MAX_PAIRWISE
     z, unit = _scaled(z, weight)
     like = _MulticlassLikelihood(z, y, weight)
     x, value = _one_rate(like)
     models = [_one_rate_model(like, x, value, unit)]
-    if class_conditional:
+    if by_pair:
         models.append(_class_conditional(like, x[0], models[0].rate, models[0].error, unit))
     if noiseless:
         clean = _without_noise(like, unit, shift)
-        models += (_one_way(like, clean[0].scale * unit, unit) if class_conditional else []) + clean
+        models += (_one_way(like, clean[0].scale * unit, unit) if by_pair else []) + clean
     return models
 
 
 def _one_rate_model(like: _MulticlassLikelihood, x: Array, value: float, unit: float) -> Model:
     scale, rate = float(np.exp(np.clip(x[0], -4, 5))), like.rate_of(x)
-    error = like.rate_error(scale, rate)
+    error = like.rate_error(x)
     return Model(scale / unit, np.zeros(like.k), symmetric(rate, like.k), -value, rate, error)
 
 

@@ -29,12 +29,11 @@ from ._loss import Latent, Vector, loss_of_scores, predicted
 
 # What each mechanism earns is measured by benchmarks/ablation.py; the values are a choice.
 PENALTIES = (1.0, 0.1, 0.01)  # values of C that are tried; two are as good on development tables and worse on others
-PLENTY = 25  # benchmarks/results/ablation.md: rows per parameter above which the weakest penalty is as good
+PLENTY = 25  # benchmarks/results/ablation.md: rows per parameter above which fits outside the folds differ little
 # Losses (nats) that have half the full weight: Welsch with lam^2 = 2/3, 1, 2, whose weights are the powers 3/2, 1 and
 # 1/2 of the probability of the given label.
 HALF_LOSSES = tuple(np.log(2.0) * np.array([2 / 3, 1.0, 2.0]))
 PENALISED_PACES = 2  # paces that are tried under a stronger penalty too
-ROWS_PER_PARAMETER = 20  # rows per parameter above which fold fits start from the fit of all rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +79,7 @@ def plain_trials(fits: FoldFits, values: Sequence[float], start: Vector | None) 
     """Plain fits outside every fold under each penalty, scored by the likelihood of the held-out labels."""
     began = time.perf_counter()
     n_parameters = fits.everything.size - fits.n_outputs
-    if start is None or fits.rows.n <= ROWS_PER_PARAMETER * n_parameters:
+    if start is None or fits.rows.n <= PLENTY * n_parameters:
         starts, steps = None, 2 * FOLD_STEPS  # with few rows the fit of all rows knows the held-out labels
     else:
         starts, steps = np.tile(start, (len(fits.weight), 1)), FOLD_STEPS
@@ -129,11 +128,15 @@ def _paced(fits: FoldFits, plain: list[Trial], best: Trial, regularizer: Regular
     cost = (time.perf_counter() - began) / max(len(models), 1)
     trials = []
     for (lam, latent, C, _), model in zip(wanted, models, strict=True):
-        codes = fits.rows.held_codes
-        weight = latent.weight(loss_of_scores(model.scores, codes), codes)
         label = pace_label(latent, lam) + ("" if weakest == C else f", C={C:.3g}")
-        trials.append(Trial(lam, label, weight=weight, cost=cost, fit=model))
+        trials.append(Trial(lam, label, weight=held_weights(fits, model), cost=cost, fit=model))
     return _scored(fits, trials)
+
+
+def held_weights(fits: FoldFits, model: FoldModel) -> Vector:
+    """Weights of the held-out rows at the pace of a candidate."""
+    codes = fits.rows.held_codes
+    return model.latent.weight(loss_of_scores(model.scores, codes), codes)
 
 
 def _learns_from_zero(latent: Latent, n_classes: int) -> bool:
@@ -205,8 +208,7 @@ def given_pace(fits: FoldFits, plain: Trial, regularizer: Regularizer, lam: floa
     latent = Latent(regularizer, lam)
     start = None if _learns_from_zero(latent, fits.rows.n_classes) else plain.fit.params
     model = fits.fit([Spec(latent, plain.fit.C, start)], 3 * FOLD_STEPS)[0]
-    weight = latent.weight(loss_of_scores(model.scores, fits.rows.held_codes), fits.rows.held_codes)
-    trial = _scored(fits, [Trial(lam, pace_label(latent, lam), weight=weight, fit=model)])[0]
+    trial = _scored(fits, [Trial(lam, pace_label(latent, lam), weight=held_weights(fits, model), fit=model)])[0]
     return Choice((plain, trial), Decision(1, "it is the given pace"))
 
 
@@ -251,4 +253,15 @@ def pace_label(latent: Latent, lam: float) -> str:
     return "plain" if latent.regularizer is None else f"{latent.regularizer.name} lam={lam:.3g}"
 
 
-__all__ = ["CLEAN", "Choice", "best_of", "choose", "given_pace", "pace_label", "paces", "penalties", "plain_trials"]
+__all__ = [
+    "CLEAN",
+    "Choice",
+    "best_of",
+    "choose",
+    "given_pace",
+    "held_weights",
+    "pace_label",
+    "paces",
+    "penalties",
+    "plain_trials",
+]

@@ -24,22 +24,51 @@ RANK_ROUNDING = (
 )
 
 
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """Centred and scaled features, with a leading column of ones for the intercept, and the centred target.
+
+    Sparse features are scaled alone. Where columns depend on each other, ``back`` is a matrix: the coordinates are
+    independent axes, of which it makes the coefficients of the given features.
+    """
+
+    center: Floats  # subtracted from the features
+    back: Floats  # takes coordinates to coefficients
+    offset: float  # subtracted from the target
+    fit_intercept: bool
+
+    def ridge(self, alpha: float) -> Floats:
+        """The penalty of each coordinate."""
+        square = np.square(self.back)
+        own = square if square.ndim == 1 else square.sum(axis=0)
+        return np.concatenate([np.zeros(int(self.fit_intercept)), alpha * own])
+
+    def coefficients(self, b: Floats) -> tuple[Floats, float]:
+        """Coefficients of the given features, and the intercept."""
+        slopes = b[1:] if self.fit_intercept else b
+        coef = self.back * slopes if self.back.ndim == 1 else self.back @ slopes
+        return coef, float(self.offset + b[0] - self.center @ coef) if self.fit_intercept else 0.0
+
+    def jacobian(self) -> Floats:
+        """The linear map from coordinates to the intercept (first, if there is one) and the coefficients."""
+        back = np.diag(self.back) if self.back.ndim == 1 else self.back
+        if not self.fit_intercept:
+            return back
+        return np.block([[np.ones((1, 1)), -(self.center @ back)[None, :]], [np.zeros((len(back), 1)), back]])
+
+
 @dataclass(frozen=True)
 class Squares:
     """Minimise sum_i w_i s_i (y_i - (Z b)_i)^2 + sum_j ridge_j b_j^2 over b, for any weights w.
 
-    ``Z`` are the features in coordinates that make this well conditioned (centred, scaled, and where columns
-    depend on each other rotated to independent ones), with a leading column of ones for the intercept.
+    ``Z`` are the features in coordinates that make this well conditioned.
     """
 
     matrix: Any  # Z, dense or CSR, of shape (n, k)
     target: Floats
     ridge: Floats
     sample_weight: Floats | None
-    back: Floats  # (p, k), takes b to the coefficients of the features; a vector if they are only scaled
-    center: Floats  # subtracted from the features
-    offset: float  # subtracted from the target
-    fit_intercept: bool
+    at: Coordinates
     source: Any = None  # the features as they were given; None once rows were taken
 
     @property
@@ -161,14 +190,9 @@ class Squares:
         )
         return np.asarray(residuals / np.maximum(1 - leverage, math.sqrt(np.finfo(np.float64).eps)))
 
-    def unit_ridge(self) -> Floats:
-        """The ridge in these coordinates for alpha = 1."""
-        back = np.square(self.back)
-        return np.concatenate([np.zeros(int(self.fit_intercept)), back if back.ndim == 1 else back.sum(axis=0)])
-
     def damped(self, alpha: float) -> Squares:
         """The same problem with a larger ridge."""
-        return replace(self, ridge=self.ridge + alpha * self.unit_ridge())
+        return replace(self, ridge=self.ridge + self.at.ridge(alpha))
 
     def rows(self, index: NDArray[np.intp]) -> Squares:
         """The same problem on some of the rows, with the ridge unchanged."""
@@ -181,26 +205,12 @@ class Squares:
         matrix = part.matrix.toarray() if sparse.issparse(part.matrix) else part.matrix
         return replace(part, matrix=matrix, ridge=self.ridge * (part.size / self.size))
 
-    def coefficients(self, b: Floats) -> tuple[Floats, float]:
-        """Coefficients of the given features, and the intercept."""
-        slopes = b[1:] if self.fit_intercept else b
-        coef = self.back * slopes if self.back.ndim == 1 else self.back @ slopes
-        intercept = self.offset + b[0] - float(self.center @ coef) if self.fit_intercept else 0.0
-        return coef, float(intercept)
-
-    def jacobian(self) -> Floats:
-        """The linear map from b to the intercept (first, if there is one) and the coefficients."""
-        back = np.diag(self.back) if self.back.ndim == 1 else self.back
-        if not self.fit_intercept:
-            return back
-        return np.block([[np.ones((1, 1)), -(self.center @ back)[None, :]], [np.zeros((len(back), 1)), back]])
-
 
 def exact_floor(squares: Squares) -> float:
     """The size below which residuals are rounding: a fit this exact has no noise to estimate."""
     eps = float(np.finfo(squares.matrix.dtype).eps)
     size = math.sqrt(float(np.average(np.square(squares.target), weights=squares.sample_weight)))
-    return max(1e2 * eps * (size + abs(squares.offset)), 1e-140)  # never zero: a pace is made of it
+    return max(1e2 * eps * (size + abs(squares.at.offset)), 1e-140)  # never zero: a pace is made of it
 
 
 def rounding_sigma(squares: Squares) -> float:
@@ -209,7 +219,7 @@ def rounding_sigma(squares: Squares) -> float:
     Residuals of rounded values may vanish for half of the rows and be one step for the others. At this sigma, one step
     is within the cutoff: rounded features explain it.
     """
-    y = np.asarray(squares.target + squares.offset, dtype=np.float64)
+    y = np.asarray(squares.target + squares.at.offset, dtype=np.float64)
     finest = 1e3 * float(np.finfo(squares.target.dtype).eps) * float(np.abs(y).max(initial=0.0))
     for decimals in range(-9, 16):
         step = 10.0**-decimals
@@ -274,12 +284,10 @@ def build(
     features = matrix[:, int(fit_intercept) :]
     np.subtract(X, center, out=features, casting="same_kind")
     spread = np.sqrt(np.average(np.square(features), axis=0, weights=sample_weight).astype(np.float64))
-    # A constant column is rounding noise once centred: it must not be scaled up into a feature.
-    spread[spread <= 10 * np.finfo(X.dtype).eps * np.abs(center)] = 0.0
-    back = np.divide(1.0, spread, out=np.zeros(p), where=spread > 0)
+    spread, back = true_spreads(spread, center, X.dtype)
     features *= back.astype(X.dtype)
-    ridge = np.concatenate([np.zeros(int(fit_intercept)), alpha * back**2])
-    squares = Squares(matrix, y - offset, ridge, sample_weight, back, center, offset, fit_intercept, X)
+    at = Coordinates(center, back, offset, fit_intercept)
+    squares = Squares(matrix, y - offset, at.ridge(alpha), sample_weight, at, X)
     if p < n and squares.factor(sample_weight).safe:
         return squares
     features *= spread.astype(X.dtype)
@@ -294,11 +302,17 @@ def _rotated(squares: Squares, features: Floats, alpha: float) -> Squares:
     """
     weight = squares.sample_weight
     weighted = (features if weight is None else features * np.sqrt(weight)[:, None]).astype(np.float64)
-    back = independent_axes(triangular(weighted), squares.center, squares.size, features.dtype)
-    lead = squares.matrix[:, : int(squares.fit_intercept)]
+    back = independent_axes(triangular(weighted), squares.at.center, squares.size, features.dtype)
+    lead = squares.matrix[:, : int(squares.at.fit_intercept)]
     matrix = np.concatenate([lead, features @ back.astype(features.dtype)], axis=1)
-    ridge = np.concatenate([np.zeros(lead.shape[1]), alpha * np.square(back).sum(axis=0)])
-    return replace(squares, matrix=matrix, ridge=ridge, back=back)
+    at = replace(squares.at, back=back)
+    return replace(squares, matrix=matrix, ridge=at.ridge(alpha), at=at)
+
+
+def true_spreads(spread: Floats, center: Floats, dtype: Any) -> tuple[Floats, Floats]:
+    """Spreads of centred columns and their inverses; 0 for a constant column, which is rounding noise once centred."""
+    spread = np.where(spread <= 10 * float(np.finfo(dtype).eps) * np.abs(center), 0.0, spread)
+    return spread, np.divide(1.0, spread, out=np.zeros(len(spread)), where=spread > 0)
 
 
 def triangular(rows: Floats) -> Floats:
@@ -318,10 +332,7 @@ def independent_axes(factor: Floats, center: Floats, mass: float, dtype: Any) ->
     axes themselves are those of the columns as they are, so that a ridge stays diagonal.
     """
     eps = float(np.finfo(dtype).eps)
-    spread = np.linalg.norm(factor, axis=0) / math.sqrt(mass)
-    # A constant column is rounding noise once centred: it must not be scaled up into a feature.
-    spread[spread <= 10 * eps * np.abs(center)] = 0.0
-    scale = np.divide(1.0, spread, out=np.zeros(len(spread)), where=spread > 0)
+    spread, scale = true_spreads(np.linalg.norm(factor, axis=0) / math.sqrt(mass), center, dtype)
     _, sizes, axes = linalg.svd(factor * scale, full_matrices=False)
     # Centring leaves rounding of the size of the centre behind, which must not count as a direction.
     largest = float(sizes.max(initial=0.0)) + math.sqrt(mass) * float(np.abs(center * scale).max(initial=0.0))
@@ -345,6 +356,5 @@ def _build_sparse(X: Any, y: Floats, alpha: float, fit_intercept: bool, sample_w
     matrix = X @ sparse.diags_array(back.astype(X.dtype))
     if fit_intercept:
         matrix = sparse.hstack([sparse.csr_array(np.ones((n, 1), dtype=X.dtype)), matrix])
-    ridge = np.concatenate([np.zeros(int(fit_intercept)), alpha * back**2])
-    matrix = sparse.csr_array(matrix)
-    return Squares(matrix, y - offset, ridge, sample_weight, back, np.zeros(p), offset, fit_intercept, X)
+    at = Coordinates(np.zeros(p), back, offset, fit_intercept)
+    return Squares(sparse.csr_array(matrix), y - offset, at.ridge(alpha), sample_weight, at, X)

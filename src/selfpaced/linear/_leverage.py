@@ -100,7 +100,7 @@ class Rejection:
     @classmethod
     def of(cls, squares: Squares, residuals: Floats) -> Rejection:
         """Find out by the residuals of a fit."""
-        weight, y = squares.sample_weight, squares.target + squares.offset
+        weight, y = squares.sample_weight, squares.target + squares.at.offset
         centre = weighted_quantile(residuals, 0.5, weight)
         sigma, sizes = madn(residuals - centre, weight), RowSizes.of(squares.features, weight)
         found = cls(sizes, weighted_quantile(y, 0.5, weight), centre, sigma, True, (-math.inf, math.inf))
@@ -206,7 +206,7 @@ class CommonPart:
         Two rows of a level that contradict each other have every value between them as least absolute deviations: the
         one nearest to no effect is taken, because the outlier is usually the row that is farther off.
         """
-        lead = int(squares.fit_intercept)
+        lead = int(squares.at.fit_intercept)
         b = self.turn @ c
         b = b - self.free @ linalg.lstsq(self.free[lead:], b[lead:])[0]  # no effect
         reach = np.linalg.norm(squares.matrix @ self.free, axis=1)

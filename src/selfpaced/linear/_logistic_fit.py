@@ -18,8 +18,6 @@ from ..label_noise import (
     ChannelModels,
     NoiseModel,
     confident_error,
-    design_effect,
-    rate_scores,
     share_to_check,
 )
 from ..pacing import Pacing
@@ -119,12 +117,12 @@ class LogisticTrainer:
         if pace == "auto":
             with self.progress.stage("paced fits in folds"):
                 choice = choose(fits, plain, settings.regularizer)
-            found = self._plain(choice.trial.fit.C, fits, found, choice)
+            found = self._plain(choice.trial.fit.C, found, choice)
             self.best = fit = self._plain_fit(found, choice.trial.fit.C)
             fit = self._refitted(fit, fits, choice)
         else:
             best = best_of(fits, plain)
-            found = self._plain(best.fit.C, fits, found)
+            found = self._plain(best.fit.C, found)
             self.best = fit = self._plain_fit(found, best.fit.C)
             fit, choice = self._given(fit, fits, best)
         self.best = fit
@@ -132,9 +130,7 @@ class LogisticTrainer:
         self.best = self._assessed(fit, fits, choice)
         return self.best
 
-    def _plain(
-        self, C: float, fits: FoldFits | None = None, found: Minimum | None = None, choice: Choice | None = None
-    ) -> Minimum:
+    def _plain(self, C: float, found: Minimum | None = None, choice: Choice | None = None) -> Minimum:
         """Fit the plain model to all rows; roughly if a large table has already chosen another one."""
         if found is not None and self.settings.C == C:
             return found
@@ -142,7 +138,7 @@ class LogisticTrainer:
         start = self.warm
         if found is not None:
             start = found.x
-        elif fits is not None and choice is not None:
+        elif choice is not None:
             start = next(trial.fit.mean for trial in choice.trials if trial.plain and trial.fit.C == C)
             tol *= 1 if choice.trial.plain else 30
         start = np.zeros(objective.size) if start is None else start
@@ -294,19 +290,17 @@ class LogisticTrainer:
         scores, codes, weight = model.scores, rows.held_codes, rows.evidence_weight
         shift = self.settings.shift if self.settings.fit_intercept else False
         with self.progress.stage("noise model"):
-            models = ChannelModels.of(scores, codes, weight, size=rows.evidence_size, shift=bool(shift))
-            channel = models.assessed(shift=shift)
-            if rows.groups is not None and models.models:
-                effect = design_effect(rate_scores(channel, scores, codes), rows.groups[rows.held], weight)
-                fits.rows = rows = replace(rows, design_effect=effect)
-                models = ChannelModels.of(scores, codes, weight, size=rows.evidence_size, shift=bool(shift))
-                channel = models.assessed(shift=shift)
+            groups = None if rows.groups is None else rows.groups[rows.held]
+            models = ChannelModels.of(scores, codes, weight, size=rows.evidence_size, groups=groups, shift=shift)
+            if groups is not None:
+                fits.rows = rows = replace(rows, design_effect=models.design_effect)
+            channel = models.assessed()
             error = confident_error(scores, codes, rows.held_weight)[1]
             suspect = error >= CLEAN or bool(np.any(channel.noise_probability(scores, codes) > SUSPECT))
             check = misfit_check(fits, scores, channel) if suspect else None
             if check is not None:
                 most = check.most(channel)
-                channel = check.applied(models.assessed(most, shift) if most < channel.noise_rate else channel)
+                channel = check.applied(models.assessed(most) if most < channel.noise_rate else channel)
             channel = models.withstanding(channel)
             channel = channel if check is None else check.credible(channel, scores, codes)
         full = self._sample_rows.scores(fit.params)

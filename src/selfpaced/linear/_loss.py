@@ -55,13 +55,13 @@ class Latent:
     def __call__(self, prob: Vector, codes: Codes) -> tuple[Vector, Vector | None]:
         """Latent loss and relative weight (None: all 1) from the probability of the given label."""
         if self.plain:
-            return -np.log(np.maximum(prob, 1e-300)), None
+            return _log_loss(prob), None
         exponent = self._exponent
         if exponent is not None:
             own = float(exponent) if exponent.ndim == 0 else exponent[codes].astype(prob.dtype, copy=False)
             weight = _power(prob, own)
             return (1 - weight) / own, weight
-        loss = -np.log(np.maximum(prob, 1e-300))
+        loss = _log_loss(prob)
         lam = self.lam if np.ndim(self.lam) == 0 else np.asarray(self.lam)[codes]
         return self._rule.latent(loss, lam), self.weight(loss, codes)
 
@@ -71,6 +71,11 @@ class Latent:
             return np.ones_like(loss)
         lam = self.lam if np.ndim(self.lam) == 0 else np.asarray(self.lam)[codes]
         return np.asarray(self._rule.weight(loss, lam))
+
+
+def _log_loss(prob: Vector) -> Vector:
+    """-log(prob), finite where rounding has made the probability zero."""
+    return -np.log(np.maximum(prob, np.finfo(prob.dtype).tiny))
 
 
 def _power(prob: Vector, exponent: Any) -> Vector:

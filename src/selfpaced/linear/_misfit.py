@@ -16,10 +16,10 @@ from scipy import sparse
 from scipy.special import ndtri
 
 from ..assessment import SUSPECT
-from ..label_noise import MISFIT, NoiseModel, fit_channel
-from ..selection import mean_and_error
+from ..label_noise import MISFIT, ChannelModels, NoiseModel
+from ..selection import CLEARLY_BETTER, mean_and_error
 from ._fold_fits import FoldFits, Spec
-from ._loss import Codes, Latent, Vector
+from ._loss import Codes, Latent, Vector, predicted
 
 # Measured by benchmarks/classification.py --part development.
 CLIPPED_SQUARES = 3.0  # standard deviations: beyond, a square would be all leverage
@@ -27,7 +27,6 @@ SKEWED = 0.1  # standard deviations between mean and median from which the ranks
 BUMPS, FEW_FEATURES = 30, 20  # rows nearness to which is a feature, and features above which all rows are far apart
 REFERENCE_C = 0.03  # inverse penalty of the reference model, which has more to penalise
 PRECISION = 0.7  # convention: share of the likely errors that are to be wrong
-FULL_LEAD = 2.0  # standard errors of lead at which the reference model counts fully; one less, and it does not count
 
 CHECKED = 1000  # cost: rows of the check at most; on development tables of up to 1,500 rows all of them change nothing
 MANY_FEATURES = 100  # cost: features above which there is no check
@@ -39,6 +38,7 @@ class MisfitCheck:
 
     channel: NoiseModel  # of its own scores
     ahead: float  # standard errors by which it explains the held-out labels better than the linear model
+    explained: float  # share of the labels that it predicts among those that the linear model misses and calls wrong
     confirmed: bool  # whether it finds the same single errors as the linear model
     rows: NDArray[np.bool_]  # the held-out rows that were checked
     wrong: Vector  # the probability of an error that it gives each of them
@@ -46,7 +46,7 @@ class MisfitCheck:
     @property
     def better(self) -> bool:
         """Whether its noise rate replaces that of the linear model."""
-        return self.ahead >= FULL_LEAD
+        return self.ahead >= CLEARLY_BETTER
 
     @property
     def explains_less(self) -> bool:
@@ -56,11 +56,16 @@ class MisfitCheck:
     @property
     def trust(self) -> float:
         """How certain it is that it explains more, 0 to 1."""
-        return float(np.clip(self.ahead - FULL_LEAD + 1.0, 0.0, 1.0))
+        return float(np.clip(self.ahead - CLEARLY_BETTER + 1.0, 0.0, 1.0))
 
     def most(self, channel: NoiseModel) -> float:
         """The largest credible noise rate, the nearer to its own, the more certain it is that it explains more."""
-        return channel.noise_rate - self.trust * max(channel.noise_rate - self.channel.noise_rate, 0.0)
+        trust = self.trust
+        if np.any(channel.bias):
+            # Different error rates per class make even regions of mixed labels, which a flexible model copies without
+            # predicting any of them. There it must predict half of what the linear model misses.
+            trust *= min(1.0, 2.0 * self.explained)
+        return channel.noise_rate - trust * max(channel.noise_rate - self.channel.noise_rate, 0.0)
 
     def applied(self, channel: NoiseModel) -> NoiseModel:
         """The linear model's noise model with an interval of the rate that covers both models'.
@@ -97,17 +102,21 @@ def misfit_check(fits: FoldFits, scores: Vector, channel: NoiseModel) -> MisfitC
     flexible = FoldFits(replace(rows, X=bends(rows.X, rows.weight), folds=rows.folds[:1]), total, True)
     z = flexible.fit([Spec(Latent(), REFERENCE_C)])[0].scores
     codes, weight, size = rows.held_codes, rows.evidence_weight, rows.evidence_size
-    pairs = rows.n_classes == 2  # cost: one rate for more classes
-    own = fit_channel(z, codes, sample_weight=weight, class_conditional=pairs, noiseless=True, size=size)
+    shift: bool | str = "auto" if rows.n_classes == 2 else False  # cost: one rate for more classes
+    own = ChannelModels.of(z, codes, weight, size=size, shift=shift).assessed()
     at = np.arange(len(codes))
     likelihoods = [
         np.log(np.maximum(model.given_proba(seen)[at, codes], 1e-12)) for model, seen in ((channel, scores), (own, z))
     ]
+    agrees, missed = predicted(z) == codes, channel.decide(scores) != codes
+    wrong = channel.noise_probability(scores, codes) * missed
+    suspected = wrong if weight is None else wrong * weight
     single = channel.unless_established().noise_probability(scores, codes) > SUSPECT
     confirmed = own.unless_established().noise_probability(z[single], codes[single]) > SUSPECT
     return MisfitCheck(
         own,
         ahead=mean_and_error(likelihoods[1] - likelihoods[0], weight, size).z,
+        explained=float(suspected @ agrees / max(suspected.sum(), np.finfo(float).tiny)),
         confirmed=bool(confirmed.all()),
         rows=kept,
         wrong=own.probability_if_noisy(z, codes),

@@ -20,10 +20,10 @@ from ..pacing import CalibrationError, Geometric, Pacing, Stages, lam_at
 from ..regularizers import Regularizer, relative
 from ..selection import Decision, Trial, behind, path_of
 from ..solver import Solution, Stage, alternate
-from ._candidates import Choice, given_pace
+from ._candidates import Choice, given_pace, held_weights
 from ._fold_fits import FoldFits, FoldModel
 from ._lbfgs import Metric, Minimum, minimize
-from ._loss import Latent, Objective, Vector, loss_of_scores, predicted
+from ._loss import Latent, Objective, Vector, predicted
 
 if TYPE_CHECKING:
     from ._logistic_fit import LogisticFit, LogisticTrainer
@@ -76,9 +76,10 @@ def paper_schedule(
         lams, params, costs = zip(*stages, strict=True)
         latent = Latent(rule, float(np.mean(lams)))
         model = FoldModel(latent, fit.C, np.stack(params), fits.score(np.stack(params)))
-        weight = latent.weight(loss_of_scores(model.scores, rows.held_codes), rows.held_codes)
         right = worth * (predicted(model.scores) == rows.held_codes)
-        trials.append(Trial(latent.lam, f"{rule.name} stage {index}", right, weight, float(sum(costs)), model))
+        trials.append(
+            Trial(latent.lam, f"{rule.name} stage {index}", right, held_weights(fits, model), float(sum(costs)), model)
+        )
     rho, _ = confident_error(plain.fit.scores, rows.held_codes, rows.held_weight)
     decision = decide(behind(trials, rows.held_weight), rho)
     fit = replace(fit, path=path_of(trials, decision, rows.held_weight), reason=decision.reason)

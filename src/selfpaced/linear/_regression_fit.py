@@ -27,7 +27,8 @@ from ..robust import (
 )
 from ..robust.scales import CUTOFF
 from ..selection import Candidate, Decision, Trial, path_of, sentence
-from ..value_noise import ValueAssessment, assess_values, by_model, nearest, numeric_features, repeated_value
+from ..value_noise import ValueAssessment, assess_values, by_model, nearest, repeated_value
+from ._folds import ROWS_PER_FEATURE
 from ._initial import robust_start
 from ._least_squares import DENSE_GRAM, Squares, exact_floor, rounding_sigma
 from ._leverage import Rejection, absurd_rows
@@ -39,11 +40,13 @@ __all__ = [
     "automatic",
     "by_residuals",
     "checked",
+    "deciding_rows",
     "plain_fit",
     "trusting_regression",
 ]
 
 Floats = NDArray[np.floating[Any]]
+DECIDING = 50_000  # cost: rows above which a sample decides; their sigma is then within a third of a percent
 ROWS_PER_COEFFICIENT = 3  # a choice: below, outliers and a flexible fit cannot be told apart
 TEST_LEVEL = 0.99  # convention: of the test for the largest residual of a plain fit, whose sigma may be 10 % too small
 ROUNDING_REACH = (
@@ -142,6 +145,11 @@ class RegressionFit:
         return absurd_rows(self.squares, residuals, plain, trial.weight, self.sigma, trusted)
 
 
+def deciding_rows(n_features: int) -> int:
+    """Return how many rows decide at most; of more, a sample does."""
+    return max(DECIDING, ROWS_PER_FEATURE * n_features)
+
+
 def plain_fit(squares: Squares) -> RegressionFit:
     """The plain fit, to be kept until something better is found."""
     began = time.perf_counter()
@@ -200,7 +208,7 @@ def settle(
 def _settled(
     squares: Squares, rule: ResidualRule, lam: float, b: Floats, tol: float, max_iter: int
 ) -> tuple[Floats, int, bool] | None:
-    floor, factor, before, stale = exact_floor(squares), None, math.inf, True
+    floor, factor, before, spread, stale = exact_floor(squares), None, math.inf, 0.0, True
     last: tuple[Floats, Floats] | None = None
     matrix_free = sparse.issparse(squares.matrix) and squares.n_columns > DENSE_GRAM
     for iteration in range(1, max_iter + 1):
@@ -297,7 +305,7 @@ def efficient(fit: RegressionFit, settings: RegressionSettings, kept: NDArray[np
         weights, scale = np.where(kept, rule.weights(residuals, lam), 0.0), fit_scale(squares, residuals)
         paced = Reweighted(found.b, residuals, weights, found.n_iter, found.converged)
     label = f"{settings.regularizer.name or 'custom'}, {100 * settings.efficiency:.0f} % efficient"
-    reason = f"without outliers, its residual scale is {scale.sigma:.4g}"
+    reason = f"no row is left out, far ones count less, and the residual scale of the others is {scale.sigma:.4g}"
     if not kept.all():
         share = float(np.average(~kept, weights=squares.sample_weight))
         reason = (
@@ -328,20 +336,20 @@ def checked(
     by models of other groups.
     """
     squares = fit.squares
-    y = squares.target + squares.offset
+    y = squares.target + squares.at.offset
     if fit.scale.sigma <= exact_floor(squares) and repeated_value(y, squares.sample_weight) is None:
         return fit, by_residuals(fit), None
     assessment = assess_values(
         y,
-        (y - fit.best.residuals,),
+        y - fit.best.residuals,
         fit.sigma,
-        features=numeric_features(X),
+        X=X,
         sample_weight=squares.sample_weight,
         groups=groups,
         linear=True,
         random_state=random_state,
     )
-    if settings.pace != "auto" or (fit.trial.plain and not assessment.found):
+    if settings.pace != "auto" or (fit.trial.plain and (assessment.minority or not assessment.found)):
         return fit, assessment, None
     rejection = Rejection.of(squares, fit.best.residuals)
     kept = assessment.trusted & ~rejection.rows(squares.features, y, fit.best.residuals)
@@ -421,7 +429,7 @@ def _followed(fit: RegressionFit) -> RegressionFit:
     if _gathered(fit):
         return fit
     reason = f"the residuals of {fit.trial.label} do not lie around zero, so there is no majority to follow"
-    if not fit.squares.fit_intercept:
+    if not fit.squares.at.fit_intercept:
         reason += " (an intercept may be missing)"
     return _spread_of_all(fit, reason)
 
@@ -445,7 +453,7 @@ def _exact(fit: RegressionFit, floor: float) -> RegressionFit:
     share = float(np.average(exact, weights=weight))
     values = np.unique(np.round(squares.target[exact] / (2 * ROUNDING_REACH * floor)))
     if len(values) <= squares.dof:
-        usual = float(np.median(squares.target[exact])) + squares.offset
+        usual = float(np.median(squares.target[exact])) + squares.at.offset
         shown = f"one of {len(values)} values" if len(values) > 1 else f"the value {usual:.4g}"
         reason = f"{100 * share:.0f} % of the rows have {shown}, and a fit of these says nothing of the rest"
         alone = len(values) == 1 and repeated_value(squares.target, weight) is None  # hardly any other row

@@ -83,7 +83,7 @@ def infer(found: RegressionFit, trusted: NDArray[np.bool_], groups: NDArray[np.i
     pull = np.where(alone, sigma, weight * residuals / (1 - np.where(alone, 0, leverage)))
     meat, mass = _meat(squares, given * unit, pull, groups), float(given @ weight)
     rate = max(float(given @ slope) / mass, LEAST_SLOPE)
-    turn = squares.jacobian()
+    turn = squares.at.jacobian()
     even = turn @ inverse / (rate * unit)
     own = even if best.rule is None else turn @ _own_bread(squares, given * slope, inverse / rate) / unit
     count = 0 if groups is None else int(groups.max()) + 1
@@ -138,9 +138,9 @@ def _slopes(found: RegressionFit, weight: Floats) -> Floats:
 def _robust_r2(found: RegressionFit, given: Floats, weight: Floats) -> float:
     """Renaud and Victoria-Feser (2010): weighted, with the weighted residuals made consistent at the normal."""
     squares, best, total = found.squares, found.best, given * weight
-    target = squares.target + squares.offset
+    target = squares.target + squares.at.offset
     fitted = target - best.residuals
-    middle = np.average(target, weights=total) if squares.fit_intercept else 0.0
+    middle = np.average(target, weights=total) if squares.at.fit_intercept else 0.0
     explained = float(total @ np.square(fitted - middle))
     rest = float(total @ np.square(best.residuals))
     if best.rule is not None and _by_rule(found, weight):

@@ -23,14 +23,13 @@ from ..distributed import Block, ContentSample, Sums, Table, drawn
 from ..fitting import FitInterrupted, Interruptible, Progress, interrupted_sentence
 from ..robust import ResidualRule
 from ..value_noise import EVEN_ODDS
-from ._folds import ROWS_PER_FEATURE, fetch
-from ._least_squares import DENSE_GRAM, Factor, independent_axes, triangular
+from ._folds import fetch
+from ._least_squares import DENSE_GRAM, Coordinates, Factor, independent_axes, triangular, true_spreads
+from ._regression_fit import deciding_rows
 
 Floats = NDArray[np.floating[Any]]
 #: Weights of the rows of a block from features, given values and residuals; None: all 1.
 Weigh = Callable[[Any, Floats, Floats], Floats]
-
-DECIDING = 50_000  # cost: rows above which a sample decides; their sigma is then within a third of a percent
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +44,14 @@ class SampledRows:
     @classmethod
     def of(cls, table: Table, seed: int) -> SampledRows:
         """Drawn by content, in an order that is that of the table only where it has few rows: as in memory."""
-        size = max(DECIDING, ROWS_PER_FEATURE * table.n_features) + 1
-        sample = drawn(table, seed, size, 0)
-        few = sample.complete and not many(table.n, table.n_features)
+        most = deciding_rows(table.n_features)
+        sample = drawn(table, seed, most + 1, 0)
+        few = sample.complete and table.n <= most
         order = np.argsort(sample.rows) if few else np.arange(len(sample.rows))
         weight, found = sample.sample_weight, fetch(table, sample.rows[order])
         if sparse.issparse(found.X) and table.n_features > DENSE_GRAM:
-            most = f"X must have at most {DENSE_GRAM} columns where it has sparse blocks"
-            raise ValueError(f"{most}, got {table.n_features}: fit them in memory")
+            limit = f"X must have at most {DENSE_GRAM} columns where it has sparse blocks"
+            raise ValueError(f"{limit}, got {table.n_features}: fit them in memory")
         weight = None if weight is None else weight[order]
         return cls(replace(sample, rows=sample.rows[order]), found.X, found.y, weight)
 
@@ -85,8 +84,8 @@ def fit_table(model: Any, table: Table, progress: Progress) -> TableEnd:
     """Fit a regression to a table, and return how that ended.
 
     The automatic search, the scale of the residuals and the assessment of values look at the sample alone: at
-    every distinct row, up to `DECIDING` of them. The coefficients are those of all rows at the pace, or without the
-    gross rows, that came of it. On Ctrl-C the best complete fit of the sample is kept.
+    every distinct row, up to `deciding_rows` of them. The coefficients are those of all rows at the pace, or without
+    the gross rows, that came of it. On Ctrl-C the best complete fit of the sample is kept.
     """
     rows = SampledRows.of(table, int(check_random_state(model.random_state).randint(1 << 31)))
     mass = float(len(rows.y) if rows.weight is None else rows.weight.sum())
@@ -126,11 +125,6 @@ def _adopt(model: Any, small: Any, table: Table) -> None:
         model.plain_.feature_names_in_ = model.feature_names_in_
 
 
-def many(n: int, d: int) -> bool:
-    """Whether there are so many rows that a sample may decide."""
-    return n > max(DECIDING, ROWS_PER_FEATURE * d)
-
-
 def _carry(model: Any, small: Any, table: Table, rows: SampledRows, share: float) -> bool:
     """The plain and the chosen fit of all rows, begun at those of the sample."""
     at = coordinates(table, Block(rows.X, rows.y, rows.weight), bool(model.fit_intercept))
@@ -165,61 +159,33 @@ def _bare(small: Any) -> Any:
 
 
 def _point(at: Coordinates, fitted: Any) -> Floats:
-    return at.point(np.asarray(fitted.coef_, dtype=np.float64), float(fitted.intercept_))
+    """The coordinates of a fitted model."""
+    coef = np.asarray(fitted.coef_, dtype=np.float64)
+    if at.back.ndim == 1:
+        slopes = np.divide(coef, at.back, out=np.zeros(len(coef)), where=at.back > 0)
+    else:
+        slopes = np.linalg.lstsq(at.back, coef)[0]
+    level = float(fitted.intercept_) - at.offset + at.center @ coef
+    return np.concatenate([[level], slopes]) if at.fit_intercept else slopes
 
 
 # ------------------------------------------------------------------------- least squares in sums over blocks
 
 
-@dataclass(frozen=True, eq=False)
-class Coordinates:
-    """Centred and scaled features, with a leading column of ones for the intercept, and the centred target.
-
-    Sparse features are scaled alone. Where columns depend on each other, ``back`` is a matrix: the coordinates are
-    independent axes, of which it makes the coefficients of the given features.
-    """
-
-    center: Floats
-    back: Floats
-    offset: float
-    fit_intercept: bool
-
-    def features(self, X: Any) -> Any:
-        """Features of a block in these coordinates, in double precision."""
-        lead = int(self.fit_intercept)
-        if sparse.issparse(X):
-            scaled = sparse.csr_array(X, dtype=np.float64) @ sparse.diags_array(self.back)
-            return sparse.hstack([np.ones((X.shape[0], lead)), scaled], format="csr") if lead else scaled
-        if self.back.ndim == 2:
-            turned = (X - self.center) @ self.back
-            return np.concatenate([np.ones((len(turned), lead)), turned], axis=1)
-        out = np.empty((X.shape[0], X.shape[1] + lead))
-        out[:, :lead] = 1.0
-        np.subtract(X, self.center, out=out[:, lead:])
-        out[:, lead:] *= self.back
-        return out
-
-    def ridge(self, alpha: float) -> Floats:
-        """The penalty of each coordinate."""
-        square = self.back**2
-        own = square if square.ndim == 1 else square.sum(axis=0)
-        return np.concatenate([np.zeros(int(self.fit_intercept)), alpha * own])
-
-    def coefficients(self, b: Floats) -> tuple[Floats, float]:
-        """Coefficients of the given features, and the intercept."""
-        slopes = b[1:] if self.fit_intercept else b
-        coef = self.back * slopes if self.back.ndim == 1 else self.back @ slopes
-        return coef, float(self.offset + b[0] - self.center @ coef) if self.fit_intercept else 0.0
-
-    def point(self, coef: Floats, intercept: float) -> Floats:
-        """The coordinates of a model."""
-        if self.back.ndim == 1:
-            slopes = np.divide(coef, self.back, out=np.zeros(len(coef)), where=self.back > 0)
-        else:
-            slopes = np.linalg.lstsq(self.back, coef)[0]
-        return (
-            np.concatenate([[intercept - self.offset + self.center @ coef], slopes]) if self.fit_intercept else slopes
-        )
+def features_at(at: Coordinates, X: Any) -> Any:
+    """Features of a block in these coordinates, in double precision."""
+    lead = int(at.fit_intercept)
+    if sparse.issparse(X):
+        scaled = sparse.csr_array(X, dtype=np.float64) @ sparse.diags_array(at.back)
+        return sparse.hstack([np.ones((X.shape[0], lead)), scaled], format="csr") if lead else scaled
+    if at.back.ndim == 2:
+        turned = (X - at.center) @ at.back
+        return np.concatenate([np.ones((len(turned), lead)), turned], axis=1)
+    out = np.empty((X.shape[0], X.shape[1] + lead))
+    out[:, :lead] = 1.0
+    np.subtract(X, at.center, out=out[:, lead:])
+    out[:, lead:] *= at.back
+    return out
 
 
 def moments(block: Block, shift: Floats, offset: float) -> Sums:
@@ -259,7 +225,7 @@ def triangle(block: Block, center: Floats) -> Triangle:
 
 def residual_sums(block: Block, at: Coordinates, b: Floats, weigh: Weigh | None) -> Sums:
     """Normal matrix and gradient of the weighted squares at a point, and the weight of the rows."""
-    Z = at.features(block.X)
+    Z = features_at(at, block.X)
     residuals = block.y - at.offset - Z @ b
     weight = np.ones(len(residuals)) if weigh is None else weigh(block.X, block.y, residuals)
     weight = weight if block.weight is None else weight * block.weight
@@ -285,10 +251,7 @@ def coordinates(table: Table, rows: Block, fit_intercept: bool) -> Coordinates:
     centred = fit_intercept and not loose
     mean = first / mass if centred else np.zeros_like(first)
     center = shift + mean
-    spread = np.sqrt(np.maximum(second / mass - mean**2, 0.0))
-    # A constant column is rounding noise once centred: it must not be scaled up into a feature.
-    spread[spread <= 10 * np.finfo(table.dtype).eps * np.abs(center)] = 0.0
-    back = np.divide(1.0, spread, out=np.zeros(len(spread)), where=spread > 0)
+    back = true_spreads(np.sqrt(np.maximum(second / mass - mean**2, 0.0)), center, table.dtype)[1]
     found = Coordinates(center, back, offset + target / mass if fit_intercept else 0.0, fit_intercept)
     if loose or Factor.of(residual_sums(rows, found, np.zeros(len(back) + fit_intercept), None)[0]).safe:
         return found
@@ -310,4 +273,4 @@ def settled(
     return b, max_iter, False
 
 
-__all__ = ["TableEnd", "fit_table", "many"]
+__all__ = ["TableEnd", "fit_table"]

@@ -19,7 +19,7 @@ from ..formatting import solid_percent
 from ..persistence import replacing
 from .charts import charts
 from .data import Summary
-from .summarise import MAX_ROWS, summarise
+from .summarise import summarise
 
 
 def report(
@@ -35,7 +35,6 @@ def report(
     note: str | None = None,
     notices: Sequence[str] = (),
     not_used: Sequence[tuple[str, str]] = (),
-    max_rows: int = MAX_ROWS,
 ) -> ReportFile:
     """Write one HTML page about a fitted object: no network, no further files.
 
@@ -65,8 +64,6 @@ def report(
         Findings about the data before the fit.
     not_used : sequence of (column, reason)
         Columns of the data that the model does not use.
-    max_rows : int
-        Maximum number of rows in the table; counts and conclusions are about all of them.
 
     Returns
     -------
@@ -97,7 +94,6 @@ def report(
         note=note,
         notices=notices,
         not_used=not_used,
-        max_rows=max_rows,
     )
     target = Path(path)
     if not target.parent.is_dir():

@@ -75,8 +75,10 @@ def summarise(
         A fitted estimator of this library, a Pipeline or search that ends in one, a
         :class:`~selfpaced.solver.Solution`, a network as `selfpaced.torch.review` gives it, or anything with a
         ``history_`` (or ``history``) of epochs.
-    X, y, suspects, cells, metrics, title, note, notices, not_used, max_rows
+    X, y, suspects, cells, metrics, title, note, notices, not_used
         See :func:`report`.
+    max_rows : int
+        Rows of the table at most; counts and conclusions are about all of them.
 
     Returns
     -------

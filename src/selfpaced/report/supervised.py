@@ -121,7 +121,7 @@ class SupervisedSection(AssessedSection):
     def sentence(self) -> str:
         rows = plural(self.weights.size, "row")
         if math.isinf(float(self.model.lam_)):
-            return f"{self.name} was fitted to {rows}. The plain model is used: no reweighted model scored better."
+            return f"{self.name} was fitted to {rows}."  # how the fit ended says why it is the plain one
         if self.assessment.rule is None:
             return f"{self.name} was fitted to {rows} with soft labels: a row counts for each class by its probability."
         rule = getattr(self.assessment.rule, "name", "") or "chosen"

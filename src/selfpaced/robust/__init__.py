@@ -7,6 +7,7 @@
 True
 """
 
+from ..selection import effective_size
 from .pace import (
     EfficientPace,
     EfficientStop,
@@ -23,7 +24,6 @@ from .pace import (
 from .scales import (
     OutlierShare,
     ResidualScale,
-    effective_size,
     largest_sigma,
     m_scale,
     madn,

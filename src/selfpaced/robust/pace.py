@@ -14,20 +14,6 @@ from ..pacing import CalibrationError, Pacing, StageLike, calibrate, half_loss, 
 from ..regularizers import BoundGroups, Regularizer
 from .scales import Floats, largest_sigma, noise_scale
 
-__all__ = [
-    "EfficientPace",
-    "EfficientStop",
-    "Opening",
-    "ResidualRule",
-    "ScaleStop",
-    "consistency",
-    "efficiency",
-    "efficient_lam",
-    "efficient_pace",
-    "efficient_rule",
-    "tukey_loss",
-]
-
 TUKEY = 4.685  # theory: Tukey's constant of 95 % efficiency at the normal (Huber and Ronchetti 2009)
 NO_NOISE = 1e3  # display: noise scales; so small a scale is no noise
 

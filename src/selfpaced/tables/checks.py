@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ..fingerprint import row_keys
 from ..formatting import listed, percent, plural
-from .cells import CellLevels, NumberFormat
-from .columns import is_identifier
+from .cells import CellLevels, NumberFormat, are_days
+from .columns import is_identifier, levels_of
 from .text import suggestion
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ SHOWN = 5  # display: columns and labels that are named one by one
 TINY_CLASS = 2  # a choice: rows of a label up to which it may be a typo of another
 FEWEST_ROWS = 10  # a choice: rows of a class below which no row of it is assessed
 SHORT_LABEL = 4  # a choice: letters of a label up to which one other letter makes another word
-MOSTLY_NUMBERS = 0.9  # display: share of numbers from which a column of text is called mostly numeric
 _NOT_A_LABEL = frozenset(["none", "null", "nil", "n.a.", "-", "--", "unknown", "missing"])
 _SUMMARY = re.compile(
     r"(grand |sub)?totals?|sum|avg\.?|average|mean|median|min(imum)?|max(imum)?|std\.?( ?dev\.?)?|count"
@@ -68,7 +67,7 @@ def notices(frame: pd.DataFrame, target: str, labels: Any, *, task: str, exclude
     labels = np.asarray(labels)
     features = frame.drop(columns=[target, *exclude], errors="ignore")
     told = [*_spaced_labels(frame[target]), *_label_notices(labels)] if task == "classification" else []
-    told += [*_header(frame), *summary_rows(frame)]
+    told += [*(list(_repeated_header(frame)) or _header(frame)), *summary_rows(frame)]
     rows = min(len(frame), max(LEAKAGE_CELLS // max(features.shape[1], 1), ENOUGH_ROWS))
     places = np.linspace(0, len(frame) - 1, rows).astype(np.intp)
     told += _leaks(features.iloc[places], target, labels[places], task)
@@ -129,24 +128,22 @@ def column_findings(features: pd.DataFrame) -> list[str]:
 
 
 def _column(column: pd.Series) -> str:
-    import pandas as pd
-    from pandas.api import types
-
-    cells = column.dropna()
-    if cells.empty:
+    levels = levels_of(column)
+    if levels is None and column.dtype == object:  # lists and the like
+        return ""
+    known = column.dropna().unique() if levels is None else levels.shown
+    if not len(known):
         return "is empty"
-    texts = cells.astype(str).str.strip()
-    if texts.nunique() == 1:
-        missing = f" or missing ({percent(1 - len(cells) / len(column))})" if len(cells) < len(column) else ""
-        return f"is constant ({texts.iloc[0]}){missing}"
-    if types.is_numeric_dtype(cells.dtype) or types.is_datetime64_any_dtype(cells.dtype):
+    if len(known) == 1:
+        share = float(np.mean(column.isna() if levels is None else levels.codes < 0))
+        return f"is constant ({label_text(known[0])})" + f" or missing ({percent(share)})" * (share > 0)
+    numbers = None if levels is None else NumberFormat.find(levels, ".")
+    if levels is None or numbers is None:
         return ""
-    numbers = pd.to_numeric(texts.str.replace(r"[$€£%,\s]", "", regex=True), errors="coerce")
-    odd = texts[numbers.isna()]
-    if not 0 < len(odd) <= (1 - MOSTLY_NUMBERS) * len(texts):
-        return ""
-    examples = ", ".join(repr(text) for text in odd.unique()[:3])
-    return f"has numbers, but {plural(len(odd), 'cell')} of text (such as {examples})"
+    odd = np.flatnonzero(np.isnan(numbers.parse(levels)))
+    examples = ", ".join(repr(levels.shown[place]) for place in odd[:3])
+    cells = plural(int(levels.counts[odd].sum()), "cell")
+    return f"has numbers, but {cells} of text (such as {examples})" if odd.size else ""
 
 
 def _header(frame: pd.DataFrame) -> Iterator[str]:
@@ -159,6 +156,15 @@ def _header(frame: pd.DataFrame) -> Iterator[str]:
         yield f"the first line looks like data ({shown}, ...): is there no header? (--no-header)"
 
 
+def _repeated_header(frame: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence if the column names stand among the rows, as where files were put one after another."""
+    if any(column.dtype.kind in "biufM" for _, column in frame.items()):  # such a row makes every column text
+        return
+    count = int((frame.astype(str) == [str(name) for name in frame.columns]).all(axis=1).sum())
+    if count:
+        yield f"{plural(count, 'row')} {'repeats' if count == 1 else 'repeat'} the column names: remove such rows"
+
+
 def _identifiers(features: pd.DataFrame) -> Iterator[str]:
     """Yield a sentence on whole numbers of which every row has its own, unless they are not used anyway."""
     from pandas.api import types
@@ -166,8 +172,9 @@ def _identifiers(features: pd.DataFrame) -> Iterator[str]:
     for name, column in features.items():
         if not types.is_integer_dtype(column.dtype) or len(column) < ENOUGH_ROWS or not column.is_unique:
             continue
-        if column.hasnans or not is_identifier(str(name), column.to_numpy()):
-            what = f"column {str(name)!r} has another whole number in every row"
+        values = column.to_numpy()
+        if column.hasnans or not (are_days(values) or is_identifier(str(name), values)):
+            what = f"column {str(name)!r} has a different whole number in every row"
             yield f"{what}: is it an identifier? (--exclude {shlex.quote(str(name))})"
 
 
@@ -226,8 +233,8 @@ def _class_shares(matrix: NDArray[np.float64], labels: NDArray[Any]) -> NDArray[
     pairs = 2.0 * (len(labels) - 1)
     ordered = codes[np.argsort(matrix, axis=0, kind="stable")]
     changes = np.count_nonzero(ordered[1:] != ordered[:-1], axis=0) - (len(counts) - 1)
-    by_chance = (1.0 - np.sum(np.square(counts / len(labels)))) / 2.0
-    return np.where(changes / pairs <= by_chance / 2.0, 1.0 - changes / pairs, 0.0)
+    by_chance = (len(labels) - 1) * (1.0 - np.sum(np.square(counts / len(labels)))) - (len(counts) - 1)
+    return np.where(changes < by_chance / 2.0, 1.0 - changes / pairs, 0.0)
 
 
 # --------------------------------------------------------------------------------------------------------- labels
@@ -293,6 +300,8 @@ def _label_notices(labels: Any) -> Iterator[str]:
     """Yield sentences about labels that may be misspelled or missing, and about small classes."""
     names, counts = np.unique(np.asarray(labels), return_counts=True)
     amount = dict(zip(map(str, names), counts.tolist(), strict=True))
+    if len(names) == 1:
+        yield f"every row has the label {str(names[0])!r}: there is nothing to predict"
     variants = label_variants(labels)
     for name, other in list(variants.items())[:SHOWN]:
         how = "differ only in case" if name.casefold() == other.casefold() else "are spelled alike"

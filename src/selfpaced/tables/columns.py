@@ -139,7 +139,7 @@ class NumberColumn:
         """Return the names of the features."""
         if not linear:
             return [self.name]
-        logged, gaps = [f"{self.name} (log scale)"], [f"{self.name} is missing"]
+        logged, gaps = [f"{self.name}=log scale"], [f"{self.name} is missing"]
         return [self.name, *logged * bool(self.scaled["unit"]), *gaps * self.scaled["gaps"]]
 
 
@@ -213,9 +213,9 @@ class DateColumn:
         """Return the names of the features."""
         cycles = [cycle for cycle in _CYCLES if cycle != "hour" or self.hours]
         if not linear:
-            return [f"{self.name} {part}" for part in ("days", *cycles)]
+            return [f"{self.name}={part}" for part in ("days", *cycles)]
         gaps = [f"{self.name} is missing"] * self.scaled["gaps"]
-        return [f"{self.name} days", *gaps, *(f"{self.name} {c} {curve}" for c in cycles for curve in ("sin", "cos"))]
+        return [f"{self.name}=days", *gaps, *(f"{self.name}={c} {curve}" for c in cycles for curve in ("sin", "cos"))]
 
 
 @dataclass

@@ -143,7 +143,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 self.columns_.append(column.fit(frame[column.name], linear))
         if not self.columns_:
             shown = "; ".join(f"{name!r}: {why}" for name, why in self.not_used_[:5])
-            raise ValueError(f"no column can be used: {shown or 'there is none'}")
+            raise ValueError(f"no column can be used: {shown or 'the table has no other'}")
         texts = {name: _present(levels[name]) for name in self.names_of("text")}
         self.sparse_ = len(texts) == len(self.columns_) and linear and self.n_components is None
         components = 0 if self.sparse_ else self.n_components or COMPONENTS[self.kind]
@@ -283,7 +283,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     # ------------------------------------------------------------------------------------------------------ names
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ARG002
-        """Return names such as ``age``, ``age is missing``, ``city=Rome``, ``seen days`` and ``note=text 1``."""
+        """Return names such as ``age``, ``age is missing``, ``city=Rome``, ``seen=days`` and ``note=text 1``."""
         check_is_fitted(self, "columns_")
         linear = self.kind == "linear"
         names = [] if self.sparse_ else [name for column in self.columns_ for name in column.names(linear)]

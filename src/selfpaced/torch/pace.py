@@ -18,7 +18,7 @@ from .phases import LOOK, PACED, PLAIN, TRIAL, LabelPhases, Phases, ResidualPhas
 from .targets import BatchRows
 
 # While looking, a row weighs the square root of the probability of its label: that learns like cross entropy and
-# memorises more slowly. Power 1 halves the speed of learning on hard data, 0 memorises at once: a choice.
+# memorises more slowly. Power 1 halves the speed of learning on hard data, 0 memorises at once.
 _LOOKING = Welsch(), math.sqrt(2.0)
 
 

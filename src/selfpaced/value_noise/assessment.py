@@ -17,7 +17,7 @@ from ..robust import outlier_probability, outlier_share, second_heap
 from ..robust.scales import NORMAL_95, WINDOW
 from ..selection import effective_size, frequencies, mean_and_error
 from .mixture import NEAR, Mixture, fit_mixture
-from .reference import Reference, Rows, best_references, leverage_cluster, usual_but_for
+from .reference import Reference, Rows, best_references, leverage_cluster, numeric_features, usual_but_for
 
 __all__ = [
     "EVEN_ODDS",
@@ -98,11 +98,6 @@ class ValueAssessment:
         return any(mixture.found for mixture in self.mixtures)
 
     @property
-    def asked(self) -> bool:
-        """Whether reference models were fitted."""
-        return bool(self.references)
-
-    @property
     def trusted(self) -> NDArray[np.bool_]:
         """Rows that are more probably right than wrong."""
         return np.asarray(self.wrong <= EVEN_ODDS)
@@ -113,11 +108,12 @@ class ValueAssessment:
         words = self.references[0].words if self.references else ""
         if self.misfit < 0.02 or not words:
             return ""
-        return f"{100 * self.misfit:.1f} % of the values are far from this model but near to {words}"
+        return f"{100 * self.misfit:.1f} % of the values are far from this model but plausible with {words}"
 
     def __repr__(self) -> str:
         low, high = self.interval
-        found = f"Gross errors: {100 * self.rate:.1f} % of the values" if self.rate > 0 else "No gross errors stand out"
+        share = f"{100 * self.rate:.1f} %" if self.rate >= 0.0005 else "less than 0.1 %"
+        found = f"Gross errors: {share} of the values" if self.rate > 0 else "No gross errors stand out"
         far = (
             f"{100 * self.left_out:.1f} % of the values are left out, far from the rest"
             if self.left_out >= 0.0005
@@ -151,21 +147,21 @@ class ValueAssessment:
             high = max(high, moved_share(self.rate + share, n, 1))
         return replace(self, applied=True, interval=(low, min(high, 1.0)), left_out=share)
 
-    def probability(self, rows: Rows) -> Array:
+    def probability(self, y: Array, predicted: Array, X: Any = None) -> Array:
         """Return how probably the values of other rows are grossly wrong."""
         if not self.references:
-            residuals, share = rows.y - rows.guesses[0], max(self.rate, self.least)
-            return _by_residuals(residuals, self.sigma, share, self.reach, self.ends)
-        wrong = _gross(self.mixtures, [reference.of(rows).standardised(rows.y) for reference in self.references])
+            return _by_residuals(y - predicted, self.sigma, max(self.rate, self.least), self.reach, self.ends)
+        rows = Rows(np.asarray(y, dtype=float), predicted, numeric_features(X))
+        wrong = _gross(self.mixtures, [reference.of(rows) for reference in self.references], rows.y)
         return wrong if self.atom is None else np.where(rows.y == self.atom, 0.0, wrong)
 
 
 def assess_values(
     y: Array,
-    guesses: tuple[Array, ...],
+    predicted: Array,
     sigma: float,
     *,
-    features: Array | None = None,
+    X: Any = None,
     sample_weight: Array | None = None,
     groups: Any = None,
     linear: bool = False,
@@ -178,12 +174,12 @@ def assess_values(
     ----------
     y : ndarray of shape (n,)
         Given values.
-    guesses : tuple of ndarray of shape (n,)
-        Predictions of the model first.
+    predicted : ndarray of shape (n,)
+        Predictions of the model.
     sigma : float
         Of its good residuals.
-    features : ndarray of shape (n, p), optional
-        Numbers that the target may depend on.
+    X : array-like, DataFrame or sparse matrix of shape (n, p), optional
+        Features that the target may depend on. More than 200, or what is no table, are left aside.
     sample_weight : ndarray of shape (n,), optional
         Frequencies of the rows, up to a common factor.
     groups : array-like of shape (n,), optional
@@ -207,14 +203,14 @@ def assess_values(
     >>> price = np.exp(x + 0.3 * rng.normal(size=1000))
     >>> slope, intercept = np.polyfit(x, price, 1)
     >>> line = intercept + slope * x
-    >>> found = assess_values(price, (line,), sigma=np.median(np.abs(price - line)), features=x[:, None])
+    >>> found = assess_values(price, line, sigma=np.median(np.abs(price - line)), X=x[:, None])
     >>> found.rate, found.misfit > 0.02, found.references[0].words
-    (0.0, True, 'a robust line with the logarithm of the target')
+    (0.0, True, 'a robust line and the logarithm of the target')
     """
     sample_weight = None if sample_weight is None else frequencies(sample_weight)
-    rows = Rows(np.asarray(y, dtype=float), guesses, features, sample_weight)
-    first = by_model(rows.y, guesses[0], sigma, sample_weight)
-    gross = np.abs(rows.y - guesses[0]) > GROSS * sigma
+    rows = Rows(np.asarray(y, dtype=float), predicted, numeric_features(X), sample_weight)
+    first = by_model(rows.y, predicted, sigma, sample_weight)
+    gross = np.abs(rows.y - predicted) > GROSS * sigma
     atom = repeated_value(rows.y, sample_weight)
     assessed = np.arange(len(y)) if atom is None else np.flatnonzero(rows.y != atom)
     part = replace(first, atom=atom, assessed=rows.take(assessed).size / rows.size)
@@ -222,10 +218,10 @@ def assess_values(
         return part.undecided(rows.size)
     seed = int(check_random_state(random_state).randint(1 << 31))
     # by what rows hold: neither their order nor a copy of one matters
-    columns = guesses[0][:, None] if features is None else features
+    columns = predicted[:, None] if rows.features is None else rows.features
     keys = content_keys(columns)
     sample = _sample(assessed[np.argsort(mixed(keys[assessed], seed), kind="stable")], rows)
-    z = (rows.y[sample] - guesses[0][sample]) / sigma
+    z = (rows.y[sample] - predicted[sample]) / sigma
     if usual_but_for(gross[sample], z):
         heaps = second_heap(-z), second_heap(z)
         if gross[sample].mean() > CROWD and min(heaps) < math.inf:
@@ -235,12 +231,14 @@ def assess_values(
     known = None if groups is None else np.asarray(groups)[sample]
     folds = make_folds(keys[sample], None, cv=3, groups=known, random_state=seed)
     drawn = replace(rows.take(sample), weight=None)
-    for corrected in (False, True) if flexible else (True,):
-        references = best_references(drawn, folds, linear=linear, flexible=flexible, corrected=corrected)
-        found = _by_references(rows, part, sample, assessed, references)
-        if max(mixture.gain for mixture in found.mixtures) < math.log(rows.size):  # half of what a claim needs
-            break
-    return found
+    found = part
+    if flexible:  # other models are fitted only if a gross part gains half of what a claim needs
+        references = best_references(drawn, folds, linear=linear, flexible=True, corrected=False)
+        found = _by_references(rows, part, sample, assessed, references, enough=math.log(rows.size))
+    if found.references:
+        return found
+    references = best_references(drawn, folds, linear=linear, flexible=flexible)
+    return _by_references(rows, part, sample, assessed, references)
 
 
 def _sample(order: np.ndarray, rows: Rows) -> np.ndarray:
@@ -256,20 +254,21 @@ def by_model(y: Array, predicted: Array, sigma: float, sample_weight: Array | No
     residuals = y - predicted
     share = outlier_share(residuals, sigma, sample_weight)
     used = residuals if sample_weight is None else residuals[sample_weight > 0]
-    reach, least = float(np.abs(used).max(initial=0.0)), 1.0 / max(effective_size(sample_weight, len(residuals)), 2)
-    first = ValueAssessment(np.empty(0), 0.0, (0.0, share.high), sigma, reach=reach, least=least)
+    n = max(effective_size(sample_weight, len(residuals)), 2)
+    reach, least, high = float(np.abs(used).max(initial=0.0)), 1.0 / n, max(share.high, moved_share(0.0, n, 1))
+    first = ValueAssessment(np.empty(0), 0.0, (0.0, high), sigma, reach=reach, least=least)
     wrong = _by_residuals(residuals, sigma, max(share.estimate, least), reach, first.ends)
     if not (wrong > EVEN_ODDS).any():
         return replace(first, wrong=wrong)
     gross = float(np.average(wrong > 0.99, weights=sample_weight))
     rate = share.estimate if share.low > 0 else min(gross, share.estimate)
-    return replace(first, wrong=wrong, rate=rate, interval=(share.low, share.high))
+    return replace(first, wrong=wrong, rate=rate, interval=(share.low, high))
 
 
 def _beyond(heaps: tuple[float, float], rows: Rows, first: ValueAssessment) -> ValueAssessment:
     """Return the assessment by the model alone: if many rows lie before a second heap, these are misfit, not gross."""
     below, above = (max(cut / WINDOW, GROSS) if cut < math.inf else GROSS for cut in heaps)  # before the density rises
-    residuals = rows.y - rows.guesses[0]
+    residuals = rows.y - rows.predicted
     wrong = np.where(_between(residuals, first.sigma, (below, above)), 0.0, first.wrong)
     rate, before = (float(np.average(one > EVEN_ODDS, weights=rows.weight)) for one in (wrong, first.wrong - wrong))
     if before <= CROWD * rate:
@@ -304,32 +303,30 @@ def _by_references(
     sample: NDArray[np.intp],
     assessed: NDArray[np.intp],
     references: tuple[Reference, ...],
+    enough: float = math.inf,
 ) -> ValueAssessment:
-    """Return the assessment in units of the reference models."""
-    wrong, far, scores = np.zeros(len(rows.y)), np.ones(len(rows.y), dtype=bool), []
-    for reference in references:
-        z = np.zeros(len(rows.y))
-        if len(np.unique(sample)) < len(assessed):
-            z[assessed] = reference.of(rows.take(assessed)).standardised(rows.y[assessed])
-        z[sample] = reference.standardised(rows.y[sample])
-        scores.append(z)
-    weight = None if rows.weight is None else rows.weight[assessed]
-    mixtures = [
-        fit_mixture(z[assessed], weight, finest=min(reference.smallest / reference.even, 1.0))
-        for reference, z in zip(references, scores, strict=True)
-    ]
-    for mixture, z in zip(mixtures, scores, strict=True):
-        far[assessed] &= mixture.distance(z[assessed]) > NEAR
+    """Return the assessment in units of the reference models, or the given one if a gross part gains enough."""
+    y, weight = rows.y[assessed], None if rows.weight is None else rows.weight[assessed]
+    placed, mixtures = [_placed(reference, rows, sample, assessed) for reference in references], []
+    for one in placed:
+        mixtures.append(fit_mixture(one.standardised(y), weight, finest=min(one.smallest / one.even, 1.0)))
+        if mixtures[0].gain >= enough:  # the others cost time
+            return first
+    wrong, far = np.zeros(len(rows.y)), np.zeros(len(rows.y), dtype=bool)
+    distances = [mixture.distance(one.standardised(y)) for mixture, one in zip(mixtures, placed, strict=True)]
+    far[assessed] = np.min(distances, axis=0) > NEAR
     used, mixtures = _counted(references, mixtures)
+    if max(mixture.gain for mixture in mixtures) >= enough:
+        return first
     references = tuple(references[k] for k in used)
-    wrong[assessed] = _gross(mixtures, [scores[k][assessed] for k in used])
-    far[np.setdiff1d(np.arange(len(far)), assessed)] = False
-    shares = (wrong, far & (wrong <= EVEN_ODDS), (first.wrong > EVEN_ODDS) & (wrong <= EVEN_ODDS))
-    rate, tail, misfit = (float(np.average(share, weights=rows.weight)) for share in shares)
+    wrong[assessed] = _gross(mixtures, [placed[k] for k in used], y)
+    tail = far & (wrong <= EVEN_ODDS)
+    shares = (wrong, tail, (first.wrong > EVEN_ODDS) & (wrong <= EVEN_ODDS) & ~tail)
+    rate, beyond, misfit = (float(np.average(share, weights=rows.weight)) for share in shares)
     ends = [mixture.interval for mixture in mixtures if mixture.found]
     part = first.assessed
     low = max(min([moved_share(rate, rows.size, -1), *(end * part for end, _ in ends)]), 0.0) if ends else 0.0
-    hidden = moved_share(tail, rows.size, 1) / _visible(rows.y[sample], references[0], mixtures[0])
+    hidden = moved_share(beyond, rows.size, 1) / _visible(rows.y[sample], references[0], mixtures[0])
     high = min(max([moved_share(rate, rows.size, 1), *(end * part for _, end in ends)]) + hidden, 1.0)
     bare = tuple(replace(one, middle=np.empty(0), spread=np.empty(0)) for one in references)
     return replace(
@@ -351,9 +348,21 @@ def _counted(references: Sequence[Reference], mixtures: list[Mixture]) -> tuple[
     return used, [mixtures[k] for k in used]
 
 
-def _gross(mixtures: Sequence[Mixture], scores: Sequence[Array]) -> Array:
+def _gross(mixtures: Sequence[Mixture], references: Sequence[Reference], y: Array) -> Array:
     """Return how probably values are gross errors, by any of the references."""
-    return np.asarray(np.max([mixture.gross(z) for mixture, z in zip(mixtures, scores, strict=True)], axis=0))
+    pairs = zip(mixtures, references, strict=True)
+    return np.asarray(np.max([mixture.gross(one.standardised(y)) for mixture, one in pairs], axis=0))
+
+
+def _placed(reference: Reference, rows: Rows, sample: NDArray[np.intp], assessed: NDArray[np.intp]) -> Reference:
+    """Return the reference for all assessed rows; those of its sample keep their own, which are held out."""
+    place = np.searchsorted(assessed, sample)
+    own = np.full(len(assessed), np.nan)
+    placed = replace(reference, middle=own, spread=own.copy())
+    if len(np.unique(sample)) < len(assessed):
+        placed = reference.of(rows.take(assessed))
+    placed.middle[place], placed.spread[place] = reference.middle, reference.spread
+    return placed
 
 
 def _visible(y: Array, reference: Reference, mixture: Mixture) -> float:

@@ -29,16 +29,15 @@ from ..robust import (
     tukey_loss,
     weighted_quantile,
 )
-from ..selection import Decision, Trial, end_of_pace, gap, mean_and_error
+from ..selection import CLEARLY_BETTER, Decision, Trial, end_of_pace, gap, mean_and_error
 from ..solver import Solution, Stage, alternate
-from ..value_noise import assess_values, numeric_features
+from ..value_noise import assess_values
 from ._default_labels import OVERLAP_RATE, too_few, unassessed
 from ._routing import Array, TooFewRows, rows_left
 from ._soft_labels import Reading, as_logits, fit_soft, fitted_scale, output_kind, read_output, rival_loss
 from ._wrapper import Found, Task
 
 __all__ = [
-    "CLEARLY",
     "MIN_VALUES",
     "Round",
     "assessed",
@@ -56,7 +55,6 @@ LEAST_GAP = 0.05  # the same of a regressor: difference of absolute residuals, i
 KEPT_PER_CLASS = 3  # the easiest rows of a class that would vanish from a fit
 LOSS_GAIN = 0.01  # leaving out rows of large residuals alone lowers the loss of clean rows by a little less than this
 ROUNDS = 3  # cost: rounds at the automatic pace
-CLEARLY = 2.0  # theory: standard errors, about 95 %
 LN2 = math.log(2.0)  # theory: the loss of a guess between two classes
 
 
@@ -175,9 +173,9 @@ def memorises(setting: bool | str, seen: Array, unseen: Array, unit: str, task: 
         return setting, f"{'cross-fitted' if setting else 'in-sample'} losses as asked (cross_fit={setting})"
     difference = mean_and_error(unseen - seen, task.prior)
     before, after = (float(np.average(errors, weights=task.prior)) for errors in (seen, unseen))
-    words = f"{unit} {before:.3g} on seen and {after:.3g} on unseen rows"
+    words = f"{unit} of {before:.3g} on seen and {after:.3g} on unseen rows"
     least = LEAST_GAP if task.codes is None else MEMORY * after
-    if difference.mean > max(least, CLEARLY * difference.error):
+    if difference.mean > max(least, CLEARLY_BETTER * difference.error):
         return True, f"cross-fitted losses, because the model memorises ({words})"
     return False, f"in-sample losses, because the model has little capacity to memorise ({words})"
 
@@ -217,11 +215,11 @@ def _chosen(
     means = [mean_and_error(np.asarray(trials[place].scores), prior).mean for place in compared]
     best = compared[1 + int(np.argmax(means[1:]))]
     gain = gap(trials[best], trials[0], prior)
-    figures = f"its score on unseen rows is higher by {gain}"
-    figures += f"; {status}" if pace == "paper" else ""
+    ended = f"; {status}" if pace == "paper" else ""
     if gain.mean > max(problem.gain_errors * gain.error, problem.least_gain):
-        return trials, Decision(best, figures)
-    return trials, Decision(0, f"for {trials[best].label}, {figures}")
+        return trials, Decision(best, f"its score on unseen rows is higher by {gain}{ended}")
+    reason = f"{trials[best].label} is not clearly better on unseen rows (score difference {gain})"
+    return trials, Decision(0, f"{reason}{ended}")
 
 
 # -------------------------------------------------------------------------------------------------------------- labels
@@ -375,7 +373,7 @@ class PacedValues(Paced):
     efficiency: float = 0.95  # at which the automatic pace and the paper's stop
 
     least_gain = LOSS_GAIN
-    gain_errors = CLEARLY
+    gain_errors = CLEARLY_BETTER
 
     def read(self, model: Any, X: Any) -> Array:
         """Return predictions."""
@@ -390,7 +388,7 @@ class PacedValues(Paced):
         residuals = [np.abs(self.task.y - output) for output in (seen, unseen)]
         sigma = sigma_of(self.task, residuals[1])
         one, other = (np.minimum(each / sigma, 5.0) for each in residuals)
-        return one, other, "absolute residual (in sigma)"
+        return one, other, "absolute residual in sigma"
 
     def scores(self, outputs: Sequence[Array]) -> list[Array]:
         """Return minus the Tukey loss of residuals, in the sigma of the last ones."""
@@ -462,6 +460,6 @@ def sigma_of(task: Task, residuals: Array) -> float:
 def assessed(task: Task, expected: Array, flexible: bool = False) -> Any:
     """Return the assessment of the values: which are grossly wrong, told from what the model misfits."""
     return assess_values(
-        task.y, (expected,), sigma_of(task, task.y - expected), features=numeric_features(task.X),
+        task.y, expected, sigma_of(task, task.y - expected), X=task.X,
         sample_weight=task.prior, groups=task.groups, flexible=flexible, random_state=task.seed,
     )  # fmt: skip
