@@ -75,6 +75,10 @@ def figures() -> dict[str, str]:
     csv = look("scale", "", ".*on a CSV.*", "here")
     cost = look("cost", "", r"(.*, )?\d?,?\d{3} x .*", "in LR fits")
     spark = [look("scale", "", "Spark.*", "here", pattern) for pattern in (NUMBER, f"packing ({NUMBER})")]
+    push, careful = (look("factorization", "Push", f"reweight_rows={again}", "shift") for again in (0, 2))
+    shuffled = "shuffled: first / others"
+    two = look("clustering", "public", "Cornell|Movies", shuffled)
+    more = look("clustering", "public", "3Sources|BBC4views|MSRC-v1|Reuters-1200", shuffled)
     interval = printed(r"between ([\d.]+ and [\d.]+)")
     likely = printed(r"likely errors: (\d+)")
     alike = printed(r"false claims: (\d+ of \d+)")
@@ -105,6 +109,9 @@ def figures() -> dict[str, str]:
         "A line for": f"ends of a parabola: weights {printed('two ends: (.+)')} (example below)",
         "Two features": f"{interaction} of 20 draws (regression)",
         "Skewed targets": f"clean tables: RMSE {absolute} times that of the plain model (wrappers)",
+        "Raters who push": f"10 % attackers: {push} stars, {careful} (factorization)",
+        "Two views": f"weight of the shuffled one: {two}, of three or more {more} (clustering)",
+        "`n_clusters=": f"{counted()} public sets (clustering)",
         "Wide, sparse": f"{behind()} public sets (clustering)",
         "A network and": f"{five} %, cross entropy {cross} % (networks)",
         "Many small": f"{cost} plain fits below 10,000 rows (cost)",
@@ -114,13 +121,24 @@ def figures() -> dict[str, str]:
     }
 
 
-def behind() -> str:
-    """Return on how many of the public sets of several views a peer is ahead."""
+def public_sets() -> list[list[str]]:
+    """Return the cells of the public sets of several views."""
     text = (RESULTS / "clustering.md").read_text(encoding="utf-8")
     section = text.split("## public", 1)[1].split("## ", 1)[0]
-    rows = [row.split("|") for row in re.findall(r"^\|.*\|$", section, re.MULTILINE)]
-    peers = [row[6].strip() for row in rows[2:]]
+    rows = re.findall(r"^\|.*\|$", section, re.MULTILINE)[2:]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def behind() -> str:
+    """Return on how many of the public sets a peer is ahead."""
+    peers = [cells[5] for cells in public_sets()]
     return f"behind a peer on {sum(peer != '-' for peer in peers)} of {len(peers)}"
+
+
+def counted() -> str:
+    """Return on how many of the public sets the number of clusters is right within one."""
+    pairs = [(int(cells[7]), int(cells[8].split()[0])) for cells in public_sets()]
+    return f"within one on {sum(abs(true - found) <= 1 for true, found in pairs)} of {len(pairs)}"
 
 
 def filled(text: str) -> str:

@@ -93,3 +93,20 @@ def test_the_score_has_its_peak_near_the_truth():
     scores = [counted(X, k).score(X) for k in (2, 4, 8, 12)]
     assert np.argmax(scores) in (0, 1)
     assert scores[1] > scores[2] > scores[3]
+
+
+def test_the_score_of_a_single_cluster_is_zero():
+    X, _ = make_blobs(60, 3, centers=3, random_state=10)
+    assert counted(X, 1).score(X) == 0
+
+
+def test_wide_views_are_counted_on_their_principal_components():
+    X, _ = make_blobs(90, 80, centers=3, random_state=2)
+    assert (counted(X).n_clusters_, counted([X[:, :30], X[:, 30:]]).n_clusters_) == (3, 3)
+
+
+@pytest.mark.parametrize("scaling", ["unit-row", "none"])
+def test_a_given_scaling_is_that_of_the_count_too(scaling):
+    X, _ = make_blobs(60, 3, centers=3, random_state=10)
+    found = SelfPacedMultiViewKMeans("auto", view_scaling=scaling, n_init=5, random_state=0).fit(X)
+    assert found.n_clusters_ == 3

@@ -57,6 +57,12 @@ def test_every_pacing_of_the_core_works(made, pacing):
     assert " was chosen: at lam = " in found.termination_
 
 
+def test_a_score_needs_an_entry(made):
+    model = SelfPacedMF(4, random_state=0).fit(made.data)
+    with pytest.raises(ValueError, match="at least one observed entry to be scored"):
+        model.score(np.full((2, 100), np.nan))
+
+
 def test_fixed_pace_ends_at_a_fixed_point_of_the_half_quadratic_iteration(made):
     """Reweighted ridge regressions, written out row by row, do not move the solution."""
     setting = {"polish": 0, "rescue": False, "tol": 1e-7, "max_sweeps": 400, **GIVEN}

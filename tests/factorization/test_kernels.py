@@ -110,6 +110,20 @@ def test_blocks_cover_all_rows_once(entries):
     assert len(ranges) > 5
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_scales_of_many_entries_come_from_a_sample(csr, factors, engine, monkeypatch):
+    from selfpaced.factorization import engine as module
+
+    monkeypatch.setattr(module, "SCALE_ENTRIES", 200)
+    few = from_csr(csr)
+    rows, columns, values = few.sample
+    assert values.size == 200
+    np.testing.assert_array_equal(values, csr.toarray()[rows, columns])
+    U, V = factors
+    expected = values - np.einsum("ij,ij->i", U[rows], V[columns])
+    np.testing.assert_allclose(engine.sampled_residuals(few, U, V), expected, atol=1e-12)
+
+
 def test_without_numba_it_says_once_that_it_is_slower(monkeypatch, caplog):
     from selfpaced.factorization import engine
 

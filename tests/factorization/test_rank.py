@@ -7,6 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from selfpaced import SelfPacedMF
+from selfpaced.factorization import rank
 
 USERS, ITEMS = 1000, 60
 
@@ -56,15 +57,25 @@ def test_a_ridge_that_leaves_only_the_means_is_reported_as_such(ratings):
 @pytest.mark.parametrize("seed", range(4))
 def test_without_noise_no_spare_component_is_kept(seed):
     rng = np.random.default_rng(200 + seed)
-    rank = 1 + seed
-    X = rng.normal(size=(40, rank)) @ rng.normal(size=(rank, 30))
+    true = 1 + seed
+    X = rng.normal(size=(40, true)) @ rng.normal(size=(true, 30))
     found = SelfPacedMF(random_state=0).fit(X)
-    assert found.rank_ == rank
-    assert [candidate.label for candidate in found.rank_path_ if candidate.chosen] == [f"rank {rank}"]
+    assert found.rank_ == true
+    assert [candidate.label for candidate in found.rank_path_ if candidate.chosen] == [f"rank {true}"]
 
 
-@pytest.mark.parametrize("rank", [15, 20])
-def test_a_given_rank_is_kept_however_few_entries_a_row_has(rank):
+@pytest.mark.parametrize("given", [15, 20])
+def test_a_given_rank_is_kept_however_few_entries_a_row_has(given):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 20)) + 0.1 * rng.normal(size=(30, 20))
-    assert SelfPacedMF(rank, random_state=0).fit(X).rank_ == rank
+    assert SelfPacedMF(given, random_state=0).fit(X).rank_ == given
+
+
+def test_fits_that_disagree_are_called_unreliable(monkeypatch):
+    monkeypatch.setattr(rank, "APART", 0.0)  # any difference between the two fits is too much
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 40)) + 0.1 * rng.normal(size=(60, 40))
+    with pytest.warns(ConvergenceWarning, match="unreliable .*do not rely on the fit"):
+        found = SelfPacedMF(random_state=0).fit(X)
+    assert found.quality_ == "unreliable"
+    assert "two fits differ by" in found.termination_

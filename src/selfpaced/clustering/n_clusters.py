@@ -128,8 +128,6 @@ def _usual_samples(rows: Floats, weight: Floats | None, least: int) -> tuple[Flo
     """The samples without isolated ones, for which k-means would need clusters of their own; ``least`` are kept."""
     nearest = NearestNeighbors(n_neighbors=min(5, len(rows) - 1)).fit(rows)
     gap = nearest.kneighbors()[0][:, -1]
-    if not gap.any():
-        return rows, weight
     usual = usual_loss(gap, weight, OUTLIER_Z)  # log distances to a neighbour, as losses
     kept = usual.excess(gap) <= OUTLIER_Z * usual.spread
     if kept.sum() < least:

@@ -378,8 +378,6 @@ class Engine:
         """IRLS weights of the entries of some rows: over max(|residual|, eps) for the absolute loss."""
         part = slice(side.indptr[start], side.indptr[stop])
         own = side.sample_weight[part] if side.sample_weight.size else None
-        if solve.plain and solve.quadratic:
-            return np.ones_like(side.values[part]) if own is None else own
         residuals = self.residuals(side, U, V, start, stop)
         weights = solve.relative_weight(residuals) if given is None else given
         if not solve.quadratic:

@@ -77,8 +77,6 @@ def inlier_shares(engine: Engine, side: Side, U: Floats, V: Floats, scale: float
 
 def lost_rows(shares: Floats, side: Side, rank: int, usual: float | None = None) -> Any:
     """Rows with too few inliers (``usual`` is the median share) and enough entries to try again, worst first."""
-    if np.isnan(shares).all():
-        return np.empty(0, dtype=np.intp)
     usual = float(np.nanmedian(shares)) if usual is None else usual
     worst = np.argsort(shares, kind="stable")[:MOST_LOST]
     return worst[(side.counts()[worst] > rank) & (shares[worst] < STARVED * usual)]
@@ -338,8 +336,6 @@ def fit_cell_errors(residuals: Floats, floor: float = 0.0, least: float = 0.0) -
 
 def _expect_maximise(size: Floats, start: CellErrors, floor: float) -> tuple[float, CellErrors]:
     """Log likelihood and mixture after the EM algorithm, from the lower quartile."""
-    if not size.size:
-        return 0.0, replace(start, share=0.0)
     now = replace(start, scale=max(float(np.quantile(size, 0.25) / stats.t.isf(0.375, start.df)), floor))
     for _ in range(50):
         wrong = now.probability(size)

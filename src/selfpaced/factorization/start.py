@@ -46,8 +46,6 @@ def crowded(values: Floats) -> float:
     ordered = np.sort(values)
     inside = max(int(CROWDED * ordered.size), 1)
     widths = ordered[inside:] - ordered[:-inside]
-    if not widths.size:
-        return float(np.median(ordered))
     first = int(np.argmin(widths))
     return float(ordered[first] + ordered[first + inside]) / 2
 
