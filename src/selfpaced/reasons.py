@@ -200,7 +200,8 @@ def columns_against(
     shared = {j for place, _ in (parts or {}).values() for j in range(place.start, place.stop)}
     for place, name in enumerate(_names(model, X)):
         if place not in shared:
-            groups.setdefault(name.partition("=")[0].removesuffix(" is missing"), []).append(place)
+            own = name.partition("=")[0] or name  # a column may be called "=x"
+            groups.setdefault(own.removesuffix(" is missing"), []).append(place)
     asked = rows[: min(EXPLAINED_ROWS, QUERIES // len(groups))]
     alike = _alike(model, given, asked, confident)
     before = _agreement(model, _taken(table, asked), given[asked])

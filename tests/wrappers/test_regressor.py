@@ -269,6 +269,20 @@ def test_suspects_lists_the_outliers_first() -> None:
     assert set(table["row"][: wrong.sum()]) == set(np.flatnonzero(wrong))
 
 
+def test_rows_that_are_excluded_beside_gross_errors_are_counted_apart() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(20, 180, (200, 2))
+    y = 30 * X[:, 0] + rng.normal(0, 100, 200)
+    y[5] *= 10
+    y[77] /= 10
+    y[::14] += rng.normal(0, 600, len(y[::14]))
+    model = SelfPacedRegressor(RandomForestRegressor(30, random_state=0)).fit(X, y)
+    gross, left_out = np.mean(model.assessment_.wrong > 0.5), np.mean(model.sample_weight_ == 0)
+    assert gross < left_out
+    assert f"{100 * gross:.1f} % of the values are grossly wrong" in model.termination_
+    assert f"{100 * (left_out - gross):.1f} % more are far from this model" in model.termination_
+
+
 def test_the_path_tells_what_was_tried() -> None:
     X, y, _, _ = waves(14)
     model = SelfPacedRegressor(DecisionTreeRegressor(min_samples_leaf=8, random_state=0), "hard").fit(X, y)

@@ -245,7 +245,7 @@ def task_of(values: pd.Series) -> str:
         many = values.nunique() > CLASSES_OF_NUMBERS
         return "regression" if many and NumberFormat.find(CellLevels.of(values)) is not None else "classification"
     distinct = values.unique()
-    whole = bool(np.all(np.mod(distinct, 1) == 0))
+    whole = bool(np.isfinite(distinct).all() and np.all(np.mod(distinct, 1) == 0))
     few = len(distinct) <= 2 or (len(distinct) <= CLASSES_OF_NUMBERS and len(distinct) * 10 <= len(values))
     return "classification" if whole and few else "regression"
 

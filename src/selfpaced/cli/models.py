@@ -176,7 +176,7 @@ def choose(encode: Encode, target: np.ndarray, task: str, seed: int, least: int 
     if rows.size < max(least, 2 * MODEL_FOLDS):
         return ModelChoice(LINEAR if task == "classification" else RIDGE)
     compare = _classes if task == "classification" else _values
-    with few_threads(rows.size), warnings.catch_warnings():
+    with few_threads(rows.size), np.errstate(over="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a fit that is nearly done, or penalised, tells enough
         return compare(encode, target[rows], rows, seed)
 
@@ -248,8 +248,7 @@ def _tried(name: str, model: Any, X: Any, values: np.ndarray, log: bool, folds: 
     tests = np.concatenate([test for _, test in folds])
     fits = [clone(model).fit(X[train], scaled[train]).predict(X[test]) for train, test in folds]
     predicted, given = np.concatenate(fits), values[tests]
-    with np.errstate(over="ignore"):
-        errors = np.sort(np.abs(given - (from_log(predicted) if log else predicted)))
+    errors = np.sort(np.abs(given - (from_log(predicted) if log else predicted)))
     typical = float(errors[: max(int(0.9 * errors.size), 1)].mean())
     residuals = scaled[tests] - predicted
     middle = max(float(np.median(np.abs(residuals))), np.finfo(float).tiny)

@@ -47,7 +47,6 @@ class Training:
     marks: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     merges: dict[str, str] = field(default_factory=dict)
-    threshold: float = 0.5
 
     @property
     def findings(self) -> Findings:
@@ -135,7 +134,6 @@ def train(args: argparse.Namespace, console: Console) -> Training:
         marks,
         told,
         merges,
-        args.threshold,
     )
 
 

@@ -35,10 +35,6 @@ class CountedPasses:
     def _sum(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         raise NotImplementedError
 
-    def numbers(self, rows: Rows) -> Rows:
-        """What these rows are called where they come from: by their place."""
-        return rows
-
     def _wanted(self, rows: Rows) -> list[Rows]:
         """Places in every block of some rows, by ascending numbers."""
         parts = np.split(rows, np.searchsorted(rows, self.starts[1:]))

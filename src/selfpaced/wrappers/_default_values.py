@@ -135,9 +135,11 @@ def _finish(
     """Fit the chosen model and put the result together."""
     trials, weights = [_plain_trial(task, expected)], (~excluded).astype(float)
     if excluded.any():
-        share, (low, high) = float(np.average(excluded, weights=task.prior)), assessment.interval
+        gross, (low, high) = excluded & _wrong(assessment, task), assessment.interval
+        share, more = (100 * np.average(rows, weights=task.prior) for rows in (gross, excluded & ~gross))
         rate = f"rate {100 * low:.0f} % to {100 * high:.0f} %"
-        parts = [f"{100 * share:.1f} % of the values are grossly wrong and excluded ({rate})"]
+        parts = [f"{share:.1f} % of the values are grossly wrong and excluded ({rate})"]
+        parts += [f"{more:.1f} % more are far from this model and excluded, too"] * bool(more)
     else:
         parts = ["no gross errors detected"]
     if assessment.sentence:
