@@ -545,10 +545,10 @@ def _what_is_known(fit: LogisticFit) -> str:
             "The features do not predict the labels well enough to tell whether any are wrong "
             f"(held-out accuracy {100 * fit.accuracy:.0f} %){by_class}."
         )
-    about = _percent(channel.rate_if_any)
+    about = f" (about {_percent(channel.rate_if_any)} if any are)" if channel.rate_if_any >= 0.001 else ""
     return (
-        f"Between 0 and {100 * high:.0f} % of the labels may be wrong (about {about} if any are); these labels cannot "
-        f"tell whether any are{by_class}."
+        f"Between 0 and {100 * high:.0f} % of the labels may be wrong{about}; these labels cannot tell whether any "
+        f"are{by_class}."
     )
 
 
