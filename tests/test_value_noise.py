@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 from selfpaced import SelfPacedLinearRegression, SelfPacedRegressor
 from selfpaced.persistence import load, save
 from selfpaced.robust import second_heap
-from selfpaced.value_noise import Rows, ValueAssessment, assess_values, nearest, numeric_features
+from selfpaced.value_noise import ValueAssessment, assess_values, nearest, numeric_features
 
 
 def prices(n=1200, seed=0):
@@ -114,7 +114,7 @@ def test_outliers_of_a_good_model_are_gross_errors():
 def test_a_given_pace_is_assessed_but_kept():
     X, y = prices(600)
     model = SelfPacedLinearRegression(pace=300.0).fit(X, y)
-    assert model.misfit_check_.asked
+    assert model.misfit_check_.references
     assert model.noise_rate_ <= 0.02
     assert model.lam_ == 300.0
 
@@ -137,17 +137,16 @@ def test_a_repeated_value_is_not_assessed():
     X = rng.normal(size=(800, 2))
     y = np.where(rng.random(800) < 0.5, 0.0, np.exp(1 + X[:, 0] + 0.3 * rng.normal(size=800)))
     guess = np.full(800, 2.0)
-    found = assess_values(y, (guess,), 1.0, features=X)
+    found = assess_values(y, guess, 1.0, X=X)
     assert found.atom == 0.0
     assert found.wrong[y == 0].max() == 0
-    rows = Rows(np.zeros(5), (guess[:5],), X[:5])
-    assert found.probability(rows).max() == 0
+    assert found.probability(np.zeros(5), guess[:5], X[:5]).max() == 0
 
 
 def test_few_rows_are_left_to_the_model():
     X, y = prices(50)
-    found = assess_values(y, (np.full(50, np.median(y)),), 100.0, features=X)
-    assert not found.asked
+    found = assess_values(y, np.full(50, np.median(y)), 100.0, X=X)
+    assert not found.references
     assert found.rate > 0.1
 
 
@@ -156,7 +155,7 @@ def test_large_tables_are_assessed_by_a_sample():
     bad = np.random.default_rng(1).random(len(y)) < 0.05
     given = np.where(bad, 10 * y, y)
     line = line_of(X, given)
-    found = assess_values(given, (line,), np.median(np.abs(given - line)), features=X)
+    found = assess_values(given, line, np.median(np.abs(given - line)), X=X)
     assert np.mean(found.wrong[bad] > 0.5) > 0.8
     assert np.mean(found.wrong[~bad] > 0.5) < 0.01
 
@@ -164,8 +163,8 @@ def test_large_tables_are_assessed_by_a_sample():
 def test_assessing_without_features_uses_what_the_model_expects():
     X, y = prices()
     line = line_of(X, y)
-    found = assess_values(y, (line,), np.median(np.abs(y - line)))
-    assert found.asked
+    found = assess_values(y, line, np.median(np.abs(y - line)))
+    assert found.references
     assert found.rate <= 0.02
 
 
@@ -173,7 +172,7 @@ def test_groups_are_explained_by_others():
     X, y = prices(400)
     groups = np.arange(400) // 100
     line = line_of(X, y)
-    assert assess_values(y, (line,), np.median(np.abs(y - line)), features=X, groups=groups).rate <= 0.02
+    assert assess_values(y, line, np.median(np.abs(y - line)), X=X, groups=groups).rate <= 0.02
 
 
 # ------------------------------------------------------------------------------------------------- its parts
@@ -262,9 +261,9 @@ def test_misfit_is_near_to_the_reference():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 2))
     y = X[:, 0] + rng.standard_t(2, size=500)
-    found = assess_values(y, (X[:, 0],), 1.0, features=X)
+    found = assess_values(y, X[:, 0], 1.0, X=X)
     y[np.abs(y - X[:, 0]) > 8] *= 1e3
-    far = assess_values(y, (X[:, 0],), 1.0, features=X)
+    far = assess_values(y, X[:, 0], 1.0, X=X)
     assert found.rate == 0
     assert far.misfit <= found.misfit  # far values are no misfit, whether they are called wrong or not
 
@@ -287,7 +286,7 @@ def test_errors_that_are_not_normal_are_no_mistakes(noise):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(800, 3))
     model = SelfPacedLinearRegression().fit(X, X @ [3.0, 2.0, 1.0] + getattr(rng, noise)(size=800))
-    assert model.misfit_check_.asked
+    assert model.misfit_check_.references
     assert model.noise_rate_ == 0
     assert model.noise_rate_interval_[1] > 0.01
 
@@ -299,7 +298,7 @@ def test_the_interval_is_wide_where_mistakes_would_not_show():
     high = []
     for signal in (0.5, 20.0):  # the second model would show every value that belongs to another row
         y = signal * X[:, 0] + noise
-        high.append(assess_values(y, (signal * X[:, 0],), 1.0, features=X).interval[1])
+        high.append(assess_values(y, signal * X[:, 0], 1.0, X=X).interval[1])
     assert high[0] > 2 * high[1]
 
 

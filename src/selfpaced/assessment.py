@@ -467,7 +467,7 @@ class TrainedNetwork:
 
 @dataclass(frozen=True, eq=False)
 class AuditedLabels:
-    """Labels that were audited from somebody's probabilities, as the report shows them.
+    """Labels that were audited from given probabilities, as the report shows them.
 
     Attributes
     ----------
@@ -500,7 +500,7 @@ class AuditedLabels:
 class DelegatedAssessment:
     """An estimator that leaves the assessment to another, which it holds as ``detector_`` once it is fitted.
 
-    Whoever wants to know looks through it, as through a Pipeline (:func:`selfpaced.inspection.look_through`).
+    Suspects and reports look through it, as through a Pipeline (:func:`selfpaced.inspection.look_through`).
     """
 
     detector_: Any

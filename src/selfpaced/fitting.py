@@ -169,7 +169,7 @@ def reach(dtype: Any) -> tuple[float, float]:
 
 
 def check_size(name: str, values: Any) -> None:
-    """Refuse numbers whose squares are no numbers any more; zeros alone, and gaps (NaN), are none of its business.
+    """Refuse numbers whose squares overflow or vanish; zeros alone and gaps (NaN) are not refused.
 
     >>> check_size("y", np.array([1e200, 1.0]))
     Traceback (most recent call last):
@@ -315,7 +315,7 @@ def interrupted_sentence(kept: str) -> str:
 
 
 def raise_interrupted(estimator: Any) -> NoReturn:
-    """End an interrupted ``fit`` whose estimator has its model: Ctrl-C goes on to the caller."""
+    """End an interrupted ``fit`` whose estimator has its model: raise FitInterrupted."""
     raise FitInterrupted(f"{type(estimator).__name__}.fit: {estimator.termination_}", estimator)
 
 
@@ -328,7 +328,7 @@ def warn_unpaced(reason: str) -> None:
 
 
 class Progress:
-    """Who hears about a fit: the log, lines or a bar of ``verbose``, and scikit-learn's callbacks.
+    """Report the progress of a fit to the log, to lines or a bar of ``verbose``, and to scikit-learn's callbacks.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ class Progress:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """One stage of the fit, told to whoever listens when it begins and when it ends."""
+        """Report the begin and the end of one stage of the fit."""
         task = None if self.context is None else self.context.subcontext(task_name=name)
         if task is not None:
             task.call_on_fit_task_begin(estimator=self.owner, X=self.X, y=self.y)

@@ -15,34 +15,6 @@ Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
 
 
-def spread_evenly(order: Rows, strata: NDArray[Any] | None, n_folds: int) -> Rows:
-    """The fold of every row: rows are assigned in turn in the given order, class by class.
-
-    Parameters
-    ----------
-    order : ndarray of int
-        Row numbers in the order in which they are assigned (all of them, or some).
-    strata : ndarray of int or None
-        Class of every row; each class is spread evenly over the folds.
-    n_folds : int
-        Number of folds.
-
-    Returns
-    -------
-    ndarray of int
-        One fold per entry of ``order``, in that order.
-
-    Examples
-    --------
-    >>> spread_evenly(np.arange(4), np.array([0, 1, 0, 1]), 2).tolist()
-    [0, 0, 1, 1]
-    """
-    turn = np.arange(order.size) if strata is None else np.argsort(strata[order], kind="stable")
-    fold = np.empty(order.size, dtype=np.intp)
-    fold[turn] = np.arange(order.size) % max(n_folds, 1)
-    return fold
-
-
 def make_folds(
     keys: Keys,
     strata: NDArray[Any] | None,
@@ -128,8 +100,9 @@ def _content_folds(keys: Keys, codes: Rows, y: Any, cv: int, stratified: bool) -
     stratum = np.full(n_units, n_codes, dtype=np.intp)
     np.minimum.at(stratum, unit, np.where(held[codes], codes, n_codes))
     assigned = np.flatnonzero(stratum < n_codes)
+    in_turn = assigned[np.argsort(stratum[assigned], kind="stable")]  # each class is spread evenly over the folds
     place = np.full(n_units, -1, dtype=np.intp)
-    place[assigned] = spread_evenly(assigned, stratum, min(cv, assigned.size))
+    place[in_turn] = np.arange(assigned.size) % max(min(cv, assigned.size), 1)
     return np.where(held[codes], place[unit], -1)
 
 
@@ -182,4 +155,4 @@ def _pairs(cv: Any, X: Any, y: Any, groups: Any) -> list[Split]:
         raise ValueError(f"cv must hold pairs of training and test rows, got {cv!r} ({error})") from error
 
 
-__all__ = ["N_FOLDS", "Rows", "Split", "content_keys", "hash_folds", "make_folds", "n_units", "spread_evenly", "units"]
+__all__ = ["N_FOLDS", "Rows", "Split", "content_keys", "hash_folds", "make_folds", "n_units", "units"]

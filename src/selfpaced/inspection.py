@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .assessment import LEVELS, SUSPECT, Assessment, AssessmentMixin, DelegatedAssessment
 from .distributed import on_dask
 from .formatting import number, percent, plural, rate_in_words
-from .parameters import check_integer, check_number
+from .parameters import check_most, check_number
 
 __all__ = [
     "SUSPECT",
@@ -122,12 +122,11 @@ def suspect_table(
     assessed: Assessment, n: int | None = None, threshold: float = SUSPECT, all_rows: bool = False
 ) -> Any:
     """The rows of both levels, likely errors first, or all rows: the table that `suspects` returns."""
-    n = None if n is None else check_integer("n", n, 0, "an integer >= 0 or None")
     levels = assessed.levels(threshold)
     ranked = assessed.ranking(only=None if all_rows else levels > 0)
     if not all_rows:
         ranked = ranked[np.argsort(-levels[ranked], kind="stable")]
-    return as_table(assessed.table(ranked[:n], levels))
+    return as_table(assessed.table(ranked[: check_most(n)], levels))
 
 
 def label_issues(fitted: Any, X: Any, y: Any, threshold: float = SUSPECT) -> Any:
@@ -367,8 +366,8 @@ def lists_in_words(
 
     >>> lists_in_words(2, 1, 5000, 0.9, np.nan)
     '2 likely errors (about 90 % of them are wrong) and 1 row worth a look among 5,000 rows.'
-    >>> lists_in_words(0, 0, 50, np.nan, np.nan, row="vote")
-    'No likely errors among 50 votes: no vote is more probably wrong than right.'
+    >>> lists_in_words(0, 0, 50, np.nan, np.nan, row="entry")
+    'No likely errors among 50 entries: no entry is more probably wrong than right.'
     """
     rows = plural(look, row) if look else f"no {plural(0, row).partition(' ')[2]}"
     rows += " worth a look"

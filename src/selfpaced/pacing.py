@@ -221,7 +221,7 @@ def _bracket(rule: Any, values: Floats) -> tuple[float, float]:
 
 
 def sketch_index(losses: Any, xp: Any = np) -> Any:
-    """The bin of every loss, between 0 and ``SKETCH_BINS - 1``, as floats of whatever array namespace ``xp`` is."""
+    """The bin of every loss, between 0 and ``SKETCH_BINS - 1``, as floats of the array namespace ``xp``."""
     step = 1 / math.log(_BIN_RATIO)
     return xp.floor(xp.clip(xp.log(losses) * step + (1 - math.log(_SMALLEST_LOSS) * step), 0, _LOSS_BINS + 1))
 

@@ -202,7 +202,7 @@ RULES: dict[str, Rule] = {
     "outlier_threshold": number(0, above=True, words="a positive number"),
     "pace": Rule.asked(check_pace),
     "penalty": one_of("l2", None),
-    "polish": Rule("a bool", _is_bool) | integer(0),
+    "polish": YES_OR_NO | integer(0),
     "random_state": Rule("None, an integer >= 0 and < 2**32 or a RandomState", _is_seed),
     "rank": AUTO | integer(1),
     "regularizer": Rule.asked(get),
@@ -213,7 +213,7 @@ RULES: dict[str, Rule] = {
     "start": one_of("auto", "robust", "plain"),
     "threshold": number(0, 1 + 1e-12, words="in [0, 1]"),
     "tol": number(0),
-    "verbose": Rule("a bool", _is_bool) | integer(0),
+    "verbose": YES_OR_NO | integer(0),
     "view_scaling": one_of("auto", "zscore", "variance", "unit-row", "none"),
     "views": NOTHING | Rule("a mapping or a sequence", _is_collection),
     "warm_start": YES_OR_NO,
@@ -253,7 +253,7 @@ def check_parameters(model: Any) -> None:
 
 # ------------------------------------------------------------------------------------------------- arguments
 
-# How NumPy and pandas speak of what they cannot convert; nobody is told of which argument.
+# Errors of conversion by NumPy and pandas, which do not name the argument.
 _CONVERSION = re.compile(
     r"convert|float\(\) argument|real number|setting an array element|inhomogeneous|or dtype is required"
     r"|could not be promoted|not compatible with arrays|common DType|not supported between|unhashable|invalid literal"
@@ -300,6 +300,11 @@ def check_integer(name: str, value: Any, low: int, words: str) -> int:
     if not whole or (not isinstance(value, Integral) and not float(value).is_integer()) or int(value) < low:
         raise ValueError(f"{name} must be {words}, got {value!r}")
     return int(value)
+
+
+def check_most(n: Any) -> int | None:
+    """Return the argument ``n`` of a list, the number of its lines at most; None is all of them."""
+    return None if n is None else check_integer("n", n, 0, "an integer >= 0 or None")
 
 
 def one_kind(distinct: Iterable[Any]) -> None:

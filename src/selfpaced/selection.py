@@ -71,8 +71,8 @@ class Trial:
     label : str
         A short name for tables, plots and sentences.
     scores : ndarray, optional
-        Held-out score, row by row, larger is better; None where nothing could be compared, NaN for rows about which
-        nobody was asked.
+        Held-out score, row by row, larger is better; None where nothing could be compared, NaN for rows without a
+        score.
     weight : ndarray, optional
         Relative weights of the rows; None is full weight for all.
     cost : float

@@ -1,9 +1,8 @@
-"""The path: one driver for every estimator, and Algorithm 1 of the paper as its simplest passenger.
+"""The path: one driver for every paced fit, and Algorithm 1 of the paper.
 
 :func:`walk` sets the pace, asks a step for the model at that pace, keeps the record and knows when to end.
-:func:`alternate` is the walk whose step alternates between weights and weighted fits.  Whatever else reaches the
-same points (the latent loss minimised directly, a sweep with the weights fused into it) is another step behind the
-same walk.
+:func:`alternate` is the walk whose step alternates between weights and weighted fits. Other ways
+to the same points, such as minimising the latent loss directly, are other steps of the same walk.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class State(Generic[Model]):
     Attributes
     ----------
     model : object
-        Whatever the step needs to go on from here.
+        What the step needs to continue from here.
     losses : ndarray
         The losses that set the pace, as the rule sees them (in its unit; a sample of them will do).
     weights : ndarray, optional
@@ -46,7 +45,7 @@ class State(Generic[Model]):
     objective : float
         The latent objective, ``nan`` where it was not computed.
     rise : float
-        The largest relative rise of the latent objective on the way: 0 if every fit did its duty.
+        The largest relative rise of the latent objective on the way: 0 if it never rose.
     """
 
     model: Model
@@ -101,7 +100,7 @@ class Stage:
     share : float
         Share of samples with at least half the maximal weight.
     rise : float
-        The largest relative rise of the latent objective between two fits: 0 if every fit did its duty.
+        The largest relative rise of the latent objective between two fits: 0 if it never rose.
     cost : float
         Seconds.
     """
@@ -146,7 +145,7 @@ class Solution(Generic[Model]):
         return self.end == "interrupt"
 
     def uninterrupted(self) -> Solution[Model]:
-        """This solution; if Ctrl-C ended the walk, the interrupt goes on from here."""
+        """This solution; raise KeyboardInterrupt if Ctrl-C ended the walk."""
         if self.interrupted:
             raise KeyboardInterrupt
         return self

@@ -128,7 +128,7 @@ def test_sweeps_at_one_pace_never_raise_the_objective(rule):
     seen = []
     for _ in range(6):
         now = now.swept(cost, None)
-        seen.append(now.seen.objective)
+        seen.append(now.last.objective)
     assert (np.diff(seen, axis=0) <= 1e-4 * seen[0]).all()
 
 

@@ -18,7 +18,7 @@ import dask.dataframe as dd
 
 from selfpaced import SelfPacedLinearRegression, SelfPacedLogisticRegression, suspects
 from selfpaced.dask import DaskTable, table
-from selfpaced.linear import _folds, regression_tables
+from selfpaced.linear import _folds, _regression_fit
 
 
 @pytest.fixture(autouse=True)
@@ -194,13 +194,13 @@ def values():
     X = 10 + rng.standard_normal((2000, 3)) @ rng.standard_normal((3, 3))
     y = X @ [1.0, -2.0, 3.0] + 0.3 * rng.standard_normal(2000) + np.where(rng.random(2000) < 0.2, 15.0, 0.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(regression_tables, "DECIDING", 1000)
+        patch.setattr(_regression_fit, "DECIDING", 1000)
         return X, y, SelfPacedLinearRegression().fit(X, y)
 
 
 @pytest.fixture
 def few_values_are_many(monkeypatch):
-    monkeypatch.setattr(regression_tables, "DECIDING", 1000)
+    monkeypatch.setattr(_regression_fit, "DECIDING", 1000)
 
 
 def same_values(model, memory):

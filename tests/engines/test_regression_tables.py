@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from selfpaced import SelfPacedLinearRegression
 from selfpaced.distributed import MemoryTable, spool, write_suspects
-from selfpaced.linear import regression, regression_tables
+from selfpaced.linear import _regression_fit, regression, regression_tables
 from selfpaced.pacing import Geometric, Stages
 
 
@@ -42,7 +42,7 @@ def same(one, other, tol=1e-10):
 
 @pytest.fixture
 def few_are_many(monkeypatch):
-    monkeypatch.setattr(regression_tables, "DECIDING", 1000)
+    monkeypatch.setattr(_regression_fit, "DECIDING", 1000)
 
 
 def test_few_rows_are_those_of_memory():
@@ -79,7 +79,7 @@ def test_where_and_in_which_order_rows_lie_does_not_matter(few_are_many, case):
 def test_a_sample_decides_about_as_all_rows_do(monkeypatch, case):
     X, y, _ = rows(share=0.0 if case == "clean" else 0.2)
     whole = SelfPacedLinearRegression(**OPTIONS[case]).fit(X, y)
-    monkeypatch.setattr(regression_tables, "DECIDING", 2000)
+    monkeypatch.setattr(_regression_fit, "DECIDING", 2000)
     model = SelfPacedLinearRegression(**OPTIONS[case]).fit(X, y)
     np.testing.assert_allclose(model.plain_.coef_, whole.plain_.coef_, rtol=1e-8)
     np.testing.assert_allclose(model.inference_.errors(), whole.inference_.errors(), rtol=0.2)
@@ -104,7 +104,7 @@ def test_rows_that_the_assess_leaves_out(few_are_many):
     model = SelfPacedLinearRegression().fit(elsewhere(X, y))
     other = SelfPacedLinearRegression().fit(elsewhere(X, y, 50))
     same(model, other)
-    assert model.misfit_check_.asked
+    assert model.misfit_check_.references
     assert np.abs(model.coef_ - [2.0, 1.0]).max() < 0.3
 
 
@@ -174,7 +174,7 @@ def test_an_interrupt_while_the_sample_decides_keeps_its_plain_fit(few_are_many,
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(regression, "fits", interrupt)
+    monkeypatch.setattr(regression, "automatic", interrupt)
     monkeypatch.setattr(regression_tables, "_carry", lambda *_: pytest.fail("the fit went on"))
     model = SelfPacedLinearRegression()
     with pytest.raises(KeyboardInterrupt, match="kept"):

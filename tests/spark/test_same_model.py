@@ -26,7 +26,7 @@ def few_are_many():
     """Above 2,000 rows a sample decides, up to 5,000 are gathered in one block."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("selfpaced.linear._folds.SAMPLED_ROWS", 2_000)
-        patch.setattr("selfpaced.linear.regression_tables.DECIDING", 2_000)
+        patch.setattr("selfpaced.linear._regression_fit.DECIDING", 2_000)
         patch.setattr("selfpaced.distributed.spark_table.ONE_PLACE_ROWS", 5_000)
         yield
 

@@ -201,14 +201,16 @@ def _tendency(settings: ReproduceSettings, bar: StageProgress, tally: _RunTally)
 
 
 def _commit() -> str:
-    """The commit of the checkout that holds the library, with a mark if files differ from it."""
-    folder = Path(selfpaced.__file__).parent
-    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--exclude=*"]
+    """The commit of the checkout that holds the library, with a mark if files of the library differ from it."""
+    git = ["git", "-C", str(Path(selfpaced.__file__).parent)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:
+        commit, changed = (
+            subprocess.run([*git, *words], capture_output=True, text=True, check=True).stdout.strip()
+            for words in (["describe", "--always", "--exclude=*"], ["status", "--porcelain", "."])
+        )
+    except (OSError, subprocess.CalledProcessError):
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return f"{commit}-dirty" if changed else commit
 
 
 def _run(settings: ReproduceSettings, tally: _RunTally, seconds: float) -> RunRecord:

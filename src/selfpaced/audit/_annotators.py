@@ -14,7 +14,7 @@ from ..assessment import LEVELS, SUSPECT, AuditedLabels, look_by_share
 from ..formatting import percent, plural
 from ..inspection import as_table, lists_in_words
 from ..label_noise.model import as_matrix
-from ..parameters import check_integer
+from ..parameters import check_most
 from ._annotator_model import AnnotatorModel, fit_annotators, information_gain
 from ._inputs import probabilities, shown_cells
 from ._labels import AuditPage
@@ -136,10 +136,9 @@ class AnnotatorAudit(AuditPage):
             ``row``, ``annotator``, ``level``, ``given``, ``expected`` (the consensus), ``noise_probability`` and
             ``label_quality``.
         """
-        n = None if n is None else check_integer("n", n, 0, "an integer >= 0 or None")
         asked = np.arange(len(self._wrong)) if all_rows else np.flatnonzero(self._levels > 0)
         place = np.zeros(len(asked)) if all_rows else -self._levels[asked]
-        order = asked[np.lexsort((-self._wrong[asked], place))][:n]
+        order = asked[np.lexsort((-self._wrong[asked], place))][: check_most(n)]
         columns = {
             "row": self.rows[self.votes.row[order]],
             "annotator": self.annotators[self.votes.annotator[order]],
@@ -160,9 +159,8 @@ class AnnotatorAudit(AuditPage):
             ``row``, ``votes``, ``consensus``, ``consensus_probability`` and ``information``: what a vote by an ordinary
             annotator is expected to tell, in nats.
         """
-        n = None if n is None else check_integer("n", n, 0, "an integer >= 0 or None")
         gain = information_gain(self.probabilities, self.model.common)
-        order = np.lexsort((self.consensus_probability, -gain))[:n]
+        order = np.lexsort((self.consensus_probability, -gain))[: check_most(n)]
         columns = {
             "row": self.rows[order],
             "votes": np.bincount(self.votes.row, minlength=len(self.rows))[order],

@@ -1,6 +1,6 @@
 """Audit labels whose probabilities come in blocks: on a Dask cluster, in Arrow batches, or in files.
 
-Whatever needs all rows is a sum over blocks. The label-noise model is fitted to a sample of rows by content if there
+What needs all rows is a sum over blocks. The label-noise model is fitted to a sample of rows by content if there
 are many rows, here as in memory.
 """
 

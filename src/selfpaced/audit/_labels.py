@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -235,9 +234,17 @@ class LabelAudit(AuditPage):
         return lists_in_words(likely, look, self.n_labelled, *precision)
 
     def _rate(self) -> str:
-        nothing = self.noise.model.suspicion is None  # the probabilities say nothing about the labels
-        return rate_in_words(
-            self.noise_rate, self.noise_rate_interval, self.noise_rate_if_any, nothing, self.noise.established
+        """What is known about the share of wrong labels."""
+        low, high = map(percent, self.noise_rate_interval)
+        if self.noise.model.suspicion is None:
+            return "The probabilities do not predict the labels, so wrong labels cannot be found with them."
+        if self.noise.established:
+            return f"Estimated label-error rate {percent(self.noise_rate)} ({low} to {high})."
+        if not np.isnan(self.noise_rate):
+            return f"No label noise detected: at most {high} of the labels are wrong."
+        return (
+            f"Between 0 and {high} of the labels may be wrong (about {percent(self.noise_rate_if_any)} if any are); "
+            "these labels cannot tell whether any are."
         )
 
     def _asides(self) -> list[str]:
@@ -308,30 +315,6 @@ class LabelAudit(AuditPage):
                 ("held-out accuracy", percent(self.noise.accuracy), "on the given labels"),
             ),
         )
-
-
-# -------------------------------------------------------------------------------------------------- words
-
-
-def rate_in_words(rate: float, interval: tuple[float, float], if_any: float, nothing: bool, established: bool) -> str:
-    """What is known about the share of wrong labels.
-
-    >>> rate_in_words(0.2, (0.15, 0.25), 0.2, False, True)
-    'Estimated label-error rate 20 % (15 % to 25 %).'
-    >>> rate_in_words(math.nan, (0.0, 0.12), 0.05, False, False)[:49]
-    'Between 0 and 12 % of the labels may be wrong (ab'
-    """
-    low, high = interval
-    if nothing:
-        return "The probabilities do not predict the labels, so wrong labels cannot be found with them."
-    if established:
-        return f"Estimated label-error rate {percent(rate)} ({percent(low)} to {percent(high)})."
-    if not math.isnan(rate):
-        return f"No label noise detected: at most {percent(high)} of the labels are wrong."
-    return (
-        f"Between 0 and {percent(high)} of the labels may be wrong (about {percent(if_any)} if any are); these labels "
-        "cannot tell whether any are."
-    )
 
 
 # ----------------------------------------------------------------------------------------------- pictures

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..assessment import LEVELS, AuditedLabels
 from ..formatting import percent, plural
 from ..inspection import as_table, lists_in_words
-from ..parameters import check_integer
+from ..parameters import check_most
 from ._inputs import array_of, given_classes, missing, probabilities
 from ._labels import AuditPage, LabelAudit
 
@@ -86,7 +86,6 @@ class MultiLabelAudit(AuditPage):
         pandas.DataFrame
             The columns of `LabelAudit.suspects`, and ``column``: the label in question.
         """
-        n = None if n is None else check_integer("n", n, 0, "an integer >= 0 or None")
         tables = [audit.suspects(all_rows=all_rows) for audit in self.audits]
         columns: dict[str, Array] = {}
         for name in tables[0].columns:
@@ -94,7 +93,7 @@ class MultiLabelAudit(AuditPage):
             if name == "row":
                 columns["column"] = np.repeat(self.classes, [len(table["row"]) for table in tables])
         place = np.zeros(len(columns["row"])) if all_rows else columns["level"] != LEVELS[2]
-        order = np.lexsort((-columns["probability_if_noisy"], -columns["noise_probability"], place))[:n]
+        order = np.lexsort((-columns["probability_if_noisy"], -columns["noise_probability"], place))[: check_most(n)]
         out = {name: values[order] for name, values in columns.items()}
         index = self.audits[0].given.index
         table = as_table(out)

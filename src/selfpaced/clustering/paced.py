@@ -122,23 +122,16 @@ class Restarts:
     views: Views  # the samples that take part
     norms: Floats
     centers: list[Floats]  # of every restart, one array per view
-    last: Sweep | None = None  # what the last sweep found
+    last: Any = None  # what the last sweep found; None before the first
     sweeps: int = 0  # how many sweeps and stages there were
     stage: int = 0
     changed: bool = True  # whether the last sweep changed a label; whether the last stage came to rest
     converged: bool = False
 
     @property
-    def seen(self) -> Sweep:
-        """The last sweep."""
-        if self.last is None:
-            raise RuntimeError("no sweep has been made yet")
-        return self.last
-
-    @property
     def best(self) -> int:
         """The restart of least objective."""
-        return int(self.seen.objective.argmin())
+        return int(self.last.objective.argmin())
 
     def swept(self, cost: Cost, pool: Executor | None) -> Restarts:
         """One sweep further."""
@@ -154,7 +147,7 @@ class Restarts:
         now, before = self, None
         for _ in range(most):
             now = now.swept(cost, pool)
-            objective = now.seen.objective
+            objective = now.last.objective
             if before is not None and (not now.changed or np.all(before - objective <= tol * before)):
                 return replace(now, converged=True)
             before = objective
@@ -162,7 +155,7 @@ class Restarts:
 
     def kept(self, count: int) -> Restarts:
         """All but the ``count`` restarts of least objective dropped."""
-        last = self.seen
+        last = self.last
         if len(last.objective) <= count:
             return self
         best = np.sort(np.argsort(last.objective, kind="stable")[:count])
@@ -172,7 +165,7 @@ class Restarts:
 
     def median_loss(self) -> float:
         """Median loss of the best restart: the unit of the pace, the same for all views and restarts."""
-        return median_loss(self.views, self.seen.losses[:, self.best])
+        return median_loss(self.views, self.last.losses[:, self.best])
 
 
 def refill(views: Views, new: Sweep, cost: Cost) -> None:
@@ -207,11 +200,11 @@ class Settling:
 
     def state(self, restarts: Restarts, cost: Cost) -> State[Restarts]:
         """Losses of the best restart set the pace; views that a sample lacks have none."""
-        losses = restarts.seen.losses[:, restarts.best]
+        losses = restarts.last.losses[:, restarts.best]
         weights = cost.weight(losses)
         if restarts.views.present is not None:
             losses, weights = losses[restarts.views.present], weights[restarts.views.present]
-        objective = float(restarts.seen.objective[restarts.best])
+        objective = float(restarts.last.objective[restarts.best])
         return State(restarts, losses.ravel() / self.unit, weights.ravel(), 1, objective)
 
     def __call__(self, lam: float, state: State[Restarts]) -> State[Restarts]:

@@ -17,11 +17,10 @@ from ..assessment import UNLIKELY, Assessment, Labels, Values, look_by_residuals
 from ..label_noise import NoiseModel, fit_channel, logits_from_proba, one_rate_likelihood
 from ..robust import residual_scale
 from ..selection import Candidate, Decision, Trial, path_of, plain_or_paced, sentence
-from ..value_noise import EVEN_ODDS, ValueAssessment, assess_values, nearest, numeric_features
-from ..value_noise import Rows as ValueRows
+from ..value_noise import EVEN_ODDS, ValueAssessment, assess_values, nearest
 from .table import Block
 
-SAMPLE = 20_000  # cost: rows that are brought here, by which models are assessed and compared
+SAMPLE = 20_000  # cost: rows in memory by which models are assessed and compared
 LEAST_WEIGHT = 1e-6  # numerical safety: a row of no weight at all is an error to some estimators
 
 
@@ -90,8 +89,8 @@ class ValueNoiseModel:
     def of(cls, classes: None, rows: Block, said: Any) -> ValueNoiseModel:  # noqa: ARG003
         """Estimate it from predictions of unseen rows; without features (X is None), from the predictions alone."""
         residuals = rows.y - said
-        sigma, features = residual_scale(residuals, rows.weight).sigma, _features(rows)
-        found = assess_values(rows.y, (said,), sigma, features=features, sample_weight=rows.weight)
+        sigma = residual_scale(residuals, rows.weight).sigma
+        found = assess_values(rows.y, said, sigma, X=rows.X, sample_weight=rows.weight)
         words = ("no value is beyond every explanation", found.sentence)
         why = "" if np.any(found.wrong > EVEN_ODDS) else "; ".join(part for part in words if part)
         return cls(found, why, look=look_by_residuals(residuals))
@@ -127,14 +126,9 @@ class ValueNoiseModel:
 
     def assessed(self, block: Block, said: Any) -> Assessment:
         """The assessment of rows by predictions of them."""
-        features = _features(block) if self.assessment.asked else None
-        wrong = self.assessment.probability(ValueRows(block.y, (said,), features))
+        wrong = self.assessment.probability(block.y, said, block.X)
         diagnosis = Values(block.y, said, wrong, self.assessment.misfit, self.assessment.sentence)
         return _assessment("values", self, diagnosis, np.square(block.y - said))
-
-
-def _features(rows: Block) -> Any:
-    return None if rows.X is None else numeric_features(rows.X)
 
 
 def _assessment(kind: Any, model: Any, diagnosis: Labels | Values, losses: Any) -> Assessment:

@@ -172,7 +172,7 @@ class _CrossFitWrapper(BaseEstimator):
         return weight if part.weight is None else weight * part.weight
 
     def _unseen(self, models: Any, rows: Block, half: Any) -> Any:
-        """What the models of the other half say of rows that are here."""
+        """Predictions of rows in memory by the models of the other half."""
         said = dask.compute(*[self._ask(model, da.from_array(rows.X)) for model in models])
         return _by_the_other(half, *said).astype(np.float64)
 

@@ -1,4 +1,4 @@
-"""What a model says of rows in Dask collections, as Dask collections: predictions and suspects."""
+"""Predictions and suspects of rows in Dask collections, as Dask collections."""
 
 from __future__ import annotations
 

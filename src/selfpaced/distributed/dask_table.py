@@ -81,7 +81,7 @@ class DaskTable(CountedPasses):
         return sum(dask.compute(*[call(part, function, args) for part in blocks]))
 
     def take(self, rows: Rows) -> Block:
-        """These rows, by ascending numbers, brought here."""
+        """Return these rows, by ascending numbers, in memory."""
         return joined(self._picked(self.parts, rows))
 
     def numbers(self, rows: Rows) -> Rows:
@@ -100,7 +100,7 @@ class DaskTable(CountedPasses):
 
 @dataclass(frozen=True, eq=False)
 class DaskGroups:
-    """The groups of the rows of a table, of which some are brought here: ``groups[rows]`` are their codes."""
+    """The groups of the rows of a table, ``groups[rows]`` loads the codes of some of them."""
 
     table: DaskTable
     parts: list[Any]

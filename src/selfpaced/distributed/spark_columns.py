@@ -1,4 +1,4 @@
-"""What models say of the rows of a Spark frame, as columns."""
+"""Predictions and assessments of the rows of a Spark frame, as columns."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def diagnosed(given: Any, known: Any, assess: Callable[[Any], Assessment]) -> di
 
 
 def linear_columns(model: Any, frame: Any) -> Any:
-    """Predictions of a linear model and, if the frame has labels or values, what is thought of them."""
+    """Predictions of a linear model and, if the frame has labels or values, their assessment."""
     from pyspark.ml.functions import array_to_vector
 
     label, lean = model.getLabelCol(), without_rows(model.fitted)

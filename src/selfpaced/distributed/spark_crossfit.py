@@ -68,14 +68,14 @@ class Predictions(NamedTuple):
         return F.col(inner.getWeightCol()).cast("double") if named else F.lit(1.0)
 
     def block(self, rows: list[Any]) -> tuple[Block, Any]:
-        """A sample that was brought here as a block without features, and the predictions of its rows."""
+        """A sample in memory as a block without features, and the predictions of its rows."""
         given, said = np.array([row.given for row in rows]), np.array([row.said for row in rows], dtype=float)
         weight = np.array([row.weight for row in rows], dtype=float)
         y = given.astype(np.intp if self.labels else float)
         return Block(None, y, None if np.all(weight == 1.0) else weight), said if self.labels else said[:, 0]
 
     def diagnosis(self, noise_model: Any) -> Any:
-        """The column of what is thought of each row."""
+        """The column of the assessment of each row."""
         lean, labels = noise_model.without_rows(), self.labels
 
         def about(said: Any, given: Any) -> dict[str, Any]:

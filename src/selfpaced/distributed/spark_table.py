@@ -96,7 +96,7 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
         self.starts = starts_of(self.sizes)
 
     def _keep(self, packed: Any) -> None:
-        """Have blocks made and cached, and hear of what is in them."""
+        """Make and cache the blocks, and collect what is known of each."""
         self.packed = packed.persist(StorageLevel.MEMORY_AND_DISK_DESER)
         try:
             rows = self.packed[["part", "piece", "n", "without", "facts"]].collect()
@@ -152,7 +152,7 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
         return sum(_collected(self._merged(self._asked(["X", "y", "weight"], ask))))
 
     def take(self, rows: Rows) -> Block:
-        """These rows, by ascending numbers, brought here."""
+        """Return these rows, by ascending numbers, in memory."""
         return joined([block for _, block, _ in self._picked(rows, [])])
 
     def numbers(self, rows: Rows) -> Rows:
@@ -179,7 +179,7 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
 
 
 def _collected(answers: Any) -> list[Any]:
-    """Answers brought here, in the order of the partitions."""
+    """Return the answers, in the order of the partitions."""
     return [pickle.loads(row.result) for row in sorted(answers.collect(), key=lambda row: row.part)]
 
 

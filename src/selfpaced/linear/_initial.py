@@ -233,16 +233,10 @@ def _halves(values: Floats, part: Squares) -> NDArray[np.bool_]:
 
 
 def fits_of(part: Squares, chosen: NDArray[np.bool_]) -> Floats:
-    """One least-squares fit per column of a table of rows taken."""
-    k = part.n_columns
+    """One least-squares fit per column of a table of rows taken, for few columns from a single product."""
+    k, weights = part.n_columns, chosen.astype(np.float64)
     if k > BATCHED:
-        return np.column_stack([part.solve(column.astype(np.float64)) for column in chosen.T])
-    return batched_fits(part, chosen.astype(np.float64))
-
-
-def batched_fits(part: Squares, weights: Floats) -> Floats:
-    """One weighted fit per column of weights, all normal matrices from a single product."""
-    k = part.n_columns
+        return np.column_stack([part.solve(column) for column in weights.T])
     matrix = np.asarray(part.matrix, dtype=np.float64)
     if part.sample_weight is not None:
         weights = weights * part.sample_weight[:, None]

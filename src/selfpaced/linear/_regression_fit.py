@@ -27,7 +27,8 @@ from ..robust import (
 )
 from ..robust.scales import CUTOFF
 from ..selection import Candidate, Decision, Trial, path_of, sentence
-from ..value_noise import ValueAssessment, assess_values, by_model, nearest, numeric_features, repeated_value
+from ..value_noise import ValueAssessment, assess_values, by_model, nearest, repeated_value
+from ._folds import ROWS_PER_FEATURE
 from ._initial import robust_start
 from ._least_squares import DENSE_GRAM, Squares, exact_floor, rounding_sigma
 from ._leverage import Rejection, absurd_rows
@@ -39,11 +40,13 @@ __all__ = [
     "automatic",
     "by_residuals",
     "checked",
+    "deciding_rows",
     "plain_fit",
     "trusting_regression",
 ]
 
 Floats = NDArray[np.floating[Any]]
+DECIDING = 50_000  # cost: rows above which a sample decides; their sigma is then within a third of a percent
 ROWS_PER_COEFFICIENT = 3  # a choice: below, outliers and a flexible fit cannot be told apart
 TEST_LEVEL = 0.99  # convention: of the test for the largest residual of a plain fit, whose sigma may be 10 % too small
 ROUNDING_REACH = (
@@ -142,6 +145,11 @@ class RegressionFit:
         return absurd_rows(self.squares, residuals, plain, trial.weight, self.sigma, trusted)
 
 
+def deciding_rows(n_features: int) -> int:
+    """Return how many rows decide at most; of more, a sample does."""
+    return max(DECIDING, ROWS_PER_FEATURE * n_features)
+
+
 def plain_fit(squares: Squares) -> RegressionFit:
     """The plain fit, to be kept until something better is found."""
     began = time.perf_counter()
@@ -200,7 +208,7 @@ def settle(
 def _settled(
     squares: Squares, rule: ResidualRule, lam: float, b: Floats, tol: float, max_iter: int
 ) -> tuple[Floats, int, bool] | None:
-    floor, factor, before, stale = exact_floor(squares), None, math.inf, True
+    floor, factor, before, spread, stale = exact_floor(squares), None, math.inf, 0.0, True
     last: tuple[Floats, Floats] | None = None
     matrix_free = sparse.issparse(squares.matrix) and squares.n_columns > DENSE_GRAM
     for iteration in range(1, max_iter + 1):
@@ -333,9 +341,9 @@ def checked(
         return fit, by_residuals(fit), None
     assessment = assess_values(
         y,
-        (y - fit.best.residuals,),
+        y - fit.best.residuals,
         fit.sigma,
-        features=numeric_features(X),
+        X=X,
         sample_weight=squares.sample_weight,
         groups=groups,
         linear=True,

@@ -32,14 +32,13 @@ from ._regression_fit import (
     Attempt,
     RegressionFit,
     RegressionSettings,
-    automatic,
     fit_scale,
     paced_trial,
     settle,
     unsettled,
 )
 
-__all__ = ["LEAST_ROWS", "fits"]
+__all__ = ["LEAST_ROWS", "fixed", "paced", "penalised"]
 
 Floats = NDArray[np.floating[Any]]
 PAPER_FITS = 5  # cost: weighted fits per stage of the paper's path, whose stages are many and near each other
@@ -50,15 +49,6 @@ SMALL_RIDGE = (
     1e-3  # numerical safety: relative to the ridge that was chosen; with less, leverages are 1 but for rounding
 )
 FALLBACK_LEAD = 1.0  # convention: standard errors by which the paced fit has to be ahead on rows left out
-
-
-def fits(plain: RegressionFit, settings: RegressionSettings) -> Iterator[RegressionFit]:
-    """What is found on the way from the plain fit; the last one is the result."""
-    pace = settings.pace
-    if isinstance(pace, str) and pace == "auto":
-        few = plain.squares.size < ROWS_PER_COEFFICIENT * plain.squares.dof
-        return penalised(plain, settings) if few else automatic(plain, settings)
-    return fixed(plain, settings, pace) if isinstance(pace, float) else paced(plain, settings)
 
 
 def fixed(plain: RegressionFit, settings: RegressionSettings, lam: float) -> Iterator[RegressionFit]:

@@ -23,14 +23,13 @@ from ..distributed import Block, ContentSample, Sums, Table, drawn
 from ..fitting import FitInterrupted, Interruptible, Progress, interrupted_sentence
 from ..robust import ResidualRule
 from ..value_noise import EVEN_ODDS
-from ._folds import ROWS_PER_FEATURE, fetch
+from ._folds import fetch
 from ._least_squares import DENSE_GRAM, Coordinates, Factor, independent_axes, triangular, true_spreads
+from ._regression_fit import deciding_rows
 
 Floats = NDArray[np.floating[Any]]
 #: Weights of the rows of a block from features, given values and residuals; None: all 1.
 Weigh = Callable[[Any, Floats, Floats], Floats]
-
-DECIDING = 50_000  # cost: rows above which a sample decides; their sigma is then within a third of a percent
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +44,14 @@ class SampledRows:
     @classmethod
     def of(cls, table: Table, seed: int) -> SampledRows:
         """Drawn by content, in an order that is that of the table only where it has few rows: as in memory."""
-        size = max(DECIDING, ROWS_PER_FEATURE * table.n_features) + 1
-        sample = drawn(table, seed, size, 0)
-        few = sample.complete and not many(table.n, table.n_features)
+        most = deciding_rows(table.n_features)
+        sample = drawn(table, seed, most + 1, 0)
+        few = sample.complete and table.n <= most
         order = np.argsort(sample.rows) if few else np.arange(len(sample.rows))
         weight, found = sample.sample_weight, fetch(table, sample.rows[order])
         if sparse.issparse(found.X) and table.n_features > DENSE_GRAM:
-            most = f"X must have at most {DENSE_GRAM} columns where it has sparse blocks"
-            raise ValueError(f"{most}, got {table.n_features}: fit them in memory")
+            limit = f"X must have at most {DENSE_GRAM} columns where it has sparse blocks"
+            raise ValueError(f"{limit}, got {table.n_features}: fit them in memory")
         weight = None if weight is None else weight[order]
         return cls(replace(sample, rows=sample.rows[order]), found.X, found.y, weight)
 
@@ -85,8 +84,8 @@ def fit_table(model: Any, table: Table, progress: Progress) -> TableEnd:
     """Fit a regression to a table, and return how that ended.
 
     The automatic search, the scale of the residuals and the assessment of values look at the sample alone: at
-    every distinct row, up to `DECIDING` of them. The coefficients are those of all rows at the pace, or without the
-    gross rows, that came of it. On Ctrl-C the best complete fit of the sample is kept.
+    every distinct row, up to `deciding_rows` of them. The coefficients are those of all rows at the pace, or without
+    the gross rows, that came of it. On Ctrl-C the best complete fit of the sample is kept.
     """
     rows = SampledRows.of(table, int(check_random_state(model.random_state).randint(1 << 31)))
     mass = float(len(rows.y) if rows.weight is None else rows.weight.sum())
@@ -124,11 +123,6 @@ def _adopt(model: Any, small: Any, table: Table) -> None:
     if table.names is not None:
         model.feature_names_in_ = np.asarray(table.names, dtype=object)
         model.plain_.feature_names_in_ = model.feature_names_in_
-
-
-def many(n: int, d: int) -> bool:
-    """Whether there are so many rows that a sample may decide."""
-    return n > max(DECIDING, ROWS_PER_FEATURE * d)
 
 
 def _carry(model: Any, small: Any, table: Table, rows: SampledRows, share: float) -> bool:
@@ -279,4 +273,4 @@ def settled(
     return b, max_iter, False
 
 
-__all__ = ["TableEnd", "fit_table", "many"]
+__all__ = ["TableEnd", "fit_table"]

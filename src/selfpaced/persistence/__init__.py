@@ -1,4 +1,4 @@
-"""Save fitted models as files that can be opened without running a stranger's code.
+"""Save fitted models as files that can be opened without running foreign code.
 
 A pickle may run anything when it is loaded. A skops file names every type in it, and only types that are known to be
 harmless are built: scikit-learn's, NumPy's, and the estimators and values of this library. Trees are read by compiled
@@ -60,7 +60,7 @@ def save(model: Any, file: str | os.PathLike[str] | IO[bytes], *, facts: Mapping
     with zipfile.ZipFile(content, "a") as archive:
         versions = {"python": platform.python_version(), **_versions()}
         archive.writestr(FACTS, json.dumps({"versions": versions, **(facts or {})}))
-    _tell_strangers(content.getvalue())
+    _warn_of_untrusted(content.getvalue())
     if hasattr(file, "write"):
         file.write(content.getbuffer())
         return
@@ -68,14 +68,14 @@ def save(model: Any, file: str | os.PathLike[str] | IO[bytes], *, facts: Mapping
         stream.write(content.getbuffer())
 
 
-def _tell_strangers(data: bytes) -> None:
+def _warn_of_untrusted(data: bytes) -> None:
     """Say it now if :func:`load` will refuse a file."""
     try:
-        strangers, _ = _types(data, set())
-        said = f"the model holds {_shown(strangers)}: open its file with load(file, trusted=[...]) and name these types"
+        untrusted, _ = _types(data, set())
+        said = f"the model holds {_shown(untrusted)}: open its file with load(file, trusted=[...]) and name these types"
     except UntrustedFileError as error:
-        strangers, said = [str(error)], f"load will not open the file: it {error}"
-    if strangers:
+        untrusted, said = [str(error)], f"load will not open the file: it {error}"
+    if untrusted:
         warnings.warn(said, UserWarning, stacklevel=3)
 
 
@@ -96,18 +96,18 @@ def load(file: str | os.PathLike[str] | bytes | IO[bytes], *, trusted: Iterable[
     Raises
     ------
     UntrustedFileError
-        It is no skops file, it is damaged, or it holds types nobody has declared harmless.
+        It is no skops file, it is damaged, or it holds types that are not trusted.
     """
     name, data = _content(file)
     with _named(name):
         facts = facts_of(data)
-        strangers, asked = _types(data, set(trusted))
-    if strangers:
+        untrusted, asked = _types(data, set(trusted))
+    if untrusted:
         raise UntrustedFileError(
-            f"{name} was not opened: it holds {_shown(strangers)}, which belongs neither to scikit-learn nor to "
+            f"{name} was not opened: it holds {_shown(untrusted)}, which belongs neither to scikit-learn nor to "
             "selfpaced and may run code. If you know where the file comes from, name what you trust: trusted=[...] "
             "(--trust TYPE)",
-            strangers,
+            untrusted,
         )
     _tell_versions(name, facts)
     try:
@@ -121,15 +121,15 @@ def load(file: str | os.PathLike[str] | bytes | IO[bytes], *, trusted: Iterable[
 
 
 def _types(data: bytes, declared: set[str]) -> tuple[list[str], set[str]]:
-    """The types of a file that nobody has declared harmless, and all that skops asks about."""
-    strangers = refused(plan_of(data), declared)
+    """The types of a file that are not trusted, and all that skops asks about."""
+    untrusted = refused(plan_of(data), declared)
     try:
         asked = set(_skops().get_untrusted_types(data=data))
     except Exception as error:  # whatever a damaged schema makes skops do, it is the file's fault
-        if not strangers:
+        if not untrusted:
             raise UntrustedFileError(f"is damaged, or no model file: {error}") from error
         asked = set()
-    return sorted({*strangers, *(kind for kind in asked - declared if not is_trusted(kind))}), asked
+    return sorted({*untrusted, *(kind for kind in asked - declared if not is_trusted(kind))}), asked
 
 
 def _shown(types: list[str]) -> str:
@@ -220,7 +220,7 @@ def _skops() -> Any:
 
 @contextmanager
 def _unseen(names: Iterable[str]) -> Iterator[None]:
-    """Modules that nobody has imported yet, and that nobody can import meanwhile."""
+    """Block the import of modules that are not imported yet."""
     absent = [name for name in names if name not in sys.modules]
     sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
     try:
@@ -291,7 +291,7 @@ def _indexed(model: Any) -> Iterator[Any]:
 
 @contextmanager
 def _without_indexes(model: Any) -> Iterator[None]:
-    """A model whose neighbours have no index meanwhile."""
+    """Take the indexes of neighbours out of a model for a while."""
     found = [(value, value._tree) for value in _indexed(model)]
     try:
         for value, _ in found:

@@ -89,7 +89,7 @@ class UntrustedFileError(ValueError):
     Attributes
     ----------
     types : tuple of str
-        The types in it that nobody has declared harmless; empty if the file is damaged or no skops file.
+        The types in it that are not trusted; empty if the file is damaged or no skops file.
     """
 
     def __init__(self, message: str, types: Iterable[str] = ()) -> None:
@@ -128,7 +128,7 @@ def is_trusted(name: str) -> bool:
 
 
 def refused(plan: Any, declared: Collection[str]) -> list[str]:
-    """Parts of a plan that are no data and that nobody has declared, by the name of what they would reach."""
+    """Parts of a plan that are neither data nor declared, by the name of what they would reach."""
     found = []
     for part in parts_of(plan):
         name = f"{part.get('__module__')}.{part.get('__class__')}"
@@ -195,7 +195,7 @@ def _generator(content: dict[str, Any]) -> str:
 
 
 def parts_of(plan: Any) -> Iterator[dict[str, Any]]:
-    """Every part of a plan, whatever it is nested in."""
+    """Every part of a plan, at every level."""
     waiting = [(plan, 0)]
     while waiting:
         value, depth = waiting.pop()
@@ -213,7 +213,7 @@ def parts_of(plan: Any) -> Iterator[dict[str, Any]]:
 
 
 def plan_of(data: bytes) -> dict[str, Any]:
-    """The plan by which skops builds the model, once the sizes of the file are known to be sane."""
+    """The plan by which skops builds the model, after a check of the sizes in the file."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             _check_sizes(archive, len(data))

@@ -11,7 +11,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-Array = Any  # a NumPy, torch or JAX array, or a scalar: whatever speaks the array API
+Array = Any  # a NumPy, torch or JAX array, or a scalar
 
 # Blocks of 256 kB stay in the cache, so that the passes of a formula cost one trip to memory and no large
 # temporary: on 1e7 samples this is faster than the bare expression.

@@ -206,7 +206,7 @@ class LabelPhases(Phases):
         self.limit = 1 - self.upper - (self.upper - self.lower)
 
     def _try(self, gained: int, lost: int, contradicted: int) -> None:
-        """Rows that nobody learns from come to agree if others explain them; wrong labels do not."""
+        """Rows that are held back come to agree if others explain them; wrong labels do not."""
         self.trial += 1
         first, last = TRIAL_EPOCHS
         # two standard errors of a sign test

@@ -9,11 +9,10 @@ The assessment says which values are grossly wrong. Models are fitted, and predi
 """
 
 from .assessment import EVEN_ODDS, ValueAssessment, assess_values, by_model, nearest, repeated_value
-from .reference import Rows, numeric_features
+from .reference import numeric_features
 
 __all__ = [
     "EVEN_ODDS",
-    "Rows",
     "ValueAssessment",
     "assess_values",
     "by_model",

@@ -17,7 +17,7 @@ from ..robust import outlier_probability, outlier_share, second_heap
 from ..robust.scales import NORMAL_95, WINDOW
 from ..selection import effective_size, frequencies, mean_and_error
 from .mixture import NEAR, Mixture, fit_mixture
-from .reference import Reference, Rows, best_references, leverage_cluster, usual_but_for
+from .reference import Reference, Rows, best_references, leverage_cluster, numeric_features, usual_but_for
 
 __all__ = [
     "EVEN_ODDS",
@@ -98,11 +98,6 @@ class ValueAssessment:
         return any(mixture.found for mixture in self.mixtures)
 
     @property
-    def asked(self) -> bool:
-        """Whether reference models were fitted."""
-        return bool(self.references)
-
-    @property
     def trusted(self) -> NDArray[np.bool_]:
         """Rows that are more probably right than wrong."""
         return np.asarray(self.wrong <= EVEN_ODDS)
@@ -152,21 +147,21 @@ class ValueAssessment:
             high = max(high, moved_share(self.rate + share, n, 1))
         return replace(self, applied=True, interval=(low, min(high, 1.0)), left_out=share)
 
-    def probability(self, rows: Rows) -> Array:
+    def probability(self, y: Array, predicted: Array, X: Any = None) -> Array:
         """Return how probably the values of other rows are grossly wrong."""
         if not self.references:
-            residuals, share = rows.y - rows.guesses[0], max(self.rate, self.least)
-            return _by_residuals(residuals, self.sigma, share, self.reach, self.ends)
+            return _by_residuals(y - predicted, self.sigma, max(self.rate, self.least), self.reach, self.ends)
+        rows = Rows(np.asarray(y, dtype=float), predicted, numeric_features(X))
         wrong = _gross(self.mixtures, [reference.of(rows) for reference in self.references], rows.y)
         return wrong if self.atom is None else np.where(rows.y == self.atom, 0.0, wrong)
 
 
 def assess_values(
     y: Array,
-    guesses: tuple[Array, ...],
+    predicted: Array,
     sigma: float,
     *,
-    features: Array | None = None,
+    X: Any = None,
     sample_weight: Array | None = None,
     groups: Any = None,
     linear: bool = False,
@@ -179,12 +174,12 @@ def assess_values(
     ----------
     y : ndarray of shape (n,)
         Given values.
-    guesses : tuple of ndarray of shape (n,)
-        Predictions of the model first.
+    predicted : ndarray of shape (n,)
+        Predictions of the model.
     sigma : float
         Of its good residuals.
-    features : ndarray of shape (n, p), optional
-        Numbers that the target may depend on.
+    X : array-like, DataFrame or sparse matrix of shape (n, p), optional
+        Features that the target may depend on. More than 200, or what is no table, are left aside.
     sample_weight : ndarray of shape (n,), optional
         Frequencies of the rows, up to a common factor.
     groups : array-like of shape (n,), optional
@@ -208,14 +203,14 @@ def assess_values(
     >>> price = np.exp(x + 0.3 * rng.normal(size=1000))
     >>> slope, intercept = np.polyfit(x, price, 1)
     >>> line = intercept + slope * x
-    >>> found = assess_values(price, (line,), sigma=np.median(np.abs(price - line)), features=x[:, None])
+    >>> found = assess_values(price, line, sigma=np.median(np.abs(price - line)), X=x[:, None])
     >>> found.rate, found.misfit > 0.02, found.references[0].words
     (0.0, True, 'a robust line and the logarithm of the target')
     """
     sample_weight = None if sample_weight is None else frequencies(sample_weight)
-    rows = Rows(np.asarray(y, dtype=float), guesses, features, sample_weight)
-    first = by_model(rows.y, guesses[0], sigma, sample_weight)
-    gross = np.abs(rows.y - guesses[0]) > GROSS * sigma
+    rows = Rows(np.asarray(y, dtype=float), predicted, numeric_features(X), sample_weight)
+    first = by_model(rows.y, predicted, sigma, sample_weight)
+    gross = np.abs(rows.y - predicted) > GROSS * sigma
     atom = repeated_value(rows.y, sample_weight)
     assessed = np.arange(len(y)) if atom is None else np.flatnonzero(rows.y != atom)
     part = replace(first, atom=atom, assessed=rows.take(assessed).size / rows.size)
@@ -223,10 +218,10 @@ def assess_values(
         return part.undecided(rows.size)
     seed = int(check_random_state(random_state).randint(1 << 31))
     # by what rows hold: neither their order nor a copy of one matters
-    columns = guesses[0][:, None] if features is None else features
+    columns = predicted[:, None] if rows.features is None else rows.features
     keys = content_keys(columns)
     sample = _sample(assessed[np.argsort(mixed(keys[assessed], seed), kind="stable")], rows)
-    z = (rows.y[sample] - guesses[0][sample]) / sigma
+    z = (rows.y[sample] - predicted[sample]) / sigma
     if usual_but_for(gross[sample], z):
         heaps = second_heap(-z), second_heap(z)
         if gross[sample].mean() > CROWD and min(heaps) < math.inf:
@@ -236,12 +231,14 @@ def assess_values(
     known = None if groups is None else np.asarray(groups)[sample]
     folds = make_folds(keys[sample], None, cv=3, groups=known, random_state=seed)
     drawn = replace(rows.take(sample), weight=None)
-    for corrected in (False, True) if flexible else (True,):
-        references = best_references(drawn, folds, linear=linear, flexible=flexible, corrected=corrected)
-        found = _by_references(rows, part, sample, assessed, references)
-        if max(mixture.gain for mixture in found.mixtures) < math.log(rows.size):  # half of what a claim needs
-            break
-    return found
+    found = part
+    if flexible:  # other models are fitted only if a gross part gains half of what a claim needs
+        references = best_references(drawn, folds, linear=linear, flexible=True, corrected=False)
+        found = _by_references(rows, part, sample, assessed, references, enough=math.log(rows.size))
+    if found.references:
+        return found
+    references = best_references(drawn, folds, linear=linear, flexible=flexible)
+    return _by_references(rows, part, sample, assessed, references)
 
 
 def _sample(order: np.ndarray, rows: Rows) -> np.ndarray:
@@ -271,7 +268,7 @@ def by_model(y: Array, predicted: Array, sigma: float, sample_weight: Array | No
 def _beyond(heaps: tuple[float, float], rows: Rows, first: ValueAssessment) -> ValueAssessment:
     """Return the assessment by the model alone: if many rows lie before a second heap, these are misfit, not gross."""
     below, above = (max(cut / WINDOW, GROSS) if cut < math.inf else GROSS for cut in heaps)  # before the density rises
-    residuals = rows.y - rows.guesses[0]
+    residuals = rows.y - rows.predicted
     wrong = np.where(_between(residuals, first.sigma, (below, above)), 0.0, first.wrong)
     rate, before = (float(np.average(one > EVEN_ODDS, weights=rows.weight)) for one in (wrong, first.wrong - wrong))
     if before <= CROWD * rate:
@@ -306,15 +303,21 @@ def _by_references(
     sample: NDArray[np.intp],
     assessed: NDArray[np.intp],
     references: tuple[Reference, ...],
+    enough: float = math.inf,
 ) -> ValueAssessment:
-    """Return the assessment in units of the reference models."""
+    """Return the assessment in units of the reference models, or the given one if a gross part gains enough."""
     y, weight = rows.y[assessed], None if rows.weight is None else rows.weight[assessed]
-    placed = [_placed(reference, rows, sample, assessed) for reference in references]
-    mixtures = [fit_mixture(one.standardised(y), weight, finest=min(one.smallest / one.even, 1.0)) for one in placed]
+    placed, mixtures = [_placed(reference, rows, sample, assessed) for reference in references], []
+    for one in placed:
+        mixtures.append(fit_mixture(one.standardised(y), weight, finest=min(one.smallest / one.even, 1.0)))
+        if mixtures[0].gain >= enough:  # the others cost time
+            return first
     wrong, far = np.zeros(len(rows.y)), np.zeros(len(rows.y), dtype=bool)
     distances = [mixture.distance(one.standardised(y)) for mixture, one in zip(mixtures, placed, strict=True)]
     far[assessed] = np.min(distances, axis=0) > NEAR
     used, mixtures = _counted(references, mixtures)
+    if max(mixture.gain for mixture in mixtures) >= enough:
+        return first
     references = tuple(references[k] for k in used)
     wrong[assessed] = _gross(mixtures, [placed[k] for k in used], y)
     tail = far & (wrong <= EVEN_ODDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ __all__ = ["NEAR", "Mixture", "fit_mixture"]
 Array = NDArray[np.floating[Any]]
 NEAR = 3.0  # scales of the core within which no value is gross: benchmarks/regression.py claims and errors
 LARGE_PART, TAIL_RISE = 0.2, 1.5  # share; nats by which it rises on one side: benchmarks/regression.py claims
-ONE_SIDED = 4.0  # a choice: log odds of a side, beyond which the other one is empty
 SCHWARZ = 2.0  # theory: nats per log of the rows that four more parameters must gain (Schwarz's criterion)
 FARTHEST = 1e6  # numerical safety: scales beyond which residuals count as this far
 RESIDUAL_BINS = 400  # cost: of the residuals
@@ -121,15 +121,16 @@ def fit_mixture(z: Array, weight: Array | None = None, *, finest: float = 0.0) -
     bounds = BOUNDS.copy()
     bounds[1:3, 0] = math.log(max(finest, math.exp(BOUNDS[1, 0])))
     nothing = (-30.0, *GROSS_PARTS[0][1:])  # log odds that stand for no gross part
-    alone, core = max((_likeliest(points, counts, bounds, (*core, *nothing), 5) for core in CORES), key=_nats)
+    alone, core = max((_likeliest(points, counts, bounds, (*core, *nothing), 5) for core in CORES), key=itemgetter(0))
     # what is gross may have been taken for a tail of the core alone
     alike = tuple(float(value) for value in core[:5])
     starts = [(*start, *part) for start, part in zip((alike, CORES[0], alike), GROSS_PARTS, strict=True)]
-    both, best = max((_likeliest(points, counts, bounds, start) for start in starts), key=_nats)
+    both, best = max((_likeliest(points, counts, bounds, start) for start in starts), key=itemgetter(0))
     error = _odds_error(best, bounds, points, counts)
     interval = float(expit(best[5] - NORMAL_95 * error)), float(expit(best[5] + NORMAL_95 * error))
-    # a large part on one side that does not stand out from the core is its skewed tail
-    tail = expit(best[5]) > LARGE_PART and abs(best[6]) > ONE_SIDED and _rise(best) < TAIL_RISE
+    # a large part on one side (the odds of sides are at their bound) that does not stand out from the core is its tail
+    one_sided = abs(best[6]) >= BOUNDS[6, 1]
+    tail = expit(best[5]) > LARGE_PART and one_sided and _rise(best) < TAIL_RISE
     return Mixture(best, both - alone, math.inf if tail else SCHWARZ * math.log(counts.sum()), interval, middle)
 
 
@@ -140,10 +141,6 @@ def _rise(parameters: Array) -> float:
         nats = _log_density(parameters, parameters[0] + side * math.exp(scale) * np.geomspace(0.5, 1e3, 300))[0]
         rises.append(float(np.max(nats - np.minimum.accumulate(nats))))
     return max(rises)
-
-
-def _nats(found: tuple[float, Array]) -> float:
-    return found[0]
 
 
 def _likeliest(
@@ -210,16 +207,13 @@ def _log_density(parameters: Array, points: Array) -> tuple[Array, Array]:
     fall = sides.u * sides.slope + sides.tail**2 * sides.t * sides.slope**2  # minus the slope of the core by t
     by_tail = -sides.u * (sides.t * sides.slope - sides.u) / sides.tail - sides.tail * (sides.t * sides.slope) ** 2
     left = expit(parameters[1] - parameters[2])  # mass of the left side
+    halves = (sides.below, left), (~sides.below, 1 - left)
     slopes = [kept * fall / sides.scale * np.where(sides.below, -1.0, 1.0)]
-    slopes += [kept * (np.where(rows, fall * sides.t, 0.0) - mass) for rows, mass in _halves(sides.below, left)]
-    slopes += [kept * np.where(rows, by_tail, 0.0) for rows, _ in _halves(sides.below, left)]
+    slopes += [kept * (np.where(rows, fall * sides.t, 0.0) - mass) for rows, mass in halves]
+    slopes += [kept * np.where(rows, by_tail, 0.0) for rows, _ in halves]
     slopes += [grossly - expit(odds), grossly * np.where(points >= 0, expit(-side), -expit(side))]
     slopes += [grossly * sides.w * np.exp(-parameters[8]), grossly * (sides.w * sides.w - 1)]
     return np.asarray(nats), np.array(slopes)
-
-
-def _halves(below: NDArray[np.bool_], left: float) -> tuple[tuple[NDArray[np.bool_], float], ...]:
-    return (below, left), (~below, 1 - left)
 
 
 def _binned(z: Array, weight: Array | None) -> tuple[Array, Array]:

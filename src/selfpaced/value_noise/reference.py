@@ -44,7 +44,7 @@ SMALLEST_SPREAD = 1e-300  # numerical safety: in place of a spread of zero
 
 
 def numeric_features(X: Any) -> Array | None:
-    """Return a table of numbers (text and categories as codes), or None if X is too wide or no table.
+    """Return a table of numbers (text and categories as codes), or None if X is None, too wide or no table.
 
     >>> numeric_features([[1, 2], [3, 4]]).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
@@ -81,8 +81,8 @@ class Rows:
     ----------
     y : ndarray of shape (n,)
         The target.
-    guesses : tuple of ndarray of shape (n,)
-        Predictions of the user's model first.
+    predicted : ndarray of shape (n,)
+        Predictions of the user's model.
     features : ndarray of shape (n, p) or None
         Numbers that the target may depend on.
     weight : ndarray of shape (n,) or None
@@ -90,14 +90,14 @@ class Rows:
     """
 
     y: Array
-    guesses: tuple[Array, ...]
+    predicted: Array
     features: Array | None = None
     weight: Array | None = None
 
     def take(self, index: Any) -> Rows:
         """Return some of the rows."""
         features, weight = (None if part is None else part[index] for part in (self.features, self.weight))
-        return Rows(self.y[index], tuple(guess[index] for guess in self.guesses), features, weight)
+        return Rows(self.y[index], self.predicted[index], features, weight)
 
     @property
     def size(self) -> float:
@@ -106,7 +106,7 @@ class Rows:
 
     def inputs(self, middle: Array) -> Array:
         """Return the features, what the user's model expects, and what a reference does."""
-        columns = (self.guesses[0], middle)
+        columns = (self.predicted, middle)
         return np.column_stack(columns if self.features is None else (self.features, *columns))
 
 
@@ -151,7 +151,7 @@ class Reference:
 
     def of(self, rows: Rows) -> Reference:
         """Return the same reference for other rows."""
-        middle = self.forward(rows.guesses[0])
+        middle = self.forward(rows.predicted)
         if self.lines:
             middle = _mean(self.lines, rows.inputs(middle))
         if self.trees:
@@ -309,12 +309,12 @@ def best_references(
     tuple of Reference
     """
     comparison, positive = _FitComparison(rows, folds), rows.y > 0
-    found, featured = [comparison.around(None, rows.guesses[0])], corrected and rows.features is not None
+    found, featured = [comparison.around(None, rows.predicted)], corrected and rows.features is not None
     if featured and not linear:
         found = [comparison.better(found[0], comparison.line(found[0]))]
     if positive.mean() >= POSITIVE:
         least = float(rows.y[positive].min())
-        log = comparison.around(least, np.log(np.maximum(rows.guesses[0], least)))
+        log = comparison.around(least, np.log(np.maximum(rows.predicted, least)))
         if featured:
             log = comparison.better(log, comparison.line(log))
         found = [log, *found] if comparison.better(found[0], log) is log else found

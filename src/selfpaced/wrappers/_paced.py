@@ -31,7 +31,7 @@ from ..robust import (
 )
 from ..selection import CLEARLY_BETTER, Decision, Trial, end_of_pace, gap, mean_and_error
 from ..solver import Solution, Stage, alternate
-from ..value_noise import assess_values, numeric_features
+from ..value_noise import assess_values
 from ._default_labels import OVERLAP_RATE, too_few, unassessed
 from ._routing import Array, TooFewRows, rows_left
 from ._soft_labels import Reading, as_logits, fit_soft, fitted_scale, output_kind, read_output, rival_loss
@@ -460,6 +460,6 @@ def sigma_of(task: Task, residuals: Array) -> float:
 def assessed(task: Task, expected: Array, flexible: bool = False) -> Any:
     """Return the assessment of the values: which are grossly wrong, told from what the model misfits."""
     return assess_values(
-        task.y, (expected,), sigma_of(task, task.y - expected), features=numeric_features(task.X),
+        task.y, expected, sigma_of(task, task.y - expected), X=task.X,
         sample_weight=task.prior, groups=task.groups, flexible=flexible, random_state=task.seed,
     )  # fmt: skip

@@ -13,7 +13,7 @@ from ..assessment import Assessment, Values, look_by_residuals
 from ..fitting import check_size, check_values, trusting
 from ..parameters import KINDS, check_pace, speaking_of
 from ..regularizers import Regularizer
-from ..value_noise import Rows, assess_values, numeric_features
+from ..value_noise import assess_values
 from ._default_values import fit_default_values
 from ._paced import fit_paced_values, sigma_of
 from ._routing import Array
@@ -182,7 +182,7 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
     def _store(self, found: Found, task: Task, mark: str) -> None:
         chosen, made = found.chosen, found.chosen.fit
         residuals, sigma = made.residuals, sigma_of(task, made.residuals)
-        checked = found.noise or assess_values(task.y, (task.y - residuals,), sigma, sample_weight=task.prior)
+        checked = found.noise or assess_values(task.y, task.y - residuals, sigma, sample_weight=task.prior)
         self.assessment_ = Assessment(
             "values",
             Values(task.y, task.y - residuals, checked.wrong, checked.misfit, checked.sentence),
@@ -207,7 +207,7 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
     def _assess(self, X: Any, y: Array) -> Assessment:
         expected = np.asarray(self.estimator_.predict(X), dtype=float).reshape(-1)
         checked = self.misfit_check_
-        wrong = checked.probability(Rows(y, (expected,), numeric_features(X) if checked.asked else None))
+        wrong = checked.probability(y, expected, X)
         losses = wrong if checked.applied else np.square(y - expected) / self.loss_unit_
         diagnosis = Values(y, expected, wrong, checked.misfit, checked.sentence)
         return Assessment("values", diagnosis, losses, self.lam_, self.regularizer_, look=self.assessment_.look)

@@ -74,6 +74,8 @@ def available_with(*names: str) -> Callable[[Method], Method]:
 class Delegating:
     """Predictions and features of an estimator are those of the model that it has fitted, its ``estimator_``."""
 
+    estimator_: Any
+
     @available_with("predict")
     def predict(self, X: Any) -> Array:
         """Return the label or value of every row by the fitted model.
