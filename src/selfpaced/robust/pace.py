@@ -187,7 +187,7 @@ class EfficientStop:
 
     def __call__(self, stages: Sequence[Any], losses: Any, regularizer: Any) -> str | None:
         size = np.sqrt(np.asarray(losses) * self.unit)
-        sigma = max(largest_sigma(size, self.sample_weight, dof=self.dof).sigma, self.floor)
+        sigma = max(largest_sigma(size, self.sample_weight, dof=self.dof), self.floor)
         limit = efficient_pace(regularizer, sigma / np.sqrt(self.unit), self.efficiency)[0]
         if regularizer.opens * (stages[-1].lam - limit) < 0:
             return None
@@ -214,7 +214,7 @@ class EfficientPace(Pacing):
 
     def at(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> tuple[float, float]:
         """The pace, and the unit of squared residuals in which it is meant, see :func:`efficient_pace`."""
-        sigma = largest_sigma(np.sqrt(np.asarray(losses)), sample_weight, dof=self.dof).sigma
+        sigma = largest_sigma(np.sqrt(np.asarray(losses)), sample_weight, dof=self.dof)
         return efficient_pace(regularizer, max(sigma, self.floor), self.efficiency)
 
     def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
