@@ -679,8 +679,8 @@ def scale(args):
             squares = build(rng.normal(size=(n, p)), rng.normal(size=n))
             sharp = s_estimate(squares, sensitivity_start(squares)[0])[0]
             sizes = [np.abs(squares.residuals(b)) for b in (squares.solve(), sharp)]
-            sigmas = [residual_scale(size, dof=squares.dof).sigma for size in sizes]
-            raw, largest = sigma_of_fit(sizes[1], None, squares.dof), largest_sigma(sizes[1], dof=squares.dof).sigma
+            sigmas = [residual_scale(size, dof=squares.dof) for size in sizes]
+            raw, largest = sigma_of_fit(sizes[1], None, squares.dof), largest_sigma(sizes[1], dof=squares.dof)
             found.append([*sigmas, raw, largest])
         found = np.array(found)
         low, mean = np.quantile(found[:, 2], 0.05), found.mean(axis=0)
@@ -704,7 +704,7 @@ def contaminated_scale(draws):
         for switch in limits.values():
             rng = np.random.default_rng(n)
             with switched(*switch):
-                found = [residual_scale(rng.normal(size=n) + shift).sigma for _ in range(draws)]
+                found = [residual_scale(rng.normal(size=n) + shift) for _ in range(draws)]
             cells.append(f"{np.mean(found):.2f}")
         lines.append(f"| {n} | {100 * share:.0f} % | " + " | ".join(cells) + " |")
     return lines

@@ -202,6 +202,17 @@ def test_clean_tables_have_no_likely_error_and_a_ranked_list(kind, seed):
     assert table["noise_probability"].max() < 0.5 if len(table) else kind == "separable"
 
 
+def test_the_sentence_leaves_out_a_rate_of_almost_none():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 5))
+    model = SelfPacedLogisticRegression().fit(X, X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=500) > 0)
+    assert model.noise_rate_if_any_ < 0.001
+    assert "of the labels may be wrong; these labels" in model.termination_
+    model = SelfPacedLogisticRegression().fit(*clean_table("overlapping", 0))
+    assert model.noise_rate_if_any_ > 0.001
+    assert "if any are)" in model.termination_
+
+
 def test_clean_tables_of_skewed_features_have_next_to_no_likely_errors():
     likely = []
     for seed in range(6):

@@ -15,7 +15,7 @@ def test_outlier_share_covers_the_truth(share: float) -> None:
         rng = np.random.default_rng(seed)
         residuals = rng.normal(size=300)
         residuals[: round(300 * share)] += 12
-        found = outlier_share(residuals, residual_scale(residuals).sigma)
+        found = outlier_share(residuals, residual_scale(residuals))
         assert found.low <= found.estimate <= found.high
         assert abs(found.estimate - share) < 0.08
         covered += found.low <= share <= found.high

@@ -89,7 +89,7 @@ class ValueNoiseModel:
     def of(cls, classes: None, rows: Block, said: Any) -> ValueNoiseModel:  # noqa: ARG003
         """Estimate it from predictions of unseen rows; without features (X is None), from the predictions alone."""
         residuals = rows.y - said
-        sigma = residual_scale(residuals, rows.weight).sigma
+        sigma = residual_scale(residuals, rows.weight)
         found = assess_values(rows.y, said, sigma, X=rows.X, sample_weight=rows.weight)
         words = ("no value is beyond every explanation", found.sentence)
         why = "" if np.any(found.wrong > EVEN_ODDS) else "; ".join(part for part in words if part)

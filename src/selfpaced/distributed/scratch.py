@@ -24,9 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..assessment import SUSPECT, Assessment, AssessmentMixin
+from ..fitting import is_dask
 from .blocks import CountedPasses, places_among
 from .sources import LABELS_READ, LabelCodes, ReadRows, n_columns, read
-from .table import Array, Block, Rows, Table
+from .table import Array, Block, Rows, Table, from_dask
 
 logger = logging.getLogger(__name__)
 
@@ -257,8 +258,15 @@ def spool(
 
 
 @contextmanager
-def opened(X: Any, y: Any, sample_weight: Any, *, labels: bool) -> Iterator[Table]:
-    """The table that ``fit`` is to learn from: the given one, or batches spooled for as long as it takes."""
+def opened(
+    X: Any, y: Any, sample_weight: Any, *, labels: bool, trusted: Any = None, groups: Any = None
+) -> Iterator[Table]:
+    """The table that ``fit`` is to learn from: a table, a Dask collection, or batches that are spooled for as long."""
+    if is_dask(X):
+        X, y, sample_weight, groups = from_dask(X, y, sample_weight, groups, labels=labels), None, None, None
+    for name, value in (("trusted", trusted), ("groups", groups)):
+        if value is not None:
+            raise ValueError(f"{name} must be None if X is a table of blocks: it is for rows in memory only")
     if isinstance(X, Table):
         if y is not None or sample_weight is not None:
             raise ValueError("y and sample_weight must be None where X is a table: it holds them")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..fingerprint import N_FOLDS, Keys, content_keys, mixed
-from ..fitting import is_dask
+from ..fitting import is_dask, is_source
 
 Array = NDArray[Any]
 Rows = NDArray[np.intp]
@@ -338,6 +338,11 @@ def _ranks(keys: Keys, codes: Rows) -> Rows:
 def on_dask(X: Any) -> bool:
     """Whether it is a Dask collection, or a table of one."""
     return is_dask(X) or (isinstance(X, Table) and hasattr(X, "parts"))
+
+
+def in_blocks(X: Any) -> bool:
+    """Whether these rows are not in memory: a table of blocks, a Dask collection, or a source of batches."""
+    return not isinstance(X, np.ndarray) and (isinstance(X, Table) or is_dask(X) or is_source(X))
 
 
 def from_dask(X: Any, y: Any, sample_weight: Any, groups: Any = None, *, labels: bool) -> Any:

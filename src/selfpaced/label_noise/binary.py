@@ -71,7 +71,7 @@ class _BinaryLikelihood:
 
     def forward(self, p: Array) -> tuple[Array, ...]:
         scale = np.exp(np.clip(p[:, :1], -4, 5))
-        rate = MAX_RATE / (1 + np.exp(-np.clip(p[:, 2:], -12, 12)))
+        rate = MAX_RATE / (1 + np.exp(-p[:, 2:]))
         clean = 0.5 + 0.5 * np.tanh(0.5 * (scale * self.x + p[:, 1:2]))
         contrast = 1 - rate.sum(axis=1, keepdims=True)
         q = np.clip(rate[:, :1] + contrast * clean, 1e-9, 1 - 1e-9)
@@ -175,6 +175,6 @@ def one_rate_binary(margins: Array, y: NDArray[np.intp], weight: Array) -> Array
     p, value = _scoring(likelihood, np.tile(first, (m, 1)), np.tile(_RATE.projection, (m * count, 1, 1)))
     best = np.arange(m) * count + value.reshape(m, count).argmin(axis=1)
     scale = np.exp(np.clip(p[best, :1], -4, 5)) / units[:, None]
-    rate = MAX_RATE / (1 + np.exp(-np.clip(p[best, 2:3], -12, 12)))
+    rate = MAX_RATE / (1 + np.exp(-p[best, 2:3]))
     own = 0.5 + 0.5 * np.tanh(0.5 * scale * margins * (2.0 * y - 1.0))
     return np.asarray(np.log(rate + (1 - 2 * rate) * own))

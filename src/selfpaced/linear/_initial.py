@@ -63,7 +63,7 @@ def robust_start(squares: Squares, rng: np.random.RandomState) -> Floats:
 def _without_far_rows(squares: Squares, b: Floats) -> Floats:
     """Return the fit of the rows near to a fit."""
     size = np.abs(squares.residuals(b))
-    cut = max(CUTOFF * largest_sigma(size, squares.sample_weight, dof=squares.dof).sigma, exact_floor(squares))
+    cut = max(CUTOFF * largest_sigma(size, squares.sample_weight, dof=squares.dof), exact_floor(squares))
     return squares.solve((size <= cut).astype(np.float64), b)
 
 
@@ -107,7 +107,7 @@ def _upward(squares: Squares, b: Floats, max_iter: int = 30) -> Floats:
     size = np.abs(squares.residuals(b))
     cut = weighted_quantile(size, majority_share(squares), weight)
     for stage in range(max_iter):
-        limit = max(CUTOFF * largest_sigma(size, weight, dof=squares.dof).sigma, floor)
+        limit = max(CUTOFF * largest_sigma(size, weight, dof=squares.dof), floor)
         if stage and cut >= limit * (1 - 1e-3):
             break
         cut = max(min(max(limit, cut), GROWTH * cut), floor)

@@ -38,9 +38,7 @@ class Minimum:
     """
 
     x: Vector
-    value: float
     n_iter: int
-    n_evaluations: int
     converged: bool
 
 
@@ -116,7 +114,7 @@ def minimize_all(
     x, every = np.array(x), np.arange(count)
     value, grad = functions(x, every)
     value, grad = np.array(value), np.array(grad)
-    store, iterations, evaluations = _Memory(memory, metric, count), np.zeros(count, int), np.ones(count, int)
+    store, iterations = _Memory(memory, metric, count), np.zeros(count, int)
     converged = np.abs(grad).max(axis=1, initial=0.0) <= tol
     while (active := np.flatnonzero(~converged & (iterations < max_iter))).size:
         direction = store.direction(active, grad[active])
@@ -127,7 +125,6 @@ def minimize_all(
             direction[uphill] = -grad[active[uphill]]
             slope[uphill] = -np.vecdot(direction[uphill], direction[uphill])
         found = _search(functions, active, x[active], value[active], direction, slope)
-        evaluations[active] += found.evaluations
         lost = active[~found.accepted]
         if lost.size:  # stale curvature is the usual reason: try once more from the metric alone
             converged[lost[~store.filled(lost)]] = True
@@ -139,8 +136,7 @@ def minimize_all(
             x[won], value[won], grad[won] = found.x[at], found.value[at], found.grad[at]
             iterations[won] += 1
             converged[won] = (np.abs(grad[won]).max(axis=1) <= tol) | flat
-    ends = zip(x, value, iterations, evaluations, converged, strict=True)
-    return [Minimum(p, float(v), int(i), int(e), bool(c)) for p, v, i, e, c in ends]
+    return [Minimum(p, int(i), bool(c)) for p, i, c in zip(x, iterations, converged, strict=True)]
 
 
 class _SearchEnds(NamedTuple):
@@ -150,7 +146,6 @@ class _SearchEnds(NamedTuple):
     x: Vector
     value: Vector
     grad: Vector
-    evaluations: Rows
 
 
 def _search(
@@ -159,11 +154,10 @@ def _search(
     """Along every direction the first of ever shorter steps that lowers the value enough."""
     count = len(which)
     length, pending = np.ones(count), np.arange(count)
-    found = _SearchEnds(np.zeros(count, bool), x.copy(), value.copy(), np.empty_like(x), np.zeros(count, int))
+    found = _SearchEnds(np.zeros(count, bool), x.copy(), value.copy(), np.empty_like(x))
     for _ in range(20):
         points = x[pending] + length[pending, None] * direction[pending]
         values, grads = functions(points, which[pending])
-        found.evaluations[pending] += 1
         good = values <= value[pending] + 1e-4 * length[pending] * slope[pending]
         at = pending[good]
         found.accepted[at], found.x[at], found.value[at], found.grad[at] = True, points[good], values[good], grads[good]

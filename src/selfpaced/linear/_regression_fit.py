@@ -17,7 +17,6 @@ from ..fitting import trusting
 from ..regularizers import Regularizer, get
 from ..robust import (
     ResidualRule,
-    ResidualScale,
     efficient_lam,
     efficient_rule,
     largest_sigma,
@@ -87,7 +86,7 @@ class RegressionFit:
     squares: Squares
     trials: tuple[Trial, ...]  # the plain fit first; the ``fit`` of each is an `Attempt`
     decision: Decision
-    scale: ResidualScale  # of the residuals of the chosen one
+    scale: float  # sigma of the good residuals of the chosen one
     n_iter: int = 1
     status: str = ""  # the closing sentence of a given path; empty if the choice has its own
     warning: str = ""  # about the convergence
@@ -118,7 +117,7 @@ class RegressionFit:
     @property
     def sigma(self) -> float:
         """Sigma of the good residuals, at least the size of rounding."""
-        return max(self.scale.sigma, exact_floor(self.squares))
+        return max(self.scale, exact_floor(self.squares))
 
     def keeping_plain(self, reason: str) -> RegressionFit:
         """The same search, ended with the plain fit."""
@@ -250,14 +249,9 @@ def _mixed(b: Floats, step: Floats, last: tuple[Floats, Floats] | None) -> Float
     return b + step - share * (b - last[0] + turn)
 
 
-def fit_scale(squares: Squares, residuals: Floats) -> ResidualScale:
-    """Return sigma and M-scale of the residuals of a fit."""
-    return at_least(rounding_sigma(squares), residual_scale(residuals, squares.sample_weight, dof=squares.dof))
-
-
-def at_least(sigma: float, scale: ResidualScale) -> ResidualScale:
-    """Return the scales, or the given one if it is larger."""
-    return ResidualScale(max(sigma, scale.sigma), max(sigma, scale.majority))
+def fit_scale(squares: Squares, residuals: Floats) -> float:
+    """Return sigma of the good residuals of a fit."""
+    return max(rounding_sigma(squares), residual_scale(residuals, squares.sample_weight, dof=squares.dof))
 
 
 # ------------------------------------------------------------------------------------------------- automatic
@@ -268,18 +262,18 @@ def automatic(plain: RegressionFit, settings: RegressionSettings) -> Iterator[Re
     squares, floor = plain.squares, exact_floor(plain.squares)
     if not np.any(np.abs(plain.plain.residuals) > floor):
         reason = "it fits every row exactly"
-        yield replace(plain, decision=Decision(0, reason), scale=ResidualScale(floor, floor), final=True)
+        yield replace(plain, decision=Decision(0, reason), scale=floor, final=True)
         return
     began = time.perf_counter()
     b = robust_start(squares, settings.rng)
     residuals = squares.residuals(b)
     scale = largest_sigma(residuals, squares.sample_weight, dof=squares.dof)
     hard = ResidualRule(get("hard"))
-    lam = efficient_lam(hard.regularizer, max(scale.sigma, floor))
+    lam = efficient_lam(hard.regularizer, max(scale, floor))
     trial = paced_trial(Reweighted(b, residuals, hard.weights(residuals, lam)), lam, "hard, upward", hard, began)
-    reason = f"without outliers, its residual scale is {scale.sigma:.4g}"
+    reason = f"without outliers, its residual scale is {scale:.4g}"
     upward = replace(plain, trials=(*plain.trials, trial), decision=Decision(1, reason), scale=scale)
-    if scale.sigma <= floor:
+    if scale <= floor:
         yield _exact(upward, floor)
     else:
         yield _followed(upward)
@@ -297,7 +291,7 @@ def efficient(fit: RegressionFit, settings: RegressionSettings, kept: NDArray[np
         fit.scale,
     )
     for max_iter in (ROUGH, settings.max_iter):
-        rule, lam = efficient_rule(settings.regularizer, max(scale.sigma, floor), settings.efficiency)
+        rule, lam = efficient_rule(settings.regularizer, max(scale, floor), settings.efficiency)
         found = settle(part, rule, lam, paced.b, tol=settings.tol, max_iter=max_iter)
         if found is None:
             return fit
@@ -305,12 +299,12 @@ def efficient(fit: RegressionFit, settings: RegressionSettings, kept: NDArray[np
         weights, scale = np.where(kept, rule.weights(residuals, lam), 0.0), fit_scale(squares, residuals)
         paced = Reweighted(found.b, residuals, weights, found.n_iter, found.converged)
     label = f"{settings.regularizer.name or 'custom'}, {100 * settings.efficiency:.0f} % efficient"
-    reason = f"no row is left out, far ones count less, and the residual scale of the others is {scale.sigma:.4g}"
+    reason = f"no row is left out, far ones count less, and the residual scale of the others is {scale:.4g}"
     if not kept.all():
         share = float(np.average(~kept, weights=squares.sample_weight))
         reason = (
             f"{100 * share:.1f} % of the rows are left out (gross errors, unusual features, or far from the rest), and "
-            f"the residual scale of the others is {scale.sigma:.4g}"
+            f"the residual scale of the others is {scale:.4g}"
         )
     tried = replace(
         fit,
@@ -320,8 +314,8 @@ def efficient(fit: RegressionFit, settings: RegressionSettings, kept: NDArray[np
         n_iter=paced.n_iter,
         warning="" if paced.converged else unsettled(lam, settings.max_iter),
     )
-    clean = outlier_share(residuals, scale.sigma, squares.sample_weight).low == 0
-    largest = -1.1 * ndtri((1 - TEST_LEVEL) / 2 / squares.size) * scale.sigma
+    clean = outlier_share(residuals, scale, squares.sample_weight).low == 0
+    largest = -1.1 * ndtri((1 - TEST_LEVEL) / 2 / squares.size) * scale
     if clean and np.all(np.abs(residuals) <= largest):
         return tried.keeping_plain("no value is an outlier")
     return tried
@@ -337,7 +331,7 @@ def checked(
     """
     squares = fit.squares
     y = squares.target + squares.at.offset
-    if fit.scale.sigma <= exact_floor(squares) and repeated_value(y, squares.sample_weight) is None:
+    if fit.scale <= exact_floor(squares) and repeated_value(y, squares.sample_weight) is None:
         return fit, by_residuals(fit), None
     assessment = assess_values(
         y,
@@ -419,13 +413,13 @@ def trusting_regression(fit: RegressionFit, trusted: NDArray[np.bool_]) -> Regre
 def _gathered(fit: RegressionFit) -> bool:
     """Whether the good residuals lie around zero: of those within 2.5 sigma, 69 % of normal ones are within one."""
     size, weight = np.abs(fit.best.residuals), fit.squares.sample_weight
-    near, good = (float(np.average(size <= cut * fit.scale.sigma, weights=weight)) for cut in (1.0, CUTOFF))
+    near, good = (float(np.average(size <= cut * fit.scale, weights=weight)) for cut in (1.0, CUTOFF))
     return near >= 0.2 * good
 
 
 def _followed(fit: RegressionFit) -> RegressionFit:
     """The fit, whose sigma is at least that of rounding; the plain one if it fits no part of the rows."""
-    fit = replace(fit, scale=at_least(rounding_sigma(fit.squares), fit.scale))
+    fit = replace(fit, scale=max(rounding_sigma(fit.squares), fit.scale))
     if _gathered(fit):
         return fit
     reason = f"the residuals of {fit.trial.label} do not lie around zero, so there is no majority to follow"
@@ -439,7 +433,7 @@ def _spread_of_all(fit: RegressionFit, reason: str) -> RegressionFit:
     squares, residuals = fit.squares, fit.plain.residuals
     square = float(np.average(np.square(residuals), weights=squares.sample_weight))
     sigma = math.sqrt(square * squares.size / max(squares.size - squares.dof, 1.0))
-    return replace(fit, decision=Decision(0, reason), scale=ResidualScale(sigma, sigma), final=True)
+    return replace(fit, decision=Decision(0, reason), scale=sigma, final=True)
 
 
 def _exact(fit: RegressionFit, floor: float) -> RegressionFit:
@@ -462,4 +456,4 @@ def _exact(fit: RegressionFit, floor: float) -> RegressionFit:
         reason = f"{fit.trial.label} fits {100 * share:.0f} % of the rows and only these, which is no majority"
         return _followed(fit) if rounding_sigma(squares) > floor else _spread_of_all(fit, reason)
     reason = f"{100 * share:.0f} % of the rows are fitted exactly"
-    return replace(fit, decision=replace(fit.decision, reason=reason), scale=ResidualScale(floor, fit.scale.majority))
+    return replace(fit, decision=replace(fit.decision, reason=reason), scale=floor)

@@ -17,7 +17,6 @@ from ..regularizers import relative as relative_rule
 from ..robust import (
     EfficientStop,
     ResidualRule,
-    ResidualScale,
     efficient_pace,
     efficient_rule,
     m_scale,
@@ -99,7 +98,7 @@ def paced(plain: RegressionFit, settings: RegressionSettings) -> Iterator[Regres
     """The alternation of the core along a given pace, or the paper's."""
     squares, began, regularizer = plain.squares, time.perf_counter(), settings.regularizer
     floor = exact_floor(squares)
-    sigma = max(plain.scale.sigma, floor)
+    sigma = max(plain.scale, floor)
     unit = 1.0 if regularizer.power is not None else efficient_pace(regularizer, sigma, settings.efficiency)[1]
     rule = ResidualRule(relative_rule(regularizer), unit)
     given = isinstance(settings.pace, Pacing)
@@ -214,7 +213,7 @@ def _chosen(
 ) -> RegressionFit:
     """The settled fit with this ridge or the plain one, whichever predicts the rows left out in turn."""
     residuals = squares.residuals(b)
-    sigma = max(fit_scale(squares, residuals).sigma, exact_floor(squares))
+    sigma = max(fit_scale(squares, residuals), exact_floor(squares))
     rule, lam = efficient_rule(settings.regularizer, sigma, settings.efficiency)
     found, first = settle(squares, rule, lam, b, tol=settings.tol, max_iter=settings.max_iter), plain.trials[0]
     if found is None:
@@ -233,7 +232,7 @@ def _chosen(
     if ahead.z <= (0.0 if through else FALLBACK_LEAD):
         reason = f"{label} does not predict rows that are left out better"
         scale = m_scale(without, squares.sample_weight)
-        return replace(plain, decision=Decision(0, reason), trials=trials, scale=ResidualScale(scale, scale))
+        return replace(plain, decision=Decision(0, reason), trials=trials, scale=scale)
     return replace(
         plain,
         squares=squares,
@@ -261,7 +260,7 @@ def _enough_ridge(squares: Squares) -> float:
 def _weights(squares: Squares, settings: RegressionSettings, b: Floats) -> Floats:
     """Weights of the rows by the rule at its efficient pace, settled roughly."""
     residuals = squares.residuals(b)
-    sigma = max(fit_scale(squares, residuals).sigma, exact_floor(squares))
+    sigma = max(fit_scale(squares, residuals), exact_floor(squares))
     rule, lam = efficient_rule(settings.regularizer, sigma, settings.efficiency)
     rough = settle(squares, rule, lam, b, tol=1e-3, max_iter=10)
     return rule.weights(residuals, lam) if rough is None else rough.weights

@@ -22,9 +22,7 @@ from ..distributed import (
     ScoreMixin,
     Table,
     class_weighted,
-    from_dask,
-    is_dask,
-    is_source,
+    in_blocks,
     lazy_for_dask,
     opened,
 )
@@ -245,16 +243,9 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ScoreMixin, ClassifierMi
         KeyboardInterrupt
             On Ctrl-C.  If there was a complete model by then, the estimator keeps the best one.
         """
-        if not isinstance(X, np.ndarray):
-            if is_dask(X):
-                X, y, sample_weight, groups = from_dask(X, y, sample_weight, groups, labels=True), None, None, None
-            if isinstance(X, Table) or is_source(X):
-                for name, value in (("trusted", trusted), ("groups", groups)):
-                    if value is not None:
-                        raise ValueError(
-                            f"{name} must be None if X is a table of blocks: it is for rows in memory only"
-                        )
-                return self._fit_table(X, y, sample_weight)
+        if in_blocks(X):
+            with opened(X, y, sample_weight, labels=True, trusted=trusted, groups=groups) as table:
+                return self._fit_table(table)
         refuse_dates(X)
         with speaking_of("X"):
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
@@ -288,9 +279,10 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ScoreMixin, ClassifierMi
         self._finish(fit, interrupted)
         return self
 
-    def _fit_table(self, X: Any, y: Any, sample_weight: Any) -> SelfPacedLogisticRegression:
+    def _fit_table(self, table: Table) -> SelfPacedLogisticRegression:
         """Fit a table of blocks; the assessment is kept of all rows if they fit in memory, else of a sample."""
-        with Progress(self).running() as progress, opened(X, y, sample_weight, labels=True) as table:
+        groups = getattr(table, "groups", None)
+        with Progress(self).running() as progress:
             classes = np.asarray(table.classes)
             _check_classes(classes, table.mass)
             if self.class_weight is not None:
@@ -298,8 +290,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ScoreMixin, ClassifierMi
             self.n_features_in_ = table.n_features
             if table.names is not None:
                 self.feature_names_in_ = np.asarray(table.names, dtype=object)
-            previous, groups = self._previous(classes), getattr(X, "groups", None)
-            trainer = LogisticTrainer(table, len(classes), self._settings(), progress, previous, groups)
+            trainer = LogisticTrainer(table, len(classes), self._settings(), progress, self._previous(classes), groups)
             fit, interrupted = self._run(trainer)
             self._keep(fit, classes, table.dtype)
             rows, numbers = trainer.assessed
@@ -554,10 +545,10 @@ def _what_is_known(fit: LogisticFit) -> str:
             "The features do not predict the labels well enough to tell whether any are wrong "
             f"(held-out accuracy {100 * fit.accuracy:.0f} %){by_class}."
         )
-    about = _percent(channel.rate_if_any)
+    about = f" (about {_percent(channel.rate_if_any)} if any are)" if channel.rate_if_any >= 0.001 else ""
     return (
-        f"Between 0 and {100 * high:.0f} % of the labels may be wrong (about {about} if any are); these labels cannot "
-        f"tell whether any are{by_class}."
+        f"Between 0 and {100 * high:.0f} % of the labels may be wrong{about}; these labels cannot tell whether any "
+        f"are{by_class}."
     )
 
 

@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..assessment import Assessment, AssessmentMixin, Values, fingerprint, look_by_residuals
-from ..distributed import MemoryTable, ScoreMixin, Table, from_dask, is_dask, is_source, lazy_for_dask, opened
+from ..distributed import MemoryTable, ScoreMixin, in_blocks, lazy_for_dask, opened
 from ..fitting import (
     CallbackSupportMixin,
     Interruptible,
@@ -241,13 +241,11 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
         -------
         self
         """
-        if is_dask(X):
-            X, y, sample_weight, groups = from_dask(X, y, sample_weight, groups, labels=False), None, None, None
-        if isinstance(X, Table) or is_source(X):
-            for name, value in (("trusted", trusted), ("groups", groups)):
-                if value is not None:
-                    raise ValueError(f"{name} must be None where X is a table of blocks: it is for rows in memory only")
-            with Progress(self).running() as progress, opened(X, y, sample_weight, labels=False) as table:
+        if in_blocks(X):
+            with (
+                opened(X, y, sample_weight, labels=False, trusted=trusted, groups=groups) as table,
+                Progress(self).running() as progress,
+            ):
                 end = fit_table(self, table, progress)
             self._tell(end)
             return self

@@ -3,7 +3,7 @@
 >>> import numpy as np
 >>> from selfpaced.robust import residual_scale
 >>> residuals = np.r_[np.random.default_rng(0).normal(size=600), np.full(300, 30.0)]
->>> bool(abs(residual_scale(residuals).sigma - 1) < 0.1)
+>>> bool(abs(residual_scale(residuals) - 1) < 0.1)
 True
 """
 
@@ -23,7 +23,6 @@ from .pace import (
 )
 from .scales import (
     OutlierShare,
-    ResidualScale,
     largest_sigma,
     m_scale,
     madn,
@@ -43,7 +42,6 @@ __all__ = [
     "Opening",
     "OutlierShare",
     "ResidualRule",
-    "ResidualScale",
     "ScaleStop",
     "consistency",
     "effective_size",

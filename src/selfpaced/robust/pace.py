@@ -187,7 +187,7 @@ class EfficientStop:
 
     def __call__(self, stages: Sequence[Any], losses: Any, regularizer: Any) -> str | None:
         size = np.sqrt(np.asarray(losses) * self.unit)
-        sigma = max(largest_sigma(size, self.sample_weight, dof=self.dof).sigma, self.floor)
+        sigma = max(largest_sigma(size, self.sample_weight, dof=self.dof), self.floor)
         limit = efficient_pace(regularizer, sigma / np.sqrt(self.unit), self.efficiency)[0]
         if regularizer.opens * (stages[-1].lam - limit) < 0:
             return None
@@ -214,7 +214,7 @@ class EfficientPace(Pacing):
 
     def at(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> tuple[float, float]:
         """The pace, and the unit of squared residuals in which it is meant, see :func:`efficient_pace`."""
-        sigma = largest_sigma(np.sqrt(np.asarray(losses)), sample_weight, dof=self.dof).sigma
+        sigma = largest_sigma(np.sqrt(np.asarray(losses)), sample_weight, dof=self.dof)
         return efficient_pace(regularizer, max(sigma, self.floor), self.efficiency)
 
     def first(self, losses: Any, regularizer: Any, sample_weight: Any = None) -> float:
@@ -236,7 +236,7 @@ class ScaleStop:
     The one number serves all rules, because it speaks of the loss of half weight and not of lam.
     """
 
-    ratio: float = 6.7  # a choice, made on development data
+    ratio: float = 6.7  # errors hardly change from 4.5 to 15: examples/factorization_paths.py draws them along the path
 
     def __call__(self, stages: Sequence[StageLike], losses: Any, regularizer: Any) -> str | None:
         reached = half_weight_loss(regularizer, stages[-1].lam) / max(noise_scale(losses), 1e-300)

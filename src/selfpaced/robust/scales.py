@@ -239,41 +239,24 @@ def truncated_sigma(residuals: ArrayLike, sample_weight: Floats | None = None) -
     return sigma
 
 
-@dataclass(frozen=True)
-class ResidualScale:
-    """Two scales of one set of residuals.
-
-    Attributes
-    ----------
-    sigma : float
-        The standard deviation of the good residuals.
-    majority : float
-        The M-scale, which looks at half of the residuals.
-    """
-
-    sigma: float
-    majority: float
-
-
-def residual_scale(residuals: ArrayLike, sample_weight: Floats | None = None, *, dof: float = 0.0) -> ResidualScale:
+def residual_scale(residuals: ArrayLike, sample_weight: Floats | None = None, *, dof: float = 0.0) -> float:
     """Sigma of the good residuals of a fit with ``dof`` coefficients.
 
     The truncated-normal sigma takes the smaller of two estimates on its way up, which keeps it from climbing over
     outliers and makes it a little too small. Once it has arrived the spread below the cut is right by itself, and is
     corrected for the coefficients. ``benchmarks/regression.py --part scale`` shows what is left.
 
-    >>> round(residual_scale(ndtri((np.arange(1000) + 0.5) / 1000)).sigma, 2)
+    >>> round(residual_scale(ndtri((np.arange(1000) + 0.5) / 1000)), 2)
     1.0
     """
     size = np.abs(np.asarray(residuals, dtype=float))
-    majority = m_scale(size, sample_weight, dof=dof, tol=1e-5)
     sigma = truncated_sigma(size, sample_weight)
     if sigma > 0:
         sigma = _Truncated(size, sample_weight).settled(sigma)
-    return ResidualScale(_for_coefficients(sigma, size, sample_weight, dof), majority)
+    return _for_coefficients(sigma, size, sample_weight, dof)
 
 
-def largest_sigma(residuals: ArrayLike, sample_weight: Floats | None = None, *, dof: float = 0.0) -> ResidualScale:
+def largest_sigma(residuals: ArrayLike, sample_weight: Floats | None = None, *, dof: float = 0.0) -> float:
     """The largest sigma that the residuals of a sharp fit allow: how far a path that starts there may open.
 
     The S-estimate of many coefficients makes half of the residuals far too small. So the truncated sigma is divided by
@@ -283,7 +266,7 @@ def largest_sigma(residuals: ArrayLike, sample_weight: Floats | None = None, *, 
     majority = m_scale(size, sample_weight, dof=dof, tol=1e-5)
     n = effective_size(sample_weight, size.size)
     sigma = sigma_of_fit(size, sample_weight, dof) / sharpness(n, dof)
-    return ResidualScale(min(majority, sigma), majority)
+    return min(majority, sigma)
 
 
 def sharpness(n: float, dof: float) -> float:

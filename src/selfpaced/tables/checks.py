@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..fingerprint import row_keys
 from ..formatting import listed, percent, plural
-from .cells import CellLevels, NumberFormat, are_days
+from .cells import MISSING, CellLevels, NumberFormat, are_days
 from .columns import is_identifier, levels_of
 from .text import suggestion
 
@@ -37,7 +37,6 @@ SHOWN = 5  # display: columns and labels that are named one by one
 TINY_CLASS = 2  # a choice: rows of a label up to which it may be a typo of another
 FEWEST_ROWS = 10  # a choice: rows of a class below which no row of it is assessed
 SHORT_LABEL = 4  # a choice: letters of a label up to which one other letter makes another word
-_NOT_A_LABEL = frozenset(["none", "null", "nil", "n.a.", "-", "--", "unknown", "missing"])
 _SUMMARY = re.compile(
     r"(grand |sub)?totals?|sum|avg\.?|average|mean|median|min(imum)?|max(imum)?|std\.?( ?dev\.?)?|count"
     r"|n ?= ?[\d., ]+",
@@ -309,7 +308,7 @@ def _label_notices(labels: Any) -> Iterator[str]:
         yield f"{rows}; to merge them: {_option(name, other)}"
     if len(variants) > SHOWN:
         yield f"{plural(len(variants) - SHOWN, 'more label')} may be other spellings"
-    for name in (name for name in amount if name.casefold() in _NOT_A_LABEL):
+    for name in (name for name in amount if name.casefold() in MISSING):
         rows = f"{plural(amount[name], 'row')} of {name!r} {'is' if amount[name] == 1 else 'are'} fitted as a class"
         yield f"{rows}; if the label is missing there: {_option(name, '')}"
     small = [name for name, count in amount.items() if count < FEWEST_ROWS and name not in variants]

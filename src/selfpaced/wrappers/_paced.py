@@ -454,7 +454,7 @@ def residual_floor(task: Task) -> float:
 
 def sigma_of(task: Task, residuals: Array) -> float:
     """Return the sigma of the good residuals, never zero."""
-    return max(largest_sigma(residuals, task.prior, dof=1).sigma, residual_floor(task))
+    return max(largest_sigma(residuals, task.prior, dof=1), residual_floor(task))
 
 
 def assessed(task: Task, expected: Array, flexible: bool = False) -> Any:
