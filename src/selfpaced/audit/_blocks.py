@@ -26,10 +26,10 @@ from ..distributed import (
     drawn,
     from_dask,
     is_dask,
-    is_source,
     spool,
     suspect_frame,
 )
+from ..fitting import is_source
 from ..inspection import issue_table, lists_in_words
 from ._inputs import SUM_ROUNDING, AuditInput, class_order, codes_among, warn_in_sample
 from ._labels import LabelAudit, paragraphs
