@@ -85,7 +85,8 @@ def run(page: str) -> Iterator[tuple[Block, str]]:
         elif block.language == "py":
             compile(block.text, str(DOCS / page), "exec")
         elif block.language == "sh":
-            yield block, "".join(_command(line, f"docs/{page}, line {block.line}") for line in block.text.splitlines())
+            lines = block.text.replace("\\\n", " ").splitlines()
+            yield block, "".join(_command(line, f"docs/{page}, line {block.line}") for line in lines)
 
 
 def _command(line: str, place: str) -> str:
