@@ -145,7 +145,7 @@ def test_what_cannot_be_done(few_are_many):
     with pytest.raises(ValueError, match="trusted must be None"):
         SelfPacedLinearRegression().fit(elsewhere(X, y), trusted=np.zeros(3000, bool))
     wide = sparse.random_array((3000, 2001), density=0.001, format="csr", rng=0)
-    with pytest.raises(ValueError, match="at most 2000 columns where it has sparse blocks, got 2001"):
+    with pytest.raises(ValueError, match="at most 2000 columns if it has sparse blocks, got 2001"):
         SelfPacedLinearRegression().fit(elsewhere(wide, y))
     with pytest.raises(ValueError, match="y must be finite, got nan in row 7"):
         SelfPacedLinearRegression().fit(iter([(X, np.where(np.arange(3000) == 7, np.nan, y))]))
