@@ -353,15 +353,20 @@ class Assessment:
 def look_by_share(evidence: Array, share: float, weight: Array | None = None) -> float:
     """The evidence above which a share of the rows, or of their weight, lies.
 
+    It lies between the last row that is in and the first that is out, so that rounding moves no row over it.
+
     >>> look_by_share(np.array([0.1, 0.9, 0.5, 0.2]), 0.5), look_by_share(np.array([0.1, 0.9]), 0.0)
-    (0.5, inf)
+    (0.35, inf)
     """
-    if weight is not None and share > 0:
+    if weight is None:
+        ordered, count = evidence, round(share * len(evidence))
+    else:
         order = np.argsort(-evidence, kind="stable")
-        place = np.searchsorted(np.cumsum(weight[order]), share * weight.sum())
-        return float(evidence[order[min(place, len(order) - 1)]])
-    count = round(share * len(evidence)) if share > 0 else 0
-    return float(np.partition(evidence, -count)[-count]) if count else math.inf
+        ordered, count = evidence[order[::-1]], 1 + int(np.searchsorted(np.cumsum(weight[order]), share * weight.sum()))
+    if share <= 0 or count == 0:
+        return math.inf
+    first, last = max(len(ordered) - count - 1, 0), max(len(ordered) - count, 0)
+    return float(np.partition(ordered, (first, last))[[first, last]].mean())
 
 
 def look_by_residuals(residuals: Array) -> float:
