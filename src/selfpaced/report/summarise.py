@@ -19,7 +19,8 @@ from ..assessment import Labels
 from ..formatting import number, percent, unused_columns
 from ..inspection import look_through
 from ..reasons import columns_against, common_patterns, confident_rows
-from ..selection import HISTOGRAM_BINS, trust_in_words
+from ..selection import trust_in_words
+from .charts import HISTOGRAM_BINS
 from .data import (
     Comparison,
     Histogram,
