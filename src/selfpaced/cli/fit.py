@@ -182,14 +182,14 @@ class Encoded:
 
     def numbers(self, rows: np.ndarray) -> np.ndarray:
         """Numbers in the files of rows that were kept."""
-        from selfpaced.distributed import numbers_with
+        from selfpaced.distributed.scratch import numbers_with
 
         return numbers_with(self.dropped, rows)
 
 
 def _run_in_pieces(args: argparse.Namespace, console: Console) -> int:
     """Describe, encode, fit, and stream the suspects."""
-    from selfpaced.distributed import parse_bytes, spool, write_suspects
+    from selfpaced.distributed.scratch import parse_bytes, spool, write_suspects
     from selfpaced.inspection import Findings
     from selfpaced.persistence import save
 

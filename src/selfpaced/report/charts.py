@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..selection import HISTOGRAM_BINS
 from .data import Grid, Histogram, History, Summary, ViewWeights
 
 Spec = dict[str, Any]
+HISTOGRAM_BINS = 20  # display: bars of a histogram of weights
 # display: ticks of weights
 _WEIGHT_AXIS = {"values": [0, 0.25, 0.5, 0.75, 1], "format": ".2~f"}
 

@@ -11,8 +11,8 @@ import numpy as np
 from ..assessment import Assessment, AssessmentMixin, AuditedLabels, TrainedNetwork
 from ..formatting import count, number, percent, plural
 from ..inspection import suspect_table
-from ..selection import weight_histogram
 from ..solver import Solution
+from .charts import HISTOGRAM_BINS
 from .data import Fact, Grid, ViewWeights
 from .supervised import AssessedSection, Floats, LabelSection, Section, ValueSection
 from .tables import as_columns, key_of
@@ -305,5 +305,5 @@ def _below_half(weights: Floats) -> str:
 
 
 def _shares(weights: Floats) -> tuple[float, ...]:
-    counts = np.asarray(weight_histogram(weights), dtype=float)
+    counts, _ = np.histogram(np.clip(weights, 0, 1), bins=HISTOGRAM_BINS, range=(0, 1))
     return tuple(round(float(c), 6) for c in counts / max(counts.sum(), 1.0))

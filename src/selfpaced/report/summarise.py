@@ -19,7 +19,7 @@ from ..assessment import Labels
 from ..formatting import number, percent, unused_columns
 from ..inspection import look_through
 from ..reasons import columns_against, common_patterns, confident_rows
-from ..selection import HISTOGRAM_BINS
+from .charts import HISTOGRAM_BINS
 from .data import (
     Comparison,
     Histogram,
