@@ -288,7 +288,7 @@ def test_path_and_callback_report_every_stage(two_views):
     assert weights == sorted(weights)
     assert found.path_[-1].lam == found.lam_
     assert found.termination_.startswith("Welsch stage 5 was chosen")
-    assert "settled" in found.termination_
+    assert "converged" in found.termination_
 
 
 def test_the_callback_may_end_the_path(two_views):
