@@ -544,23 +544,3 @@ class Graduated(Pacing):
         if regularizer.relative_opens > 0:
             return None if lam <= last else max(lam / self.factor, last)
         return None if lam >= last else min(lam * self.factor, last)
-
-
-__all__ = [
-    "CalibrationError",
-    "Fixed",
-    "Geometric",
-    "Graduated",
-    "Ladder",
-    "LossSketch",
-    "Pacing",
-    "Plateau",
-    "Quantile",
-    "Span",
-    "StageLike",
-    "Stages",
-    "Stop",
-    "calibrate",
-    "half_loss",
-    "lam_at",
-]

@@ -470,19 +470,3 @@ def _plain(problem: Problem[Model], weights: Floats | None) -> Model:
             f"{type(problem).__name__}.fit(None, None) failed ({error}): it is called for the plain model "
             "first; let fit take weights=None, or pass initial= or sample_weight=numpy.ones(n)"
         ) from error
-
-
-__all__ = [
-    "Alternation",
-    "Callback",
-    "DeadEnd",
-    "End",
-    "Problem",
-    "Solution",
-    "Stage",
-    "State",
-    "Step",
-    "alternate",
-    "stop_reason",
-    "walk",
-]
