@@ -68,7 +68,7 @@ def test_the_latent_objective_never_rises_within_a_stage(name):
     assert all(stage.rise == 0 for stage in solution.stages)
 
 
-@pytest.mark.parametrize("name", ["huber", "cauchy", "l1l2", "welsch", "geman-mcclure", "logistic"])
+@pytest.mark.parametrize("name", ["huber", "cauchy", "l1l2", "welsch", "geman-mcclure", "barron", "tls", "logistic"])
 def test_minimising_phi_directly_and_alternating_reach_the_same_point(name):
     """The latent-loss theorem: at a fixed lam the alternation is a minimiser of sum phi + penalty."""
     task, rule, lam = problem(), get(name), 0.5
@@ -211,7 +211,7 @@ def test_user_losses_and_relative_rules_run():
 def test_half_quadratic_and_graduated_paces():
     fixed = alternate(problem(), "welsch", Fixed(0.3))
     assert len(fixed.stages) == 1
-    closing = alternate(problem(), "tukey", Graduated(bound=0.02, factor=1.2))
+    closing = alternate(problem(), "tls", Graduated(bound=0.02, factor=1.2))
     assert closing.stages[0].mean_weight > 0.95
     assert closing.weights[:16].max() == 0
 
