@@ -166,18 +166,21 @@ def with_threads(model: Any, data: Data) -> Any:
 
 
 def with_jobs(model: Any, data: Data) -> Any:
-    if "n_jobs" not in model.get_params(deep=False):
-        pytest.skip("it has no n_jobs")
     return fitted(clone(model).set_params(n_jobs=2), data)
 
 
-# Threads are those of the reference models, which all regressors share: one of them is enough.
+# Threads are those of the reference models, which all regressors share: one of them is enough. Jobs are shared, too.
 ONE_REGRESSOR = {name for name in ENTRIES if name.startswith("regressor, ")} - {"regressor, Ridge"}
+JOBS = ("classifier, tree", "classifier, hard, tree", "regressor, tree", *MATRICES)
 WAYS = [
-    pytest.param(name, way, id=f"{name}-{way.__name__}")
-    for name in (*ENTRIES, *MATRICES)
-    for way in (again, with_threads, with_jobs)
-    if way is not with_threads or name not in ONE_REGRESSOR
+    *(pytest.param(name, again, id=f"{name}-again") for name in (*ENTRIES, *MATRICES)),
+    *(
+        pytest.param(name, with_threads, id=f"{name}-threads")
+        for name in (*ENTRIES, *MATRICES)
+        if name not in ONE_REGRESSOR
+    ),
+    # one group, so that one process of the tests starts processes of its own
+    *(pytest.param(name, with_jobs, id=f"{name}-jobs", marks=pytest.mark.xdist_group("jobs")) for name in JOBS),
 ]
 
 

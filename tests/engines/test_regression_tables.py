@@ -48,7 +48,7 @@ def few_are_many(monkeypatch):
 def test_few_rows_are_those_of_memory():
     X, y, _ = rows(1000)
     memory = SelfPacedLinearRegression().fit(X, y)
-    for n_blocks in (1, 7, 400):
+    for n_blocks in (1, 7, 60):
         same(memory, SelfPacedLinearRegression().fit(elsewhere(X, y, n_blocks)))
 
 
@@ -70,7 +70,7 @@ def test_where_and_in_which_order_rows_lie_does_not_matter(few_are_many, case):
     memory = SelfPacedLinearRegression(**OPTIONS[case]).fit(X, y)
     same(memory, SelfPacedLinearRegression(**OPTIONS[case]).fit(elsewhere(X, y, 7)))
     order = np.random.default_rng(1).permutation(len(y))
-    same(memory, SelfPacedLinearRegression(**OPTIONS[case]).fit(elsewhere(X[order], y[order], 400)))
+    same(memory, SelfPacedLinearRegression(**OPTIONS[case]).fit(elsewhere(X[order], y[order], 60)))
     assert memory.sample_weight_.shape == memory.assessment_.wrong.shape == y.shape
 
 
@@ -195,7 +195,7 @@ def test_columns_that_depend_on_each_other(few_are_many, near, alpha):
     wrong = rng.random(2000) < 0.2
     given = y + np.where(wrong, 40.0, 0.0)
     memory = SelfPacedLinearRegression(alpha).fit(X, given)
-    for n_blocks in (1, 400):
+    for n_blocks in (1, 60):
         clean = SelfPacedLinearRegression(alpha).fit(elsewhere(X, y, n_blocks))
         np.testing.assert_allclose(clean.coef_, plain, rtol=1e-8 if near == 0 or alpha else 1e-4)
         model = SelfPacedLinearRegression(alpha).fit(elsewhere(X, given, n_blocks))
