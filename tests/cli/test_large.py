@@ -100,7 +100,7 @@ def test_a_pattern_of_parquet_files(selfpaced, shop_csv, folder):
     ("words", "message"),
     [
         (("data.csv", "--target", "y", "--memory", "much"), "--memory must be a number of bytes"),
-        (("data.csv", "--target", "y", "--scratch", "."), "--scratch is for tables larger than memory"),
+        (("data.csv", "--target", "y", "--scratch", "."), "--scratch needs --memory"),
         (("data.csv", "--target", "y", "--memory", "1GB", "--model", "forest"), "takes a table in memory"),
         (("data.csv", "--target", "x", "--memory", "1GB", "--model", "logistic"), "--model logistic is for"),
         (("data.csv", "--target", "z", "--memory", "1GB"), "has no column 'z'"),

@@ -102,7 +102,7 @@ def test_a_false_alarm_is_taken_back():
     passed = [record["phase"] for record in criterion.history]
     assert passed[4:8] == ["paced"] * 4
     assert passed[-1] == "plain"
-    assert "taken back" in criterion.termination
+    assert "pacing was undone" in criterion.termination
     assert criterion.lam == math.inf
 
 
