@@ -401,22 +401,16 @@ def alternate(
     ----------
     problem : Problem
         Anything with ``fit(weights, previous)``, ``losses(model)`` and ``penalty(model)``.
-    regularizer : name or Regularizer
-        A group rule needs ``groups``.
-    pacing : Pacing
-        Start, growth and stop of lam.
+    regularizer, pacing, groups, callback
+        As in `walk`.
     inner : int
         The largest number of weighted fits per stage.
     tolerance : float
         A stage ends when the latent objective falls by less than this share.
     sample_weight : array-like, optional
         Multiplies the weights; repeating a sample equals weighting it.
-    groups : array-like, optional
-        Group labels for the rules that need them.
     initial : optional
         A model to start from; a plain fit by default.
-    callback : callable, optional
-        Called as ``callback(stage, solution)`` after every stage; a true answer ends the path.
 
     Returns
     -------
@@ -476,19 +470,3 @@ def _plain(problem: Problem[Model], weights: Floats | None) -> Model:
             f"{type(problem).__name__}.fit(None, None) failed ({error}): it is called for the plain model "
             "first; let fit take weights=None, or pass initial= or sample_weight=numpy.ones(n)"
         ) from error
-
-
-__all__ = [
-    "Alternation",
-    "Callback",
-    "DeadEnd",
-    "End",
-    "Problem",
-    "Solution",
-    "Stage",
-    "State",
-    "Step",
-    "alternate",
-    "stop_reason",
-    "walk",
-]
