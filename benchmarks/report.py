@@ -1,7 +1,7 @@
 """How long a report takes and how large the page is, against the number of samples.
 
 The fit is one SelfPacedLogisticRegression on 20 features, a fifth of the labels flipped; the page has the table of
-suspects (at most 20,000 rows), what speaks against the first of them, and the comparison with the plain model. It is
+suspects (at most 20,000 rows), the evidence against the first of them, and the comparison with the plain model. It is
 opened in headless Chromium: the time until every figure and the first rows are drawn, start of the browser apart.
 
     python benchmarks/report.py [--quick] [--save]

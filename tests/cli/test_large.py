@@ -77,7 +77,7 @@ def test_a_sample_describes_the_columns_and_all_rows_are_assessed(selfpaced, fol
     pd.DataFrame(X, columns=[f"x{j}" for j in range(d)]).assign(y=y.round(3)).to_csv("wide.csv", index=False)
     code, out, err = selfpaced("fit", "wide.csv", "--target", "y", "--memory", "64MiB")
     assert code == 0, err
-    assert "3,000 rows; medians, spreads and categories are those of 1,304 of them" in out
+    assert "3,000 rows; medians, spreads and categories were learnt from 1,304 of them" in out
     found = pd.read_parquet("run/suspects.parquet")
     likely = found[found["level"] == "likely error"]
     assert set(likely["row"]) == set(range(n - 30, n))

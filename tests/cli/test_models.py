@@ -47,7 +47,7 @@ def test_a_curved_border_is_for_boosting_and_a_line_is_not(noise):
     assert curved.gain > 2 * curved.error > 0
     straight = chosen(*line(noise=noise))
     assert straight.model == LINEAR
-    assert straight.sentence("y").startswith("Logistic regression is used: on 600 held-out rows")
+    assert straight.sentence("y").startswith("Logistic regression is used. On 600 held-out rows")
 
 
 def test_labels_at_random_are_no_reason_for_boosting():
@@ -100,8 +100,8 @@ def test_the_choice_is_told_kept_and_shown(selfpaced, folder):
     code, out, err = selfpaced("fit", "ring.csv", "--target", "where")
     assert code == 0, err
     sentence = re.search(
-        r"Boosting is used: on 500 held-out rows the log-likelihood of boosting is above that of logistic "
-        r"regression by 0\.\d+ per row",
+        r"Boosting is used\. On 500 held-out rows, boosting has a higher log-likelihood than logistic regression, "
+        r"by 0\.\d+ per row",
         " ".join(out.split()),
     )
     assert sentence

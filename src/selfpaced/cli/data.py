@@ -164,8 +164,8 @@ class Target:
             return _labels(cells)
         numbers = np.asarray(cells, dtype=float)
         if np.any(np.mod(numbers, 1)):
-            what = f"the target {self.name!r} holds whole numbers at first and others later: are they values?"
-            raise ValueError(what)
+            what = f"the target {self.name!r} holds whole numbers first and fractions later"
+            raise ValueError(f"{what}: use --task regression if these are values")
         return numbers.astype(np.int64)
 
 

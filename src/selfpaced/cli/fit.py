@@ -47,7 +47,7 @@ examples:
   selfpaced fit                                        the built-in table
   selfpaced fit data.csv --target label --out run/
   selfpaced fit houses.tsv.gz --target price --model boosting
-  selfpaced fit 'data/*.parquet' --target label --memory 1GB --scratch /fast/disk
+  selfpaced fit 'data/*.parquet' --target label --memory 1GB --scratch /disk
   selfpaced fit data.csv --decisions run/decisions.csv --out run2/
 """
 FILES = ["model.skops", "suspects.csv", "metrics.json", "report.html"]
@@ -136,9 +136,9 @@ def _is_large(args: argparse.Namespace) -> bool:
     """Whether the table is to be read piece by piece."""
     pattern = args.data is not None and any(sign in args.data for sign in "*?[") and not Path(args.data).exists()
     if args.scratch is not None and args.memory is None and not pattern:
-        raise UsageError("--scratch is for tables larger than memory: say how much there is, such as --memory 1GB")
+        raise UsageError("--scratch needs --memory: say how much memory to use, such as --memory 1GB")
     if args.memory is not None and args.data is None:
-        raise UsageError("--memory needs DATA, the built-in table is small")
+        raise UsageError("--memory needs DATA: the built-in table fits into memory")
     return pattern or args.memory is not None
 
 
@@ -271,7 +271,7 @@ def _described(args: argparse.Namespace, memory: int, console: Console) -> Encod
     told = noticed(labelled, given, args, console, (), prefix)
     encodings = Encodings(table, given, args)
     if n > len(frame):
-        console.say(f"{n:,} rows; medians, spreads and categories are those of {len(frame):,} of them")
+        console.say(f"{n:,} rows; medians, spreads and categories were learnt from {len(frame):,} of them")
     encoder = encodings.encoder("linear", COMPONENTS["linear"]).fit(labelled)  # never sparse
     encoder.dtype_ = "float64"
     tell_notes(encoder, table, given, console)
@@ -285,7 +285,7 @@ def _at_the_end(encoded: Encoded, console: Console) -> tuple[str, ...]:
     told = (*merges_in_words(encoded.merges, encoded.counts), *summary_rows(encoded.last))
     if encoded.unread:
         told += (
-            f"{encoded.unread:,} cells of {encoded.given.name!r} are no numbers; their rows are left out of the fit",
+            f"{encoded.unread:,} cells of {encoded.given.name!r} are not numbers; their rows are left out of the fit",
         )
     for notice in told:
         console.notice(notice)

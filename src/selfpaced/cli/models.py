@@ -140,8 +140,8 @@ class ModelChoice:
         better, worse = (_NAMES[kind] for kind in ((FLEXIBLE, LINEAR) if self.gain > 0 else (LINEAR, FLEXIBLE)))
         why = "" if self.model == FLEXIBLE or self.gain <= 0 else "; boosting is used only if it is far ahead"
         return (
-            f"{name} is used: on {self.rows:,} held-out rows the log-likelihood of {better} is above that of {worse} "
-            f"by {abs(self.gain):.3f} per row (standard error {self.error:.3f}){why}."
+            f"{name} is used. On {self.rows:,} held-out rows, {better} has a higher log-likelihood than {worse}, by "
+            f"{abs(self.gain):.3f} per row (standard error {self.error:.3f}){why}."
         )
 
     @property
