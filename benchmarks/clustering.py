@@ -350,7 +350,7 @@ def speed(repeats: int) -> Lines:
         yield f"| {threads} | {peer_s:.2f} | {own_s:.2f} | {wall:.2f} | {cpu:.2f} |"
     yield "\nGrowth with n, one thread, six views of noisy resampled digits, CPU seconds.\n"
     yield from header("n", "ours, s", "ours, microseconds per sample", "KMeans(n_init=10), s", "ratio")
-    sizes = [1_000, 2_000, 5_000, 10_000] if repeats < 5 else [1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000]
+    sizes = [1_000, 2_000, 5_000, 10_000] if repeats < 3 else [1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000]
     with threadpool_limits(1):
         for n in sizes:
             views = enlarged(n, 0)
@@ -427,18 +427,18 @@ def ablation(seeds: int) -> Lines:
 
 
 SECTIONS = {  # name: (function, full count, quick count)
-    "paper": (paper, 20, 2),
-    "rules": (rules, 20, 2),
-    "embedding": (embedding, 20, 2),
-    "sets": (sets, 20, 2),
+    "paper": (paper, 10, 2),
+    "rules": (rules, 5, 2),
+    "embedding": (embedding, 5, 2),
+    "sets": (sets, 5, 2),
     "scaling": (scaling, 5, 1),
     "public": (public, 3, 1),
     "ablation": (ablation, 3, 1),
     "count": (count, 3, 1),
     "score": (score, 3, 1),
     "holes": (holes, 3, 1),
-    "corruption": (corruption, 5, 1),
-    "speed": (speed, 9, 2),
+    "corruption": (corruption, 3, 1),
+    "speed": (speed, 5, 2),
 }
 
 

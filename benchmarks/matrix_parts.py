@@ -458,7 +458,7 @@ def attacked(seed: int, index: int, share: float, settings: tuple[Any, ...]) -> 
 
 
 def ablation(quick: bool) -> None:
-    count = 1 if quick else 2
+    count = 1 if quick else 3
     say(f"## What each mechanism earns: error without it less error with it, {count} realizations\n")
     say("A mechanism whose difference is within its standard error in every row would go.\n")
     switches: dict[str, list[Any]] = {
@@ -466,6 +466,7 @@ def ablation(quick: bool) -> None:
         "refit of all rows of few entries": [patch.object(solve, "is_thin", lambda *_, **__: False)],
         "guarded start": [patch.object(rank_choice, "LARGE_REST", math.inf)],
         "its densest values": [patch.object(start, "crowded", lambda values: float(np.median(values)))],
+        "no means as a choice": [patch.object(SelfPacedMF, "_means", lambda _: (engine.Means(True, True),))],
         "spare factors": [patch.object(module, "SPARE", 0) for module in (start, solve)],
         "a ridge of 0.03": [patch.object(rank_choice, "RIDGE_SHARES", (0.35, 0.1, 0.005))],
         "floor of the rank": [patch.object(start, "RANK_FLOOR", 1e-9)],
@@ -515,6 +516,10 @@ def ablation_cells() -> dict[str, Callable[[int], tuple[Any, Callable[[SelfPaced
         X, _ = make_stars(seed, 0.3)
         return X, lambda model: len(model.outliers_) / np.isfinite(X).sum()
 
+    def spare(seed: int) -> Any:
+        X, _ = make_stars(seed, 0.5)
+        return X, lambda model: float(model.rank_ - 1)
+
     def flips(seed: int) -> Any:
         X, flipped = make_flips(seed, "blocks", 0.1)
 
@@ -525,8 +530,9 @@ def ablation_cells() -> dict[str, Callable[[int], tuple[Any, Callable[[SelfPaced
         return X, missed
 
     kinds = ("offset 2", "2000 x 10", "43 % wrong", "57 % wrong", "one-sided 45 %", "rank 20 in 200 x 200")
+    kinds += ("one-sided 30 %", "lognormal factors", "20 x 2000")
     others = {"image": image, "ratings": stars, "stars: listed although right": false_alarms, "flips: 1 - F1": flips}
-    return {**{kind: of_kind(kind) for kind in kinds}, **others}
+    return {**{kind: of_kind(kind) for kind in kinds}, **others, "stars: rank above 1": spare}
 
 
 PARTS = {
