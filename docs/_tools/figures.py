@@ -111,7 +111,8 @@ def figures() -> dict[str, str]:
         "A line for": f"ends of a parabola: weights {printed('two ends: (.+)')} (example below)",
         "Two features": f"{interaction} of 20 draws (regression)",
         "Skewed targets": f"clean tables: RMSE {absolute} times that of the plain model (wrappers)",
-        "Raters who push": f"10 % attackers: {careful} stars, {push} with `reweight_rows=0`; 2 %: {few} (factorization)",
+        "Raters who push": f"10 % attackers: {careful} stars, {push} with `reweight_rows=0`; "
+        f"2 %: {few} (factorization)",
         "Two views": f"weight of the shuffled one: {two}, of three or more {more} (clustering)",
         "`n_clusters=": f"{counted()} public sets (clustering)",
         "Wide, sparse": f"{behind()} public sets (clustering)",
