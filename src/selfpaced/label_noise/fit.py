@@ -25,7 +25,7 @@ from .model import (
     softmax,
     symmetric,
 )
-from .multiclass import fit_multiclass, one_rate_multiclass
+from .multiclass import MAX_PAIRWISE, fit_multiclass, one_rate_multiclass, scaled_by_pair
 
 __all__ = ["ChannelModels", "fit_channel", "one_rate_likelihood"]
 
@@ -169,8 +169,15 @@ class ChannelModels:
         if doubt is None or low == 0:
             return model.unless_established()
         transition = _at_rate(doubt.transition, model.rate_if_any, (low + model.rate_if_any) / 2)
-        scale = _scale_at(transition, self.logits + model.bias / model.scale, self.codes, self.weight, doubt.scale)
-        return replace(model, suspicion=replace(doubt, lower=Suspicion(scale, transition)))
+        z, codes, weight = self.logits + model.bias / model.scale, self.codes, self.weight
+        some = slice(None, None, max(1, len(z) // 1000))  # cost: as many rows tell a scale
+        z, codes, weight = z[some], codes[some], weight[some]
+        scale = _scale_at(transition, z, codes, weight, doubt.scale)
+        lower = Suspicion(scale, transition)
+        if 2 < z.shape[1] <= MAX_PAIRWISE:
+            matrix, bias, transition = scaled_by_pair(z, codes, weight, symmetric((low + model.rate_if_any) / 2, z.shape[1]), scale)
+            lower = replace(lower, matrix=matrix, bias=bias, transition=transition)
+        return replace(model, suspicion=replace(doubt, lower=lower))
 
     def _of_all(self, model: NoiseModel | None) -> NoiseModel:
         """A model of the classes that are assessed as one of all classes."""
@@ -315,8 +322,6 @@ def _at_rate(transition: Array, rate: float, wanted: float) -> Array:
 
 def _scale_at(transition: Array, z: Array, codes: Codes, weight: Array, largest: float) -> float:
     """The scale of the logits by which a transition matrix explains the labels best, at most the given one."""
-    some = slice(None, None, max(1, len(z) // 1000))  # cost: as many rows tell a scale
-    z, codes, weight = z[some], codes[some], weight[some]
 
     def loss(log_scale: float) -> float:
         given = (softmax(np.exp(log_scale) * z) * transition[:, codes].T).sum(axis=1)

@@ -65,6 +65,8 @@ class Suspicion:
     size: float = 0.0
     signal: float = 1.0
     lower: Suspicion | None = None
+    matrix: Array | None = None
+    bias: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,8 @@ class NoiseModel:
 
     def _joint(self, logits: ArrayLike, codes: NDArray[np.intp], doubt: Suspicion) -> tuple[Array, Array]:
         """Probability that the given label is right, and of every other true label together with it (0 at its own)."""
-        joint = softmax(doubt.scale * (as_matrix(logits) + self.bias / self.scale))
+        z = as_matrix(logits) + self.bias / self.scale
+        joint = softmax(doubt.scale * z if doubt.matrix is None else z @ doubt.matrix + doubt.bias)
         joint *= doubt.transition[:, codes].T
         own = (np.arange(len(codes)), codes)
         right = joint[own]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,8 @@ class _MulticlassLikelihood:
         self.members[self.own] = 1.0
         self.max_rate = 2 * MAX_RATE * (self.k - 1) / self.k  # labels say nothing at (k - 1) / k
 
-    def _joint(self, scale: float, bias: Array, transition: Array) -> tuple[float, Array, Array]:
-        clean = softmax_columns(scale * self.z + bias[:, None])
+    def _joint(self, scores: Array, transition: Array) -> tuple[float, Array, Array]:
+        clean = softmax_columns(scores)
         joint = clean * transition[:, self.y]
         q = np.maximum(joint.sum(axis=0), 1e-300)
         joint /= q
@@ -72,7 +73,7 @@ class _MulticlassLikelihood:
     def _under(self, x: Array, transition: Array) -> tuple[float, Array, Array]:
         """Value, slopes in log scale and bias, and expected counts of pairs of labels, under a transition matrix."""
         scale, bias = float(np.exp(np.clip(x[0], -4, 5))), x[1:]
-        value, clean, joint = self._joint(scale, bias, transition)
+        value, clean, joint = self._joint(scale * self.z + bias[:, None], transition)
         joint *= self.weight
         residual = clean * self.weight - joint
         value += 0.5 * (x[0] ** 2 + bias @ bias)
@@ -96,10 +97,33 @@ class _MulticlassLikelihood:
         by_rate = counts[a, a] / (1 - rate) - counts[a, b] / rate
         return value / self.n, np.r_[grad, by_rate * rate * (1 - rate / MAX_RATE)] / self.n
 
+    def by_pair(self, x: Array, scale: float, base: Array) -> tuple[float, Array]:
+        """Factors of the differences of two scores, near one scale, and a bias, under a transition matrix.
+
+        Where there are further entries, they are its logits, under pseudo-counts.
+        """
+        k, (a, b) = self.k, np.triu_indices(self.k, 1)
+        factors, bias, rest = np.split(x, [len(a), len(a) + k])
+        transition = softmax(rest.reshape(k, k)) if len(rest) else base
+        value, clean, joint = self._joint(scale * pair_factors(factors, k) @ self.z + bias[:, None], transition)
+        joint *= self.weight
+        residual = clean * self.weight - joint
+        slope = residual @ self.z.T * (scale / k)
+        off = factors - 1.0
+        grad = [slope[a, a] + slope[b, b] - slope[a, b] - slope[b, a] + off, residual.sum(axis=1) + bias]
+        value += 0.5 * (off @ off + bias @ bias)
+        if len(rest):
+            prior = PSEUDO_COUNTS * self.n / k * base
+            counts = joint @ self.members.T + prior
+            value -= float((prior * np.log(np.maximum(transition, 1e-300))).sum())
+            grad.append((transition * counts.sum(axis=1, keepdims=True) - counts).ravel())
+        return value / self.n, np.concatenate(grad) / self.n
+
     def one_way_error(self, x: Array, a: int, b: int) -> float:
         """Standard error of that rate, scale and bias being estimated too."""
         scale, rate = float(np.exp(np.clip(x[0], -4, 5))), one_way_rate(x)
-        _, clean, joint = self._joint(scale, x[1:-1], one_way_transition(self.k, a, b, rate))
+        scores = scale * self.z + x[1:-1, None]
+        _, clean, joint = self._joint(scores, one_way_transition(self.k, a, b, rate))
         by_bias = joint - clean
         by_rate = joint[a] * ((self.y == b) / rate - (self.y == a) / (1 - rate))
         scores = np.vstack([(by_bias * self.z).sum(axis=0), by_bias, by_rate])
@@ -112,6 +136,14 @@ class _MulticlassLikelihood:
         rate, fisher = self.rate_of(x), self.simple(x)[2]
         chain = np.array([1.0, max(rate * (1 - rate / self.max_rate), np.finfo(float).tiny)])
         return float(np.sqrt(max(np.linalg.pinv(fisher / np.outer(chain, chain))[1, 1], 0.0)))
+
+
+def pair_factors(factors: Array, k: int) -> Array:
+    """The matrix by which the difference of every two scores gets a factor of its own; equal ones are one scale."""
+    out = np.zeros((k, k))
+    out[np.triu_indices(k, 1)] = -factors / k
+    out += out.T
+    return np.asarray(out - np.diag(out.sum(axis=1)))
 
 
 def one_way_rate(x: Array) -> float:
@@ -174,8 +206,44 @@ def fit_multiclass(z: Array, y: NDArray[np.intp], weight: Array, shift: bool, no
         models.append(_class_conditional(like, x[0], models[0].rate, models[0].error, unit))
     if noiseless:
         clean = _without_noise(like, unit, shift)
-        models += (_one_way(like, clean[0].scale * unit, unit) if by_pair else []) + clean
+        models += _one_way(like, clean[0].scale * unit, unit) if by_pair else []
+        if by_pair and max(m.evidence for m in models) > max(m.evidence for m in clean):
+            clean.append(_scaled_by_pair(like, clean[-1], unit))
+        models += clean
     return models
+
+
+def _scaled_by_pair(like: _MulticlassLikelihood, clean: Model, unit: float) -> Model:
+    """The model without noise, by the evidence that it has if every pair of classes has a scale of its own.
+
+    Between classes that look alike, scores are what the fit has learned by heart. At the scale of the other classes
+    such scores contradict many labels, which looks like noise.
+    """
+    matrix, bias = _by_pair(like, clean.scale * unit, np.eye(like.k))[:2]
+    value = like._joint(matrix @ like.z + bias[:, None], np.eye(like.k))[0]
+    return replace(clean, evidence=-value - (like.k - 1) - (like.k * (like.k - 1) // 2 - 1))
+
+
+def _by_pair(
+    like: _MulticlassLikelihood, scale: float, base: Array, free: bool = False
+) -> tuple[Array, Array, Array]:
+    """Matrix on the scores, bias, and the transition matrix: the given one or, if it is ``free``, one near it."""
+    k = like.k
+    m = k * (k - 1) // 2
+    x, transition = _minimum(like.by_pair, np.r_[np.ones(m), np.zeros(k)], scale, base).x, base
+    if free:  # now that no rate has to explain what a scale can
+        x = _minimum(like.by_pair, np.r_[x, np.log(np.maximum(base, 1e-3)).ravel()], scale, base).x
+        transition = softmax(x[m + k :].reshape(k, k))
+    return scale * pair_factors(x[:m], k), x[m : m + k], transition
+
+
+def scaled_by_pair(
+    z: Array, y: NDArray[np.intp], weight: Array, base: Array, scale: float
+) -> tuple[Array, Array, Array]:
+    """Matrix and bias for logits whose pairs of classes have scales of their own, and the transition matrix then."""
+    columns, unit = _scaled(z, weight)
+    matrix, bias, transition = _by_pair(_MulticlassLikelihood(columns, y, weight), scale * unit, base, free=True)
+    return matrix / unit, bias, transition
 
 
 def _one_rate_model(like: _MulticlassLikelihood, x: Array, value: float, unit: float) -> Model:
