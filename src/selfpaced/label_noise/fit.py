@@ -168,15 +168,14 @@ class ChannelModels:
         doubt, low = model.suspicion, model.interval[0]
         if doubt is None or low == 0:
             return model.unless_established()
-        transition = _at_rate(doubt.transition, model.rate_if_any, (low + model.rate_if_any) / 2)
-        z, codes, weight = self.logits + model.bias / model.scale, self.codes, self.weight
-        some = slice(None, None, max(1, len(z) // 1000))  # cost: as many rows tell a scale
-        z, codes, weight = z[some], codes[some], weight[some]
-        scale = _scale_at(transition, z, codes, weight, doubt.scale)
-        lower = Suspicion(scale, transition)
-        if 2 < z.shape[1] <= MAX_PAIRWISE:
-            matrix, bias, transition = scaled_by_pair(z, codes, weight, symmetric((low + model.rate_if_any) / 2, z.shape[1]), scale)
-            lower = replace(lower, matrix=matrix, bias=bias, transition=transition)
+        rate, n_classes = (low + model.rate_if_any) / 2, self.logits.shape[1]
+        some = slice(None, None, max(1, len(self.logits) // 1000))  # cost: as many rows tell a scale
+        z, codes, weight = (self.logits + model.bias / model.scale)[some], self.codes[some], self.weight[some]
+        if 2 < n_classes <= MAX_PAIRWISE:
+            lower = Suspicion(*scaled_by_pair(z, codes, weight, symmetric(rate, n_classes), doubt.scale))
+        else:
+            transition = _at_rate(doubt.transition, model.rate_if_any, rate)
+            lower = Suspicion(_scale_at(transition, z, codes, weight, doubt.scale), transition)
         return replace(model, suspicion=replace(doubt, lower=lower))
 
     def _of_all(self, model: NoiseModel | None) -> NoiseModel:

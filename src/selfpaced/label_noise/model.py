@@ -40,11 +40,13 @@ class Suspicion:
 
     Parameters
     ----------
-    scale : float
-        Factor on the logits if there is noise.
+    scale : float or ndarray of shape (n_classes, n_classes)
+        Factor on the logits if there is noise, or a symmetric matrix that scales every pair of classes on its own.
     transition : ndarray of shape (n_classes, n_classes)
         As in `NoiseModel`, but halfway to one rate for all: a class whose rate is estimated as 0 can still have wrong
         labels.
+    bias : ndarray of shape (n_classes,) or 0
+        Shift of the scaled logits.
     share : float
         Probability that there is any noise.
     clean_scale : float or None
@@ -58,15 +60,14 @@ class Suspicion:
         that rate is no likely error. None: the rate is taken as it is.
     """
 
-    scale: float
+    scale: float | Array
     transition: Array
+    bias: float | Array = 0.0
     share: float = 1.0
     clean_scale: float | None = None
     size: float = 0.0
     signal: float = 1.0
     lower: Suspicion | None = None
-    matrix: Array | None = None
-    bias: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -160,12 +161,12 @@ class NoiseModel:
 
     @property
     def _doubt(self) -> Suspicion:
-        return self.suspicion or Suspicion(self.scale, self.transition, 1.0)
+        return self.suspicion or Suspicion(self.scale, self.transition)
 
     def _joint(self, logits: ArrayLike, codes: NDArray[np.intp], doubt: Suspicion) -> tuple[Array, Array]:
         """Probability that the given label is right, and of every other true label together with it (0 at its own)."""
         z = as_matrix(logits) + self.bias / self.scale
-        joint = softmax(doubt.scale * z if doubt.matrix is None else z @ doubt.matrix + doubt.bias)
+        joint = softmax((doubt.scale * z if np.ndim(doubt.scale) == 0 else z @ doubt.scale) + doubt.bias)
         joint *= doubt.transition[:, codes].T
         own = (np.arange(len(codes)), codes)
         right = joint[own]

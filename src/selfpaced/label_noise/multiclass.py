@@ -207,8 +207,11 @@ def fit_multiclass(z: Array, y: NDArray[np.intp], weight: Array, shift: bool, no
     if noiseless:
         clean = _without_noise(like, unit, shift)
         models += _one_way(like, clean[0].scale * unit, unit) if by_pair else []
-        if by_pair and max(m.evidence for m in models) > max(m.evidence for m in clean):
+        best = max(clean, key=lambda m: m.evidence)
+        if by_pair and max(m.evidence for m in models) > best.evidence:
             clean.append(_scaled_by_pair(like, clean[-1], unit))
+            if clean[-1].evidence > best.evidence:
+                models.append(_noisy_by_pair(like, models[0], unit))
         models += clean
     return models
 
@@ -222,6 +225,18 @@ def _scaled_by_pair(like: _MulticlassLikelihood, clean: Model, unit: float) -> M
     matrix, bias = _by_pair(like, clean.scale * unit, np.eye(like.k))[:2]
     value = like._joint(matrix @ like.z + bias[:, None], np.eye(like.k))[0]
     return replace(clean, evidence=-value - (like.k - 1) - (like.k * (like.k - 1) // 2 - 1))
+
+
+def _noisy_by_pair(like: _MulticlassLikelihood, one_rate: Model, unit: float) -> Model:
+    """A transition matrix near one rate, with a scale for every pair of classes."""
+    k, base = like.k, symmetric(one_rate.rate, like.k)
+    matrix, bias, transition = _by_pair(like, one_rate.scale * unit, base, free=True)
+    value, clean, _ = like._joint(matrix @ like.z + bias[:, None], transition)
+    prior = PSEUDO_COUNTS * like.n / k * base
+    value += float((prior * np.log(np.maximum(base, 1e-300) / np.maximum(transition, 1e-300))).sum())
+    evidence = -value - (k - 1) - (k * (k - 1) - 1) - (k * (k - 1) // 2 - 1)
+    rate = float(np.average(clean, axis=1, weights=like.weight) @ (1 - np.diag(transition)))
+    return Model(float(np.trace(matrix)) / (k - 1) / unit, bias, transition, evidence, rate, one_rate.error)
 
 
 def _by_pair(
@@ -240,10 +255,10 @@ def _by_pair(
 def scaled_by_pair(
     z: Array, y: NDArray[np.intp], weight: Array, base: Array, scale: float
 ) -> tuple[Array, Array, Array]:
-    """Matrix and bias for logits whose pairs of classes have scales of their own, and the transition matrix then."""
+    """Matrix for logits whose pairs of classes have scales of their own, the transition matrix then, and the bias."""
     columns, unit = _scaled(z, weight)
     matrix, bias, transition = _by_pair(_MulticlassLikelihood(columns, y, weight), scale * unit, base, free=True)
-    return matrix / unit, bias, transition
+    return matrix / unit, transition, bias
 
 
 def _one_rate_model(like: _MulticlassLikelihood, x: Array, value: float, unit: float) -> Model:
