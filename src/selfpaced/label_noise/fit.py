@@ -380,10 +380,13 @@ def _interval(noise: NoiseModel, models: Sequence[Model], error: float, n: float
     of the classes may be the labels' or the model's, and the labels cannot tell.
     """
     largest = min(error + 2 * np.sqrt(error * (1 - error) / n), 1.0)
-    if _gain(models) < CONVINCING:
+    rate, gain = noise.noise_rate, _gain(models)
+    if gain < CONVINCING:
         return 0.0, float(largest)
-    spread = np.hypot(noise.interval[1] - noise.noise_rate, NORMAL_975 * misfit)
-    return float(max(0.0, noise.noise_rate - spread)), float(min(noise.noise_rate + spread, largest))
+    wald = (noise.interval[1] - rate) / NORMAL_975
+    below = NORMAL_975 * np.hypot(max(wald, rate / np.sqrt(2 * gain)), misfit)
+    above = NORMAL_975 * np.hypot(wald, misfit)
+    return float(max(0.0, rate - below)), float(min(rate + above, largest))
 
 
 def _gain(models: Sequence[Model]) -> float:
