@@ -390,9 +390,12 @@ def _interval(noise: NoiseModel, models: Sequence[Model], error: float, n: float
 
 
 def _gain(models: Sequence[Model]) -> float:
-    """By how much the best models with and without noise differ in evidence, or the simplest ones."""
+    """By how much the best models with and without noise differ in evidence, or the simplest ones.
+
+    A scale for every pair of classes, the last of those without noise, may explain what the simplest one cannot.
+    """
     with_noise, without = ([m.evidence for m in models if m.noisy is kind] for kind in (True, False))
-    return float(max(max(with_noise) - max(without), with_noise[0] - without[0]))
+    return float(max(max(with_noise) - max(without), with_noise[0] - max([without[0], *without[2:]])))
 
 
 def _affordable(z: Array, shift: Array, codes: Codes, weight: Array, rate: float) -> Array:

@@ -220,36 +220,39 @@ def _scaled_by_pair(like: _MulticlassLikelihood, clean: Model, unit: float) -> M
     """The model without noise, by the evidence that it has if every pair of classes has a scale of its own.
 
     Between classes that look alike, scores are what the fit has learned by heart. At the scale of the other classes
-    such scores contradict many labels, which looks like noise.
+    such scores contradict many labels, which looks like noise. The prior of the factors is their Occam factor.
     """
-    matrix, bias = _by_pair(like, clean.scale * unit, np.eye(like.k))[:2]
-    value = like._joint(matrix @ like.z + bias[:, None], np.eye(like.k))[0]
-    return replace(clean, evidence=-value - (like.k - 1) - (like.k * (like.k - 1) // 2 - 1))
+    _, _, _, value = _by_pair(like, clean.scale * unit, np.eye(like.k))
+    return replace(clean, evidence=-value - (like.k - 1))
 
 
 def _noisy_by_pair(like: _MulticlassLikelihood, one_rate: Model, unit: float) -> Model:
     """A transition matrix near one rate, with a scale for every pair of classes."""
     k, base = like.k, symmetric(one_rate.rate, like.k)
-    matrix, bias, transition = _by_pair(like, one_rate.scale * unit, base, free=True)
-    value, clean, _ = like._joint(matrix @ like.z + bias[:, None], transition)
-    prior = PSEUDO_COUNTS * like.n / k * base
-    value += float((prior * np.log(np.maximum(base, 1e-300) / np.maximum(transition, 1e-300))).sum())
-    evidence = -value - (k - 1) - (k * (k - 1) - 1) - (k * (k - 1) // 2 - 1)
+    matrix, bias, transition, value = _by_pair(like, one_rate.scale * unit, base, free=True)
+    clean = softmax_columns(matrix @ like.z + bias[:, None])
     rate = float(np.average(clean, axis=1, weights=like.weight) @ (1 - np.diag(transition)))
+    evidence = -value - (k - 1) - (k * (k - 1) - 1)
     return Model(float(np.trace(matrix)) / (k - 1) / unit, bias, transition, evidence, rate, one_rate.error)
 
 
 def _by_pair(
     like: _MulticlassLikelihood, scale: float, base: Array, free: bool = False
-) -> tuple[Array, Array, Array]:
-    """Matrix on the scores, bias, and the transition matrix: the given one or, if it is ``free``, one near it."""
+) -> tuple[Array, Array, Array, float]:
+    """Matrix on the scores, bias, the transition matrix (the given one or, if it is ``free``, one near it), value."""
     k = like.k
     m = k * (k - 1) // 2
-    x, transition = _minimum(like.by_pair, np.r_[np.ones(m), np.zeros(k)], scale, base).x, base
+    run, transition, prior = _minimum(like.by_pair, np.r_[np.ones(m), np.zeros(k)], scale, base), base, 0.0
     if free:  # now that no rate has to explain what a scale can
-        x = _minimum(like.by_pair, np.r_[x, np.log(np.maximum(base, 1e-3)).ravel()], scale, base).x
-        transition = softmax(x[m + k :].reshape(k, k))
-    return scale * pair_factors(x[:m], k), x[m : m + k], transition
+        run = _minimum(like.by_pair, np.r_[run.x, np.log(np.maximum(base, 1e-3)).ravel()], scale, base)
+        transition = softmax(run.x[m + k :].reshape(k, k))
+        prior = _prior_at(PSEUDO_COUNTS * like.n / k * base, base)
+    return scale * pair_factors(run.x[:m], k), run.x[m : m + k], transition, run.fun * like.n - prior
+
+
+def _prior_at(prior: Array, base: Array) -> float:
+    """What pseudo-counts cost at the matrix that they came from, which is no evidence."""
+    return -float((prior * np.log(np.maximum(base, 1e-300))).sum())
 
 
 def scaled_by_pair(
@@ -257,7 +260,7 @@ def scaled_by_pair(
 ) -> tuple[Array, Array, Array]:
     """Matrix for logits whose pairs of classes have scales of their own, the transition matrix then, and the bias."""
     columns, unit = _scaled(z, weight)
-    matrix, bias, transition = _by_pair(_MulticlassLikelihood(columns, y, weight), scale * unit, base, free=True)
+    matrix, bias, transition, _ = _by_pair(_MulticlassLikelihood(columns, y, weight), scale * unit, base, free=True)
     return matrix / unit, transition, bias
 
 
@@ -287,9 +290,7 @@ def _class_conditional(like: _MulticlassLikelihood, log_scale: float, rate: floa
     scale, bias = float(np.exp(np.clip(run.x[0], -4, 5))), run.x[1 : 1 + k]
     transition = softmax(run.x[1 + k :].reshape(k, k))
     share = np.average(softmax_columns(scale * like.z + bias[:, None]), axis=1, weights=like.weight)
-    # The pseudo-counts' own likelihood at the matrix they came from is no evidence: take it out again.
-    offset = float((prior * np.log(np.maximum(base, 1e-300))).sum())
-    evidence = -run.fun * like.n - offset - (k - 1) - (k * (k - 1) - 1)
+    evidence = _prior_at(prior, base) - run.fun * like.n - (k - 1) - (k * (k - 1) - 1)
     return Model(scale / unit, bias, transition, evidence, float(share @ (1 - np.diag(transition))), error)
 
 
