@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from selfpaced.datasets import flip_class_conditional
-from selfpaced.label_noise import NoiseModel, confident_error, fit_channel, logits_from_proba, symmetric
+from selfpaced.label_noise import ChannelModels, NoiseModel, confident_error, fit_channel, logits_from_proba, symmetric
 
 
 def binary(n, rates, seed, scale=3.0):
@@ -44,6 +44,15 @@ def test_interval_covers_about_as_often_as_it_says():
         covered += low <= flipped.mean() <= high
         assert high - low < 0.3
     assert covered >= 16
+
+
+def test_the_interval_is_wide_if_noise_is_barely_significant():
+    for seed in range(60):
+        z, _, noisy, _ = binary(300, (0.1, 0.1), seed=seed, scale=1.5)
+        models = ChannelModels.of(z, noisy)
+        low = models.assessed().interval[0]
+        assert 2.0 > models.gain or low < models.averaged().noise_rate
+        assert low == 0.0 or models.gain > 1.96**2 / 2  # a likelihood ratio at the 5 % level
 
 
 def test_class_conditional_noise_is_told_from_symmetric_noise():

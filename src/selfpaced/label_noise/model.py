@@ -45,8 +45,6 @@ class Suspicion:
     transition : ndarray of shape (n_classes, n_classes)
         As in `NoiseModel`, but halfway to one rate for all: a class whose rate is estimated as 0 can still have wrong
         labels.
-    bias : ndarray of shape (n_classes,) or 0
-        Shift of the scaled logits.
     share : float
         Probability that there is any noise.
     clean_scale : float or None
@@ -58,16 +56,18 @@ class Suspicion:
     lower : Suspicion or None
         The model of wrong labels one standard error below the rate. A label that is not probably wrong at
         that rate is no likely error. None: the rate is taken as it is.
+    bias : ndarray of shape (n_classes,) or 0
+        Shift of the scaled logits.
     """
 
     scale: float | Array
     transition: Array
-    bias: float | Array = 0.0
     share: float = 1.0
     clean_scale: float | None = None
     size: float = 0.0
     signal: float = 1.0
     lower: Suspicion | None = None
+    bias: float | Array = 0.0
 
 
 @dataclass(frozen=True)
