@@ -207,61 +207,65 @@ def fit_multiclass(z: Array, y: NDArray[np.intp], weight: Array, shift: bool, no
     if noiseless:
         clean = _without_noise(like, unit, shift)
         models += _one_way(like, clean[0].scale * unit, unit) if by_pair else []
-        best = max(clean, key=lambda m: m.evidence)
-        if by_pair and max(m.evidence for m in models) > best.evidence:
-            clean.append(_scaled_by_pair(like, clean[-1], unit))
-            if clean[-1].evidence > best.evidence:
-                models.append(_noisy_by_pair(like, models[0], unit))
+        with_noise, without = (max(m.evidence for m in some) for some in (models, clean))
+        if by_pair and with_noise > without:
+            by_pairs, start = _scaled_by_pair(like, clean[-1], unit)
+            clean.append(by_pairs)
+            if by_pairs.evidence > 0.5 * (with_noise + without):  # they explain half of what noise explains
+                models.append(_noisy_by_pair(like, models[0], start, unit))
         models += clean
     return models
 
 
-def _scaled_by_pair(like: _MulticlassLikelihood, clean: Model, unit: float) -> Model:
+def _scaled_by_pair(like: _MulticlassLikelihood, clean: Model, unit: float) -> tuple[Model, Array]:
     """The model without noise, by the evidence that it has if every pair of classes has a scale of its own.
 
     Between classes that look alike, scores are what the fit has learned by heart. At the scale of the other classes
     such scores contradict many labels, which looks like noise. The prior of the factors is their Occam factor.
     """
-    _, _, _, value = _by_pair(like, clean.scale * unit, np.eye(like.k))
-    return replace(clean, evidence=-value - (like.k - 1))
+    run = _by_pair(like, clean.scale * unit, np.eye(like.k))
+    return replace(clean, evidence=-run.fun * like.n - (like.k - 1)), run.x
 
 
-def _noisy_by_pair(like: _MulticlassLikelihood, one_rate: Model, unit: float) -> Model:
+def _noisy_by_pair(like: _MulticlassLikelihood, one_rate: Model, start: Array, unit: float) -> Model:
     """A transition matrix near one rate, with a scale for every pair of classes."""
     k, base = like.k, symmetric(one_rate.rate, like.k)
-    matrix, bias, transition, value = _by_pair(like, one_rate.scale * unit, base, free=True)
+    run = _by_pair(like, one_rate.scale * unit, base, start)
+    matrix, bias, transition = _parts(run.x, one_rate.scale * unit, k)
     clean = softmax_columns(matrix @ like.z + bias[:, None])
     rate = float(np.average(clean, axis=1, weights=like.weight) @ (1 - np.diag(transition)))
-    evidence = -value - (k - 1) - (k * (k - 1) - 1)
+    evidence = -_prior_at(PSEUDO_COUNTS * like.n / k * base, base) - run.fun * like.n - (k - 1) - (k * (k - 1) - 1)
     return Model(float(np.trace(matrix)) / (k - 1) / unit, bias, transition, evidence, rate, one_rate.error)
-
-
-def _by_pair(
-    like: _MulticlassLikelihood, scale: float, base: Array, free: bool = False
-) -> tuple[Array, Array, Array, float]:
-    """Matrix on the scores, bias, the transition matrix (the given one or, if it is ``free``, one near it), value."""
-    k = like.k
-    m = k * (k - 1) // 2
-    run, transition, prior = _minimum(like.by_pair, np.r_[np.ones(m), np.zeros(k)], scale, base), base, 0.0
-    if free:  # now that no rate has to explain what a scale can
-        run = _minimum(like.by_pair, np.r_[run.x, np.log(np.maximum(base, 1e-3)).ravel()], scale, base)
-        transition = softmax(run.x[m + k :].reshape(k, k))
-        prior = _prior_at(PSEUDO_COUNTS * like.n / k * base, base)
-    return scale * pair_factors(run.x[:m], k), run.x[m : m + k], transition, run.fun * like.n - prior
-
-
-def _prior_at(prior: Array, base: Array) -> float:
-    """What pseudo-counts cost at the matrix that they came from, which is no evidence."""
-    return -float((prior * np.log(np.maximum(base, 1e-300))).sum())
 
 
 def scaled_by_pair(
     z: Array, y: NDArray[np.intp], weight: Array, base: Array, scale: float
 ) -> tuple[Array, Array, Array]:
-    """Matrix for logits whose pairs of classes have scales of their own, the transition matrix then, and the bias."""
+    """Matrix for logits whose pairs of classes have scales of their own, the bias, and a transition matrix near one."""
     columns, unit = _scaled(z, weight)
-    matrix, bias, transition, _ = _by_pair(_MulticlassLikelihood(columns, y, weight), scale * unit, base, free=True)
-    return matrix / unit, transition, bias
+    like = _MulticlassLikelihood(columns, y, weight)
+    start = _by_pair(like, scale * unit, base).x  # before a rate explains what a scale can
+    matrix, bias, transition = _parts(_by_pair(like, scale * unit, base, start).x, scale * unit, like.k)
+    return matrix / unit, bias, transition
+
+
+def _by_pair(like: _MulticlassLikelihood, scale: float, base: Array, start: Array | None = None) -> Any:
+    """The best factors and bias under a transition matrix; with a start, also the best matrix near it."""
+    k = like.k
+    x = np.r_[np.ones(k * (k - 1) // 2), np.zeros(k)]
+    x = x if start is None else np.r_[start, np.log(np.maximum(base, 1e-3)).ravel()]
+    return _minimum(like.by_pair, x, scale, base)
+
+
+def _parts(x: Array, scale: float, k: int) -> tuple[Array, Array, Array]:
+    """Matrix on the scores, bias and transition matrix."""
+    m = k * (k - 1) // 2
+    return scale * pair_factors(x[:m], k), x[m : m + k], softmax(x[m + k :].reshape(k, k))
+
+
+def _prior_at(prior: Array, base: Array) -> float:
+    """Log-likelihood of pseudo-counts at the matrix that they came from, which is no evidence."""
+    return float((prior * np.log(np.maximum(base, 1e-300))).sum())
 
 
 def _one_rate_model(like: _MulticlassLikelihood, x: Array, value: float, unit: float) -> Model:
@@ -290,7 +294,7 @@ def _class_conditional(like: _MulticlassLikelihood, log_scale: float, rate: floa
     scale, bias = float(np.exp(np.clip(run.x[0], -4, 5))), run.x[1 : 1 + k]
     transition = softmax(run.x[1 + k :].reshape(k, k))
     share = np.average(softmax_columns(scale * like.z + bias[:, None]), axis=1, weights=like.weight)
-    evidence = _prior_at(prior, base) - run.fun * like.n - (k - 1) - (k * (k - 1) - 1)
+    evidence = -_prior_at(prior, base) - run.fun * like.n - (k - 1) - (k * (k - 1) - 1)
     return Model(scale / unit, bias, transition, evidence, float(share @ (1 - np.diag(transition))), error)
 
 
