@@ -392,7 +392,9 @@ def save(title: str, lines: list[str]) -> None:
     """Replace one section of the result file."""
     RESULT.parent.mkdir(exist_ok=True)
     text = RESULT.read_text() if RESULT.exists() else "# Linear classification under label noise\n"
-    section = f"\n## {title}\n\n" + "\n".join(lines).rstrip("\n") + "\n"
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    section = f"\n## {title}\n\nAt commit {commit}.\n\n" + "\n".join(lines).rstrip("\n") + "\n"
     pattern = re.compile(rf"\n## {re.escape(title)}\n.*?(?=\n## |\Z)", re.DOTALL)
     text = pattern.sub(lambda _: section, text) if pattern.search(text) else text.rstrip("\n") + "\n" + section
     RESULT.write_text(text)
