@@ -163,7 +163,8 @@ class ChannelModels:
     def withstanding(self, model: NoiseModel) -> NoiseModel:
         """Return a model by which a likely error is one even half-way to the lower end of the interval of the rate.
 
-        That is about one standard error below the rate. If the end is 0, only single errors are likely ones.
+        That is about one standard error below the rate. Pairs of classes have scales of their own there, because scores
+        that cannot tell two classes contradict many labels. If the end is 0, only single errors are likely ones.
         """
         doubt, low = model.suspicion, model.interval[0]
         if doubt is None or low == 0:
@@ -376,6 +377,9 @@ def _at_most(most: float, models: Sequence[Model], weights: Array) -> Array:
 
 def _interval(noise: NoiseModel, models: Sequence[Model], error: float, n: float, misfit: float) -> tuple[float, float]:
     """Interval of the models with noise, widened by what a wrong link function does to the rate.
+
+    The likelihood is far from a parabola in the rate: its curvature would promise a rate well above 0 where a rate of 0
+    is hardly less likely. So the lower end is at least as near 0 as the likelihood ratio says.
 
     Unless noise is significant, it goes from 0 to the error of the logits on the given labels: errors near the border
     of the classes may be the labels' or the model's, and the labels cannot tell.
