@@ -85,10 +85,8 @@ class _MulticlassLikelihood:
         k = self.k
         transition = softmax(x[1 + k :].reshape(k, k))
         value, grad, counts = self._under(x[: 1 + k], transition)
-        counts += prior
-        value -= float((prior * np.log(np.maximum(transition, 1e-300))).sum())
-        by_logit = (transition * counts.sum(axis=1, keepdims=True) - counts).ravel()
-        return value / self.n, np.r_[grad, by_logit] / self.n
+        held, by_logit = _free(transition, counts, prior)
+        return (value + held) / self.n, np.r_[grad, by_logit] / self.n
 
     def one_way(self, x: Array, a: int, b: int) -> tuple[float, Array]:
         """Log scale, bias and the logit of one rate, by which ``a`` is recorded as ``b``."""
@@ -113,10 +111,9 @@ class _MulticlassLikelihood:
         grad = [slope[a, a] + slope[b, b] - slope[a, b] - slope[b, a] + off, residual.sum(axis=1) + bias]
         value += 0.5 * (off @ off + bias @ bias)
         if len(rest):
-            prior = PSEUDO_COUNTS * self.n / k * base
-            counts = joint @ self.members.T + prior
-            value -= float((prior * np.log(np.maximum(transition, 1e-300))).sum())
-            grad.append((transition * counts.sum(axis=1, keepdims=True) - counts).ravel())
+            held, by_logit = _free(transition, joint @ self.members.T, PSEUDO_COUNTS * self.n / k * base)
+            value += held
+            grad.append(by_logit)
         return value / self.n, np.concatenate(grad) / self.n
 
     def one_way_error(self, x: Array, a: int, b: int) -> float:
@@ -261,6 +258,13 @@ def _parts(x: Array, scale: float, k: int) -> tuple[Array, Array, Array]:
     """Matrix on the scores, bias and transition matrix."""
     m = k * (k - 1) // 2
     return scale * pair_factors(x[:m], k), x[m : m + k], softmax(x[m + k :].reshape(k, k))
+
+
+def _free(transition: Array, counts: Array, prior: Array) -> tuple[float, Array]:
+    """What pseudo-counts add to the value, and the slopes in the logits of a free transition matrix."""
+    counts = counts + prior
+    held = -float((prior * np.log(np.maximum(transition, 1e-300))).sum())
+    return held, (transition * counts.sum(axis=1, keepdims=True) - counts).ravel()
 
 
 def _prior_at(prior: Array, base: Array) -> float:
