@@ -98,10 +98,12 @@ def merged(
         return table, {}, []
     name, frame = target_name(table, args), table.frame.copy(deep=False)
     frame[name], counts = merge_labels(frame[name], merges)
-    return replace(table, frame=frame), merges, merges_in_words(merges, counts)
+    done = {label: f"merged into {other!r}" if other else "read as missing labels" for label, other in merges.items()}
+    said = [f"{plural(counts[label], 'row')} of {label!r} {done[label]}" for label in merges]
+    return replace(table, frame=frame), merges, said
 
 
-def merges_of(table: LoadedTable, args: argparse.Namespace, *, all_known: bool = True) -> dict[str, str]:
+def merges_of(table: LoadedTable, args: argparse.Namespace) -> dict[str, str]:
     """Return the labels that ``--merge-labels`` merges, and into which."""
     from selfpaced.tables import label_text, read_merges
 
@@ -109,15 +111,9 @@ def merges_of(table: LoadedTable, args: argparse.Namespace, *, all_known: bool =
         return {}
     labels = {label_text(label) for label in table.frame[target_name(table, args)].dropna().unique().tolist()}
     try:
-        return read_merges(args.merge_labels, sorted(labels), all_known=all_known)
+        return read_merges(args.merge_labels, sorted(labels))
     except ValueError as error:
         raise UsageError(f"--merge-labels: {error}") from error
-
-
-def merges_in_words(merges: dict[str, str], counts: dict[str, int]) -> list[str]:
-    """Return a sentence for each merge."""
-    done = {label: f"merged into {other!r}" if other else "read as missing labels" for label, other in merges.items()}
-    return [f"{counts[label]:,} row{'s' * (counts[label] != 1)} of {label!r} {done[label]}" for label in merges]
 
 
 # --------------------------------------------------------------------------------------------------------- target
@@ -155,18 +151,6 @@ class Target:
         """Return the same without some rows of the table."""
         left = ~np.isin(self.rows, rows)
         return replace(self, rows=self.rows[left], values=self.values[left])
-
-    def more(self, cells: pd.Series) -> np.ndarray:
-        """Return further labels or values of the kind of these; NaN if a cell is no number."""
-        if self.task == "regression":
-            return _numbers(cells, self.written)
-        if self.values.dtype.kind not in "iu":
-            return _labels(cells)
-        numbers = np.asarray(cells, dtype=float)
-        if np.any(np.mod(numbers, 1)):
-            what = f"the target {self.name!r} holds whole numbers at first and others later: are they values?"
-            raise ValueError(what)
-        return numbers.astype(np.int64)
 
 
 def target_name(table: LoadedTable, args: argparse.Namespace) -> str:

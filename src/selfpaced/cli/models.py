@@ -16,7 +16,7 @@ from selfpaced.formatting import number, percent
 from .console import UsageError
 from .data import log_scale
 
-LINEAR, RIDGE, FLEXIBLE, FOREST = "logistic", "ridge", "boosting", "forest"
+LINEAR, RIDGE, FLEXIBLE = "logistic", "ridge", "boosting"
 _TASK = {LINEAR: "classification", RIDGE: "regression"}
 _NAMES = {LINEAR: "logistic regression", FLEXIBLE: "boosting", RIDGE: "ridge regression"}
 
@@ -68,7 +68,7 @@ def build(name: str, task: str, args: argparse.Namespace, categorical: list[int]
         model: Any = selfpaced.SelfPacedLinearRegression(alpha=1.0, random_state=args.seed)
     else:
         wrapper = selfpaced.SelfPacedClassifier if task == "classification" else selfpaced.SelfPacedRegressor
-        model = wrapper(_trees(name, task, args, categorical), random_state=args.seed)
+        model = wrapper(_boosting(task, args.seed, categorical), random_state=args.seed)
     if logged is None:
         return model
     to_log, from_log = log_scale(logged)
@@ -80,15 +80,11 @@ def paced(model: Any) -> Any:
     return getattr(model, "regressor_", model)
 
 
-def _trees(name: str, task: str, args: argparse.Namespace, categorical: list[int]) -> Any:
+def _boosting(task: str, seed: int, categorical: list[int], **rest: Any) -> Any:
     from sklearn import ensemble
 
-    classify = task == "classification"
-    if name == FOREST:
-        forest = ensemble.RandomForestClassifier if classify else ensemble.RandomForestRegressor
-        return forest(random_state=args.seed, n_jobs=args.jobs)
-    known: dict[str, Any] = {"random_state": args.seed, "categorical_features": categorical or None}
-    if classify:
+    known: dict[str, Any] = {"random_state": seed, "categorical_features": categorical or None, **rest}
+    if task == "classification":
         return ensemble.HistGradientBoostingClassifier(**known)
     return ensemble.HistGradientBoostingRegressor(**ROBUST, **known)
 
@@ -182,7 +178,6 @@ def choose(encode: Encode, target: np.ndarray, task: str, seed: int, least: int 
 
 
 def _classes(encode: Encode, labels: np.ndarray, rows: np.ndarray, seed: int) -> ModelChoice:
-    from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import StratifiedKFold
 
@@ -190,7 +185,7 @@ def _classes(encode: Encode, labels: np.ndarray, rows: np.ndarray, seed: int) ->
     folds = list(StratifiedKFold(MODEL_FOLDS, shuffle=True, random_state=seed).split(rows, codes))
     folds = folds[: 1 if rows.size > HELD_OUT_ONCE else MODEL_FOLDS]
     tree, places = encode("tree", rows)
-    boosting = HistGradientBoostingClassifier(random_state=seed, categorical_features=places or None, **QUICK)
+    boosting = _boosting("classification", seed, places, **QUICK)
     plain = _likelihood(LogisticRegression(max_iter=1000), encode("linear", rows)[0], codes, folds)
     flexible = _likelihood(boosting, tree, codes, folds)
     gap = flexible - plain
@@ -217,7 +212,6 @@ def _likelihood(model: Any, X: Any, codes: np.ndarray, folds: Folds) -> np.ndarr
 
 
 def _values(encode: Encode, values: np.ndarray, rows: np.ndarray, seed: int) -> ModelChoice:
-    from sklearn.ensemble import HistGradientBoostingRegressor
     from sklearn.model_selection import KFold
 
     from selfpaced import SelfPacedLinearRegression
@@ -226,7 +220,7 @@ def _values(encode: Encode, values: np.ndarray, rows: np.ndarray, seed: int) -> 
         : 1 if rows.size > HELD_OUT_ONCE else MODEL_FOLDS
     ]
     tree, places = encode("tree", rows)
-    boosting = HistGradientBoostingRegressor(**ROBUST, random_state=seed, categorical_features=places or None)
+    boosting = _boosting("regression", seed, places)
     models = {RIDGE: (SelfPacedLinearRegression(alpha=1.0), encode("linear", rows)[0]), FLEXIBLE: (boosting, tree)}
     tried = {
         name: [_tried(name, model, X, values, log, folds) for log in (False, True)]

@@ -19,10 +19,8 @@ from ..assessment import Labels
 from ..formatting import number, percent, unused_columns
 from ..inspection import look_through
 from ..reasons import columns_against, common_patterns, confident_rows
-from ..selection import HISTOGRAM_BINS, trust_in_words
+from ..selection import trust_in_words
 from .data import (
-    Comparison,
-    Histogram,
     History,
     Pairs,
     PathStep,
@@ -39,18 +37,9 @@ from .tables import as_columns, cell, feature_rows, make_table, thumbnails
 # cost: what a page holds, so that a browser stays fast (benchmarks/report.py): rows in the table, rows with their cells
 MAX_ROWS = 20_000
 MAX_DETAILED = 1_000
-SHOWN_CLASSES = 6  # display: classes with a colour of their own
 LABELS_SHOWN = 12  # display: labels in the table of given and expected labels
 SCATTERED = 2_000  # cost: points of the scatter plot
 HIDDEN = ("decision", "target", "fingerprint")
-
-CITATION = """\
-@inproceedings{fan2017selfpaced,
-  title     = {Self-Paced Learning: An Implicit Regularization Perspective},
-  author    = {Fan, Yanbo and He, Ran and Liang, Jian and Hu, Bao-Gang},
-  booktitle = {Proceedings of the AAAI Conference on Artificial Intelligence},
-  year      = {2017}
-}"""
 
 
 def summarise(
@@ -60,7 +49,6 @@ def summarise(
     *,
     suspects: Any = None,
     cells: Any = None,
-    metrics: Mapping[str, tuple[Any, Any]] | None = None,
     title: str | None = None,
     note: str | None = None,
     notices: Sequence[str] = (),
@@ -72,10 +60,9 @@ def summarise(
     Parameters
     ----------
     fitted : object
-        A fitted estimator of this library, a Pipeline or search that ends in one, a
-        :class:`~selfpaced.solver.Solution`, a network as `selfpaced.torch.review` gives it, or anything with a
-        ``history_`` (or ``history``) of epochs.
-    X, y, suspects, cells, metrics, title, note, notices, not_used
+        A fitted estimator of this library, a Pipeline or search that ends in one, an audit, or a network as
+        `selfpaced.torch.review` gives it.
+    X, y, suspects, cells, title, note, notices, not_used
         See :func:`report`.
     max_rows : int
         Rows of the table at most; counts and conclusions are about all of them.
@@ -91,6 +78,7 @@ def summarise(
     section.check_rows(X, y)
     table = suspects if suspects is not None else _own_table(section, inner, X, seen, y)
     listed = {} if table is None else as_columns(table)  # all of them: the page may show fewer
+    section.listed = listed
     shown = None if table is None else make_table(listed, limit=max_rows)
     shown, review = _reviewable(shown, section, title or section.name)
     path, cells = tuple(_steps(section)), X if cells is None else cells
@@ -99,17 +87,15 @@ def summarise(
         kind=section.kind,
         sentence=section.sentence(),
         noun=section.noun,
-        conclusion=section.conclusion(listed),
+        conclusion=section.conclusion(),
         notices=tuple(notices),
         not_used=unused_columns(not_used),
         termination=section.termination,
         note=note or "",
         facts=tuple(section.facts()),
-        comparison=(*section.comparison(seen, y), *_given_metrics(metrics)),
         path=path,
         score_name=section.score_name,
         score_note=_score_note(path),
-        weights=_histogram(section.weights, y if section.kind == "classification" else None),
         suspects=shown,
         review=review,
         pairs=_pairs_of(listed, section),
@@ -119,11 +105,9 @@ def summarise(
         features=_features(shown, cells, section, by_label=suspects is not None),
         pictures=() if suspects is not None else thumbnails(section.pictures),
         grid=section.grid,
-        views=section.views,
         history=_history(section),
         parameters=_parameters(model),
         versions=_versions(),
-        citation=CITATION,
         created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
 
@@ -175,27 +159,6 @@ def _finite(value: Any) -> float | None:
     return float(f"{number:.6g}") if math.isfinite(number) else None
 
 
-def _given_metrics(metrics: Mapping[str, tuple[Any, Any]] | None) -> list[Comparison]:
-    def show(value: Any) -> str:
-        return number(float(value), 4) if isinstance(value, int | float | np.number) else str(value)
-
-    return [Comparison(str(name), show(plain), show(paced)) for name, (plain, paced) in (metrics or {}).items()]
-
-
-def _histogram(weights: Any, y: Any) -> Histogram | None:
-    if weights is None or not weights.size:
-        return None
-    bins = np.minimum((np.clip(weights, 0, 1) * HISTOGRAM_BINS).astype(int), HISTOGRAM_BINS - 1)
-    labels = None if y is None else np.asarray(y).astype(str, copy=False)
-    names = [] if labels is None else np.unique(labels).tolist()
-    if labels is None or len(names) > SHOWN_CLASSES:
-        names, parts = ["all"], [bins]
-    else:
-        parts = [bins[labels == name] for name in names]
-    counts = [np.bincount(part, minlength=HISTOGRAM_BINS) for part in parts]
-    return Histogram(tuple(names), tuple(tuple(int(c) for c in series) for series in counts))
-
-
 def _features(table: Any, X: Any, section: Section, *, by_label: bool) -> Any:
     if table is None or X is None or section.kind == "factorization" or isinstance(X, list | dict):
         return None
@@ -210,12 +173,11 @@ def _features(table: Any, X: Any, section: Section, *, by_label: bool) -> Any:
 
 
 def _history(section: Section) -> History | None:
-    """Numbers per epoch or, for a Solution, per stage."""
-    recorded, unit = section.recorded, section.unit
-    if recorded is None:
+    """Numbers per epoch."""
+    if section.recorded is None:
         return None
-    columns = as_columns(recorded)
-    index = columns.pop(unit, None)
+    columns = as_columns(section.recorded)
+    index = columns.pop("epoch")
     phases = columns.pop("phase", ())
     series = {}
     for name, values in columns.items():
@@ -224,14 +186,12 @@ def _history(section: Section) -> History | None:
             series[name] = tuple(value if isinstance(value, float | int) else None for value in plain)
     if not series:
         return None
-    length = len(next(iter(series.values())))
-    numbers = tuple(range(length)) if index is None else tuple(int(i) for i in index)
     bands = {
         name: (series.pop(low), series.pop(high))
         for name, (low, high) in section.bands.items()
         if {name, low, high} <= set(series)
     }
-    return History(unit, numbers, series, bands, tuple(str(phase) for phase in phases))
+    return History(tuple(int(i) for i in index), series, bands, tuple(str(phase) for phase in phases))
 
 
 def _parameters(model: Any) -> tuple[tuple[str, str], ...]:
