@@ -174,7 +174,7 @@ def target_name(table: LoadedTable, args: argparse.Namespace) -> str:
 def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) -> Target:
     """Return the target column, what kind of task it makes, and which rows have it."""
     from selfpaced.tables import TableError
-    from selfpaced.tables.cells import READABLE
+    from selfpaced.tables.cells import LARGEST, READABLE
 
     name = target_name(table, args)
     series = table.frame[name]
@@ -189,6 +189,9 @@ def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) 
         console.warn(f"{count} no value in {name!r}{at}; left out of the fit")
     cells = series.iloc[rows]
     nested = {type(cell) for cell in cells if isinstance(cell, list | dict | np.ndarray)} if cells.dtype == "O" else ()
+    if args.task == "auto" and cells.dtype.kind == "M":
+        what = f"the target {name!r} holds dates, which are neither classes nor values: use --task or another column"
+        raise TableError(_where(table), what)
     for kind in nested:
         what = f"the target {name!r} must hold one label or value per row, got a {kind.__name__}"
         raise TableError(_where(table), what.replace("ndarray", "list"))
@@ -199,7 +202,7 @@ def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) 
     if task == "classification":
         return Target(name, rows, _classes(cells, name), task)
     values = _numbers(cells, written)
-    known = np.isfinite(values)
+    known = np.abs(values) <= LARGEST
     if not known.all():
         bad, line = int(np.argmin(known)), table.lines.of([rows[int(np.argmin(known))]])
         cell = " ".join(str(cells.iloc[bad]).split())[:40]

@@ -111,16 +111,11 @@ class Contender:
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """The model that was chosen, what it was compared with (nothing if there were too few rows), and on which rows.
-
-    For labels, ``gain`` is how many nats per row boosting is ahead of logistic regression, with its standard ``error``.
-    """
+    """The model that was chosen, what was compared (nothing if there were too few rows), and on how many rows."""
 
     model: str
     log: bool = False
     contenders: tuple[Contender, ...] = ()
-    gain: float = math.nan
-    error: float = math.nan
     rows: int = 0
 
     def sentence(self, target: str) -> str:
@@ -128,17 +123,15 @@ class ModelChoice:
         name = _NAMES[self.model].capitalize()
         if not self.contenders:
             return f"{name} is used: there are too few rows to compare it with boosting."
-        if math.isnan(self.gain):
-            chosen = next(c for c in self.contenders if (c.model, c.log_scale) == (self.model, self.log))
-            second = min((c for c in self.contenders if c.model != self.model), key=lambda one: one.figure)
-            needed = f"; boosting is used unless ridge regression is better by {percent(1 - RIDGE_AHEAD, 0)}"
-            return f"Typical error in {target}: {chosen}, {second}{needed if chosen.figure > second.figure else ''}."
-        better, worse = (_NAMES[kind] for kind in ((FLEXIBLE, LINEAR) if self.gain > 0 else (LINEAR, FLEXIBLE)))
-        why = "" if self.model == FLEXIBLE or self.gain <= 0 else "; boosting is used only if it is far ahead"
-        return (
-            f"{name} is used: on {self.rows:,} held-out rows the log-likelihood of {better} is above that of {worse} "
-            f"by {abs(self.gain):.3f} per row (standard error {self.error:.3f}){why}."
-        )
+        chosen = next(c for c in self.contenders if (c.model, c.log_scale) == (self.model, self.log))
+        others = [c for c in self.contenders if c.model != self.model]
+        if LINEAR in (self.model, others[0].model):
+            why = "; boosting is used only if it is far ahead" * (chosen.figure < others[0].figure)
+            what = f"mean log-likelihood of {self.rows:,} held-out labels"
+            return f"{name} is used: the {what} is {chosen}, {others[0]}{why}."
+        second = min(others, key=lambda one: one.figure)
+        needed = f"; boosting is used unless ridge regression is better by {percent(1 - RIDGE_AHEAD, 0)}"
+        return f"Typical error in {target}: {chosen}, {second}{needed if chosen.figure > second.figure else ''}."
 
     @property
     def data(self) -> dict[str, Any]:
@@ -195,7 +188,7 @@ def _classes(encode: Encode, labels: np.ndarray, rows: np.ndarray, seed: int) ->
     informed = unknown + flexible.mean() > FAR_AHEAD * max(unknown + plain.mean(), 0.0)
     contenders = (Contender(LINEAR, False, float(plain.mean())), Contender(FLEXIBLE, False, float(flexible.mean())))
     ahead = informed and gain > 2.0 * error
-    return ModelChoice(FLEXIBLE if ahead else LINEAR, False, contenders, gain, error, int(gap.size))
+    return ModelChoice(FLEXIBLE if ahead else LINEAR, False, contenders, int(gap.size))
 
 
 def _likelihood(model: Any, X: Any, codes: np.ndarray, folds: Folds) -> np.ndarray:

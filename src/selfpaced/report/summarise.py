@@ -35,7 +35,7 @@ from .supervised import FIRST, Section
 from .tables import as_columns, cell, feature_rows, make_table, thumbnails
 
 # cost: what a page holds, so that a browser stays fast (benchmarks/report.py): rows in the table, rows with their cells
-MAX_ROWS = 20_000
+MAX_ROWS = 5_000
 MAX_DETAILED = 1_000
 LABELS_SHOWN = 12  # display: labels in the table of given and expected labels
 SCATTERED = 2_000  # cost: points of the scatter plot
