@@ -180,7 +180,7 @@ def test_channel_pickles():
 
 
 @pytest.mark.parametrize("columns", [1, 2])
-def test_two_classes_are_doubted_as_their_posterior_says(columns):
+def test_two_classes_are_assessed_by_their_posterior(columns):
     rng = np.random.default_rng(0)
     z = 3 * rng.standard_normal((2000, columns))
     margin = z[:, 0] if columns == 1 else z[:, 1] - z[:, 0]

@@ -1,4 +1,4 @@
-"""Models saved and loaded: by skops with types we vouch for, by pickle and joblib across processes."""
+"""Models saved and loaded: by skops with trusted types, by pickle and joblib across processes."""
 
 import functools
 import io

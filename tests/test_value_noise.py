@@ -41,7 +41,7 @@ def uneven(n=1000, seed=0):
 
 
 @pytest.mark.parametrize("data", [prices, uneven])
-def test_misfit_is_not_dirt(data):
+def test_misfit_is_not_called_gross_errors(data):
     X, y = data()
     model = SelfPacedLinearRegression().fit(X, y)
     assert model.noise_rate_ <= 0.02

@@ -77,7 +77,7 @@ class Diagnosis(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """A diagnosis about labels; probabilities are worked out when they are asked for.
+    """Assessment of labels; probabilities are computed on demand.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ def piece_by_piece(function: Callable[..., Array], *columns: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """A diagnosis about values: of a regression, of the entries of a matrix, of distances to a centre.
+    """Assessment of values: of a regression, of entries of a matrix, or of distances to a centre.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class Values:
     misfit : float
         Share of the fitted values that the model cannot explain though something else can: they are no outliers.
     misfit_words : str
-        What explains them; empty where the fit is not poor.
+        What explains them; empty if the fit is not poor.
     """
 
     given: Array
@@ -194,7 +194,7 @@ class Places:
     column_labels: Array | None = None
 
     def named(self, which: Any) -> tuple[Array, Array]:
-        """Rows and columns of some entries, by label where there are labels."""
+        """Rows and columns of some entries, by label if there are labels."""
         rows, columns = self.rows[which], self.columns[which]
         return (
             rows if self.row_labels is None else self.row_labels[rows],
@@ -215,23 +215,23 @@ class Assessment:
     losses : ndarray
         The losses as the rule saw them: of the kind and in the unit by which the weights were made.
     lam : float or ndarray
-        The pace, of every row where it differs; ``inf`` is the plain model.
+        The pace, of every row if it differs; ``inf`` is the plain model.
     rule : Regularizer or None
-        The rule that ``lam`` belongs to; None where nothing was weighed.
+        The rule that ``lam`` belongs to; None if nothing was weighed.
     fingerprint : str
-        Of the rows and their given labels or values, see :func:`fingerprint`; empty: of no rows that could come again.
+        Fingerprint of the rows and their given labels or values, see :func:`fingerprint`; may be empty.
     held_out : bool
         Whether it is the assessment of models that had not seen the rows.
     places : Places or None
-        Of the entries of a matrix; rows of a table are their own places.
+        Places of the entries of a matrix; None for rows of a table.
     given_weight : ndarray or None
-        The weights, where they are not simply the rule's at ``lam``: a view that a sample lacks has none.
+        The weights, if they are not simply the rule's at ``lam``: a missing view of a sample has weight 0.
     trusted : ndarray of bool or None
         Rows that a person has confirmed: their weight is 1, they are not wrong, and no table of suspects lists them.
     numbers : ndarray or None
-        Numbers of the rows in their table, where only some of it are assessed: of one that is not in memory, a sample.
+        Numbers of the rows in their table, if only a sample of it is assessed.
     stability : ndarray or None
-        Share of fits to parts of the rows by which each is a suspect; None where no such fits are known.
+        Share of fits to parts of the rows by which each is a suspect; None if no such fits are known.
     look : float
         Evidence from which a row is worth a look, see `levels`: of labels the probability of an error if any labels are
         wrong, of values the size of the residual.
@@ -353,15 +353,20 @@ class Assessment:
 def look_by_share(evidence: Array, share: float, weight: Array | None = None) -> float:
     """The evidence above which a share of the rows, or of their weight, lies.
 
+    It lies between the last row that is in and the first that is out, so that rounding moves no row over it.
+
     >>> look_by_share(np.array([0.1, 0.9, 0.5, 0.2]), 0.5), look_by_share(np.array([0.1, 0.9]), 0.0)
-    (0.5, inf)
+    (0.35, inf)
     """
-    if weight is not None and share > 0:
+    if weight is None:
+        ordered, count = evidence, round(share * len(evidence))
+    else:
         order = np.argsort(-evidence, kind="stable")
-        place = np.searchsorted(np.cumsum(weight[order]), share * weight.sum())
-        return float(evidence[order[min(place, len(order) - 1)]])
-    count = round(share * len(evidence)) if share > 0 else 0
-    return float(np.partition(evidence, -count)[-count]) if count else math.inf
+        ordered, count = evidence[order[::-1]], 1 + int(np.searchsorted(np.cumsum(weight[order]), share * weight.sum()))
+    if share <= 0 or count == 0:
+        return math.inf
+    first, last = max(len(ordered) - count - 1, 0), max(len(ordered) - count, 0)
+    return float(np.partition(ordered, (first, last))[[first, last]].mean())
 
 
 def look_by_residuals(residuals: Array) -> float:
@@ -382,7 +387,7 @@ def weights_at(rule: Any, losses: Array, lam: Any) -> Array:
 
 
 class AssessmentMixin(ABC):
-    """An estimator that keeps what it holds about its training rows, and assesses new ones by the same loss and pace.
+    """Mixin for estimators that assess their training rows, and new rows by the same loss and pace.
 
     A subclass sets these attributes in ``fit`` and implements ``_assess`` for rows it has not been fitted on.
     """
@@ -399,7 +404,7 @@ class AssessmentMixin(ABC):
         ----------
         X : array-like
             Rows. Those of ``fit``, with the same ``y``, are recognised by their content and get the assessment that
-            was made then, by models that had not seen the row where there are such.
+            was made then, by models that had not seen the row if there are such.
         y : array-like, optional
             Their given labels or values; not for estimators that take none.
 
@@ -446,7 +451,7 @@ class TrainedNetwork:
     name : str
         What the network calls itself.
     assessment : Assessment
-        Of the rows it was trained on.
+        Assessment of the rows it was trained on.
     epochs : tuple of dict
         One record for each: epoch, phase, agreement, rate, lower, upper, trusted, lam.
     termination : str
@@ -454,7 +459,7 @@ class TrainedNetwork:
     names : ndarray or None
         Names of the rows; positions without.
     pictures : tuple of ndarray
-        Of the most suspicious rows, in the order of ``assessment.ranking()``, where the inputs are pictures.
+        Pictures of the most suspicious rows, in the order of ``assessment.ranking()``, if the inputs are pictures.
     """
 
     name: str
@@ -476,7 +481,7 @@ class AuditedLabels:
     classes_ : tuple
         The labels; empty if several labels belong to each row.
     assessment : Assessment or None
-        Of the labelled rows; None if several labels belong to each row.
+        Assessment of the labelled rows; None if several labels belong to each row.
     table : mapping of str to ndarray
         The suspects, column by column.
     headline, sentence : str
@@ -484,7 +489,7 @@ class AuditedLabels:
     facts : tuple of (label, value, note)
         Figures of the headline.
     pictures : tuple of ndarray
-        Of the first suspects.
+        Pictures of the first suspects.
     """
 
     name: str

@@ -256,9 +256,9 @@ class Findings:
         Expected share of errors among the ``likely_errors``, and among the rows ``worth_a_look_if_any`` labels are
         wrong; NaN if unknown.
     noise_rate, noise_rate_interval, noise_rate_if_any : float, pair of floats, float or None
-        As the model estimates them.
+        Estimates of the model.
     held_out_accuracy : dict or None
-        Of the ``plain`` and of the ``chosen`` model on the given labels; None for values.
+        Accuracy of the ``plain`` and of the ``chosen`` model on the given labels; None for values.
     typical_error : float or None
         Median distance of the given from the expected values, in the unit of the target; None for labels.
     misfit : float or None

@@ -81,7 +81,7 @@ def calibrate(
 
 
 def _floor_pace(rule: Any, floor: float) -> float | None:
-    """The smallest pace that the floor allows, or None where it forbids nothing."""
+    """The smallest pace that the floor allows, or None if it forbids nothing."""
     if floor == 0:
         return None
     try:
@@ -102,7 +102,7 @@ def lam_at(regularizer: Any, loss: float, relative: float = 0.5) -> float:
 
 
 def half_loss(regularizer: Any, lam: float) -> float:
-    """The loss at which the relative weight has fallen to one half; ``inf`` where it never does.
+    """The loss at which the relative weight has fallen to one half; ``inf`` if it never does.
 
     >>> round(half_loss("cauchy", 2.0), 6)
     4.0
@@ -363,7 +363,7 @@ class Pacing(ABC):
 
 @dataclass(frozen=True)
 class Geometric(Pacing):
-    """The paper's pace: start where the mean weight is ``fraction``, then times ``mu`` in the direction that opens.
+    """The paper's pace: start at the mean weight ``fraction``, then multiply by ``mu`` in the direction that opens.
 
     The direction is the rule's own ``opens``: L1-L2 goes down, unless its weights are normalised
     (:func:`selfpaced.regularizers.relative`), where it goes up.
@@ -434,7 +434,7 @@ class Fixed(Pacing):
 
 @dataclass(frozen=True)
 class Ladder(Pacing):
-    """The given paces, one stage each, in their order; the same pace may stand there more than once.
+    """The given paces in their order, one stage each; a pace may be repeated.
 
     >>> Ladder((0.5, 1.0)).advance(1, 0.5, [], None), Ladder((0.5, 1.0)).advance(2, 1.0, [], None)
     (1.0, None)
@@ -456,7 +456,7 @@ class Ladder(Pacing):
 
 @dataclass(frozen=True)
 class Span(Pacing):
-    """From ``start`` to ``end`` median losses in ``stages`` equal ratios: what has half the weight there.
+    """Move the loss of half weight from ``start`` to ``end`` median losses, in ``stages`` equal ratios.
 
     The median is that of the losses at the start, so the path's length does not depend on their unit; where most rows
     are fitted exactly, it is that of the others.

@@ -30,7 +30,7 @@ class Candidate:
     lam : float
         The pace; ``inf`` is the plain, unweighted model.
     score, spread : float
-        What the stop compared (larger is better) and its standard error; ``nan`` where there is none.
+        What the stop compared (larger is better) and its standard error; ``nan`` if there is none.
     mean_weight : float
         Mean weight relative to the rule's maximum, in [0, 1].
     cost : float
@@ -71,7 +71,7 @@ class Trial:
     label : str
         A short name for tables, plots and sentences.
     scores : ndarray, optional
-        Held-out score, row by row, larger is better; None where nothing could be compared, NaN for rows without a
+        Held-out score, row by row, larger is better; None if nothing could be compared, NaN for rows without a
         score.
     weight : ndarray, optional
         Relative weights of the rows; None is full weight for all.
@@ -160,7 +160,7 @@ def frequencies(sample_weight: Floats) -> NDArray[np.float64]:
 def mean_and_error(values: ArrayLike, sample_weight: Floats | None = None, size: float | None = None) -> Gap:
     """The weighted mean of independent values, and its standard error; a value of weight 2 is that value twice.
 
-    ``size`` says how many independent values they are worth, where the weights do not.
+    ``size`` says how many independent values they are worth, if the weights do not.
 
     >>> mean_and_error(np.array([0.0, 1.0, 1.0])) == mean_and_error(np.array([0.0, 1.0]), np.array([1.0, 2.0]))
     True
@@ -187,7 +187,7 @@ def _scores(trial: Trial) -> Floats:
 def behind(trials: Sequence[Trial], sample_weight: Floats | None = None) -> Floats:
     """How many paired standard errors every candidate is behind the best paced one (the plain one stands first).
 
-    Negative where the plain model is ahead of it; zeros where there is only the plain model.
+    Negative if the plain model is ahead of it; zeros if there is only the plain model.
     """
     if len(trials) == 1:
         return np.zeros(1)
@@ -290,15 +290,6 @@ def weight_histogram(relative_weight: Any) -> tuple[int, ...]:
     """
     counts, _ = np.histogram(np.clip(np.asarray(relative_weight), 0, 1), bins=HISTOGRAM_BINS, range=(0, 1))
     return tuple(int(count) for count in counts)
-
-
-def trust_in_words(mean_weight: float, noun: str = "rows") -> str:
-    """A candidate by how much of the data it trusts.
-
-    >>> trust_in_words(0.74)
-    'trusts 74 % of the rows'
-    """
-    return f"trusts {100 * mean_weight:.0f} % of the {noun}"
 
 
 def end_in_words(termination: str, path: Iterable[Candidate], noun: str = "rows") -> str:

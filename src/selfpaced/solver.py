@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class State(Generic[Model]):
-    """A model on its way, with what the pace has to know of it.
+    """An intermediate model, with what the pace needs to know of it.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class State(Generic[Model]):
 
 
 class Step(Protocol[Model]):
-    """One pace: from the state before to the state at ``lam``, which is a new value; the old one is never changed.
+    """One step of a path: return the state at ``lam`` from the previous one, which is not changed.
 
     A step that finds nothing to learn from raises :class:`DeadEnd`.
     """
@@ -181,7 +181,7 @@ def walk(
     pacing : Pacing
         Start, growth and stop of lam.
     initial : State, or callable that makes one
-        Where the path starts: its losses set the first pace.
+        Start of the path; its losses set the first pace.
     sample_weight : array-like, optional
         Weights of the losses in means and quantiles.
     groups : array-like, optional
@@ -343,7 +343,7 @@ class Problem(Protocol[Model]):
     def fit(self, weights: Any, previous: Model | None) -> Model:
         """The model that minimises sum(weights * losses) + penalty, warm-started from ``previous``.
 
-        ``weights`` is None for the plain, unweighted first fit, ``previous`` is None where there is no model yet.
+        ``weights`` is None for the plain, unweighted first fit, ``previous`` is None if there is no model yet.
         """
         ...
 

@@ -291,7 +291,7 @@ def test_path_and_callback_report_every_stage(two_views):
     assert sum(found.path_[0].histogram) == 300
     assert found.path_[-1].lam == found.lam_
     assert found.termination_.startswith("Welsch stage 5 was chosen")
-    assert "settled" in found.termination_
+    assert "converged" in found.termination_
 
 
 def test_the_callback_may_end_the_path(two_views):

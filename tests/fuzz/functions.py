@@ -11,8 +11,8 @@ from selfpaced.parameters import check_pace
 from selfpaced.regularizers import REGISTRY, GroupRegularizer, get
 
 from .draws import JUNK, SCALES, Draw, features, rows_of, target
+from .outcomes import attempt, finite
 from .parameters import DATA_NAMES, SENSIBLE
-from .verdicts import attempt, finite
 
 FLIPS = [datasets.flip_symmetric, datasets.flip_class_conditional]
 FLIPS_BY_ROW = [datasets.flip_instance_dependent, datasets.flip_near_border, datasets.outliers_leverage]

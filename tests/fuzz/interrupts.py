@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 import selfpaced
 
 from .draws import Draw
-from .verdicts import Unacceptable, finite
+from .outcomes import Unacceptable, finite
 
 KINDS = (
     (lambda: selfpaced.SelfPacedLinearRegression(), "values"),

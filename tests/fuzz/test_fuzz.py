@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from .cases import SUBJECTS, findings, run
-from .verdicts import Unacceptable, acceptable, finite
+from .outcomes import Unacceptable, acceptable, finite
 
 CASES = {"command": 15, "suspect_filter": 20, "factorization": 25, "prmf": 25}
 

@@ -74,7 +74,7 @@ def test_suspects_are_counted_by_given_and_expected_label(classified):
     assert sum(pairs.rows) == 400
 
 
-def test_columns_that_speak_against_a_row_are_named(classified):
+def test_columns_that_contribute_to_a_suspect_are_named(classified):
     """In Python as on the command line; a pipeline is asked about the columns it was given."""
     pd = pytest.importorskip("pandas")
     case = classified

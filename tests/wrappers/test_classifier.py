@@ -68,7 +68,7 @@ def test_models_that_memorise_are_repaired(model: Any) -> None:
     X_new, y_new, _, _ = moons(seed=1)
     assert fitted.score(X_new, y_new) > fitted.plain_.score(X_new, y_new) + 0.03
     assert fitted.score(X_new, y_new) > 0.9
-    assert average_precision_score(flipped, fitted.sample_noise_) > 0.75  # .73 to .91 over eight deals of folds
+    assert average_precision_score(flipped, fitted.sample_noise_) > 0.75  # .73 to .91 over eight splits
     assert "soft labels was chosen" in fitted.termination_
     assert abs(fitted.noise_rate_ - 0.2) < 0.1
     assert 0 <= fitted.noise_rate_interval_[0] < fitted.noise_rate_ < fitted.noise_rate_interval_[1] <= 1
@@ -327,27 +327,27 @@ def test_callbacks_of_scikit_learn_hear_every_stage() -> None:
 
     class Listener:
         def __init__(self) -> None:
-            self.heard: list[str] = []
+            self.events: list[str] = []
 
         def setup(self, estimator: Any, context: Any) -> None:
-            self.heard.append("setup")
+            self.events.append("setup")
 
         def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-            self.heard.append(context.task_name)
+            self.events.append(context.task_name)
 
         def on_fit_task_end(self, estimator: Any, context: Any) -> None: ...
 
         def teardown(self, estimator: Any, context: Any) -> None:
-            self.heard.append("teardown")
+            self.events.append("teardown")
 
     X, _, noisy, _ = moons(300)
     listener = Listener()
     SelfPacedClassifier(DecisionTreeClassifier(random_state=0)).set_callbacks(listener).fit(X, noisy)
-    assert listener.heard == ["setup", "fit", "reference models", "final fit", "teardown"]
-    listener.heard.clear()
+    assert listener.events == ["setup", "fit", "reference models", "final fit", "teardown"]
+    listener.events.clear()
     SelfPacedClassifier(DecisionTreeClassifier(random_state=0), "hard").set_callbacks(listener).fit(X, noisy)
     rounds = ["round 1", "round 2", "round 3"]
-    assert listener.heard == ["setup", "fit", "plain fit", "plain cross-fit", *rounds, "final fit", "teardown"]
+    assert listener.events == ["setup", "fit", "plain fit", "plain cross-fit", *rounds, "final fit", "teardown"]
 
 
 def test_verbose_tells_the_rounds(capsys: Any) -> None:

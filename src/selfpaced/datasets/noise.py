@@ -39,7 +39,7 @@ def flip_symmetric(y: ArrayLike, rate: float, *, random_state: _Seed = None) -> 
     noisy : ndarray of shape (n,)
         The labels with noise.
     flipped : ndarray of bool of shape (n,)
-        Where they differ from ``y``.
+        Which of them differ from ``y``.
 
     Examples
     --------

@@ -115,7 +115,7 @@ class PRMF(Factorization):
         levels, side = centre.levels, centre.entries.by_row
         del solver, centre
         self._keep(run, engine, side, observed, levels)
-        reason = f"it was asked for; {self.n_iter_} sweeps, rank {self.rank_}, noise scale {self.scale_:.3g}"
+        reason = f"it was requested; {self.n_iter_} sweeps, rank {self.rank_}, noise scale {self.scale_:.3g}"
         self.path_ = path_of(run.trials, Decision(0, reason))
         self.termination_ = sentence(run.trials, Decision(0, reason))
         if run.interrupted:
@@ -182,16 +182,16 @@ class SelfPacedMF(Factorization):
         signs, means taken off), which makes it free of units. "auto" takes 0.005 unless a stronger one predicts the
         held-out entries better. Means are not penalised.
     init : {"warm", "random"}, default="warm"
-        Where the path starts: at the L1 factorization, or at random factors (the honest comparison, not advised).
+        Start of the path: the L1 factorization, or random factors (for comparisons; not advised).
     rescue : bool, default=True
         Whether starved rows and columns are refitted.
     polish : int or bool, default=8
-        Least-squares sweeps at the end, up to four times as many as long as the noise scale falls; 0 where outliers are
+        Least-squares sweeps at the end, up to four times as many as long as the noise scale falls; 0 if outliers are
         hardly larger than the noise.
     warm_sweeps : int, default=28
         Sweeps of the warm start.
     max_sweeps : int, default=200
-        Where a path without a stop of its own ends, with a warning.
+        Number of sweeps after which a path without a stop of its own ends, with a warning.
     tol : float, default=1e-4
         Relative change of the residuals at which the last pace has converged (for pacings that end by themselves).
     reweight_rows : int, default=0
@@ -203,7 +203,7 @@ class SelfPacedMF(Factorization):
         The largest rank that "auto" looks for; by default what the entries of a usual row or column can support, 64 at
         most. A rank that comes out as large as this is a warning.
     backend : {"auto", "numba", "numpy"}, default="auto"
-        "auto" uses numba where it is installed. Both give the same result.
+        "auto" uses numba if it is installed. Both give the same result.
     n_jobs : int, optional
         Threads of the compiled kernels; None is 1, -1 all cores. The result does not depend on it.
     callback : callable, optional
@@ -224,7 +224,7 @@ class SelfPacedMF(Factorization):
         Which means are part of the model.
     mean_ : float
     row_means_, column_means_ : ndarray of shape (n_rows,) and (n_columns,)
-        How far every row and column is above or below ``mean_``; zeros where they are no part of the model.
+        How far every row and column is above or below ``mean_``; zeros if they are no part of the model.
     quality_ : {"recovered", "means only", "unreliable", "not checked"}
         Compares held-out predictions of a converged fit with those of the means: the components predict better; they
         do not; or independent fits disagree. "not checked" if rank, ridge and center were all given, or if there are
@@ -413,14 +413,12 @@ class SelfPacedMF(Factorization):
             raise_interrupted(self)
         doubts = []
         if not run.converged:
-            doubts.append(
-                f"the path did not come to its end: {run.reason}; the default pace, or more max_sweeps, may help"
-            )
+            doubts.append(f"the path ended early: {run.reason}; use the default pace, or raise max_sweeps")
         if quality is not None and quality.status != RECOVERED:
             doubts.append(f"{quality}: {_ADVICE[quality.status]}")
         if choice is not None and choice.at_cap:
             doubts.append(
-                f"the rank found, {self.rank_}, is the largest that was looked for: give a larger max_rank, or the rank"
+                f"the chosen rank, {self.rank_}, is the largest that was tried: raise max_rank, or give the rank"
             )
         return doubts
 
@@ -438,7 +436,7 @@ class SelfPacedMF(Factorization):
 
     def _recipe(self) -> Recipe:
         if self.init == "random" and self.rank == "auto":
-            raise ValueError("init='random' needs a rank: the warm start is what finds it, got rank='auto'")
+            raise ValueError("rank must be a number if init='random': the warm start finds the rank; got 'auto'")
         polish = 8 if self.polish is True else self.polish
         return Recipe(
             regularizer=get(self.regularizer),

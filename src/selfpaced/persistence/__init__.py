@@ -51,7 +51,7 @@ def save(model: Any, file: str | os.PathLike[str] | IO[bytes], *, facts: Mapping
     model : estimator
         Anything fitted by this library or by scikit-learn.
     file : path-like or binary file
-        Where to. An old file is replaced only once the new one is complete.
+        File to write. An old file is replaced only once the new one is complete.
     facts : mapping, optional
         What else to remember, as JSON; :func:`metadata` gives it back.
     """
@@ -147,7 +147,7 @@ def _shown(types: list[str]) -> str:
 
 
 def metadata(file: str | os.PathLike[str] | bytes | IO[bytes]) -> dict[str, Any]:
-    """The facts and versions :func:`save` wrote; empty for files of others."""
+    """Return the facts and versions that :func:`save` wrote; empty for other files."""
     name, data = _content(file)
     with _named(name):
         return facts_of(data)

@@ -19,10 +19,9 @@ class Fact:
 
 @dataclass(frozen=True)
 class PathStep:
-    """One candidate: ``words`` say how much of the data it trusts, ``compared`` its score with the standard error."""
+    """One candidate; ``compared`` is its score with the standard error."""
 
     label: str
-    words: str
     lam: str
     score: float | None
     spread: float | None

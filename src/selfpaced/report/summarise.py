@@ -19,7 +19,6 @@ from ..assessment import Labels
 from ..formatting import number, percent, unused_columns
 from ..inspection import look_through
 from ..reasons import columns_against, common_patterns, confident_rows
-from ..selection import trust_in_words
 from .data import (
     History,
     Pairs,
@@ -114,7 +113,7 @@ def summarise(
 
 def _steps(section: Section) -> list[PathStep]:
     steps = []
-    # by how much of the data they trust, the plain model last; stages of other paths in their order
+    # by mean weight, the plain model last; stages of other paths in their order
     ordered = section.kind in ("classification", "regression")
     key = (lambda c: (math.isinf(c.lam), c.mean_weight)) if ordered else (lambda c: math.isinf(c.lam))
     for candidate in sorted(section.path, key=key):
@@ -126,7 +125,6 @@ def _steps(section: Section) -> list[PathStep]:
         steps.append(
             PathStep(
                 label=label,
-                words=label if plain or weight is None else trust_in_words(weight, section.noun),
                 lam=lam,
                 score=score,
                 spread=spread,
@@ -151,7 +149,7 @@ def _score_note(path: tuple[PathStep, ...]) -> str:
     if ahead <= 0:
         return ""
     reach = "within" if ahead <= error else "more than"
-    return f"{best.words} ({best.label}) scores {number(ahead, 2)} higher, {reach} one standard error."
+    return f"{best.label} scores {number(ahead, 2)} higher, {reach} one standard error."
 
 
 def _finite(value: Any) -> float | None:

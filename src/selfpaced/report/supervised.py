@@ -101,7 +101,7 @@ class AssessedSection(Section):
         chosen = next((one.mean_weight for one in self.path if one.chosen), math.nan)
         share = chosen if math.isfinite(chosen) else float(self.weights.mean())
         trusted = percent(share).replace(" ", "\N{NO-BREAK SPACE}")
-        return Fact("pace", f"trusts {trusted}", f"λ = {number(lam)}")
+        return Fact("mean weight", trusted, f"pace λ = {number(lam)}")
 
 
 class SupervisedSection(AssessedSection):

@@ -45,7 +45,7 @@ _SUMMARY = re.compile(
 
 
 def notices(frame: pd.DataFrame, target: str, labels: Any, *, task: str, exclude: Any = ()) -> list[str]:
-    """Return what somebody should look at before believing a fit: sentences, none of them an error.
+    """Return findings to read before a fit, as sentences; none of them is an error.
 
     Parameters
     ----------

@@ -323,7 +323,7 @@ def _describe_numbers(series: pd.Series, name: str, decimal: str) -> tuple[Colum
 def _describe_text(levels: CellLevels, name: str, decimal: str) -> tuple[Column | NotUsed, list[Note]]:
     notes: list[Note] = []
     if are_codes(levels):
-        notes.append(Note(name, "digits with leading zeros are codes, no quantities"))
+        notes.append(Note(name, "digits with leading zeros are codes, not quantities"))
     elif (numbers := NumberFormat.find(levels, decimal)) is not None:
         if numbers.decimal:
             values = numbers.parse(levels)

@@ -55,9 +55,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Components of all texts together, by default 120 for linear models and 30 for trees. If it is given, the output
         is never sparse.
     dtype : {"auto", "float32", "float64"}
-        Of the features; ``"auto"`` takes single precision above ten million cells.
+        Type of the features; ``"auto"`` takes single precision above ten million cells.
     random_state : int, default=0
-        Of the SVD.
+        Seed of the SVD.
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return self._encode(frame, self._readers(frame, levels, tables))
 
     def transform(self, X: Any) -> Any:
-        """Encode the rows of a table; further columns do not matter.
+        """Encode the rows of a table; other columns are ignored.
 
         Parameters
         ----------

@@ -71,7 +71,7 @@ class LoadedTable:
     lines : Lines
         Row -> line.
     dialect : Dialect
-        Of a text file.
+        How a text file is written.
     """
 
     frame: pd.DataFrame
@@ -101,11 +101,11 @@ def read_table(
     path : path-like
         ``.parquet``/``.pq`` is Parquet, everything else is text; ``.gz`` is unpacked on the fly.
     separator : str, optional
-        Between fields; found from the first line if not given (``.tsv`` means tab).
+        Character between fields; found from the first line if not given (``.tsv`` means tab).
     header : bool, default=True
         Whether the first line holds the column names; without, columns are ``column_1``, ``column_2``, ...
     encoding : str, optional
-        Of a text file: UTF-8, UTF-16 with its mark, else Windows-1252 with a warning.
+        Encoding of a text file: UTF-8, UTF-16 with its mark, else Windows-1252 with a warning.
     skip_broken : bool, default=False
         Leave broken rows out, with a warning, instead of refusing the file.
     decimal : {"", ".", ","}

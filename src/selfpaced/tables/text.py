@@ -237,7 +237,8 @@ def _column_names(path: Path, dialect: Dialect) -> tuple[list[str], int]:
     names = [cell.strip() or f"column_{i + 1}" for i, cell in enumerate(cells)]
     named = sum(map(bool, map(str.strip, cells)))
     if 2 * named < len(cells):
-        warn(f"{path}: the first line names {named} of {len(cells)} columns: is it a title? Remove what is no header")
+        what = f"{path}: the first line names {named} of {len(cells)} columns"
+        warn(f"{what}: is it a title? Remove the lines above the header")
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         warn(f"{path}: the column name {twice[0]!r} appears more than once; later ones get a number")

@@ -59,7 +59,7 @@ class ValueAssessment:
     references, mixtures : tuple
         In whose units rows are assessed, the likeliest first, and the errors in them; empty: those of the model.
     sigma : float
-        Of the model's good residuals.
+        Scale of the model's good residuals.
     reach, least : float
         The largest of its residuals, and the share that one row is: other rows are assessed by them, each by itself.
     ends : tuple of float
@@ -177,9 +177,9 @@ def assess_values(
     predicted : ndarray of shape (n,)
         Predictions of the model.
     sigma : float
-        Of its good residuals.
+        Scale of its good residuals.
     X : array-like, DataFrame or sparse matrix of shape (n, p), optional
-        Features that the target may depend on. More than 200, or what is no table, are left aside.
+        Features that the target may depend on. More than 200, or anything but a table, are not used.
     sample_weight : ndarray of shape (n,), optional
         Frequencies of the rows, up to a common factor.
     groups : array-like of shape (n,), optional

@@ -304,7 +304,7 @@ class Wrapper(Delegating, AssessmentMixin, CallbackSupportMixin, MetaEstimatorMi
         trusted: Any = None,
         **fit_params: Any,
     ) -> Self:
-        """Fit to labels or values some of which may be wrong.
+        """Fit the model; some labels or values may be wrong.
 
         Parameters
         ----------
