@@ -226,11 +226,11 @@ def test_light_and_dark(page):
     assert_clean(page)
 
 
-def test_no_sideways_scrolling_on_a_phone(browser, classified, clustered, tmp_path):
+def test_no_sideways_scrolling_on_a_phone(browser, regressed, factorized, tmp_path):
     size = {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
-        for name, case in (("a", classified), ("b", clustered)):
+        for name, case in (("a", regressed), ("b", factorized)):
             show(browser, report(case.model, path=tmp_path / f"{name}.html"))
             assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
             smallest = browser.execute_script(

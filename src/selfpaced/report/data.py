@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ..selection import Candidate
+
 Cell = str | int | float | bool | None
 
 
@@ -15,21 +17,6 @@ class Fact:
     label: str
     value: str
     note: str = ""
-
-
-@dataclass(frozen=True)
-class PathStep:
-    """One candidate; ``compared`` is its score with the standard error."""
-
-    label: str
-    lam: str
-    score: float | None
-    spread: float | None
-    compared: str
-    accuracy: str
-    mean_weight: float | None
-    cost: float
-    chosen: bool
 
 
 @dataclass(frozen=True)
@@ -134,7 +121,7 @@ class Summary:
     termination: str = ""
     note: str = ""
     facts: tuple[Fact, ...] = ()
-    path: tuple[PathStep, ...] = ()
+    path: tuple[Candidate, ...] = ()
     score_name: str = ""
     score_note: str = ""
     suspects: ReportTable | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets import cache_directory
-from ..formatting import solid_percent
+from ..formatting import number, solid_percent
 from ..persistence import replacing
 from .charts import charts
 from .data import Summary
@@ -154,9 +155,15 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     environment.filters["solid"] = solid_percent
+    environment.filters["figure"] = _figure
     # compact, and an error rather than a NaN that no browser can parse
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "sort_keys": False}
     return environment
+
+
+def _figure(value: float, digits: int = 3) -> str:
+    """A number as people write it, a dash if it is not known."""
+    return number(float(value), digits) if math.isfinite(value) else "–"
 
 
 @cache

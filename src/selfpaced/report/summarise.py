@@ -16,13 +16,13 @@ from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
 
 from ..assessment import Labels
-from ..formatting import number, percent, unused_columns
+from ..formatting import number, unused_columns
 from ..inspection import look_through
 from ..reasons import columns_against, common_patterns, confident_rows
+from ..selection import Candidate
 from .data import (
     History,
     Pairs,
-    PathStep,
     Pattern,
     ReportColumn,
     ReportTable,
@@ -80,7 +80,7 @@ def summarise(
     section.listed = listed
     shown = None if table is None else make_table(listed, limit=max_rows)
     shown, review = _reviewable(shown, section, title or section.name)
-    path, cells = tuple(_steps(section)), X if cells is None else cells
+    path, cells = _path(section), X if cells is None else cells
     return Summary(
         title=title or section.name,
         kind=section.kind,
@@ -111,50 +111,22 @@ def summarise(
     )
 
 
-def _steps(section: Section) -> list[PathStep]:
-    steps = []
-    # by mean weight, the plain model last; stages of other paths in their order
+def _path(section: Section) -> tuple[Candidate, ...]:
+    """The candidates by mean weight, the plain model last; stages of other paths in their order."""
     ordered = section.kind in ("classification", "regression")
-    key = (lambda c: (math.isinf(c.lam), c.mean_weight)) if ordered else (lambda c: math.isinf(c.lam))
-    for candidate in sorted(section.path, key=key):
-        plain, weight = math.isinf(candidate.lam), _finite(candidate.mean_weight)
-        scores = (candidate.score, candidate.spread) if section.score_name else (math.nan, math.nan)
-        score, spread = map(_finite, scores)
-        lam = "plain" if plain else number(float(candidate.lam))
-        label = candidate.label or ("plain" if plain else f"λ = {lam}")
-        steps.append(
-            PathStep(
-                label=label,
-                lam=lam,
-                score=score,
-                spread=spread,
-                compared="" if score is None else number(score) + ("" if spread is None else f" ± {number(spread, 2)}"),
-                accuracy=percent(candidate.accuracy, 1) if math.isfinite(candidate.accuracy) else "",
-                mean_weight=weight,
-                cost=_finite(candidate.cost) or 0.0,
-                chosen=bool(candidate.chosen),
-            )
-        )
-    return steps
+    return tuple(sorted(section.path, key=lambda one: (math.isinf(one.lam), ordered and one.mean_weight)))
 
 
-def _score_note(path: tuple[PathStep, ...]) -> str:
+def _score_note(path: tuple[Candidate, ...]) -> str:
     """Why the chosen candidate is not the one with the highest score, if that is so."""
-    scored = [step for step in path if step.score is not None]
-    best = max(scored, key=lambda step: step.score or 0.0, default=None)
-    chosen = next((step for step in scored if step.chosen), None)
-    if best is None or chosen is None or best.score is None or chosen.score is None or best is chosen:
+    scored = [one for one in path if math.isfinite(one.score)]
+    best = max(scored, key=lambda one: one.score, default=None)
+    chosen = next((one for one in scored if one.chosen), best)
+    if best is None or chosen is None or best.score <= chosen.score:
         return ""
-    ahead, error = best.score - chosen.score, max(best.spread or 0.0, chosen.spread or 0.0)
-    if ahead <= 0:
-        return ""
-    reach = "within" if ahead <= error else "more than"
+    ahead = best.score - chosen.score
+    reach = "more than" if ahead > np.nanmax([0.0, best.spread, chosen.spread]) else "within"
     return f"{best.label} scores {number(ahead, 2)} higher, {reach} one standard error."
-
-
-def _finite(value: Any) -> float | None:
-    number = float(value)
-    return float(f"{number:.6g}") if math.isfinite(number) else None
 
 
 def _features(table: Any, X: Any, section: Section, *, by_label: bool) -> Any:
