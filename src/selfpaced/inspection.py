@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .assessment import LEVELS, SUSPECT, Assessment, AssessmentMixin, DelegatedAssessment
-from .distributed import on_dask
+from .distributed.table import on_dask
 from .formatting import number, percent, plural, rate_in_words
 from .parameters import check_most, check_number
 
@@ -98,8 +98,8 @@ def suspects(
     (True, 'no', 'yes', 'likely error')
     """
     if on_dask(X):
-        from .distributed import suspect_frame
         from .distributed.dask_results import collection_frame
+        from .distributed.scratch import suspect_frame
 
         if n is not None:
             raise ValueError(

@@ -97,8 +97,6 @@ class Stage:
         The latent objective sum phi(lam, loss) + penalty at its end.
     mean_weight : float
         Mean weight relative to the maximum.
-    share : float
-        Share of samples with at least half the maximal weight.
     rise : float
         The largest relative rise of the latent objective between two fits: 0 if it never rose.
     cost : float
@@ -109,7 +107,6 @@ class Stage:
     inner: int
     objective: float
     mean_weight: float
-    share: float
     rise: float = 0.0
     cost: float = field(default=0.0, compare=False)
 
@@ -168,7 +165,6 @@ def walk(
     groups: ArrayLike | None = None,
     stop: Any = (),
     callback: Callback | None = None,
-    resume: Solution[Model] | None = None,
 ) -> Solution[Model]:
     """Follow a pace from its start to its stop, one step per stage.
 
@@ -190,8 +186,6 @@ def walk(
         Further stops, asked after those of the pacing.
     callback : callable, optional
         Called as ``callback(stage, solution)`` after every stage; a true answer ends the path.
-    resume : Solution, optional
-        Continue where this one ended, to the same result as an uninterrupted walk.
 
     Returns
     -------
@@ -215,14 +209,9 @@ def walk(
     """
     rule = bound(get(regularizer), groups)
     state: State[Model] | None = None
-    first: State[Model] | None = None
     stages: tuple[Stage, ...] = ()
-    if resume is not None:
-        state, stages = State(resume.model, resume.losses, resume.weights), resume.stages
     try:
-        if state is None:
-            state = initial() if callable(initial) else initial
-        first = state
+        state = first = initial() if callable(initial) else initial
         prior = prior_of(sample_weight, state.losses)
         while True:
             lam = _next_lam(state, stages, rule, pacing, prior)
@@ -243,7 +232,6 @@ def walk(
                 return _ended(state, stages, rule, limit, "limit")
     except DeadEnd as end:
         assert state is not None
-        assert first is not None
         if end.back_to_start:
             return _ended(first, (), rule, f"{end.reason}; the initial model is kept", "dead end")
         kept = "the model of the stage before is kept" if stages else "the initial model is kept"
@@ -305,7 +293,6 @@ def _record(state: State[Any], rule: Any, lam: float, prior: Floats | None, cost
         inner=state.inner,
         objective=state.objective,
         mean_weight=float(np.average(relative, weights=prior)),
-        share=float(np.average(relative >= 0.5, weights=prior)),
         rise=state.rise,
         cost=cost,
     )
@@ -407,7 +394,6 @@ def alternate(
     groups: ArrayLike | None = None,
     initial: Model | None = None,
     callback: Callback | None = None,
-    resume: Solution[Model] | None = None,
 ) -> Solution[Model]:
     """Self-paced learning (Algorithm 1 of Fan et al., 2017).
 
@@ -431,8 +417,6 @@ def alternate(
         A model to start from; a plain fit by default.
     callback : callable, optional
         Called as ``callback(stage, solution)`` after every stage; a true answer ends the path.
-    resume : Solution, optional
-        Continue where this one ended, to the same result as an uninterrupted run.
 
     Returns
     -------
@@ -470,7 +454,6 @@ def alternate(
         sample_weight=prior,
         groups=groups,
         callback=callback,
-        resume=resume,
     )
 
 

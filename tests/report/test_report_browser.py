@@ -9,7 +9,7 @@ from selfpaced.assessment import Assessment, AssessmentMixin, TrainedNetwork, Va
 from selfpaced.report import report
 from selfpaced.report.data import ReportColumn, ReportTable, Summary
 from selfpaced.report.page import render
-from selfpaced.selection import Candidate, weight_histogram
+from selfpaced.selection import Candidate
 
 from .conftest import downloaded, wait
 
@@ -264,7 +264,7 @@ def test_markup_in_the_data_stays_text(browser, tmp_path):
         lam_, noise_rate_, noise_rate_interval_, n_features_in_ = 1.0, 0.1, (0.0, 0.2), 1
         termination_ = EVIL
         _assess = None
-        path_ = (Candidate(1.0, 0.5, 0.1, 0.6, chosen=True, histogram=weight_histogram([0.1, 1, 0.9]), label=EVIL),)
+        path_ = (Candidate(1.0, 0.5, 0.1, 0.6, chosen=True, label=EVIL),)
 
     table = {"row": [0, 1, 2], "given": [EVIL, "b", "c"], EVIL: [1, 2, 3], "weight": [0.1, 0.9, 1.0]}
     made = report(Fitted(), path=tmp_path / "evil.html", suspects=table, title=EVIL, note=EVIL)

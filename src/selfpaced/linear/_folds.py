@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from ..distributed import Block, ContentSample, MemoryTable, Table, drawn
+from ..distributed.table import Block, ContentSample, MemoryTable, Table, drawn
 from ..fingerprint import Keys
 from ..folds import N_FOLDS, Rows, content_keys, hash_folds
 from ..selection import effective_size
