@@ -174,7 +174,7 @@ def target_name(table: LoadedTable, args: argparse.Namespace) -> str:
 def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) -> Target:
     """Return the target column, what kind of task it makes, and which rows have it."""
     from selfpaced.tables import TableError
-    from selfpaced.tables.cells import LARGEST, READABLE
+    from selfpaced.tables.cells import LARGEST_NUMBER, READABLE
 
     name = target_name(table, args)
     series = table.frame[name]
@@ -202,7 +202,7 @@ def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) 
     if task == "classification":
         return Target(name, rows, _classes(cells, name), task)
     values = _numbers(cells, written)
-    known = np.abs(values) <= LARGEST
+    known = np.abs(values) <= LARGEST_NUMBER
     if not known.all():
         bad, line = int(np.argmin(known)), table.lines.of([rows[int(np.argmin(known))]])
         cell = " ".join(str(cells.iloc[bad]).split())[:40]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..formatting import plural
-from .cells import LARGEST, CellLevels, DateFormat, NumberFormat, are_codes, are_days, days_of
+from .cells import LARGEST_NUMBER, CellLevels, DateFormat, NumberFormat, are_codes, are_days, days_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -315,7 +315,7 @@ def _describe_numbers(series: pd.Series, name: str, decimal: str) -> tuple[Colum
     large = too_large(values)
     count = int(large.sum())
     first = int(large.argmax())
-    what = f"{plural(count, 'value')} above {LARGEST:.0e} count{'s' * (count == 1)} as missing, first {values[first]:g}"
+    what = f"{plural(count, 'value')} above {LARGEST_NUMBER:.0e} count{'s' * (count == 1)} as missing, first {values[first]:g}"
     told = [Note(name, what, first)] if count else []
     return NumberColumn(name, decimal=decimal), told
 
@@ -399,9 +399,9 @@ def counts_rows(values: NDArray[Any]) -> bool:
 
 def too_large(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which numbers are infinite, or so large that their squares are."""
-    if values.dtype.kind != "f" or not values.size or np.nanmax(np.abs(values), initial=0.0) <= LARGEST:
+    if values.dtype.kind != "f" or not values.size or np.nanmax(np.abs(values), initial=0.0) <= LARGEST_NUMBER:
         return np.zeros(values.size, dtype=bool)
-    return np.asarray(np.abs(values) > LARGEST)
+    return np.asarray(np.abs(values) > LARGEST_NUMBER)
 
 
 def _is_number(series: pd.Series) -> bool:
