@@ -315,8 +315,8 @@ def _describe_numbers(series: pd.Series, name: str, decimal: str) -> tuple[Colum
     large = too_large(values)
     count = int(large.sum())
     first = int(large.argmax())
-    what = f"{plural(count, 'value')} above {LARGEST_NUMBER:.0e} count{'s' * (count == 1)} as missing, first {values[first]:g}"
-    told = [Note(name, what, first)] if count else []
+    what = f"{plural(count, 'value')} above {LARGEST_NUMBER:.0e} count{'s' * (count == 1)} as missing"
+    told = [Note(name, f"{what}, first {values[first]:g}", first)] if count else []
     return NumberColumn(name, decimal=decimal), told
 
 
