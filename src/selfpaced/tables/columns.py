@@ -114,8 +114,8 @@ class NumberColumn:
         """Return the numbers, and the first row whose cell is none (-1 if all are, or are missing)."""
         if _is_number(series):
             values = _numbers(series)
-            bad = too_large(values)
-            return (np.where(bad, np.nan, values), int(bad.argmax())) if bad.any() else (values, -1)
+            large = too_large(values)
+            return (np.where(large, np.nan, values), int(large.argmax())) if large.any() else (values, -1)
         levels = CellLevels.of(series)
         known = self._written(levels).parse(levels)
         bad = np.flatnonzero(np.isnan(known))
