@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.tree import DecisionTreeRegressor
 
-from ..folds import N_FOLDS
+from ..fingerprint import N_FOLDS
 from ..regularizers import get
 from ..robust import ResidualRule, weighted_quantile
 from ..selection import Decision, Trial
@@ -162,8 +162,8 @@ def _finish(
         parts = [f"{share:.1f} % of the values are grossly wrong and excluded ({rate})"]
         parts += [f"{more:.1f} % more are far from this model and excluded, too"] * bool(more)
     elif assessment.shared:
-        share = f"{100 * assessment.shared:.1f} % of the values"
-        parts = [f"no gross errors detected: {share} are far from this model, and so are most rows like them"]
+        far = f"{100 * assessment.shared:.1f} % of the values"
+        parts = [f"no gross errors detected: {far} are far from this model, and so are most rows like them"]
     else:
         parts = ["no gross errors detected"]
     if assessment.sentence:
