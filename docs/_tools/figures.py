@@ -171,14 +171,9 @@ def wrapper_sentences() -> list[str]:
 
 
 def attack_sentences() -> list[str]:
-    once, twice = (
-        [float(look("factorization", "Push", f"reweight_rows={again} {share}%", "shift")) for again in (0, "auto")]
-        for share in (10, 2)
-    )
-    return [
-        f"by {once[0]:.2f} stars in one fit, and by {once[1]:.2f} by default",
-        f"Two per cent are not noticed and shift them by {twice[1]:.2f}",
-    ]
+    rows = ("reweight_rows=0 10%", "reweight_rows=auto 10%", "reweight_rows=auto 2%")
+    once, default, few = (float(look("factorization", "Push", row, "shift")) for row in rows)
+    return [f"by {once:.2f} stars in one fit, and by {default:.2f} by default", f"shift them by {few:.2f}"]
 
 
 def network_sentences() -> list[str]:
